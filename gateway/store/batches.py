@@ -57,7 +57,6 @@ def begin_batch(
 
 
 def _is_fresh(db: Connection, payment_id: int, signers: Sequence[str]) -> bool:
-    """Whether a payment is open and was never signed for."""
     row = db.execute("SELECT state FROM payments WHERE id = ?", (payment_id,)).fetchone()
     is_open = row["state"] in (PaymentState.RESERVED, PaymentState.SETTLING)
     return is_open and nonces.nonces_of(db, payment_id, *signers) == 0

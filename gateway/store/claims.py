@@ -58,7 +58,6 @@ def find_direct(
 
 
 def _has_key(db: Connection, payment: Payment, idempotency_key: str) -> bool:
-    """Whether a direct payment was made with an Idempotency-Key."""
     # Payments from before release 0.1.0 store a hash of the key alone. Their buyers may still retry
     # after the upgrade.
     hashes = (
@@ -123,7 +122,6 @@ def queue_task(db: Connection, payment_id: int, now: float) -> None:
 
 
 def _read_back(task: NewTask, payment: Payment, status: TaskStatus) -> Task:
-    """Build the task as a read of its new row would."""
     return Task(
         id=task.id,
         slug=task.endpoint.slug,

@@ -35,7 +35,7 @@ def note_mined(db: Connection, mined: Receipt) -> None:
 
 
 def _note_excess(db: Connection, mined: Receipt) -> None:
-    """Record the excess gas of a successful batch: a payer's contract code burned it."""
+    """Record excess gas of a successful batch, burned by a payer's code."""
     if not mined.succeeded or mined.gas_used is None or mined.fee_wei is None:
         return
     payments = db.execute(

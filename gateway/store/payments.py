@@ -138,7 +138,7 @@ def accept_direct(
 def _check_key(
     db: Connection, transfer: Transfer, idempotency_key: str | None, request_hash: str
 ) -> str | None:
-    """Return the hash of the sender's Idempotency-Key; raise if another request used the key."""
+    """Hash the sender's Idempotency-Key; raise if another request used it."""
     if idempotency_key is None:
         return None
     key_hash = direct_key_hash(transfer.sender, idempotency_key)
@@ -199,7 +199,7 @@ def _block_of(transfer: Transfer) -> int | None:
 
 
 def _choose_transfer(db: Connection, transfers: Sequence[Transfer], price_units: int) -> Transfer:
-    """Return the first unused transfer that covers the price on its own."""
+    """Return the first unused transfer that covers the price alone."""
     unused = [
         transfer
         for transfer in transfers

@@ -114,7 +114,7 @@ def begin(
 
 
 def _check_cap(db: Connection, amount_units: int, cap_units: int, now: float) -> None:
-    """Raise `RefundRefused` if automatic refunds would exceed the cap for 24 hours."""
+    """Raise `RefundRefused` beyond the cap of 24 hours."""
     spent: int = db.execute(SENT_AUTOMATICALLY, (now - DAY_S,)).fetchone()[0]
     if spent + amount_units > cap_units:
         raise RefundRefused(

@@ -75,7 +75,7 @@ def save_handle(db: Connection, lease: Lease, handle: Handle) -> bool:
 
 
 def _change_leased(db: Connection, lease: Lease, change: str, *values: object) -> bool:
-    """Change a leased task. Returns False if the lease was lost."""
+    """Change a leased task; False if the lease was lost."""
     sql = f"UPDATE tasks SET {change} WHERE id = ? AND lease_token = ?"  # noqa: S608 - constants
     return bool(db.execute(sql, (*values, lease.task_id, lease.token)).rowcount)
 
@@ -149,7 +149,7 @@ def _owe_refund(db: Connection, payment_id: int, reason: str, now: float) -> Non
 def _note_end(
     db: Connection, lease: Lease, callback_url: str | None, kind: EventType, now: float
 ) -> None:
-    """Delete the task's request file and add its webhook event, if it has them."""
+    """Delete the request file and add the webhook event, if any."""
     if lease.request.attachment is not None:
         db.execute("DELETE FROM task_files WHERE task_id = ?", (lease.task_id,))
     if callback_url is not None:
