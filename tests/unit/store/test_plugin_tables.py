@@ -197,9 +197,7 @@ async def test_a_number_below_one_that_was_applied_is_refused(path, install_tabl
     await open_once(path)
     other = "CREATE TABLE acme_late (id INTEGER);"
     install_tables({"0001_orders.sql": ORDERS, "0002_late.sql": other, "0003_sent.sql": MORE})
-    with pytest.raises(
-        SettingsError, match="acme 0002 is new, but 0003 was already applied"
-    ):
+    with pytest.raises(SettingsError, match="acme 0002 is new, but 0003 was already applied"):
         await open_once(path)
     assert applied(path) == [("acme", 1), ("acme", 3)]
 

@@ -150,9 +150,7 @@ async def test_a_database_of_a_development_version_is_refused_and_stays_as_it_is
         f"INSERT INTO meta SELECT 'readable_by', '{readable_by}' WHERE '{readable_by}' <> 'None'",
         f"PRAGMA user_version = {version}",
     )
-    with pytest.raises(
-        SettingsError, match=rf"\(version {version}\) is from a development"
-    ):
+    with pytest.raises(SettingsError, match=rf"\(version {version}\) is from a development"):
         await _open_once(path)
     with pytest.raises(SettingsError, match="development version"):
         upgrade.plan(path)
