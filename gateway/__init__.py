@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         UnsignedTransaction,
         Validating,
     )
+    from gateway.contracts.events import Event, EventReader, EventType
     from gateway.contracts.parts import Callbacks, Check, Condition, Documents, Mount, Part
     from gateway.domain import (
         Attachment,
@@ -109,6 +110,9 @@ __all__ = [
     "ContentPolicy",
     "Documents",
     "Endpoint",
+    "Event",
+    "EventReader",
+    "EventType",
     "ExecutionError",
     "Gateway",
     "GenerationRequest",
@@ -181,6 +185,7 @@ _HOMES = (
     "gateway.errors",
     "gateway.domain",
     "gateway.contracts",
+    "gateway.contracts.events",
     "gateway.contracts.parts",
     "gateway.settings",
     "gateway.plugins.hookspecs",

@@ -37,8 +37,7 @@ from gateway.store import SqlStore
 from gateway.store.data_folder import check_network
 from gateway.store.opening import open_store, refuse_other_database
 from gateway.tasks import TaskTiming, WorkerPool
-from gateway.tasks.announcer import Announcer
-from gateway.tasks.notifications import TaskNotifications
+from gateway.tasks.notifications import Announcer, TaskNotifications
 from gateway.telemetry.redaction import Redactor
 from gateway.telemetry.spans import Spans
 from gateway.version import VERSION
@@ -243,14 +242,9 @@ def _make_gateway(parts: _Assembly, installation: _Installation) -> Gateway:
     store, catalog, settings = parts.store, parts.catalog, parts.context.settings
     output_store = open_outputs(settings, installation.file_secret)
     notifications = TaskNotifications()
-    announcer = Announcer(
-        wakes=store.wakes,
-        notifications=notifications,
-        # Workers and gateway are created below, and announce their events.
-        wake_workers=lambda: workers.wake(),  # noqa: PLW0108
-        wake_callbacks=lambda: gateway.wake_callbacks(),  # noqa: PLW0108
-    )
+    announcer = Announcer(wakes=store.wakes, notifications=notifications)
     workers = _make_workers(parts, output_store, announcer.ended)
+    announcer.wake_workers = workers.wake
     plugins_context = _with_secret(parts, installation)
     money = make_money(
         store,
@@ -278,6 +272,7 @@ def _make_gateway(parts: _Assembly, installation: _Installation) -> Gateway:
         timing=parts.timing,
         **attrs.asdict(money, recurse=False),
     )
+    announcer.wake_events = gateway.events.wake
     return gateway
 
 

@@ -15,7 +15,6 @@ from gateway.catalog.health import problem_of
 from gateway.catalog.upstream import Upstream
 from gateway.chain.client import Web3Chain
 from gateway.chain.keys import address_of, check_plain_keys, load_key, load_settlement_keys
-from gateway.chain.wallet_check import contract_problem
 from gateway.cli.catalog import silence_logs
 from gateway.cli.check_database import check_open_payments, find_checks
 from gateway.cli.listing import check_listed, find_listing, listing_option, validator_option
@@ -28,7 +27,7 @@ from gateway.contracts.outputs import OutputStoreUnavailable
 from gateway.domain.eip3009 import BALANCE_OF, IS_BLACKLISTED, PAUSED, word
 from gateway.errors import BackupFailed, GatewayError, SettingsError
 from gateway.outputs import open_outputs
-from gateway.payments.obstacles import clock_problem, is_true
+from gateway.payments.obstacles import clock_problem, contract_problem, is_true
 from gateway.plugins.manager import PluginManager
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost
 from gateway.settings import (

@@ -18,10 +18,11 @@ from gateway.payments.accept import (
     Accepted,
     bind_new_task,
     new_task,
+    payer_key_hash,
     reached_price,
     receipt_of,
+    require_same_request,
 )
-from gateway.payments.idempotency import payer_key_hash, require_same_request
 from gateway.payments.method_settlements import MethodSettlements
 
 # The proof paid for another request, or its method refused it.

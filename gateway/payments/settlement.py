@@ -5,8 +5,9 @@ Payments that a restart or a silent chain left open are driven again by the swee
 """
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import attrs
 import structlog
@@ -15,13 +16,11 @@ from gateway.concurrency.periodic import Periodic, always
 from gateway.contracts import GasOfKey, Quote, Settler
 from gateway.domain import Authorization, Payment
 from gateway.errors import ChainUnavailable, ExecutionError
-from gateway.payments.drivers import Drivers
 from gateway.payments.failed_settlements import FailedSettlements
 from gateway.payments.obstacles import Obstacles
 from gateway.payments.reconcile import Reconciler
 from gateway.store import SqlStore
 from gateway.telemetry import signals
-from gateway.telemetry.signals import tell
 
 _log = structlog.get_logger()
 
@@ -179,7 +178,7 @@ class Settlements:
 
     def _tell_settled(self, seconds: float) -> None:
         settler = type(self._settler).__module__.partition(".")[0]
-        tell(signals.payment_settled, settler=settler, seconds=seconds)
+        signals.payment_settled.send(settler=settler, seconds=seconds)
 
     async def _submit(self, payment: Payment) -> tuple[str | None, bool]:
         """Send; return (the hash to look for, whether sending failed).
@@ -230,3 +229,80 @@ class Settlements:
                 self._drivers.ensure(payment, self._settle_old, drive_s=drive_s)
         await self._failed.look()
         await self._settler.tend()
+
+
+_log = structlog.get_logger()
+
+
+class Drivers:
+    """At most one driver for each open payment; the web server's cancellations do not reach it."""
+
+    def __init__(self, on_closed: Callable[[], None]) -> None:
+        # Called after each driver that came to its end.
+        self._on_closed = on_closed
+        # By the payment's id.
+        self._running: dict[int, asyncio.Task[None]] = {}
+        self._is_stopped = False
+
+    async def drive(
+        self,
+        payment: Payment,
+        settle: Callable[[Payment], Awaitable[None]],
+        *,
+        drive_s: float,
+        wait_s: float,
+    ) -> None:
+        """Start the payment's driver unless it runs, and wait for it at most `wait_s` seconds.
+
+        Neither the end of the wait nor the caller's cancellation stops the driver. After `stop`
+        nothing is started: the payment is driven after the next start.
+        """
+        if self._is_stopped and payment.id not in self._running:
+            return
+        driver = self.ensure(payment, settle, drive_s=drive_s)
+        await asyncio.wait({driver}, timeout=wait_s)
+
+    def ensure(
+        self,
+        payment: Payment,
+        settle: Callable[[Payment], Awaitable[None]],
+        *,
+        drive_s: float,
+    ) -> asyncio.Task[None]:
+        """Return the payment's driver; start it, for at most `drive_s` seconds, unless it runs."""
+        driver = self._running.get(payment.id)
+        if driver is None:
+            work = self._run(payment, settle, drive_s)
+            driver = asyncio.create_task(work, name=f"settle-{payment.id}")
+            self._running[payment.id] = driver
+            driver.add_done_callback(lambda _: self._running.pop(payment.id, None))
+        return driver
+
+    async def stop(self, *, grace_s: float) -> None:
+        """Start none any more; drivers that run may finish for `grace_s` seconds."""
+        # The server answers on while tasks end: a repeated request starts no driver any more.
+        self._is_stopped = True
+        if self._running:
+            await asyncio.wait(self._running.values(), timeout=grace_s)
+        for driver in list(self._running.values()):
+            driver.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await driver
+
+    async def _run(
+        self, payment: Payment, settle: Callable[[Payment], Awaitable[None]], drive_s: float
+    ) -> None:
+        structlog.contextvars.bind_contextvars(
+            task=payment.task_id, slug=payment.slug, payment=payment.id
+        )
+        try:
+            async with asyncio.timeout(drive_s):
+                await settle(payment)
+        except TimeoutError:
+            _log.warning("payment.open", payment=payment.id)
+        except ChainUnavailable as error:
+            _log.warning("payment.chain_silent", payment=payment.id, error=error.message)
+        except Exception:  # noqa: BLE001 - the edge of a driver: the sweep starts another
+            _log.exception("payment.driver_failed", payment=payment.id)
+        else:
+            self._on_closed()

@@ -3,7 +3,6 @@
 import attrs
 
 from gateway.catalog.catalog import Catalog
-from gateway.chain.wallet_check import WalletCheck
 from gateway.contracts import PluginContext, Settler, TransferVerifier
 from gateway.payments import (
     Exposure,
@@ -15,9 +14,10 @@ from gateway.payments import (
     Reconciler,
     Settlements,
 )
+from gateway.payments.obstacles import WalletCheck
 from gateway.running.readiness import Readiness
 from gateway.store.sql_store import SqlStore
-from gateway.tasks.announcer import Announcer
+from gateway.tasks.notifications import Announcer
 
 
 @attrs.frozen(kw_only=True)
@@ -46,9 +46,7 @@ def make_money(
     settings, chain, now = context.settings, context.chain, context.now
     settlements = _make_settlements(store, context, settler, announcer)
     method_settlements = _make_method_settlements(store, context, methods, announcer)
-    readiness = Readiness(
-        settings, catalog, lambda: store.nodes.has_workers, is_full=lambda: store.is_full
-    )
+    readiness = Readiness(settings, catalog, store)
     wallet = WalletCheck(settings, chain)
     held_file_bytes = settings.held_files_mb * 10**6
     return Money(

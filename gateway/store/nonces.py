@@ -1,10 +1,13 @@
 """Signed transactions and their nonces, which survive a restart."""
 
+from collections.abc import Collection
+
 from gateway.contracts import SignedTransaction, UnsignedTransaction
-from gateway.domain import Payment
+from gateway.domain import Payment, Receipt
+from gateway.domain.eip3009 import usual_gas
 from gateway.errors import ChainUnavailable
 from gateway.store.rows import PAYMENT_COLUMNS, payment_of, signed_of
-from gateway.store.sql import Connection, marks
+from gateway.store.sql import Connection, marks, none_of
 
 # The transactions signed for a payment, alone or in a batch. Takes the payment id twice; may return
 # a row twice for the first payment of a batch.
@@ -174,3 +177,72 @@ def open_by_signer(db: Connection) -> dict[str, int]:
            ) AS sent GROUP BY signer ORDER BY signer"""
     )
     return {row[0]: row[1] for row in rows}
+
+
+# A column of the database holds no larger number. Nine ETH for one transaction is a lie.
+_MOST_WEI = 2**63
+
+
+# A transaction `s` that was mined and whose block's time is not known: one for each nonce.
+UNDATED = """s.mined = 1 AND s.mined_at IS NULL AND NOT EXISTS (
+    SELECT 1 FROM sent_transactions o WHERE o.signer = s.signer AND o.nonce = s.nonce
+        AND (o.mined_at IS NOT NULL OR (o.sent_at, o.tx_hash) > (s.sent_at, s.tx_hash)))"""
+
+
+def note_mined(db: Connection, mined: Receipt) -> None:
+    """Record the receipt of one of our transactions. Ignores any other transaction."""
+    db.execute(
+        """UPDATE sent_transactions SET gas_wei = coalesce(?, gas_wei),
+               l1_fee_wei = coalesce(?, l1_fee_wei), mined_block = ?,
+               mined_at = ?, succeeded = ? WHERE tx_hash = ?""",
+        (
+            _as_column(mined.gas_wei),
+            _as_column(mined.l1_fee_wei),
+            mined.block.number,
+            float(mined.block.timestamp),
+            int(mined.succeeded),
+            mined.tx_hash,
+        ),
+    )
+    _note_excess(db, mined)
+
+
+def _note_excess(db: Connection, mined: Receipt) -> None:
+    """Note what a batch burned although it succeeded: some payer's code ran in it."""
+    if not mined.succeeded or mined.gas_used is None or mined.fee_wei is None:
+        return
+    payments = db.execute(
+        "SELECT count(*) FROM sent_payments WHERE tx_hash = ?", (mined.tx_hash,)
+    ).fetchone()[0]
+    excess = mined.gas_used - usual_gas(payments)
+    if payments and excess > 0:
+        db.execute(
+            """UPDATE sent_transactions SET failed_at = ?, failure = 'burned', fee_wei = ?
+               WHERE tx_hash = ?""",
+            (
+                float(mined.block.timestamp),
+                _as_column(mined.fee_wei * excess // mined.gas_used),
+                mined.tx_hash,
+            ),
+        )
+
+
+def _as_column(wei: int | None) -> int | None:
+    return wei if wei is not None and 0 <= wei < _MOST_WEI else None
+
+
+def undated(db: Connection, limit: int, skip: Collection[str]) -> list[str]:
+    """Return the newest transactions whose nonce is used up, and of which no block's time is known.
+
+    Of a nonce, one version was mined: once that one is known, the others are not asked for.
+    """
+    skipped = list(skip)
+    rows = db.execute(
+        f"""SELECT s.tx_hash FROM sent_transactions s
+           WHERE s.mined = 1 AND s.mined_at IS NULL AND {none_of("s.tx_hash", skipped)}
+               AND NOT EXISTS (SELECT 1 FROM sent_transactions o WHERE o.signer = s.signer
+                   AND o.nonce = s.nonce AND o.mined_at IS NOT NULL)
+           ORDER BY s.sent_at DESC LIMIT ?""",  # noqa: S608 - marks
+        (*skipped, limit),
+    )
+    return [row[0] for row in rows]

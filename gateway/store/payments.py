@@ -31,8 +31,7 @@ from gateway.store.claims import (
     queue_task,
 )
 from gateway.store.locks import locked
-from gateway.store.mined import note_mined
-from gateway.store.nonces import write_down
+from gateway.store.nonces import note_mined, write_down
 from gateway.store.payers import check_limits, name_file_lock
 from gateway.store.rows import dump
 from gateway.store.sql import Connection

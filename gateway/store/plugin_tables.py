@@ -20,6 +20,8 @@ from gateway.errors import SettingsError
 from gateway.installed import entry_points
 
 GROUP = "gateway.migrations"
+# A source checkout that was never installed has no entry points.
+BUNDLED_TABLES = {"webhooks": "gateway_webhooks.migrations"}
 Database = Literal["sqlite", "postgres"]
 
 _NAME = re.compile(r"[a-z][a-z_]*")
@@ -96,7 +98,7 @@ def failed(file: PluginFile, error: Exception) -> SettingsError:
 
 def _find_packages() -> dict[str, str]:
     """Return the packages by table prefix."""
-    found: dict[str, str] = {}
+    found = dict(BUNDLED_TABLES)
     for entry in sorted(entry_points(GROUP), key=lambda entry: entry.name):
         if found.setdefault(entry.name, entry.value) != entry.value:
             raise SettingsError(

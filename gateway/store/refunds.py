@@ -4,14 +4,14 @@ from collections import Counter
 from collections.abc import Sequence
 
 from gateway.contracts import SignedTransaction, UnsignedTransaction
-from gateway.contracts.webhooks import EventType
+from gateway.contracts.events import EventType
 from gateway.domain import NO_ADDRESS, Decision, MinedTransfer, PaymentState, RefundCase
 from gateway.errors import RefundRefused
+from gateway.store.events import add_event
 from gateway.store.locks import locked
 from gateway.store.nonces import write_down
 from gateway.store.rows import PAYMENT_COLUMNS, ReadRows, RunWrite, refund_case_of
 from gateway.store.sql import Connection
-from gateway.store.webhooks import add_event
 
 DAY_S = 86_400
 # Takes the start time.
@@ -132,8 +132,11 @@ def end(db: Connection, payment_id: int, tx_hash: str, now: float) -> bool:
         (tx_hash, now, payment_id),
     )
     _change_state(db, payment_id, PaymentState.REFUNDED, now)
-    row = db.execute("SELECT id FROM tasks WHERE payment_id = ?", (payment_id,)).fetchone()
-    add_event(db, row["id"], EventType.REFUND_SENT, now)
+    row = db.execute(
+        "SELECT id, callback_url FROM tasks WHERE payment_id = ?", (payment_id,)
+    ).fetchone()
+    has_callback = row["callback_url"] is not None
+    add_event(db, row["id"], EventType.REFUND_SENT, now, has_callback=has_callback)
     return True
 
 

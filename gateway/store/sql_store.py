@@ -23,7 +23,8 @@ from gateway.domain import (
     TaskStatus,
     Transfer,
 )
-from gateway.store import batches, claims, meta, mined, nonces, payments, tasks, texts
+from gateway.store import batches, claims, meta, nonces, payments, tasks, texts
+from gateway.store.events import SqlEvents
 from gateway.store.method_payments import SqlMethodPayments
 from gateway.store.nodes import Fitness, OneNode, SqlNodes
 from gateway.store.payers import SqlPayers
@@ -32,7 +33,6 @@ from gateway.store.rows import PAYMENT_COLUMNS, SELECT_TASK, job_of, outputs_of,
 from gateway.store.sql import Connection, Row, marks
 from gateway.store.sums import SumReader, Sums
 from gateway.store.tasks import SqlQueue
-from gateway.store.webhooks import SqlWebhooks
 
 if TYPE_CHECKING:
     from gateway.store.provider_states import SqlProviderStates
@@ -66,7 +66,7 @@ class SqlStore(AbstractAsyncContextManager["SqlStore"], ABC):
         self.refunds = SqlRefunds(self._write, self._rows)
         self.payers = SqlPayers(self._write, self._rows, self._query)
         self.methods = SqlMethodPayments(self._read, self._write)
-        self.webhooks = SqlWebhooks(self._write, self._rows, self._row)
+        self.events = SqlEvents(self._write, self._rows, self._row, node)
         self._sums = Sums(self._open_sums)
 
     @cached_property
@@ -270,11 +270,11 @@ class SqlStore(AbstractAsyncContextManager["SqlStore"], ABC):
 
     async def undated(self, limit: int, skip: Collection[str]) -> list[str]:
         """Return the newest mined transactions without a known block time, except `skip`."""
-        return await self._read(mined.undated, limit, skip)
+        return await self._read(nonces.undated, limit, skip)
 
     async def note_mined(self, transaction: Receipt) -> None:
         """Record where one of the gateway's transactions was mined, and its cost."""
-        await self._write(mined.note_mined, transaction)
+        await self._write(nonces.note_mined, transaction)
 
     # -- tasks
 

@@ -4,13 +4,13 @@ import secrets
 from collections.abc import Sequence
 
 from gateway.contracts import Cost, Lease
-from gateway.contracts.webhooks import EventType
+from gateway.contracts.events import EventType
 from gateway.domain import Handle, PaymentState, StoredResult, TaskStatus
+from gateway.store.events import add_event
 from gateway.store.nodes import is_off, lease_clock
 from gateway.store.rows import RunWrite, dump, lease_of, load
 from gateway.store.sql import Connection, Row, dialect_of, none_of
 from gateway.store.texts import add_parts, shorten
-from gateway.store.webhooks import add_event
 
 
 def leasable(db: Connection, resting: Sequence[str]) -> str:
@@ -149,11 +149,10 @@ def _owe_refund(db: Connection, payment_id: int, reason: str, now: float) -> Non
 def _note_end(
     db: Connection, lease: Lease, callback_url: str | None, kind: EventType, now: float
 ) -> None:
-    """Delete the request file and add the webhook event, if any."""
+    """Delete the request file, and add the event for its readers."""
     if lease.request.attachment is not None:
         db.execute("DELETE FROM task_files WHERE task_id = ?", (lease.task_id,))
-    if callback_url is not None:
-        add_event(db, lease.task_id, kind, now)
+    add_event(db, lease.task_id, kind, now, has_callback=callback_url is not None)
 
 
 def retry(db: Connection, lease: Lease, delay_s: float, now: float, uncounted: int) -> bool:

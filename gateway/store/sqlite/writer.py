@@ -20,7 +20,6 @@ from gateway.store.disk import means_full
 from gateway.store.meta import write_something
 from gateway.store.sqlite.connection import ThreadConnection, answer_caller
 from gateway.telemetry import signals
-from gateway.telemetry.signals import tell
 
 Value = TypeVar("Value")
 Write = Callable[[sqlite3.Connection], Value]
@@ -81,7 +80,7 @@ class Writer:
                 outcomes = await self._connection.run(partial(_commit_batch, writes))
             except Exception as error:  # noqa: BLE001 - COMMIT failed: every caller gets the reason
                 outcomes = [error] * len(batch)
-            tell(signals.batch_committed, seconds=time.perf_counter() - began_s)
+            signals.batch_committed.send(seconds=time.perf_counter() - began_s)
             self._note_room(outcomes)
             for (_, answer), outcome in zip(batch, outcomes, strict=True):
                 answer_caller(answer, _explain(outcome))

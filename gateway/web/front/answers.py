@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 from quart import Response
 
-from gateway.concurrency.eager_start import EagerStart
+from gateway.concurrency.awaiting import EagerStart
 from gateway.web import wire
 
 JSON = {"Content-Type": "application/json"}

@@ -7,7 +7,7 @@ from urllib.parse import urlparse
 
 from quart import Quart
 
-from gateway.concurrency.outliving import outlive
+from gateway.concurrency.awaiting import outlive
 from gateway.contracts.parts import Mount
 from gateway.running.gateway import Gateway
 from gateway.web.front.answers import Send, send_answer

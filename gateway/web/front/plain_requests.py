@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol
 import attrs
 
 from gateway.catalog.catalog import Registered
-from gateway.concurrency.eager_start import EagerStart
+from gateway.concurrency.awaiting import EagerStart
 from gateway.payments.methods import HeaderReader
 from gateway.running.gateway import Gateway
 from gateway.web.front.answers import Answer

@@ -42,5 +42,7 @@ class Running:
     settlement_keys: Callable[[], Sequence[str]]
     # What the plugins' parts add.
     conditions: Callable[[], Awaitable[Sequence[Condition]]]
+    # Type and failed attempts of each event of a task that waits for its receiver.
+    undelivered: Callable[[str], Awaitable[Sequence[tuple[str, int]]]]
     # By plugin: its longest block of the event loop in the last ten minutes, in seconds.
     blocked: Callable[[], Mapping[str, float]] = dict

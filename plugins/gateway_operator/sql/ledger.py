@@ -6,7 +6,7 @@ gas in wei, and what goes out is negative. NULL is unknown.
 
 import attrs
 
-from gateway.store.mined import UNDATED
+from gateway.store.nonces import UNDATED
 from gateway.store.sql import Connection, dialect_of
 
 # Sums of wei are added up in two parts: nine ETH exceed 64 bits.

@@ -6,7 +6,7 @@ They run on the read-only connection. Each reads an index that holds all it need
 
 import attrs
 
-from gateway.store.mined import UNDATED
+from gateway.store.nonces import UNDATED
 from gateway.store.sql import Connection, dialect_of
 
 # Of so many of the newest results the times are looked at.

@@ -7,8 +7,8 @@ import pytest
 
 from gateway.domain import Decision, PaymentState
 from gateway.errors import ActionRefused, NeedsFresh, RefundRefused, StaleForm, WrongValue
-from gateway.payments.gas_records import GasRecords
 from gateway.payments.refunds import RefundTiming
+from gateway.running.core_parts import GasRecords
 from gateway_operator.actions.refunds import (
     RefundChoice,
     approve,

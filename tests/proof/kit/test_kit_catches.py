@@ -37,7 +37,7 @@ MISTAKES = {
         '            raise __import__("gateway").NotAccepted("down")\n'
         "        body = await answer.submit_json()",
         "test_a_submit_that_is_answered_with_an_error_of_the_server[error 502]",
-        "may answer so after the order was taken and billed",
+        "may respond so after the order was taken and billed",
     ),
     "trying_again_by_itself": Mistake(
         "body = await answer.submit_json()",
@@ -45,7 +45,7 @@ MISTAKES = {
         "            return await self.submit(request, job)\n"
         "        body = await answer.submit_json()",
         "test_a_submit_that_is_answered_with_an_error_of_the_server[error 524]",
-        "may answer so after the order was taken and billed",
+        "may respond so after the order was taken and billed",
     ),
     "shapes_as_failures": Mistake(
         'raise SubmitUncertain("Acme took the job and did not say where to ask for it.")',
@@ -57,19 +57,19 @@ MISTAKES = {
         'if answer.status == 404:\n            raise HandleLost("',
         'if answer.status >= 404:\n            raise JobFailed("',
         "test_a_poll_that_fails_never_submits",
-        "`poll` raises Transient or RateLimited for a moment",
+        "`poll` raises Transient or RateLimited for a temporary",
     ),
     "refusals_as_failures": Mistake(
         'case "refused":\n                raise ContentPolicy(',
         'case "refused":\n                raise JobFailed(',
         "test_refused_content_is_not_asked_for_again",
-        "Raise ContentPolicy where the API refuses the content",
+        "Raise ContentPolicy if the API refuses the content",
     ),
     "credit_as_a_moments_trouble": Mistake(
         '        raise AccountProblem("Acme has no credit left.")',
         '        raise Transient("Acme has no credit left.")',
         "test_a_refused_key_takes_the_endpoint_off_sale",
-        "Raise AccountProblem where the operator must act",
+        "Raise AccountProblem if the operator must act",
     ),
     "handles_in_memory": Mistake(
         'return Handle(id=body["job"], urls={"status": body["status_url"]})',
@@ -111,7 +111,7 @@ MISTAKES = {
         'capability="text-to-image"',
         'capability="text-to-video"',
         "test_it_sells_what_agents_look_for",
-        "agents look for none of its capability 'text-to-video'",
+        "agents do not search for the capability 'text-to-video'",
     ),
     "ratios_that_break": Mistake(
         '"ratio": request.aspect_ratio,',
@@ -189,7 +189,7 @@ CARELESS = {
     "TestForgotten::test_success_without_a_result_is_not_asked_for_again": (
         "Your FakeApi has no `nothing`: write it from the vendor's documentation"
     ),
-    "TestNoApi::test_what_is_paid_for_is_delivered": "Say which API the provider asks",
+    "TestNoApi::test_what_is_paid_for_is_delivered": "Name the API that the provider uses",
     "TestUnpaidPages::test_the_vendor_is_asked_for_the_paid_pages_only": (
         "Ask the vendor for the pages up to `gateway.vendors.paid_pages(request, job.endpoint)`"
     ),

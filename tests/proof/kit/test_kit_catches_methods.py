@@ -92,7 +92,7 @@ MISTAKES = {
         'headers={"WWW-Authenticate": f"Voucher {\', \'.join(parts)}"}',
         "headers={}",
         "test_a_challenge_fits_into_a_402",
-        "The 402 says nothing of this way to pay.",
+        "The 402 does not offer this payment method.",
     ),
 }
 TESTS = """

@@ -12,7 +12,6 @@ from click.testing import CliRunner
 
 from gateway.cli import main
 from gateway.errors import SettingsError
-from gateway.payments.cutoff import cutoff_block
 from gateway.settings import variable
 from gateway_backups import sqlite as backup
 from tests.conftest import running
@@ -70,7 +69,7 @@ def test_a_database_that_is_no_gateways_is_refused_and_nothing_is_replaced(
     """An empty file is a valid SQLite database, and would forget every payment."""
     write(tmp_path / "copy.db")
     result = run("restore", str(tmp_path / "copy.db"))
-    assert (result.exit_code, "no gateway's database" in result.output) == (1, True)
+    assert (result.exit_code, "not a gateway's database" in result.output) == (1, True)
     assert secret_of(settings.data_dir / "gateway.db") == born
     assert not list(settings.data_dir.glob("*before-restore*"))
 
@@ -169,10 +168,11 @@ async def test_the_floor_that_a_lagging_endpoint_names_is_not_kept(
     async with running(proxied, provider, now=clock) as gateway:
         services = gateway.services
         before = chain.block.number
+        services.payments.born_at = clock()
         proxy.break_call("eth_getBlockByNumber", stale)
-        low = await cutoff_block(services.store, services.chain, clock())
+        low = await services.payments.cutoff_block()
         assert low < before - 3
         assert await services.store.known_meta("floor_block") is None
         proxy.heal()
-        assert await cutoff_block(services.store, services.chain, clock()) >= before
+        assert await services.payments.cutoff_block() >= before
         assert int(json.loads(await services.store.known_meta("floor_block"))) >= before

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.plugins import installed
+from gateway.store import plugin_tables
 from tests.third_party_plugins import command
 
 __all__ = ["command"]
@@ -172,6 +173,7 @@ def test_the_bundled_plugins_are_listed_in_code_as_they_are_installed():
     groups = project["entry-points"]
     assert set(groups["gateway"].values()) == set(installed.BUNDLED)
     assert sorted(groups[installed.COMMANDS_GROUP].values()) == sorted(installed.BUNDLED_COMMANDS)
+    assert groups[plugin_tables.GROUP] == plugin_tables.BUNDLED_TABLES
 
 
 def test_a_checkout_that_was_never_installed_has_every_command(command, monkeypatch):

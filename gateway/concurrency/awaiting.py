@@ -1,8 +1,6 @@
-"""Runs a coroutine up to its first wait at once: most work of a plain request never waits.
+"""Two ways to await work: start it at once, or let it outlive a cancelled caller."""
 
-Timers, tasks and watchers are for work that waits. Work that has ended already needs none of them.
-"""
-
+import asyncio
 import functools
 from collections.abc import Coroutine, Generator
 from typing import Any, Generic, TypeVar
@@ -47,3 +45,22 @@ class EagerStart(Generic[_Value]):
             except StopIteration as end:
                 self.is_done, self.result = True, end.value
                 return self.result
+
+
+async def outlive(work: "asyncio.Future[_Value]") -> _Value:
+    """Return the result of a task that a cancelled caller leaves running.
+
+    `asyncio.shield` reports an error of the abandoned task to the event loop from Python 3.14 on.
+    Here it belongs to whoever else waits for the task, or to its done callbacks.
+    """
+    try:
+        await asyncio.wait((work,))
+    except asyncio.CancelledError:
+        work.add_done_callback(_mark_read)
+        raise
+    return work.result()
+
+
+def _mark_read(work: "asyncio.Future[Any]") -> None:
+    if not work.cancelled():
+        work.exception()

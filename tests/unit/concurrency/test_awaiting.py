@@ -1,10 +1,11 @@
-"""A coroutine's first step runs at once, and awaiting runs the rest as if it had been awaited."""
+"""`EagerStart` runs a coroutine to its first wait; `outlive` leaves work running."""
 
 import asyncio
+import gc
 
 import pytest
 
-from gateway.concurrency.eager_start import EagerStart
+from gateway.concurrency.awaiting import EagerStart, outlive
 
 
 async def test_work_that_never_waits_has_ended():
@@ -95,3 +96,41 @@ async def test_work_may_go_on_after_an_error_that_it_catches():
     await asyncio.sleep(0)
     running.cancel()
     assert await running == "went on"
+
+
+async def _work(may_end: asyncio.Event, error: Exception | None) -> str:
+    await may_end.wait()
+    if error is not None:
+        raise error
+    return "done"
+
+
+@pytest.mark.parametrize("error", [None, ValueError("a fault")])
+async def test_work_goes_on_without_its_caller(error):
+    complaints, may_end = [], asyncio.Event()
+    asyncio.get_running_loop().set_exception_handler(lambda _, said: complaints.append(said))
+    work = asyncio.create_task(_work(may_end, error))
+    caller = asyncio.create_task(outlive(work))
+    await asyncio.sleep(0)
+    caller.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    assert not work.done()
+    may_end.set()
+    await asyncio.wait((work,))
+    del work
+    await asyncio.sleep(0)
+    gc.collect()
+    await asyncio.sleep(0)
+    assert complaints == []
+
+
+async def test_the_caller_gets_the_result_or_the_error():
+    may_end = asyncio.Event()
+    may_end.set()
+    assert await outlive(asyncio.create_task(_work(may_end, None))) == "done"
+    with pytest.raises(ValueError, match="a fault"):
+        await outlive(asyncio.create_task(_work(may_end, ValueError("a fault"))))
+    ended = asyncio.create_task(_work(may_end, None))
+    await ended
+    assert await outlive(ended) == "done"

@@ -4,8 +4,8 @@ import attrs
 import pytest
 
 from gateway.domain import Attachment, GenerationRequest
-from gateway.running import checked_files
-from gateway.running.checked_files import CheckedFiles
+from gateway.running import intake
+from gateway.running.intake import CheckedFiles
 
 SENT = GenerationRequest(prompt="Read it.", attachment=Attachment(name="a.pdf", data=b"%PDF-"))
 PASSED = attrs.evolve(SENT, pages=3)
@@ -54,7 +54,7 @@ def test_it_is_forgotten_when_its_price_is(files, clock):
 
 
 def test_the_oldest_is_forgotten_where_too_many_come(files, monkeypatch):
-    monkeypatch.setattr(checked_files, "_MOST", 2)
+    monkeypatch.setattr(intake, "_MOST_CHECKED", 2)
     for address in ("b", "c"):
         files.add(address, "paper", PASSED)
     assert [files.find(one, "paper", SENT) for one in ("a", "b", "c")] == [None, PASSED, PASSED]

@@ -8,9 +8,8 @@ import attrs
 
 from gateway.telemetry import signals
 
-# An endpoint that nobody has asked for so long says nothing about now.
+# A failure that is older than this says nothing about now.
 _STALE_S = 600.0
-_FAILURES = ("silent", "refused")
 
 
 @attrs.frozen
@@ -22,16 +21,16 @@ class _Failing:
 
 
 class RpcWatch:
-    """Listens to the calls of the chain for as long as it is kept."""
+    """Notes failures and recoveries of RPC endpoints from its creation on."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         # Only differences count: a wall clock that is put back would make them wrong.
         self._now = now
         self._failing: dict[int, _Failing] = {}
-        signals.rpc_answered.connect(self._note)
+        signals.rpc_failing.connect(self._note)
 
-    def _note(self, _: Any, *, endpoint: int, result: str, **_facts: Any) -> None:
-        if result not in _FAILURES:
+    def _note(self, _: Any, *, endpoint: int, is_failing: bool) -> None:
+        if not is_failing:
             self._failing.pop(endpoint, None)
             return
         now = self._now()

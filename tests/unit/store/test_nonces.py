@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.domain import Block, Receipt
-from gateway.payments.gas_records import GasRecords
+from gateway.running.core_parts import GasRecords
 from gateway.store import SqliteStore
 from gateway_testing.facts import SIGNER, settling, signed_transaction, tx_hash
 from tests.migrated_databases import put_database
