@@ -54,10 +54,9 @@ def reserve(
     idempotency_hash: str | None,
     limits: ReserveLimits | None,
 ) -> Task | None:
-    """Insert a `reserved` payment with its claim, and its `held` task, before anything is sent.
+    """Store a `reserved` payment and its `held` task, before anything is sent.
 
-    Returns None if the authorization is already claimed, and the earlier task if the
-    Idempotency-Key is known. Raises `IdempotencyConflict`, `PayerBusy`, `ExecutionError`.
+    See `SqlStore.reserve`.
     """
     if is_claimed(db, key):
         return None
@@ -120,8 +119,7 @@ def accept_direct(
 ) -> Task:
     """Claim a transaction and one of its transfers. The payment is `settled`, the task `queued`.
 
-    Returns the earlier task if the request is a retry. The Idempotency-Key is scoped to the sender
-    of the transfer. Raises `TxAlreadyUsed`, `InsufficientPayment`, `IdempotencyConflict`.
+    See `SqlStore.accept_direct`.
     """
     if known := find_direct(db, tx_hash, idempotency_key, task.request_hash):
         return known

@@ -81,12 +81,7 @@ def begin(
     cap_units: int | None,
     now: float,
 ) -> SignedTransaction | None:
-    """Mark a payment `refunding` and record its signed transaction. Send only the result.
-
-    Raises `RefundRefused` past the daily cap, and `RuntimeError` if the refund is closed, was begun
-    by another key or for another recipient, or if its nonce is taken. `cap_units` None means that
-    an approval sends the refund; raises `RuntimeError` if that approval was withdrawn.
-    """
+    """Mark a payment `refunding` and record its signed transaction. See `SqlRefunds.begin`."""
     row = db.execute(
         """SELECT p.state, r.amount_units, r.decision, r.begun_at, r.sender,
                   r.recipient FROM refunds r

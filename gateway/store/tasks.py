@@ -32,10 +32,7 @@ def lease_due(
     resting: Sequence[str],
     node: str | None = None,
 ) -> list[Lease]:
-    """Lease the tasks that are due longest. Each lease counts as an attempt unless a job runs.
-
-    A node whose clock is off gets none.
-    """
+    """Lease the tasks that are due longest. See `SqlQueue.claim`."""
     clock = lease_clock(db, now)
     if is_off(now, clock):
         return []
@@ -186,8 +183,8 @@ def extend(
 def recover(db: Connection, now: float, node: str | None = None) -> int:
     """Make every task that a node had leased due again, ahead of newer ones; returns how many.
 
-    For a node's start, when the process that held the leases has ended. Without a name, the
-    database has one node, which held every lease. Leases of other nodes expire on their own.
+    Without a name, the database has one node, which held every lease. Leases of other nodes expire
+    on their own.
     """
     own = "" if node is None else "AND leased_by = ?"
     clock = lease_clock(db, now)
@@ -206,10 +203,7 @@ def forget_outputs(db: Connection, task_ids: Sequence[str]) -> None:
 
 
 def next_due(db: Connection, resting: Sequence[str], now: float) -> float | None:
-    """Return when the next task may be leased, by the caller's clock.
-
-    Returns None if no task waits, or if the caller's clock is off, because it gets none.
-    """
+    """Return when the next task may be leased, by the caller's clock. See `SqlQueue.next_due`."""
     clock = lease_clock(db, now)
     if is_off(now, clock):
         return None

@@ -71,11 +71,14 @@ class Outbound:
 
         `where` is a path below `base_url`, or a URL from the API. Such a URL must also be below
         `base_url` or on one of `hosts`, because the request carries the API's key. `files` are sent
-        as a form: field to (name, bytes, media type). `bills`: whether the vendor may charge for
-        it. By default False for GET, HEAD and DELETE, and True for other methods; pass False for an
-        upload or a login. Raises `Transient` if the request was not sent, or is safe to repeat;
-        `SubmitUncertain` if it may be billed, was sent, and no complete response arrived;
-        `AccountProblem` for a key that is not a valid header value.
+        as a form: field to (name, bytes, media type).
+
+        `bills`: whether the vendor may charge for the request. By default False for GET, HEAD and
+        DELETE, and True for other methods; pass False for an upload or a login.
+
+        Raises `Transient` if the request was not sent, or is safe to repeat; `SubmitUncertain` if
+        it may be billed, was sent, and no complete response arrived; `AccountProblem` for a key
+        that is not a valid header value.
         """
         if not all(map(_SENDABLE.fullmatch, self.headers.values())):
             raise AccountProblem("The key cannot be sent: is there a line break or an odd letter?")

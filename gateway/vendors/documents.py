@@ -114,6 +114,7 @@ def document_endpoint(
     `page_cost_micros` is the operator's cost of a page, in 10⁻⁶ US dollars. `checked` is the day on
     which that cost was last compared with the vendor's prices, if it comes from the adapter's
     table. `retires` is the first day on which the vendor no longer serves the model, if known.
+
     Raises `SettingsError` for an invalid price, extension or number of pages.
     """
     if section.max_pages < 1:

@@ -12,7 +12,7 @@ from typing import Any
 from gateway import GenerationRequest
 from gateway.vendors import Model, PictureLimits, base64_text, size_like
 
-# When these costs were last compared with the vendor's prices.
+# When these costs were last checked.
 CHECKED = "2026-11-22"
 _EDITS = "Changes a picture as a prompt says."
 _FLUX_2 = PictureLimits(most_pixels=2048 * 2048, most_ratio=8)
@@ -138,7 +138,7 @@ _FORMATS = {"png": "png", "jpg": "jpeg", "webp": "png"}
 async def request_body(model: Model, request: GenerationRequest) -> dict[str, Any]:
     """Return the request of a model, with the size in pixels or as ratio and resolution.
 
-    An edit without a ratio keeps the picture's own.
+    Edits without a ratio keep the picture's own.
     """
     if model.details.get("ask") == "ratio":
         return await _body_by_ratio(model, request)

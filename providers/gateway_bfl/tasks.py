@@ -41,7 +41,7 @@ _FAILED = ("Error", "Failed")
 _LOST = "Task not found"
 _NOT_FOUND = 404
 _TOO_MANY = 429
-# Fields that the adapter fills in from the buyer's choices.
+# Fields set by the adapter from the buyer's choices.
 _ADAPTER_FIELDS = {"width", "height", "output_format", "aspect_ratio", "resolution"}
 # One credit, which is a cent, in 10⁻⁶ US dollars.
 _CREDIT_MICROS = 10_000
@@ -53,7 +53,7 @@ class Tasks:
 
     outbound: Outbound
     models: Mapping[str, Model] = attrs.field(kw_only=True)
-    """The models on sale, by slug."""
+    """By slug."""
     traits: Traits = attrs.field(factory=Traits, kw_only=True)
     name: str = "bfl"
 

@@ -53,7 +53,7 @@ _WAITING = ("pending", "started")
 # The result has the status of the conversion.
 _DONE = ("success", "partial_success")
 _NOT_FOUND = 404
-# Fields that the adapter fills in, not the buyer.
+# Fields set by the adapter, not the buyer.
 _ADAPTER_FIELDS = {"options", "sources", "target", "kind"}
 # A 422 with one of these in its `detail` text concerns the server's policy on targets, sources and
 # options (docling-serve 1.22 and later), which the buyer cannot know.

@@ -17,7 +17,7 @@ from typing import Any
 from gateway import GenerationRequest
 from gateway.vendors import Model, PictureLimits, data_uri, size_like
 
-# When these costs were last compared with the vendor's prices.
+# When these costs were last checked.
 CHECKED = "2026-11-22"
 _EDITS = "Changes a picture as a prompt says."
 # According to fal's developers, a data URI of more than 10 MB does not work (fal-ai/fal, pull
@@ -115,7 +115,7 @@ _IMAGE_SIZES = {
 async def request_body(model: Model, request: GenerationRequest) -> dict[str, Any]:
     """Return the request of a model; an unsupported format is requested as png and converted.
 
-    An edit without a ratio keeps the picture's own.
+    Edits without a ratio keep the picture's own.
     """
     wanted = _FORMATS[request.output_format or "png"]
     asked: dict[str, Any] = {

@@ -40,7 +40,7 @@ class Queue:
     outbound: Outbound
     platform: Outbound = attrs.field(kw_only=True)
     models: Mapping[str, Model] = attrs.field(kw_only=True)
-    """The models on sale, by slug."""
+    """By slug."""
     traits: Traits = attrs.field(factory=Traits, kw_only=True)
     name: str = "fal"
 

@@ -24,7 +24,7 @@ _FAILED = {
     "downstream_service_error",
     "downstream_service_unavailable",
 }
-# Fields that the adapter fills in from the buyer's choices.
+# Fields set by the adapter from the buyer's choices.
 _ADAPTER_FIELDS = {"aspect_ratio", "image_size", "resolution", "output_format"}
 _NOT_FOUND = 404
 _INPUT = (400, 413, 415, 422)
@@ -39,13 +39,13 @@ _NOT_THE_JOBS = (401, 403, _NOT_FOUND, 429)
 
 
 def check_submit(answer: Answer, body: dict[str, Any]) -> None:
-    """Raise the error that a submit's response means; return if a job was started."""
+    """Raise the error that a submit's response means, if any."""
     _check_details(body)
     answer.check()
 
 
 def check_status(answer: Answer) -> None:
-    """Raise the error that a poll's response means; return for a success."""
+    """Raise the error that a poll's response means, if any."""
     if answer.status == _NOT_FOUND:
         raise HandleLost("fal does not know its own job.")
     answer.check_poll()

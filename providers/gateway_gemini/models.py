@@ -14,7 +14,7 @@ from gateway.vendors import Model
 
 _TIMEOUT_S = 240.0
 
-# When these costs were last compared with the vendor's prices.
+# When these costs were last checked.
 CHECKED = "2026-11-22"
 
 MODELS = (

@@ -1,4 +1,4 @@
-"""The provider: one request returns one picture. The API has no jobs, so there is no `poll`."""
+"""The provider: one request returns one picture, without jobs."""
 
 from typing import Any
 from urllib.parse import quote
@@ -22,7 +22,6 @@ from gateway_gemini.answers import Generation, first_picture
 from gateway_gemini.refusals import check, no_picture
 from gateway_gemini.usage import cost_micros
 
-# Timeout of one request.
 TIMEOUT_S = 220.0
 _PROBE_S = 15.0
 # Limit of a picture in a request, before Base64; Google documents it for Vertex AI.

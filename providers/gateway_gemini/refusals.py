@@ -18,7 +18,7 @@ from gateway.vendors import as_object, as_text
 from gateway_gemini.answers import Generation
 
 _ACCOUNT = ("FAILED_PRECONDITION", "PERMISSION_DENIED", "UNAUTHENTICATED", "NOT_FOUND")
-# Fields that the adapter fills in, not the buyer.
+# Fields set by the adapter, not the buyer.
 _ADAPTER_FIELDS = ("generation_config", "generationconfig", "model")
 # Messages without details that blame such a field, or the key, begin with one of these.
 _CHOICE_MESSAGES = ("aspect ratio", "image size")
@@ -36,7 +36,7 @@ _NAME = re.compile(r"[A-Z][A-Z_]{1,39}")
 
 
 def check(answer: Answer, body: dict[str, Any]) -> None:
-    """Raise the error that a response means; return for one that should have a picture."""
+    """Raise the error that a response means, if any."""
     error = as_object(body.get("error"))
     status = as_text(error.get("status"))
     if status in _ACCOUNT:

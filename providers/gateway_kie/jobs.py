@@ -36,7 +36,7 @@ class Jobs:
 
     outbound: Outbound
     models: Mapping[str, Model] = attrs.field(kw_only=True)
-    """The models on sale, by slug."""
+    """By slug."""
     traits: Traits = attrs.field(factory=Traits, kw_only=True)
     name: str = "kie"
 

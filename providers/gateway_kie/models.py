@@ -9,7 +9,7 @@ from typing import Any
 from gateway import GenerationRequest
 from gateway.vendors import Model
 
-# When these costs were last compared with the vendor's prices.
+# When these costs were last checked.
 CHECKED = "2026-11-22"
 
 MODELS = (

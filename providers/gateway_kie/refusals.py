@@ -53,7 +53,7 @@ _POLICY = (
 
 
 def check_submit(answer: Answer, body: dict[str, Any]) -> None:
-    """Raise the error that a submit's response means; return if a task was started."""
+    """Raise the error that a submit's response means, if any."""
     code = body.get("code")
     if code == NOT_FOUND:
         raise AccountProblem(
@@ -65,7 +65,7 @@ def check_submit(answer: Answer, body: dict[str, Any]) -> None:
 
 
 def check_poll(answer: Answer, body: dict[str, Any]) -> None:
-    """Raise the error that a poll's response means; return for a success."""
+    """Raise the error that a poll's response means, if any."""
     code = body.get("code")
     if NOT_FOUND in (code, answer.status):
         raise HandleLost("kie.ai does not know its own task.")

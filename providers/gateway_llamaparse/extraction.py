@@ -31,7 +31,7 @@ from gateway.vendors import (
 from gateway_llamaparse.jobs import REQUEST_S, Created, Jobs, job_error
 
 _PATH = "/api/v2/extract"
-# Fields that the adapter fills in, not the buyer.
+# Fields set by the adapter, not the buyer.
 _ADAPTER_FIELDS = {"tier", "parse_tier", "version"}
 # LlamaIndex's limits (read 2026-11).
 _MAX_LEVELS = 7

@@ -33,7 +33,7 @@ from gateway.vendors import (
 from gateway_llamaparse.settings import PARSER
 
 REQUEST_S = 60.0
-# Fields that the adapter fills in, not the buyer.
+# Fields set by the adapter, not the buyer.
 _ADAPTER_FIELDS = {"tier", "version", "processing_control"}
 _FILE_FAULTS = (
     "UNSUPPORTED_FILE_TYPE",

@@ -20,7 +20,7 @@ class TierPrices:
     """The operator's cost of a page, in 10⁻⁶ US dollars."""
 
 
-# When these costs were last compared with the vendor's prices.
+# When these costs were last checked.
 CHECKED = "2026-11-22"
 # LlamaIndex's glossary (read 2026-11) bills 3, 10 and 45 credits a page; 1,000 credits cost 1.25 US
 # dollars. Each price step is about 1.5 times the cost of its longest document. The tier `fast` is

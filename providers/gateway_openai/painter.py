@@ -1,4 +1,4 @@
-"""The provider: one request returns one picture. The API has no jobs, so there is no `poll`."""
+"""The provider: one request returns one picture, without jobs."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ from gateway_openai.refusals import check
 from gateway_openai.sizes import SIZES
 from gateway_openai.usage import cost_micros
 
-# Timeout of one request; a large picture takes two minutes.
+# A large picture takes two minutes.
 TIMEOUT_S = 240.0
 _PROBE_S = 15.0
 _FORMATS = {"png": "png", "jpg": "jpeg", "webp": "webp"}
@@ -98,7 +98,7 @@ class Painter:
             answer.check()
 
     def _request_body(self, request: GenerationRequest, model: str) -> dict[str, Any]:
-        # An edit without a ratio keeps the picture's own.
+        # Edits without a ratio keep the picture's own.
         ratio = request.aspect_ratio or ("1:1" if request.attachment is None else None)
         order = {
             "model": model,

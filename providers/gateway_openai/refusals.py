@@ -19,7 +19,7 @@ _ACCOUNT = (
 )
 # Those that concern only this model.
 _MODEL = ("model_not_found", "unknown_parameter")
-# Fields that the adapter fills in, not the buyer.
+# Fields set by the adapter, not the buyer.
 _ADAPTER_FIELDS = (
     "model",
     "size",
@@ -39,7 +39,7 @@ _FLAGS = ("reasons", "flagged_input")
 
 
 def check(answer: Answer, body: Any) -> None:
-    """Raise the error that a response means; return for one that should have a picture."""
+    """Raise the error that a response means, if any."""
     error = body.get("error") if isinstance(body, dict) else None
     if isinstance(error, dict):
         _check_error(answer.status, error)

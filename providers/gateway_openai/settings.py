@@ -53,14 +53,14 @@ _RETIRES = {
     "gpt-image-1.5-2025-12-16": "2026-12-01",
     "chatgpt-image-latest": "2026-12-01",
 }
-# When these costs were last compared with the vendor's prices.
+# When these costs were last checked.
 CHECKED = "2026-11-22"
 # The price at another server, which has no quality levels.
 _PLAIN_PRICE = "0.08"
 # openai 3.54.0 documents `xhigh` and `max` for gpt-image-2.5 and later.
 _NEW_QUALITIES = ("xhigh", "max")
 _OLDER_MODEL = re.compile(r"gpt-image-[12](?![.\d])|gpt-image-1\.|dall-e")
-# Timeout of one attempt; a large picture takes two minutes.
+# A large picture takes two minutes.
 _TIMEOUT_S = 300.0
 
 

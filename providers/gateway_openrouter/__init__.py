@@ -40,7 +40,7 @@ def register_settings(register: Callable[[str, type], None]) -> None:
 
 @hookimpl
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
-    """Put the chosen models on sale if there is a key."""
+    """Register the chosen models if there is a key."""
     section = settings.section("openrouter", OpenRouterSettings)
     if not str(section.api_key):
         return

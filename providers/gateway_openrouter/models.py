@@ -19,7 +19,7 @@ from typing import Any
 from gateway import GenerationRequest
 from gateway.vendors import Model, PictureLimits, data_uri
 
-# When these costs were last compared with the vendor's prices.
+# When these costs were last checked.
 CHECKED = "2026-11-22"
 _EDITS = "Changes a picture as a prompt says."
 MODELS = (

@@ -1,4 +1,4 @@
-"""The provider: one request returns one picture. The API has no jobs, so there is no `poll`."""
+"""The provider: one request returns one picture, without jobs."""
 
 import math
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from gateway.vendors import Model, as_object, as_text, json_object
 from gateway_openrouter.models import request_body
 from gateway_openrouter.refusals import check
 
-# Timeout of one request; a large picture takes two minutes.
+# A large picture takes two minutes.
 TIMEOUT_S = 240.0
 _PROBE_S = 15.0
 # A larger cost is an error that would distort the books.
@@ -36,7 +36,7 @@ class Painter:
 
     outbound: Outbound
     models: Mapping[str, Model] = attrs.field(kw_only=True)
-    """The models on sale, by slug."""
+    """By slug."""
     traits: Traits = attrs.field(factory=Traits, kw_only=True)
     name: str = "openrouter"
     timeout_s: float = TIMEOUT_S

@@ -27,7 +27,7 @@ _MOST_CHARS = 2_000
 
 
 def check(answer: Answer, body: dict[str, Any]) -> None:
-    """Raise the error that a response means; return for one that should have a picture."""
+    """Raise the error that a response means, if any."""
     error = as_object(body.get("error"))
     if not error:
         answer.check()

@@ -22,21 +22,21 @@ _TOO_MANY = 429
 _RESETS = re.compile(r"resets in ~?([0-9]{1,6})s")
 # Fields with the buyer's own content, or without a name.
 _BUYERS = re.compile(r"(input\.(prompt|input_images)\b.*)?")
-# Fields that the adapter fills in from the buyer's choices.
+# Fields set by the adapter from the buyer's choices.
 _CHOSEN = re.compile(r"input\.(aspect_ratio|resolution|width|height|output_format)\b.*")
 # E005 is the filter's code.
 _POLICY = ("E005", "sensitive", "nsfw", "content policy", "moderation")
 
 
 def check_submit(answer: Answer, body: dict[str, Any]) -> None:
-    """Raise the error that a submit's response means; return for a prediction."""
+    """Raise the error that a submit's response means, if any."""
     if answer.status == _UNPROCESSABLE:
         raise _unprocessable_error(body)
     _check(answer, body)
 
 
 def check_poll(answer: Answer, body: dict[str, Any]) -> None:
-    """Raise the error that a poll's response means; return for a success."""
+    """Raise the error that a poll's response means, if any."""
     if answer.status == _NOT_FOUND:
         raise HandleLost("Replicate does not know its own prediction.")
     if answer.status != _TOO_MANY:
