@@ -306,7 +306,6 @@ class AccountProblem(ProviderError):
     """The operator's key, credit or settings are wrong, so every request fails until fixed.
 
     The message goes to the operator's log: it must contain no key and nothing from the buyer.
-
     `scope` selects what goes off sale. "vendor": every endpoint of the provider, for a wrong key or
     no credit. "model": this endpoint, for example for a retired model. "choice", if the model
     refuses a ratio, resolution or format: this endpoint, unless the buyer chose one of them or sent
