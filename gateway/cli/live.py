@@ -74,10 +74,10 @@ class Made:
         return {
             "endpoint": self.registered.endpoint.slug,
             "result": "ok" if self.ok else "wrong",
-            "details": self.found,
+            "what came": self.found,
             "seconds": f"{self.seconds:.1f}",
-            "billed": _dollars(self.cost_micros) if self.is_cost_told else "unknown",
-            "listed cost": _dollars(self.registered.endpoint.cost_micros),
+            "the vendor billed": _dollars(self.cost_micros) if self.is_cost_told else "not told",
+            "the table says": _dollars(self.registered.endpoint.cost_micros),
         }
 
     def as_evidence(self) -> dict[str, Any]:
@@ -283,4 +283,4 @@ def _describe(output: Output) -> str:
 
 
 def _dollars(micros: int | None) -> str:
-    return "unknown" if micros is None else f"${micros / 10**6:.4f}"
+    return "not known" if micros is None else f"${micros / 10**6:.4f}"

@@ -146,8 +146,8 @@ class _View:
         if not upstreams:
             return ""
         if not any(isinstance(upstream.provider, Probing) for upstream in upstreams):
-            return "unknown"
-        return "ok" if self.problems is not None else "not checked"
+            return "not told"
+        return "ok" if self.problems is not None else "not asked"
 
     def _explain_no_endpoints(self, plugin: LoadedPlugin) -> str:
         """Explain why: it failed, lacks a setting, or does other work."""

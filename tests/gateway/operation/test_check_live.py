@@ -79,8 +79,8 @@ def test_it_generates_once_and_says_what_came_and_what_was_billed(check, vendor)
     said, told = check("--live", SLUG, "--yes")
     assert said.exit_code == 0, said.output
     (row,) = json.loads(said.stdout)
-    assert row["details"].startswith("image/png of ")
-    assert (row["result"], row["billed"]) == ("ok", "$0.0171")
+    assert row["what came"].startswith("image/png of ")
+    assert (row["result"], row["the vendor billed"]) == ("ok", "$0.0171")
     assert "Your vendors bill about $0.0190 for 1 generations." in said.stderr
     ((request, _),) = vendor.log
     assert (request.path, request.json["resolution"]) == ("/images", "1K")
@@ -115,7 +115,7 @@ def test_a_refusal_is_told_and_holds_neither_key_nor_content(check):
     assert said.exit_code == 1
     (row,) = json.loads(said.stdout)
     assert row["result"] == "wrong"
-    assert row["details"].startswith("AccountProblem")
+    assert row["what came"].startswith("AccountProblem")
     assert SECRET not in said.output + json.dumps(told)
     (made,) = told["generations"]
     shape = {"error": {"code": "number", "message": "text", "type": "payment"}}
@@ -160,7 +160,7 @@ def test_a_job_is_polled_and_its_link_fetched(check, settings, vendor, monkeypat
     words = ["check", "--json", "--live", "bfl-flux-2-klein-9b", "--yes", "--evidence", str(file)]
     said = CliRunner().invoke(main, words, env=environment(settings) | here)
     assert said.exit_code == 0, said.output
-    assert json.loads(said.stdout)[0]["billed"] == "$0.0150"
+    assert json.loads(said.stdout)[0]["the vendor billed"] == "$0.0150"
     answers = json.loads(file.read_text())["generations"][0]["answers"]
     assert [answer["body"].get("status") for answer in answers] == [None, "Pending", "Ready"]
     assert "delivery.bfl.ai" not in file.read_text()
@@ -170,7 +170,7 @@ def test_a_parser_gets_a_page_with_a_line_to_read(check):
     """The PDF is one that the embedded parser reads; it bills nothing."""
     said, told = check("--live", "document-parser", "--yes")
     assert said.exit_code == 0, said.output
-    assert json.loads(said.stdout)[0]["details"].endswith("characters of text")
+    assert json.loads(said.stdout)[0]["what came"].endswith("characters of text")
     assert told["generations"][0]["answers"] == []
 
 
@@ -178,7 +178,7 @@ def test_an_extraction_gets_a_question_and_must_answer_with_json(check, monkeypa
     monkeypatch.setenv("GATEWAY_SANDBOX", "true")
     said, _ = check("--live", "sandbox-extract", "--yes")
     assert said.exit_code == 0, said.output
-    assert json.loads(said.stdout)[0]["details"].endswith("characters of text")
+    assert json.loads(said.stdout)[0]["what came"].endswith("characters of text")
 
 
 @pytest.fixture

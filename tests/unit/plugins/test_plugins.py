@@ -389,13 +389,13 @@ def test_the_list_asks_providers_how_they_are(install, command, health, shown, n
     install("from gateway import AccountProblem\n" + SELLS.replace("    async def submit", method))
     row = listed(command)
     assert (row["health"], row["note"]) == (shown, note)
-    assert listed(command, "--no-health")["health"] == "not checked"
+    assert listed(command, "--no-health")["health"] == "not asked"
 
 
 def test_the_list_tells_what_a_provider_notes_of_itself(install, command):
     install(SELLS.replace('    name = "acme"', '    name = "acme"\n    notes = ("No OCR.",)'))
     row = listed(command)
-    assert (row["health"], row["note"]) == ("unknown", "No OCR.")
+    assert (row["health"], row["note"]) == ("not told", "No OCR.")
 
 
 def test_the_table_fits_a_terminal_and_hides_keys(install, command, monkeypatch):
@@ -406,7 +406,7 @@ def test_the_table_fits_a_terminal_and_hides_keys(install, command, monkeypatch)
     assert "MARKER" not in said
     assert "…" not in said
     (line,) = [line for line in said.splitlines() if line.startswith("acme_plugin")]
-    assert line.split() == ["acme_plugin", "gateway-acme", "1.2", "unknown", "acme-picture"]
+    assert line.split() == ["acme_plugin", "gateway-acme", "1.2", "not", "told", "acme-picture"]
 
 
 # -- gateway endpoints
