@@ -52,7 +52,7 @@ def settings_page() -> str:
     """Return docs/settings.md."""
     rows = [
         _setting(field.name, field)
-        # Themes with a class of their own come last.
+        # Themes with their own class come last.
         for field in sorted(attrs.fields(Settings), key=lambda field: bool(field.inherited))
         if field.name != "endpoints" and "about" in field.metadata
     ]
@@ -73,7 +73,7 @@ def settings_page() -> str:
 
 
 def _plugins() -> list[str]:
-    """Return the settings of each bundled plugin that has some."""
+    """Return the settings of each bundled plugin that has any."""
     lines = []
     for prefix, (plugin, kind) in PluginManager().sections().items():
         if plugin in BUNDLED:

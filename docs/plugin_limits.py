@@ -1,4 +1,4 @@
-"""The table of limits in docs/plugin-reference.md, from the constants that set them."""
+"""The table of limits in docs/plugin-reference.md, from the constants that define them."""
 
 import attrs
 

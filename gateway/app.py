@@ -41,9 +41,8 @@ from gateway.tasks.notifications import Announcer, TaskNotifications
 from gateway.telemetry.redaction import Redactor
 from gateway.telemetry.spans import Spans
 from gateway.version import VERSION
-from gateway.web.application import make_app
+from gateway.web.application import TracedApp, make_app
 from gateway.web.front.current import EXTENSION, FAILURE
-from gateway.web.front.traced import TracedApp
 
 if TYPE_CHECKING:
     from gateway.catalog.shared_states import SharedProviders

@@ -13,8 +13,8 @@ import attrs
 import structlog
 
 from gateway.concurrency.periodic import Periodic, always
-from gateway.contracts import GasOfKey, Quote, Settler
-from gateway.domain import Authorization, Payment
+from gateway.contracts import GasOfKey, Settler
+from gateway.domain import Payment
 from gateway.errors import ChainUnavailable, ExecutionError
 from gateway.payments.failed_settlements import FailedSettlements
 from gateway.payments.obstacles import Obstacles
@@ -77,7 +77,7 @@ class Settlements:
         timing: SettlementTiming | None = None,
     ) -> None:
         self._store = store
-        self._settler = settler
+        self.settler = settler
         self._reconciler = reconciler
         self.obstacles = obstacles
         self._failed = failed
@@ -102,14 +102,7 @@ class Settlements:
         await self._periodic.stop()
         await self.obstacles.stop()
         await self._drivers.stop(grace_s=grace_s)
-        await self._settler.close()
-
-    async def check_ready(self) -> None:
-        """Raise `ExecutionError` if no x402 payment could be settled now.
-
-        The sentence is for the operator: it may name an address and its balance.
-        """
-        await self.obstacles.check()
+        await self.settler.close()
 
     async def check_can_settle(self) -> None:
         """Raise `ExecutionError` if no x402 payment could be settled now.
@@ -124,7 +117,7 @@ class Settlements:
     @property
     def addresses(self) -> Sequence[str]:
         """The addresses that pay the gas of settlements; none if the settler does not say."""
-        return tuple(getattr(self._settler, "addresses", ()))
+        return tuple(getattr(self.settler, "addresses", ()))
 
     @property
     def about(self) -> str | None:
@@ -132,16 +125,12 @@ class Settlements:
 
         None if the settler does not say.
         """
-        return getattr(self._settler, "about", None)
+        return getattr(self.settler, "about", None)
 
     @property
     def gas(self) -> tuple[GasOfKey, ...]:
         """What each key held at the last look; empty if the settler does not say."""
-        return tuple(getattr(self._settler, "gas", ()))
-
-    async def check(self, authorization: Authorization, quote: Quote) -> None:
-        """Raise `PaymentRequired` or `ExecutionError` if this one would not be settled."""
-        await self._settler.check(authorization, quote)
+        return tuple(getattr(self.settler, "gas", ()))
 
     async def drive(self, payment: Payment, *, wait_s: float) -> None:
         """Start the payment's driver unless it runs, and wait for it at most `wait_s` seconds.
@@ -177,7 +166,7 @@ class Settlements:
             unsent_pause_s = min(2 * unsent_pause_s, timing.sweep_s)
 
     def _tell_settled(self, seconds: float) -> None:
-        settler = type(self._settler).__module__.partition(".")[0]
+        settler = type(self.settler).__module__.partition(".")[0]
         signals.payment_settled.send(settler=settler, seconds=seconds)
 
     async def _submit(self, payment: Payment) -> tuple[str | None, bool]:
@@ -186,7 +175,7 @@ class Settlements:
         An error of the settler says nothing about the payment: only the chain does.
         """
         try:
-            return await self._settler.submit(payment), False
+            return await self.settler.submit(payment), False
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
             _log.warning("payment.not_sent", payment=payment.id, error=type(error).__name__)
             return None, True
@@ -228,7 +217,7 @@ class Settlements:
                 age.look_at = now + self.timing.old_look_s
                 self._drivers.ensure(payment, self._settle_old, drive_s=drive_s)
         await self._failed.look()
-        await self._settler.tend()
+        await self.settler.tend()
 
 
 _log = structlog.get_logger()

@@ -257,7 +257,7 @@ class X402Payments(Acceptance):
         )
         if is_unspent:
             await self.exposure.check_not_barred(signed.sender)
-            await self.settlements.check(signed, quote)
+            await self.settlements.settler.check(signed, quote)
             return max(head.number - _UNSPENT_MARGIN, cutoff + 1), limits
         search_from = await find_payment(
             self.chain,

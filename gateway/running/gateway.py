@@ -58,11 +58,11 @@ class Gateway:
     store: SqlStore
     catalog: Catalog
     output_store: OutputStore
-    settlements: Settlements
-    method_settlements: MethodSettlements
     # None without a refund key.
     refunds: Refunds | None
     payments: Payments
+    settlements: Settlements = attrs.field(init=False)
+    method_settlements: MethodSettlements = attrs.field(init=False)
     workers: WorkerPool
     # None on a single machine.
     shared_providers: "SharedProviders | None"
@@ -106,6 +106,14 @@ class Gateway:
     @now.default
     def _find_clock(self) -> Clock:
         return self.context.now
+
+    @settlements.default
+    def _find_settlements(self) -> Settlements:
+        return self.payments.settlements
+
+    @method_settlements.default
+    def _find_method_settlements(self) -> MethodSettlements:
+        return self.payments.method_settlements
 
     long_polls: LongPolls = attrs.field(init=False)
 

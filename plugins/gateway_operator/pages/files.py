@@ -2,7 +2,7 @@
 
 from quart import Blueprint, Response
 
-from gateway.web.assets import answer_asset
+from gateway.web.routes.files import answer_asset
 from gateway_operator.pages.page import ASSETS_PATH, operator_assets
 
 blueprint = Blueprint("operator_files", __name__)

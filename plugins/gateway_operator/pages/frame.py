@@ -7,7 +7,7 @@ import msgspec
 from quart import Blueprint, Response, g, request
 
 from gateway.errors import ActionRefused, DiskFull, InvalidCredentials, NeedsFresh
-from gateway.web.front import errors as error_answers
+from gateway.web.front import answers
 from gateway.web.front.answers import NOT_STORED, Answer, json_answer
 from gateway.web.front.current import current_gateway
 from gateway_operator.audit_log import AlreadyDone
@@ -94,7 +94,7 @@ def _answer_plainly(error: Exception) -> Answer:
     if isinstance(error, AlreadyDone):
         body = {"done": True, "repeated": True, "actionId": error.action.id}
         return json_answer(body, HTTPStatus.OK, NOT_STORED)
-    return error_answers.answer_error(current_gateway(), error, str(request.url_rule))
+    return answers.answer_error(current_gateway(), error, str(request.url_rule))
 
 
 def _sentence_of(error: Exception, plain: Answer) -> str:

@@ -26,14 +26,14 @@ class Table:
 
 
 def words(chapter: str) -> set[str]:
-    """Return what the list of a chapter explains: the words in bold at its entries' start."""
+    """Return the terms that a chapter explains: the bold words that begin its list entries."""
     lines = _PAGE.read_text().partition(f"## {chapter}\n")[2].partition("\n## ")[0].splitlines()
     entries = [line.partition(":")[0] for line in lines if line.startswith("- **")]
     return {word for entry in entries for word in entry.split("**")[1::2]}
 
 
 def tables() -> list[Table]:
-    """Return every table of the page, in its order."""
+    """Return every table of the page, in order."""
     found, chapter, run, lines = [], "", "", []
     for line in [*_PAGE.read_text().splitlines(), ""]:
         if line.startswith("|"):

@@ -1,4 +1,4 @@
-"""The kit finds the mistakes that cost money, and says what to change."""
+"""The kit finds expensive mistakes, and explains how to fix them."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ EXAMPLE = ROOT / "docs" / "examples" / "gateway-acme"
 
 @attrs.frozen
 class Mistake:
-    """One line of the example written wrongly, the scene that must fail, and what it says."""
+    """One mistake in a line of the example, the scene that must fail, and its message."""
 
     right: str
     wrong: str
@@ -23,7 +23,6 @@ class Mistake:
     also: dict = attrs.field(factory=dict)  # what else is written otherwise
 
     def made_in(self, text: str) -> str:
-        """Return the example with the mistake in it."""
         for right, wrong in ({self.right: self.wrong} | self.also).items():
             assert text.count(right) == 1, f"the example has changed: {right}"
             text = text.replace(right, wrong)
@@ -48,7 +47,7 @@ MISTAKES = {
         "may respond so after the order was taken and billed",
     ),
     "shapes_as_failures": Mistake(
-        'raise SubmitUncertain("Acme took the job and did not say where to ask for it.")',
+        'raise SubmitUncertain("Acme accepted the job but returned no status URL.")',
         'raise JobFailed("Acme is odd.")',
         "test_a_success_of_another_shape_is_not_asked_for_again[null]",
         "raise SubmitUncertain for a shape that you do not know",
@@ -82,7 +81,7 @@ MISTAKES = {
         },
     ),
     "prompts_in_the_log": Mistake(
-        '        """Begin one job; the gateway writes its handle down before it polls."""',
+        '        """Start one job; the gateway stores its handle before it polls."""',
         '        __import__("logging").warning("asked for %s", request.prompt)',
         "test_no_log_line_and_no_buyer_learns_a_key_or_a_prompt[made]",
         "The log shows the buyer's prompt",
@@ -199,7 +198,7 @@ CARELESS = {
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
-    """Run all the wrong plugins through the scene that should find them; return what it said."""
+    """Run all the wrong plugins through their scenes; return the output."""
     folder = tmp_path_factory.mktemp("mistakes")
     right = (EXAMPLE / "src" / "gateway_acme.py").read_text()
     tests = (EXAMPLE / "tests" / "test_acme.py").read_text()
@@ -233,14 +232,14 @@ def told(tmp_path_factory):
 
 
 def part_of(told, node):
-    """Return what pytest said about one test that failed, without line breaks."""
+    """Return pytest's output about one failed test, without line breaks."""
     title = f" {node.replace('::', '.')} "
     assert title in told, f"{node} did not fail:\n{told[-6000:]}"
     part = told.split(title, 1)[1].split("\n____", 1)[0]
     return " ".join(part.replace("\nE  ", " ").split())
 
 
-# One test: the run that it reads would be repeated in each process that has a part of it.
+# A single test: otherwise each process with a part of it would repeat the run.
 def test_mistakes_are_explained_and_what_an_author_left_out_is_named(told):
     expected = {f"Test_{name}::{one.scene}": one.says for name, one in MISTAKES.items()} | CARELESS
     found = {node: part_of(told, node) for node in expected}
