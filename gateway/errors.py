@@ -30,7 +30,7 @@ ProviderError                      ends or delays an attempt of a task
 ├── SubmitUncertain                fails the task at once: sent, no response, perhaps billed
 ├── JobFailed                      costs a retry: the job ended without a result
 ├── HandleLost                     fails the task at once: the API lost its own job
-└── ResultUnusable                 fails the task at once: made, perhaps billed, not sellable
+└── ResultUnusable                 fails the task at once: perhaps billed, not sellable
     ├── ResultMissing              the same: the vendor reports success without a result
     └── LinkDead                   the job is polled for a fresh link, three times; then the same
 

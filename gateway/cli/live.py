@@ -96,7 +96,7 @@ class Made:
 
 @attrs.define
 class _LiveJob:
-    """A job of which nothing is stored."""
+    """A job that is not stored."""
 
     endpoint: Endpoint
     task_id: str = "gateway-check-live"

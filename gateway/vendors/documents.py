@@ -247,7 +247,7 @@ def _price_steps(name: str, section: DocumentSettings) -> tuple[PriceStep, ...]:
         if not colon or not _PAGES.fullmatch(pages):
             raise _settings_error(
                 name,
-                f"is not right: {entry!r} is no number of pages, a colon, and the USDC from there",
+                f"is not right: {entry!r} is not pages:price",
                 "6:0.06,21:0.15",
             )
         units = _price_units(name, price, example="6:0.06,21:0.15")

@@ -189,6 +189,6 @@ def _settings_error(state: str, table: Sequence[Model], prefix: str) -> Settings
     name = f"{variable(prefix)}_MODELS"
     known = ", ".join(model.slug for model in table)
     return SettingsError(
-        f"{name} {state}. Known are: {known}. "
+        f"{name} {state}. Known models: {known}. "
         f"Example: {name}={table[0].slug},some/new-model=0.08 like {table[0].slug}"
     )

@@ -63,7 +63,7 @@ class Generation:
 
 
 def first_picture(generation: Generation) -> Picture | None:
-    """Return the first picture that is no draft of a thinking model, or None."""
+    """Return the first picture that is not a draft of a thinking model, or None."""
     for candidate in generation.candidates or ():
         for part in (candidate.content and candidate.content.parts) or ():
             if part.inlineData is not None and part.inlineData.data and not part.thought:
