@@ -132,14 +132,14 @@ def keep(
 
 
 def _note_roles(db: Connection, name: str, roles: Collection[str], *, off: bool) -> list[str]:
-    """Return the node's current roles, and drop the one that it no longer has."""
+    """Return the current roles, and drop the one that no longer applies."""
     ended = "worker" if off else _OFF
     db.execute("DELETE FROM roles WHERE name = ?", (f"{ended}:{name}",))
     return sorted({*roles, _OFF} - {ended})
 
 
 def _take_role(db: Connection, role: str, life: str, until: float, clock: float) -> bool:
-    """Take or renew a role until a time. False if another process holds it."""
+    """Take or renew a role; False if another process holds it."""
     row = db.execute(
         """INSERT INTO roles (name, holder, epoch, until) VALUES (?, ?, 1, ?)
            ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until,
@@ -152,10 +152,7 @@ def _take_role(db: Connection, role: str, life: str, until: float, clock: float)
 
 
 def _find_roles(db: Connection, clock: float) -> dict[str, tuple[str, ...]]:
-    """Return the roles of each running node.
-
-    Nodes of the previous release record no roles, and have all of them.
-    """
+    """Return roles by node; nodes of the previous release have all of them."""
     held = db.execute("SELECT name FROM roles WHERE until >= ?", (clock,))
     pairs = [row["name"].split(":", 1) for row in held if ":" in row["name"]]
     nodes = db.execute(

@@ -45,9 +45,9 @@ def refuse_left_behind(settings: Settings) -> None:
     path = settings.data_dir / "gateway.db"
     if settings.database_url and path.exists() and _has_sales(path):
         raise SettingsError(
-            f"GATEWAY_DATABASE_URL is set, but {path} holds sales of this gateway that were not "
-            "moved there: their payments could be spent again. Run gateway migrate-store, or "
-            "unset the variable."
+            f"GATEWAY_DATABASE_URL is set, but {path} has sales that were not migrated to that "
+            "database: their payments could be spent again. Run `gateway migrate-store`, or unset "
+            "the variable."
         )
 
 
@@ -62,14 +62,13 @@ async def refuse_other_database(settings: Settings, store: SqlStore) -> None:
     move = _move_of(path)
     if move is not None and await store.known_meta(MOVED_FROM) != move.id:
         raise SettingsError(
-            f"The sales in {path} were moved to another database ({move.target}) than "
-            "GATEWAY_DATABASE_URL names: this one does not know them, and would sell for their "
-            "payments again. Name that one, or give a gateway of its own another GATEWAY_DATA_DIR."
+            f"The sales in {path} were migrated to {move.target}, but GATEWAY_DATABASE_URL is "
+            "another database, in which their payments could be spent again. Set the URL of the "
+            "former, or another GATEWAY_DATA_DIR for a separate gateway."
         )
 
 
 def _has_sales(path: Path) -> bool:
-    """Whether an SQLite file has payments and was not migrated."""
     with closing(_read_only(path)) as db:
         try:
             has_sales = db.execute("SELECT 1 FROM claims LIMIT 1").fetchone() is not None
@@ -81,7 +80,6 @@ def _has_sales(path: Path) -> bool:
 
 
 def _move_of(path: Path) -> Move | None:
-    """Return the migration of an SQLite file to another database, or None."""
     with closing(_read_only(path)) as db:
         return move_of(db)
 

@@ -95,11 +95,11 @@ def test_the_list_imports_no_plugin_and_not_the_package_of_its_table(install, co
 def test_a_name_of_the_gateway_stays_the_gateways(install, command):
     install("acme_one", table("acme_one", name="serve"), name="serve")
     listed = command("--help")
-    assert "Serve HTTP until SIGTERM." in listed.stdout
+    assert "Run the gateway until SIGTERM." in listed.stdout
     assert "Greet" not in listed.stdout
     warning = "The command serve of acme_one is left out: the gateway has one itself."
     assert listed.stderr == f"gateway: {warning}\n"
-    assert "Serve HTTP until SIGTERM." in command("serve", "--help").stdout
+    assert "Run the gateway until SIGTERM." in command("serve", "--help").stdout
 
 
 @pytest.mark.parametrize(
