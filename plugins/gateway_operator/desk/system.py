@@ -1,4 +1,4 @@
-"""What a gateway stands on: the machine's clock, the refund key's ETH."""
+"""Checks of the machine's clock and the refund key's ETH."""
 
 import asyncio
 
@@ -21,7 +21,7 @@ async def read_clock(chain: Chain, now: Clock) -> float:
 
 
 async def refund_key_problem(desk: Desk) -> str | None:
-    """Return why no approved refund can be sent now; None where nothing is known to be wrong."""
+    """Return why no approved refund can be sent now; None if no problem is known."""
     if desk.refunds is None:
         return "GATEWAY_REFUND_KEY is not set."
     try:

@@ -163,7 +163,7 @@ def test_on_the_command_line_all_means_those_with_an_address(settings, provider,
     first, second = json.loads(run("list", "--json").stdout)
     assert (first["to"], second["to"]) == ("", NAMED)
     assert "its proof names no address: approve it with --to ADDRESS" in first["problem"]
-    assert "it is never sent by itself: approve it" in second["problem"]
+    assert "it is never sent automatically: approve it" in second["problem"]
     assert "No address is known" in run("pay", unnamed).output
     done = run("approve", "--all")
     assert done.stdout == "Approved: 1.\n"

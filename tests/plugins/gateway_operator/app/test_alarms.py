@@ -105,7 +105,7 @@ async def test_a_mute_of_what_is_not_on_or_without_a_reason_is_one_sentence(gate
     await fail_often(gateway)
     await look(gateway)
     refused = await run("alarms", "mute", "failures:picture", "--for", "1h", "--reason", " ")
-    assert "Say why" in refused.output
+    assert "Give a reason" in refused.output
     refused = await run("alarms", "mute", "failures:picture", "--for", "soon", "--reason", "x")
     assert "is no length such as 30m" in refused.output
 
