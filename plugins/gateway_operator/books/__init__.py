@@ -1,4 +1,4 @@
-"""The books: what was earned, given back and spent, and whether the chain says the same.
+"""The books: income, refunds and costs, and their comparison with the chain.
 
-No HTTP and no click: page, JSON and `gateway books` print what is returned here.
+Without HTTP and click: page, API and `gateway books` render these results.
 """

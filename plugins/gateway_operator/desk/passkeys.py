@@ -71,7 +71,7 @@ class Asking:
 
     key: str = attrs.field(repr=False)
 
-    # `login`, or `add` or `fresh` with the session's id.
+    # `login`, or `new` or `fresh` with the session's id.
     purpose: str
 
 

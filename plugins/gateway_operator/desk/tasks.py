@@ -135,7 +135,7 @@ async def find_task(desk: Desk, task_id: str) -> TaskDetail:
     )
 
 
-async def look_at_prompt(desk: Desk, actor: Actor, task_id: str, *, reason: str) -> Look:
+async def show_prompt(desk: Desk, actor: Actor, task_id: str, *, reason: str) -> Look:
     """Return the prompt, and record the access in the audit log.
 
     Raises `WrongValue` without a reason, and `NotFound`.
@@ -147,7 +147,7 @@ async def look_at_prompt(desk: Desk, actor: Actor, task_id: str, *, reason: str)
     return Look(task_id=task_id, prompt=found[0], file_name=found[1])
 
 
-async def look_at_outputs(
+async def show_outputs(
     desk: Desk, output_store: OutputStore, actor: Actor, task_id: str, *, reason: str
 ) -> Look:
     """Return links to the outputs, and record the access in the audit log.

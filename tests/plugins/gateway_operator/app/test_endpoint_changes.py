@@ -109,7 +109,7 @@ async def test_a_session_that_is_not_fresh_reaches_no_price_below_the_cost(gatew
     for typed in ("0", "0.014", ""):
         answer = await post(gateway, f"{PATH}/cost", cost=typed)
         assert answer.status_code == 403
-        assert "Is it you?" in await text_of(answer)
+        assert "Confirm that it is you" in await text_of(answer)
     price = {"price": "0.000001", "seen": "20000", "reason": "a sale"}
     assert (await post(gateway, f"{PATH}/price", **price)).status_code == 409
     assert (await post(gateway, f"{PATH}/cost", cost="0", password=RIGHT)).status_code == 303

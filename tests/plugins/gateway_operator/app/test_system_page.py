@@ -144,7 +144,7 @@ async def test_the_audit_log_goes_on_page_by_page_and_finds_an_action(gateway):
         await gateway.client.get(f"{PAGE}/actions?action=test.done&before={page.next_before}")
     )
     assert "reason 9 " in older
-    assert "No such action." in await text_of(
+    assert "No matching actions." in await text_of(
         await gateway.client.get(f"{PAGE}/actions?subject=nothing")
     )
 
