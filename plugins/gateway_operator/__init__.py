@@ -14,7 +14,7 @@ from gateway.contracts.parts import Documents, Mount, Part
 from gateway.running.gateway import Gateway
 from gateway_operator.state import Operator
 
-# Imported after the first response, but before the garbage collector freezes the loaded objects.
+# Imported after the first response, but before the garbage collector freezes loaded objects.
 _LATE = ("gateway_operator.alarms.state_watch", "gateway_operator.running")
 
 
@@ -55,7 +55,7 @@ async def _watch_alarms(gateway: Gateway, operator: Operator) -> None:
 
 
 def _make_metrics(gateway: Gateway) -> Part:
-    # prometheus_client takes 10 MB, and most gateways run without Prometheus.
+    # prometheus_client takes 10 MB, and most gateways run without it.
     module = importlib.import_module("gateway_operator.metrics.server")
     server = module.MetricsServer(gateway, gateway.settings.metrics_bind)
     return Part(name="metrics", start=server.start, close=server.close)

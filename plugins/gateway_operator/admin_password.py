@@ -1,4 +1,4 @@
-"""The admin password: an argon2 hash from the settings, or a password created at first start."""
+"""The admin password: an argon2 hash from the settings, or created at first start."""
 
 import asyncio
 import importlib
@@ -10,8 +10,7 @@ from gateway.settings import Settings
 from gateway.store import SqlStore
 
 _META = "admin_password_hash"
-# Limit of the queue of logins. A comparison takes 0.1 s, on a small machine 0.5 s, so a full queue
-# of this length drains within `_QUEUE_S`.
+# A comparison takes 0.1 s, on a small machine 0.5 s, so a full queue drains within `_QUEUE_S`.
 _MAX_WAITING = 8
 _QUEUE_S = 5
 
@@ -38,9 +37,9 @@ class AdminPassword:
         password = secrets.token_urlsafe(12)
         made = await self._threads.run(hash_password, password)
         if await self._store.meta(_META, lambda: made) != made:
-            # Another node started at the same time; its password is the valid one.
+            # Another node started at the same time; its password is valid.
             return
-        # Printed, not logged: logs must not contain it.
+        # Logs must not contain it.
         print(f"Admin password, shown only this once: {password}", flush=True)  # noqa: T201
 
     async def hash(self) -> str:
@@ -54,8 +53,7 @@ class AdminPassword:
     async def matches(self, password: str, *, is_known: bool = False) -> bool:
         """Whether the password is correct. Passwords are compared one at a time.
 
-        Raises `TooManyRequests` if the queue is full. A known browser (`is_known`) may queue
-        anyway.
+        Raises `TooManyRequests` if the queue is full, unless the browser `is_known`.
         """
         if self._waiting >= _MAX_WAITING and not is_known:
             raise TooManyRequests(_QUEUE_S)

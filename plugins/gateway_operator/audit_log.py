@@ -19,7 +19,7 @@ class Actor:
     # The client's address; empty for the CLI.
     address: str = ""
 
-    # Identifies a repeated request, such as the actor's name with an Idempotency-Key.
+    # Identifies a repeated request: such as the actor's name with an Idempotency-Key.
     request: str | None = None
 
 
@@ -39,7 +39,7 @@ class NewAction:
     subject: str
     reason: str = ""
 
-    # JSON values; None if there is nothing to record.
+    # JSON values.
     before: object = None
     after: object = None
 

@@ -11,12 +11,12 @@ Scope = Literal["read", "act"]
 class OperatorSession:
     """A logged-in browser. Times are Unix seconds."""
 
-    # SHA-256 of the cookie's value, in hexadecimal digits.
+    # SHA-256 of the cookie's value, in hexadecimal.
     id: str
     created_at: float
     seen_at: float
 
-    # Until this time the session counts as freshly authenticated by password or passkey.
+    # Until then the session counts as freshly authenticated.
     fresh_until: float
     address: str
 
@@ -49,10 +49,10 @@ class OperatorCodes:
     # In Base32.
     secret: str = attrs.field(repr=False)
 
-    # Unix seconds; None: the secret was shown, but not confirmed by a code yet.
+    # Unix seconds; None: not confirmed by a first code yet.
     confirmed_at: float | None
 
-    # The newest time step whose code was accepted. A code counts once.
+    # The newest accepted time step. A code counts once.
     last_step: int
 
 

@@ -54,7 +54,6 @@ def make_alarms(gateway: Gateway, desk: Desk) -> AlarmWatch:
 
 
 async def _read_checks(gateway: Gateway) -> Sequence[Check]:
-    """Return the checks of /api/ready in the desk's form."""
     return [
         Check(name=row["name"], ok=row["ok"], stops=row["stops"], problem=row["problem"] or "")
         for row in for_operator(await checks(gateway), gateway)
@@ -62,7 +61,7 @@ async def _read_checks(gateway: Gateway) -> Sequence[Check]:
 
 
 async def _read_conditions(gateway: Gateway) -> Sequence[Condition]:
-    """Return the conditions that plugins' parts add. A part that raises is logged and skipped."""
+    """Return the conditions of plugins' parts. A part that raises is logged and skipped."""
     found: list[Condition] = []
     for part in gateway.lifecycle.parts:
         try:

@@ -1,4 +1,4 @@
-"""The operator's objects of one running gateway, shared by pages and alarms."""
+"""The operator's objects of one running gateway."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Operators' decisions about endpoints: pause, price, cost, and a new check of the vendor."""
+"""Operators' decisions about endpoints."""
 
 import contextlib
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ from gateway_operator.sql import overrides
 from gateway_operator.sql.overrides import Field
 
 _DAY_S = 86_400
-# Minimum time between two checks of a vendor that operators request.
+# Between two checks of a vendor at operators' request.
 _PROBE_PAUSE_S = 10.0
-# A million dollars: a higher amount is a typing error.
+# A million dollars; more is a typing error.
 _MOST_UNITS = 10**12
 
 
@@ -29,7 +29,7 @@ class PausePreview:
 
     registered: Registered
 
-    # Paid tasks that are queued or running: a pause does not stop them.
+    # Paid tasks queued or running, which a pause does not stop.
     unfinished: int
 
 
@@ -41,17 +41,16 @@ class PricePreview:
     old_units: int
     new_units: int
 
-    # The price of the settings file.
     file_units: int
 
-    # Prices by resolution or pages, which change by the same factor.
+    # By resolution or pages; all change by the same factor.
     old_steps: Sequence[PriceStep]
     new_steps: Sequence[PriceStep]
 
     # 10⁻⁶ US dollars; None: not known.
     cost_micros: int | None
 
-    # Per sale; None if the cost is not known.
+    # None if the cost is not known.
     margin_units: int | None
     is_below_cost: bool
 
@@ -61,7 +60,7 @@ class PricePreview:
 
 
 def find_endpoint(desk: Desk, slug: str) -> Registered:
-    """Return an endpoint, on sale or not; raises `WrongValue` for an unknown slug."""
+    """Return an endpoint, on sale or not; raises `WrongValue`."""
     for registered in desk.catalog.everything():
         if registered.endpoint.slug == slug:
             return registered
@@ -96,9 +95,9 @@ async def resume(desk: Desk, actor: Actor, slug: str, *, reason: str = "") -> Re
 
 
 async def preview_price(desk: Desk, slug: str, price_units: int | None) -> PricePreview:
-    """Return the effect of a new price without changing it; None is the price of the settings file.
+    """Return the effect of a new price without changing it; raises `WrongValue`.
 
-    Raises `WrongValue`.
+    None is the price of the settings file.
     """
     registered = await _find_now(desk, slug)
     new, old = _priced(desk, slug, price_units), registered.endpoint
@@ -132,11 +131,10 @@ async def change_price(
 ) -> Registered:
     """Change an endpoint's price; None restores the price of the settings file.
 
-    Prices by resolution or pages change by the same factor. A 402 that was already sent stays valid
-    for its lifetime.
-
-    Raises `WrongValue`, and `StaleForm` if the price is no longer `seen_units`. A price below the
-    cost raises `ActionRefused` unless the settings file allows losses, and then `NeedsFresh`.
+    Prices by resolution or pages change by the same factor. A 402 sent before stays valid for its
+    lifetime. Raises `WrongValue`, and `StaleForm` if the price is no longer `seen_units`. A price
+    below the cost raises `ActionRefused` unless the settings file allows losses, and then
+    `NeedsFresh`.
     """
     _check_reason(reason)
     newest = await _find_newest(desk, slug, "price")
@@ -165,9 +163,9 @@ async def change_cost(
     reason: str = "",
     is_fresh: bool = False,
 ) -> Registered:
-    """Set the cost of one generation; None restores the cost of the settings file or the adapter.
+    """Set the cost of one generation; None restores that of the settings file or the adapter.
 
-    The cost applies to tasks that end from now on, if the vendor reports none. Raises `WrongValue`,
+    It applies to tasks that end from now on, if the vendor reports no cost. Raises `WrongValue`,
     and `NeedsFresh` if the change would open a way around the password for prices below cost.
     """
     if cost_micros is not None and not 0 <= cost_micros < _MOST_UNITS:
@@ -181,7 +179,7 @@ async def change_cost(
 
 
 async def try_vendor_now(desk: Desk, actor: Actor, slug: str) -> str | None:
-    """Check the vendor of an endpoint now, and put the endpoint back on sale if it works.
+    """Check a vendor now, and put the endpoint back on sale if it works.
 
     Returns the problem, or None. Raises `ActionRefused` within ten seconds of the last check.
     """
@@ -203,22 +201,19 @@ async def try_vendor_now(desk: Desk, actor: Actor, slug: str) -> str | None:
 
 
 async def _find_now(desk: Desk, slug: str) -> Registered:
-    """Return an endpoint, with the newest changes by operators on other processes applied."""
+    """Return an endpoint after applying operators' newest changes, in other processes too."""
     await desk.apply_changes()
     return find_endpoint(desk, slug)
 
 
 async def _find_newest(desk: Desk, slug: str, field: Field) -> str | None:
-    """Return the current override.
-
-    Read it before any check, so that a concurrent change is detected.
-    """
+    """Return the current override. Read it before any check, to detect a concurrent change."""
     value: str | None = await desk.store.sum(overrides.newest_value, slug, field)
     return value
 
 
 def _priced(desk: Desk, slug: str, price_units: int | None) -> Endpoint:
-    """Return the endpoint of the settings file at another price; raises `WrongValue`."""
+    """Return the settings file's endpoint at another price; raises `WrongValue`."""
     filed = desk.catalog.filed(slug)
     if price_units is None:
         return filed
@@ -275,10 +270,10 @@ async def _override(
     seen: str | None,
     refusal: ActionRefused | None = None,
 ) -> Registered:
-    """Write an override with its audit row, and apply it in this process at once.
+    """Write an override with its audit row, and apply it in this process.
 
-    `seen` is the field's newest override from before the endpoint was checked. Raises `refusal`
-    unless the request is a repeated one.
+    `seen` is the newest override from before the checks. Raises `refusal` unless the request is a
+    repeat.
     """
     verb = "resume" if field == "paused" and value is None else _VERBS[field]
     action = NewAction(
@@ -290,7 +285,7 @@ async def _override(
         before={field: seen},
         after={field: value},
     )
-    # A repeated request was already carried out: return the endpoint's current state.
+    # A repeated request gets the current state.
     with contextlib.suppress(AlreadyDone):
         await desk.records.act(
             overrides.insert, slug, field, value, seen, desk.now(), refusal, action=action

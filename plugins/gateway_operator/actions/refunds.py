@@ -1,4 +1,4 @@
-"""Operators' decisions about refunds: approve, redirect, reject, retry, withdraw an approval."""
+"""Operators' decisions about refunds."""
 
 import asyncio
 import re
@@ -22,9 +22,9 @@ from gateway_operator.sql import actions
 from gateway_operator.sql import refunds as writes
 from gateway_operator.sql.refunds import Approval
 
-# The number of refunds that a page shows.
+# As many as a page shows.
 _MOST_AT_ONCE = 50
-# Time limit for the balance on the chain, which a page waits for.
+# A page waits this long for the key's balance.
 _HOLDS_S = 2.0
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 
@@ -37,7 +37,7 @@ class RefundChoice:
     amount_units: int
     recipient: str
 
-    # Whether the page showed it as rejected. An approval overrides only a rejection that was shown.
+    # An approval overrides only a rejection that was shown.
     is_rejected: bool = False
 
 
@@ -48,14 +48,13 @@ class ApprovalPreview:
     cases: list[RefundCase]
     sum_units: int
 
-    # Balance of the refund key; None without a key, or if the chain does not respond.
+    # None without a key, or if the chain does not respond.
     holds_units: int | None
 
-    # Refunds to addresses that are not proven to be the buyer's. Either a plain transfer was used,
-    # which anyone who saw it could have used, or a payment method's proof names the address.
+    # Recipients not proven to be the buyer: of plain transfers, which anyone who saw them could
+    # have used, and addresses named by a payment method's proof.
     unproven: list[RefundCase]
 
-    # Whether the operator must authenticate again.
     needs_fresh: bool
 
 
@@ -101,16 +100,13 @@ async def approve(
 ) -> list[RefundCase]:
     """Approve refunds, all or none; the gateway's next sweep sends them.
 
-    `to` replaces the payer as recipient, for refunds of one payer. Raises:
-
-    - `StaleForm` if a refund has changed since the operator saw it
-    - `RefundRefused`, also if no address is known
-    - `WrongValue`
-    - `NeedsFresh` for another recipient, or above the daily cap
-    - `ActionRefused` for an unproven payer, unless `accepts_unproven`
+    `to` replaces the payer, for refunds of one payer. Raises `WrongValue`, `StaleForm` if a refund
+    has changed since the operator saw it, `RefundRefused`, also if no address is known,
+    `NeedsFresh` for another recipient or above the daily cap, and `ActionRefused` for an unproven
+    payer unless `accepts_unproven`.
     """
     _check_count(actor, choices)
-    # The first request's approvals count towards the daily cap, so recognize a repeat first.
+    # A first request counts towards the daily cap, so recognize its repeat before checking.
     if await _was_done(desk, actor, "refund.approve", choices[0].task_id):
         return [await _find_case(desk, choice.task_id) for choice in choices]
     recipient = _check_other_recipient(desk, actor, choices, to, reason)
@@ -182,8 +178,7 @@ async def take_back(
 def check_recipient(desk: Desk, address: str) -> str:
     """Return another recipient in lower case.
 
-    Raises `WrongValue` for an invalid address, a wrong checksum, or an address that would lose the
-    money.
+    Raises `WrongValue` for an invalid address or checksum, or if the money would be lost.
     """
     if not _ADDRESS.fullmatch(address):
         raise WrongValue("An address is 0x followed by 40 hexadecimal digits.")
@@ -218,7 +213,6 @@ async def _act(
 
 
 async def _was_done(desk: Desk, actor: Actor, action: str, task_id: str) -> bool:
-    """Whether this request was already carried out as this action."""
     if actor.request is None:
         return False
     found = await desk.store.read(actions.find_request, actor.request)
@@ -240,7 +234,7 @@ def _approval_actions(
     recipient: str | None,
     reason: str,
 ) -> list[NewAction]:
-    """Return an audit row for each refund; only the first has the request key, which is unique."""
+    """Return an audit row per refund; only the first has the request key, which is unique."""
     together = [choice.task_id for choice in choices]
     nameless = attrs.evolve(actor, request=None)
     return [
@@ -282,7 +276,7 @@ def _check_reason(reason: str) -> None:
 def _check_other_recipient(
     desk: Desk, actor: Actor, choices: Sequence[RefundChoice], to: str | None, reason: str
 ) -> str | None:
-    """Return another recipient in lower case, or None if the payer gets the money."""
+    """Return another recipient in lower case; None: the payer."""
     if to is None:
         return None
     payers = {choice.recipient for choice in choices}
@@ -315,7 +309,6 @@ def _is_unproven(case: RefundCase) -> bool:
 
 
 def _check_unproven(cases: Sequence[RefundCase]) -> None:
-    """Raise `ActionRefused` for a payer without proof."""
     for case in filter(_is_unproven, cases):
         doubt = (
             "signed nothing, so somebody else may have used the transaction"
@@ -328,7 +321,6 @@ def _check_unproven(cases: Sequence[RefundCase]) -> None:
 
 
 async def _is_over_cap(desk: Desk, sum_units: int) -> bool:
-    """Whether this approval would exceed the operators' daily cap."""
     since = desk.now() - writes.DAY_S
     approved: int = await desk.store.sum(writes.approved_units, since)
     return approved + sum_units > usdc(desk.settings.refund_daily_cap)

@@ -20,9 +20,9 @@ def parse_log(text: str) -> int:
 
 
 async def mark_seen(desk: Desk, actor: Actor, tx_hash: str, log_index: int, *, reason: str) -> None:
-    """Mark a transfer as seen; the reason states what was done about it.
+    """Mark a transfer as seen; `reason` is the operator's note about it.
 
-    Raises `WrongValue`, and `ActionRefused` if the transfer paid for a task or is already marked.
+    Raises `WrongValue`, and `ActionRefused` if it paid for a task or is already marked.
     """
     if not re.fullmatch(TX_HASH, tx_hash):
         raise WrongValue("A transaction's hash is 0x followed by 64 hexadecimal digits.")

@@ -1,8 +1,8 @@
 """The child process that sends messages by Apprise. It imports nothing of the gateway.
 
-It reads one JSON object from standard input: `limit_s`, and `letters` with `url`, `title`, `body`
-and `kind`. For each letter it prints one JSON line: the letter's index, and None or an error.
-Errors contain no URL. Letters that take longer than `limit_s` seconds are not reported.
+Reads one JSON object from standard input: `limit_s`, and `letters` with `url`, `title`, `body` and
+`kind`. Prints one JSON line per letter: its index, and None or an error without the URL. Letters
+that take longer than `limit_s` seconds are not reported.
 """
 
 import json
@@ -13,9 +13,9 @@ import threading
 
 
 def main() -> None:
-    """Send all letters in parallel, and exit without waiting for those that hang."""
+    """Send all letters in parallel, and exit even if some hang."""
     order = json.load(sys.stdin)
-    # Apprise's own log lines may quote a URL, which contains a password.
+    # Apprise's log lines may quote a URL, which contains a password.
     logging.disable(logging.CRITICAL)
     lock = threading.Lock()
 

@@ -17,11 +17,11 @@ from gateway_operator.alarms.messages import write_letter
 from gateway_operator.alarms.records import AlarmMessage
 
 _CHILD = Path(__file__).with_name("apprise_child.py")
-# The child's time limit. Messages not sent by then are retried later.
+# For the child; messages not sent by then are retried later.
 _LIMIT_S = 30.0
-# Time to start Python and import Apprise, even on a busy machine.
+# To start Python and import Apprise on a busy machine.
 _START_S = 30.0
-# The child's whole environment. The gateway's own contains keys.
+# The gateway's own environment contains keys.
 _KEPT_VARIABLES = (
     *("PATH", "HOME", "LANG", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"),
     *("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
@@ -30,7 +30,7 @@ _KINDS = {"urgent": "failure", "soon": "warning", "notice": "info"}
 
 
 def name_of(url: str) -> str:
-    """Return a channel's name: the kind of service, and a digest to distinguish two of a kind."""
+    """Return a channel's name: the service, and a digest to distinguish two of a kind."""
     scheme = url.partition("://")[0][:20]
     return f"{scheme}-{hashlib.sha256(url.encode()).hexdigest()[:8]}"
 
@@ -45,11 +45,11 @@ class AppriseUrls:
 
     @property
     def channels(self) -> Sequence[str]:
-        """The name of each URL."""
+        """The channels' names."""
         return [name_of(url) for url in self.urls]
 
     async def carry(self, batches: Mapping[str, Sequence[AlarmMessage]]) -> Outcomes:
-        """Start one child for all letters."""
+        """Send all letters by one child."""
         wanted = [(url, batches[name_of(url)]) for url in self.urls if batches.get(name_of(url))]
         letters = [_write(url, [one.alarm for one in messages]) for url, messages in wanted]
         answers = await self._run_child(letters)
@@ -90,7 +90,6 @@ class AppriseUrls:
 async def _exchange(
     child: asyncio.subprocess.Process, order: bytes, answers: dict[int, str | None]
 ) -> None:
-    """Send the child its order, and read a result from each line."""
     if child.stdin is None or child.stdout is None:
         raise OSError("the child has no pipes")
     child.stdin.write(order)

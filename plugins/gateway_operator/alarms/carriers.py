@@ -1,4 +1,4 @@
-"""The interface of carriers, which send messages. They do not raise, and have a time limit."""
+"""The interface of carriers, which send messages. They do not raise, and have time limits."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -6,7 +6,7 @@ from typing import Protocol
 from gateway_operator.alarms.records import AlarmMessage
 
 Outcomes = dict[int, str | None]
-"""By message id: None if it was sent, else the reason in one sentence."""
+"""By message id: None if sent, else the reason in one sentence."""
 LATE = "No answer came in time."
 
 
@@ -23,5 +23,5 @@ class Carrier(Protocol):
         ...
 
     def close(self) -> None:
-        """Abandon calls that still hang; nothing is being carried by then."""
+        """Abandon calls that still hang."""
         ...

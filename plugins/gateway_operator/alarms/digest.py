@@ -1,4 +1,4 @@
-"""The daily digest: sales, refunds owed, margin, and open conditions."""
+"""The daily digest: sales, refunds owed, margin, and conditions."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ _WORDS = {"bad": "Urgent", "warn": "Soon", "note": "Notice"}
 def is_due(at_s: float | None, last: float | None, now: float) -> bool:
     """Whether to write a digest now.
 
-    `at_s` is in seconds from midnight UTC; None: never. `last` is the time of the newest digest.
+    `at_s` is in seconds from midnight UTC; None: never.
     """
     if at_s is None:
         return False
@@ -52,7 +52,6 @@ def write_digest(overview: Overview, base_url: str, gateway: str, now: float) ->
 
 
 def _write_margin(money: Money) -> str:
-    """Return the margin; unknown costs make it an upper bound."""
     kept = f"{usdc(money.kept_units)} USDC before gas"
     if money.uncosted:
         return f"Kept: at most {kept}; the cost of {counted(money.uncosted, 'result')} is unknown."

@@ -1,4 +1,4 @@
-"""The heartbeat: a request every minute unless an urgent alarm is on. Silence raises the alarm."""
+"""The heartbeat: a request every minute unless an urgent alarm is on. Silence is the alarm."""
 
 import attrs
 import structlog
@@ -17,9 +17,8 @@ class Heartbeat:
     address: OwnAddress
     now: Clock
     every_s: float = EVERY_S
-    # Why the last request failed; None if it succeeded or none was sent.
     problem: str | None = attrs.field(default=None, init=False)
-    # Unix seconds of the last success; None: never.
+    # Unix seconds.
     heard_at: float | None = attrs.field(default=None, init=False)
     _asked_at: float | None = attrs.field(default=None, init=False)
 

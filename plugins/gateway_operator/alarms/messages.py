@@ -1,7 +1,6 @@
 """The text of messages: condition, start, action and link.
 
-Titles and texts are those of the operator's page and contain no private key. They may contain a
-vendor's message, and addresses of the gateway's keys.
+Texts contain no private key, but may contain a vendor's message and the keys' addresses.
 """
 
 import re
@@ -16,7 +15,7 @@ from gateway_operator.alarms.records import AlarmRecord
 # A vendor's text may be long; a phone shows a few lines.
 _MAX_TEXT_CHARS = 1_000
 _MAX_TITLE_CHARS = 200
-# Mentions in Discord, Slack and Telegram, which a vendor's message may contain.
+# Mentions in Discord, Slack and Telegram; a vendor's message may contain one.
 _MENTION = re.compile(r"@(?=everyone|here|channel|all)|<(?=[@!#])", re.IGNORECASE)
 _WORDS = {"raised": "", "again": "Still: ", "ended": "Over: ", "digest": "", "test": ""}
 _URGENCY_WORDS = {"urgent": "Urgent", "soon": "Soon", "notice": "Notice"}
@@ -75,7 +74,7 @@ def write_letter(alarms: Sequence[Alarm]) -> Letter:
 
 
 def _mute_mentions(text: str) -> str:
-    # A zero-width space breaks the mention and is invisible.
+    # A zero-width space is invisible.
     return _MENTION.sub("\\g<0>\u200b", text)
 
 

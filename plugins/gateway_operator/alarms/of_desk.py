@@ -1,4 +1,4 @@
-"""Connects the alarm watch with a desk: its conditions, digest and channels."""
+"""Connects the alarm watch with a desk."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -71,7 +71,7 @@ async def _try_write(desk: Desk) -> None:
 
 
 async def _find_conditions(desk: Desk, thresholds: Thresholds) -> Sequence[Condition]:
-    """Return the conditions; if the database cannot be read, only the failed checks."""
+    """Return the conditions; only failed checks if the database cannot be read."""
     try:
         await _search_unused(desk)
         return find_conditions(await read_facts(desk), thresholds)
@@ -84,9 +84,9 @@ async def _find_conditions(desk: Desk, thresholds: Thresholds) -> Sequence[Condi
 
 
 async def _search_unused(desk: Desk) -> None:
-    """Start a search for unused transfers every ten minutes, without waiting for it.
+    """Start a search for unused transfers every ten minutes, without waiting.
 
-    The first search reads a week of the chain, each later one only new blocks.
+    The first search reads a week of the chain, later ones only new blocks.
     """
     search = desk.unclaimed
     if search.looked_at is None or desk.now() - search.looked_at >= _SEARCH_EVERY_S:

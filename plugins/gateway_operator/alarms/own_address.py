@@ -1,8 +1,8 @@
-"""Requests to a URL that the operator has set: the alarm webhook and the heartbeat.
+"""Requests to the operator's URLs: the alarm webhook and the heartbeat.
 
-Unlike a URL from a buyer, it may be in a private network. Plain http is allowed only there, because
-an alarm could be read on its way through the internet. Redirects are not followed, and only the
-status of a response is used.
+Unlike a buyer's URL, it may be in a private network. Only there is plain http allowed, because an
+alarm could be read on its way through the internet. Redirects are not followed, and only the status
+of a response is used.
 """
 
 import asyncio

@@ -14,7 +14,7 @@ from gateway.contracts.alarms import Alarm
 from gateway_operator.alarms.carriers import LATE, Outcomes
 from gateway_operator.alarms.records import AlarmMessage
 
-# Time limits for one message, and for the call to end after its cancellation.
+# For one message, and for a cancelled call to end.
 _LIMIT_S = 15.0
 _STOP_S = 2.0
 
@@ -26,7 +26,7 @@ class PluginChannel:
     plugin: str
     notify: Callable[[Alarm], Any]
     limit_s: float = _LIMIT_S
-    # A synchronous call that has not ended. A thread cannot be stopped.
+    # Has not ended. A thread cannot be stopped.
     _hanging: asyncio.Task[Any] | None = attrs.field(default=None, init=False)
 
     @property
@@ -49,7 +49,6 @@ class PluginChannel:
             self._hanging.cancel()
 
     async def _send(self, alarm: Alarm) -> str | None:
-        """Return None, or the error."""
         if self._hanging is not None and not self._hanging.done():
             return "Its last call has not ended."
         try:

@@ -22,14 +22,14 @@ class AlarmRecord:
     # JSON: title, text, todo, href.
     text: dict[str, Any]
 
-    # When the condition was first seen, and since when it has had its current urgency.
+    # First seen; and when it reached its current urgency.
     since: float
     urgent_since: float
 
-    # None: it has not held for long enough yet.
+    # None: it has not held long enough yet.
     raised_at: float | None = None
 
-    # When its last message was queued, and the urgency then.
+    # When a message was last queued, and the urgency then.
     told_at: float | None = None
     told_urgency: Urgency | None = None
     calm_since: float | None = None
@@ -65,11 +65,10 @@ class AlarmMessage:
     alarm: Alarm
     created_at: float
 
-    # Time of the next attempt; None: sent or given up.
+    # The next attempt; None: sent or given up.
     due_at: float | None
     failures: int = 0
 
-    # Why the last attempt failed.
     problem: str | None = None
     told_at: float | None = None
 

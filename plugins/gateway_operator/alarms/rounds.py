@@ -1,8 +1,8 @@
-"""One round of the alarms: their next state from the conditions now. Pure; time is `now`.
+"""One round of the alarms: their next state from the current conditions. Pure; time is `now`.
 
-A condition that holds for long enough is raised and reported once. It is reported again when it
-becomes urgent, and every 24 hours while it is. It ends after five minutes without the condition,
-which is reported too. A muted alarm sends no messages.
+A condition that holds long enough is raised and reported, again when it becomes urgent, and every
+24 hours while it is. It ends after five minutes without the condition, which is reported too. A
+muted alarm sends no messages.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from gateway_operator.sql.alarms import Step
 CALM_S = 300.0
 AGAIN_S = 86_400.0
 URGENCIES: Mapping[str, Urgency] = {"bad": "urgent", "warn": "soon", "note": "notice"}
-# Seconds that a condition must hold before it is raised; 0 for all others.
+# Seconds that a condition must hold to be raised; 0 for all others.
 HOLDS_S: Mapping[str, float] = {
     "check": 30.0,
     "gas": 60.0,
@@ -39,7 +39,6 @@ class Round:
     conditions: Sequence[Condition]
     # Unix seconds.
     now: float
-    # The base of links, and the sender's name.
     base_url: str
     gateway: str
     # Without a channel no alarm counts as reported.
@@ -82,7 +81,6 @@ class Round:
         )
 
     def _hold(self, condition: Condition, record: AlarmRecord) -> Step:
-        """Return the step of an alarm whose condition holds."""
         record = self._update(condition, record)
         holds_s = HOLDS_S.get(condition.condition, 0.0)
         if self.now - record.urgent_since < holds_s:
@@ -96,7 +94,6 @@ class Round:
         return Step(record=told, tells=(message_of(told, event, self.base_url, self.gateway),))
 
     def _update(self, condition: Condition, record: AlarmRecord) -> AlarmRecord:
-        """Return the record, updated from the condition."""
         urgency = URGENCIES[condition.level]
         changes: dict[str, Any] = {}
         if RANKS[urgency] > RANKS[record.urgency]:
@@ -120,7 +117,6 @@ class Round:
         return "again" if record.urgency == "urgent" and is_day_over else None
 
     def _calm(self, record: AlarmRecord) -> Step:
-        """Return the step of an alarm whose condition does not hold."""
         if record.raised_at is None:
             return Step(record=record, is_forgotten=True)
         if record.calm_since is None:

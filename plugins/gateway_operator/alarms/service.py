@@ -10,9 +10,8 @@ from gateway_operator.audit_log import Actor, AlreadyDone, NewAction
 from gateway_operator.desk.desk import Desk
 from gateway_operator.sql import alarm_messages, alarms
 
-# The longest mute of an urgent alarm.
 URGENT_MUTE_S = 86_400.0
-# A mute until the alarm ends: the year 2100.
+# The year 2100.
 UNTIL_IT_ENDS = 4_102_444_800.0
 _MAX_MUTE_S = 30 * 86_400.0
 _PAST = 50
@@ -25,12 +24,12 @@ _MAX_REASON_CHARS = 500
 class Alarms:
     """The current alarms."""
 
-    # Raised alarms, the most urgent first; then those that are muted.
+    # The most urgent first.
     now: Sequence[AlarmRecord]
     muted: Sequence[AlarmRecord]
     # Newest first.
     past: Sequence[AlarmRecord]
-    # Messages of the last week that a channel did not accept, newest first.
+    # Not accepted within the last week, newest first.
     untold: Sequence[AlarmMessage]
 
 
@@ -68,8 +67,7 @@ async def mute(
         subject=record.key,
         reason=reason,
         before={"mutedUntil": record.muted_until},
-        # A repeated request is recognized by its arguments, so the end of the mute is not part of
-        # it.
+        # The end of the mute would differ in a repeated request.
         after={"forSeconds": for_s},
     )
     try:
@@ -93,7 +91,7 @@ def _end_of(record: AlarmRecord, for_s: float | None, now: float) -> float | Non
 
 
 async def _find(desk: Desk, key: str) -> AlarmRecord:
-    """Return a raised alarm by its key; raises `ActionRefused` if there is none."""
+    """Return a raised alarm by its key; raises `ActionRefused`."""
     condition, _, subject = key.partition(":")
     record = await desk.store.sum(alarms.find_open, condition, subject)
     if record is None or record.raised_at is None:

@@ -1,4 +1,4 @@
-"""Logs changes in gas, refund key and disk: a warning when one gets worse, a line on recovery."""
+"""Logs when gas, refund key or disk get worse or recover."""
 
 import asyncio
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from gateway.contracts import GasOfKey
 from gateway.errors import ChainUnavailable
 from gateway.running.gateway import Gateway
 
-# Remaining settlements below which gas is low, and urgent.
+# Remaining settlements at which gas is low, and urgent.
 _GAS_SOON, _GAS_URGENT = 200, 20
 _REFUNDS_SOON = 20
 _log = structlog.get_logger()
@@ -62,7 +62,6 @@ class StateWatch:
         self._note("key", level, {"key": "refund", "address": key.address, "holds": held})
 
     def _note(self, name: str, level: str, about: Mapping[str, object]) -> None:
-        """Log a level if it has changed."""
         before, self._levels[name] = self._levels.get(name, ""), level
         if level == before:
             return

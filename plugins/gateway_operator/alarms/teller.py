@@ -1,8 +1,8 @@
-"""Sends due messages, each carrier in a task of its own, so that one that hangs delays no other.
+"""Sends due messages, each carrier in its own task, so that none delays another.
 
-Messages are queued in the database, so they survive a restart. A crash after sending and before
-writing it down sends a message twice. While the database takes no writes, new messages and the
-results of stored ones wait in memory.
+Messages are queued in the database, so they survive a restart. After a crash between sending and
+writing it down, a message is sent twice. While the database takes no writes, new messages and
+results wait in memory.
 """
 
 import asyncio
@@ -22,19 +22,19 @@ from gateway_operator.alarms.carriers import LATE, Carrier, Outcomes
 from gateway_operator.alarms.records import AlarmMessage
 from gateway_operator.sql import alarm_messages
 
-# Seconds before each retry; the last pause repeats until a message is a day old.
+# Before each retry; the last pause repeats until a message is a day old.
 _PAUSES_S = (30.0, 60.0, 300.0, 900.0, 3_600.0)
 _GIVEN_UP_S = 86_400.0
-# Carriers have limits of their own; this one protects against a faulty carrier.
+# Against a faulty carrier; carriers have limits of their own.
 _LIMIT_S = 300.0
-# Messages sent to one channel at once, and read in one round.
+# Per channel and send, and read per round.
 _BATCH = 20
 _MOST_DUE = 500
-# A channel that was sent this many messages within an hour gets one every `_SLOW_S` seconds.
+# After this many messages within an hour, a channel gets one every `_SLOW_S` seconds.
 _HOURLY = 20
 _SLOW_S = 300.0
 _HOUR_S = 3_600.0
-# Random bits of the id of an unstored message, unique across nodes and processes.
+# Makes ids of unstored messages unique across nodes and processes.
 _ID_BITS = 53
 _log = structlog.get_logger()
 
@@ -48,12 +48,12 @@ class Teller:
     now: Clock
     limit_s: float = _LIMIT_S
     _running: dict[int, asyncio.Task[None]] = attrs.field(factory=dict, init=False)
-    # By channel: when it may be used again, and when it was last used.
+    # By channel: when to use it again, and when it was used.
     _rests_until: dict[str, float] = attrs.field(factory=dict, init=False)
     _told: dict[str, deque[float]] = attrs.field(factory=dict, init=False)
-    # Messages that exist only in memory, by id, which is negative.
+    # Messages only in memory, by negative id.
     _unwritten: dict[int, AlarmMessage] = attrs.field(factory=dict, init=False)
-    # By a stored message's id: when it was sent, until that can be written.
+    # When stored messages were sent, until that can be written.
     _unnoted: dict[int, float] = attrs.field(factory=dict, init=False)
 
     @property
@@ -123,11 +123,10 @@ class Teller:
         task.add_done_callback(lambda _: self._running.pop(place, None))
 
     def _take(self, channel: str, due: Sequence[AlarmMessage]) -> list[AlarmMessage]:
-        """Return the messages to send to a channel now."""
         now = self.now()
         told = self._told.setdefault(channel, deque(maxlen=_HOURLY))
         if told and told[-1] > now:
-            # The clock was set back: the channel must not stay silent until it catches up.
+            # The clock was set back: do not stay silent until it catches up.
             told.clear()
         if self._rests_until.get(channel, 0.0) > now + _PAUSES_S[-1]:
             del self._rests_until[channel]
@@ -166,7 +165,6 @@ class Teller:
     async def _note(
         self, channel: str, messages: Sequence[AlarmMessage], outcomes: Outcomes
     ) -> None:
-        """Write down the outcome of a channel's messages."""
         now = self.now()
         sent = [one for one in messages if one.id in outcomes and outcomes[one.id] is None]
         failed = [one for one in messages if outcomes.get(one.id) is not None]

@@ -1,7 +1,7 @@
-"""Alarms while the database takes no writes: they are evaluated, kept and sent from memory.
+"""Alarms while the database takes no writes: evaluated, kept and sent from memory.
 
-The first round after it takes writes again stores them. Each node that cannot write sends its own
-messages: a duplicate is better than none.
+The first round with writes stores them. Each node that cannot write sends its own messages: a
+duplicate is better than none.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,6 @@
 """Evaluates conditions every 30 seconds, raises and ends alarms, and sends their messages.
 
-It delays no request: it reads through the separate connection for sums, and carriers run in tasks
-of their own.
+It delays no request: it reads through the connection for sums, and carriers run in their own tasks.
 """
 
 import asyncio
@@ -24,11 +23,11 @@ from gateway_operator.sql import alarm_messages, alarms
 from gateway_operator.sql.alarms import Step
 
 EVERY_S = 30.0
-# The heartbeat stops after this many seconds without an evaluation.
+# Seconds without an evaluation after which the heartbeat stops.
 BLIND_S = 300.0
-# These checks stop the heartbeat at once, before their alarm is raised.
+# These stop the heartbeat at once, before their alarm is raised.
 _STORAGE_CHECKS = ("disk", "database")
-# Interval for deleting old rows, in seconds.
+# Interval for deleting old rows.
 _TIDY_S = 86_400.0
 _log = structlog.get_logger()
 
@@ -38,21 +37,20 @@ class AlarmWatch:
     """The alarms of one running gateway."""
 
     store: SqlStore
-    # Return the conditions that hold; return the daily digest, or None if it is not due.
+    # The conditions that hold; the daily digest, or None if it is not due.
     find_conditions: Callable[[], Awaitable[Sequence[Condition]]]
     write_digest: Callable[[float | None], Awaitable[Alarm | None]]
-    # Writes to the database, and raises if that fails.
+    # Raises if the database takes no writes.
     try_write: Callable[[], Awaitable[None]]
     # Removes secrets from a text.
     clean: Callable[[str], str]
     teller: Teller
-    # None: no heartbeat.
     heartbeat: Heartbeat | None
     now: Clock
     base_url: str
     gateway: str
     every_s: float = EVERY_S
-    # Whether this node is the leader. Only the leader watches, unless the database takes no writes.
+    # Whether this node leads. Others watch only if the database takes no writes.
     is_mine: Callable[[], bool] = attrs.field(default=lambda: True)
     _beating: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     _evaluated_at: float | None = attrs.field(default=None, init=False)
@@ -60,7 +58,7 @@ class AlarmWatch:
     _is_urgent: bool = attrs.field(default=False, init=False)
     _is_storage_well: bool = attrs.field(default=True, init=False)
     _is_writable: bool = attrs.field(default=True, init=False)
-    # The open alarms at the last read.
+    # As of the last read.
     _stored: Sequence[AlarmRecord] = attrs.field(default=(), init=False)
     _unwritten: UnwrittenAlarms = attrs.field(factory=UnwrittenAlarms, init=False)
 
@@ -144,7 +142,7 @@ class AlarmWatch:
         return steps
 
     async def _read_stored(self) -> None:
-        """Read the open alarms. If the database cannot be read, keep those of the last read."""
+        """Read the open alarms; keep those of the last read if that fails."""
         try:
             self._stored = await self.store.sum(alarms.open_alarms)
         except Exception:
@@ -152,7 +150,7 @@ class AlarmWatch:
                 raise
 
     def _clean(self, condition: Condition) -> Condition:
-        """Remove secrets: a vendor's message may quote one."""
+        """Remove secrets, which a vendor's message may quote."""
         return attrs.evolve(
             condition, title=self.clean(condition.title), text=self.clean(condition.text)
         )
@@ -188,7 +186,6 @@ class AlarmWatch:
 
 
 def _log_step(step: Step, now: float) -> None:
-    """Log an alarm that was raised or ended in this round."""
     record = step.record
     about = {"alarm": record.key, "urgency": record.urgency, "title": record.text.get("title")}
     if record.ended_at == now:

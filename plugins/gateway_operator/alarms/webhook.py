@@ -42,7 +42,7 @@ class Webhook:
 
     async def _post(self, message: AlarmMessage) -> None:
         body = json.dumps(body_of(message.alarm, message.created_at)).encode()
-        # Retries have the same id, so that a receiver can recognize them.
+        # Retries have the same id, so that receivers can recognize them.
         headers = sign(self.secret, f"alarm_{message.id}", self.now(), body)
         await self.address.ask("POST", body, headers)
 

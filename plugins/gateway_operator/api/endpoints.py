@@ -1,4 +1,4 @@
-"""Endpoints: list, pause, resume, price, cost, and a new check of the vendor."""
+"""Endpoints: list, pause, price, cost, check."""
 
 from typing import Any
 

@@ -16,10 +16,10 @@ from gateway.web.front.current import current_gateway
 from gateway_operator.desk.references import shorten_ids
 
 API = "/admin/api/v1"
-# The page size and its limit; `before` requests the next page.
+# `before` requests the next page.
 MOST_ROWS = 200
 _ROWS = 50
-# Fields typed by operators. They are not redacted: a removed secret would confirm a guess.
+# Typed by operators, so not redacted: a removed secret would confirm a guess.
 _TYPED = ("reason", "pauseReason", "note", "subject", "actor", "name", "muteReason")
 # Ids of vendors and requests, which give no access here.
 _WHOLE = ("jobId", "requestId")
@@ -33,10 +33,7 @@ def answer(value: Any, status: int = HTTPStatus.OK) -> Response:
 
 
 def _make_readable(value: Any, name: str = "") -> Any:
-    """Return JSON with shortened task ids, and without secrets except in typed fields.
-
-    `name` is the field of the value.
-    """
+    """Shorten task ids, and redact secrets except in typed fields; `name` is the value's field."""
     if isinstance(value, dict):
         return {each: _make_readable(inner, each) for each, inner in value.items()}
     if isinstance(value, list):
@@ -44,7 +41,7 @@ def _make_readable(value: Any, name: str = "") -> Any:
     if not isinstance(value, str) or name in _WHOLE:
         return value
     clean = value if name in _TYPED else current_gateway().redactor.without_secrets(value)
-    # An id in the request's own path is not shortened.
+    # An id in the request's path is not shortened.
     return shorten_ids(clean, request.path)
 
 
@@ -65,7 +62,6 @@ def to_json(value: Any) -> Any:
 
 
 def _names_of(kind: type) -> list[str]:
-    """Return the public fields and properties of an attrs class, in order."""
     fields = [field.name for field in attrs.fields(kind)]
     properties = [
         name
@@ -89,7 +85,7 @@ async def read_body(*names: str, needed: Collection[str] = ()) -> dict[str, Any]
     body = dict(wire.read_object(data)) if data else {}
     unknown = sorted(set(body) - set(names))
     if unknown:
-        # The unknown field is not quoted, because it is user input.
+        # The field is not quoted: it is user input.
         raise ValidationError(f"The body may hold {', '.join(names) or 'nothing'}; no other field.")
     for name in needed:
         if body.get(name) is None:
@@ -108,10 +104,7 @@ def text_of(body: Mapping[str, Any], name: str, *, most_chars: int = 500) -> str
 
 
 def whole_of(body: Mapping[str, Any], name: str) -> int | None:
-    """Return a non-negative integer of the body, or None.
-
-    Raises `ValidationError`.
-    """
+    """Return a non-negative integer of the body, or None; raises `ValidationError`."""
     value = body.get(name)
     if value is None:
         return None

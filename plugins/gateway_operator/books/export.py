@@ -1,7 +1,7 @@
 """The books as rows of text, for spreadsheets and programs.
 
 CSV follows RFC 4180 with a dot before decimals. A cell that a spreadsheet would read as a formula
-gets a leading apostrophe; a plain number does not.
+gets a leading apostrophe, unless it is a number.
 """
 
 import csv
@@ -20,7 +20,7 @@ from gateway_operator.desk.references import shorten_ids
 from gateway_operator.sql import ledger
 from gateway_operator.sql.ledger import LedgerRow
 
-# Rows are read six hours at a time, to limit memory.
+# Limits the rows in memory.
 _PIECE_S = DAY_S / 4
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
@@ -52,8 +52,7 @@ async def read_rows(
 ) -> AsyncIterator[list[Row]]:
     """Yield the rows of a period in chunks, in the order of time.
 
-    `eth_usd` is the price of one ETH in dollars. With it, rows of gas get a column of the same
-    name.
+    `eth_usd`, the price of one ETH in dollars, adds a column of the same name to rows of gas.
     """
     since = span.since
     while since < span.until:

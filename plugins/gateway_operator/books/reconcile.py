@@ -1,7 +1,7 @@
 """Compares the books with the chain, to the unit.
 
 Transfers to the wallet are sales or unused. Transfers of the refund key are refunds or the
-operator's own. Entries of the books without a transfer on the chain are listed.
+operator's own.
 """
 
 from collections import Counter
@@ -16,15 +16,15 @@ from gateway_operator.desk.desk import Desk
 from gateway_operator.sql import ledger
 from gateway_operator.sql.ledger import Booked
 
-# Public RPC endpoints reject queries over more blocks than this.
+# The limit of public RPC endpoints for one query.
 _MAX_BLOCKS = 2_000
-# A refund is booked when it is seen, some time after its block.
+# A refund is booked when it is seen, after its block.
 _SEEN_AFTER_S = 7 * 86_400.0
 
 
 @attrs.frozen(kw_only=True)
 class Side:
-    """One direction of transfers, on the chain and in the books, in 10⁻⁶ USDC."""
+    """One direction of transfers, in 10⁻⁶ USDC."""
 
     transfers: int
     transfers_units: int
@@ -50,15 +50,15 @@ class Side:
 
 @attrs.frozen(kw_only=True)
 class Reconciliation:
-    """The result of a comparison of the blocks `first` to `last`."""
+    """The comparison of the blocks `first` to `last`."""
 
     first: int
     last: int
 
-    # Transfers to the wallet against sales. Unbooked ones are unused.
+    # Unbooked ones are unused.
     sales: Side
 
-    # Transfers of the current and earlier refund keys against refunds; None without a key.
+    # Of current and earlier refund keys; None without a key.
     refunds: Side | None
 
     @property
@@ -93,7 +93,7 @@ async def _compare_sales(desk: Desk, span: Span, first: int, last: int) -> Side:
 async def _compare_refunds(desk: Desk, key: str, span: Span, first: int, last: int) -> Side:
     until = span.until + _SEEN_AFTER_S
     booked = await desk.store.sum(ledger.booked_refunds, span.since, until)
-    # Refund keys are rotated, so include earlier ones.
+    # Keys are rotated, so include earlier ones.
     senders = await desk.store.sum(ledger.refund_senders, span.since, until)
     transfers: list[MinedTransfer] = []
     for sender in sorted({key.lower(), *senders}):
@@ -104,7 +104,7 @@ async def _compare_refunds(desk: Desk, key: str, span: Span, first: int, last: i
 async def _transfers(
     desk: Desk, first: int, last: int, *, recipient: str | None = None, sender: str | None = None
 ) -> list[MinedTransfer]:
-    """Return transfers of an amount above 0, without those from an address to itself."""
+    """Return transfers above 0, without those from an address to itself."""
     found: list[MinedTransfer] = []
     for start in range(first, last + 1, _MAX_BLOCKS):
         end = min(start + _MAX_BLOCKS - 1, last)
@@ -121,7 +121,7 @@ async def _compare(
     first: int,
     last: int,
 ) -> Side:
-    """Match by transaction and amount, because a reorganisation can change the log index."""
+    """Match by transaction and amount: a reorganisation can change the log index."""
     open_transfers = Counter((one.tx_hash, one.amount_units) for one in transfers)
     matched, missing = [], []
     for one in booked:
@@ -151,8 +151,8 @@ async def _compare(
 async def _belongs_here(desk: Desk, one: Booked, first: int, last: int) -> bool:
     """Whether the booked transfer should have been in these blocks.
 
-    If its block is not known, the chain is asked. A transfer that the chain does not know is
-    missing, so it counts.
+    If its block is not known, the chain is asked; one that the chain does not know counts as
+    missing.
     """
     block = one.block
     if block is None:

@@ -8,14 +8,14 @@ import attrs
 from gateway.errors import WrongValue
 
 DAY_S = 86_400
-# Ten years; a longer period is a typing error.
+# Ten years; more is a typing error.
 _MOST_DAYS = 3_660
 _DEFAULT_DAYS = 30
 
 
 @attrs.frozen(kw_only=True)
 class Span:
-    """From the start of one day to the end of another, in UTC."""
+    """Whole days from `first` to `last`, in UTC."""
 
     first: date
     last: date

@@ -28,11 +28,11 @@ class BooksLine:
     owed_units_at_end: int | None
     vendor_micros: int
 
-    # Completed tasks whose vendor cost is known.
+    # Completed tasks with a known vendor cost.
     cost_known: int
     gas_wei: int
 
-    # Mined transactions whose cost is not known.
+    # Mined transactions without a known cost.
     gas_unknown: int
 
     @property
@@ -92,7 +92,7 @@ _Found = dict[str, tuple[list[LedgerSum], dict[str, int]]]
 def _read_periods(
     db: Any, periods: Mapping[str, tuple[float, float]]
 ) -> tuple[_Found, list[OwedChange]]:
-    """Return the sums of each period from one database state, and changes of the amount owed."""
+    """Return each period's sums from one database state, and changes of the amount owed."""
     found = {
         name: (ledger.sums(db, since, until), ledger.failed(db, since, until))
         for name, (since, until) in periods.items()

@@ -69,7 +69,7 @@ def _format_value(value: object) -> str:
 
 
 def _stack_row(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row with fewer columns for a narrow terminal: related values below each other."""
+    """Use fewer columns on a narrow terminal."""
     who = [row["who"], row["door"], *filter(None, [row["address"]])]
     change = [f"{name}: {row[name]}" for name in ("before", "after") if row[name]]
     return {

@@ -28,7 +28,7 @@ _LIMIT_S = 90.0
 
 @attrs.frozen(kw_only=True)
 class _Trial:
-    """The result of a test message; `problem` None: it was sent."""
+    """The result of a test message; `problem` None: sent."""
 
     channel: str
     problem: str | None
@@ -154,7 +154,6 @@ def _stack(row: dict[str, Any]) -> dict[str, Any]:
 async def _try_channels(
     settings: Settings, carriers: Sequence[Carrier], now: Clock
 ) -> list[_Trial]:
-    """Send a test message by every channel; stores nothing."""
     found = await asyncio.gather(*(_try(settings, one, now) for one in carriers))
     return [trial for trials in found for trial in trials]
 
@@ -162,7 +161,7 @@ async def _try_channels(
 async def _try(settings: Settings, carrier: Carrier, now: Clock) -> list[_Trial]:
     alarm = make_test(settings.base_url, settings.name, now())
     messages = [
-        # Receivers recognize messages by id. A test's negative id is not used by the queue.
+        # Receivers recognize messages by id; the queue uses no negative one.
         AlarmMessage(id=-place, channel=channel, alarm=alarm, created_at=now(), due_at=None)
         for place, channel in enumerate(carrier.channels, start=int(now()))
     ]

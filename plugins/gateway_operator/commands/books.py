@@ -62,7 +62,7 @@ def books(
 ) -> None:
     """Print income, refunds and costs.
 
-    By default of the last 30 days.
+    By default, of the last 30 days.
     """
     span = _read_span(first, last)
     price = _read_price(eth_usd)
@@ -126,7 +126,7 @@ def _print_table(found: Books, by: str, price: Decimal | None, *, wide: bool) ->
 
 
 def _stack(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a line with fewer columns for a narrow terminal."""
+    """Use fewer columns on a narrow terminal."""
     name = next(iter(row))
     owed = [f"owed {row['owed_usdc_at_end']}"] if "owed_usdc_at_end" in row else []
     margin = row["margin_usdc"] or "unknown"
@@ -160,7 +160,7 @@ async def _print_sales(span: Span, price: Decimal | None, shape: str, *, wide: b
 
 
 def _stack_row(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row with fewer columns for a narrow terminal."""
+    """Use fewer columns on a narrow terminal."""
     amounts = ((row["usdc"], "USDC"), (row["eth"], "ETH"), (row["usd"], "USD"))
     amount = [f"{value} {unit}" for value, unit in amounts if value]
     return {

@@ -48,7 +48,7 @@ def endpoints(context: click.Context, *, as_json: bool, wide: bool) -> None:
 
 
 def _apply_changes(catalog: Catalog) -> None:
-    """Apply operators' changes. Before the gateway's first start there are none."""
+    """Apply operators' changes, if the gateway was ever started."""
 
     async def apply() -> None:
         async with open_session(load_settings(), catalog=catalog):
@@ -83,7 +83,6 @@ def _pause_reason(change: EndpointChange | None) -> str | None:
 
 
 def _format_price_steps(endpoint: Endpoint) -> list[str]:
-    """Return further prices in USDC, by resolution or pages."""
     formatted = []
     for step in endpoint.price_steps:
         pages = f"{step.min_pages} pages" if step.min_pages is not None else None
@@ -95,7 +94,7 @@ def _format_price_steps(endpoint: Endpoint) -> list[str]:
 
 
 def _stack_row(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row with fewer columns for a narrow terminal: related values below each other."""
+    """Use fewer columns on a narrow terminal."""
     cost = [f"cost {row['cost']}"] if row["cost"] else []
     state = [] if row["on sale"] else ["not on sale"]
     if row["paused"] is not None:
@@ -108,7 +107,7 @@ def _stack_row(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _act(act: Callable[[Desk], Awaitable[str]]) -> None:
-    """Run an action beside the gateway, and print its result."""
+    """Run an action beside the gateway."""
 
     async def run() -> str:
         catalog, _ = catalog_of_settings()
@@ -123,7 +122,7 @@ def _act(act: Callable[[Desk], Awaitable[str]]) -> None:
 @_REASON
 @one_sentence
 def pause(*, slug: str, reason: str) -> None:
-    """Stop selling an endpoint. Paid tasks are finished."""
+    """Stop selling an endpoint. Paid tasks will be finished."""
 
     async def act(desk: Desk) -> str:
         preview = await actions.preview_pause(desk, slug)

@@ -12,7 +12,7 @@ from gateway.store.nodes import ROLES, tell_missed
 from gateway_operator.commands.session import open_session
 from gateway_operator.desk.wording import age
 
-# A running node records this every few seconds.
+# A running node records itself every few seconds.
 _GONE_S = 20.0
 
 

@@ -61,7 +61,7 @@ def _make_row(failure: FailedSettlement) -> dict[str, Any]:
 @click.option("--note", "--reason", "note", required=True, help="The reason, for the audit log.")
 @one_sentence
 def lift(*, address: str, note: str) -> None:
-    """Let a payer pay by x402 again, in spite of failed settlements so far."""
+    """Unbar a payer: failed settlements so far no longer count."""
     if not re.fullmatch(r"0x[0-9a-fA-F]{40}", address):
         raise click.BadParameter("an address is 0x followed by 40 hexadecimal digits")
 
@@ -74,10 +74,7 @@ def lift(*, address: str, note: str) -> None:
 
 
 async def _lift_bar(desk: Desk, actor: Actor, address: str, *, reason: str) -> None:
-    """Unbar a payer: settlements that have failed so far no longer count.
-
-    Raises `ActionRefused` if the payer is not barred.
-    """
+    """Unbar a payer; raises `ActionRefused` if it is not barred."""
     payer, now = address.lower(), desk.now()
     if await desk.store.payers.failure_of(payer, since=now - BARRED_S) is None:
         raise ActionRefused(

@@ -1,4 +1,4 @@
-"""The command `gateway refunds`. Decisions are in `actions.refunds`, sending in `desk.refunds`."""
+"""The command `gateway refunds`."""
 
 import asyncio
 import re
@@ -135,7 +135,7 @@ def take_back(*, task_id: str, note: str) -> None:
 async def _approve(
     task_ids: Sequence[str], recipient: str | None, note: str
 ) -> tuple[int, Sequence[str], str | None]:
-    """Approve the refunds of these tasks, or every due refund with an address.
+    """Approve these tasks' refunds, or every due refund with an address.
 
     Returns their number, the tasks without an address, and why none can be sent now.
     """
@@ -152,7 +152,7 @@ async def _approve(
 async def _approve_named(
     desk: Desk, task_ids: Sequence[str], *, recipient: str | None = None, note: str = ""
 ) -> Sequence[RefundCase]:
-    """Approve refunds as they are now. Access to the shell replaces the fresh password."""
+    """Approve refunds as they are now. Shell access replaces the fresh password."""
     choices = [choice_of(case) for case in await find_payable(desk, task_ids)] if task_ids else []
     if not choices:
         return []

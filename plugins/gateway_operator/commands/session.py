@@ -1,7 +1,7 @@
 """Opens store and chain for one command.
 
-Commands may run beside the gateway. The database resolves every race, and a refund's nonce lets the
-token pay it only once.
+It may run beside the gateway: the database resolves races, and a refund's nonce lets the token pay
+it only once.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ def shell_actor() -> Actor:
 async def open_session(
     settings: Settings, *, catalog: Catalog | None = None
 ) -> AsyncIterator[Desk]:
-    """Open the desk on the gateway's database and chain, without a server.
+    """Open the desk without a server.
 
     Raises `SettingsError` if the database is missing, older than this version or of another
     network, or if one key would both settle and refund.
@@ -77,7 +77,7 @@ async def open_session(
 
 
 def _check_version(path: Path) -> None:
-    """Refuse an older database: a migration would change tables under a running gateway."""
+    """Refuse an older database: a migration would change tables of a running gateway."""
     try:
         with contextlib.closing(sqlite3.connect(path)) as db:
             version = db.execute("PRAGMA user_version").fetchone()[0]

@@ -28,7 +28,7 @@ _UNCERTAIN = "uncertain_submit"
 @click.option(
     "--limit", default=20, show_default=True, type=click.IntRange(1), help="Maximum number of rows."
 )
-# Accepted because `refunds list` exists, so people try it.
+# People try `tasks list`, because `refunds list` exists.
 @click.argument(
     "word", type=click.Choice(["list"]), required=False, metavar="[list]", expose_value=False
 )
@@ -78,7 +78,7 @@ def _make_row(task: Task, job: JobRecord) -> dict[str, Any]:
 
 
 def _stack_row(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row with fewer columns for a narrow terminal: related values below each other."""
+    """Use fewer columns on a narrow terminal."""
     sent = f"sent {row['sent']}" if row["sent"] else ""
     cost = f"cost {row['cost']}" if row["cost"] else ""
     paid = f"{row['amount']} {row['flow']}, {row['payment']}"

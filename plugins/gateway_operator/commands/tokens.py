@@ -53,7 +53,7 @@ def new(*, name: str, scope: str, days: int) -> None:
 @json_option
 @one_sentence
 def list_them(*, as_json: bool) -> None:
-    """List the tokens without their secrets, of which only hashes are stored."""
+    """List the tokens. Their secrets are stored only as hashes."""
 
     async def find() -> list[OperatorToken]:
         async with open_session(load_settings()) as desk:

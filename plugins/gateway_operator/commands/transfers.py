@@ -33,7 +33,10 @@ def transfers() -> None:
 @wide_option
 @one_sentence
 def unclaimed(*, days: float, hours: float | None, as_json: bool, wide: bool) -> None:
-    """List USDC transfers to the wallet that no buyer used for a payment."""
+    """List transfers to the wallet that paid for nothing.
+
+    These are USDC transfers whose hash no buyer has sent.
+    """
 
     async def find() -> tuple[list[MinedTransfer], dict[tuple[str, int], str]]:
         settings = load_settings()

@@ -1,5 +1,5 @@
 """Operators' queries and actions, without HTTP or click.
 
-Functions take a `Desk`, and an `Actor` if they act, and return attrs classes. Pages, API and
-commands only render these.
+Functions take a `Desk`, and an `Actor` if they act, and return attrs classes, which pages, API and
+commands render.
 """

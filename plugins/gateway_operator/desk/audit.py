@@ -19,7 +19,7 @@ _COLUMNS = (
     *("id", "time", "door", "actor", "address", "action", "subject", "reason"),
     *("before", "after"),
 )
-# Spreadsheets read a cell that begins with one of these as a formula.
+# Spreadsheets read cells that begin so as formulas.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -29,7 +29,7 @@ class AuditPage:
 
     actions: Sequence[ActionRecord]
 
-    # `before` of the next page; None on the last page.
+    # `before` of the next page; None on the last.
     next_before: int | None
 
 
@@ -45,7 +45,7 @@ async def read_audit(
 
 
 async def export_audit(desk: Desk, actor: Actor) -> AsyncIterator[str]:
-    """Return the audit log as chunks of CSV, newest first, and record the export in it."""
+    """Return the audit log as chunks of CSV, newest first, and record the export."""
     new = NewAction(actor=actor, at=desk.now(), action="audit.export", subject="audit log")
     # A repeated request is the same export.
     with contextlib.suppress(AlreadyDone):
@@ -69,7 +69,7 @@ def _row_of(one: ActionRecord) -> Sequence[str]:
 
 
 def _plain(text: str) -> str:
-    """Return a text without full task ids, which give access, and which is no formula."""
+    """Shorten task ids, which give access, and escape formulas."""
     text = shorten_ids(text)
     return f"'{text}" if text.startswith(_FORMULA) else text
 

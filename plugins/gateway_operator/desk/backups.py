@@ -1,4 +1,4 @@
-"""Status of backups and restore drills, and starting one now."""
+"""Status of backups and restore drills, and starting them."""
 
 import attrs
 
@@ -17,35 +17,35 @@ _MOST_RECORDS = 50
 
 @attrs.frozen(kw_only=True)
 class BackupStatus:
-    """Status of backups and drills as the database knows it, without a request to the bucket."""
+    """Status as the database knows it, without a request to the bucket."""
 
-    # Whether GATEWAY_BACKUP_URL is set, and the seconds between two backups.
+    # Whether GATEWAY_BACKUP_URL is set, and the interval.
     is_on: bool
     every_s: float
 
-    # Whether the PostgreSQL server makes the backups; their status is then unknown.
+    # Whether the PostgreSQL server makes the backups; then their status is not known.
     is_servers: bool = False
 
-    # The newest successful backup, and the newest failure if it is newer.
+    # The newest success, and the newest failure if it is newer.
     last: BackupRecord | None = None
     failed: BackupRecord | None = None
 
-    # The newest drill, and the newest successful one.
+    # The newest drill, and the newest success.
     drill: BackupRecord | None = None
     good_drill: BackupRecord | None = None
 
-    # Sales that a restore of the newest backup would lose now; None without a backup.
+    # Sales that a restore of the newest backup would lose; None without a backup.
     forgotten: Forgotten | None = None
 
     # Newest first.
     records: tuple[BackupRecord, ...] = ()
 
-    # Seconds since the newest successful backup and drill; None: there was none.
+    # Since the newest success; None: there was none.
     age_s: float | None = None
     drill_age_s: float | None = None
 
 
-# PostgreSQL is backed up by its server. Stored records are of an earlier SQLite file.
+# Any stored records are of an earlier SQLite file.
 _NO_COPIES = BackupStatus(is_on=False, every_s=0.0, is_servers=True)
 
 
@@ -89,7 +89,7 @@ def _forgotten(db: Connection, last: BackupRecord | None, now: float) -> Forgott
 
 
 async def copies(backups: Backups | None) -> list[Copy]:
-    """Return the backups in the bucket or folder, newest first; this lists the bucket.
+    """List the bucket or folder, newest backup first.
 
     Raises `ActionRefused` if none is set, and `BackupFailed` if it does not respond.
     """
@@ -99,15 +99,15 @@ async def copies(backups: Backups | None) -> list[Copy]:
 async def run_now(desk: Desk, backups: Backups | None, actor: Actor, kind: Kind) -> BackupRecord:
     """Run a backup or drill now, and return its row.
 
-    Raises `ActionRefused` if no bucket is set or another one is running, `AlreadyDone` for a
-    repeated request, and `BackupFailed` once the failure is recorded.
+    Raises `ActionRefused` without a bucket or while another one runs, `AlreadyDone` for a repeated
+    request, and `BackupFailed` after recording the failure.
     """
     found = await _note(desk, backups, actor, kind)
     return await (found.back_up() if kind == "backup" else found.drill())
 
 
 async def begin(desk: Desk, backups: Backups | None, actor: Actor, kind: Kind) -> None:
-    """Start a backup or drill and return at once; `status` shows the outcome.
+    """Start a backup or drill and return at once.
 
     Raises `ActionRefused` and `AlreadyDone` like `run_now`.
     """

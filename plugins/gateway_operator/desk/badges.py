@@ -1,4 +1,4 @@
-"""Counters in the navigation bar of every page, from the database only."""
+"""Counters in every page's navigation bar."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -13,9 +13,9 @@ from gateway_operator.sql import standing
 class Badges:
     """The counters of all pages."""
 
-    # By the page's key: the number, and its label.
+    # By the page's key: number and label.
     counts: Mapping[str, tuple[int, str]] = attrs.field(factory=dict)
-    # Whether something is urgent; shown in the window title.
+    # Shown in the window title.
     urgent: bool = False
 
     def of(self, page: str) -> int:

@@ -1,4 +1,4 @@
-"""Two-factor login: six-digit codes (RFC 6238) from an app on the operator's phone."""
+"""Two-factor login by six-digit codes (RFC 6238)."""
 
 import importlib
 import re
@@ -13,7 +13,7 @@ from gateway_operator.desk.desk import Desk
 from gateway_operator.logins import OperatorCodes
 
 STEP_S = 30
-# The previous and the next code are accepted too, for clock differences and slow typing.
+# Neighbouring codes are accepted too, for clock differences and slow typing.
 _STEPS_AROUND = (0, -1, 1)
 _CODE = re.compile(r"[0-9]{6}")
 _SUBJECT = "codes"
@@ -21,11 +21,11 @@ _SUBJECT = "codes"
 
 @attrs.frozen(kw_only=True)
 class CodesSetUp:
-    """The data to set up an app, shown until a code confirms it."""
+    """The data to set up an app, until a code confirms it."""
 
     secret: str = attrs.field(repr=False)
 
-    # The QR code, as an SVG image for a page.
+    # A QR code as SVG.
     svg: str = attrs.field(repr=False)
 
 
@@ -36,7 +36,7 @@ async def are_on(desk: Desk) -> bool:
 
 
 async def take_code(desk: Desk, code: str) -> bool:
-    """Whether this code is correct and unused; it is used up by this."""
+    """Whether this code is correct and unused. Uses it up."""
     known = await desk.store.read(_find)
     if known is None or known.confirmed_at is None:
         return False
@@ -86,7 +86,6 @@ async def switch_off(desk: Desk, actor: Actor) -> None:
 
 
 def _find_step(secret: str, code: str, now: float) -> int | None:
-    """Return the time step of a code; None for a wrong one."""
     digits = code.replace(" ", "")
     if not _CODE.fullmatch(digits):
         return None
@@ -106,26 +105,23 @@ def _pyotp() -> ModuleType:
 
 
 def _find(db: Connection) -> OperatorCodes | None:
-    """Return the secret, confirmed or not, or None."""
     row = db.execute("SELECT secret, confirmed_at, last_step FROM operator_codes").fetchone()
     return None if row is None else OperatorCodes(**row)
 
 
 def _begin(db: Connection, secret: str) -> None:
-    """Store an unconfirmed secret; raises `ActionRefused` if codes are on."""
     _refuse_confirmed(db)
     db.execute("DELETE FROM operator_codes")
     db.execute("INSERT INTO operator_codes (id, secret) VALUES (1, ?)", (secret,))
 
 
 def _confirm(db: Connection, step: int, now: float) -> None:
-    """Turn codes on; `step` is the time step of the first code."""
     _refuse_confirmed(db)
     db.execute("UPDATE operator_codes SET confirmed_at = ?, last_step = ?", (now, step))
 
 
 def _take(db: Connection, step: int) -> bool:
-    """Use up a time step; False if it, or a later one, was used before."""
+    """Use up a time step; False if it or a later one was used before."""
     done = db.execute(
         """UPDATE operator_codes SET last_step = ?
            WHERE confirmed_at IS NOT NULL AND last_step < ?""",
@@ -135,7 +131,6 @@ def _take(db: Connection, step: int) -> bool:
 
 
 def _remove(db: Connection) -> None:
-    """Delete the secret; raises `ActionRefused` if there is none."""
     if db.execute("DELETE FROM operator_codes").rowcount == 0:
         raise ActionRefused("Codes are off already.")
 

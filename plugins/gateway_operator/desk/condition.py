@@ -1,4 +1,4 @@
-"""Conditions that need the operator, and the thresholds for them."""
+"""Conditions that need the operator, and their thresholds."""
 
 from typing import Literal
 
@@ -15,22 +15,21 @@ DAY_S = 86_400.0
 
 @attrs.frozen(kw_only=True)
 class Condition:
-    """A condition that needs the operator, with its texts for pages, messages and the terminal."""
+    """A condition that needs the operator, with its texts."""
 
-    # Such as `off_sale`; the subject is a slug, a provider or a key, or empty for the gateway.
+    # Such as `off_sale`; the subject is a slug, a provider, a key, or empty for the gateway.
     condition: str
     subject: str = ""
     level: Level
     title: str
-    # The details.
     text: str
     # The one thing to do, as a sentence.
     action: str
-    # The page that the button leads to: its key, the button's label, the path.
+    # Where the button leads: page key, label, path.
     page: str
     button: str
     href: str
-    # Whether it raises an alarm; pages show it in any case.
+    # Whether it raises an alarm; pages always show it.
     is_told: bool = True
 
     @property
@@ -41,12 +40,12 @@ class Condition:
 
 @attrs.frozen(kw_only=True)
 class Thresholds:
-    """The values from which a condition is soon or urgent."""
+    """From which values a condition is soon or urgent."""
 
-    # In remaining settlements. It is also soon if the gas lasts for less than 3 days of sales.
+    # In remaining settlements; also soon if less than three days of sales are left.
     gas_soon: int = 200
     gas_urgent: int = 20
-    # In remaining refunds that the key's ETH can pay.
+    # In remaining refunds.
     refund_gas_soon: int = 20
     # Seconds.
     payment_open_soon_s: float = 2 * MINUTE_S

@@ -1,7 +1,4 @@
-"""Derives the conditions that need the operator from facts, for the overview and alarms.
-
-Each condition is one small pure function of the facts.
-"""
+"""Derives conditions from facts, each by a small pure function."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -41,11 +38,7 @@ def _checks(facts: Facts, _: Thresholds) -> Iterator[Condition]:
 
 
 def find_failed_checks(checks: Sequence[Check]) -> Iterator[Condition]:
-    """Yield failed checks, except of providers, draining and roles, which are not failures here.
-
-    Providers have conditions of their own. A node without a selling role is as its operator wants
-    it.
-    """
+    """Yield failed checks, except of providers, which have conditions of their own, and roles."""
     for check in checks:
         if (
             check.ok
@@ -106,7 +99,7 @@ def _refunds_undecided(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
         page="refunds",
         button="Decide",
         href="/admin/refunds",
-        # Pages show it at once; the alarm comes only after this time.
+        # Pages show it at once; the alarm waits.
         is_told=waits_s >= limits.refund_soon_s,
     )
 
@@ -133,7 +126,7 @@ def _refund_key(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
 
 
 def _gas(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
-    # Sales of the last day. Some paid by transfer and needed no settlement.
+    # Of the last day. Sales by transfer need no settlement.
     sold = sum(one.sold for one in facts.endpoints)
     for key in facts.keys:
         if key.role != "settlement" or key.lasts_for is None:
@@ -181,7 +174,6 @@ def _open_payments(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
 
 
 def _describe_open(facts: Facts) -> str:
-    """Describe what will close the open payments."""
     methods = facts.open_by_method
     found = [
         f"{name} has not confirmed or refused the payment and is asked again. Without a plugin "
@@ -211,10 +203,10 @@ def _queue(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
 
 
 def _chain(facts: Facts, _: Thresholds) -> Iterator[Condition]:
-    """Yield an unreachable chain. `machine_conditions` compares the clock with the newest block."""
+    """Yield an unreachable chain. `machine_conditions` compares the clock with its newest block."""
     head = facts.head
     if head.problem is not None or head.value is None:
-        # A running gateway reports this as a failed check.
+        # Otherwise a failed check reports it.
         if facts.checks is None:
             yield _rpc(
                 "The chain does not answer", head.problem or "No RPC endpoint answers.", "bad"

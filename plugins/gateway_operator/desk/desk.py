@@ -20,10 +20,10 @@ from gateway_operator.desk.running import Running
 from gateway_operator.sql.kept_bars import KeptBars
 from gateway_operator.sql.records import OperatorRecords
 
-# Results that several pages need are cached for these seconds.
+# Seconds that results shared by pages are cached.
 _SHARED_S = 2.0
 _MOST_SHARED = 64
-# Free space is sampled every hour and kept for a day, to predict when the disk is full.
+# Free space is sampled every hour for a day, to predict when the disk is full.
 _SAMPLE_EVERY_S = 3_600.0
 _MOST_SAMPLES = 24
 # A shorter span would mistake a burst of large files for the usual pace.
@@ -31,7 +31,7 @@ _LEAST_SPAN_S = 12 * 3_600.0
 
 
 class DiskPace:
-    """Samples of free space of the last day."""
+    """Samples of free space."""
 
     def __init__(self) -> None:
         # Unix seconds and bytes, oldest first.
@@ -56,7 +56,7 @@ class DiskPace:
 
 @attrs.frozen(kw_only=True)
 class Desk:
-    """An open store and chain, the catalog, and the sender of refunds."""
+    """The open store and chain, the catalog, and the sender of refunds."""
 
     settings: Settings
     store: SqlStore
@@ -66,30 +66,29 @@ class Desk:
     # None without a refund key.
     refunds: Refunds | None
 
-    # Both None in a command that was opened without plugins.
+    # Both None in a command without plugins.
     _catalog: Catalog | None
     _changes: LiveChanges | None = None
 
-    # None in a command, which runs beside the gateway.
+    # None in a command.
     running: Running | None = None
 
-    # Writes actions with their audit rows.
     records: OperatorRecords = attrs.field(init=False)
 
-    # Values read from the chain, with their age.
+    # Values of the chain, with their age.
     last_seen: LastSeen = attrs.field(init=False)
 
-    # RPC endpoints that only fail, and the pace at which the disk fills.
+    # Failing RPC endpoints, and the pace at which the disk fills.
     rpc_watch: RpcWatch = attrs.field(init=False, factory=RpcWatch)
     disk_pace: DiskPace = attrs.field(init=False, factory=DiskPace)
 
-    # A cache of results that several pages need at the same time, by name.
+    # Results shared by pages, by name.
     shared: SharedAnswers[Any] = attrs.field(init=False)
 
-    # A cache of the sums of sales by bar, for the overview.
+    # Sums of sales by bar.
     kept_bars: KeptBars = attrs.field(init=False, factory=KeptBars)
 
-    # The search for unused transfers.
+    # Finds unused transfers.
     unclaimed: UnclaimedSearch = attrs.field(init=False)
 
     @unclaimed.default
@@ -116,7 +115,7 @@ class Desk:
         return self._catalog
 
     async def apply_changes(self) -> None:
-        """Apply changes that operators have made in any process to the catalog."""
+        """Apply operators' changes, also by other processes, to the catalog."""
         if self._changes is not None:
             await self._changes.look()
 

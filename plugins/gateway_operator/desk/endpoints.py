@@ -11,8 +11,7 @@ from gateway_operator.desk.facts import EndpointFacts
 from gateway_operator.desk.overview import DEFAULT_PERIOD, EndpointSums, read_overview
 
 EndpointState = Literal["on sale", "paused", "off sale", "switched off", "retired"]
-# The source of a cost: reported by the vendor for each result, set by the operator, or the price in
-# the adapter's table of models.
+# Reported by the vendor, set by the operator, or from the adapter's table of models.
 CostSource = Literal["told", "set", "table"]
 
 
@@ -23,15 +22,14 @@ class EndpointRow:
     facts: EndpointFacts
     sums: EndpointSums
     state: EndpointState
-    # Of one result: the mean of the period if results have a cost; None: not known.
+    # The mean of the period if results have a cost; None: not known.
     cost_micros: int | None
     cost_source: CostSource | None
-    # Tasks being generated now.
     running: int
 
     @property
     def margin_units(self) -> int | None:
-        """The margin of one sale before gas and failures; None: the cost is not known."""
+        """The margin of one sale before gas and failures; None: not known."""
         return None if self.cost_micros is None else self.facts.price_units - self.cost_micros
 
     @property
@@ -93,7 +91,6 @@ def _find_state(facts: EndpointFacts) -> EndpointState:
 
 
 def _find_cost(facts: EndpointFacts, sums: EndpointSums) -> tuple[int | None, CostSource | None]:
-    """Return the current cost of one result, and its source."""
     if facts.cost_override is not None and facts.cost_override.value is not None:
         return int(facts.cost_override.value), "set"
     if sums.costed and facts.cost_micros is None:

@@ -1,4 +1,4 @@
-"""The current facts from which conditions are derived."""
+"""The facts from which conditions are derived."""
 
 import asyncio
 import math
@@ -28,24 +28,23 @@ _DAY_S = 86_400.0
 
 @attrs.frozen(kw_only=True)
 class EndpointFacts:
-    """The current state of one endpoint. Times are Unix seconds, money is in units of 10⁻⁶."""
+    """One endpoint now. Times are Unix seconds, money is in units of 10⁻⁶."""
 
     slug: str
     provider: str
     plugin: str
     price_units: int
-    # None: not reported and not set.
+    # None: neither reported nor set.
     cost_micros: int | None
-    # Why it was taken off sale automatically, or None.
+    # Why it was taken off sale automatically; None if it was not.
     problem: str | None
-    # Whether only the operator can fix it: the vendor rejects the key, or wants money.
+    # Whether only the operator can fix it, as with a rejected key or an unpaid bill.
     is_account: bool
-    # Since when it is off sale automatically, and the next attempt.
+    # Since when it is off sale, and the next attempt.
     off_since: float | None
     next_try_at: float | None
     # In the settings.
     is_switched_off: bool
-    # Overrides by operators.
     pause: Override | None
     price_override: Override | None
     cost_override: Override | None
@@ -55,10 +54,10 @@ class EndpointFacts:
     # Of its newest finished tasks.
     failed: int
     looked_at: int
-    # The average margin of its newest 20 tasks; None: fewer, or the cost is not known.
+    # The average of its newest 20 tasks; None: fewer, or not known.
     margin_units: int | None = None
     model: str = ""
-    # When the vendor retires the model (Unix seconds), and whether that time has come.
+    # When the vendor retires the model, and whether that time has come.
     retires_at: float = math.inf
     is_retired: bool = False
 
@@ -93,9 +92,9 @@ class Facts:
     """The facts as of `at` (Unix seconds)."""
 
     at: float
-    # None in a command, which runs beside the gateway.
+    # None in a command.
     checks: Sequence[Check] | None
-    # None if `checks` is None.
+    # None if `checks` is.
     selling: Selling | None
     owed: OwedNow
     open_payments: Waiting
@@ -104,15 +103,14 @@ class Facts:
     endpoints: Sequence[EndpointFacts]
     keys: Sequence[KeyFacts]
     head: Seen[Block]
-    # When the newest backup was made; None without one.
     backup_at: float | None
     has_backup_url: bool
     machine: MachineFacts = attrs.field(factory=MachineFacts)
 
-    # Conditions that plugins' parts add.
+    # Added by plugins' parts.
     of_parts: Sequence[PartCondition] = ()
 
-    # Open payments that only a payment method can close, by its name.
+    # Open payments by payment method, which only the method can close.
     open_by_method: Mapping[str, int] = attrs.field(factory=dict)
 
     def key(self, role: str) -> KeyFacts | None:
@@ -123,7 +121,7 @@ class Facts:
 async def read_facts(desk: Desk) -> Facts:
     """Return the facts, cached for two seconds.
 
-    If the chain does not respond within two seconds, the last known values are used.
+    Uses the last known values if the chain does not respond within two seconds.
     """
     facts: Facts = await desk.shared.get("facts", lambda: _read_facts(desk))
     return facts
@@ -158,7 +156,7 @@ async def _read_facts(desk: Desk) -> Facts:
 
 
 def _read_stored(db: Any, now: float, *, is_automatic: bool) -> dict[str, Any]:
-    """Return the facts in the database, from one state of it."""
+    """Return the facts of one database state."""
     slugs = sums.sold_slugs(db)
     day = sums.Period(since=now - _DAY_S, step_s=_DAY_S, bars=1)
     return {
@@ -213,12 +211,10 @@ def _describe_endpoint(
 
 
 def _without_kind(problem: str | None) -> str | None:
-    """Return a circuit breaker's problem without the name of the exception class."""
     return None if problem is None else re.sub(r"^[A-Z][A-Za-z]+: ", "", problem)
 
 
 def _is_switched_on(desk: Desk, slug: str) -> bool:
-    """Whether the settings enable an endpoint."""
     setting = desk.settings.endpoints.get(slug)
     return setting is None or setting.enabled
 
@@ -227,7 +223,7 @@ def _is_switched_on(desk: Desk, slug: str) -> bool:
 
 
 async def _read_keys(desk: Desk, gas: sums.GasSum) -> list[KeyFacts]:
-    """Return wallet and keys, read concurrently."""
+    """Read wallet and keys concurrently."""
     settlement = desk.running.settlement_keys() if desk.running else ()
     refund = () if desk.refunds is None else (desk.refunds.address,)
     each_wei = await _cost_of_transaction(desk, gas)
@@ -254,7 +250,7 @@ async def _read_key(desk: Desk, role: str, address: str, each_wei: int | None) -
 
 
 async def _cost_of_transaction(desk: Desk, gas: sums.GasSum) -> int | None:
-    """Return the cost of one transaction: the mean of a week, else the gas limit at today's fee."""
+    """Return the cost of one transaction: a week's mean, else the gas limit at today's fee."""
     known = gas.transactions - gas.unknown
     if known:
         return max(1, gas.wei // known)

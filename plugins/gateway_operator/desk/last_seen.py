@@ -1,4 +1,4 @@
-"""Values read from the chain: if it does not respond in time, the last known value is used."""
+"""Values of the chain: the last known one is used if it does not respond in time."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,9 +12,9 @@ from gateway.errors import GatewayError
 
 Value = TypeVar("Value")
 
-# Seconds that a page waits for the chain.
+# Seconds to wait for the chain.
 PATIENCE_S = 2.0
-# Seconds that a value, or a failure to read it, is cached.
+# Seconds that a value or failure is cached.
 KEPT_S = 5.0
 _MOST = 64
 

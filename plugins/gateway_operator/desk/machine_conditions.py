@@ -11,7 +11,7 @@ _DRILL = "Run `gateway drill`: it reports the problem."
 
 
 def _clock(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
-    """Compare the clock with the newest block: x402 payments are refused if they differ."""
+    """x402 payments are refused if clock and chain differ."""
     block, seen_at = facts.head.value, facts.head.at
     if block is None or seen_at is None or facts.head.problem is not None:
         return
@@ -54,7 +54,6 @@ def _dead_nodes(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
 
 
 def _rpc_endpoints(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
-    """Yield RPC endpoints that keep failing."""
     for place, seconds in facts.machine.failing_rpc.items():
         if seconds < limits.rpc_endpoint_soon_s:
             continue
@@ -72,7 +71,7 @@ def _rpc_endpoints(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
 
 
 def _disk(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
-    """Yield a disk that fills up; below the floor, the check of the same name reports it."""
+    """Yield a disk that fills up; below the floor, a failed check reports it."""
     disk, lasts_s = facts.machine.disk, facts.machine.disk_lasts_s
     if disk is None or disk.problem is not None:
         return
@@ -144,7 +143,7 @@ def _new_logins(facts: Facts, _: Thresholds) -> Iterator[Condition]:
 
 
 def _late_backups(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
-    """Yield an overdue or failed backup. `conditions` reports one that is too old or missing."""
+    """Yield an overdue or failed backup. `conditions` reports a missing or old one."""
     known = facts.machine.backups
     if known is None or not known.is_on:
         return

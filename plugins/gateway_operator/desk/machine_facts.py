@@ -1,4 +1,4 @@
-"""Facts of the machine: disk, event loop, logins, backups, nodes, unused transfers."""
+"""Facts of disk, event loop, logins, backups, nodes and unused transfers."""
 
 from collections.abc import Mapping, Sequence
 
@@ -22,24 +22,24 @@ class MachineFacts:
     """Current values; None: not known. Times are Unix seconds."""
 
     disk: DiskState | None = None
-    # Seconds until only the floor is free, at the pace of the last day.
+    # Until only the floor is free, at the pace of the last day.
     disk_lasts_s: float | None = None
-    # Seconds for which an RPC endpoint has only failed, by its place in the settings.
+    # By place in the settings: seconds of failures only.
     failing_rpc: Mapping[int, float] = attrs.field(factory=dict)
-    # By plugin: its longest block of the event loop in the last ten minutes, in seconds.
+    # By plugin: its longest block in the last ten minutes, in seconds.
     blocked: Mapping[str, float] = attrs.field(factory=dict)
     # Of the last hour.
     refused_logins: int = 0
     new_logins: Sequence[ActionRecord] = ()
     backups: BackupStatus | None = None
-    # The nodes of the last day; empty on SQLite.
+    # Of the last day; empty on SQLite.
     nodes: Sequence[NodeRecord] = ()
-    # Times of unused transfers that are not marked as seen; None: not searched yet.
+    # Times of unmarked unused transfers; None: not searched yet.
     unclaimed: Sequence[float] | None = None
 
 
 async def read_machine(desk: Desk) -> MachineFacts:
-    """Return these facts. Makes no request outside this machine and its database."""
+    """Return these facts, without any request to the network."""
     now = desk.now()
     refused, new_logins = await desk.store.sum(_read_logins, now - _HOUR_S)
     search = desk.unclaimed
@@ -60,7 +60,6 @@ async def read_machine(desk: Desk) -> MachineFacts:
 
 
 async def _read_unclaimed(desk: Desk) -> list[float]:
-    """Return the times of unused transfers in the newest search that are not marked as seen."""
     known = desk.unclaimed.known
     hashes = [one.transfer.tx_hash for one in known]
     seen = await desk.store.sum(marks.find, hashes) if hashes else {}
@@ -68,7 +67,6 @@ async def _read_unclaimed(desk: Desk) -> list[float]:
 
 
 def _read_logins(db: Connection, since: float) -> tuple[int, list[ActionRecord]]:
-    """Return the number of refused logins, and the logins from unknown browsers."""
     newest = actions.find(db, None, _MOST_LOGINS, action="login")
     fresh = [one for one in newest if one.at >= since and _is_new(one)]
     return logins.refused_since(db, since), fresh

@@ -1,4 +1,4 @@
-"""The overview: state of sales, conditions, and income of a period."""
+"""The overview: sales, conditions, and income of a period."""
 
 import asyncio
 import math
@@ -17,7 +17,7 @@ from gateway_operator.sql import sums
 from gateway_operator.sql.kept_bars import KeptBars
 from gateway_operator.sql.sums import GasSum, NewestSale, Period, SalesBar
 
-# By name: the length in seconds, and the number of bars.
+# By name: seconds, and number of bars.
 PERIODS: Mapping[str, tuple[float, int]] = {
     "1h": (3600.0, 30),
     "24h": (86_400.0, 24),
@@ -33,7 +33,7 @@ _NEWEST = 8
 class EndpointSums:
     """Sales of one endpoint in a period. Money is in units of 10⁻⁶."""
 
-    # None: it was sold in the past, and no plugin registers it now.
+    # None: no plugin registers it now.
     facts: EndpointFacts | None
     slug: str
     sold: int = 0
@@ -61,21 +61,21 @@ class EndpointSums:
 
     @property
     def success(self) -> float | None:
-        """The share of ended sales that were delivered; None without any."""
+        """The delivered share of ended sales; None without any."""
         ended = self.completed + self.back
         return self.completed / ended if ended else None
 
 
 @attrs.frozen(kw_only=True)
 class Money:
-    """Income and expenses of a period, in units of 10⁻⁶ USDC or US dollars."""
+    """Income and costs of a period, in units of 10⁻⁶ USDC or US dollars."""
 
     sold: int
     taken_units: int
     back: int
     back_units: int
     vendor_micros: int
-    # Results with unknown cost.
+    # Results without a known cost.
     uncosted: int
     gas: GasSum
 
@@ -118,8 +118,7 @@ class Overview:
 def period_of(name: str, now: float) -> Period:
     """Return a period that ends with the current bar; raises `ValidationError`.
 
-    Bars begin at whole multiples of their length in UTC, so that a bar that is over does not
-    change.
+    Bars begin at whole multiples of their length in UTC, so that a finished bar does not change.
     """
     if name not in PERIODS:
         raise ValidationError(f"range must be one of {', '.join(PERIODS)}.")
@@ -165,7 +164,7 @@ async def _read_overview(desk: Desk, period_name: str) -> Overview:
 
 
 def _read_period(db: Any, period: Period, kept_bars: KeptBars) -> dict[str, Any]:
-    """Return the stored data of a period, from one state of the database."""
+    """Return the data of a period, from one database state."""
     bars = kept_bars.sales(db, period)
     return {
         "bars": bars,
@@ -184,7 +183,7 @@ def read_times(
 
 
 def _rank(times: Sequence[float], share: float) -> float | None:
-    """Return the time within which a share of the results came; `times` are sorted."""
+    """Return the time within which a share came; `times` are sorted."""
     return times[max(0, math.ceil(len(times) * share) - 1)] if times else None
 
 
@@ -193,7 +192,7 @@ def sum_endpoints(
     bars: Sequence[SalesBar],
     times: Mapping[str, tuple[float | None, float | None]],
 ) -> list[EndpointSums]:
-    """Return each endpoint that is registered or was sold in the period, by slug."""
+    """Return each endpoint registered, or sold in the period, by slug."""
     known = {one.slug: one for one in facts.endpoints}
     slugs = sorted({*known, *(bar.slug for bar in bars)})
     found = []
@@ -231,7 +230,6 @@ def _sum_money(endpoints: Sequence[EndpointSums], gas: GasSum) -> Money:
 
 
 def _find_selling(facts: Facts) -> Selling:
-    """Return whether everything, something or nothing is for sale."""
     if facts.selling is None:
         return "unknown"
     offered = [one for one in facts.endpoints if not one.is_switched_off]

@@ -27,14 +27,14 @@ _MAC_BYTES = 16
 _TIME_BYTES = 8
 _RANDOM_BYTES = 16
 _MOST_NAME_CHARS = 40
-# An authenticator keeps one passkey per user; the gateway has one user, the operator.
+# An authenticator keeps one passkey per user; the operator is one user.
 _USER = hashlib.sha256(b"operator").digest()
 # ES256, EdDSA and RS256 in the COSE registry.
 _ALGORITHMS = (-7, -8, -257)
 
 
 def are_installed() -> bool:
-    """Whether the extra is installed. Imports nothing of it."""
+    """Whether the extra is installed, without importing it."""
     return importlib.util.find_spec("webauthn") is not None
 
 
@@ -48,7 +48,7 @@ def make_challenge(key: str, purpose: str, now: float) -> bytes:
 
 
 def _asked_at(key: str, purpose: str, challenge: bytes) -> float | None:
-    """Return when the gateway made this challenge for this purpose; None if it did not."""
+    """Return when the gateway made this challenge for this purpose, or None."""
     head, mac = challenge[:-_MAC_BYTES], challenge[-_MAC_BYTES:]
     if len(head) != _TIME_BYTES + _RANDOM_BYTES:
         return None
@@ -67,7 +67,7 @@ def _sign(key: str, purpose: str, head: bytes) -> bytes:
 
 @attrs.frozen(kw_only=True)
 class Asking:
-    """The purpose of a challenge, and the key that signs it."""
+    """A challenge's purpose, and the key that signs it."""
 
     key: str = attrs.field(repr=False)
 
@@ -182,7 +182,7 @@ def _check_challenge(desk: Desk, answer: dict[str, Any], asking: Asking) -> tupl
 async def _verify(
     desk: Desk, name: str, answer: dict[str, Any], challenge: bytes, **known: Any
 ) -> Any:
-    """Call a function of webauthn, and import it, in a thread; raises `WrongValue`."""
+    """Import and call a function of webauthn in a thread; raises `WrongValue`."""
     arguments = {
         "credential": answer,
         "expected_challenge": challenge,
@@ -200,7 +200,7 @@ def _call_webauthn(name: str, arguments: dict[str, Any]) -> Any:
     try:
         return getattr(webauthn, name)(**arguments)
     except (known_errors, ValueError, TypeError, KeyError) as error:
-        # webauthn's error quotes the response, which is untrusted input.
+        # webauthn's error quotes the response, which is untrusted.
         raise WrongValue("The passkey's response is invalid.") from error
 
 

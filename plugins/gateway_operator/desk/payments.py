@@ -1,4 +1,4 @@
-"""Operator view of payments: open payments, overpayments, and unused transfers."""
+"""Open payments, overpayments, and unused transfers."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -18,15 +18,14 @@ from gateway_operator.sql.payment_lists import PaymentRow
 
 # The limit of each list.
 _MOST = 100
-# Seconds that a page waits for the chain.
+# Seconds to wait for the chain.
 _PATIENCE_S = 2.0
-# A payment is late after the first. The second, after its authorization ended, is an error.
+# Late after the first; an error this long after the authorization ended.
 _LATE_S = 120.0
 _WRONG_S = 300.0
-# A transfer of the same amount this close to a payer's payment looks like a second payment.
+# Another transfer of this amount so close to a payment looks like a duplicate.
 _TWICE_S = 86_400.0
-# Block times differ from this clock: transfers this close before the database's creation are not
-# considered older.
+# Tolerance for block times when a transfer is compared with the database's creation.
 _CLOCKS_S = 30.0
 
 Why = Literal[
@@ -70,7 +69,7 @@ class PaymentsPage:
 
 @attrs.frozen(kw_only=True)
 class Unclaimed:
-    """An unused transfer to the wallet, and the likely reason."""
+    """An unused transfer, and the likely reason."""
 
     tx_hash: str
     log_index: int
@@ -81,10 +80,10 @@ class Unclaimed:
     age_s: float
     why: Why
 
-    # For `paid twice`: the task that was bought for the same amount.
+    # For `paid twice`: the task bought for the same amount.
     task_id: str | None
 
-    # None: not marked by an operator.
+    # None: not marked.
     mark: Mark | None
 
 
@@ -94,20 +93,19 @@ class UnclaimedPage:
 
     at: float
 
-    # Unmarked ones first.
+    # Unmarked first.
     transfers: Sequence[Unclaimed]
 
     # Of unmarked transfers.
     unseen_units: int
 
-    # When the last search ended; None: none has ended yet.
+    # When the last search ended; None: not yet.
     looked_at: float | None
     since: float | None
 
-    # Why the last search failed, or None.
     problem: str | None
 
-    # Small transfers that are not listed.
+    # Small transfers, not listed.
     left_out: int
 
 
@@ -127,8 +125,7 @@ async def read_payments(desk: Desk) -> PaymentsPage:
 async def read_unclaimed(desk: Desk, *, patience_s: float = _PATIENCE_S) -> UnclaimedPage:
     """Return the unused transfers of seven days.
 
-    The first search takes longer than a page waits. It continues, and a later page shows the
-    result.
+    The first search takes longer than a page waits; a later page shows its result.
     """
     search = desk.unclaimed
     await search.look(patience_s)
@@ -165,7 +162,7 @@ class _Facts:
 
     like: str | None
     has_paid: bool
-    # A restore starts the database again: the backup may lack sales.
+    # A restored backup may lack sales.
     is_older: bool
     mark: Mark | None
 

@@ -1,7 +1,6 @@
-"""References to tasks: shortened ids that give no access, unlike full ids.
+"""References to tasks: the start of an id, which gives no access, unlike the full id.
 
-A reference is the beginning of an id. It has 60 random bits, so it is unique; the other 62 bits of
-the id cannot be guessed from it.
+It has 60 random bits, so it is unique; the other 62 bits of the id stay secret.
 """
 
 import re

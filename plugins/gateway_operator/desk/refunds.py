@@ -1,4 +1,4 @@
-"""Refunds that are owed, and sending them. `gateway_operator.actions` decides about them."""
+"""Refunds that are owed, and sending them. `actions.refunds` decides about them."""
 
 import asyncio
 import time
@@ -16,7 +16,7 @@ _POLL_S = 1.0
 
 
 async def find_payable(desk: Desk, task_ids: Sequence[str]) -> list[RefundCase]:
-    """Return the refunds of these tasks; without tasks, all that are approved or being sent.
+    """Return these tasks' refunds; without tasks, all that are approved or being sent.
 
     Raises `RefundRefused` for a task without a refund.
     """
@@ -33,7 +33,7 @@ async def find_payable(desk: Desk, task_ids: Sequence[str]) -> list[RefundCase]:
 async def preview_refunds(
     desk: Desk, cases: Sequence[RefundCase]
 ) -> list[tuple[RefundCase, str | None]]:
-    """Return each refund with the problem that prevents sending it now; sends nothing."""
+    """Return each refund with the problem that prevents sending it; sends nothing."""
     sender = desk.sender()
     return [(case, await sender.problem_of(case)) for case in cases]
 
@@ -41,7 +41,7 @@ async def preview_refunds(
 async def pay_refunds(
     desk: Desk, cases: Sequence[RefundCase], *, wait_s: float
 ) -> list[RefundCase]:
-    """Send refunds, and wait at most `wait_s` seconds until each is on-chain or has a problem."""
+    """Send refunds, and wait until each is on-chain or has a problem, at most `wait_s` seconds."""
     sender, ledger = desk.sender(), desk.store.refunds
     task_ids = [case.task_id for case in cases]
     deadline = time.monotonic() + wait_s
@@ -64,7 +64,7 @@ def why_it_waits(case: RefundCase) -> str:
 
 
 def _is_moving(case: RefundCase) -> bool:
-    """Whether it may still change: it is being sent, or due without a problem."""
+    """Whether it is being sent, or due without a problem."""
     state = case.payment.state
     is_due = state is PaymentState.REFUND_DUE and case.problem is None
     return is_due or state is PaymentState.REFUNDING

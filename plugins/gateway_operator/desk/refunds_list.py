@@ -1,4 +1,4 @@
-"""The data of the page Refunds: each refund, why it is owed, and possible decisions."""
+"""The data of the page Refunds."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -13,7 +13,7 @@ from gateway_operator.desk.last_seen import Seen
 from gateway_operator.sql import refund_lists
 from gateway_operator.sql.refund_lists import KINDS, Kind, KindCount, RefundRow
 
-# The page size, and the limit of decisions at once.
+# Also the limit of decisions at once.
 PER_PAGE = 50
 
 # Failures after which the vendor may still have made and billed the job.
@@ -27,7 +27,7 @@ class OwedRefund:
     row: RefundRow
     kind: Kind
 
-    # Why the task failed: the vendor's message if known, else the gateway's sentence.
+    # The vendor's message if known, else the gateway's sentence.
     why: str
     is_vendors_word: bool
 
@@ -45,12 +45,12 @@ class OwedRefund:
     # Refund another address than the payer's; not after signing.
     can_redirect: bool
 
-    # Whether it cannot be paid before the operator enters an address.
+    # Whether the operator must enter an address first.
     needs_address: bool
 
     @property
     def decisions(self) -> list[tuple[str, str]]:
-        """Return the possible decisions with their buttons' labels, the likeliest first."""
+        """Return the possible decisions with their labels, the likeliest first."""
         every = (
             (self.can_retry, "retry", "Send again"),
             (self.can_approve, "approve", "Approve"),
@@ -81,24 +81,23 @@ class RefundsPage:
     kind: Kind
     refunds: Sequence[OwedRefund]
 
-    # `before` of the next page; None on the last page.
+    # `before` of the next page; None on the last.
     next_before: int | None
     counts: Mapping[Kind, KindCount]
 
-    # The sum of refunds that are neither paid nor rejected.
+    # Neither paid nor rejected.
     owed_units: int
 
-    # None without a key.
     key: RefundKey | None
     is_automatic: bool
 
-    # The daily cap of refunds without an operator's approval, and the rest of it.
+    # For refunds without an approval: the daily cap, and what is left of it.
     cap_units: int
     cap_left_units: int
 
     @property
     def lacks_units(self) -> int | None:
-        """The USDC that the key lacks for all refunds owed; None if not known."""
+        """The USDC that the key lacks for all refunds owed; None: not known."""
         if self.key is None or self.key.holds.value is None:
             return None
         return max(0, self.owed_units - self.key.holds.value)
@@ -111,7 +110,7 @@ async def read_refunds(desk: Desk, kind: str, before: int | None = None) -> Refu
     """
     known = parse_kind(kind)
     is_automatic = desk.settings.refunds_automatically
-    # One row more than a page shows whether there is a next page.
+    # One row more shows whether there is a next page.
     rows = await desk.store.sum(
         partial(refund_lists.find_refunds, is_automatic=is_automatic), known, before, PER_PAGE + 1
     )

@@ -1,4 +1,4 @@
-"""Data that only a running gateway has; a command on the database does not have it."""
+"""Data that only a running gateway has, and a command does not."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
@@ -15,7 +15,7 @@ class Check:
     name: str
     ok: bool
     stops: str
-    # The problem, without secrets; empty if ok.
+    # Without secrets; empty if ok.
     problem: str = ""
 
     @property
@@ -36,11 +36,10 @@ class Running:
     # Unix seconds.
     started_at: float
     checks: Callable[[], Awaitable[Sequence[Check]]]
-    # Return what can be bought, given the checks.
     selling: Callable[[Sequence[Check]], Selling]
-    # The addresses that pay for x402 settlements; empty with a facilitator.
+    # Empty with a facilitator.
     settlement_keys: Callable[[], Sequence[str]]
-    # The conditions of plugins' parts.
+    # Of plugins' parts.
     conditions: Callable[[], Awaitable[Sequence[Condition]]]
-    # By plugin: its longest block of the event loop in the last ten minutes, in seconds.
+    # By plugin: its longest block in the last ten minutes, in seconds.
     blocked: Callable[[], Mapping[str, float]] = dict

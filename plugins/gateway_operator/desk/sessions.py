@@ -1,4 +1,4 @@
-"""The operator's sessions: opened by a login, kept fresh, listed and ended."""
+"""The operator's sessions."""
 
 import hashlib
 import secrets
@@ -12,16 +12,16 @@ from gateway_operator.logins import OperatorSession
 from gateway_operator.sql import logins, sessions
 from gateway_operator.sql.logins import RefusedLogins
 
-# The idle timeout, and the longest life of a session, in seconds.
+# Idle timeout, and longest life, in seconds.
 IDLE_S = 12 * 3600
 MOST_S = 7 * 86_400
-# Seconds that a session counts as fresh after password, code or passkey.
+# Seconds.
 FRESH_S = 600
-# The interval at which use of a session is recorded, in seconds.
+# How often use is recorded, in seconds.
 _SEEN_EVERY_S = 60
 _MOST_DEVICE_CHARS = 200
 _LISTED_REFUSED = 50
-# The subject of refused logins in the audit log.
+# Of refused logins, in the audit log.
 _LOGIN = "login"
 
 
@@ -37,12 +37,11 @@ class NewLogin:
     # `password`, `password and code`, or `passkey`.
     by: str
 
-    # Whether this browser had logged in before.
     is_known: bool
 
 
 async def open_session(desk: Desk, login: NewLogin, password: str) -> tuple[str, OperatorSession]:
-    """Open a session; return the secret for the cookie, and the session.
+    """Open a session; return the cookie's secret, and the session.
 
     `password` is the fingerprint of the password's hash: a new password ends the session.
     """

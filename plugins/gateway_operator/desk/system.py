@@ -6,7 +6,6 @@ from gateway.contracts import Chain, Clock
 from gateway.errors import ChainUnavailable
 from gateway_operator.desk.desk import Desk
 
-# A warning is not worth a longer wait.
 _ANSWER_S = 5.0
 
 
@@ -21,7 +20,7 @@ async def read_clock(chain: Chain, now: Clock) -> float:
 
 
 async def refund_key_problem(desk: Desk) -> str | None:
-    """Return why no approved refund can be sent now; None if no problem is known."""
+    """Return why no approved refund can be sent now; None if nothing is known."""
     if desk.refunds is None:
         return "GATEWAY_REFUND_KEY is not set."
     try:

@@ -1,4 +1,4 @@
-"""Operator view of tasks: lists, details, and access to prompt and outputs."""
+"""Lists and details of tasks, and access to prompts and outputs."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -20,7 +20,7 @@ from gateway_operator.sql.task_lists import TaskFilter, TaskRow
 PER_PAGE = 50
 STATES = (*(str(status) for status in TaskStatus), "owed", "refunded")
 
-# Seconds that a link to an output works for an operator.
+# Seconds that an operator's link to an output works.
 _LINK_S = 600.0
 _MOST_CHARS = 200
 
@@ -32,10 +32,10 @@ class ListedTask:
     row: TaskRow
     state: SaleState
 
-    # The vendor's message if known, else the gateway's; empty unless the task failed.
+    # The vendor's message if known, else the gateway's; empty unless it failed.
     why: str
 
-    # From sale to end, in seconds; None before the end.
+    # In seconds; None before the end.
     took_s: float | None
 
 
@@ -47,7 +47,7 @@ class TasksPage:
     at: float
     tasks: Sequence[ListedTask]
 
-    # `before` of the next page; None on the last page.
+    # `before` of the next page; None on the last.
     next_before: str | None
     slugs: Sequence[str]
     reasons: Sequence[str]
@@ -66,7 +66,6 @@ class TaskDetail:
     # None if no refund is due or paid.
     refund: OwedRefund | None
 
-    # Whether the outputs still exist.
     has_outputs: bool
 
 
@@ -84,7 +83,7 @@ class Look:
 
     task_id: str
 
-    # None if the outputs were asked for.
+    # None if the outputs were requested.
     prompt: str | None = attrs.field(default=None, repr=False)
     file_name: str | None = None
     outputs: Sequence[LinkedOutput] = ()
@@ -114,7 +113,7 @@ async def find_task(desk: Desk, task_id: str) -> TaskDetail:
     facts = await desk.store.sum(task_detail.find_task, task_id)
     if facts is None:
         raise NotFound("There is no such task.")
-    # A request's key contains the name of a session, which nobody needs to see here.
+    # A request's key names a session, which must not be shown.
     shown = [
         attrs.evolve(one, actor=attrs.evolve(one.actor, request=None)) for one in facts.actions
     ]

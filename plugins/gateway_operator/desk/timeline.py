@@ -1,4 +1,4 @@
-"""The timeline of a task: payment, work, refund, and operators' actions."""
+"""The timeline of a task."""
 
 from collections.abc import Iterator
 
@@ -29,16 +29,14 @@ class Moment:
     title: str
     text: str = ""
 
-    # The reason that an operator gave.
     reason: str = ""
 
-    # A transaction's hash.
     tx_hash: str = ""
 
 
 def make_timeline(facts: TaskFacts) -> list[Moment]:
     """Return the timeline, oldest first."""
-    # The sort is stable, so a failure stays before the refund of the same moment.
+    # The sort is stable: a failure stays before its refund, which has the same time.
     found = [
         *_purchase_moments(facts),
         *_transaction_moments(facts),
@@ -66,7 +64,7 @@ def _payment_moments(facts: TaskFacts) -> Iterator[Moment]:
             yield moment
 
 
-# Shape, title, text and transaction of a moment.
+# Shape, title, text, transaction.
 _Texts = tuple[Shape, str, str, str | None]
 
 
@@ -87,7 +85,6 @@ def _describe_change(facts: TaskFacts, change: PaymentChange) -> Moment | None:
 
 
 def _payment_texts(facts: TaskFacts) -> dict[str, _Texts]:
-    """Return the texts of the payment states up to its outcome."""
     row, own = facts.row, facts.own
     paid = usdc(row.paid_units if row.paid_units is not None else row.price_units)
     if row.method is not None:
@@ -118,7 +115,7 @@ def _transaction_moments(facts: TaskFacts) -> Iterator[Moment]:
 
 def _describe_mined(sent: SentTransaction, what: str) -> Moment:
     is_reverted = sent.succeeded == 0
-    # Block times are whole seconds, so one may be earlier than its transaction's sending.
+    # Block times are whole seconds, so one may precede its transaction's sending.
     mined_at = max(sent.mined_at or sent.sent_at, sent.sent_at)
     return Moment(
         at=mined_at,

@@ -1,4 +1,4 @@
-"""Tokens of the JSON API: created, shown once, listed and revoked."""
+"""Tokens of the JSON API."""
 
 import hashlib
 import re
@@ -15,14 +15,14 @@ from gateway_operator.sql import tokens
 PREFIX = "ggw_"
 DAYS = 90
 MOST_DAYS = 366
-# The interval at which use of a token is recorded, in seconds.
+# How often use is recorded, in seconds.
 _USED_EVERY_S = 60
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,39}")
 
 
 @attrs.frozen(kw_only=True)
 class NewToken:
-    """A new token with its secret, which is shown only once."""
+    """A new token, with the secret that is shown only once."""
 
     secret: str = attrs.field(repr=False)
     token: OperatorToken
@@ -33,8 +33,7 @@ async def make_token(
 ) -> NewToken:
     """Create a token.
 
-    Raises `WrongValue` for an invalid name, scope or lifetime, and `ActionRefused` if a valid token
-    has this name.
+    Raises `WrongValue`, and `ActionRefused` if a valid token has this name.
     """
     kind = _parse_scope(scope)
     if not _NAME.fullmatch(name):

@@ -1,4 +1,4 @@
-"""Amounts, times and lists as words, for pages, messages and the terminal."""
+"""Amounts, times and lists as words."""
 
 from collections.abc import Iterable
 

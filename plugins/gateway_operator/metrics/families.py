@@ -1,6 +1,6 @@
-"""Metrics that are read at each scrape: names, help, units and labels.
+"""Metrics read at each scrape: names, help, units and labels.
 
-`instruments.py` has the metrics that this process counts. docs/metrics.md is generated from both.
+`instruments.py` has the metrics of this process. docs/metrics.md is generated from both.
 """
 
 from collections.abc import Iterator
@@ -92,7 +92,7 @@ def _waiting(numbers: Numbers) -> Iterator[Metric]:
 
 
 def _by_state(found: Any, *states: str) -> dict[str, Waiting]:
-    """Return waiting items by state; a state without items is 0, not unknown."""
+    """Add states without items: these are 0, not unknown."""
     empty = {state: Waiting(state=state, count=0, units=0, oldest_at=0.0) for state in states}
     return empty | {one.state: one for one in found}
 

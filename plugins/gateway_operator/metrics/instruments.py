@@ -1,6 +1,6 @@
-"""Metrics that this process counts: requests, refusals, attempts, RPC calls and times.
+"""Metrics of this process: requests, refusals, attempts, RPC calls and times.
 
-They start at zero with each start, as Prometheus expects of counters.
+They start at zero with each start, as Prometheus expects.
 """
 
 from collections.abc import Callable
@@ -96,7 +96,7 @@ class Instruments:
         def receive(_: Any, **facts: Any) -> None:
             count(**facts)
 
-        # blinker holds weak references by default and would drop this receiver.
+        # By default blinker holds a weak reference and would drop this receiver.
         signal.connect(receive, weak=False)
         self._listening.append((signal, receive))
 

@@ -10,7 +10,7 @@ from gateway_operator.metrics.state import State, read_state
 from gateway_operator.sql import totals
 from gateway_operator.sql.totals import Ended, ReadTotals, Sales, Waiting
 
-# Gas is summed over every transaction, so it is read less often than at each scrape.
+# Gas is summed over all transactions, so it is read less often.
 _GAS_S = 60.0
 
 

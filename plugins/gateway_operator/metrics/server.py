@@ -36,7 +36,7 @@ class MetricsServer:
         self._instruments = Instruments()
         self._stop = asyncio.Event()
         self._server: asyncio.Task[None] | None = None
-        # The port, once it is open.
+        # Known once it is open.
         self.port = 0
 
     async def start(self) -> None:
@@ -97,7 +97,7 @@ class _Metrics:
 
 
 def _choose_encoder(accepted: str) -> tuple[Callable[[Collector], bytes], str]:
-    """Return encoder and content type; plain text if the Accept header is malformed."""
+    """Use plain text if the Accept header is malformed."""
     try:
         return choose_encoder(accepted)
     except (TypeError, ValueError):
@@ -106,7 +106,6 @@ def _choose_encoder(accepted: str) -> tuple[Callable[[Collector], bytes], str]:
 
 
 async def _answer_lifespan(receive: Any, send: _Send) -> None:
-    """Confirm startup and shutdown."""
     for _ in range(2):
         message = await receive()
         await send({"type": message["type"] + ".complete"})

@@ -21,7 +21,7 @@ class State:
 
     keys: Sequence[KeyFacts]
 
-    # Seconds that the clock is ahead of the newest block, and the age of that block.
+    # Seconds that the clock is ahead of the newest block, and the block's age.
     clock_ahead_s: float | None
     block_age_s: float | None
 
@@ -31,7 +31,7 @@ class State:
 
     disk_inodes: int | None
 
-    # Seconds, and payments that a restore of the newest backup would lose.
+    # Seconds, and payments that a restore would lose.
     backup_age_s: float | None
     drill_age_s: float | None
     forgets: int | None

@@ -40,8 +40,7 @@ async def _render_access(new_token: tokens.NewToken | None = None) -> Response:
         current=current_session(),
         sessions=await sessions.list_sessions(desk, await password_fingerprint()),
         codes_are_on=await codes.are_on(desk),
-        # The holder of a stolen session could otherwise read the secret, and wait until it is
-        # confirmed.
+        # With a stolen session, an attacker could read the secret and wait until it is confirmed.
         set_up=await codes.read_set_up(desk) if is_fresh() else None,
         passkeys=await passkeys.list_passkeys(desk),
         passkeys_are_installed=passkeys.are_installed(),

@@ -11,7 +11,7 @@ from gateway_operator.pages.frame import blueprint, render
 from gateway_operator.pages.guards import actor, needs_session
 from gateway_operator.state import operator
 
-# The form's choices; an urgent alarm can be muted for a day at most.
+# The form's choices.
 LENGTHS = (("1h", "1 hour"), ("1d", "1 day"), ("ends", "until it ends"))
 
 

@@ -27,7 +27,7 @@ from gateway_operator.state import operator
 
 PAGE = "/admin/books"
 _BY = ("day", "endpoint")
-# Each 2,000 blocks are an RPC call, so a page compares at most a week.
+# 2,000 blocks are one RPC call.
 _MOST_COMPARED_DAYS = 7
 _COMPARE_S = 45.0
 

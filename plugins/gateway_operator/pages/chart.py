@@ -1,4 +1,4 @@
-"""A stacked bar chart as SVG: no script, readable without colour, with its numbers in a table."""
+"""A stacked bar chart as SVG: no script, and readable without colour."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -10,16 +10,15 @@ from gateway_operator.desk.wording import usdc
 from gateway_operator.sql.sums import Period, SalesBar
 
 OTHERS = "others"
-# The number of colours; if there are more endpoints, the rest share one.
+# If there are more endpoints, the rest share a colour.
 _MOST_KEYS = 5
 _DAY_S = 86_400
 _LEFT = 44.0
 _RIGHT = 4.0
 _TOP = 8.0
 _BOTTOM = 22.0
-# The share of a bar's slot that is free on each side.
+# Free share of a bar's slot on each side.
 _GAP = 0.14
-# The scale ends at 0.01 USDC or above.
 _LEAST_UNITS = 10_000
 _LINES = 4
 
@@ -66,7 +65,7 @@ class Chart:
 
 
 def make_chart(period: Period, sold: Sequence[SalesBar]) -> Chart:
-    """Return the chart of a period: the endpoints with most income by name, the rest as others."""
+    """Return the chart of a period, with small endpoints merged as others."""
     taken: dict[str, int] = {}
     for one in sold:
         taken[one.slug] = taken.get(one.slug, 0) + one.taken_units
@@ -90,7 +89,7 @@ def make_chart(period: Period, sold: Sequence[SalesBar]) -> Chart:
 
 
 def merge(chart: Chart, count: int) -> Chart:
-    """Return the chart with `count` bars merged into one; a phone has room for half of them."""
+    """Merge each `count` bars into one; a phone has room for half of them."""
     merged = []
     for start in range(0, len(chart.bars), count):
         part = chart.bars[start : start + count]
@@ -100,7 +99,7 @@ def merge(chart: Chart, count: int) -> Chart:
 
 
 def draw(chart: Chart, *, name: str, width: int, height: int) -> Markup:
-    """Return the chart as SVG; `name` makes the id of its hatching unique in the page."""
+    """Return the chart as SVG; `name` makes its hatching's id unique."""
     step, top = _scale(max((bar.total for bar in chart.bars), default=0))
     plot = _Plot(width=width, height=height, top=top, count=len(chart.bars))
     lines = [plot.draw_line(value) for value in range(0, top + 1, step)]
@@ -120,7 +119,7 @@ def draw(chart: Chart, *, name: str, width: int, height: int) -> Markup:
 
 
 def _scale(highest: int) -> tuple[int, int]:
-    """Return the distance of lines and the end of the scale, in units."""
+    """Return the distance of lines and the end of the scale."""
     highest = max(highest, _LEAST_UNITS)
     steps = (factor * 10**power for power in range(3, 16) for factor in (1, 2, 5))
     step = next(step for step in steps if highest <= step * _LINES)

@@ -129,7 +129,7 @@ def ask_cost(row: EndpointRow) -> Ask:
 
 
 def _ask(slug: str, verb: str, *, fields: dict[str, str] | None = None, **more: object) -> Ask:
-    """Return a dialog about one endpoint, with a key that identifies a repeated form."""
+    """Return a dialog with a key that identifies a repeated form."""
     return Ask(
         action=f"{PAGE}/{slug}/{verb}",
         back=f"{PAGE}#{slug}",

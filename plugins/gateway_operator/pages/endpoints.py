@@ -21,7 +21,7 @@ from gateway_operator.state import operator
 
 _AMOUNT = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?")
 _ENDPOINT = f"{dialogs.PAGE}/<slug>"
-# Messages by the value of `?done=`.
+# By the value of `?done=`.
 _DONE = {
     "paused": "Paused. Paid tasks will be finished; nothing more is sold.",
     "resumed": "It is on sale again.",
@@ -150,14 +150,13 @@ def _reason() -> str:
 
 
 def _read_price(typed: str) -> int | None:
-    """Return a price in units; None for an empty one. Raises `WrongValue`."""
     return _read_amount(typed, usdc)
 
 
 def _read_amount(typed: str, parse: Callable[[str], int]) -> int | None:
     """Return a typed amount in units of 10⁻⁶; None for an empty one. Raises `WrongValue`.
 
-    Stricter than Python, which also accepts `1e3` and digits of other scripts.
+    Stricter than Python, which accepts `1e3` and digits of other scripts.
     """
     if not typed:
         return None
@@ -170,6 +169,6 @@ def _read_amount(typed: str, parse: Callable[[str], int]) -> int | None:
 
 
 def _back(slug: str, done: str) -> Redirect:
-    # Forget cached pages from before the change.
+    # Forget results from before the change.
     operator().desk.shared.forget()
     return redirect(f"{dialogs.PAGE}?done={done}#{slug}", HTTPStatus.SEE_OTHER)

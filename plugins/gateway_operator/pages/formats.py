@@ -1,4 +1,4 @@
-"""Template filters: amounts, times and addresses as text."""
+"""Template filters for amounts, times and addresses."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -8,11 +8,11 @@ from typing import Any
 from gateway_operator.desk import wording
 
 UNKNOWN = "unknown"
-# An en dash stands for no value.
+# Stands for no value.
 _NONE = "\u2013"
 _MICRO_ETH = 10**12
 _BYTES = ((10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
-# Characters kept of the start and end of an address or a hash.
+# Of an address or a hash.
 _HEAD_CHARS = 6
 _TAIL_CHARS = 4
 

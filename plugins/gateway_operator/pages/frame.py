@@ -1,4 +1,4 @@
-"""The blueprint of the operator's routes, its response headers, and errors as pages or JSON."""
+"""The blueprint of the operator's routes, with headers and error responses."""
 
 from http import HTTPStatus
 from typing import Any
@@ -21,7 +21,7 @@ from gateway_operator.state import operator
 blueprint = Blueprint("admin", __name__)
 
 FORM = "application/x-www-form-urlencoded"
-# Credentials, which are never repeated in a page.
+# Never repeated in a page.
 SECRET_FIELDS = ("username", "password", "code")
 _JSON_PATHS = ("/admin/api/", "/admin/ready", "/admin/passkeys/")
 
@@ -34,7 +34,7 @@ class LoginNeeded(InvalidCredentials):
 
 
 def wants_page() -> bool:
-    """Whether to respond with a page, for browsers, or with JSON, for programs."""
+    """Whether to respond with a page or with JSON."""
     if request.path.startswith(_JSON_PATHS) or "Authorization" in request.headers:
         return False
     return request.method in ("GET", "HEAD") or request.mimetype in (FORM, "multipart/form-data")
@@ -84,8 +84,8 @@ async def answer_error(error: Exception) -> Response:
 
 def _answer_plainly(error: Exception) -> Answer:
     if isinstance(error, ActionRefused):
-        # These errors contain no secrets, but may quote the request. Redacting the quote would
-        # confirm a guessed secret.
+        # Not redacted: the text has no secrets but may quote the request, and a removed word would
+        # confirm a guess.
         text = shorten_ids(str(error), request.path)
         return json_answer({"error": text, "code": error.code}, error.status, NOT_STORED)
     if isinstance(error, DiskFull):

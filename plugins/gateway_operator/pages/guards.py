@@ -1,7 +1,7 @@
 """Access control of the operator's routes, as decorators.
 
-A page needs a session, the JSON API a session or a token. A request with a session that changes
-something must come from the gateway's own pages.
+A page needs a session, the JSON API a session or a token. With a session, a change must come from
+the gateway's own pages.
 """
 
 import functools
@@ -41,13 +41,13 @@ _Route = Callable[_Parameters, Awaitable[_Answer]]
 
 _THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
 _MOST_KEY_CHARS = 128
-# Free text and credentials, in which references are not replaced by task ids.
+# No references are replaced in these.
 _TYPED = ("password", "code", "reason")
 
 
 @attrs.frozen(kw_only=True)
 class Caller:
-    """Who sent a request: a logged-in browser, or a program with a token."""
+    """A logged-in browser, or a program with a token."""
 
     session: OperatorSession | None = None
     token: OperatorToken | None = None
@@ -74,9 +74,9 @@ class Caller:
 def needs_session(
     route: _Route[_Parameters, _Answer],
 ) -> _Route[_Parameters, _Answer]:
-    """Require a session; without one, the login form is shown.
+    """Require a session, else show the login form.
 
-    A form with a password, as `confirm.html` asks for it, makes the session fresh.
+    A form with a password, as in `confirm.html`, makes the session fresh.
     """
 
     @functools.wraps(route)
@@ -93,7 +93,7 @@ def needs_session(
 def needs_fresh(route: _Route[_Parameters, _Answer]) -> _Route[_Parameters, _Answer]:
     """Require a session that authenticated in the last ten minutes.
 
-    Otherwise a page asks for the password, and then repeats the request.
+    Otherwise ask for the password, and then repeat the request.
     """
 
     @functools.wraps(route)
@@ -107,7 +107,7 @@ def needs_fresh(route: _Route[_Parameters, _Answer]) -> _Route[_Parameters, _Ans
 def needs_scope(
     scope: Scope,
 ) -> Callable[[_Route[_Parameters, _Answer]], _Route[_Parameters, _Answer]]:
-    """Require a session, or a token with the scope, for a route of the JSON API."""
+    """Require a session, or a token with the scope."""
 
     def decorate(route: _Route[_Parameters, _Answer]) -> _Route[_Parameters, _Answer]:
         @functools.wraps(route)
@@ -135,7 +135,7 @@ def require_fresh() -> None:
 
 
 def is_fresh() -> bool:
-    """Whether the session authenticated in the last ten minutes; never true for a token."""
+    """Whether the session authenticated in the last ten minutes; never for a token."""
     session = _caller().session
     return session is not None and sessions.is_fresh(operator().desk, session)
 
@@ -187,7 +187,7 @@ async def _find_caller() -> Caller | None:
     else:
         return None
     if found is None:
-        # Each attempt costs a database query, like a poll of an unknown task.
+        # Each attempt costs a query, like a poll of an unknown task.
         await current_gateway().limits.hit("task", address())
     return found
 
@@ -195,7 +195,7 @@ async def _find_caller() -> Caller | None:
 def cookie_name() -> str:
     """Return the name of the session's cookie.
 
-    With the prefix `__Host-`, browsers limit the cookie to this host, https and all paths.
+    With `__Host-`, browsers limit it to this host, https and all paths.
     """
     return "__Host-gateway_admin" if current_gateway().settings.is_https else "gateway_admin"
 
@@ -203,8 +203,8 @@ def cookie_name() -> str:
 def check_origin(*, is_program_allowed: bool = False) -> None:
     """Raise `ForeignOrigin` unless the request comes from a page of this gateway.
 
-    Browsers send the page's origin with every POST, so a request without one does not come from a
-    foreign page. `is_program_allowed` accepts it.
+    Browsers send the origin with every POST, so a request without one does not come from a foreign
+    page. `is_program_allowed` accepts it.
     """
     site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin")
     is_own = site == "same-origin" if site is not None else _is_own(origin)
@@ -216,7 +216,7 @@ def check_origin(*, is_program_allowed: bool = False) -> None:
 
 
 def _is_own(origin: str | None) -> bool:
-    """Whether an origin is the gateway's, or its local address on its own machine."""
+    """Whether an origin is the gateway's, or its local address."""
     if origin is None:
         return False
     own = urlsplit(current_gateway().settings.base_url)
@@ -231,7 +231,7 @@ async def _check_post() -> None:
     if request.method in ("GET", "HEAD"):
         return
     check_origin()
-    # For a page, a body of another type is an empty form.
+    # For a page, any other body is an empty form.
     g.form = await _read_form() if request.mimetype == FORM else MultiDict()
     if g.form:
         password = g.form.get("password", "")
@@ -251,7 +251,6 @@ async def _read_form() -> MultiDict[str, str]:
 
 
 async def _verify_password(password: str, code: str) -> None:
-    """Make the session fresh; raises `NeedsFresh` for a wrong password."""
     device = await count_attempt()
     try:
         by = await check_password(password, code, is_known=device is not None)

@@ -1,4 +1,4 @@
-"""Renders the operator's pages: navigation, headers, assets and dialogs."""
+"""Renders the operator's pages and dialogs."""
 
 import functools
 import hashlib
@@ -17,7 +17,7 @@ from gateway_operator.pages.formats import FILTERS
 from gateway_operator.state import operator
 
 ASSETS_PATH = "/admin/assets/"
-# Key, title and path of each page, in the order of the navigation.
+# Key, title and path, in the order of the navigation.
 PAGES = (
     ("overview", "Overview", "/admin"),
     ("refunds", "Refunds", "/admin/refunds"),
@@ -43,9 +43,9 @@ _FILES = ("admin.css", "live.js", "passkeys.js")
 
 @attrs.define
 class OperatorAssets(Assets):
-    """The stylesheet and scripts of the operator's pages.
+    """The stylesheet and scripts, which need no build.
 
-    They need no build. A digest of the content in the name allows permanent caching.
+    A digest of the content in the name allows permanent caching.
     """
 
     prefix: str = ASSETS_PATH
@@ -79,20 +79,20 @@ class Ask:
     """A confirmation dialog, rendered by `confirm.html`."""
 
     title: str
-    # The path of the form, and the path of Cancel.
+    # The paths of the form and of Cancel.
     action: str
     back: str
-    # The button's label, such as "Give back 0.32 USDC to 4 payers".
+    # Such as "Give back 0.32 USDC to 4 payers".
     button: str
     intro: str = ""
     facts: Sequence[tuple[str, str]] = ()
     warnings: Sequence[str] = ()
-    # Hidden fields: values to compare, and the request's key.
+    # Hidden: values to compare, and the request's key.
     fields: Mapping[str, str] = attrs.field(factory=dict)
     inputs: Sequence[Input] = ()
     # `required`, `optional`, or empty for no reason.
     reason: str = ""
-    # The sentence of a checkbox that must be ticked; empty for none.
+    # The sentence of a required checkbox; empty for none.
     needs_tick: str = ""
     needs_password: bool = False
     needs_code: bool = False
@@ -135,7 +135,7 @@ async def answer_dialog(
 
 
 def operator_assets() -> OperatorAssets:
-    """Return the assets of the app that handles the current request.
+    """Return the assets of the current app.
 
     Also installs the template filters, because the template environment is created only for the
     first page.

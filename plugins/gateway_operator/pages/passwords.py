@@ -15,7 +15,7 @@ MOST_PASSWORD_CHARS = 1024
 
 
 async def password_fingerprint() -> str:
-    """Return a digest of the password's hash. Sessions store it, so a new password ends them."""
+    """Return a digest of the password's hash; with a new password, sessions end."""
     stored = await operator().password.hash()
     return hashlib.sha256(stored.encode()).hexdigest()[:16]
 
@@ -23,8 +23,8 @@ async def password_fingerprint() -> str:
 async def count_attempt() -> str | None:
     """Count a login attempt; return the browser's name if it is known.
 
-    It counts for its address and for the total of all addresses; from a known browser only for the
-    browser. Raises `TooManyRequests` past a limit.
+    It counts for the address and in total; from a known browser, only for the browser. Raises
+    `TooManyRequests` past a limit.
     """
     gateway = current_gateway()
     device = known_device(await password_fingerprint())
@@ -45,11 +45,11 @@ async def count_attempt() -> str | None:
 async def check_password(password: str, code: str, *, is_known: bool) -> str:
     """Return how the operator authenticated, for the audit log.
 
-    Raises `InvalidCredentials`. The error does not distinguish password and code, so that they
-    cannot be guessed one after the other.
+    Raises `InvalidCredentials`, without distinguishing password and code: otherwise they could be
+    guessed one after the other.
     """
     needs_code = await codes.are_on(operator().desk)
-    # Only the right password uses up a code, so an attacker cannot use up any.
+    # Only the right password uses up a code, so an attacker cannot.
     is_right = await operator().password.matches(password, is_known=is_known)
     if is_right and needs_code:
         is_right = await codes.take_code(operator().desk, code)

@@ -30,7 +30,6 @@ class Asked:
     # Identifies a form that is sent twice.
     key: str
 
-    # Whether the operator authenticated within the last minutes.
     is_fresh: bool
 
     @property
@@ -49,7 +48,7 @@ class Asked:
             raise WrongValue("This is for one refund at a time.")
 
     def check_addresses(self) -> None:
-        """Raise `WrongValue` if a refund has no known address."""
+        """Raise `WrongValue` if a refund has no address."""
         number = sum(one.needs_address for one in self.refunds)
         if number:
             raise WrongValue(
@@ -203,7 +202,7 @@ def _amounts(refunds: Sequence[OwedRefund]) -> list[tuple[str, str]]:
 
 
 def _recipient(refund: OwedRefund) -> str:
-    """Return a refund's recipient: the address, or if unknown, the payer and the payment method."""
+    """Return the address, or if unknown, the payer and the payment method."""
     row = refund.row
     if not refund.needs_address:
         return row.recipient
@@ -225,7 +224,6 @@ def _warnings(preview: ApprovalPreview) -> list[str]:
 
 
 def _doubt(case: RefundCase) -> str:
-    """Return why an address may not be the buyer's."""
     if case.payment.method is not None:
         return (
             f"{case.recipient} proved nothing: task {case.task_id} was paid by "

@@ -19,7 +19,7 @@ from gateway_operator.state import operator
 
 _PAGE = "/admin/refunds"
 _LAST_CHARS = 4
-# Messages by the value of `?done=`.
+# By the value of `?done=`.
 _DONE = {
     "approved": "Approved. They are sent within half a minute. Until it is signed, an approval "
     "can be taken back here.",
@@ -45,7 +45,7 @@ async def show_refunds() -> Response:
 @blueprint.post(f"{_PAGE}/ask")
 @needs_session
 async def ask_about_refunds() -> Response:
-    """Show the dialog for a decision: recipients, amounts and balance."""
+    """Show the dialog for a decision."""
     what, _, only = g.form.get("do", "").partition(":")
     if what not in DIALOGS:
         raise WrongValue("Choose an action for these refunds.")

@@ -1,4 +1,4 @@
-"""The page System: keys, chain, disk, backups, settings, and the audit log."""
+"""The page System, and the audit log."""
 
 import importlib
 import secrets
@@ -49,7 +49,7 @@ async def begin_backup() -> Redirect:
 @blueprint.post(f"{_PAGE}/drill")
 @needs_session
 async def begin_drill() -> Redirect:
-    """Start a drill: the newest backup is restored to another place and compared."""
+    """Start a drill: the newest backup is restored elsewhere and compared."""
     return await _begin("drill")
 
 
@@ -89,7 +89,6 @@ async def _begin(kind: Kind) -> Redirect:
 
 
 def _draw_codes(machine: Machine) -> dict[str, str]:
-    """Return the QR codes by their content."""
     return {one.uri: _svg_address(one.uri) for key in machine.keys.values() for one in key.top_ups}
 
 

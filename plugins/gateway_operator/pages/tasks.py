@@ -1,4 +1,4 @@
-"""The pages Tasks and Task, and the view of a task's prompt and outputs."""
+"""The pages of tasks."""
 
 import secrets
 from urllib.parse import urlencode
@@ -57,7 +57,7 @@ async def show_task(task_id: str) -> Response:
     """Show one task without its prompt and outputs."""
     desk = operator().desk
     detail = await find_task(desk, await find_id(desk, task_id))
-    # A vendor's id gives no access here, so it is not shortened.
+    # A vendor's id gives no access here.
     g.whole_ids = detail.facts.job_id or ""
     return await render("task.html", page="tasks", d=detail, request_key=secrets.token_urlsafe(12))
 
@@ -65,10 +65,10 @@ async def show_task(task_id: str) -> Response:
 @blueprint.post(f"{_PAGE}/<task_id>/look")
 @needs_session
 async def look_at_task(task_id: str) -> Response:
-    """Show a task's prompt or outputs; the audit log records who viewed them, and why."""
+    """Show a task's prompt or outputs, and record the access."""
     gateway, form = current_gateway(), g.form
     task_id = await find_id(operator().desk, task_id)
-    # The links to the outputs contain the id, and the audit log records this access.
+    # Links to outputs contain the id, and this access is recorded.
     g.shows_ids = True
     reason, what = form.get("reason", ""), form.get("what", "")
     if what == "prompt":

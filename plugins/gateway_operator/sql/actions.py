@@ -86,7 +86,6 @@ def record_of(row: Row) -> ActionRecord:
 
 
 def _is_same(earlier: NewAction, action: NewAction) -> bool:
-    """Whether a request repeats the action that was done under its key."""
     facts = (action.action, action.subject, _load(_dump(action.after)))
     return (earlier.action, earlier.subject, earlier.after) == facts
 

@@ -27,7 +27,7 @@ def add(db: Connection, alarm: Alarm, channels: Sequence[str], now: float) -> No
 def due(db: Connection, now: float, limit: int) -> list[AlarmMessage]:
     """Return due messages, oldest first.
 
-    Messages created in the future are due too: the clock was set back since.
+    After the clock was set back, messages from the future are due too.
     """
     return _select(
         db,

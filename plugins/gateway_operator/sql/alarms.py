@@ -48,14 +48,11 @@ def past_alarms(db: Connection, limit: int) -> list[AlarmRecord]:
 
 
 def mutes(db: Connection, now: float) -> list[AlarmRecord]:
-    """Return ended alarms whose mute has not expired.
-
-    It applies to the next alarm of the same name.
-    """
+    """Return ended alarms whose mute has not expired: it applies to the next such alarm too."""
     return _select(db, "WHERE ended_at IS NOT NULL AND muted_until > ? ORDER BY id", now)
 
 
-# Guards the set of open alarms and their messages.
+# Guards the open alarms and their messages.
 @locked("alarms")
 def play_round(
     db: Connection,
@@ -65,8 +62,7 @@ def play_round(
 ) -> list[Step]:
     """Evaluate the open alarms, write the changes, and queue the messages; return the steps.
 
-    `judge` runs inside the write, with the open alarms and unexpired mutes, so that a mute by
-    another process is never lost.
+    `judge` runs inside the write, so that a mute by another process is never lost.
     """
     steps = list(judge(open_alarms(db), mutes(db, now)))
     for step in steps:

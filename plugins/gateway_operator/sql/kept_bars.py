@@ -1,7 +1,6 @@
 """A cache of the sums of unchanged bars.
 
-Summing a month reads the payment of every sale. The cache limits this to bars with new payment
-events.
+Summing a month reads the payment of every sale; the cache reads only bars with new payment events.
 """
 
 import math
@@ -12,19 +11,19 @@ from gateway.store.sql import Connection
 from gateway_operator.sql import sums
 from gateway_operator.sql.sums import Period, SalesBar
 
-# After more changes than this, everything is summed again, which is as fast as finding the bars.
+# With more changes, summing everything is as fast.
 _MOST_CHANGES = 20_000
-# Nodes may commit events out of the order of their ids. This is the overlap of ids to read again.
+# Nodes may commit events out of the order of their ids, so read some again.
 _OVERLAP = 200
-# By slug and the start of the bar; None: no sale.
+# By slug and start; None: no sale.
 _Bars = dict[tuple[str, float], SalesBar | None]
 
 
 class KeptBars:
     """Sums of sales by slug and bar, never older than the database state of the caller.
 
-    For one database and one thread at a time. For each length of bar, only the newest period is
-    kept. So callers should use few lengths, and periods that begin at a whole multiple of them.
+    For one database and one thread at a time. Only the newest period of each bar length is kept, so
+    use few lengths, and periods that begin at a whole multiple of them.
     """
 
     def __init__(self) -> None:
@@ -34,8 +33,8 @@ class KeptBars:
     def sales(self, db: Connection, period: Period) -> list[SalesBar]:
         """Return the same as `sums.sales`. `db` must be in a transaction, to read one state.
 
-        Each new payment or change of a payment's state, by any process, is a payment event.
-        Unfinished tasks change without one, so their bars are not cached.
+        Every change of a payment, by any process, is a payment event. Unfinished tasks change
+        without one, so their bars are not cached.
         """
         self._forget_changed(db)
         known = self._kept.pop(period.step_s, {})
@@ -56,7 +55,7 @@ class KeptBars:
     def _forget_changed(self, db: Connection) -> None:
         """Drop the bars of payments with an event since the last call."""
         newest = db.execute("SELECT coalesce(max(id), 0) FROM payment_events").fetchone()[0]
-        # Otherwise the ids went back (another database) or there are too many changes.
+        # The ids went back (another database), or there are too many changes.
         if not self._seen <= newest <= self._seen + _MOST_CHANGES:
             self._kept.clear()
         if self._kept:
@@ -69,17 +68,15 @@ class KeptBars:
 
 
 def _start_of(at: float, step_s: float) -> float:
-    """Return the start of the bar that contains a moment."""
     return math.floor(at / step_s) * step_s
 
 
 def _as_bar(kept: SalesBar | None, bar: int) -> SalesBar | None:
-    """Return the sums with their index in another period."""
     return kept if kept is None or kept.bar == bar else attrs.evolve(kept, bar=bar)
 
 
 def _changed_after(db: Connection, event_id: int) -> list[float]:
-    """Return the creation times of tasks whose payments have an event after this one."""
+    """Return when tasks were created whose payments have a later event."""
     rows = db.execute(
         """SELECT t.created_at FROM payment_events e JOIN tasks t ON t.payment_id = e.payment_id
            WHERE e.id > ?""",
@@ -89,6 +86,6 @@ def _changed_after(db: Connection, event_id: int) -> list[float]:
 
 
 def _unfinished(db: Connection) -> list[float]:
-    """Return the creation times of paid tasks that have not ended."""
+    """Return when tasks were created that are paid and not ended."""
     rows = db.execute("SELECT created_at FROM tasks WHERE status IN ('queued', 'processing')")
     return [row[0] for row in rows]

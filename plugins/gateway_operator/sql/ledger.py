@@ -1,7 +1,7 @@
-"""The books: a row with its own time for each sale, refund, transaction and result, and their sums.
+"""The books: a dated row for each sale, refund, transaction and result, and their sums.
 
-Lists and sums share one statement. Money is in units of 10⁻⁶, gas in wei, and expenses are
-negative. NULL is unknown.
+Lists and sums share one statement. Money is in units of 10⁻⁶, gas in wei, and costs are negative.
+NULL is unknown.
 """
 
 import attrs
@@ -9,9 +9,9 @@ import attrs
 from gateway.store.mined import UNDATED
 from gateway.store.sql import Connection, dialect_of
 
-# Sums of wei are added in two parts: nine ETH exceed 64 bits.
+# Wei are summed in two parts: nine ETH exceed 64 bits.
 _GIGA = 10**9
-# The method or flow of a payment, and its transaction, which a method's payment does not have.
+# A payment method's sale has no transaction.
 _FLOW = "coalesce(p.method, p.flow)"
 _PAID_TX = "CASE WHEN p.method IS NULL THEN p.paid_tx END"
 _SALES = f"""
@@ -41,7 +41,7 @@ _MINED = """
     FROM sent_transactions s JOIN payments p ON p.id = s.payment_id
         JOIN tasks t ON t.payment_id = p.id LEFT JOIN refunds r ON r.payment_id = p.id
     WHERE {at} >= :since AND {at} < :until AND {which}"""
-# A transaction whose block time is not known yet is dated by its sending.
+# Dated by its sending until the block's time is known.
 _GAS = " UNION ALL ".join(
     _MINED.format(at=at, flow=_FLOW, paid_tx=_PAID_TX, which=which)
     for at, which in (("s.mined_at", "s.mined_at IS NOT NULL"), ("s.sent_at", UNDATED))
@@ -69,10 +69,10 @@ class LedgerRow:
     slug: str
     provider: str | None
 
-    # `x402`, `direct` or a payment method; for gas, `refund` if the transaction sent a refund.
+    # `x402`, `direct` or a payment method; of gas, `refund` if it sent a refund.
     flow: str
 
-    # The payer of a sale, the recipient of a refund, the key of gas; empty for a vendor.
+    # The payer, the refund's recipient, or the key of gas; empty for a vendor.
     payer: str
     tx_hash: str | None
     block: int | None
@@ -84,10 +84,10 @@ class LedgerRow:
     cost_source: str | None
     state: str
 
-    # For a sale, its refund; for all others, the sale.
+    # A sale's refund; of all others the sale.
     related_tx: str | None
 
-    # For a sale by a payment method, which has no transaction: its claim and receipt.
+    # Of a sale by a payment method.
     claim: str | None
     receipt: str | None
 
@@ -103,17 +103,17 @@ class LedgerSum:
     wei: int
     cost_micros: int
 
-    # Rows of gas or of a vendor whose amount is not known.
+    # Rows of gas or of a vendor without a known amount.
     unknown: int
 
 
 @attrs.frozen(kw_only=True)
 class OwedChange:
-    """A moment at which the amount owed to buyers changed."""
+    """A change of the amount owed to buyers."""
 
     at: float
 
-    # 10⁻⁶ USDC; positive if a refund became due.
+    # 10⁻⁶ USDC; positive: a refund became due.
     units: int
 
 
@@ -205,8 +205,8 @@ def first_sale_at(db: Connection) -> float | None:
 def booked_sales(db: Connection, since: float, until: float, first: int, last: int) -> list[Booked]:
     """Return the sales whose transfer is, or may be, in a range of blocks.
 
-    A sale without a known block is included if it was made in the period. Sales by a payment method
-    have no transfer.
+    Without a known block, a sale of the period is included. Sales by a payment method have no
+    transfer.
     """
     return _booked(
         db,

@@ -1,7 +1,7 @@
 """Refused logins, counted by address and hour.
 
 Anyone can cause them, and rows of the audit log are permanent. So this table has one row per
-address and hour, deleted after a week, and the audit log gets at most one row an hour.
+address and hour for a week, and the audit log gets at most one row an hour.
 """
 
 import attrs
@@ -27,12 +27,12 @@ class RefusedLogins:
     at: float
 
 
-# Guards the audit log's newest row about them, and the number of rows.
+# Guards the newest audit row about them, and the number of rows.
 @locked("refused-logins")
 def count_refused(db: Connection, action: NewAction) -> None:
-    """Count a refused login of the actor's address; add the sum to the audit log once an hour.
+    """Count a refused login of the actor's address.
 
-    `action` is the audit row; the number of logins refused since the previous one is added to it.
+    Once an hour, `action` is added to the audit log with the number of logins refused since.
     """
     now, address = action.at, action.actor.address
     db.execute(
@@ -54,7 +54,7 @@ def count_refused(db: Connection, action: NewAction) -> None:
 
 
 def refused_since(db: Connection, since: float) -> int:
-    """Return the number of refused logins, of hours whose newest refusal is later than `since`."""
+    """Return the number of logins refused in hours whose newest refusal is later."""
     row = db.execute(
         "SELECT coalesce(sum(count), 0) FROM operator_refused_logins WHERE at > ?", (since,)
     ).fetchone()

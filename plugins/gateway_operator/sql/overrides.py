@@ -1,4 +1,4 @@
-"""Overrides of endpoints, as operators write and list them. The core reads them itself."""
+"""Operators' overrides of endpoints. The core reads them itself."""
 
 from typing import Any, Literal
 
@@ -23,8 +23,8 @@ def insert(
 ) -> None:
     """Write an override; None removes it.
 
-    Raises `refusal`, if given: by now the request is known not to be a repeat. Raises `StaleForm`
-    if the newest value differs from `seen`.
+    Raises `refusal`, if given: the request is now known not to be a repeat. Raises `StaleForm` if
+    the newest value is not `seen`.
     """
     if refusal is not None:
         raise refusal

@@ -12,7 +12,7 @@ _COLUMNS = "id, name, public_key, sign_count, created_at, used_at"
 # Guards the number of passkeys.
 @locked("passkeys")
 def insert(db: Connection, passkey: OperatorPasskey) -> None:
-    """Insert a passkey; raises `ActionRefused` if it is known, or if there are too many."""
+    """Insert a passkey; raises `ActionRefused` if it exists, or for too many."""
     known = {row[0] for row in db.execute("SELECT id FROM operator_passkeys")}
     if passkey.id in known:
         raise ActionRefused("This passkey is known already.")
@@ -48,7 +48,7 @@ def list_all(db: Connection) -> list[OperatorPasskey]:
 def take(db: Connection, passkey_id: str, sign_count: int, asked_at: float, now: float) -> bool:
     """Record that a passkey signed a challenge of the time `asked_at`.
 
-    Returns False if it already signed a later one, so that a signature counts once.
+    Returns False if it has signed a later one: a signature counts once.
     """
     done = db.execute(
         """UPDATE operator_passkeys SET sign_count = ?, used_at = ?

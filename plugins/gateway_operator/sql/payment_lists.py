@@ -9,7 +9,7 @@ from gateway.store.sql import Connection
 
 @attrs.frozen(kw_only=True)
 class PaymentRow:
-    """One payment, as a row of a list. Money is in units of 10⁻⁶, times are Unix seconds."""
+    """One payment in a list. Money is in units of 10⁻⁶, times are Unix seconds."""
 
     payment_id: int
     task_id: str
@@ -29,7 +29,7 @@ class PaymentRow:
     created_at: float
     updated_at: float
 
-    # When the payer's authorization expires; None in the direct flow.
+    # When the authorization expires; None in the direct flow.
     valid_before: int | None
 
     # The newest transaction that the gateway signed for it.
@@ -99,5 +99,4 @@ def _find(db: Connection, rest: str, limit: int) -> list[PaymentRow]:
 
 
 def _valid_before(signed: str | None) -> int | None:
-    """Return when a stored authorization expires."""
     return int(json.loads(signed)["valid_before"]) if signed is not None else None

@@ -19,8 +19,8 @@ class OperatorRecords:
     async def act(self, write: Callable[..., Value], *arguments: Any, action: NewAction) -> Value:
         """Write the audit row and run `write(db, *arguments)`, both or neither.
 
-        Returns what `write` returns, and raises what it raises. Raises `AlreadyDone` if the actor's
-        request was carried out before, and `ActionRefused` if its key was used for another action.
+        Returns and raises what `write` does. Raises `AlreadyDone` if the actor's request was
+        carried out before, and `ActionRefused` if its key was used for another action.
         """
         value: Value = await self._store.write(actions.act, write, arguments, action)
         return value

@@ -22,7 +22,7 @@ _KIND = """CASE
     WHEN ? AND p.payer_proven = 1 AND r.problem IS NULL THEN 'moving'
     ELSE 'undecided' END"""
 
-# The payment states of each kind, so that the index on the state is used.
+# So that the index on the state is used.
 _STATES: Mapping[Kind, Sequence[PaymentState]] = {
     "undecided": (PaymentState.REFUND_DUE,),
     "moving": (PaymentState.REFUND_DUE, PaymentState.REFUNDING),
@@ -31,7 +31,7 @@ _STATES: Mapping[Kind, Sequence[PaymentState]] = {
     "failed": (PaymentState.REFUND_FAILED,),
 }
 
-# Takes the parameter of `_KIND`. The join order makes the database read payments first, by state.
+# Takes the parameter of `_KIND`. The join order reads payments first, by state.
 _SELECT = f"""SELECT {_KIND} AS kind, t.id AS task_id, p.id AS payment_id,
         t.slug, t.details, t.error, t.reason AS said, t.handle IS NOT NULL AS has_job,
         t.cost_micros, coalesce(p.method, p.flow) AS flow, p.method,
@@ -45,14 +45,14 @@ _SELECT = f"""SELECT {_KIND} AS kind, t.id AS task_id, p.id AS payment_id,
 
 @attrs.frozen(kw_only=True)
 class RefundRow:
-    """One refund, as a row of a list. Money is in units of 10⁻⁶, times are Unix seconds."""
+    """One refund in a list. Money is in units of 10⁻⁶, times are Unix seconds."""
 
     kind: Kind
     task_id: str
     payment_id: int
     slug: str
 
-    # Why the task failed: the gateway's code, its sentence, and the vendor's message.
+    # The failure: the gateway's code and sentence, and the vendor's message.
     details: str | None
     error: str | None
     said: str | None
@@ -70,7 +70,7 @@ class RefundRow:
     # An address, or the payment method's name for the payer.
     payer: str
 
-    # The refund address in a payment method's proof.
+    # In a payment method's proof.
     refund_to: str | None
     payer_proven: bool
     amount_units: int
@@ -79,7 +79,7 @@ class RefundRow:
     note: str | None
     problem: str | None
 
-    # The refund key that signed it; None before that.
+    # The key that signed it; None before that.
     sender: str | None
     tx_hash: str | None
     created_at: float
@@ -88,7 +88,7 @@ class RefundRow:
 
 @attrs.frozen(kw_only=True)
 class KindCount:
-    """Count and sum of the refunds of a kind, and the creation time of the oldest."""
+    """Count, sum and oldest creation time of the refunds of a kind."""
 
     count: int = 0
     units: int = 0
@@ -119,12 +119,12 @@ def find_chosen(db: Connection, task_ids: Sequence[str], *, is_automatic: bool) 
 
 
 def sums(db: Connection, now: float, *, is_automatic: bool) -> tuple[dict[Kind, KindCount], int]:
-    """Return the counts of all kinds, and the units that count towards the automatic daily cap."""
+    """Return the counts of all kinds, and the units under the automatic daily cap."""
     return count_kinds(db, is_automatic=is_automatic), automatic_units(db, now)
 
 
 def _find_one(db: Connection, task_id: str, *, is_automatic: bool) -> Row | None:
-    # The subquery keeps the join order, which reads payments first.
+    # The subquery keeps the join order.
     row: Row | None = db.execute(
         f"{_select(db)} WHERE p.id = (SELECT payment_id FROM tasks WHERE id = ?)",  # noqa: S608
         (is_automatic, task_id),

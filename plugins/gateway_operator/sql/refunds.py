@@ -50,7 +50,7 @@ def approve(
     decided = [
         refunds.decide(db, one.task_id, Decision.APPROVED, one.to, reason, now) for one in approvals
     ]
-    # Checked inside the write, so that concurrent approvals count towards the same cap.
+    # Inside the write, so that concurrent approvals share the cap.
     if cap_units is not None and approved_units(db, now - DAY_S) > cap_units:
         raise NeedsFresh("This gives back more than the daily cap: enter the password again.")
     return decided
@@ -106,8 +106,8 @@ def retry(db: Connection, approval: Approval, reason: str, now: float) -> list[R
 def take_back(db: Connection, task_id: str, now: float) -> list[RefundCase]:
     """Withdraw an approval whose refund is not signed yet; raises `RefundRefused`.
 
-    A recipient that it named is removed too: the next approval pays the payer, or the address in a
-    payment method's proof.
+    A recipient that it named is removed too: the next approval pays the payer, or the address in
+    the method's proof.
     """
     case = refunds.find_case(db, task_id)
     is_unsigned = case.payment.state is PaymentState.REFUND_DUE and case.sender is None

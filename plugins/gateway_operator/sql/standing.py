@@ -7,7 +7,7 @@ from gateway_operator.sql.refund_lists import Kind, count_kinds
 from gateway_operator.sql.sums import join_payments
 
 _OWED: tuple[Kind, ...] = ("undecided", "moving", "failed")
-# Failures and margins are computed from this many of an endpoint's newest finished tasks.
+# Of an endpoint's newest finished tasks, for failures and margins.
 _RECENT = 20
 # Tasks searched for a known cost; often none has one.
 _SEARCHED = 200
@@ -17,14 +17,14 @@ _SEARCHED = 200
 class OwedNow:
     """Unpaid refunds. Money is in units of 10⁻⁶, times are Unix seconds."""
 
-    # Only an operator can move these: no decision, and the settings do not send them.
+    # Without a decision, and not sent by the settings.
     undecided: int
     undecided_units: int
     undecided_since: float | None
     # Approved, to be sent automatically, or being sent.
     moving: int
     moving_units: int
-    # Failed, and not rejected.
+    # Not rejected.
     failed: int
     failed_units: int
 
@@ -36,7 +36,7 @@ class OwedNow:
 
 @attrs.frozen(kw_only=True)
 class Waiting:
-    """A number of waiting items, and since when the oldest waits (Unix seconds)."""
+    """Waiting items, and since when the oldest waits (Unix seconds)."""
 
     count: int
     since: float | None
@@ -50,13 +50,12 @@ class Override:
     field: str
     value: str | None
     at: float
-    # Of the action.
     actor: str
     reason: str
 
 
 def owed_now(db: Connection, *, is_automatic: bool) -> OwedNow:
-    """Return refunds owed; `is_automatic`: whether settings send refunds without a decision."""
+    """Return refunds owed; `is_automatic`: whether settings send them without a decision."""
     counts = count_kinds(db, is_automatic=is_automatic)
     undecided, moving, failed = (counts[kind] for kind in _OWED)
     return OwedNow(
@@ -103,7 +102,7 @@ def running_tasks(db: Connection) -> dict[str, int]:
 
 
 def recent_failures(db: Connection, slug: str) -> tuple[int, int]:
-    """Return how many of an endpoint's newest finished tasks failed, and the number examined.
+    """Return how many of an endpoint's newest finished tasks failed, and how many there are.
 
     Content policy refusals are excluded, because the prompt caused them.
     """
@@ -121,7 +120,7 @@ def recent_failures(db: Connection, slug: str) -> tuple[int, int]:
 def recent_margin(db: Connection, slug: str) -> int | None:
     """Return the average margin of an endpoint's newest finished tasks, in units of 10⁻⁶.
 
-    Only tasks with a known cost count, and failed ones bring no income. None: fewer than 20.
+    Only tasks with a known cost count; failed ones bring no income. None: fewer than 20.
     """
     row = db.execute(
         f"""SELECT count(*), avg(CASE WHEN status = 'completed' THEN paid_units ELSE 0 END

@@ -1,7 +1,7 @@
-"""Sums over a period: sales, speed, gas, and the newest sales.
+"""Sums over a period: sales, speed and gas.
 
-They run on the read-only connection. Each reads a covering index, so that 100,000 tasks are summed
-in some ten milliseconds; `kept_bars` caches them.
+They run on the read-only connection. Each reads a covering index: 100,000 tasks take some ten
+milliseconds. `kept_bars` caches them.
 """
 
 import attrs
@@ -9,16 +9,16 @@ import attrs
 from gateway.store.mined import UNDATED
 from gateway.store.sql import Connection, dialect_of
 
-# The number of newest results whose times are measured.
+# Results whose times are measured.
 _TIMED = 500
-# Sums of wei are added in two parts: one of 100,000 transactions may exceed 64 bits.
+# Wei are summed in two parts: those of 100,000 transactions may exceed 64 bits.
 _GIGA = 10**9
 _WEI = "s.gas_wei + coalesce(s.l1_fee_wei, 0)"
 
 
 @attrs.frozen(kw_only=True)
 class Period:
-    """A period of equal bars; the last one may not be over."""
+    """Equal bars, of which the last may not be over."""
 
     # Unix seconds.
     since: float
@@ -43,21 +43,21 @@ class SalesBar:
     bar: int
     sold: int
     taken_units: int
-    # Sales that were refunded, or whose refund is owed.
+    # Refunded, or the refund is owed.
     back: int
     back_units: int
     completed: int
-    # Results with a known cost, and the sum in 10⁻⁶ US dollars.
+    # Results with a known cost, and its sum in 10⁻⁶ US dollars.
     costed: int
     cost_micros: int
 
 
 @attrs.frozen(kw_only=True)
 class GasSum:
-    """The cost of mined transactions of the gateway's own keys, in wei."""
+    """The gas of the gateway's own keys in wei, of mined transactions."""
 
     transactions: int
-    # Mined ones whose cost is not known.
+    # Without a known cost.
     unknown: int
     # L2 and L1 part together.
     wei: int
@@ -65,12 +65,12 @@ class GasSum:
 
 @attrs.frozen(kw_only=True)
 class NewestSale:
-    """One of the newest sales, as a row of a table."""
+    """One of the newest sales."""
 
     task_id: str
     slug: str
     status: str
-    # Why it failed, such as `content_policy`.
+    # Such as `content_policy`.
     details: str | None
     # `x402`, `direct` or a payment method.
     flow: str
@@ -79,7 +79,7 @@ class NewestSale:
     state: str
     # An address, or the payment method's name for the payer.
     payer: str
-    # None while the amount is not known.
+    # None: not known yet.
     paid_units: int | None
     price_units: int
     created_at: float
@@ -110,7 +110,7 @@ def sales(db: Connection, period: Period) -> list[SalesBar]:
 def sum_bar(db: Connection, period: Period, slug: str, bar: int) -> SalesBar | None:
     """Return one bar; None without a sale.
 
-    One statement per bar reads a range of the index in order. A GROUP BY would sort all rows first.
+    One statement per bar reads a range of the index in order; a GROUP BY would sort all rows first.
     """
     row = db.execute(
         f"""SELECT count(*), sum(p.paid_units),
@@ -125,7 +125,7 @@ def sum_bar(db: Connection, period: Period, slug: str, bar: int) -> SalesBar | N
     ).fetchone()
     if not row[0]:
         return None
-    # A paid sale that is not settled any more is being refunded: every later state is a refund's.
+    # Every state after settled is a refund's.
     return SalesBar(
         slug=slug,
         bar=bar,
@@ -140,7 +140,7 @@ def sum_bar(db: Connection, period: Period, slug: str, bar: int) -> SalesBar | N
 
 
 def join_payments(db: Connection) -> str:
-    """Return the join of payments `p` to tasks `t` through the covering index."""
+    """Join payments `p` to tasks `t` through the covering index."""
     dialect = dialect_of(db)
     hint = dialect.indexed_by("payments_sums")
     return f"{dialect.ordered_join} payments p {hint} ON p.id = t.payment_id"

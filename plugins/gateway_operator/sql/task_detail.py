@@ -13,7 +13,7 @@ from gateway_operator.audit_log import ActionRecord
 from gateway_operator.sql import actions
 from gateway_operator.sql.task_lists import TaskRow
 
-# The number of actions that a task's page shows.
+# Shown on the page.
 _MOST_ACTIONS = 50
 
 
@@ -27,7 +27,7 @@ class PaymentChange:
 
 @attrs.frozen(kw_only=True)
 class SentTransaction:
-    """A transaction that the gateway signed for a payment. Gas is in wei, times are Unix seconds.
+    """A transaction that the gateway signed. Gas is in wei, times are Unix seconds.
 
     None: not mined, or not known.
     """
@@ -44,7 +44,7 @@ class SentTransaction:
 
 @attrs.frozen(kw_only=True)
 class OwnFacts:
-    """Facts of a task that its row in a list does not have."""
+    """Facts that a task's row in a list does not have."""
 
     capability: str
     progress: float | None
@@ -56,21 +56,21 @@ class OwnFacts:
     outputs_gone: int
     due_at: float
 
-    # When the last submit began; None if none began, or if submitting again is safe.
+    # When the last submit began; None: none, or a repeat is safe.
     sent_at: float | None
 
     # `told`, `set` or `table`; None if the cost is not known.
     cost_source: str | None
 
-    # Whether the buyer wants a webhook. Its URL is not shown: it may contain a secret.
+    # Whether the buyer wants a webhook. Its URL may contain a secret.
     has_callback: int
     payer_proven: int
 
-    # The transaction with the USDC; None before it is known, and for a payment method.
+    # None before it is known, and for a payment method.
     paid_tx: str | None
     paid_block: int | None
 
-    # For a payment method: its claim, its receipt or refusal, and the refund address in its proof.
+    # Of a payment method: claim, receipt or refusal, and the refund address in the proof.
     claim: str | None
     answer: str | None
     refund_to: str | None
@@ -89,7 +89,7 @@ class TaskFacts:
     row: TaskRow
     own: OwnFacts
 
-    # The vendor's id of the job; None without a job.
+    # At the vendor.
     job_id: str | None
     outputs: Sequence[StoredOutput]
     changes: Sequence[PaymentChange]
@@ -98,7 +98,7 @@ class TaskFacts:
     # Newest first.
     actions: Sequence[ActionRecord]
 
-    # Undelivered webhook events: type, failures.
+    # Webhook events: type, failures.
     undelivered: Sequence[tuple[str, int]]
 
 

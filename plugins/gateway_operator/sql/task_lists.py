@@ -20,11 +20,11 @@ _SELECT = """SELECT t.id, t.slug, t.status, t.attempt, t.code, t.details, t.erro
     LEFT JOIN method_proofs m ON m.payment_id = p.id
     LEFT JOIN refunds r ON r.payment_id = p.id"""
 
-# The payments of a payer, given as an address or as a payment method names it.
+# By address, or as a payment method names the payer.
 _OF_PAYER = """SELECT id FROM payments WHERE payer = lower(?) AND method IS NULL
     UNION ALL SELECT payment_id FROM method_proofs WHERE payer = ?"""
 
-# Filter states that belong to the payment. All others are states of the task.
+# States of the payment. All others are states of the task.
 _OF_PAYMENT = {
     "owed": "p.state IN ('refund_due', 'refunding', 'refund_failed')",
     "refunded": "p.state = 'refunded'",
@@ -39,7 +39,7 @@ class TaskFilter:
     state: str = ""
     slug: str = ""
 
-    # Why it failed, such as `content_policy`.
+    # Such as `content_policy`.
     reason: str = ""
     payer: str = ""
 
@@ -47,7 +47,7 @@ class TaskFilter:
     since: float | None = None
     until: float | None = None
 
-    # A task's id, a transaction's hash, a payer, the vendor's id of a job, or a method's claim.
+    # A task, transaction, payer, vendor's job, or a method's claim.
     search: str = ""
 
     # The last task of the previous page.
@@ -56,7 +56,7 @@ class TaskFilter:
 
 @attrs.frozen(kw_only=True)
 class TaskRow:
-    """One task, as a row of a list. Money is in units of 10⁻⁶, times are Unix seconds."""
+    """One task in a list. Money is in units of 10⁻⁶, times are Unix seconds."""
 
     id: str
     slug: str
@@ -88,7 +88,7 @@ class TaskRow:
 
 def find_referred(db: Connection, reference: str) -> str | None:
     """Return the id of the task with this reference (see `desk/references.py`), or None."""
-    # Ids are UUIDs of one length, so this range is right in every collation.
+    # Ids are UUIDs of one length, so the range is right in every collation.
     bounds = (f"{reference}-0000-000000000000", f"{reference}-ffff-ffffffffffff")
     row = db.execute("SELECT id FROM tasks WHERE id BETWEEN ? AND ?", bounds).fetchone()
     return row[0] if row is not None else None
@@ -126,7 +126,6 @@ def failure_reasons(db: Connection) -> list[str]:
 
 
 def _conditions(db: Connection, wanted: TaskFilter) -> tuple[list[str], list[object]]:
-    """Return the SQL conditions of a filter, and their parameters."""
     where: list[str] = []
     values: list[object] = []
     if wanted.state:
@@ -156,7 +155,7 @@ def _conditions(db: Connection, wanted: TaskFilter) -> tuple[list[str], list[obj
     return where, values
 
 
-# Limits a search; more than one page shows.
+# More than one page shows.
 _MOST_FOUND = 200
 
 

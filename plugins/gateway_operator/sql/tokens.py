@@ -5,7 +5,6 @@ from gateway.store.locks import locked
 from gateway.store.sql import Connection
 from gateway_operator.logins import OperatorToken
 
-# The limit of valid tokens.
 MOST_VALID = 100
 _COLUMNS = "id, name, scope, created_at, expires_at, used_at, revoked_at"
 _IS_VALID = "revoked_at IS NULL AND expires_at > ?"
@@ -16,7 +15,7 @@ _IS_VALID = "revoked_at IS NULL AND expires_at > ?"
 def insert(
     db: Connection, token_hash: str, name: str, scope: str, now: float, expires_at: float
 ) -> OperatorToken:
-    """Insert a token; raises `ActionRefused` if the name is in use, or if there are too many."""
+    """Insert a token; raises `ActionRefused` if the name is in use, or for too many."""
     names = [
         row[0]
         for row in db.execute(f"SELECT name FROM operator_tokens WHERE {_IS_VALID}", (now,))  # noqa: S608 - constants

@@ -1,14 +1,14 @@
-"""Totals since the first sale, for metrics. Each read is incremental.
+"""Totals since the first sale, for metrics, read incrementally.
 
-Payments and tasks get rising ids, and closed ones do not change. So a total up to the first open
-payment or task is final, and a later total adds to it.
+Ids of payments and tasks rise, and closed ones do not change. So a total up to the first open one
+is final, and later totals add to it.
 """
 
 import attrs
 
 from gateway.store.sql import Connection
 
-# The rows that are at least a minute older than the newest one.
+# At least a minute older than the newest one.
 _A_MINUTE_OLD = "WHERE created_at <= (SELECT max(created_at) FROM payments) - 60"
 
 
@@ -31,9 +31,9 @@ class Ended:
     # `completed`, or the details of the failure.
     outcome: str
     tasks: int
-    # 10⁻⁶ US dollars, of the tasks whose cost is known.
+    # 10⁻⁶ US dollars, without tasks of unknown cost.
     cost_micros: int
-    # Completed tasks whose cost is not known.
+    # Completed tasks without a known cost.
     unknown_costs: int
 
 
@@ -53,7 +53,7 @@ class Waiting:
 class ReadTotals:
     """One state of the database: totals that became final, newer ones, and waiting items."""
 
-    # Everything up to these ids is final, and is not read again.
+    # Up to these ids everything is final.
     last_payment: int
     last_task: int
     final_sales: list[Sales]
@@ -83,7 +83,7 @@ def read_totals(db: Connection, payments: int, tasks: int) -> ReadTotals:
 
 
 def last_final_payment(db: Connection) -> int:
-    """Return the id up to which payments are final: none is open, and none can still be added."""
+    """Return the id up to which payments are final: none is open, and none can be added."""
     oldest_open = "SELECT min(id) FROM payments WHERE state IN ('reserved', 'settling')"
     newest = f"SELECT coalesce(max(id), 0) FROM payments {_A_MINUTE_OLD}"  # noqa: S608 - constants
     return _last_final(db, oldest_open, newest)
@@ -100,8 +100,8 @@ def last_final_task(db: Connection) -> int:
 def _last_final(db: Connection, oldest_open: str, newest: str) -> int:
     """Return the id before the oldest open one, but at least a minute old.
 
-    PostgreSQL assigns ids before it commits, so a payment may appear after one with a higher id. If
-    it appeared below a final id, it would never be counted.
+    PostgreSQL assigns ids before it commits, so a payment may appear after one with a higher id.
+    Below a final id, it would never be counted.
     """
     settled = int(db.execute(newest).fetchone()[0])
     row = db.execute(oldest_open).fetchone()
@@ -143,7 +143,7 @@ def ended_between(db: Connection, after: int, until: int | None) -> list[Ended]:
 def gas_by_purpose(db: Connection) -> dict[str, float]:
     """Return the cost of mined transactions in wei, by purpose: `settle` or `refund`.
 
-    Adds floats: nine ETH in wei exceed an integer of SQLite.
+    As floats: nine ETH in wei exceed SQLite's integers.
     """
     rows = db.execute(
         """SELECT CASE WHEN r.sender = s.signer THEN 'refund' ELSE 'settle' END AS purpose,

@@ -167,7 +167,7 @@ def test_on_the_command_line_all_means_those_with_an_address(settings, provider,
     assert "No address is known" in run("pay", unnamed).output
     done = run("approve", "--all")
     assert done.stdout == "Approved: 1.\n"
-    assert f"`gateway refunds approve {unnamed} --to ADDRESS` names one" in done.stderr
+    assert f"Use `gateway refunds approve {unnamed} --to ADDRESS`." in done.stderr
     assert run("approve", unnamed, "--to", OTHER, "--note", "by mail").exit_code == 0
     assert {row["state"] for row in json.loads(run("pay", "--json").stdout)} == {"refunded"}
     assert chain.usdc_balance(NAMED) == chain.usdc_balance(OTHER) == 50_000

@@ -236,7 +236,7 @@ async def test_an_export_is_written_down(gateway):
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("from=yesterday", "no day"),
+        ("from=yesterday", "not a date"),
         ("from=2026-03-02&to=2026-03-01", "after the last one"),
         ("from=1999-01-01&to=2026-03-01", "ten years"),
         ("by=month", "by must be"),

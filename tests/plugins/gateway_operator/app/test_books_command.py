@@ -120,7 +120,7 @@ def test_what_the_chain_does_not_hold_is_an_exit_code(run, settings, provider, c
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--from", "soon"), "'soon' is no day. Write it as 2026-11-30."),
+        (("--from", "soon"), "'soon' is not a date. Write it as 2026-11-30."),
         (("--eth-usd", "much"), "--eth-usd must be dollars"),
         (("--eth-usd", "-1"), "--eth-usd must be dollars"),
     ],

@@ -32,7 +32,7 @@ async def test_a_pause_asks_for_a_reason_sells_nothing_and_is_written_down(gatew
     await log_in(gateway)
     words, fields = await ask(gateway, f"{PATH}/pause")
     assert "Pause picture?" in words
-    assert "they are finished" in words
+    assert "they will be finished" in words
     refused = await post(gateway, f"{PATH}/pause", **fields, reason=" ")
     assert refused.status_code == 400
     answer = await post(gateway, f"{PATH}/pause", **fields, reason="too slow")

@@ -65,7 +65,7 @@ async def test_an_endpoint_that_is_off_sale_says_why_and_when_it_is_tried_next(g
     page = await show(gateway, "/admin/endpoints")
     assert "off automatically" in page
     assert "The key is refused." in page
-    assert "Tried again in" in page
+    assert "The next attempt is in" in page
     overview = await show(gateway, "/admin")
     assert "picture and paper: off sale" in overview
     assert overview.startswith(("Overview", "● Overview"))
