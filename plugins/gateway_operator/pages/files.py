@@ -1,4 +1,4 @@
-"""The stylesheet and the script of the operator's pages, which anybody may read."""
+"""The stylesheet and scripts of the operator's pages, readable without login."""
 
 from quart import Blueprint, Response
 

@@ -19,7 +19,7 @@ async def events_of(watch, looks=2) -> list[dict]:
     """Return what some looks log."""
     with structlog.testing.capture_logs() as lines:
         for _ in range(looks):
-            await watch.look()
+            await watch.check()
     return lines
 
 
