@@ -1,4 +1,4 @@
-"""`gateway check --listing`: whether a Bazaar would list each endpoint, and whether it has."""
+"""`gateway check --listing`: whether a Bazaar would list each endpoint, and whether it does."""
 
 import json
 
@@ -31,7 +31,7 @@ def settings(settings):
 
 @pytest.fixture
 def bazaar(site):
-    """A facilitator that says in `/supported` that it lists endpoints."""
+    """A facilitator whose `/supported` states that it lists endpoints."""
 
     def supports(site, request):
         return answer(site.really(request) | {"extensions": ["bazaar"]})
@@ -54,7 +54,7 @@ def said(settings, monkeypatch):
 
 @pytest.fixture
 def validator(facilitator_server: HTTPServer):
-    """Returns the address of a validator that answers this."""
+    """Returns the URL of a validator with this response."""
 
     def says(body, status: int = 200) -> str:
         facilitator_server.expect_oneshot_request(

@@ -1,4 +1,4 @@
-"""`gateway check`: what an operator got wrong is named where it is wrong."""
+"""`gateway check`: each mistake of an operator is reported in its own row."""
 
 import json
 import time
@@ -42,7 +42,7 @@ def test_a_clock_that_is_off_is_called_the_clock(rows, monkeypatch, offset_s, wo
     found = rows()
     assert not found["clock"]["ok"]
     assert f"s {words} the newest block" in found["clock"]["found"]
-    # A clock that is ahead makes each endpoint's newest block look old.
+    # With a clock that is ahead, each endpoint's newest block seems old.
     assert found["rpc 1"]["ok"] or "the clock is ahead" in found["rpc 1"]["found"]
 
 

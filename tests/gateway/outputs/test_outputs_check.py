@@ -1,4 +1,4 @@
-"""What `gateway check` says about a bucket."""
+"""The report of `gateway check` about a bucket."""
 
 from importlib import import_module
 

@@ -1,4 +1,4 @@
-"""Other people's plugins in a running gateway: left out with one line, and named by `check`."""
+"""Third-party plugins in a running gateway: left out with one log line, and listed by `check`."""
 
 import json
 
@@ -10,7 +10,7 @@ from tests.third_party_plugins import KEYED, SELLS
 MANIFEST = "/.well-known/agent-manifest.json"
 
 
-# -- what fails is left out, the rest starts
+# -- failing plugins are left out, the rest starts
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Commands that are about an SQLite file, and `gateway check`, where the database is PostgreSQL."""
+"""Commands for SQLite files, and `gateway check`, with a PostgreSQL database."""
 
 import re
 from pathlib import Path
@@ -57,7 +57,7 @@ async def test_a_check_has_rows_for_the_server(environment, monkeypatch, databas
     }
     assert await rows["database nodes"]() == "none runs now"
     assert (await rows["database"]()).startswith("PostgreSQL ")
-    # The tests' own server forgets.
+    # The tests' own server is not durable.
     with pytest.raises(ValueError, match="in a power cut"):
         await rows["database durability"]()
 
