@@ -96,8 +96,8 @@ def _refused_field(field: str) -> AccountProblem:
 def _check_quota(error: dict[str, Any]) -> None:
     """Raise `RateLimited` with the API's retry delay, if waiting helps.
 
-    Raises `AccountProblem` for an exhausted daily quota or credit. The API often wrongly suggests to
-    wait a few seconds then.
+    Raises `AccountProblem` for an exhausted daily quota or credit. The API often wrongly suggests
+    to wait a few seconds then.
     """
     for violation in _violations(error, "QuotaFailure", "violations"):
         is_daily = "PerDay" in as_text(violation.get("quotaId"))
