@@ -5,7 +5,7 @@ import re
 import pytest
 
 from gateway_operator.desk.badges import Badges
-from gateway_operator.pages.page import Ask, Input, answer_page, answer_dialog
+from gateway_operator.pages.page import Ask, Input, answer_dialog, answer_page
 from tests.plugins.gateway_operator.app.operator import operator_app
 
 HOSTILE = '"><script>alert(1)</script>'
