@@ -38,6 +38,7 @@ def make_desk(gateway: Gateway) -> Desk:
             selling=lambda found: find_selling(gateway, [one.stops for one in found if not one.ok]),
             settlement_keys=lambda: gateway.settlements.addresses,
             conditions=lambda: _read_conditions(gateway),
+            undelivered=lambda task_id: _find_undelivered(gateway, task_id),
             blocked=find_blocks,
         ),
     )
@@ -58,6 +59,12 @@ async def _read_checks(gateway: Gateway) -> Sequence[Check]:
         Check(name=row["name"], ok=row["ok"], stops=row["stops"], problem=row["problem"] or "")
         for row in for_operator(await checks(gateway), gateway)
     ]
+
+
+async def _find_undelivered(gateway: Gateway, task_id: str) -> Sequence[tuple[str, int]]:
+    """Return the events of a task that wait for their receiver; none if nothing sends them."""
+    callbacks = gateway.callbacks
+    return [] if callbacks is None else await callbacks.undelivered(task_id)
 
 
 async def _read_conditions(gateway: Gateway) -> Sequence[Condition]:

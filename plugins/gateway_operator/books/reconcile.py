@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import attrs
 
+from gateway.chain.block_times import last_block_before
 from gateway.domain import MinedTransfer
-from gateway.payments.cutoff import last_block_before
 from gateway_operator.books.span import Span
 from gateway_operator.desk.desk import Desk
 from gateway_operator.sql import ledger

@@ -5,9 +5,7 @@ from typing import Any
 
 import attrs
 
-from gateway.catalog.catalog import Catalog
-from gateway.catalog.live_changes import LiveChanges
-from gateway.chain.rpc_watch import RpcWatch
+from gateway.catalog.catalog import Catalog, LiveChanges
 from gateway.concurrency.shared_answers import SharedAnswers
 from gateway.contracts import Chain, Clock
 from gateway.errors import SettingsError
@@ -16,6 +14,7 @@ from gateway.payments.unclaimed import UnclaimedSearch
 from gateway.settings import Settings
 from gateway.store import SqlStore
 from gateway_operator.desk.last_seen import LastSeen
+from gateway_operator.desk.rpc_watch import RpcWatch
 from gateway_operator.desk.running import Running
 from gateway_operator.sql.kept_bars import KeptBars
 from gateway_operator.sql.records import OperatorRecords

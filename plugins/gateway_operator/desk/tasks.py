@@ -117,7 +117,8 @@ async def find_task(desk: Desk, task_id: str) -> TaskDetail:
     shown = [
         attrs.evolve(one, actor=attrs.evolve(one.actor, request=None)) for one in facts.actions
     ]
-    facts, row = attrs.evolve(facts, actions=shown), facts.row
+    waiting = [] if desk.running is None else await desk.running.undelivered(task_id)
+    facts, row = attrs.evolve(facts, actions=shown, undelivered=waiting), facts.row
     return TaskDetail(
         at=desk.now(),
         facts=facts,

@@ -6,8 +6,8 @@ from quart import Blueprint, Response, request
 
 from gateway.running.checks import checks, for_operator
 from gateway.version import VERSION
-from gateway.web.assets import answer_asset
 from gateway.web.front.current import current_gateway
+from gateway.web.routes.files import answer_asset
 from gateway.web.routes.health import describe
 from gateway_operator import api
 from gateway_operator.desk.overview import DEFAULT_PERIOD, PERIODS, read_overview

@@ -7,7 +7,7 @@ import msgspec
 from quart import Blueprint, Response, g, request
 
 from gateway.errors import ActionRefused, DiskFull, InvalidCredentials, NeedsFresh
-from gateway.web.front import errors as error_answers
+from gateway.web.front import answers
 from gateway.web.front.answers import NOT_STORED, Answer, json_answer
 from gateway.web.front.current import current_gateway
 from gateway_operator.audit_log import AlreadyDone
@@ -89,12 +89,12 @@ def _answer_plainly(error: Exception) -> Answer:
         text = shorten_ids(str(error), request.path)
         return json_answer({"error": text, "code": error.code}, error.status, NOT_STORED)
     if isinstance(error, DiskFull):
-        body = {"error": f"{error.way_out}.", "code": error.code}
+        body: dict[str, object] = {"error": f"{error.way_out}.", "code": error.code}
         return json_answer(body, error.status, NOT_STORED)
     if isinstance(error, AlreadyDone):
         body = {"done": True, "repeated": True, "actionId": error.action.id}
         return json_answer(body, HTTPStatus.OK, NOT_STORED)
-    return error_answers.answer_error(current_gateway(), error, str(request.url_rule))
+    return answers.answer_error(current_gateway(), error, str(request.url_rule))
 
 
 def _sentence_of(error: Exception, plain: Answer) -> str:

@@ -20,8 +20,7 @@ from gateway.errors import (
     ValidationError,
     WrongScope,
 )
-from gateway.web.front.clients import address
-from gateway.web.front.current import current_gateway
+from gateway.web.front.current import address, current_gateway
 from gateway_operator.audit_log import Actor
 from gateway_operator.desk import sessions, tokens
 from gateway_operator.desk.references import lengthen_ids

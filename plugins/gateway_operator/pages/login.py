@@ -9,8 +9,7 @@ from werkzeug.wrappers import Response as Redirect
 
 from gateway.errors import ValidationError
 from gateway.web import wire
-from gateway.web.front.clients import address
-from gateway.web.front.current import current_gateway
+from gateway.web.front.current import address, current_gateway
 from gateway_operator.desk import sessions
 from gateway_operator.pages.devices import remember_device
 from gateway_operator.pages.frame import FORM, blueprint

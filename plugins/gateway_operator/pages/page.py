@@ -10,8 +10,8 @@ from typing import Any
 import attrs
 from quart import Response, current_app, render_template
 
-from gateway.web.assets import Assets, static_folder
 from gateway.web.front.current import current_gateway
+from gateway.web.routes.files import Assets, static_folder
 from gateway_operator.desk.badges import Badges, read_badges
 from gateway_operator.pages.formats import FILTERS
 from gateway_operator.state import operator

@@ -6,7 +6,7 @@ from quart import Response, current_app, request
 
 from gateway.errors import InvalidCredentials, NeedsFresh, ValidationError, WrongValue
 from gateway.web import wire
-from gateway.web.front.clients import address
+from gateway.web.front.current import address
 from gateway_operator.desk import passkeys, sessions
 from gateway_operator.desk.passkeys import Asking
 from gateway_operator.pages.frame import blueprint

@@ -5,8 +5,7 @@ import math
 
 from gateway.errors import InvalidCredentials, TooManyRequests
 from gateway.settings import parse_limit
-from gateway.web.front.clients import address
-from gateway.web.front.current import current_gateway
+from gateway.web.front.current import address, current_gateway
 from gateway_operator.desk import codes, sessions
 from gateway_operator.pages.devices import known_device
 from gateway_operator.state import operator

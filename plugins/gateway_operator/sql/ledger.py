@@ -6,7 +6,7 @@ NULL is unknown.
 
 import attrs
 
-from gateway.store.mined import UNDATED
+from gateway.store.nonces import UNDATED
 from gateway.store.sql import Connection, dialect_of
 
 # Wei are summed in two parts: nine ETH exceed 64 bits.

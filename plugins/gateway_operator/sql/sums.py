@@ -6,7 +6,7 @@ milliseconds. `kept_bars` caches them.
 
 import attrs
 
-from gateway.store.mined import UNDATED
+from gateway.store.nonces import UNDATED
 from gateway.store.sql import Connection, dialect_of
 
 # Results whose times are measured.

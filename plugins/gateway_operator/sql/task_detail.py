@@ -98,8 +98,8 @@ class TaskFacts:
     # Newest first.
     actions: Sequence[ActionRecord]
 
-    # Webhook events: type, failures.
-    undelivered: Sequence[tuple[str, int]]
+    # Events for the buyer that are not delivered: type, failures. The running gateway adds them.
+    undelivered: Sequence[tuple[str, int]] = ()
 
 
 _SELECT = """SELECT t.id, t.slug, t.status, t.attempt, t.code, t.details, t.error,
@@ -148,13 +148,6 @@ def find_task(db: Connection, task_id: str) -> TaskFacts | None:
             )
         ],
         actions=actions.find(db, None, _MOST_ACTIONS, subject=task_id),
-        undelivered=[
-            (each["type"], each["failures"])
-            for each in db.execute(
-                "SELECT type, failures FROM webhook_events WHERE task_id = ? ORDER BY id",
-                (task_id,),
-            )
-        ],
     )
 
 

@@ -1,4 +1,4 @@
-"""`gateway refunds` and `gateway transfers`, as the operator types them beside the gateway."""
+"""`gateway refunds` and `gateway transfers`, typed by the operator beside the gateway."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ def run(settings):
 
 @pytest.fixture
 def owed(settings, provider, payer, clock) -> str:
-    """A task that failed, while the gateway has stopped."""
+    """A failed task of a stopped gateway."""
 
     async def buy_one() -> str:
         async with running(settings, provider, now=clock) as gateway:

@@ -1,4 +1,4 @@
-"""Refunds of payments by a method: nobody proved an address, so an operator says who gets them."""
+"""Refunds of payments by a method: without a proven address, an operator names the recipient."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ OTHER = "0x" + "ab" * 20
 
 @pytest.fixture
 async def gateway(automatic, provider, chain, clock):
-    """A gateway that pays refunds automatically, whenever it is told to sweep."""
+    """A gateway that pays refunds automatically, whenever it sweeps on demand."""
     with started_with(Waits(refunds=RefundTiming(sweep_s=3600.0))):
         async with running(automatic, provider, now=clock) as started:
             await log_in(started)
@@ -40,7 +40,7 @@ def desk(gateway):
 
 
 async def owe(gateway, **changes) -> str:
-    """Write a sale by a voucher of 0.05 USDC whose task failed; return the task's id."""
+    """Insert a sale by a voucher of 0.05 USDC whose task failed; return the task's id."""
     store, now = gateway.services.store, gateway.services.find(Operator).desk.now()
     changes = {"at": now, "state": PaymentState.REFUND_DUE} | changes
     return await store._write(lambda db: add_method_sale(db, **changes))
@@ -65,8 +65,9 @@ async def test_automatic_refunds_leave_it_and_say_so(gateway, chain):
     text = await list_of(gateway, "undecided")
     assert "no address yet Voucher serial-1 , voucher" in text
     assert "the proof names no address; never sent automatically" in text
-    named = "Voucher serial-2 , voucher the proof names this address; never sent automatically"
-    assert named in text
+    assert (
+        "Voucher serial-2 , voucher the proof names this address; never sent automatically" in text
+    )
     assert NO_ADDRESS[:6] not in text
 
 

@@ -1,4 +1,4 @@
-"""The look of the operator's pages: its files, its headers, and texts that stay texts."""
+"""The operator's pages: their files and headers, and texts that stay texts."""
 
 import re
 
