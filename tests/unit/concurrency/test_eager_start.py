@@ -1,4 +1,4 @@
-"""A coroutine's first step runs at once, and awaiting runs the rest as if it had been awaited."""
+"""A coroutine's first step runs at once, and awaiting it runs the rest."""
 
 import asyncio
 

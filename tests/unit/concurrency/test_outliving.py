@@ -1,4 +1,4 @@
-"""Work goes on when its caller is cancelled, and its error then disturbs nobody."""
+"""Work continues when its caller is cancelled, and its error then has no effect."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""A provider's traits: the old name of a trait works, and says what it is called now."""
+"""A provider's traits: the old name of a trait works, and a warning names the new one."""
 
 import warnings
 

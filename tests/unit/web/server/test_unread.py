@@ -1,4 +1,4 @@
-"""Which connections are cut off once too many bytes wait for their clients."""
+"""Connections that are closed once too many bytes wait for their clients."""
 
 import pytest
 
@@ -6,12 +6,12 @@ from gateway.web.server import unread
 from gateway.web.server.connection_limits import PIECE_BYTES
 from gateway.web.server.unread import Outbox, UnreadMemory
 
-# So many connections of one piece may wait, each with the piece that its app holds.
+# The numbers of waiting connections with one piece, each with the piece that its app holds.
 IN_ALL, PER_ADDRESS = 8, 4
 
 
 class Transport:
-    """A connection with one piece that waits."""
+    """A connection with one waiting piece."""
 
     def __init__(self) -> None:
         self.is_cut_off = False
@@ -32,7 +32,7 @@ def memory(monkeypatch) -> UnreadMemory:
 
 @pytest.fixture
 def waits(memory):
-    """Let a connection of an address wait; returns its ends at the server."""
+    """Let a connection of an address wait; returns its server side."""
 
     def wait(address: str) -> tuple[Transport, Outbox]:
         transport = Transport()
