@@ -1,4 +1,4 @@
-"""What every store must do with webhook events: written with what they tell, kept until ended."""
+"""Contract of every store: webhook events, written with their cause and kept until ended."""
 
 from gateway.contracts import Lease
 from gateway.contracts.webhooks import EventType, WebhookEvent
@@ -19,7 +19,7 @@ _REQUEST = GenerationRequest(prompt="a boat", callback_url=_URL)
 
 
 async def _ended(store: SqlStore, tx: int = 1, url: str = _URL) -> Lease:
-    """Complete a task whose buyer named an address."""
+    """Complete a task with a callback URL."""
     request = GenerationRequest(prompt="a boat", callback_url=url)
     lease = await leased(store, tx, request=request)
     assert await store.queue.complete(lease, RESULT, expires_at=NOW + 60, now=NOW)
@@ -31,7 +31,7 @@ async def _due(store: SqlStore, now: float = NOW) -> list[WebhookEvent]:
 
 
 class WebhooksContract:
-    """Events of tasks and refunds, and the queue that they wait in."""
+    """Events of tasks and refunds, and their queue."""
 
     async def test_a_completed_task_leaves_one_event(self, store: SqlStore) -> None:
         lease = await leased(store, request=_REQUEST)

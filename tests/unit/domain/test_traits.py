@@ -1,4 +1,4 @@
-"""A provider's traits: the old name of a trait works, and a warning names the new one."""
+"""The old name of a provider's trait works, and a warning gives the new one."""
 
 import warnings
 
