@@ -11,7 +11,7 @@ from load import NextRequest, request_bytes
 from place import WALLET
 
 from gateway.chain.keys import address_of
-from gateway.chain.signatures import sign_digest
+from gateway.chain.smart_wallets import sign_digest
 from gateway.domain import Authorization
 from gateway.domain.eip3009 import BASE, authorization_digest, keccak
 

@@ -19,7 +19,7 @@ from redis.asyncio import BlockingConnectionPool
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from gateway.concurrency.outliving import outlive
+from gateway.concurrency.awaiting import outlive
 from gateway.contracts import Clock
 from gateway.errors import SettingsError
 from gateway.running.rate_limits import RateLimits, too_many

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import attrs
 
 from gateway.chain.keys import address_of
-from gateway.chain.signatures import sign_authorization
+from gateway.chain.smart_wallets import sign_authorization
 from gateway.domain import Authorization
 from gateway_buyer.answers import Task, shorten
 from gateway_buyer.client import GatewayClient

@@ -68,8 +68,6 @@ class Batches:
 
         Returns and raises the same as `SettlementKeys.submit`.
         """
-        if self._most == 1:
-            return await self._keys.submit(payment, call)
         if sent := await self._keys.resend(payment):
             return sent
         if not self._sending and not self._queue:

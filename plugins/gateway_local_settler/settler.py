@@ -63,7 +63,9 @@ class LocalSettler:
             ],
             context.now,
         )
-        self._batches = Batches(self._keys, context, self._is_gas_burned)
+        self._batches: Batches | None = None
+        if context.settings.settlement_batch > 1:
+            self._batches = Batches(self._keys, context, self._is_gas_burned)
         self.addresses = self._keys.addresses
 
     @property
@@ -127,7 +129,10 @@ class LocalSettler:
         Returns the transaction's hash. Returns None if nothing was sent: the chain would refuse the
         call, or the payment has used all its nonces.
         """
-        return await self._batches.submit(payment, await self._build_call(payment))
+        call = await self._build_call(payment)
+        if self._batches is None:
+            return await self._keys.submit(payment, call)
+        return await self._batches.submit(payment, call)
 
     async def tend(self) -> None:
         """Resend unmined transactions, with a higher fee if they are stuck."""
@@ -135,7 +140,8 @@ class LocalSettler:
 
     async def close(self) -> None:
         """Stop the background work: the batches and the count of pending transactions."""
-        await self._batches.close()
+        if self._batches is not None:
+            await self._batches.close()
         await self._keys.close()
 
     async def _write_down(

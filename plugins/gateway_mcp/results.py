@@ -11,7 +11,7 @@ from gateway.contracts import OutputStoreUnavailable
 from gateway.domain import StoredOutput, StoredResult, Task
 from gateway.running.gateway import Gateway
 from gateway.web import wire
-from gateway.web.front.errors import answer_error
+from gateway.web.front.answers import answer_error
 from gateway_mcp.tools import GET_TASK
 
 # Larger pictures, and those beyond the total, are links only.

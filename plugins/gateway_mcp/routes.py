@@ -7,10 +7,8 @@ from quart import Blueprint, Response, request
 
 from gateway.errors import ValidationError
 from gateway.running.gateway import Gateway
-from gateway.web.front.answers import Answer
-from gateway.web.front.clients import address
-from gateway.web.front.current import current_gateway
-from gateway.web.front.errors import answer_error
+from gateway.web.front.answers import Answer, answer_error
+from gateway.web.front.current import address, current_gateway
 from gateway.web.front.event_stream import held_of
 from gateway_mcp import MCP_RULE, MESSAGE_BYTES
 from gateway_mcp.door import Incoming, McpDoor

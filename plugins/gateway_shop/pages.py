@@ -18,7 +18,7 @@ from gateway.settings import Settings
 from gateway.settings.bucket import bucket_of
 from gateway.version import VERSION
 from gateway.web import wire
-from gateway.web.assets import Assets
+from gateway.web.routes.files import Assets
 from gateway_shop import purchase_code
 
 _CAPABILITIES = {

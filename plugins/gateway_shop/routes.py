@@ -7,8 +7,8 @@ from quart import Blueprint, Response, render_template, request
 from werkzeug.http import quote_etag, unquote_etag
 
 from gateway.running.gateway import Gateway
-from gateway.web.assets import Assets, answer_asset
 from gateway.web.front.current import current_gateway
+from gateway.web.routes.files import Assets, answer_asset
 from gateway_shop import brand
 from gateway_shop import pages as shop_pages
 

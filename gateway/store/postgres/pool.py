@@ -20,7 +20,7 @@ import psycopg
 import structlog
 from psycopg import errors
 
-from gateway.concurrency.outliving import outlive
+from gateway.concurrency.awaiting import outlive
 from gateway.errors import DiskFull, StoreUnavailable
 from gateway.store import method_payments, payments, tasks
 from gateway.store.locks import locks_of

@@ -138,7 +138,7 @@ async def test_secrets_are_in_no_log_line_and_in_no_answer(settings, provider, p
                 site.faults[path] = fault
                 answer = await buy(gateway, payer.header())
                 bodies.append(await answer.get_data(as_text=True))
-            settler = gateway.services.settlements._settler
+            settler = gateway.services.settlements.settler
     assert [line["event"] for line in lines].count("payment.not_sent") > 0
     text = f"{lines} {bodies} {settler!r} {settler.about} {settings.facilitator_token!r}"
     assert "fct_never" not in text

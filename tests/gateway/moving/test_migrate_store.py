@@ -131,7 +131,7 @@ def test_a_gateway_that_runs_is_not_moved(run, path, settings):
     lock = lock_data(settings)
     told = run()
     lock.close()
-    assert (told.exit_code, "Another gateway runs" in told.output) == (1, True)
+    assert (told.exit_code, "Another gateway uses" in told.output) == (1, True)
     assert move_in(path) is None
 
 
@@ -139,7 +139,7 @@ def test_a_check_says_what_would_be_moved_and_moves_nothing(run, path, database_
     told = run("--check")
     assert told.exit_code == 0, told.output
     assert "payments" in told.output
-    assert "1 outputs lie on this machine's disk" in told.output
+    assert "1 outputs on this machine's disk will be copied" in told.output
     assert "no tables yet" in told.output
     assert move_in(path) is None
     with psycopg.connect(database_url) as db:

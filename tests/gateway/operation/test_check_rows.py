@@ -49,7 +49,7 @@ def test_a_clock_that_is_off_is_called_the_clock(rows, monkeypatch, offset_s, wo
 @pytest.mark.parametrize(
     ("most", "is_ok", "words"),
     [
-        (500, True, ", logs of 500 blocks at once"),
+        (500, True, ", logs limited to 500 blocks per request"),
         (10, False, "answers for the logs of 10 blocks at once, and this search needs 100"),
         (5_000, True, " ms"),
     ],
@@ -71,6 +71,6 @@ def test_the_redis_of_the_limits_is_asked_where_one_is_set(rows, tmp_path):
         row = rows(GATEWAY_LIMITS_URL=server.url)["limits"]
         assert not row["ok"]
         assert (
-            f"each node counts by itself: Error 111 connecting to 127.0.0.1:{server.port}"
-            in row["found"]
+            "Redis is unusable, so each node counts on its own: "
+            f"Error 111 connecting to 127.0.0.1:{server.port}" in row["found"]
         )

@@ -8,7 +8,7 @@ import attrs
 import pytest
 import structlog
 
-from gateway.cli.check import run_checks
+from gateway_check.commands.check import run_checks
 from gateway_demo.chain import FAUCET_KEY
 from gateway_demo.token import call_data
 from tests.conftest import WALLET, buy, decoded, nothing_charged, operators_rows, running
@@ -270,7 +270,7 @@ async def test_an_endpoint_that_has_stopped_is_not_taken_for_a_wrong_clock(
 
 
 def checked(settings, monkeypatch) -> dict:
-    monkeypatch.setattr("gateway.cli.check.load_settings", lambda: settings)
+    monkeypatch.setattr("gateway_check.commands.check.load_settings", lambda: settings)
     return {row.name: row for row in run_checks()}
 
 

@@ -19,7 +19,7 @@ async def events_of(watch, looks=2) -> list[dict]:
     """Return the events of some checks."""
     with structlog.testing.capture_logs() as lines:
         for _ in range(looks):
-            await watch.look()
+            await watch.check()
     return lines
 
 
@@ -44,7 +44,7 @@ async def test_low_gas_is_told_once_with_address_and_count(settings, provider, c
         chain.fund(poor.address, eth_wei=10**18, usdc_units=0)
         # A key that can pay is checked again after a while.
         clock.offset_s += 61
-        await gateway.services.settlements.check_ready()
+        await gateway.services.settlements.obstacles.check()
         assert [line["event"] for line in await events_of(watch)] == ["gas.well"]
 
 

@@ -118,7 +118,7 @@ def _never_sent(gateway, rpc, chain):
 
 
 def _never_signed(gateway, rpc, chain):
-    gateway.services.settlements._settler.submit = never
+    gateway.services.settlements.settler.submit = never
     return lambda: True
 
 

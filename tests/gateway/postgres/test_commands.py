@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.cli import main
-from gateway.cli.check_database import find_questions
 from gateway.settings import load_settings
 from gateway.store.postgres.store import PostgresStore
+from gateway_check.database import find_checks
 
 SETTINGS = {
     "GATEWAY_BASE_URL": "http://gateway.test",
@@ -46,7 +46,7 @@ def test_what_is_for_a_file_says_so_and_makes_none(environment, monkeypatch, wor
 
 async def test_a_check_has_rows_for_the_server(environment, monkeypatch, database_url):
     monkeypatch.setenv("GATEWAY_DATABASE_URL", database_url)
-    rows = dict(await find_questions(load_settings()))
+    rows = dict(await find_checks(load_settings()))
     assert set(rows) == {
         "database",
         "database sessions",
@@ -63,7 +63,7 @@ async def test_a_check_has_rows_for_the_server(environment, monkeypatch, databas
 
 
 async def test_without_a_server_it_has_one_row(environment):
-    rows = dict(await find_questions(load_settings()))
+    rows = dict(await find_checks(load_settings()))
     assert set(rows) == {"database"}
     assert await rows["database"]() == "writable, 0 payments"
 

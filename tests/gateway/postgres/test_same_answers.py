@@ -8,7 +8,7 @@ import pytest
 
 from gateway.contracts.alarms import Alarm
 from gateway.domain import PaymentState
-from gateway.store import mined, nodes, nonces
+from gateway.store import nodes, nonces
 from gateway.store.endpoint_changes import changes_after
 from gateway.store.postgres.migrations import migrate
 from gateway.store.postgres.session import Session, connect
@@ -42,6 +42,7 @@ from gateway_operator.sql import (
 )
 from gateway_operator.sql.task_lists import TaskFilter
 from gateway_testing.facts import NOW
+from gateway_webhooks.queue import _find_undelivered
 from tests.operator_history import Sale, add_method_sale, add_sale
 
 # A collation that ignores hyphens, like most servers': there `a-c` comes after `ab`.
@@ -121,7 +122,7 @@ def _work(db):
     db.execute("UPDATE sent_transactions SET payment_id = 2001 WHERE payment_id = 1016")
     for number, kind in ((1000, "task.completed"), (1001, "task.failed"), (1001, "refund.sent")):
         db.execute(
-            """INSERT INTO webhook_events (task_id, type, payer, host, at, due_at)
+            """INSERT INTO webhooks_deliveries (task_id, type, payer, host, at, due_at)
                VALUES (?, ?, 'p', 'h', 1, 1)""",
             (_task_id(number), kind),
         )
@@ -269,6 +270,9 @@ _ASKED = {
         task_detail.find_task(db, one)
         for one in (*(_task_id(number) for number in range(1_000, 1_010)), "task_a-c", "no")
     ],
+    "undelivered events": lambda db: [
+        [*map(tuple, _find_undelivered(db, _task_id(number)))] for number in (1_000, 1_001, 1_002)
+    ],
     "a prompt": lambda db: task_detail.find_prompt(db, _task_id(1_000)),
     "totals": lambda db: [_totals(totals.read_totals(db, *after)) for after in ((0, 0), (9, 1030))],
     "gas by purpose": totals.gas_by_purpose,
@@ -301,7 +305,7 @@ _ASKED = {
     "backups": lambda db: [backups.records(db, 50), backups.newest(db, "backup", succeeded=True)],
     "the newest backup": standing.newest_backup_at,
     "what a backup forgets": lambda db: backups.forgotten(db, 1_040, NOW, NOW + 9),
-    "transactions without a time": lambda db: mined.undated(db, 1, ()),
+    "transactions without a time": lambda db: nonces.undated(db, 1, ()),
     "nodes": nodes.find_nodes,
 }
 

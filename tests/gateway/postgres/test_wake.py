@@ -16,7 +16,7 @@ from gateway.running.timing import Timing
 from gateway.store.postgres.store import PostgresStore
 from gateway.store.postgres.wake import WakeTiming
 from gateway.tasks import TaskTiming
-from gateway.web.routes.tasks import answer_task
+from gateway.web.routes.tasks import look_at_task
 from gateway_webhooks import Deliveries, DeliveryTiming
 from tests.conftest import Payer, ScriptedProvider, running
 from tests.patience import PATIENCE_S, until
@@ -233,7 +233,7 @@ async def look(gateway, task_id):
 async def wait_here(gateway, task_id, wait_s=HOURS_S):
     """Wait like a long poll, but for hours: only a notification ends it in time."""
     async with asyncio.timeout(PATIENCE_S):
-        await answer_task(gateway.services, task_id, wait_s, "203.0.113.1")
+        await look_at_task(gateway.services, task_id, wait_s, "203.0.113.1")
     return await look(gateway, task_id)
 
 

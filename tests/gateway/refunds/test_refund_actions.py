@@ -10,8 +10,8 @@ import pytest
 
 from gateway.domain import Decision, PaymentState
 from gateway.errors import ActionRefused, NeedsFresh, RefundRefused, StaleForm, WrongValue
-from gateway.payments.gas_records import GasRecords
 from gateway.payments.refunds import RefundTiming
+from gateway.running.core_parts import GasRecords
 from gateway_operator.actions.refunds import (
     RefundChoice,
     approve,
@@ -211,7 +211,7 @@ async def test_an_approval_is_taken_back_until_it_is_signed(gateway, desk, owed,
     assert await state(desk, owed) == UNDECIDED
     await approve(desk, ACTOR, [owed])
     await gateway.services.refunds.sweep()
-    with pytest.raises(RefundRefused, match="taken back"):
+    with pytest.raises(RefundRefused, match="no approval to take back"):
         await take_back(desk, ACTOR, owed.task_id)
 
 

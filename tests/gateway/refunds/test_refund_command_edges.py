@@ -122,7 +122,7 @@ def test_another_networks_database_is_refused(run, owed, settings, chain):
         db.execute("UPDATE meta SET value = 'base-sepolia' WHERE key = 'network'")
         db.commit()
     result = run("refunds", "pay", owed[0])
-    assert (result.exit_code, "is of network base-sepolia" in result.output) == (1, True)
+    assert (result.exit_code, "belongs to network base-sepolia" in result.output) == (1, True)
     assert balances(chain, settings) == 1_000_000
 
 

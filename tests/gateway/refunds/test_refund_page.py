@@ -284,7 +284,7 @@ async def test_what_the_key_held_is_told_with_its_age(gateway, clock, monkeypatc
     clock.offset_s += 120
     text = await list_of(gateway, "undecided")
     assert "The refund key holds 1.00 USDC" in text
-    assert re.search(r"This is of \d\d:\d\d:\d\d ?, 2 min ago", text)
+    assert re.search(r"Value of \d\d:\d\d:\d\d ?, 2 min ago", text)
 
 
 async def test_the_day_s_automatic_cap_shows_what_is_left(settings, provider, chain, payer):

@@ -3,7 +3,7 @@
 import contextlib
 import sqlite3
 
-from gateway.payments.gas_records import GasRecords
+from gateway.running.core_parts import GasRecords
 from tests.conftest import buy
 
 

@@ -706,7 +706,7 @@ async def never(*_):
 
 
 def _before_t2(gateway, rpc, chain):
-    gateway.services.settlements._settler.submit = never
+    gateway.services.settlements.settler.submit = never
     return lambda: True
 
 

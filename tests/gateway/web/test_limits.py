@@ -13,7 +13,7 @@ from gateway import Settings
 from gateway.errors import SettingsError, TooManyRequests
 from gateway.running.rate_limits import LoopStorage, RateLimits
 from gateway.settings import load_settings
-from gateway.web.front.clients import _warn_once, client_address
+from gateway.web.front.current import _warn_once, client_address
 from tests.conftest import WALLET, running
 
 PUBLISHED = {"x402": (10, 60), "direct": (5, 60), "task": (5, 1), "login": (5, 300)}

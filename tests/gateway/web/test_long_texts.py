@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from types import SimpleNamespace
 
 from gateway import Result
 from gateway.store.texts import PART_CHARS, SHORT_CHARS
@@ -89,7 +90,8 @@ async def test_a_client_that_reads_slowly_all_the_time_gets_all_of_it(gateway, p
     """Each piece has its own timeout: the whole may take longer."""
     text = "x" * (4 * PART_CHARS)
     task_id = await finished(gateway, provider, payer, text)
-    answer = await answer_task(gateway.services, task_id, 0.0, "peer")
+    poll = SimpleNamespace(part=task_id, address="peer", query=lambda _, default: default)
+    answer = await answer_task(gateway.services, poll)
     read = []
 
     async def send(message):

@@ -13,7 +13,7 @@ import gateway_documents
 import gateway_sandbox_image
 from gateway.catalog.upstream import Upstream
 from gateway.settings import EndpointOverride
-from gateway.web.assets import static_folder
+from gateway.web.routes.files import static_folder
 from gateway_demo.sample import SCHEMA, sample_pdf
 from tests.conftest import WALLET, ScriptedPlugin, running
 

@@ -8,7 +8,7 @@ import pytest
 
 from gateway import Result
 from gateway.tasks.notifications import LongPolls
-from gateway.web.server import unread
+from gateway.web.server import connection_limits
 from gateway.web.server.connection_limits import PIECE_BYTES
 from gateway.web.server.serve import listen
 from tests.cases import each
@@ -32,17 +32,17 @@ def settings(settings):
 
 @pytest.fixture
 def waits(monkeypatch) -> list[str]:
-    """Set small limits; returns the address of each response that has begun to wait."""
-    monkeypatch.setattr(unread, "MOST_BYTES", 2 * _SHARE)
-    monkeypatch.setattr(unread, "MOST_BYTES_PER_ADDRESS", _SHARE)
+    """Set small limits; returns the address of each answer that has begun to wait."""
+    monkeypatch.setattr(connection_limits, "MOST_BYTES", 2 * _SHARE)
+    monkeypatch.setattr(connection_limits, "MOST_BYTES_PER_ADDRESS", _SHARE)
     begun = []
-    add = unread.UnreadMemory.add
+    add = connection_limits.UnreadMemory.add
 
     def spy(self, outbox, address, size):
         begun.append(address)
         add(self, outbox, address, size)
 
-    monkeypatch.setattr(unread.UnreadMemory, "add", spy)
+    monkeypatch.setattr(connection_limits.UnreadMemory, "add", spy)
     return begun
 
 

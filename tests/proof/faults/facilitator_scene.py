@@ -90,12 +90,12 @@ class FacilitatorScene(Scene):
         self._site = FacilitatorSite(self._server)
         super().__init__(endpoints=1, settlement="facilitator", facilitator_url=self._site.url)
         self._site.official = OfficialFacilitator(self.chain)
-        client = self.gateway.services.settlements._settler._client
+        client = self.gateway.services.settlements.settler._client
         self.facilitator = FacilitatorProxy(self._site, client)
 
     def forget_checks(self, *, timeout_s: float) -> None:
         """Let the gateway read /supported again."""
-        settler = self.gateway.services.settlements._settler
+        settler = self.gateway.services.settlements.settler
         settler._believed_until = settler._quiet_until = 0.0
 
     def close(self) -> None:

@@ -110,7 +110,7 @@ class Scene:
             for endpoint in rpc._endpoints
         ]
         rpc._endpoints = [attrs.evolve(first, timeout_s=timeout_s), *others]
-        for signer in self.gateway.services.settlements._settler._keys._signers:
+        for signer in self.gateway.services.settlements.settler._keys._signers:
             signer._affordable_until = 0.0
 
     async def money(self) -> tuple:

@@ -6,6 +6,8 @@ import attrs
 
 _PAGE = Path(__file__).parents[3] / "docs" / "faults.md"
 _NONE = "-"
+# Between calls, or faults, with the same end.
+_OR = " / "
 
 
 @attrs.frozen(kw_only=True)
@@ -48,15 +50,20 @@ def tables() -> list[Table]:
 
 
 def _rows(lines: list[str]) -> dict[str, dict[str, str]]:
-    _, *faults = _cells(lines[0])
+    _, *headings = _cells(lines[0])
     rows = {}
     for line in lines[2:]:
-        call, *ends = _cells(line)
-        assert len(ends) == len(faults), line
-        assert call not in rows, line
-        rows[call.strip("`")] = {
-            fault: end for fault, end in zip(faults, ends, strict=True) if end != _NONE
+        calls, *ends = _cells(line)
+        assert len(ends) == len(headings), line
+        cells = {
+            fault: end
+            for heading, end in zip(headings, ends, strict=True)
+            if end != _NONE
+            for fault in heading.split(_OR)
         }
+        for call in calls.split(_OR):
+            assert call not in rows, line
+            rows[call.strip("`")] = cells
     return rows
 
 

@@ -228,7 +228,7 @@ async def test_what_could_not_be_sent_is_sent_soon_again(settings, provider, cha
     base = Web3Chain(settings, timing=TIMING)
     async with running(settings, provider, chain=base) as gateway:
         await gateway.services.lifecycle.warmed.wait()
-        settler = gateway.services.settlements._settler
+        settler = gateway.services.settlements.settler
         tries, submit = 0, settler.submit
 
         async def fails_thrice(payment):

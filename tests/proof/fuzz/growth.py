@@ -17,7 +17,7 @@ from werkzeug.sansio.http import parse_cookie
 from gateway.domain import Attachment
 from gateway.errors import GatewayError
 from gateway.web import wire
-from gateway.web.front.clients import client_address
+from gateway.web.front.current import client_address
 from gateway_documents import kinds as documents
 from gateway_documents.errors import Unreadable
 from gateway_x402 import messages

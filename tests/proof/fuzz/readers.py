@@ -17,7 +17,7 @@ from unittest import mock
 import attrs
 
 from gateway import Result, Settings
-from gateway.web.server import unread
+from gateway.web.server import connection_limits
 from gateway.web.server.connection_limits import PIECE_BYTES
 from gateway.web.server.serve import listen
 from gateway_demo.chain import PlayChain
@@ -42,7 +42,7 @@ class Served:
     """A gateway on a socket, and requests for large responses, without their last bytes."""
 
     port: int
-    memory: unread.UnreadMemory
+    memory: connection_limits.UnreadMemory
     requests: Sequence[str]
 
 
@@ -102,8 +102,8 @@ def run(server: str, clients: int, *, seed: int = 0) -> tuple[Counter[str], list
     """Run the clients; returns the outcomes and the violations."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        mock.patch.object(unread, "MOST_BYTES", _MOST_BYTES),
-        mock.patch.object(unread, "MOST_BYTES_PER_ADDRESS", _MOST_BYTES_PER_ADDRESS),
+        mock.patch.object(connection_limits, "MOST_BYTES", _MOST_BYTES),
+        mock.patch.object(connection_limits, "MOST_BYTES_PER_ADDRESS", _MOST_BYTES_PER_ADDRESS),
     ):
         return asyncio.run(_run(Path(folder), server, clients, random.Random(seed)))
 

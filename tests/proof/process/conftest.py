@@ -18,7 +18,7 @@ _PATCHES = {
     "impatient": _IDLE_1_S + _BODY_1_S,
     "fast": _BODY_1_S,
     # All requests go to Quart.
-    "quart": _BODY_1_S + "application.FastPath = lambda app, memory: app.asgi_app\n",
+    "quart": _BODY_1_S + "application.FastPath = lambda app, *_: app.asgi_app\n",
 }
 # A password that is also a valid HTTP method.
 PASSWORD = "PASSWORD-1234"

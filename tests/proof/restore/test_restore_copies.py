@@ -12,7 +12,6 @@ from click.testing import CliRunner
 
 from gateway.cli import main
 from gateway.errors import SettingsError
-from gateway.payments.cutoff import cutoff_block
 from gateway.settings import variable
 from gateway_backups import sqlite as backup
 from tests.conftest import running
@@ -169,10 +168,11 @@ async def test_the_floor_that_a_lagging_endpoint_names_is_not_kept(
     async with running(proxied, provider, now=clock) as gateway:
         services = gateway.services
         before = chain.block.number
+        services.payments.born_at = clock()
         proxy.break_call("eth_getBlockByNumber", stale)
-        low = await cutoff_block(services.store, services.chain, clock())
+        low = await services.payments.cutoff_block()
         assert low < before - 3
         assert await services.store.known_meta("floor_block") is None
         proxy.heal()
-        assert await cutoff_block(services.store, services.chain, clock()) >= before
+        assert await services.payments.cutoff_block() >= before
         assert int(json.loads(await services.store.known_meta("floor_block"))) >= before

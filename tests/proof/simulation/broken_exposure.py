@@ -4,7 +4,7 @@ from typing import Any
 
 from gateway.payments.exposure import Exposure
 from gateway.payments.failed_settlements import FailedSettlements
-from gateway.store import mined, payers
+from gateway.store import nonces, payers
 from gateway.store import payments as payment_writes
 from gateway_local_settler import LocalSettler
 from tests.proof.simulation.mutant import Mutant
@@ -51,7 +51,7 @@ def batch_unjudged() -> Mutant:
 def excess_free() -> Mutant:
     return Mutant(
         "what a batch burned that succeeded is not judged",
-        ((mined, "_note_excess", lambda db, receipt: None),),
+        ((nonces, "_note_excess", lambda db, receipt: None),),
     )
 
 

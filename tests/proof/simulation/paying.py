@@ -8,8 +8,8 @@ from collections.abc import Awaitable
 import attrs
 
 from gateway import Authorization, GenerationRequest
-from gateway.chain.signatures import sign_digest
 from gateway.chain.signer import address_of
+from gateway.chain.smart_wallets import sign_digest
 from gateway.contracts import Quote
 from gateway.domain.eip3009 import BASE, authorization_digest, transfer_calldata
 from gateway.payments import Accepted

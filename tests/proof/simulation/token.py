@@ -9,7 +9,7 @@ import attrs
 
 from gateway import Authorization, CallReverted
 from gateway.chain.multicall import MULTICALL3
-from gateway.chain.signatures import recover_signer
+from gateway.chain.smart_wallets import recover_signer
 from gateway.domain import Log
 from gateway.domain.eip3009 import (
     AUTHORIZATION_CANCELED_TOPIC,

@@ -11,8 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.chain.client import Web3Chain
-from gateway.chain.signatures import SIGNATURE_CALL_GAS, is_signed_by, recover_signer
-from gateway.chain.smart_wallets import Deployment, unwrap_signature
+from gateway.chain.smart_wallets import (
+    SIGNATURE_CALL_GAS,
+    Deployment,
+    is_signed_by,
+    recover_signer,
+    unwrap_signature,
+)
 from gateway.domain import Authorization
 from gateway.domain.eip3009 import encoded_bytes, transfer_calldata
 from gateway.errors import ChainUnavailable

@@ -5,11 +5,11 @@ the variables of Fly and Amazon's tools suffice; a mistake is one sentence.
 
 import pytest
 
-from gateway.cli import check
 from gateway.errors import SettingsError
 from gateway.outputs import BucketOutputs, BucketWithFallback, DiskOutputs, open_outputs
 from gateway.settings import load_settings
 from gateway.settings.bucket import bucket_of
+from gateway_check import command as check
 
 WALLET = "0x" + "1" * 40
 KEYS = {"outputs_access_key_id": "id", "outputs_secret_access_key": "very hidden"}
