@@ -1,4 +1,4 @@
-"""The entry points of what is installed, found without importing a plugin."""
+"""Entry points of installed packages, found without importing a plugin."""
 
 import functools
 import importlib.metadata
@@ -11,8 +11,8 @@ from typing import Any
 def entry_points(group: str) -> EntryPoints:
     """Return the entry points of a group.
 
-    The metadata of all packages takes some 10 ms to read, and two groups are asked for at a start:
-    it is read again only after a folder of packages has changed.
+    Reading the metadata of all packages takes some 10 ms, and a start needs two groups: it is
+    cached until a folder of packages changes.
     """
     folders = [Path(folder) for folder in sys.path]
     changed = tuple((folder, folder.stat().st_mtime_ns) for folder in folders if folder.is_dir())

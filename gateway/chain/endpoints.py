@@ -25,7 +25,7 @@ from gateway.chain.retries import (
     RetryTiming,
     retry_refused,
 )
-from gateway.concurrency.late_imports import import_in_turn
+from gateway.concurrency.late_imports import import_ethereum
 from gateway.contracts import CallReverted
 from gateway.errors import ChainUnavailable
 from gateway.telemetry import signals
@@ -43,7 +43,7 @@ class Endpoint:
     """One RPC address. Its URL may hold a key, so logs name it by its place in the list."""
 
     place: int
-    transport: Any = attrs.field(repr=False)
+    provider: Any = attrs.field(repr=False)
     timeout_s: float
     checks_passed: int = 0
     rest: Rest = attrs.field(factory=Rest)
@@ -106,7 +106,7 @@ class Endpoint:
     async def _make_request(self, method: str, params: Sequence[Any]) -> dict[str, Any]:
         try:
             async with asyncio.timeout(self.timeout_s):
-                answer = await self.transport.make_request(method, list(params))
+                answer = await self.provider.make_request(method, list(params))
         except EndpointRefused as error:
             return self._read_refusal(method, error)
         except Exception as error:  # noqa: BLE001 - any other error counts as silence
@@ -143,9 +143,12 @@ class Endpoint:
         self.rest.begin(now, least_s=least_s, wished_s=wished_s)
 
 
-def _import_transport() -> Any:
-    """Import aiohttp and return the class of our connections."""
-    return import_in_turn("gateway.chain.transport").Transport
+def _import_web3() -> Any:
+    """Import web3 and return the class of our provider."""
+    transport = import_ethereum("gateway.chain.transport")
+    # It encodes what the gateway signs. Without this, the first sale would wait for the import.
+    import_ethereum("rlp")
+    return transport.KeepAliveProvider
 
 
 class RpcEndpoints:
@@ -170,16 +173,16 @@ class RpcEndpoints:
         self._asking: set[asyncio.Task[Any]] = set()
 
     async def connect(self) -> list[Endpoint]:
-        """Return the endpoints; the first call imports aiohttp and makes them."""
+        """Return the endpoints; the first call imports web3 and makes them."""
         async with self._connecting:
             if self._is_closed:
                 raise ChainUnavailable("The gateway is stopping; nothing was charged.")
             if not self._endpoints:
-                transport = await asyncio.to_thread(_import_transport)
+                provider = await asyncio.to_thread(_import_web3)
                 self._endpoints = [
                     Endpoint(
                         place=place,
-                        transport=transport(url),
+                        provider=provider(url),
                         timeout_s=self._timeout_s,
                         rest=Rest(self._timing),
                     )
@@ -194,7 +197,7 @@ class RpcEndpoints:
             for question in self._asking:
                 question.cancel()
             for endpoint in self._endpoints:
-                await endpoint.transport.close()
+                await endpoint.provider.disconnect()
 
     def logs_limit(self) -> int | None:
         """Return for how many blocks of logs the narrowest endpoint answers at once; None: any."""

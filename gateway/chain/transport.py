@@ -1,6 +1,8 @@
-"""JSON-RPC over HTTP, with one kept session for each endpoint.
+"""web3's HTTP provider over kept connections, without web3's own session manager.
 
-Importing aiohttp takes 0.1 s, so this module is imported after the server has started.
+web3's manager opens a connection for every call, and waits for a lock in a thread that all
+providers share. A call that is cancelled there leaves the lock taken, and from then on every call
+waits for ever. This module imports web3, so it is imported after the start.
 """
 
 import itertools
@@ -9,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import aiohttp
+from web3 import AsyncHTTPProvider
 
 from gateway.chain.retries import EndpointRefused
-from gateway.version import VERSION
 
 # After these statuses the same call may succeed.
 _BUSY = (408, 425, 429)
@@ -24,28 +26,27 @@ _CONNECT_S = 30.0
 _KEEP_ALIVE_S = 4.0
 
 
-class Transport:
-    """The connections to one endpoint."""
+class KeepAliveProvider(AsyncHTTPProvider):
+    """One endpoint, one session."""
 
     def __init__(self, url: str) -> None:
-        self._url = url
+        super().__init__(url, exception_retry_configuration=None)
         self._ids = itertools.count()
         self._session = aiohttp.ClientSession(
             # The caller bounds each call; aiohttp would start a timer of its own for each.
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S),
-            headers={
-                "Content-Type": "application/json",
-                "User-Agent": f"generation-gateway/{VERSION}",
-            },
+            headers=self.get_request_headers(),
             connector=aiohttp.TCPConnector(limit=_CONNECTIONS, keepalive_timeout=_KEEP_ALIVE_S),
         )
 
-    async def make_request(self, method: str, params: list[Any]) -> Any:
-        """Return the response to a JSON-RPC request.
+    async def make_request(self, method: Any, params: Any) -> Any:
+        """Return the answer to a JSON-RPC request, as web3 does without its cache of answers.
 
-        Raises `EndpointRefused` if the endpoint was busy, broken or not reached, so that the same
-        call may succeed later, and `ValueError` for a response that is not JSON.
+        Raises `EndpointRefused` where the endpoint was busy, broken or not reached, so that the
+        same call may succeed later, `TypeError` for parameters that are no JSON, and `ValueError`
+        for an answer that is none.
         """
+        # web3's encoder looks at each value for types of its own; our parameters are plain JSON.
         asked = {"jsonrpc": "2.0", "method": method, "params": params, "id": next(self._ids)}
         try:
             return json.loads(str(await self._post_twice(json.dumps(asked).encode()), "utf-8"))
@@ -61,13 +62,13 @@ class Transport:
 
     async def _post(self, data: bytes) -> bytes:
         """Return the JSON-RPC answer; raises `EndpointRefused` and `ValueError`."""
-        async with self._session.post(self._url, data=data) as answer:
+        async with self._session.post(str(self.endpoint_uri), data=data) as answer:
             body = await answer.read()
         if answer.status < _CLIENT_ERROR:
             return body
         return json.dumps(_read_failed(answer.status, answer.headers, body)).encode()
 
-    async def close(self) -> None:
+    async def disconnect(self) -> None:
         """Close the connections."""
         await self._session.close()
 

@@ -33,6 +33,7 @@ def core_parts(gateway: Gateway) -> list[Part]:
         _refunds(gateway),
         _payments(gateway),
         _tasks(gateway),
+        gateway.events.make_part(),
         _endpoint_changes(gateway),
         *_provider_states(gateway),
         Part(name="wallet", run=gateway.wallet.look_until_known),

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import attrs
-import structlog
 
 from gateway.catalog.catalog import Catalog, LiveChanges
 from gateway.catalog.watchdog import Watchdog
@@ -17,6 +16,7 @@ from gateway.domain.refund_promise import RefundPromise
 from gateway.payments import MethodSettlements, Payments, Refunds, Settlements
 from gateway.payments.obstacles import WalletCheck
 from gateway.payments.refund_promises import RefundPromises
+from gateway.running.events import EventHandover
 from gateway.running.intake import Intake
 from gateway.running.leadership import Leadership
 from gateway.running.lifecycle import Lifecycle
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 _MAX_STREAMS = 200
 _MAX_STREAMS_PER_ADDRESS = 4
 Kept = TypeVar("Kept")
-_log = structlog.get_logger()
 
 
 @attrs.define(kw_only=True)
@@ -161,6 +160,13 @@ class Gateway:
             on_drained=self.end_waits,
         )
 
+    events: EventHandover = attrs.field(init=False)
+
+    @events.default
+    def _make_events(self) -> EventHandover:
+        parts, leads = self.lifecycle.parts, self.lifecycle.leads
+        return EventHandover(events=self.store.events, parts=parts, leads=leads, now=self.now)
+
     # What plugins keep for their routes, by its class.
     _kept: dict[type, object] = attrs.field(factory=dict, init=False)
 
@@ -175,15 +181,6 @@ class Gateway:
     def keeps(self, kind: type) -> bool:
         """Whether a plugin keeps an object of a class."""
         return kind in self._kept
-
-    def wake_callbacks(self) -> None:
-        """Let the part that sends events notice new ones, which are in the database."""
-        if (callbacks := self.callbacks) is None:
-            return
-        try:
-            callbacks.wake()
-        except Exception:  # noqa: BLE001 - a plugin may raise anything, and the task has ended
-            _log.exception("part.failed", part="callbacks", step="wake")
 
     @property
     def callbacks(self) -> Callbacks | None:

@@ -1,11 +1,10 @@
-"""The machines on one database, and the lead among them, as functions of a connection.
+"""Nodes that share a database: registration, roles and the leader lease.
 
-The lead is a lease: whoever has it prolongs it, and another takes it once it has ended. Money does
-not rest on it. Two nodes that both believe to lead do the same work twice, and the transactions of
-docs/payments.md let it count once. All times are the database's, so that clocks may differ.
+The leader renews its lease; another node takes over once the lease has expired. No payment depends
+on leadership: if two nodes both act as leader, they do work twice, and the transactions of
+docs/payments.md count it once. All times are the database's, because the nodes' clocks may differ.
 
-The column `roles.epoch` grows with each change of the leader. No code reads it: for the same reason
-nothing is fenced by it, and who looks into the database sees how often the lead has changed.
+`roles.epoch` counts changes of leader. No code reads it; it helps an operator debug.
 """
 
 import asyncio
@@ -19,48 +18,47 @@ from gateway.store.sql import Connection, dialect_of
 from gateway.version import VERSION
 
 _LEADER = "leader"
-# What a node may do, and what it means that none does.
+# Node roles, and the effect if no node has that role.
 ROLES = {
     "web": "No machine sells.",
     "worker": "No machine works: nothing is sold, and what was sold waits.",
     "signer": "No machine may lead: refunds, webhooks and open payments wait.",
 }
-# A node writes its row every few seconds; one that has not for so long has died.
+# A running node updates its row every few seconds. After this time it counts as dead.
 _GONE_S = 20.0
-# After a crash the same machine comes again at once. It watches its former row for so long: the row
-# of a process that runs is written twice meanwhile.
+# After a crash the same machine restarts at once. It watches its old row for this long: a live
+# process would update the row twice in that time.
 _WATCH_S = 10.0
 _FORGOTTEN_S = 86_400.0
-# The database's clock decides leases of tasks, but the times that buyers and vendors see are a
-# machine's. A start that is refused for a second would be one too many; `gateway check` warns
-# earlier.
+# Task leases use the database's clock, but buyers and vendors see timestamps of the machine. A skew
+# of one second should not prevent a start; `gateway check` warns earlier.
 MOST_SKEW_S = 5.0
-# The role of a node whose clock is off: it works on nothing new.
+# The role of a node whose clock is off. It takes no new work.
 _OFF = "off"
-# The life of a node that stopped in order.
+# The `life` of a node that was shut down cleanly.
 _NO_LIFE = ""
 
 
 def read_clock(db: Connection) -> float:
-    """Return the database's own time (Unix seconds)."""
+    """Return the database's time (Unix seconds)."""
     return float(db.execute(dialect_of(db).clock_query).fetchone()[0])
 
 
 def lease_clock(db: Connection, now: float) -> float:
-    """Return the time that decides leases: the database's if machines share it, else the caller's.
+    """Return the clock that decides leases: the database's if nodes share it, else the caller's.
 
-    One process has an SQLite file to itself, and both read the clock of the same machine.
+    With SQLite, both are the clock of the same machine.
     """
     return read_clock(db) if dialect_of(db).is_shared else now
 
 
 def is_off(now: float, clock: float) -> bool:
-    """Whether a machine's clock is too far from the database's to work on something new."""
+    """Whether a machine's clock differs too much from the database's to take new work."""
     return abs(clock - now) > MOST_SKEW_S
 
 
 class _NameTaken(Exception):
-    """Another process has the node's name, or died a moment ago."""
+    """Another process uses the node's name, or died moments ago."""
 
     def __init__(self, seen_at: float) -> None:
         super().__init__(seen_at)
@@ -68,10 +66,10 @@ class _NameTaken(Exception):
 
 
 def arrive(db: Connection, name: str, life: str, now: float, watched: float | None = None) -> None:
-    """Write down that a node has started.
+    """Register a node at startup.
 
-    `watched` is when its name's former process was seen last, if that was watched for a while.
-    Raises `SettingsError` for a clock that is off, and `_NameTaken`.
+    `watched`: the last update of the former process with this name, if that was watched for a
+    while. Raises `SettingsError` if the clock is off, and `_NameTaken`.
     """
     clock = read_clock(db)
     if is_off(now, clock):
@@ -82,7 +80,7 @@ def arrive(db: Connection, name: str, life: str, now: float, watched: float | No
         if seen_at != watched and clock - seen_at < _GONE_S:
             raise _NameTaken(seen_at)
     db.execute("DELETE FROM nodes WHERE name = ? OR seen_at < ?", (name, clock - _FORGOTTEN_S))
-    # The roles of this name's former process, and of nodes that are gone.
+    # The roles of this node's former process, and of dead nodes.
     db.execute(
         "DELETE FROM roles WHERE name IN (?, ?, ?, ?) OR (name <> ? AND until < ?)",
         (*[f"{role}:{name}" for role in (*ROLES, _OFF)], _LEADER, clock - _FORGOTTEN_S),
@@ -91,7 +89,7 @@ def arrive(db: Connection, name: str, life: str, now: float, watched: float | No
 
 
 def describe_skew(ahead_s: float) -> str:
-    """Return the sentence for a machine whose clock is off."""
+    """Return the operator's message about a clock that is off."""
     return (
         f"This machine's clock is {abs(ahead_s):.0f} seconds "
         f"{'behind' if ahead_s < 0 else 'ahead of'} the database's. Set it right: until then the "
@@ -107,16 +105,16 @@ def _insert(db: Connection, name: str, life: str, clock: float) -> None:
 
 
 class _NameLost(Exception):
-    """Another process took the node's name while this one did not say that it ran."""
+    """Another process took the node's name while this one sent no heartbeat."""
 
 
 def keep(
     db: Connection, name: str, life: str, lease_s: float, roles: Collection[str], now: float
 ) -> tuple[bool, bool, float]:
-    """Note that a node runs, and in which roles; take or prolong the lead if it may.
+    """Heartbeat: record that a node runs, its roles, and take or renew the leader lease.
 
-    Returns whether it leads, whether any node works, and how many seconds the node's clock is
-    ahead. A node whose clock is off is no worker. Raises `_NameLost`.
+    Returns (whether it leads, whether any node is a worker, seconds that the node's clock is
+    ahead). A node whose clock is off is not a worker. Raises `_NameLost`.
     """
     clock = read_clock(db)
     known = db.execute("SELECT life FROM nodes WHERE name = ?", (name,)).fetchone()
@@ -134,14 +132,14 @@ def keep(
 
 
 def _note_roles(db: Connection, name: str, roles: Collection[str], *, off: bool) -> list[str]:
-    """Return the roles that a node has now, and give up the one that it has no longer."""
+    """Return the current roles, and drop the one that no longer applies."""
     ended = "worker" if off else _OFF
     db.execute("DELETE FROM roles WHERE name = ?", (f"{ended}:{name}",))
     return sorted({*roles, _OFF} - {ended})
 
 
 def _take_role(db: Connection, role: str, life: str, until: float, clock: float) -> bool:
-    """Take or prolong a role until a time, unless another process has it now."""
+    """Take or renew a role; False if another process holds it."""
     row = db.execute(
         """INSERT INTO roles (name, holder, epoch, until) VALUES (?, ?, 1, ?)
            ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until,
@@ -154,10 +152,7 @@ def _take_role(db: Connection, role: str, life: str, until: float, clock: float)
 
 
 def _find_roles(db: Connection, clock: float) -> dict[str, tuple[str, ...]]:
-    """Return what each node that runs does.
-
-    A node of the release before notes no roles, because it does everything.
-    """
+    """Return roles by node; nodes of the previous release have all of them."""
     held = db.execute("SELECT name FROM roles WHERE until >= ?", (clock,))
     pairs = [row["name"].split(":", 1) for row in held if ":" in row["name"]]
     nodes = db.execute(
@@ -171,7 +166,7 @@ def _find_roles(db: Connection, clock: float) -> dict[str, tuple[str, ...]]:
 
 
 def leave(db: Connection, name: str, life: str) -> None:
-    """Give the lead up at once, and note that a node has stopped."""
+    """Release the leader lease immediately, and record a clean shutdown."""
     db.execute("UPDATE roles SET until = 0.0 WHERE name = ? AND holder = ?", (_LEADER, life))
     db.execute("DELETE FROM roles WHERE holder = ? AND name <> ?", (life, _LEADER))
     db.execute(
@@ -181,13 +176,13 @@ def leave(db: Connection, name: str, life: str) -> None:
 
 
 def find_workers(db: Connection) -> list[str]:
-    """Return the names of the nodes that work, in order; one that died is there for a while."""
+    """Return the names of the worker nodes, sorted. A dead node is still listed for a while."""
     roles = _find_roles(db, read_clock(db))
     return sorted(name for name, found in roles.items() if "worker" in found)
 
 
 def find_nodes(db: Connection) -> list[NodeRecord]:
-    """Return the nodes of the last day, by name."""
+    """Return the nodes seen in the last day, by name."""
     clock = read_clock(db)
     lead = db.execute("SELECT holder, until FROM roles WHERE name = ?", (_LEADER,)).fetchone()
     roles = _find_roles(db, clock)
@@ -211,7 +206,7 @@ def find_nodes(db: Connection) -> list[NodeRecord]:
 
 
 def tell_missed(nodes: Iterable[NodeRecord]) -> list[str]:
-    """Return a sentence for each role that none of the nodes has."""
+    """Return a message for each role that no node has."""
     held = {role for node in nodes for role in node.roles}
     return [
         f"{missed} Start a machine with GATEWAY_ROLE={role}, or all."
@@ -221,29 +216,29 @@ def tell_missed(nodes: Iterable[NodeRecord]) -> list[str]:
 
 
 class Fitness:
-    """Becomes false once, for a reason that only a new start mends. Used on the loop's thread."""
+    """Whether this process may go on; once lost, only a restart helps. Not thread-safe."""
 
     def __init__(self) -> None:
-        # One sentence for the operator; empty while all is well.
+        # A message for the operator; empty while the process is fit.
         self.problem = ""
         self._tell: Callable[[str], None] | None = None
 
     def lose(self, problem: str) -> None:
-        """Note that this process must end; only the first reason counts."""
+        """Record that this process must end. Only the first reason is kept."""
         if not self.problem:
             self.problem = problem
             if self._tell is not None:
                 self._tell(problem)
 
     def watch(self, tell: Callable[[str], None]) -> None:
-        """Call `tell` with the reason, at once where there is one already."""
+        """Call `tell` with the reason, immediately if there already is one."""
         self._tell = tell
         if self.problem:
             tell(self.problem)
 
 
 class SqlNodes:
-    """The nodes of a database that several share. Implements `contracts.nodes.NodeRecords`."""
+    """Nodes of a shared database. Implements `contracts.nodes.NodeRecords`."""
 
     has_others = True
 
@@ -307,7 +302,7 @@ class SqlNodes:
 
 
 class OneNode:
-    """The one process of an SQLite file: the folder's lock says so, and it always leads."""
+    """The only process on an SQLite file, ensured by the folder's lock. It always leads."""
 
     has_others = False
     has_workers = True

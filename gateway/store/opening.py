@@ -1,4 +1,4 @@
-"""Which database keeps the data: the only place that knows both."""
+"""Opens the database that the settings name: SQLite or PostgreSQL."""
 
 import os
 import socket
@@ -14,14 +14,14 @@ from gateway.store.sqlite.store import SqliteStore
 
 
 def open_store(settings: Settings, *, name: str | None = None) -> SqlStore:
-    """Return the store that the settings name; it is not opened yet.
+    """Return the store for these settings, not opened yet.
 
-    `name` is what the database's server shows for this process; a command gives its own. Without
-    one it is the node's, which also names the node's leases.
+    `name` identifies this process to the PostgreSQL server. By default it is the node's name, which
+    also marks the node's leases.
     """
     if not settings.database_url:
         return SqliteStore(settings.data_dir / "gateway.db")
-    # psycopg costs memory, and most gateways are one machine.
+    # psycopg costs memory, and most gateways use SQLite.
     from gateway.store.postgres.store import PostgresStore  # noqa: PLC0415
 
     return PostgresStore(
@@ -33,28 +33,28 @@ def open_store(settings: Settings, *, name: str | None = None) -> SqlStore:
 
 
 def node_name(settings: Settings) -> str:
-    """Return this machine's name among those that share a database."""
+    """Return this machine's name among the nodes of a database."""
     return settings.node or os.environ.get("FLY_MACHINE_ID") or socket.gethostname()
 
 
 def refuse_left_behind(settings: Settings) -> None:
-    """Raise `SettingsError` where the data folder holds sales that were not moved.
+    """Raise `SettingsError` if the data folder has sales that were not migrated to PostgreSQL.
 
-    Two databases that both believe a transaction unused would sell for it twice.
+    Two databases would each accept a transaction that the other has already seen.
     """
     path = settings.data_dir / "gateway.db"
     if settings.database_url and path.exists() and _has_sales(path):
         raise SettingsError(
-            f"GATEWAY_DATABASE_URL is set, but {path} holds sales of this gateway that were not "
-            "moved there: their payments could be spent again. Run gateway migrate-store, or "
-            "unset the variable."
+            f"GATEWAY_DATABASE_URL is set, but {path} has sales that were not migrated to that "
+            "database: their payments could be spent again. Run `gateway migrate-store`, or unset "
+            "the variable."
         )
 
 
 async def refuse_other_database(settings: Settings, store: SqlStore) -> None:
-    """Raise `SettingsError` where the data folder's sales were moved to another database than this.
+    """Raise `SettingsError` if the data folder's sales were migrated to a different database.
 
-    `store` is open. A new database would know none of them, and sell for their payments again.
+    `store` must be open. A database without those sales would accept their payments again.
     """
     path = settings.data_dir / "gateway.db"
     if not settings.database_url or not path.exists():
@@ -62,26 +62,24 @@ async def refuse_other_database(settings: Settings, store: SqlStore) -> None:
     move = _move_of(path)
     if move is not None and await store.known_meta(MOVED_FROM) != move.id:
         raise SettingsError(
-            f"The sales in {path} were moved to another database ({move.target}) than "
-            "GATEWAY_DATABASE_URL names: this one does not know them, and would sell for their "
-            "payments again. Name that one, or give a gateway of its own another GATEWAY_DATA_DIR."
+            f"The sales in {path} were migrated to {move.target}, but GATEWAY_DATABASE_URL is "
+            "another database, in which their payments could be spent again. Set the URL of the "
+            "former, or another GATEWAY_DATA_DIR for a separate gateway."
         )
 
 
 def _has_sales(path: Path) -> bool:
-    """Whether a database holds payments and was not moved."""
     with closing(_read_only(path)) as db:
         try:
             has_sales = db.execute("SELECT 1 FROM claims LIMIT 1").fetchone() is not None
         except sqlite3.OperationalError:
-            # A database without these tables is new.
+            # A new database has no tables.
             return False
     move = _move_of(path)
     return has_sales and (move is None or not move.is_done)
 
 
 def _move_of(path: Path) -> Move | None:
-    """Return the move that a file was in; None for one that never moved."""
     with closing(_read_only(path)) as db:
         return move_of(db)
 

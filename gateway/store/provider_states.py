@@ -1,6 +1,7 @@
-"""What nodes tell each other about providers, as functions of a connection.
+"""Provider states that nodes share, as functions of a connection.
 
-Only nodes that share a database use it. All times are the database's, so that clocks may differ.
+Used only if several nodes share a database. All times are the database's, because the nodes' clocks
+may differ.
 """
 
 from collections.abc import Sequence
@@ -18,12 +19,12 @@ from gateway.store.nodes import find_workers, read_clock
 from gateway.store.rows import RunWrite
 from gateway.store.sql import Connection
 
-# Of a vendor's words.
+# Limits text that comes from a vendor.
 _MAX_REASON_CHARS = 500
 
 
 def write_reports(db: Connection, reports: Sequence[Report]) -> None:
-    """Write down what a node found."""
+    """Record a node's reports."""
     clock = read_clock(db)
     for report in reports:
         match report:
@@ -46,7 +47,7 @@ def _take_off(db: Connection, report: OffSale, clock: float) -> None:
 
 
 def _put_back(db: Connection, report: OnSale) -> None:
-    """Put a name on sale unless a node took it off again since."""
+    """Put back on sale unless a node has taken it off again since."""
     db.execute(
         """UPDATE provider_state SET epoch = epoch + 1, off_reason = NULL, off_until = 0.0
            WHERE name = ? AND epoch = ? AND off_reason IS NOT NULL""",
@@ -55,7 +56,7 @@ def _put_back(db: Connection, report: OnSale) -> None:
 
 
 def _pause(db: Connection, report: Paused, clock: float) -> None:
-    """Note a pause unless a longer one is known."""
+    """Record a pause unless a longer one is known."""
     db.execute(
         """INSERT INTO provider_state (name, epoch, off_reason, off_until, paused_until)
            VALUES (?, 0, NULL, 0.0, ?)
@@ -66,7 +67,7 @@ def _pause(db: Connection, report: Paused, clock: float) -> None:
 
 
 def read_states(db: Connection) -> list[ProviderState]:
-    """Return every name that was ever off sale or paused."""
+    """Return every provider that was ever off sale or paused."""
     clock = read_clock(db)
     return [
         ProviderState(
@@ -80,10 +81,10 @@ def read_states(db: Connection) -> list[ProviderState]:
     ]
 
 
-# All nodes may meet the same refusal in the same second, and would lose many races.
+# Many nodes may meet the same refusal at once. The lock avoids repeated serialization conflicts.
 @locked("providers")
 def exchange(db: Connection, reports: Sequence[Report], node: str | None) -> SharedStates:
-    """Write down what a node found, and return what all nodes know."""
+    """Record a node's reports, and return the shared state."""
     if reports:
         write_reports(db, reports)
     workers = find_workers(db) if node is not None else []
@@ -91,7 +92,7 @@ def exchange(db: Connection, reports: Sequence[Report], node: str | None) -> Sha
 
 
 class SqlProviderStates:
-    """The states in a database. Implements `contracts.provider_states.ProviderStates`."""
+    """Shared provider states. Implements `contracts.provider_states.ProviderStates`."""
 
     def __init__(self, read: RunWrite, write: RunWrite, node: str | None) -> None:
         self._read = read
@@ -99,8 +100,8 @@ class SqlProviderStates:
         self._node = node
 
     async def exchange(self, reports: Sequence[Report]) -> SharedStates:
-        """Write down what this node found, and return what all nodes know."""
-        # What is only read waits for no commit.
+        """Record this node's reports, and return the shared state."""
+        # A pure read need not wait for a commit.
         run = self._write if reports else self._read
         shared: SharedStates = await run(exchange, reports, self._node)
         return shared

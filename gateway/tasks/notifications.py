@@ -105,14 +105,14 @@ def _nothing() -> None: ...
 
 @attrs.define(kw_only=True)
 class Announcer:
-    """Wakes workers, waiting requests and callbacks of this node, and of those that hear it."""
+    """Wakes workers, waiting requests and readers of events, here and on nodes that listen."""
 
     # None where no other node has the same database.
     wakes: Wakes | None
     notifications: TaskNotifications
     # Set once the workers and the gateway exist, which announce what they have done.
     wake_workers: Callable[[], None] = _nothing
-    wake_callbacks: Callable[[], None] = _nothing
+    wake_events: Callable[[], None] = _nothing
 
     def start(self) -> None:
         """Hear the other nodes from now on."""
@@ -137,9 +137,9 @@ class Announcer:
 
     def _tell_of_end(self, task_id: str) -> None:
         self.notifications.post(task_id)
-        self.wake_callbacks()
+        self.wake_events()
 
     def _tell_all(self) -> None:
         self.wake_workers()
         self.notifications.post_all()
-        self.wake_callbacks()
+        self.wake_events()

@@ -14,14 +14,15 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gateway.store import SqlStore
+from tests.plugins.gateway_webhooks.queue_contract import WebhooksContract
 from tests.store_contract.batches import BatchesContract
+from tests.store_contract.events import EventsContract
 from tests.store_contract.operators import OperatorsContract
 from tests.store_contract.payers import PayersContract
 from tests.store_contract.payments import TakingContract
 from tests.store_contract.provider_states import ProviderStatesContract
 from tests.store_contract.settlements import SettlingContract
 from tests.store_contract.tasks import WorkingContract
-from tests.store_contract.webhooks import WebhooksContract
 
 
 class StoreContract(
@@ -30,6 +31,7 @@ class StoreContract(
     SettlingContract,
     BatchesContract,
     WorkingContract,
+    EventsContract,
     WebhooksContract,
     OperatorsContract,
     ProviderStatesContract,

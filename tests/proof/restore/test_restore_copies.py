@@ -1,4 +1,4 @@
-"""What `restore` takes for a copy, what it keeps, and from when a restored database counts."""
+"""The copies that `restore` accepts, the data it keeps, and the new creation time."""
 
 import asyncio
 import contextlib
@@ -30,7 +30,7 @@ def run(settings):
 
 @pytest.fixture
 def born(settings, provider) -> str:
-    """Start the gateway once; return its secret, by which its database is known."""
+    """Start the gateway once; return its secret, which identifies its database."""
 
     async def start_once() -> None:
         async with running(settings, provider):
@@ -66,10 +66,10 @@ def of_another_program(path) -> None:
 def test_a_database_that_is_no_gateways_is_refused_and_nothing_is_replaced(
     settings, born, run, tmp_path, write
 ):
-    """An empty file is a valid SQLite database, and would forget every payment."""
+    """An empty file is a valid SQLite database, and would lose every payment."""
     write(tmp_path / "copy.db")
     result = run("restore", str(tmp_path / "copy.db"))
-    assert (result.exit_code, "no gateway's database" in result.output) == (1, True)
+    assert (result.exit_code, "not a gateway's database" in result.output) == (1, True)
     assert secret_of(settings.data_dir / "gateway.db") == born
     assert not list(settings.data_dir.glob("*before-restore*"))
 
@@ -100,7 +100,7 @@ def is_database(path) -> bool:
     return path.suffix != ".restoring" and path.read_bytes()[:6] == b"SQLite"
 
 
-# -- an endpoint that lags while the restored database is born
+# -- an endpoint that lags when the restored database is created
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def proxied(settings, proxy):
 
 
 def lagging(chain):
-    """Return a fault: the newest block stays what it is now; every other is known."""
+    """Return a fault: the newest block is frozen; every other is known."""
     newest = chain.rpc.result("eth_getBlockByNumber", "latest", False)
 
     def answer(proxy, request, body):

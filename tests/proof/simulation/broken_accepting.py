@@ -1,4 +1,4 @@
-"""Mutants of how a payment is accepted: claims, order of checks, answers."""
+"""Mutants of accepting a payment: claims, order of checks, responses."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Who signed a digest: strict recovery, EIP-1271, and the parts of an ERC-6492 signature."""
+"""The signer of a digest: strict recovery, EIP-1271, and the parts of an ERC-6492 signature."""
 
 import json
 
@@ -159,7 +159,7 @@ async def test_an_endpoint_that_cannot_answer_is_neither_yes_nor_no(settings, ch
 
 
 async def _asked(settings, chain, code, message) -> bool:
-    """Ask an account through an endpoint that answers so."""
+    """Call an account through an endpoint with this response."""
     account = Account.create().address
 
     def answer(body: bytes) -> bytes:

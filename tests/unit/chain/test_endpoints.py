@@ -35,7 +35,7 @@ async def announced(*answers: Any) -> list[bool]:
         assert endpoint == 2
         seen.append(is_failing)
 
-    endpoint = Endpoint(place=2, transport=Answers(*answers), timeout_s=5.0)
+    endpoint = Endpoint(place=2, provider=Answers(*answers), timeout_s=5.0)
     with signals.rpc_failing.connected_to(note):
         for answer in answers:
             if answer is OK:
@@ -60,6 +60,6 @@ async def test_a_revert_is_an_answer():
 
 
 async def test_silence_is_raised_without_the_address():
-    endpoint = Endpoint(place=2, transport=Answers(SILENCE), timeout_s=5.0)
+    endpoint = Endpoint(place=2, provider=Answers(SILENCE), timeout_s=5.0)
     with pytest.raises(ChainUnavailable, match=r"^RPC endpoint 2: OSError at eth_call$"):
         await endpoint.request("eth_call")

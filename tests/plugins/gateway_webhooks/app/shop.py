@@ -7,10 +7,11 @@ import socket
 
 import attrs
 
+from gateway import EventReader
 from gateway.domain import GenerationRequest
 from gateway.store import SqliteStore
 from gateway_testing.facts import NOW, PAYER, RESULT, new_task, transfer, tx_hash
-from gateway_webhooks import CallbackSecrets, Deliveries, DeliveryTiming, Sender
+from gateway_webhooks import CallbackSecrets, Deliveries, DeliveryTiming, Sender, queue
 from tests.migrated_databases import put_database
 
 
@@ -48,12 +49,13 @@ class Shop:
         await self.store.accept_direct(new_task(request=request), tx_hash(tx), [paid], None)
         (lease,) = await self.store.queue.claim(1, lease_s=60, now=self.at)
         assert await self.store.queue.complete(lease, RESULT, expires_at=self.at + 60, now=self.at)
+        await self.store.events.take(queue.NAME, queue.take)
         self.deliveries.wake()
         return lease.task_id
 
     async def left(self) -> list:
         """Return the events that still wait."""
-        return await self.store.webhooks.due(1000, now=4e9)
+        return await self.deliveries.queue.due(1000, now=4e9)
 
     async def until(self, condition) -> None:
         async with asyncio.timeout(120):
@@ -76,6 +78,8 @@ async def opened(path, *, tls=None, is_local=True, timeout_s=60.0, start=True, *
 
     names = Names({"127.0.0.1": ["127.0.0.1"], "localhost": ["127.0.0.1"]})
     async with SqliteStore(put_database(path / "gateway.db")) as store:
+        reader = EventReader(take=queue.take, only_with_callback=True)
+        await store.events.set_readers({queue.NAME: reader})
         sender = Sender(is_local=is_local, timeout_s=timeout_s, tls=tls, look_up=names)
         shop = None
         deliveries = Deliveries(

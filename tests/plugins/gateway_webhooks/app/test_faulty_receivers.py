@@ -67,7 +67,7 @@ async def test_the_pauses_between_attempts_grow(tmp_path, receiver):
                 return [event.failures for event in await shop.left()] == [failures]
 
             await shop.until(is_written)
-            assert await shop.store.webhooks.next_due(now=shop.at) == shop.at + pause_s
+            assert await shop.deliveries.queue.next_due(now=shop.at) == shop.at + pause_s
             shop.at += pause_s
         await shop.until_left(0)
 

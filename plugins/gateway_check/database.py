@@ -1,4 +1,4 @@
-"""The rows of `gateway check` about the database: one for a file, several for a PostgreSQL."""
+"""The database rows of `gateway check`: one for SQLite, several for PostgreSQL."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,11 +11,11 @@ from gateway.store import SqliteStore
 from gateway.store.nonces import open_by_signer
 from gateway.store.opening import open_store
 
-Question = tuple[str, Callable[[], Awaitable[str]]]
+NamedCheck = tuple[str, Callable[[], Awaitable[str]]]
 
 
-async def find_questions(settings: Settings) -> list[Question]:
-    """Return each row's name, and what returns its sentence or raises `ValueError`."""
+async def find_checks(settings: Settings) -> list[NamedCheck]:
+    """Return each row's name, and a function that returns its sentence or raises `ValueError`."""
     if not settings.database_url:
         return [("database", partial(_check_file, settings))]
     try:
@@ -30,13 +30,13 @@ async def find_questions(settings: Settings) -> list[Question]:
 
 
 async def check_open_payments(settings: Settings) -> str:
-    """Return which settlement keys have signed for payments whose outcome is not known yet."""
+    """Return the settlement keys that have signed for open payments."""
     async with open_store(settings, name="gateway check") as store:
         found = await store.sum(open_by_signer)
     signed = ", ".join(
         f"{count} signed by {checksum_address(signer)}" for signer, count in found.items()
     )
-    return signed or "no key has signed for a payment that is open: each may be removed"
+    return signed or "no key has signed for an open payment, so any key may be removed"
 
 
 async def _check_file(settings: Settings) -> str:

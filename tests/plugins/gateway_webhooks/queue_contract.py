@@ -1,7 +1,9 @@
-"""What every store must do with webhook events: written with what they tell, kept until ended."""
+"""What every store must do with deliveries: queued when events are taken, kept until ended."""
+
+import pytest
 
 from gateway.contracts import Lease
-from gateway.contracts.webhooks import EventType, WebhookEvent
+from gateway.contracts.events import EventReader, EventType
 from gateway.domain import Decision, GenerationRequest
 from gateway.store import SqlStore
 from gateway_testing.facts import (
@@ -13,6 +15,8 @@ from gateway_testing.facts import (
     reserved,
     tx_hash,
 )
+from gateway_webhooks import queue
+from gateway_webhooks.queue import Delivery, DeliveryQueue
 
 _URL = "https://Buyer.example:8443/hook?token=1"
 _REQUEST = GenerationRequest(prompt="a boat", callback_url=_URL)
@@ -26,12 +30,19 @@ async def _ended(store: SqlStore, tx: int = 1, url: str = _URL) -> Lease:
     return lease
 
 
-async def _due(store: SqlStore, now: float = NOW) -> list[WebhookEvent]:
-    return await store.webhooks.due(100, now=now)
+async def _due(store: SqlStore, now: float = NOW) -> list[Delivery]:
+    """Take the events that wait, and return the deliveries that are due."""
+    await store.events.take(queue.NAME, queue.take)
+    return await DeliveryQueue(store).due(100, now=now)
 
 
 class WebhooksContract:
-    """Events of tasks and refunds, and the queue that they wait in."""
+    """Events of tasks and refunds, and the queue of the plugin that delivers them."""
+
+    @pytest.fixture(autouse=True)
+    async def _reading(self, store: SqlStore) -> None:
+        reader = EventReader(take=queue.take, only_with_callback=True)
+        await store.events.set_readers({queue.NAME: reader})
 
     async def test_a_completed_task_leaves_one_event(self, store: SqlStore) -> None:
         lease = await leased(store, request=_REQUEST)
@@ -85,10 +96,10 @@ class WebhooksContract:
         first, second = await _ended(store, 1), await _ended(store, 2)
         (event, _) = await _due(store)
         assert event.task_id == first.task_id
-        await store.webhooks.retry(event, due_at=NOW + 5)
+        await DeliveryQueue(store).retry(event, due_at=NOW + 5)
         assert [one.task_id for one in await _due(store)] == [second.task_id]
-        assert await store.webhooks.next_due(now=NOW) == NOW + 5
-        assert await store.webhooks.earliest() == NOW
+        assert await DeliveryQueue(store).next_due(now=NOW) == NOW + 5
+        assert await DeliveryQueue(store).earliest() == NOW
         again = await _due(store, NOW + 5)
         assert [(one.task_id, one.failures) for one in again] == [
             (second.task_id, 0),
@@ -99,17 +110,17 @@ class WebhooksContract:
     async def test_an_event_that_ended_is_gone(self, store: SqlStore) -> None:
         await _ended(store)
         (event,) = await _due(store)
-        await store.webhooks.end(event)
-        await store.webhooks.end(event)
+        await DeliveryQueue(store).end(event)
+        await DeliveryQueue(store).end(event)
         assert await _due(store, NOW + 10**6) == []
-        assert await store.webhooks.next_due(now=0) is None
-        assert await store.webhooks.earliest() is None
+        assert await DeliveryQueue(store).next_due(now=0) is None
+        assert await DeliveryQueue(store).earliest() is None
 
     async def test_what_is_busy_is_left_out(self, store: SqlStore) -> None:
         for tx, url in enumerate((_URL, _URL, "https://other.example/"), start=1):
             await _ended(store, tx, url)
         first, second, other = await _due(store)
-        due = store.webhooks.due
+        due = DeliveryQueue(store).due
         assert await due(9, now=NOW, sending=[first.id]) == [second, other]
         assert await due(9, now=NOW, busy_hosts=["buyer.example"]) == [other]
         assert await due(9, now=NOW, busy_payers=[PAYER]) == []
@@ -121,6 +132,6 @@ class WebhooksContract:
         for tx, url in enumerate((_URL, _URL, "https://other.example/"), start=1):
             await _ended(store, tx, url)
         first, second, other = await _due(store)
-        await store.webhooks.postpone(first, until=NOW + 60)
+        await DeliveryQueue(store).postpone(first, until=NOW + 60)
         assert await _due(store) == [other]
         assert await _due(store, NOW + 60) == [other, first, second]
