@@ -146,7 +146,7 @@ class _View:
         if not upstreams:
             return ""
         if not any(isinstance(upstream.provider, Probing) for upstream in upstreams):
-            return "unknown"
+            return "not told"
         return "ok" if self.problems is not None else "not asked"
 
     def _explain_no_endpoints(self, plugin: LoadedPlugin) -> str:
