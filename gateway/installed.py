@@ -31,8 +31,8 @@ BUNDLED_OPENERS = {
 def entry_points(group: str) -> "EntryPoints":
     """Return the entry points of a group.
 
-    The metadata of all packages takes some 10 ms to read, and two groups are asked for at a start:
-    it is read again only after a folder of packages has changed.
+    Reading the metadata of all packages takes some 10 ms, and a start needs two groups: it is
+    cached until a folder of packages changes.
     """
     folders = [Path(folder) for folder in sys.path]
     changed = tuple((folder, folder.stat().st_mtime_ns) for folder in folders if folder.is_dir())

@@ -54,6 +54,7 @@ BUNDLED = (
 BUNDLED_COMMANDS = (
     "gateway_backups.commands:COMMANDS",
     "gateway_buyer.commands:COMMANDS",
+    "gateway_check.commands:COMMANDS",
     "gateway_demo.commands:COMMANDS",
     "gateway_mcp.commands:COMMANDS",
     "gateway_nodes.commands:COMMANDS",

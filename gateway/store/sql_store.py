@@ -166,8 +166,7 @@ class SqlStore(AbstractAsyncContextManager["SqlStore"], ABC):
     ) -> SignedTransaction | None:
         """Mark the payment `settling`, and record the signed transaction and its nonce.
 
-        Returns the transaction to send: this one, or the payment's unmined one if another submit
-        was faster. Pass no transaction if a facilitator sends it.
+        Returns the transaction to send. Pass no transaction if a facilitator sends it.
         """
         return await self._write(payments.begin_settling, payment_id, transaction, now)
 
@@ -176,8 +175,7 @@ class SqlStore(AbstractAsyncContextManager["SqlStore"], ABC):
     ) -> tuple[SignedTransaction, Sequence[int]] | None:
         """Record one signed transaction for several payments, each `settling`.
 
-        Returns the transaction and the ids of the payments in it, or None, with nothing written, if
-        fewer than two remain. Raises `ChainUnavailable` as `begin_settling` does.
+        Returns the transaction and the ids of its payments, or None if fewer than two remain.
         """
         return await self._write(batches.begin_batch, batch, now)
 

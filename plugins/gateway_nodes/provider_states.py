@@ -103,7 +103,7 @@ def _take_off(db: Connection, report: OffSale, clock: float) -> None:
 
 
 def _put_back(db: Connection, report: OnSale) -> None:
-    """Put a provider back on sale, unless a node has taken it off again since."""
+    """Put back on sale unless a node has taken it off again since."""
     db.execute(
         """UPDATE provider_state SET epoch = epoch + 1, off_reason = NULL, off_until = 0.0
            WHERE name = ? AND epoch = ? AND off_reason IS NOT NULL""",
@@ -112,7 +112,7 @@ def _put_back(db: Connection, report: OnSale) -> None:
 
 
 def _pause(db: Connection, report: Paused, clock: float) -> None:
-    """Record a pause, unless a longer one is known."""
+    """Record a pause unless a longer one is known."""
     db.execute(
         """INSERT INTO provider_state (name, epoch, off_reason, off_until, paused_until)
            VALUES (?, 0, NULL, 0.0, ?)

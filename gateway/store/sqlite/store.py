@@ -26,7 +26,7 @@ Value = TypeVar("Value")
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    """Open the database so that committed data survives a power cut."""
+    """Open the database so that commits survive a power cut."""
     db = sqlite3.connect(path, isolation_level=None)
     try:
         # Takes effect only for a new database, before its first page is written.
@@ -45,7 +45,6 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _prepare(path: Path) -> None:
-    """Create the folder and migrate the schema, before the connections open."""
     path.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
     # SQLite creates its side files with the mode of the database.
     with contextlib.suppress(FileExistsError):
@@ -84,8 +83,8 @@ class SqliteStore(SqlStore):
             await writer.close()
             await self._reader.close()
             raise full_disk(self._path.parent, error) or SettingsError(
-                f"The database in {self._path.parent} cannot be opened ({error}). "
-                "Name a folder the gateway may write: GATEWAY_DATA_DIR=/data"
+                f"Cannot open the database in {self._path.parent} ({error}). "
+                "Set a folder that the gateway can write to: GATEWAY_DATA_DIR=/data"
             ) from error
         self._writer = Writer(writer)
         self._writer.start()

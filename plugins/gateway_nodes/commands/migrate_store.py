@@ -1,4 +1,4 @@
-"""The command `gateway migrate-store`: from the SQLite file to PostgreSQL, once and for good."""
+"""The command `gateway migrate-store`: migrates from SQLite to PostgreSQL, permanently."""
 
 import asyncio
 import contextlib
@@ -31,22 +31,22 @@ if TYPE_CHECKING:
     "--to",
     "address",
     metavar="ADDRESS",
-    help="An empty database, as postgresql://user:password@host/name. Without it that of "
-    "GATEWAY_DATABASE_URL, which no list of processes shows.",
+    help="An empty database, as postgresql://user:password@host/name. Default: "
+    "GATEWAY_DATABASE_URL, which keeps the password out of the process list.",
 )
-@click.option("--check", "is_check", is_flag=True, help="Say what would be moved; change nothing.")
+@click.option("--check", "is_check", is_flag=True, help="Only show what would be migrated.")
 @click.option(
     "--take-back",
     "is_taken_back",
     is_flag=True,
-    help="Let the gateway run on the file again, where a move was cut off before its end.",
+    help="Use the SQLite file again after an interrupted migration.",
 )
 @one_sentence
 def migrate_store(*, address: str | None, is_check: bool, is_taken_back: bool) -> None:
-    """Move the SQLite database into an empty PostgreSQL.
+    """Migrate from SQLite to an empty PostgreSQL database.
 
-    Stop the gateway first. Nothing runs on the file afterwards: a transfer must not pay in two
-    databases.
+    Stop the gateway first. Afterwards it no longer uses the SQLite file, so that no transfer can
+    pay in both databases.
     """
     settings = load_settings()
     address = address or settings.database_url
@@ -76,12 +76,12 @@ def _open_target(address: str) -> "contextlib.AbstractContextManager[Target]":
     return open_target(address)
 
 
-# -- the move
+# -- the migration
 
 
 def _move(settings: Settings, path: Path, address: str) -> None:
-    """Copy outputs to the bucket, then move the database, or end a move that was cut off."""
-    # Mistakes in the address and the settings are found before anything is changed.
+    """Copy outputs to the bucket, then migrate or finish an interrupted run."""
+    # Find mistakes in the URL and the settings before anything changes.
     with _open_target(address) as target:
         if _begun(path) is None:
             asyncio.run(_prepare(settings, path))
@@ -91,10 +91,10 @@ def _move(settings: Settings, path: Path, address: str) -> None:
     if copied is None:
         click.echo("An earlier run had copied everything.")
     else:
-        _tell(copied)
+        _print_counts(copied)
     click.echo(
         f"Moved to {notes.shown(address)}. Set GATEWAY_DATABASE_URL to it and start the gateway: "
-        f"nothing runs on {path} any more."
+        f"it no longer uses {path}."
     )
 
 
@@ -102,7 +102,7 @@ def _take_back(path: Path, address: str) -> None:
     with _open_target(address) as target, steps.open_source(path) as source:
         target.prepare()
         steps.take_back(source, target, address)
-    click.echo("Taken back: the gateway runs on the file again.")
+    click.echo("Taken back: the gateway uses the SQLite file again.")
 
 
 def _begun(path: Path) -> Move | None:
@@ -111,12 +111,12 @@ def _begun(path: Path) -> Move | None:
 
 
 async def _prepare(settings: Settings, path: Path) -> None:
-    """Bring the file to the newest schema, and every output to where each node finds it."""
+    """Migrate the file's schema, and copy its outputs to the bucket."""
     bucket = bucket_of(settings)
     if bucket is None:
         raise SettingsError(
-            "The nodes of a gateway share a bucket for outputs, and GATEWAY_OUTPUTS_URL names "
-            "none. Set it: the move then copies what lies on this machine's disk."
+            "Nodes need a shared bucket for outputs, but GATEWAY_OUTPUTS_URL is not set. Set it: "
+            "the migration then copies the outputs on this machine's disk."
         )
     async with SqliteStore(path) as store:
         await check_network(settings, store)
@@ -127,17 +127,17 @@ async def _prepare(settings: Settings, path: Path) -> None:
         try:
             copied, lost = await _carry_all(store, disk, BucketOutputs(bucket, secret))
         except OutputStoreUnavailable as error:
-            raise SettingsError(f"Nothing was moved: {error}") from None
+            raise SettingsError(f"Nothing was migrated: {error}") from None
     if copied:
         click.echo(f"Copied {copied} outputs from {settings.data_dir} to the bucket.")
     if lost:
-        click.echo(f"{lost} outputs are gone or damaged on the disk; their tasks show no file.")
+        click.echo(f"{lost} outputs are missing or damaged on disk; their tasks will have no file.")
 
 
 async def _carry_all(
     store: SqliteStore, disk: DiskOutputs, bucket: BucketOutputs
 ) -> tuple[int, int]:
-    """Copy the outputs of every task; returns how many were copied and how many are lost."""
+    """Copy all outputs; return how many were copied and lost."""
     copied, lost, last = 0, 0, ""
     while batch := await store.read(copying.kept_results, last):
         for task in batch:
@@ -148,8 +148,8 @@ async def _carry_all(
     return copied, lost
 
 
-def _tell(copied: copying.Copied) -> None:
-    click.echo("Copied and compared, row by row:")
+def _print_counts(copied: copying.Copied) -> None:
+    click.echo("Copied and verified, row by row:")
     for name, count in sorted(copied.rows.items()):
         if count:
             click.echo(f"  {name:<24}{count:>12,}")
@@ -157,13 +157,11 @@ def _tell(copied: copying.Copied) -> None:
         click.echo(f"{copied.cleaned} texts lost a NUL character, which PostgreSQL cannot store.")
 
 
-# -- what would be moved
+# -- the preview
 
 
 @attrs.frozen
 class _Found:
-    """What a look at the file finds."""
-
     rows: dict[str, int]
     local: int
 
@@ -171,26 +169,26 @@ class _Found:
 def _check(settings: Settings, path: Path, address: str) -> None:
     begun = _begun(path)
     if begun is not None:
-        how = "was moved" if begun.is_done else "has begun to move"
+        how = "was migrated" if begun.is_done else "is partly migrated"
         click.echo(f"The database {how} to {begun.target}.")
     else:
         plan = upgrade.plan(path)
-        click.echo(f"The database is of version {plan.version}, to be moved as {plan.target}.")
-    found = _look(path)
+        click.echo(f"The database has version {plan.version}; the migrated one has {plan.target}.")
+    found = _inspect(path)
     for name, count in sorted(found.rows.items()):
         if count:
             click.echo(f"  {name:<24}{count:>12,}")
     bucket = bucket_of(settings)
     click.echo(
-        "There is no bucket for outputs: set GATEWAY_OUTPUTS_URL first."
+        "No bucket for outputs: set GATEWAY_OUTPUTS_URL first."
         if bucket is None
-        else f"{found.local} outputs lie on this machine's disk; the move copies them to {bucket}."
+        else f"{found.local} outputs on this machine's disk will be copied to {bucket}."
     )
     with _open_target(address) as target:
         click.echo(f"{notes.shown(address)}: {target.describe()}.")
 
 
-def _look(path: Path) -> _Found:
+def _inspect(path: Path) -> _Found:
     with contextlib.closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as db:
         tables = copying.tables_of(db)
         rows = {table.name: copying.count(db, table) for table in tables}

@@ -1,4 +1,4 @@
-"""`gateway nodes`: which machines share the database, and which of them leads."""
+"""The command `gateway nodes`."""
 
 import asyncio
 import time
@@ -12,21 +12,24 @@ from gateway_nodes.records import ROLES, tell_missed
 from gateway_operator.commands.session import open_session
 from gateway_operator.desk.wording import age
 
-# A node writes down that it runs every few seconds.
+# A running node records itself every few seconds.
 _GONE_S = 20.0
 
 
 @click.command()
 @one_sentence
 def nodes() -> None:
-    """Show which machines share the database, and which of them leads."""
+    """List the nodes that share the database.
+
+    One of them is the leader.
+    """
     settings = load_settings()
     if not settings.database_url:
-        click.echo("One machine, on SQLite. Several share a PostgreSQL: GATEWAY_DATABASE_URL")
+        click.echo("One node, on SQLite. Several nodes need PostgreSQL: set GATEWAY_DATABASE_URL.")
         return
     found = asyncio.run(_find_nodes(settings))
     if not found:
-        click.echo("No machine has run on this database in the last day.")
+        click.echo("No node has run on this database in the last day.")
     width = max((len(node.name) for node in found), default=0)
     for node in found:
         click.echo(f"{node.name:<{width}}  {node.version}  {_describe(node, time.time())}")

@@ -1,4 +1,4 @@
-"""Copies outputs from this machine's disk to the bucket, where every node finds them."""
+"""Copies outputs from this machine's disk to the bucket, which every node can reach."""
 
 import asyncio
 import hashlib
@@ -13,26 +13,26 @@ from gateway.outputs.disk import DiskOutputs
 
 @attrs.frozen(kw_only=True)
 class Carried:
-    """A result whose outputs were copied, and how many."""
+    """A result after copying its outputs, with counts."""
 
-    # It shows the copies.
+    # It refers to the copies.
     result: StoredResult
 
     copied: int
 
-    # Files that are gone or damaged; the result shows them as before.
+    # Missing or damaged files; the result still refers to them.
     lost: int
 
 
 def local_outputs(result: StoredResult) -> list[StoredOutput]:
-    """Return those outputs of a result that lie on the disk."""
+    """Return the outputs of a result that are on disk."""
     return [output for output in result.outputs if not output.key.startswith(SCHEME)]
 
 
 async def carry(result: StoredResult, disk: DiskOutputs, bucket: BucketOutputs) -> Carried:
-    """Copy the outputs that lie on the disk; the files stay. Copying twice is no harm.
+    """Copy the outputs on disk, keeping the files. Safe to repeat.
 
-    Raises `OutputStoreUnavailable` where the disk cannot be read or the bucket takes nothing.
+    Raises `OutputStoreUnavailable` if the disk cannot be read or the bucket cannot be written.
     """
     moved: dict[str, StoredOutput] = {}
     local = local_outputs(result)
@@ -50,7 +50,7 @@ async def carry(result: StoredResult, disk: DiskOutputs, bucket: BucketOutputs) 
 
 
 async def _read(output: StoredOutput, disk: DiskOutputs) -> bytes | None:
-    """Return an output's bytes; None where the file is gone, or is not what was stored."""
+    """Read an output; None if it is missing or does not match its hash."""
     try:
         data = await disk.read(output)
     except OutputStoreUnavailable as error:

@@ -1,4 +1,4 @@
-"""What `gateway check` finds of a PostgreSQL."""
+"""The findings of `gateway check` about a PostgreSQL."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""How many connections a node has to PostgreSQL."""
+"""The number of a node's connections to PostgreSQL."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Machines on one database: their names, the lead among them, and what each recovers."""
+"""Machines on one database: their names, the leader, and the tasks that each recovers."""
 
 import asyncio
 import contextlib
@@ -112,10 +112,10 @@ async def test_two_machines_never_have_one_name(database_url):
         runs = asyncio.create_task(run_on())
         with pytest.raises(SettingsError, match="GATEWAY_NODE"):
             await arrive(other)
-        # The write of a cancelled caller would run to its end.
+        # Otherwise the write of a cancelled caller would run to its end.
         is_killed.set()
         await runs
-        # Killed, and started again at once: nobody writes the row any more.
+        # Killed, and restarted at once: the row is not written any more.
         await arrive(other)
         assert [each.name for each in await other.nodes.nodes()] == ["a"]
 
@@ -135,7 +135,7 @@ async def test_a_start_recovers_what_its_own_former_life_had_leased(database_url
         (theirs,) = await other.queue.claim(1, lease_s=60, now=NOW)
         assert {lease.task_id, theirs.task_id} == {first.id, second.id}
         assert await one.queue.recover(now=NOW + 1) == 1
-        # The other node's lease goes on, and it can still complete its task.
+        # The other node's lease stays valid, and it can still complete its task.
         assert await other.queue.extend(theirs, lease_s=90, now=NOW, progress=None)
         assert not await one.queue.extend(lease, lease_s=90, now=NOW, progress=None)
     async with node(database_url, "b") as later:
@@ -209,7 +209,7 @@ async def test_two_gateways_sell_and_work_on_one_database(settings, provider, pa
             for number in range(8)
         ]
         assert len(set(sold)) == 8
-        # Whichever node made it, the other one knows it.
+        # Each node knows it, whichever made it.
         for number, task_id in enumerate(sold):
             await completed((second, first)[number % 2], task_id)
         leaders = [each.services.store.nodes.leads() for each in (first, second)]
@@ -240,7 +240,7 @@ async def test_what_one_node_takes_off_sale_another_does_not_sell(
         async with running(other, provider) as second:
             answer = await offer(second)
             assert (await answer.get_json())["code"] == "EXECUTION_ERROR"
-            # An operator there has paid the bill, and says so.
+            # An operator there has paid the bill, and probes the vendor.
             await probe_now(second.services.catalog["picture"])
             for _ in range(500):
                 if not circuit.is_open:
@@ -275,7 +275,7 @@ async def test_a_node_that_dies_gives_its_part_of_a_vendors_slots_back(database_
             await arrive(store)
         shared = await states_of(one).exchange([])
         assert (shared.workers, shared.node) == (["a", "b"], "a")
-        # Killed: it leaves no word, and its row gets old.
+        # Killed: it leaves without notice, and its row gets old.
         await one._write(
             lambda db: db.execute("UPDATE nodes SET seen_at = seen_at - 21 WHERE name = 'b'")
         )
@@ -313,7 +313,7 @@ async def buy(gateway, payer, *, is_direct) -> str:
 
 
 async def completed(gateway, task_id) -> None:
-    """Wait until a gateway says that a task is completed."""
+    """Wait until a gateway reports a task as completed."""
     for _ in range(2400):
         task = await (await gateway.client.get(f"/api/task/{task_id}")).get_json()
         if task["status"] == "completed":

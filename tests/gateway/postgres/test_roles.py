@@ -1,4 +1,4 @@
-"""GATEWAY_ROLE: what a machine does among several, and what happens where nobody does it."""
+"""GATEWAY_ROLE: a machine's work among several, and the effect of a missing role."""
 
 import contextlib
 import time

@@ -1,4 +1,4 @@
-"""One history in both databases: every sum and list of the operator's is the same, row by row."""
+"""One history in both databases: every sum and list of the operator's is equal, row by row."""
 
 import contextlib
 import sqlite3
@@ -46,7 +46,7 @@ from gateway_testing.facts import NOW
 from gateway_webhooks.queue import _find_undelivered
 from tests.operator_history import Sale, add_method_sale, add_sale
 
-# A language that passes over hyphens, as most servers' do: there `a-c` comes after `ab`.
+# A collation that ignores hyphens, like most servers': there `a-c` comes after `ab`.
 _LANGUAGE = "en-US-u-ka-shifted"
 _SLUGS = ("ab", "a-c", "a-b", "b")
 _REASONS = ("provider_error", "content_policy", "timeout", "a_b", "A-c")
@@ -83,7 +83,7 @@ def _sell(db):
         to = "0x" + "CD" * 20 if number == 3 else None
         add_method_sale(db, at=NOW - 900, state=PaymentState(state), refund_to=to, serial=serial)
     for number in range(120):
-        # Several come at one moment, and every text is there in any order.
+        # Several at the same time, with the texts in any order.
         at = NOW - 800 + number // 4 * 7.25
         status = ("completed", "failed", "queued", "processing", "completed")[number % 5]
         add_sale(db, _sale_of(number, at, status), 1_000 + number)
@@ -312,7 +312,7 @@ _ASKED = {
 
 
 def _totals(found):
-    """Return totals without the order of groups, which nobody sees."""
+    """Return totals without the invisible order of groups."""
     values = {one.name: getattr(found, one.name) for one in attrs.fields(totals.ReadTotals)}
     return {
         name: _unordered(value) if isinstance(value, list) else value
@@ -325,5 +325,5 @@ def test_both_databases_answer_alike(both, name):
     lite, postgres = (_ASKED[name](db) for db in both)
     assert lite not in (None, 0, [], {}, set())
     assert lite == postgres
-    # 1, 1.0 and True are equal, and are not shown alike.
+    # 1, 1.0 and True are equal, but displayed differently.
     assert repr(lite) == repr(postgres)

@@ -15,7 +15,7 @@ from tests.third_party_plugins import command
 
 __all__ = ["command"]
 
-# As docs/plugins.md shows them.
+# As in docs/plugins.md.
 ACME_COMMANDS = """
 # gateway_acme/commands.py
 COMMANDS = {
@@ -96,11 +96,11 @@ def test_the_list_imports_no_plugin_and_not_the_package_of_its_table(install, co
 def test_a_name_of_the_gateway_stays_the_gateways(install, command):
     install("acme_one", table("acme_one", name="serve"), name="serve")
     listed = command("--help")
-    assert "Serve HTTP until SIGTERM." in listed.stdout
+    assert "Run the gateway until SIGTERM." in listed.stdout
     assert "Greet" not in listed.stdout
     warning = "The command serve of acme_one is left out: the gateway has one itself."
     assert listed.stderr == f"gateway: {warning}\n"
-    assert "Serve HTTP until SIGTERM." in command("serve", "--help").stdout
+    assert "Run the gateway until SIGTERM." in command("serve", "--help").stdout
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_a_bundled_plugin_is_disabled_in_the_file_too(command, tmp_path, value):
     ran = command("buy")
     assert ran.exit_code == 1
     assert "`gateway buy` belongs to gateway_buyer" in ran.stderr
-    # The name is known to the commands that load every plugin.
+    # Commands that load every plugin know the name.
     assert command("plugins", "--no-health").exit_code == 0
 
 

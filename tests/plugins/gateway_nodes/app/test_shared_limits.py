@@ -1,4 +1,4 @@
-"""Rate limits over two nodes by a real Redis: together, and each by itself while it is silent."""
+"""Rate limits over two nodes by a real Redis: shared, and separate while it is down."""
 
 import asyncio
 import time
@@ -25,7 +25,7 @@ MOVED = {"limit_x402": "6/60s", "limit_price": "5/60s", "limit_task": "4/60s"}
 
 @pytest.fixture
 def redis(tmp_path, monkeypatch):
-    """A Redis that a gateway waits for as long as a busy machine takes."""
+    """A Redis, with a timeout long enough for a busy machine."""
     for server in run_redis(tmp_path):
         # At run time, because its client is an extra.
         from gateway_nodes.rate_limits import RedisWindows
@@ -41,7 +41,7 @@ async def open_limits():
 
     def open_one(url, *, secret=SECRET, pause_s=0.0, patience_s=PATIENCE_S, limit="3/60s"):
         limits = make_limits(Settings(limits_url=url, limit_x402=limit), time.time, secret)
-        # Shorter where a test waits for silence.
+        # Shorter if a test waits for the timeout.
         limits._windows._patience_s, limits._windows._pause_s = patience_s, pause_s
         opened.append(limits)
         return limits
@@ -52,7 +52,7 @@ async def open_limits():
 
 
 async def count_passed(limits, hits, *, address=ADDRESS):
-    """Return how many of so many requests pass."""
+    """Return how many of `hits` requests pass."""
     passed = 0
     for _ in range(hits):
         try:
@@ -73,7 +73,7 @@ def events(lines):
     return [line["event"] for line in lines if line["event"].startswith("limits.")]
 
 
-# -- counted together
+# -- shared counting
 
 
 async def test_two_nodes_count_one_clients_requests_together(redis, open_limits):
@@ -105,7 +105,7 @@ async def test_two_gateways_count_together_on_every_way_in(redis, settings, prov
         for name in ("one", "two")
     ]
     for node in nodes:
-        # As nodes of one database have it.
+        # As with nodes of one database.
         async with SqliteStore(node.data_dir / "gateway.db") as store:
             await store.meta("file_secret", lambda: SECRET)
     async with running(nodes[0], provider) as one, running(nodes[1], provider) as two:
@@ -135,7 +135,7 @@ async def test_a_flood_that_is_refused_costs_redis_nothing(redis, open_limits):
     assert await count_passed(two, 1) == 0
     before = redis.ask("INFO", "stats")["total_commands_processed"]
     assert await count_passed(one, 200) == await count_passed(two, 200) == 0
-    # A connection of a test's own is some commands.
+    # Opening a test's connection takes some commands.
     assert redis.ask("INFO", "stats")["total_commands_processed"] - before < 20
 
 
@@ -143,7 +143,7 @@ async def test_redis_learns_no_address_and_forgets_every_key(redis, open_limits)
     await count_passed(open_limits(redis.url), 3)
     await count_passed(open_limits(redis.url, secret="6" * 64), 3)
     keys = redis.ask("KEYS", "*")
-    # Another installation's counts are others, for the same client.
+    # Another installation has its own counts for the same client.
     assert len(keys) == 2
     for key in keys:
         assert ADDRESS not in key
@@ -159,11 +159,11 @@ async def test_what_is_remembered_of_full_windows_is_bounded(redis, open_limits)
         await others.hit("x402", f"192.0.2.{number}")
         await wait_told(limits, address=f"192.0.2.{number}")
     assert len(limits._full._until) == 3
-    # What was forgotten is asked for anew.
+    # Forgotten counts are read again.
     assert await wait_told(limits, address="192.0.2.0") <= 60
 
 
-# -- a Redis that is silent
+# -- Redis is down
 
 
 async def test_a_redis_that_hangs_refuses_nobody_and_the_nodes_own_window_holds(redis, open_limits):
@@ -179,7 +179,7 @@ async def test_a_redis_that_hangs_refuses_nobody_and_the_nodes_own_window_holds(
         limits._windows._patience_s = PATIENCE_S
         assert await limits.find_problem() == ""
     assert events(lines) == ["limits.redis_silent", "limits.redis_answers"]
-    # Answers that came too late are not taken for those of later questions.
+    # Late responses are not taken for those of later requests.
     again = open_limits(redis.url)
     crowd = [count_passed(limits, 3, address=f"198.51.100.{one}") for one in range(40)]
     assert sum(await asyncio.gather(*crowd)) == 120
@@ -192,7 +192,7 @@ async def test_a_redis_that_dies_and_comes_back_is_used_again(redis, open_limits
     assert await count_passed(one, 1) == 1
     with structlog.testing.capture_logs() as lines:
         redis.stop()
-        # Each node lets in by itself what the limit allows.
+        # Each node applies the limit on its own.
         assert await count_passed(one, 5) == 2
         assert await count_passed(two, 5) == 3
         redis.start()
@@ -247,7 +247,7 @@ async def test_a_server_that_is_no_redis_refuses_nobody(open_limits):
 
 @pytest.fixture
 async def without_redis(settings, provider):
-    """A gateway whose Redis is not there, from its start on."""
+    """A gateway without its Redis, from the start on."""
     chosen = attrs.evolve(
         settings, limits_url="redis://:hunter2hunter2@127.0.0.1:1/0", limit_price="2/60s"
     )

@@ -1,4 +1,4 @@
-"""The file, settings and command of a gateway that is moved; no chain is asked."""
+"""The file, settings and command of a gateway that is moved; without a chain."""
 
 import attrs
 import pytest
@@ -29,7 +29,7 @@ NAMES = ("base_url", "wallet", "data_dir", "settlement_key")
 
 @pytest.fixture
 async def path(settings):
-    """The file of a gateway that has sold, with sales in every state that one may be left in."""
+    """The database of a gateway with sales in every possible state."""
     path = settings.data_dir / "gateway.db"
     async with SqliteStore(path) as store:
         await store.meta("network", lambda: "base")
@@ -45,7 +45,7 @@ async def _complete(store, disk):
     lease = await leased(store, tx=899, id="task-done")
     picture = Result(outputs=(Output(data=PNG, media_type="image/png", width=1, height=1),))
     kept = await disk.save(f"task-done-{lease.token[:16]}", picture)
-    # Long enough for rows of its own.
+    # Long enough to be stored in separate rows.
     kept = attrs.evolve(kept, text="long " * 20_000)
     assert await store.queue.complete(lease, kept, expires_at=NOW + 9, now=NOW)
 
@@ -60,7 +60,7 @@ def _fill(db):
 
 @pytest.fixture
 def run(settings, bucket, database_url):
-    """Run a command of the gateway whose outputs go to a bucket."""
+    """Run a command of the gateway whose outputs are in a bucket."""
     env = {variable(name): str(getattr(settings, name)) for name in NAMES} | {
         "GATEWAY_RPC_URLS": ",".join(settings.rpc_urls),
         "GATEWAY_OUTPUTS_URL": f"s3://{bucket.name}/shop",

@@ -1,4 +1,4 @@
-"""`gateway migrate-store`: everything is in PostgreSQL afterwards, and one database sells."""
+"""`gateway migrate-store`: everything is in PostgreSQL afterwards, and only one database sells."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ from tests.plugins.gateway_nodes.app.moving.conftest import SECRET
 
 
 def rows_here(path):
-    """Return every row of the file, by table; its notes about itself are left out."""
+    """Return every row of the file, by table, without its notes about itself."""
     with contextlib.closing(sqlite3.connect(path)) as db:
         names = [
             name
@@ -56,7 +56,7 @@ def _listed(columns):
 
 
 def _told(name, rows):
-    """Leave out what is about one of the two databases alone."""
+    """Leave out rows that concern only one of the two databases."""
     own = {"readable_by", "schema_base", "moved_from", "moved_to", "moving_to", "move_id"}
     return [
         row
@@ -87,7 +87,7 @@ def test_every_row_is_there_and_the_file_is_left(run, path, database_url):
     assert told.exit_code == 0, told.output
     after = rows_here(path)
     assert rows_there(database_url, after) == after
-    # The task of the copied output shows another place.
+    # The copied output has another place in its task.
     assert {**after, "tasks": None} == {**before, "tasks": None}
     assert "payments" in told.output
     assert "66" in told.output
@@ -132,7 +132,7 @@ def test_a_gateway_that_runs_is_not_moved(run, path, settings):
     lock = lock_data(settings)
     told = run()
     lock.close()
-    assert (told.exit_code, "Another gateway runs" in told.output) == (1, True)
+    assert (told.exit_code, "Another gateway uses" in told.output) == (1, True)
     assert move_in(path) is None
 
 
@@ -140,7 +140,7 @@ def test_a_check_says_what_would_be_moved_and_moves_nothing(run, path, database_
     told = run("--check")
     assert told.exit_code == 0, told.output
     assert "payments" in told.output
-    assert "1 outputs lie on this machine's disk" in told.output
+    assert "1 outputs on this machine's disk will be copied" in told.output
     assert "no tables yet" in told.output
     assert move_in(path) is None
     with psycopg.connect(database_url) as db:
@@ -216,11 +216,11 @@ def test_what_is_no_address_is_refused_without_repeating_it(run, path, address):
     assert "hunter2" not in told.output
 
 
-# -- cut off between two steps
+# -- killed between two steps
 
 
 class Killed(BaseException):
-    """The process ends here."""
+    """The process dies here."""
 
 
 def die(*_):
@@ -229,7 +229,7 @@ def die(*_):
 
 def test_killed_before_the_commit_it_starts_anew(run, path, database_url, monkeypatch):
     with monkeypatch.context() as patched:
-        # A process that is killed takes nothing back.
+        # A killed process undoes nothing.
         patched.setattr(notes, "take_back", lambda _: None)
         patched.setattr(copying, "_compare", die)
         with pytest.raises(Killed):

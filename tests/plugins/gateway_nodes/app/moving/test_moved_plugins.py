@@ -1,4 +1,4 @@
-"""`gateway migrate-store` where a plugin has tables of its own."""
+"""`gateway migrate-store` with a plugin's own tables."""
 
 import asyncio
 

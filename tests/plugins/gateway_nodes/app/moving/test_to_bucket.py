@@ -1,4 +1,4 @@
-"""Outputs that lie on the disk, copied to a bucket before a gateway gets several nodes."""
+"""Outputs on disk, copied to a bucket before a gateway gets several nodes."""
 
 import attrs
 import pytest

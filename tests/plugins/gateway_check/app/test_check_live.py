@@ -12,11 +12,12 @@ from PIL import Image
 from pytest_httpserver import HTTPServer
 from werkzeug import Response
 
-from gateway.cli import live, main
-from gateway.cli.live_files import smallest_file
+from gateway.cli import main
 from gateway.errors import SettingsError
 from gateway.vendors import Outbound
 from gateway.vendors.shapes import record_shapes, shape_of
+from gateway_check import live
+from gateway_check.live_files import smallest_file
 from tests.bundled_endpoints import bundled_endpoints
 from tests.conftest import PNG
 from tests.gateway.refunds.test_refund_commands import environment
@@ -35,7 +36,7 @@ def vendor():
 
 @pytest.fixture
 def check(settings, vendor, tmp_path):
-    """Run the command in a folder of its own; return what it said and the file, if there is one."""
+    """Run the command in its own folder; return its output and the file, if there is one."""
 
     def run(*words, answers=None, **options):
         for path, (status, body) in (answers or {"/images": (200, PICTURE)}).items():
@@ -137,7 +138,7 @@ def test_a_file_that_cannot_be_written_keeps_the_rows(check):
 
 
 def test_a_job_is_polled_and_its_link_fetched(check, settings, vendor, monkeypatch, tmp_path):
-    """BFL: a task, two polls that differ, a link to the picture, and a cost in credits."""
+    """BFL: a task, two different polls, a link to the picture, and a cost in credits."""
     monkeypatch.setattr(live, "_POLL_S", 0.01)
 
     async def download(self, url, *, timeout_s=60.0):
@@ -167,7 +168,7 @@ def test_a_job_is_polled_and_its_link_fetched(check, settings, vendor, monkeypat
 
 
 def test_a_parser_gets_a_page_with_a_line_to_read(check):
-    """The PDF is one that the embedded parser reads; it bills nothing."""
+    """The embedded parser reads the PDF, which bills nothing."""
     said, told = check("--live", "document-parser", "--yes")
     assert said.exit_code == 0, said.output
     assert json.loads(said.stdout)[0]["what came"].endswith("characters of text")

@@ -1,4 +1,4 @@
-"""The rows `prices` and `models` of `gateway check`: what brings too little, and what retires."""
+"""The rows `prices` and `models` of `gateway check`: low margins, and retiring models."""
 
 import datetime as dt
 import time
@@ -14,14 +14,14 @@ from gateway.store.opening import open_store
 
 # Vendors change their prices a few times a year.
 _OLD_DAYS = 90
-# So many days before a model retires its operator should choose another.
+# Warn this many days before a model retires.
 _WARNED_DAYS = 30
 
 
 async def check_prices(settings: Settings) -> str:
-    """Return what is to be known of the prices on sale, those that operators changed included.
+    """Return a summary of the prices on sale, including those changed at runtime.
 
-    Raises `ValueError` for an endpoint that is sold below its cost where that is not allowed.
+    Raises `ValueError` for an endpoint that is sold below its cost without permission.
     """
     catalog = PluginManager(disabled=settings.plugins_disabled).catalog(settings)
     try:
@@ -35,7 +35,7 @@ async def check_prices(settings: Settings) -> str:
 
 
 async def check_models(settings: Settings) -> str:
-    """Return which models on sale retire soon; raises `ValueError` for those that have retired."""
+    """Return the models that retire soon; raises `ValueError` for retired ones."""
     catalog = PluginManager(disabled=settings.plugins_disabled).catalog(settings)
     try:
         return describe_models(catalog, dt.datetime.now(dt.UTC).date())
@@ -46,7 +46,7 @@ async def check_models(settings: Settings) -> str:
 def describe_models(catalog: Catalog, today: dt.date) -> str:
     """Return one line about the models that retire soon.
 
-    Raises `ValueError` where a model has retired, because its endpoint is not sold any more.
+    Raises `ValueError` for a retired model, because its endpoint is off sale.
     """
     last_days = {
         f"{endpoint.slug} ({endpoint.model}) on {endpoint.retires}": (
@@ -68,27 +68,27 @@ def describe_models(catalog: Catalog, today: dt.date) -> str:
 
 
 def describe_prices(catalog: Catalog, today: dt.date) -> str:
-    """Return one line about all prices on sale; raises `ValueError` for a loss not allowed."""
-    said = []
+    """Return one line about all prices on sale; raises `ValueError` for a forbidden loss."""
+    clauses = []
     for endpoint in catalog:
         losses = [sale for sale in worst_sales(endpoint) if sale.is_loss]
         if losses and not catalog.allows_loss(endpoint.slug):
             raise ValueError(describe_loss(endpoint.slug, losses))
-        said += [f"{endpoint.slug} below its cost, as you allow: {sale}" for sale in losses]
-    said += _list_thin(catalog)
+        clauses += [f"{endpoint.slug} below its cost, as you allow: {sale}" for sale in losses]
+    clauses += _list_thin(catalog)
     unknown = [
         endpoint.slug
         for endpoint in catalog
         if any(sale.cost_micros is None for sale in worst_sales(endpoint))
     ]
     if unknown:
-        said.append(f"the cost is not known of {', '.join(unknown)}")
-    said += [_describe_age(endpoint, today) for endpoint in catalog if is_old(endpoint, today)]
-    return "; ".join(said) or "every price is 1.2 times its cost or more"
+        clauses.append(f"the cost is unknown for {', '.join(unknown)}")
+    clauses += [_describe_age(endpoint, today) for endpoint in catalog if is_old(endpoint, today)]
+    return "; ".join(clauses) or "every price is 1.2 times its cost or more"
 
 
 def is_old(endpoint: Endpoint, today: dt.date) -> bool:
-    """Whether the costs of an endpoint's table were compared with the vendor's long ago."""
+    """Whether the endpoint's costs were last compared with the vendor's prices too long ago."""
     if endpoint.cost_checked is None:
         return False
     checked = dt.date.fromisoformat(endpoint.cost_checked)
@@ -96,17 +96,16 @@ def is_old(endpoint: Endpoint, today: dt.date) -> bool:
 
 
 def _list_thin(catalog: Catalog) -> list[str]:
-    """Return a clause for each endpoint that brings little more than it costs."""
-    said = []
+    clauses = []
     for endpoint in catalog:
         sales = [sale for sale in worst_sales(endpoint) if sale.cost_micros is not None]
         thin = [sale for sale in sales if not sale.is_enough and not sale.is_loss]
-        said += [f"{endpoint.slug} at less than 1.2 times its cost: {sale}" for sale in thin[:1]]
-    return said
+        clauses += [f"{endpoint.slug} at less than 1.2 times its cost: {sale}" for sale in thin[:1]]
+    return clauses
 
 
 def _describe_age(endpoint: Endpoint, today: dt.date) -> str:
     return (
-        f"what {endpoint.slug} costs was last looked up on {endpoint.cost_checked}, more than "
+        f"the cost of {endpoint.slug} was last checked on {endpoint.cost_checked}, more than "
         f"{_OLD_DAYS} days before {today.isoformat()}: compare it with the vendor's prices"
     )

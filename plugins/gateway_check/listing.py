@@ -12,37 +12,37 @@ from gateway.errors import ProviderError
 from gateway.settings import Settings
 from gateway.vendors import Answer, Outbound
 
-# Coinbase's validator of the Bazaar of its facilitator; it asks for no key, and it lists nothing.
-# Source: docs.cdp.coinbase.com/x402/validate-endpoint.
+# Coinbase's validator for its facilitator's Bazaar; it needs no key, and lists nothing. Source:
+# docs.cdp.coinbase.com/x402/validate-endpoint.
 CDP_VALIDATOR = "https://api.cdp.coinbase.com/platform/v2/x402/validate"
 _MAX_BYTES = 1_000_000
 _TIMEOUT_S = 60.0
 _OK = 200
 
 listing_option = click.option(
-    "--listing", is_flag=True, help="Check also whether an x402 Bazaar would list each endpoint."
+    "--listing", is_flag=True, help="Also check whether an x402 Bazaar would list each endpoint."
 )
 validator_option = click.option(
     "--validator",
     metavar="URL",
     is_flag=False,
     flag_value=CDP_VALIDATOR,
-    help="Let a validator of a Bazaar look at each endpoint too, by default Coinbase's. It asks "
-    "the gateway at its public address. Implies --listing.",
+    help="Also check each endpoint with a Bazaar's validator, by default Coinbase's. It calls the "
+    "gateway's public URL. Implies --listing.",
 )
 
 
 def check_listed(settings: Settings, settler: Settler) -> None:
-    """Raise `ValueError` with the reason if no Bazaar hears of this gateway's sales."""
+    """Raise `ValueError` with the reason if this gateway's sales are not reported to a Bazaar."""
     lists = getattr(settler, "lists_endpoints", None)
     if lists is None:
         raise ValueError(
-            f"{settings.settlement} settlement tells no Bazaar about a sale; "
-            "GATEWAY_SETTLEMENT=facilitator does"
+            f"{settings.settlement} settlement reports sales to no Bazaar; "
+            "use GATEWAY_SETTLEMENT=facilitator"
         )
     if not lists:
         raise ValueError(
-            "the facilitator's /supported names no Bazaar by x402 v2; another facilitator's may"
+            "the facilitator's /supported names no Bazaar for x402 v2; try another facilitator"
         )
     if not settings.is_https:
         raise ValueError(f"no Bazaar lists {settings.base_url}: it is not https")
@@ -51,19 +51,19 @@ def check_listed(settings: Settings, settler: Settler) -> None:
 async def find_listing(settings: Settings, endpoint: Endpoint, validator: str | None) -> str:
     """Return how an endpoint would be or is listed, as a sentence.
 
-    Raises `ValueError` if the validator refuses it or does not answer.
+    Raises `ValueError` if the validator rejects it or does not respond.
     """
     url = f"{settings.base_url}/api/x402/{endpoint.slug}"
     if validator is None:
         tags = ", ".join(resource_of(endpoint, url, settings.name)["tags"])
-        return f"its next sale lists {url}, tagged {tags}"
+        return f"its next sale will list {url} with the tags {tags}"
     found = await _ask(validator, url)
     simulated, index = _object(found, "simulation"), _object(found, "index")
     if found.get("valid") is not True or simulated.get("outcome") != "accepted":
-        raise ValueError(f"the validator refuses {url}: {_explain(found, simulated)}")
+        raise ValueError(f"the validator rejects {url}: {_explain(found, simulated)}")
     if index.get("active") is True:
-        return f"listed as {url}, last looked at {index.get('lastCrawledAt', 'at no known time')}"
-    return f"not listed yet; the validator accepts {url}, so its next sale lists it"
+        return f"listed as {url}, last crawled {index.get('lastCrawledAt', 'at an unknown time')}"
+    return f"not listed yet; the validator accepts {url}, so its next sale will list it"
 
 
 async def _ask(validator: str, url: str) -> Mapping[str, Any]:
@@ -75,7 +75,7 @@ async def _ask(validator: str, url: str) -> Mapping[str, Any]:
         )
         return _read(answer)
     except ProviderError as error:
-        raise ValueError(f"the validator did not answer: {error}") from None
+        raise ValueError(f"the validator did not respond: {error}") from None
     finally:
         await outbound.close()
 
@@ -84,19 +84,19 @@ def _read(answer: Answer) -> Mapping[str, Any]:
     found = answer.json() if answer.status == _OK else None
     if isinstance(found, dict):
         return found
-    raise ValueError(f"the validator answered with status {answer.status}, and no result")
+    raise ValueError(f"the validator responded with status {answer.status} and no result")
 
 
 def _explain(found: Mapping[str, Any], simulated: Mapping[str, Any]) -> str:
-    """Return the validator's own words: what failed, or why its Bazaar would refuse."""
-    looks = found.get("preflight")
+    """Return the failed checks, or why the Bazaar would reject."""
+    checks = found.get("preflight")
     failed = [
-        f"{look.get('check')}: {look.get('detail')}"
-        for look in (looks if isinstance(looks, list) else [])
-        if isinstance(look, dict) and look.get("passed") is False
-        if look.get("severity") == "required"
+        f"{one.get('check')}: {one.get('detail')}"
+        for one in (checks if isinstance(checks, list) else [])
+        if isinstance(one, dict) and one.get("passed") is False
+        if one.get("severity") == "required"
     ]
-    return "; ".join(failed) or str(simulated.get("rejectionReason", "it does not say why"))
+    return "; ".join(failed) or str(simulated.get("rejectionReason", "no reason given"))
 
 
 def _object(found: Mapping[str, Any], name: str) -> Mapping[str, Any]:

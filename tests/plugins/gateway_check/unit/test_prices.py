@@ -6,9 +6,9 @@ import attrs
 import pytest
 
 from gateway.catalog.catalog import Catalog
-from gateway.cli.price_check import describe_models, describe_prices
 from gateway.contracts.endpoint_changes import EndpointChange
 from gateway.settings import EndpointOverride
+from gateway_check.prices import describe_models, describe_prices
 from gateway_testing.facts import ENDPOINT
 from tests.conftest import ScriptedProvider
 
@@ -28,14 +28,14 @@ def test_good_prices_need_few_words():
 
 def test_a_table_is_old_after_ninety_days():
     said = describe_prices(sell(), TODAY + dt.timedelta(days=1))
-    assert f"what {COSTED.slug} costs was last looked up on 2026-08-24" in said
+    assert f"the cost of {COSTED.slug} was last checked on 2026-08-24" in said
 
 
 def test_a_thin_margin_and_an_unknown_cost_are_told():
     thin = attrs.evolve(COSTED, cost_micros=19_000)
     assert f"{COSTED.slug} at less than 1.2 times its cost" in describe_prices(sell(thin), TODAY)
     unknown = attrs.evolve(COSTED, cost_micros=None, cost_checked=None)
-    assert f"the cost is not known of {COSTED.slug}" in describe_prices(sell(unknown), TODAY)
+    assert f"the cost is unknown for {COSTED.slug}" in describe_prices(sell(unknown), TODAY)
 
 
 def test_a_loss_is_wrong_unless_it_is_allowed():

@@ -1,4 +1,4 @@
-"""The small files that `gateway check --live` sends to endpoints that take one."""
+"""Small files that `gateway check --live` sends to endpoints that take one."""
 
 import struct
 import zlib
@@ -6,12 +6,12 @@ import zlib
 from gateway.domain import Attachment, Endpoint
 from gateway.errors import SettingsError
 
-# Pixels; smaller pictures are refused by some vendors.
+# Pixels; some vendors refuse smaller pictures.
 _SIDE = 512
 
 
 def smallest_file(endpoint: Endpoint) -> Attachment:
-    """Return the smallest file that the endpoint takes: a page of PDF, a picture, or a line."""
+    """Return the smallest file that the endpoint takes: one page of PDF, a picture, or a line."""
     files = {".pdf": _pdf(), ".png": _png(), ".txt": b"A small red boat.\n"}
     ending = next((one for one in files if one in endpoint.file_extensions), "")
     if not ending:
@@ -20,7 +20,6 @@ def smallest_file(endpoint: Endpoint) -> Attachment:
 
 
 def _pdf() -> bytes:
-    """Return a PDF of one page with one line."""
     line = b"BT /F1 24 Tf 72 700 Td (A small red boat on a calm sea) Tj ET"
     objects = (
         b"<< /Type /Catalog /Pages 2 0 R >>",
@@ -40,7 +39,6 @@ def _pdf() -> bytes:
 
 
 def _png() -> bytes:
-    """Return a plain picture of 512 by 512 pixels."""
     rows = (b"\0" + b"\x40\x80\xc0" * _SIDE) * _SIDE
     head = struct.pack(">IIBBBBB", _SIDE, _SIDE, 8, 2, 0, 0, 0)
     chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))

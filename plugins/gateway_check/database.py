@@ -1,4 +1,4 @@
-"""The rows of `gateway check` about the database."""
+"""The database rows of `gateway check`."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -11,8 +11,8 @@ from gateway.store.nonces import open_by_signer
 from gateway.store.opening import open_store
 
 
-async def find_questions(settings: Settings) -> Sequence[CheckRow]:
-    """Return each row's name, and what returns its sentence, or raises what is wrong."""
+async def find_checks(settings: Settings) -> Sequence[CheckRow]:
+    """Return each row's name, and a function that returns its sentence or raises an error."""
     try:
         if settings.database_url:
             check_database(settings)
@@ -22,13 +22,13 @@ async def find_questions(settings: Settings) -> Sequence[CheckRow]:
 
 
 async def check_open_payments(settings: Settings) -> str:
-    """Return which settlement keys have signed for payments whose outcome is not known yet."""
+    """Return the settlement keys that have signed for open payments."""
     async with open_store(settings, name="gateway check") as store:
         found = await store.sum(open_by_signer)
     signed = ", ".join(
         f"{count} signed by {checksum_address(signer)}" for signer, count in found.items()
     )
-    return signed or "no key has signed for a payment that is open: each may be removed"
+    return signed or "no key has signed for an open payment, so any key may be removed"
 
 
 async def _refuse(error: SettingsError) -> str:

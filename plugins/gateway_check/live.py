@@ -1,6 +1,6 @@
-"""`gateway check --live`: one cheap generation of each endpoint by its real adapter, billed.
+"""`gateway check --live`: one cheap, billed generation of each endpoint with its real adapter.
 
-The shapes of the vendor's answers go into a file that an operator may send to the project.
+It saves the shapes of the vendor's responses to a file that an operator may send to the project.
 """
 
 import asyncio
@@ -13,7 +13,6 @@ import attrs
 import click
 
 from gateway.catalog.catalog import Catalog, Registered
-from gateway.cli.live_files import smallest_file
 from gateway.contracts import Cancelling, Polling
 from gateway.domain import (
     Endpoint,
@@ -31,13 +30,14 @@ from gateway.tasks.delivery import checked_json
 from gateway.vendors import Outbound
 from gateway.vendors.shapes import Shapes, record_shapes
 from gateway.version import VERSION
+from gateway_check.live_files import smallest_file
 
-# What is asked for; every vendor's filter lets it pass.
+# Harmless prompts, which pass every vendor's content filter.
 _QUESTION = "What does the page say?"
 _PROMPT = "A small red boat on a calm sea"
 _POLL_S = 2.0
 _LONGEST_POLL_S = 30.0
-# It follows links only, so its base address is never used.
+# Only used for links, so the base URL does not matter.
 _NO_BASE = "https://outputs.invalid"
 
 live_option = click.option(
@@ -45,7 +45,7 @@ live_option = click.option(
     metavar="[SLUG]",
     is_flag=False,
     flag_value="",
-    help="Instead, generate once with each endpoint on sale, or with SLUG, at your vendors' price.",
+    help="Only generate once per endpoint on sale, or with SLUG. Your vendors bill for this.",
 )
 yes_option = click.option("--yes", "is_agreed", is_flag=True, help="Do not ask before --live.")
 evidence_option = click.option(
@@ -53,13 +53,13 @@ evidence_option = click.option(
     type=click.Path(dir_okay=False, path_type=Path),
     default="vendor-answers.json",
     show_default=True,
-    help="Where --live writes the shapes of the vendors' answers: no content, no keys.",
+    help="File for the shapes of the vendors' responses to --live: no content, no keys.",
 )
 
 
 @attrs.frozen(kw_only=True)
 class Made:
-    """What one generation came to."""
+    """The outcome of one generation."""
 
     registered: Registered
     ok: bool
@@ -70,7 +70,7 @@ class Made:
     answers: Shapes = attrs.field(factory=list)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the row of the table, and of `--json`."""
+        """Return the row for the table and `--json`."""
         return {
             "endpoint": self.registered.endpoint.slug,
             "result": "ok" if self.ok else "wrong",
@@ -81,7 +81,7 @@ class Made:
         }
 
     def as_evidence(self) -> dict[str, Any]:
-        """Return what the file holds."""
+        """Return the entry for the evidence file."""
         endpoint = self.registered.endpoint
         return {
             "endpoint": endpoint.slug,
@@ -96,41 +96,41 @@ class Made:
 
 @attrs.define
 class _LiveJob:
-    """The job that a provider sees; nothing of it is kept."""
+    """A job that is not stored."""
 
     endpoint: Endpoint
     task_id: str = "gateway-check-live"
     attempt: int = 1
 
     async def progress(self, fraction: float, note: str = "") -> None:
-        """Show nothing."""
+        """Ignore progress."""
 
     async def save(self, handle: Handle) -> None:
-        """Keep nothing: a command that is stopped polls no more."""
+        """Ignore the handle: an interrupted command polls no more."""
 
 
 def run_live(settings: Settings, slug: str, evidence: Path, *, is_agreed: bool) -> list[Made]:
-    """Say what it costs, ask, generate, and write the file; raises `SettingsError`.
+    """Show the cost, ask, generate, and write the evidence file; raises `SettingsError`.
 
-    `slug` is the one endpoint to try; all of them if it is empty.
+    `slug` is the endpoint to try, or empty for all.
     """
     catalog = PluginManager(disabled=settings.plugins_disabled).catalog(settings)
     chosen = _choose(catalog, slug)
-    _tell_cost(chosen)
+    _print_cost(chosen)
     if not is_agreed:
         click.confirm("Generate, at this cost?", abort=True, err=True)
     made = asyncio.run(_make_all(catalog, chosen))
-    told = {
+    report = {
         "gateway": VERSION,
         "at": time.strftime("%Y-%m-%d", time.gmtime()),
         "generations": [one.as_evidence() for one in made],
     }
     try:
-        evidence.write_text(json.dumps(told, indent=1) + "\n")
+        evidence.write_text(json.dumps(report, indent=1) + "\n")
     except OSError as error:
         click.echo(f"gateway: {evidence} cannot be written: {error.strerror}.", err=True)
     else:
-        click.echo(f"The shapes of the answers are in {evidence}.", err=True)
+        click.echo(f"The shapes of the responses are in {evidence}.", err=True)
     return made
 
 
@@ -144,23 +144,23 @@ def _choose(catalog: Catalog, slug: str) -> list[Registered]:
     return [catalog[name] for name in known if not slug or name == slug]
 
 
-def _tell_cost(chosen: list[Registered]) -> None:
+def _print_cost(chosen: list[Registered]) -> None:
     costs = [one.endpoint.cost_micros for one in chosen]
     for one, micros in zip(chosen, costs, strict=True):
         endpoint = one.endpoint
         known = _dollars(micros) if micros is not None else _unknown_cost(endpoint)
         click.echo(f"{endpoint.slug}: {endpoint.model or endpoint.slug}, {known}", err=True)
     total = _dollars(sum(micros or 0 for micros in costs))
-    more = ", and what is not known" if None in costs else ""
+    more = ", plus unknown costs" if None in costs else ""
     click.echo(f"Your vendors bill about {total} for {len(chosen)} generations{more}.", err=True)
 
 
 def _unknown_cost(endpoint: Endpoint) -> str:
-    return f"cost not known; it is sold for {endpoint.price_units / 10**6:g} USDC"
+    return f"cost unknown; sold for {endpoint.price_units / 10**6:g} USDC"
 
 
 async def _make_all(catalog: Catalog, chosen: list[Registered]) -> list[Made]:
-    """Generate with one endpoint after the other, so that no vendor's rate limit is met."""
+    """Generate one after the other, to stay below vendors' rate limits."""
     pictures, links = Pictures(), Outbound(_NO_BASE)
     try:
         return [await _make(registered, pictures, links) for registered in chosen]
@@ -171,7 +171,7 @@ async def _make_all(catalog: Catalog, chosen: list[Registered]) -> list[Made]:
 
 
 async def _make(registered: Registered, pictures: Pictures, links: Outbound) -> Made:
-    """Generate once; a failure of any kind is what was found."""
+    """Generate once; any failure becomes the result."""
     endpoint, began = registered.endpoint, time.monotonic()
     request = cheapest_request(endpoint)
     result: Result | None = None
@@ -179,10 +179,10 @@ async def _make(registered: Registered, pictures: Pictures, links: Outbound) -> 
         try:
             async with asyncio.timeout(endpoint.timeout_s):
                 result = await _generate(registered, request)
-            found, ok = await _look_at(result, request, endpoint, pictures, links), True
+            found, ok = await _inspect(result, request, endpoint, pictures, links), True
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
-            said = registered.upstream.error_text(error)
-            found, ok = f"{type(error).__name__}: {said}".removesuffix(": "), False
+            message = registered.upstream.error_text(error)
+            found, ok = f"{type(error).__name__}: {message}".removesuffix(": "), False
     return Made(
         registered=registered,
         ok=ok,
@@ -195,7 +195,7 @@ async def _make(registered: Registered, pictures: Pictures, links: Outbound) -> 
 
 
 def cheapest_request(endpoint: Endpoint) -> GenerationRequest:
-    """Return the request with the lowest price that the endpoint takes."""
+    """Return the request with the lowest price at an endpoint."""
     resolutions = endpoint.resolution.values or (None,)
     plain = GenerationRequest(
         prompt=_choose_prompt(endpoint),
@@ -216,7 +216,7 @@ def _choose_prompt(endpoint: Endpoint) -> str:
 
 
 async def _generate(registered: Registered, request: GenerationRequest) -> Result:
-    """Submit once and poll until the job is done; a job that takes too long is cancelled."""
+    """Submit once and poll until done. Cancels the job on timeout."""
     upstream, job = registered.upstream, _LiveJob(registered.endpoint)
     await upstream.validate(request, registered.endpoint)
     begun = await upstream.call(upstream.provider.submit, request, job)
@@ -240,7 +240,7 @@ async def _generate(registered: Registered, request: GenerationRequest) -> Resul
 async def _poll(registered: Registered, handle: Handle, job: _LiveJob) -> Result | float:
     """Return the result, or the seconds until the next poll."""
     provider = registered.upstream.provider
-    assert isinstance(provider, Polling)  # noqa: S101 - `_generate` has looked
+    assert isinstance(provider, Polling)  # noqa: S101 - checked by `_generate`
     try:
         answer = await registered.upstream.call(provider.poll, handle, job)
     except RateLimited as error:
@@ -250,14 +250,14 @@ async def _poll(registered: Registered, handle: Handle, job: _LiveJob) -> Result
     return answer if isinstance(answer, Result) else answer.poll_after_s or _POLL_S
 
 
-async def _look_at(
+async def _inspect(
     result: Result,
     request: GenerationRequest,
     endpoint: Endpoint,
     pictures: Pictures,
     links: Outbound,
 ) -> str:
-    """Fetch and check a result as a sale does; return what it holds, as words."""
+    """Download and check a result as for a sale, and describe it."""
     outputs = [
         Output(data=await links.download(one.url), media_type=one.media_type)
         if isinstance(one, Link)

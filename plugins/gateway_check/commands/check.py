@@ -1,4 +1,4 @@
-"""The command `gateway check`: one row for each thing that must work before money is involved."""
+"""The command `gateway check`: verifies everything that sales depend on, one row per check."""
 
 import asyncio
 import sys
@@ -16,10 +16,6 @@ from gateway.catalog.upstream import Upstream
 from gateway.chain.client import Web3Chain
 from gateway.chain.keys import address_of, check_plain_keys, load_key, load_settlement_keys
 from gateway.cli.catalog import silence_logs
-from gateway.cli.check_database import check_open_payments, find_questions
-from gateway.cli.listing import check_listed, find_listing, listing_option, validator_option
-from gateway.cli.live import evidence_option, live_option, run_live, yes_option
-from gateway.cli.price_check import check_models, check_prices
 from gateway.cli.tables import print_rows
 from gateway.cli.terminal import json_option, one_sentence, wide_option
 from gateway.contracts import PluginContext, Probing, Settler
@@ -41,17 +37,21 @@ from gateway.settings import (
 from gateway.store.data_folder import enter_data
 from gateway.store.disk import read_disk
 from gateway.store.opening import open_store
+from gateway_check.database import check_open_payments, find_checks
+from gateway_check.listing import check_listed, find_listing, listing_option, validator_option
+from gateway_check.live import evidence_option, live_option, run_live, yes_option
+from gateway_check.prices import check_models, check_prices
 
-_CONFINED = "files are read by processes that can make no system call but those of computing"
+_CONFINED = "files are parsed in child processes with resource limits and a seccomp filter"
 _LIMITED_ONLY = (
-    "files are read by processes with limits alone: this system has no seccomp filter for them; "
-    "Linux on x86-64 or aarch64 has"
+    "files are parsed in child processes with resource limits only: the seccomp filter needs Linux "
+    "on x86-64 or aarch64"
 )
-# What a check raises to say what is wrong.
+# Errors by which a check fails.
 _WRONG = (GatewayError, SettingsError, BackupFailed, OutputStoreUnavailable, ValueError, OSError)
-# An RPC endpoint whose newest block is older than this has stopped.
+# An RPC endpoint is stale if its newest block is older than this.
 _STALE_S = 60
-# The gateway's searches ask for so many blocks at once.
+# The number of blocks that the gateway's searches request at once.
 _LOG_BLOCKS = 2_000
 _SOME_NONCE = "0x" + "11" * 32
 
@@ -83,16 +83,14 @@ def check(
         sys.exit(0 if all(one.ok for one in made) else 1)
     rows = run_checks(listing=listing or validator is not None, validator=validator)
     marks = {True: "ok", False: "wrong"}
-    shown = [
-        {"check": row.name, "result": marks[row.ok], "what was found": row.found} for row in rows
-    ]
+    shown = [{"check": row.name, "result": marks[row.ok], "details": row.found} for row in rows]
     print_rows([row.as_dict() for row in rows] if as_json else shown, as_json=as_json, wide=wide)
     sys.exit(0 if all(row.ok for row in rows) else 1)
 
 
 @attrs.frozen(kw_only=True)
 class Row:
-    """The result of one check: whether it passed, and what it found as a sentence."""
+    """The result of one check."""
 
     name: str
     ok: bool
@@ -104,9 +102,9 @@ class Row:
 
 
 def run_checks(*, listing: bool = False, validator: str | None = None) -> list[Row]:
-    """Run every check. A mistake in the settings stops the others and is then the only row.
+    """Run every check. If the settings are invalid, that is the only row.
 
-    With `listing`, each endpoint has a row too; `validator` is the address of a Bazaar's.
+    `listing` adds a row per endpoint; `validator` is the URL of a Bazaar's validator.
     """
     silence_logs()
     try:
@@ -133,7 +131,7 @@ async def _check_all(settings: Settings) -> list[Row]:
     try:
         return [
             await _make_row("disk", lambda: _check_disk(settings)),
-            *[await _make_row(*question) for question in await find_questions(settings)],
+            *[await _make_row(*one) for one in await find_checks(settings)],
             await _make_row("open payments", lambda: check_open_payments(settings)),
             await _make_row("outputs", open_outputs(settings, "gateway check").probe),
             *await _check_by_plugins(settings),
@@ -158,7 +156,6 @@ async def _check_all(settings: Settings) -> list[Row]:
 
 
 async def _make_row(name: str, check_one: Callable[[], Awaitable[str]]) -> Row:
-    """Run one check, which returns what it found or raises what is wrong, and return its row."""
     try:
         return Row(name=name, ok=True, found=await check_one())
     except _WRONG as error:
@@ -174,12 +171,12 @@ async def _check_disk(settings: Settings) -> str:
 
 
 def _existing_parent(folder: Path) -> Path:
-    """Return the folder, or the nearest folder above it that exists."""
+    """Return the folder or its nearest existing parent."""
     return next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
 
 
 async def _check_by_plugins(settings: Settings) -> list[Row]:
-    """Return the rows that plugins add; a mistake in a plugin shows in the row about plugins."""
+    """Return plugins' rows; loading problems have their own row."""
     try:
         checks = PluginManager(disabled=settings.plugins_disabled).check_rows(settings)
     except SettingsError:
@@ -188,56 +185,54 @@ async def _check_by_plugins(settings: Settings) -> list[Row]:
 
 
 async def _check_limits(settings: Settings) -> list[Row]:
-    """Return a row for the Redis of the rate limits; none where none is set."""
     if not settings.limits_url:
         return []
-    return [await _make_row("limits", lambda: _ask_redis(settings))]
+    return [await _make_row("limits", lambda: _check_redis(settings))]
 
 
-async def _ask_redis(settings: Settings) -> str:
+async def _check_redis(settings: Settings) -> str:
     limits = make_limits(settings, time.time, secret="")
     began = time.perf_counter()
     problem = await limits.find_problem()
     ms = (time.perf_counter() - began) * 1000
     await limits.close()
     if problem:
-        raise ValueError(f"each node counts by itself: {problem}")
+        raise ValueError(f"Redis is unusable, so each node counts on its own: {problem}")
     return f"Redis counts the requests of all nodes, {ms:.0f} ms"
 
 
 async def _check_plugins(settings: Settings, chain: Web3Chain) -> str:
     manager = PluginManager(disabled=settings.plugins_disabled)
     catalog = manager.catalog(settings)
-    # As a start does: a way to pay may find a mistake in its settings, or be taken already.
+    # As at a start, because a payment method may find a problem in its settings, or a duplicate.
     context = _make_context(settings, chain)
     manager.ways_to_pay(context)
     manager.transfer_verifier(context)
     left_out = [plugin.name for plugin in manager.loaded if plugin.problem]
     if left_out:
-        raise ValueError(f"left out: {', '.join(left_out)}; `gateway plugins` says why")
+        raise ValueError(f"not loaded: {', '.join(left_out)}; `gateway plugins` shows why")
     if not len(catalog):
         raise ValueError("nothing is on sale; `gateway endpoints` lists what could be")
     return f"{len(catalog)} endpoints on sale"
 
 
 async def _check_sandbox() -> str:
-    """Start a child process like those that read a stranger's file, and say how it is confined."""
+    """Report how a child process that parses untrusted files is confined."""
     sandbox = Sandbox(function="gateway.sandbox.child.probe:report")
     try:
-        told = await sandbox.call()
+        confinement = await sandbox.call()
     except (SandboxEnded, SandboxLost) as error:
-        raise ValueError(f"no file can be read: {error}") from None
+        raise ValueError(f"files cannot be parsed: {error}") from None
     finally:
         sandbox.close()
-    return _CONFINED if told == b"filtered" else _LIMITED_ONLY
+    return _CONFINED if confinement == b"filtered" else _LIMITED_ONLY
 
 
 async def _check_providers(settings: Settings) -> list[Row]:
-    """Return a row for each provider on sale; all are asked at the same time."""
     try:
         catalog = PluginManager(disabled=settings.plugins_disabled).catalog(settings)
     except SettingsError:
-        # The row about the plugins says why.
+        # Reported in the row `plugins`.
         return []
     try:
         return await asyncio.gather(*(_check_provider(upstream) for upstream in catalog.on_sale()))
@@ -247,13 +242,13 @@ async def _check_providers(settings: Settings) -> list[Row]:
 
 async def _check_provider(upstream: Upstream) -> Row:
     problem = await problem_of(upstream)
-    found = "answers" if isinstance(upstream.provider, Probing) else "has no health to ask for"
+    found = "responds" if isinstance(upstream.provider, Probing) else "has no health check"
     name = f"provider {upstream.provider.name}"
     return Row(name=name, ok=problem is None, found=problem or found)
 
 
 async def _check_rpc(settings: Settings, url: str) -> str:
-    """Ask one RPC endpoint for its newest block, and for logs as the gateway asks for them."""
+    """Fetch the newest block and logs, as the gateway does."""
     chain = Web3Chain(attrs.evolve(settings, rpc_urls=(url,)))
     try:
         began = time.perf_counter()
@@ -273,8 +268,8 @@ async def _check_rpc(settings: Settings, url: str) -> str:
             f"its newest block is {age_s:.0f} s behind this machine's clock: either the endpoint "
             "has stopped, or the clock is ahead (see the row clock)"
         )
-    known = f"chain {settings.chain.chain_id}, USDC's domain is right"
-    narrow = f", logs of {limit:,} blocks at once" if limit is not None else ""
+    known = f"chain {settings.chain.chain_id}, USDC's domain separator matches"
+    narrow = f", logs limited to {limit:,} blocks per request" if limit is not None else ""
     return f"{known}, block {head.number}, {ms:.0f} ms{narrow}"
 
 
@@ -314,14 +309,13 @@ def _open_settler(settings: Settings, chain: Web3Chain) -> Settler:
 
 
 def _make_context(settings: Settings, chain: Web3Chain) -> PluginContext:
-    """Return what payment plugins get at a start."""
-    # This store is never opened: a settler writes down what it sends, and a check sends nothing.
+    # This store is never opened: a settler records only its transactions, and a check sends none.
     store = open_store(settings)
     return PluginContext(settings=settings, chain=chain, journal=store, now=time.time)
 
 
 async def _check_listings(settings: Settings, validator: str | None) -> list[Row]:
-    """Return a row for each endpoint on sale, or the one reason why none would be listed."""
+    """Return a row per endpoint, or one row if none can be listed."""
     chain = Web3Chain(settings)
     try:
         blocked = await _make_row("listing", lambda: _check_listed(settings, chain))
@@ -349,7 +343,7 @@ async def _check_listed(settings: Settings, chain: Web3Chain) -> str:
     settler = _open_settler(settings, chain)
     await settler.check_ready()
     check_listed(settings, settler)
-    return "sales are told to a Bazaar"
+    return "sales are reported to a Bazaar"
 
 
 async def _check_refunds(settings: Settings, chain: Web3Chain) -> str:
@@ -357,10 +351,10 @@ async def _check_refunds(settings: Settings, chain: Web3Chain) -> str:
     if secret is None:
         if settings.refunds == "automatic":
             raise ValueError("automatic, but GATEWAY_REFUND_KEY is not set")
-        return "no refund key: `gateway refunds list` shows what is owed"
+        return "no refund key; `gateway refunds list` shows the refunds due"
     address = address_of(secret)
     if secret in load_settlement_keys(settings):
-        raise ValueError("GATEWAY_REFUND_KEY is the settlement key: refunds need one of their own")
+        raise ValueError("GATEWAY_REFUND_KEY is the settlement key: refunds need a different key")
     balance = await chain.call_uint(BALANCE_OF + word(address))
     wei = await chain.gas_balance(address)
     if not wei:
