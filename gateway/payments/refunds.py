@@ -29,7 +29,8 @@ from gateway.errors import ChainUnavailable, RefundRefused
 from gateway.payments.reconcile import find_event, is_spent
 from gateway.store import SqlStore
 
-# An endpoint that reports a nonce as unspent may lag by this many blocks (under 3 hours), so the refund may be in a block that is this much older than the head.
+# An endpoint that reports a nonce as unspent may lag by this many blocks (under 3 hours), so the
+# refund may be in a block that is this much older than the head.
 _UNSPENT_MARGIN = 5_000
 
 # A refund does not expire: it ends when its nonce is spent.
