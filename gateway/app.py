@@ -9,7 +9,6 @@ import hmac
 import secrets
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable
-from typing import TYPE_CHECKING
 
 import attrs
 import structlog
@@ -35,17 +34,14 @@ from gateway.running.timing import Timing
 from gateway.settings import Settings, load_settings
 from gateway.store import SqlStore
 from gateway.store.data_folder import check_network
-from gateway.store.opening import open_store, refuse_other_database
-from gateway.tasks import TaskTiming, WorkerPool
+from gateway.store.opening import open_store
+from gateway.tasks import WorkerPool
 from gateway.tasks.notifications import Announcer, TaskNotifications
 from gateway.telemetry.redaction import Redactor
 from gateway.telemetry.spans import Spans
 from gateway.version import VERSION
 from gateway.web.application import TracedApp, make_app
 from gateway.web.front.current import EXTENSION, FAILURE
-
-if TYPE_CHECKING:
-    from gateway.catalog.shared_states import SharedProviders
 
 _log = structlog.get_logger()
 
@@ -200,7 +196,7 @@ async def _open_gateway(app: Quart, parts: _Assembly) -> Gateway:
 
     Raises `SettingsError` if the database belongs to another network.
     """
-    await refuse_other_database(parts.context.settings, parts.store)
+    await parts.store.check_settings(parts.context.settings)
     await parts.store.nodes.arrive(now=parts.context.now())
     await check_network(parts.context.settings, parts.store)
     installation = await _read_installation(parts)
@@ -264,7 +260,6 @@ def _make_gateway(parts: _Assembly, installation: _Installation) -> Gateway:
         refunds=parts.refunds,
         notifiers=parts.manager.notifiers(),
         workers=workers,
-        shared_providers=_share_providers(parts),
         limits=make_limits(settings, parts.context.now, installation.file_secret),
         notifications=notifications,
         announcer=announcer,
@@ -273,21 +268,6 @@ def _make_gateway(parts: _Assembly, installation: _Installation) -> Gateway:
     )
     announcer.wake_events = gateway.events.wake
     return gateway
-
-
-def _share_providers(parts: _Assembly) -> "SharedProviders | None":
-    """Share provider states with other nodes; None on a single machine."""
-    store = parts.store
-    if not store.nodes.has_others:
-        return None
-    from gateway.catalog.shared_states import SharedProviders  # noqa: PLC0415
-
-    return SharedProviders(
-        parts.catalog,
-        store.provider_states,
-        parts.context.now,
-        long_wait_s=TaskTiming().long_wait_s,
-    )
 
 
 def _make_workers(

@@ -10,7 +10,8 @@ from importlib import import_module
 import click
 
 from gateway.errors import SettingsError
-from gateway.plugins.installed import PluginCommand, find_commands, is_disabled
+from gateway.installed import is_disabled
+from gateway.plugins.installed import PluginCommand, find_commands
 from gateway.version import VERSION
 
 # Location and first help sentence of each command. The sentence is repeated here because `gateway
@@ -23,10 +24,6 @@ _COMMANDS = {
     "migrate": (
         "gateway.cli.migrate:migrate",
         "Migrate the database (`serve` does this too).",
-    ),
-    "migrate-store": (
-        "gateway.cli.migrate_store:migrate_store",
-        "Migrate from SQLite to an empty PostgreSQL database.",
     ),
     "plugins": (
         "gateway.cli.plugins:plugins",

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
+from gateway.contracts.store import CheckRow
 from gateway.errors import SettingsError
 from gateway.private_files import FOLDER_MODE, create_private
 from gateway.store.disk import full_disk
@@ -59,6 +60,15 @@ class SqliteStore(SqlStore):
     def __init__(self, path: Path) -> None:
         self._path = path
         super().__init__()
+
+    async def check_rows(self) -> list[CheckRow]:
+        return [("database", self._check)]
+
+    async def _check(self) -> str:
+        async with self:
+            await self.ping()
+            payments = (await self.counts())["payments"]
+        return f"writable, {sum(payments.values())} payments"
 
     async def __aenter__(self) -> Self:
         writer = ThreadConnection(partial(_connect, self._path))

@@ -25,6 +25,7 @@ from gateway.errors import BackupFailed, GatewayError, SettingsError
 from gateway.outputs import open_outputs
 from gateway.payments.obstacles import clock_problem, contract_problem, is_true
 from gateway.plugins.manager import PluginManager
+from gateway.running.rate_limits import make_limits
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost
 from gateway.settings import (
     Settings,
@@ -190,14 +191,11 @@ async def _check_limits(settings: Settings) -> list[Row]:
 
 
 async def _check_redis(settings: Settings) -> str:
-    # Redis' client is an optional dependency.
-    from gateway.running.shared_rate_limits import RedisWindows  # noqa: PLC0415
-
-    windows = RedisWindows(settings.limits_url)
+    limits = make_limits(settings, time.time, secret="")
     began = time.perf_counter()
-    problem = await windows.find_problem()
+    problem = await limits.find_problem()
     ms = (time.perf_counter() - began) * 1000
-    await windows.close()
+    await limits.close()
     if problem:
         raise ValueError(f"Redis is unusable, so each node counts on its own: {problem}")
     return f"Redis counts the requests of all nodes, {ms:.0f} ms"

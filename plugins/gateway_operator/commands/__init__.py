@@ -25,10 +25,6 @@ COMMANDS = {
         "gateway_operator.commands.hash_password:hash_password",
         "Print the argon2 hash of a password.",
     ),
-    "nodes": (
-        "gateway_operator.commands.nodes:nodes",
-        "List the nodes that share the database.",
-    ),
     "payers": (
         "gateway_operator.commands.payers:payers",
         "List payers that are barred from x402, and unbar them.",

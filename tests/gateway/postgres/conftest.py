@@ -5,8 +5,7 @@ from collections.abc import Iterator
 import attrs
 import pytest
 
-from gateway.store.postgres.session import Session
-from gateway.store.sql import POSTGRESQL
+from gateway_nodes.postgres.session import POSTGRESQL, Session
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from gateway.store.postgres.store import PostgresStore
+from gateway_nodes.postgres.store import PostgresStore
 from gateway_testing.facts import queued
 
 

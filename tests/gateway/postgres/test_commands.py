@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from gateway.cli import main
 from gateway.settings import load_settings
-from gateway.store.postgres.store import PostgresStore
 from gateway_check.database import find_checks
+from gateway_nodes.postgres.store import PostgresStore
 
 SETTINGS = {
     "GATEWAY_BASE_URL": "http://gateway.test",

@@ -12,7 +12,7 @@ import pytest
 
 from gateway.errors import Restarting, StoreUnavailable
 from gateway.store import meta
-from gateway.store.postgres.store import PostgresStore
+from gateway_nodes.postgres.store import PostgresStore
 from gateway_testing.facts import new_task, transfer, tx_hash
 from tests.conftest import running
 from tests.gateway.direct.test_direct_route import claim

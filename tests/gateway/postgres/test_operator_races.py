@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from gateway.errors import ActionRefused
-from gateway.store.postgres import pool
-from gateway.store.postgres.store import PostgresStore
+from gateway_nodes.postgres import pool
+from gateway_nodes.postgres.store import PostgresStore
 from gateway_operator.audit_log import Actor, NewAction
 from gateway_operator.logins import OperatorPasskey, OperatorToken
 from gateway_operator.sql import actions, logins, passkeys, tokens

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from gateway.errors import SettingsError
-from gateway.store.postgres.store import PostgresStore
+from gateway_nodes.postgres.store import PostgresStore
 from tests.plugin_tables import ORDERS, install_tables
 
 __all__ = ["install_tables"]

@@ -7,8 +7,8 @@ import psycopg
 import pytest
 
 from gateway.errors import SettingsError
-from gateway.store.postgres import store
-from gateway.store.postgres.store import PostgresStore, refuse_pooling
+from gateway_nodes.postgres import store
+from gateway_nodes.postgres.store import PostgresStore, refuse_pooling
 from tests.gateway.postgres.pgbouncer import PROGRAM, pgbouncer
 
 

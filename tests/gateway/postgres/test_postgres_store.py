@@ -17,8 +17,8 @@ from gateway.errors import (
     TxAlreadyUsed,
 )
 from gateway.store import meta
-from gateway.store.postgres import pool
-from gateway.store.postgres.store import PostgresStore
+from gateway_nodes.postgres import pool
+from gateway_nodes.postgres.store import PostgresStore
 from gateway_testing.facts import (
     NOW,
     RESULT,

@@ -8,13 +8,14 @@ import pytest
 
 from gateway.contracts.alarms import Alarm
 from gateway.domain import PaymentState
-from gateway.store import nodes, nonces
+from gateway.store import nonces
 from gateway.store.endpoint_changes import changes_after
-from gateway.store.postgres.migrations import migrate
-from gateway.store.postgres.session import Session, connect
 from gateway.store.sqlite import migrations as on_sqlite
 from gateway_backups import records as backups
 from gateway_backups.records import BackupRecord
+from gateway_nodes import records
+from gateway_nodes.postgres.migrations import migrate
+from gateway_nodes.postgres.session import Session, connect
 from gateway_operator.alarms.records import AlarmRecord
 from gateway_operator.audit_log import Actor, NewAction
 from gateway_operator.desk import codes
@@ -306,7 +307,7 @@ _ASKED = {
     "the newest backup": standing.newest_backup_at,
     "what a backup forgets": lambda db: backups.forgotten(db, 1_040, NOW, NOW + 9),
     "transactions without a time": lambda db: nonces.undated(db, 1, ()),
-    "nodes": nodes.find_nodes,
+    "nodes": records.find_nodes,
 }
 
 

@@ -8,9 +8,9 @@ import psycopg
 import pytest
 
 from gateway.domain import PaymentState, TaskStatus
-from gateway.store.postgres import migrations as on_postgres
-from gateway.store.postgres.session import Session, connect
 from gateway.store.sqlite import migrations as on_sqlite
+from gateway_nodes.postgres import migrations as on_postgres
+from gateway_nodes.postgres.session import Session, connect
 
 # PostgreSQL's only: SQLite keeps the number in its file.
 _OWN_TABLES = {"schema_version"}

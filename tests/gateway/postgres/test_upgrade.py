@@ -6,10 +6,10 @@ import psycopg
 import pytest
 
 from gateway.errors import SettingsError
-from gateway.store.locks import lock_number
-from gateway.store.postgres import migrations
-from gateway.store.postgres.pool import Pool
-from gateway.store.postgres.store import PostgresStore
+from gateway_nodes.postgres import migrations
+from gateway_nodes.postgres.locks import lock_number
+from gateway_nodes.postgres.pool import Pool
+from gateway_nodes.postgres.store import PostgresStore
 
 _NEWEST = migrations.migrations()[-1][0]
 _NEXT = _NEWEST + 1

@@ -13,10 +13,10 @@ import structlog
 
 from gateway.contracts.wakes import Heard
 from gateway.running.timing import Timing
-from gateway.store.postgres.store import PostgresStore
-from gateway.store.postgres.wake import WakeTiming
 from gateway.tasks import TaskTiming
 from gateway.web.routes.tasks import look_at_task
+from gateway_nodes.postgres.store import PostgresStore
+from gateway_nodes.postgres.wake import WakeTiming
 from gateway_webhooks import Deliveries, DeliveryTiming
 from tests.conftest import Payer, ScriptedProvider, running
 from tests.patience import PATIENCE_S, until

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway.sandbox.child import prctl, seccomp, system_calls
-from gateway_check import command as check
+from gateway_check.commands import check
 from tests.proof.process.gateway_process import Gateway
 
 PID = 4711

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.installed import BUNDLED_OPENERS
 from gateway.plugins import installed
 from gateway.store import plugin_tables
 from tests.third_party_plugins import command
@@ -173,6 +174,8 @@ def test_the_bundled_plugins_are_listed_in_code_as_they_are_installed():
     groups = project["entry-points"]
     assert set(groups["gateway"].values()) == set(installed.BUNDLED)
     assert sorted(groups[installed.COMMANDS_GROUP].values()) == sorted(installed.BUNDLED_COMMANDS)
+    assert tuple(groups["gateway.before_open"].values()) == installed.BUNDLED_BEFORE_OPEN
+    assert {group: groups[group] for group in BUNDLED_OPENERS} == BUNDLED_OPENERS
     assert groups[plugin_tables.GROUP] == plugin_tables.BUNDLED_TABLES
 
 
