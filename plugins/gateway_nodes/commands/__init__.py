@@ -3,10 +3,10 @@
 COMMANDS = {
     "migrate-store": (
         "gateway_nodes.commands.migrate_store:migrate_store",
-        "Move the SQLite database into an empty PostgreSQL.",
+        "Migrate from SQLite to an empty PostgreSQL database.",
     ),
     "nodes": (
         "gateway_nodes.commands.nodes:nodes",
-        "Show which machines share the database, and which of them leads.",
+        "List the nodes that share the database.",
     ),
 }
