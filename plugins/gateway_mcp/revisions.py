@@ -1,4 +1,4 @@
-"""Removes from a message what the agreed protocol revision does not know.
+"""Removes the fields of a message that the negotiated protocol revision lacks.
 
 Clients of the official SDKs reject a whole result for one unknown kind of content, after they have
 paid.

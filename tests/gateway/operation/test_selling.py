@@ -1,4 +1,4 @@
-"""What is on sale now: all pages agree, and no buyer signs in vain."""
+"""All pages agree on the endpoints on sale, and no buyer signs in vain."""
 
 import contextlib
 

@@ -1,4 +1,4 @@
-"""Unknown outcomes: a payment ends as one task or with nothing taken, whatever fails meanwhile."""
+"""Unknown outcomes: a payment ends as one task or with nothing taken, whatever fails."""
 
 import asyncio
 import contextlib
@@ -563,7 +563,7 @@ def _spend_all(payer, chain):
 async def test_where_sending_is_refused_who_submits_first_still_pays_for_the_task(
     gateway, payer, chain, rpc
 ):
-    """Sending fails for ever (say, no gas); reading works, and reading closes a payment."""
+    """Sending always fails (for lack of gas); reading works, and closes a payment."""
     rpc.faults["eth_sendRawTransaction"] = refuses("insufficient funds for gas * price + value")
     signed = payer.authorization()
     header = payer.header(nonce=signed.nonce, valid_before=signed.valid_before)

@@ -70,7 +70,7 @@ except ImportError:
     # A release before the plugin.
     from gateway.store.nodes import SqlNodes
 
-# A node that comes again under its name watches its former row for so long.
+# Time for which a restarted node watches the row of its earlier run.
 SqlNodes.__init__.__kwdefaults__.update(watch_s=2.0)
 TaskTiming.__init__.__kwdefaults__.update(lease_s=10.0, extend_s=3.0, idle_s=1.0)
 """
