@@ -936,6 +936,6 @@ async def test_a_closing_gateway_leaves_an_open_payment_to_the_next(
 async def test_the_receipt_of_a_200_names_the_transaction_that_paid(gateway, payer, chain):
     gateway.services.payments.outcome_s = PATIENCE_S
     answer = await buy(gateway, payer.header())
-    told = header_json(answer.headers["X-PAYMENT-RESPONSE"])
-    receipt = chain.receipt(told["transaction"])
+    decoded = header_json(answer.headers["X-PAYMENT-RESPONSE"])
+    receipt = chain.receipt(decoded["transaction"])
     assert receipt["status"] == "0x1"

@@ -119,9 +119,9 @@ class Node(Gateway):
 
     def faults(self) -> list[str]:
         """Return the errors in the logs of all lives."""
-        said = [json.loads(line) for line in self.log.read_text().splitlines() if line[:1] == "{"]
+        logged = [json.loads(line) for line in self.log.read_text().splitlines() if line[:1] == "{"]
         levels = ("error", "critical")
-        return [f"{self.name}: {line}" for line in said if line.get("level") in levels]
+        return [f"{self.name}: {line}" for line in logged if line.get("level") in levels]
 
     def is_alive(self) -> bool:
         return self.process is not None and self.process.poll() is None
