@@ -24,7 +24,7 @@ def test_the_rows_of_a_plugin_move_as_well(run, path, database_url, install_tabl
     assert result.exit_code == 0, result.output
     with psycopg.connect(database_url) as db:
         assert db.execute("SELECT * FROM acme_orders").fetchall() == [("task-done", "a parcel")]
-        assert db.execute("SELECT * FROM plugin_schemas").fetchall() == [("acme", 1)]
+        assert ("acme", 1) in db.execute("SELECT * FROM plugin_schemas").fetchall()
 
 
 def test_rows_of_a_plugin_that_is_not_installed_stop_the_move(run, path, install_tables):
