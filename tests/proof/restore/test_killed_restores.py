@@ -170,12 +170,12 @@ def test_a_start_does_not_undo_the_restore_that_was_done_by_hand(settings, env, 
     for word in ("first", "second"):
         with contextlib.closing(_fill(tmp_path / word, word, settings.network)):
             pass
-    changed = attrs.evolve(settings, restore=str(tmp_path / "first"))
-    restore_once(changed, now=time.time())
+    told = attrs.evolve(settings, restore=str(tmp_path / "first"))
+    restore_once(told, now=time.time())
     by_hand = ["restore", str(tmp_path / "second")]
-    done = CliRunner().invoke(main, by_hand, env=env | {"GATEWAY_RESTORE": changed.restore})
+    done = CliRunner().invoke(main, by_hand, env=env | {"GATEWAY_RESTORE": told.restore})
     assert done.exit_code == 0, done.output
-    restore_once(changed, now=time.time())
+    restore_once(told, now=time.time())
     assert _holds(settings.data_dir / "gateway.db", "second")
 
 

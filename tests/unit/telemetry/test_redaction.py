@@ -37,8 +37,8 @@ def test_of_a_loaded_plugin_the_values_it_declares_secret_are():
     }
     settings = Settings(plugin_values=values)
     redactor = Redactor(secrets_of(settings, {"acme": ("acme", Section)}))
-    cleaned = redactor.clean("login-of-acme a-large-model left-over-value")
-    assert cleaned == "… a-large-model …"
+    said = redactor.clean("login-of-acme a-large-model left-over-value")
+    assert said == "… a-large-model …"
 
 
 def test_short_secrets_and_prompts_are_left_alone():
