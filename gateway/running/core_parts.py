@@ -35,7 +35,6 @@ def core_parts(gateway: Gateway) -> list[Part]:
         _tasks(gateway),
         gateway.events.make_part(),
         _endpoint_changes(gateway),
-        *_provider_states(gateway),
         Part(name="wallet", run=gateway.wallet.look_until_known),
         Part(
             name="probing", run=lambda: probe_forever(gateway.catalog), close=gateway.catalog.close
@@ -50,12 +49,15 @@ def core_parts(gateway: Gateway) -> list[Part]:
 
 
 def _leadership(gateway: Gateway) -> Part:
-    leadership = gateway.leadership
+    nodes = gateway.store.nodes
+
+    async def start() -> None:
+        await nodes.start(gateway.now)
 
     async def step_down() -> None:
-        leadership.step_down()
+        nodes.step_down()
 
-    return Part(name="leadership", start=leadership.start, drain=step_down, close=leadership.stop)
+    return Part(name="leadership", start=start, drain=step_down, close=nodes.stop)
 
 
 def _refunds(gateway: Gateway) -> Part:
@@ -130,14 +132,6 @@ def _endpoint_changes(gateway: Gateway) -> Part:
     look = gateway.changes.look
     # Before the first sale, so that a paused endpoint stays paused over a restart.
     return Part(name="endpoint-changes", start=look, work=look, every_s=gateway.timing.changes_s)
-
-
-def _provider_states(gateway: Gateway) -> list[Part]:
-    shared = gateway.shared_providers
-    if shared is None:
-        return []
-    every_s = gateway.timing.provider_states_s
-    return [Part(name="provider-states", start=shared.look, work=shared.look, every_s=every_s)]
 
 
 def _limits(gateway: Gateway) -> Part:

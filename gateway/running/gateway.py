@@ -1,7 +1,7 @@
 """One running gateway: what routes, commands and plugins work with."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import attrs
 
@@ -18,7 +18,6 @@ from gateway.payments.obstacles import WalletCheck
 from gateway.payments.refund_promises import RefundPromises
 from gateway.running.events import EventHandover
 from gateway.running.intake import Intake
-from gateway.running.leadership import Leadership
 from gateway.running.lifecycle import Lifecycle
 from gateway.running.long_texts import LongTexts
 from gateway.running.rate_limits import RateLimits
@@ -29,10 +28,6 @@ from gateway.store import SqlStore
 from gateway.tasks import WorkerPool
 from gateway.tasks.notifications import Announcer, LongPolls, TaskNotifications
 from gateway.telemetry.redaction import Redactor
-
-if TYPE_CHECKING:
-    # Several machines have it; a single one does not import it.
-    from gateway.catalog.shared_states import SharedProviders
 
 # Streams of events at the same time, in all and for one address. With the requests that wait for a
 # task they stay under the number of connections that fly.toml's proxy passes on.
@@ -64,8 +59,6 @@ class Gateway:
     settlements: Settlements = attrs.field(init=False)
     method_settlements: MethodSettlements = attrs.field(init=False)
     workers: WorkerPool
-    # None on a single machine.
-    shared_providers: "SharedProviders | None"
     limits: RateLimits
     notifications: TaskNotifications
     announcer: Announcer
@@ -88,12 +81,6 @@ class Gateway:
     @changes.default
     def _make_changes(self) -> LiveChanges:
         return LiveChanges(self.catalog, self.store, self.now)
-
-    leadership: Leadership = attrs.field(init=False)
-
-    @leadership.default
-    def _make_leadership(self) -> Leadership:
-        return Leadership(self.store.nodes, now=self.now)
 
     @settings.default
     def _find_settings(self) -> Settings:
@@ -155,7 +142,7 @@ class Gateway:
     def _make_lifecycle(self) -> Lifecycle:
         return Lifecycle(
             readiness=self.readiness,
-            leads=self.leadership.leads,
+            leads=self.store.nodes.leads,
             warm_up_s=self.timing.warm_up_s,
             on_drained=self.end_waits,
         )

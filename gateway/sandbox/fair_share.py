@@ -54,8 +54,6 @@ class Shares:
 
 @attrs.define(eq=False)
 class _Turn:
-    """A piece of work, waiting or running."""
-
     address: str
     number: int
     granted: asyncio.Future[None]
@@ -75,7 +73,7 @@ class _Turn:
 
 @attrs.define
 class _Ledger:
-    """Seconds used per address, which decay over time."""
+    """Seconds used per address, decaying over time."""
 
     shares: Shares
     now: Callable[[], float]
@@ -97,7 +95,7 @@ class _Ledger:
 
 @attrs.define
 class _Preemptions:
-    """How often each address was preempted in a row."""
+    """Preemptions in a row per address."""
 
     _counts: OrderedDict[str, int] = attrs.field(factory=OrderedDict, init=False)
 
@@ -200,7 +198,6 @@ class FairShare:
         self._grant_slots()
 
     def _grant_slots(self) -> None:
-        """Grant free slots to waiting work, and make room for work that gets none."""
         while len(self._running) < self._shares.slots:
             turn = min(filter(self._may_run, self._waiting), key=self._rank, default=None)
             if turn is None:
@@ -222,7 +219,7 @@ class FairShare:
         return self._used(turn.address), turn.number
 
     def _used(self, address: str) -> float:
-        """Return the seconds that an address has used, including running work."""
+        """Return the seconds used, including running work."""
         ages = (self._age(one) for one in self._running if one.address == address)
         return self._ledger.used(address) + sum(ages)
 
@@ -233,7 +230,6 @@ class FairShare:
         return 0.0 if turn.since is None else self._now() - turn.since
 
     def _live(self) -> list[_Turn]:
-        """Return the waiting turns that can still be granted."""
         return [turn for turn in self._waiting if not turn.granted.done()]
 
     def _has_competition(self, address: str) -> bool:
@@ -262,7 +258,7 @@ class FairShare:
             self._timer = loop.call_later(max(wait_s, _TICK_S), self._grant_slots)
 
     def _without_slot(self) -> list[_Turn]:
-        """Return the turns that get no slot even after the preempted work has left."""
+        """Return turns without a slot even after the preempted work has left."""
         staying = [turn for turn in self._running if not turn.was_preempted]
         held, without = self._count(staying), []
         heavy = sum(1 for turn in staying if self._is_heavy(turn.address))
@@ -280,7 +276,6 @@ class FairShare:
         return without
 
     def _until_light_s(self, turn: _Turn) -> float:
-        """Return the seconds until an address is no longer a heavy user."""
         over_s = self._used(turn.address) - _HEAVY_SHARE * self._shares.budget_s
         if over_s < 0 or turn.address in self._count(self._running):
             return math.inf
@@ -290,7 +285,7 @@ class FairShare:
         return sum(1 for turn in self._running if turn.was_preempted)
 
     def _preempt_for(self, turn: _Turn) -> float | None:
-        """Preempt the heaviest user for a turn, or return the seconds until that is allowed."""
+        """Preempt the heaviest user, or return the seconds until that is allowed."""
         own = self._used(turn.address)
         heavier = [
             one for one in self._running if not one.was_preempted and self._used(one.address) > own
@@ -304,7 +299,6 @@ class FairShare:
         return min(left_s, default=None)
 
     def _safe_for_s(self, work: _Turn, turn: _Turn) -> float:
-        """Return the seconds for which work is safe from a waiting turn."""
         if work.limit is None:
             # It begins in the event loop's next iteration.
             return _TICK_S
@@ -315,7 +309,7 @@ class FairShare:
         return safe_s - self._age(work)
 
     def _reject_excess(self) -> None:
-        """If too much work waits, reject one turn of the site with the most waiting turns."""
+        """Reject a turn of the site with the most waiting turns, if too many wait."""
         live = self._live()
         if len(live) <= self._shares.waiting + self._preempted_count():
             return
@@ -331,7 +325,7 @@ class FairShare:
 
 
 def _site(turn: _Turn) -> str:
-    """Return the /48 of a turn that is identified by an IPv6 /64, else its address."""
+    """Return the /48 of an IPv6 /64, else the address."""
     if not turn.address.endswith("/64"):
         return turn.address
     return str(ipaddress.ip_network(turn.address).supernet(new_prefix=48))

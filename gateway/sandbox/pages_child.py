@@ -71,13 +71,13 @@ def _count_pdf_pages(data: bytes) -> int:
 
 
 def _ends_plainly(tail: bytes) -> bool:
-    """Whether every reader finds the same offset of the cross-reference table."""
+    """Whether every reader finds the same cross-reference table."""
     plain = len(_PLAIN_START.findall(tail))
     return _PLAIN_END.search(tail) is not None and plain == tail.count(_START)
 
 
 def _open(data: bytes) -> pikepdf.Pdf:
-    """Open a PDF as it is; by default qpdf repairs the page tree and drops unreadable parts."""
+    """Open a PDF as it is: by default, qpdf repairs the page tree and drops parts."""
     return pikepdf.open(
         io.BytesIO(data),
         attempt_recovery=False,
@@ -87,7 +87,7 @@ def _open(data: bytes) -> pikepdf.Pdf:
 
 
 class _PageTree:
-    """Counts the pages below a node. A list of kids shared by several nodes is read once."""
+    """Counts pages; a list of kids shared by several nodes is read once."""
 
     def __init__(self) -> None:
         # By the object that holds the list; None while it is being counted.
@@ -117,7 +117,7 @@ class _PageTree:
 
 
 def _count_tiff_frames(data: bytes) -> int:
-    """Follow the chain of directories and count them, until one repeats."""
+    """Follow the chain of directories until one repeats."""
     try:
         order = {b"II": "<", b"MM": ">"}[data[:2]]
         (version,) = struct.unpack_from(order + "H", data, 2)

@@ -79,7 +79,7 @@ def _measure_picture(data: bytes, least_side: int, most_pixels: int) -> str:
 
 
 def _check_picture(data: bytes, wanted: str) -> tuple[dict[str, object], bytes]:
-    """Return format, width and height, and the new bytes; empty if the picture is unchanged."""
+    """Return facts and new bytes; the latter are empty if the picture is unchanged."""
     with Image.open(io.BytesIO(data), formats=list(_KINDS)) as image:
         if image.width * image.height > MAX_PIXELS:
             raise SandboxRefusal("it has too many pixels")
@@ -98,7 +98,7 @@ def _check_picture(data: bytes, wanted: str) -> tuple[dict[str, object], bytes]:
 
 
 def _encode(image: Image.Image, kind: str) -> bytes:
-    """Encode a picture; keep its colour profile and drop all other metadata."""
+    """Keep only the colour profile of the metadata."""
     profile = image.info.get("icc_profile") if image.mode in ("RGB", "RGBA", "P") else None
     has_alpha = image.has_transparency_data
     plain = image.convert("RGBA" if has_alpha else "RGB")

@@ -78,7 +78,7 @@ async def _read(conversation: socket.socket, size: int) -> bytes:
 
 
 def _join(pieces: list[bytes]) -> bytes:
-    """Join all pieces and free them in this thread, because freeing also takes time."""
+    """Join and free the pieces in this thread, because freeing takes time, too."""
     whole = b"".join(pieces)
     while pieces:
         pieces.pop()

@@ -99,7 +99,7 @@ class Sandbox:
             raise SandboxLost(NOT_STARTED) from error
 
     async def _call_once(self, arguments: tuple[bytes | str, ...]) -> tuple[bytes, ...]:
-        """Call once. Raises `ConnectionError` if the warmed process is gone."""
+        """Call once; raises `ConnectionError` if the warmed process is gone."""
         running = await self._ensure_started()
         try:
             async with asyncio.timeout(self._start_s + self.limits.wall_s):
@@ -123,14 +123,14 @@ class Sandbox:
 
 @attrs.define
 class _Charge:
-    """The CPU time of one call; None, meaning its duration, until that is reported."""
+    """The CPU time of a call; until it is reported, its duration counts."""
 
     cpu_s: float | None = None
 
 
 @contextmanager
 def _charged() -> Iterator[_Charge | None]:
-    """Add the CPU time of the block's call to the current meter, even if cancelled."""
+    """Add the block's CPU time to the current meter, even if cancelled."""
     meter, began, charge = current_meter(), time.monotonic(), _Charge()
     if meter is None:
         yield None
@@ -145,7 +145,7 @@ def _charged() -> Iterator[_Charge | None]:
 async def _read_cpu_s(
     conversation: socket.socket, tag: bytes, parts: tuple[bytes, ...]
 ) -> float | None:
-    """Return the CPU time of a child that has responded; None if it was not reported."""
+    """Return a child's CPU time, or None if not reported."""
     try:
         if tag != frames.END:
             _, parts = await pieces.read_answer(conversation, 0)
@@ -155,7 +155,6 @@ async def _read_cpu_s(
 
 
 def _error_for(tag: bytes, words: str) -> Exception:
-    """Return the error for a response that is not a result."""
     if tag == frames.REFUSAL:
         return SandboxRefusal(words)
     if tag == frames.FAULT:

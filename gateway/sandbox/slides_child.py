@@ -84,7 +84,6 @@ def _count(archive: zipfile.ZipFile) -> int:
 
 
 def _find_main(archive: zipfile.ZipFile, names: list[str]) -> str:
-    """Return the name of the main part."""
     if not _has(names, _PACKAGE_LINKS):
         return _USUAL_MAIN
     links = _Links("/officedocument")
@@ -98,7 +97,7 @@ def _find_main(archive: zipfile.ZipFile, names: list[str]) -> str:
 
 
 def _has(names: list[str], name: str) -> bool:
-    """Whether the part exists. Refuses it in another case, which only some readers find."""
+    """Refuse a name in another case, which only some readers find."""
     if name in names:
         return True
     if name.lower() in (other.lower() for other in names):
@@ -107,7 +106,7 @@ def _has(names: list[str], name: str) -> bool:
 
 
 class _Links:
-    """The targets of a part's relationships whose type has a certain suffix."""
+    """Targets of the relationships with a certain type suffix."""
 
     def __init__(self, end: str) -> None:
         self._end = end
@@ -121,8 +120,6 @@ class _Links:
 
 
 class _SlideList:
-    """The list of slides in the main part."""
-
     root = ""
     slides = 0
 
@@ -145,7 +142,7 @@ def _local(name: str) -> str:
 def _read_part(
     archive: zipfile.ZipFile, name: str, start: Callable[[str, dict[str, str]], None]
 ) -> None:
-    """Parse a part. Refuses a document type declaration, which could declare entities."""
+    """Refuse a document type declaration, which could declare entities."""
     with archive.open(name) as part:
         text = part.read(_MAX_PART_BYTES + 1)
     if len(text) > _MAX_PART_BYTES:
@@ -173,7 +170,7 @@ def _check_container(archive: zipfile.ZipFile, data: bytes) -> None:
 
 
 def _check_directory(archive: zipfile.ZipFile, members: list[zipfile.ZipInfo], data: bytes) -> None:
-    """Refuse a container in which readers could find another directory than `zipfile` did."""
+    """Refuse if readers could find another directory than `zipfile` did."""
     end = len(data) - _END.size
     size = sum(_ENTRY_BYTES + len(_raw_name(member)) + len(member.extra) for member in members)
     # `zipfile` skips bytes before the container, and prefers a ZIP64 record.
@@ -188,7 +185,6 @@ def _check_directory(archive: zipfile.ZipFile, members: list[zipfile.ZipInfo], d
 
 
 def _check_names(names: list[str]) -> None:
-    """Refuse names that some readers would change."""
     if len({name.lower() for name in names}) < len(names):
         raise SandboxRefusal(_DAMAGED)
     for name in names:
@@ -205,7 +201,7 @@ def _raw_name(member: zipfile.ZipInfo) -> bytes:
 
 
 def _end_of(member: zipfile.ZipInfo, data: bytes) -> int:
-    """Return where a member ends. Refuses a member whose header has another name."""
+    """Refuse a member whose header has another name."""
     name, extra = _LENGTHS.unpack_from(data, member.header_offset + _LENGTHS_AT)
     start = member.header_offset + _HEADER_BYTES
     if data[start : start + name] != _raw_name(member):

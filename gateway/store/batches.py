@@ -57,7 +57,6 @@ def begin_batch(
 
 
 def _is_fresh(db: Connection, payment_id: int, signers: Sequence[str]) -> bool:
-    """Whether a payment is open and was never signed for."""
     row = db.execute("SELECT state FROM payments WHERE id = ?", (payment_id,)).fetchone()
     is_open = row["state"] in (PaymentState.RESERVED, PaymentState.SETTLING)
     return is_open and nonces.nonces_of(db, payment_id, *signers) == 0
@@ -109,7 +108,7 @@ def judge_in_batch(
     failure: FailedSettlement | None,
     payment_id: int,
 ) -> bool:
-    """Record one payment's result from a receipt. False if the transaction is no batch with it."""
+    """Record one payment's result from a receipt. False if it is not in the batch."""
     changed = db.execute(
         f"UPDATE sent_payments SET judged = 1 WHERE payment_id = ? AND tx_hash IN {_OF_NONCE}",  # noqa: S608 - a constant
         (payment_id, transaction.signer, transaction.nonce),

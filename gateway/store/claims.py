@@ -39,11 +39,7 @@ def find_idempotent(db: Connection, idempotency_hash: str) -> Task | None:
 def find_direct(
     db: Connection, tx_hash: str, idempotency_key: str | None, request_hash: str
 ) -> Task | None:
-    """Return the task that a transaction paid for, or None if the transaction is unused.
-
-    Raises `TxAlreadyUsed` unless the request has the Idempotency-Key of the purchase, and
-    `IdempotencyConflict` if it has that key but differs from the first request.
-    """
+    """Return the task that a transaction paid for. See `SqlStore.find_direct`."""
     row = db.execute(
         f"{SELECT_TASK} JOIN claims c ON c.payment_id = p.id WHERE c.key = ?",
         (transaction_key(tx_hash),),
@@ -58,7 +54,6 @@ def find_direct(
 
 
 def _has_key(db: Connection, payment: Payment, idempotency_key: str) -> bool:
-    """Whether a direct payment was made with an Idempotency-Key."""
     # Payments from before release 0.1.0 store a hash of the key alone. Their buyers may still retry
     # after the upgrade.
     hashes = (
@@ -123,7 +118,6 @@ def queue_task(db: Connection, payment_id: int, now: float) -> None:
 
 
 def _read_back(task: NewTask, payment: Payment, status: TaskStatus) -> Task:
-    """Build the task as a read of its new row would."""
     return Task(
         id=task.id,
         slug=task.endpoint.slug,

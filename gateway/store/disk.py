@@ -31,7 +31,7 @@ class DiskState:
     free_inodes: int | None = None
     # Sales also stop below this.
     floor_inodes: int = 0
-    # The last database write failed because the disk was full.
+    # A database write failed on a full disk, and none has succeeded since.
     is_full: bool = False
 
     @property
@@ -71,7 +71,7 @@ def read_disk(
 ) -> DiskState:
     """Return the free space of the data folder, or of `folder`.
 
-    `is_full`: the last database write failed because the disk was full.
+    `is_full` is that of the store.
     """
     found = os.statvfs(folder or settings.data_dir)
     return DiskState(

@@ -27,7 +27,7 @@ def _count(db: Connection) -> int:
 
 
 def _changes(db: Connection, now: float) -> dict[str, EndpointChange]:
-    """Return the changes by slug, with earlier prices whose 402 responses are still valid."""
+    """Return changes by slug, with earlier prices whose 402s are still valid."""
     rows = db.execute(
         """SELECT o.slug, o.field, o.value, o.at, a.reason FROM endpoint_overrides o
            JOIN operator_actions a ON a.id = o.action_id
@@ -45,7 +45,6 @@ def _changes(db: Connection, now: float) -> dict[str, EndpointChange]:
 
 
 def _read_newest(row: Row) -> dict[str, Any]:
-    """Return the fields set by the newest override of one field."""
     if row["value"] is None:
         return {}
     if row["field"] == "paused":
@@ -55,7 +54,7 @@ def _read_newest(row: Row) -> dict[str, Any]:
 
 
 def _earlier_prices(db: Connection, slug: str, now: float) -> tuple[EarlierPrice, ...]:
-    """Return prices that were replaced within the lifetime of a 402, newest first."""
+    """Return prices replaced within the lifetime of a 402, newest first."""
     rows = db.execute(
         """SELECT value, at FROM endpoint_overrides WHERE slug = ? AND field = 'price'
            ORDER BY id DESC LIMIT 50""",

@@ -6,7 +6,6 @@ already settles such a race: the loser is retried. A write whose decision depend
 absence of rows is `@locked`: it takes a named lock before its snapshot begins.
 """
 
-import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -30,14 +29,3 @@ def lock_names(function: Callable[..., Any], arguments: Sequence[Any]) -> Sequen
     """Return the names of a write's locks, in the order to take them."""
     name_locks: NameLocks | None = getattr(function, "name_locks", None)
     return name_locks(*arguments) if name_locks is not None else []
-
-
-def locks_of(function: Callable[..., Any], arguments: Sequence[Any]) -> Sequence[int]:
-    """Return the advisory lock numbers of a write, in the order to take them."""
-    return [lock_number(name) for name in lock_names(function, arguments)]
-
-
-def lock_number(name: str) -> int:
-    """Map a lock name to a signed 64-bit number, as PostgreSQL needs."""
-    digest = hashlib.sha256(f"generation-gateway:{name}".encode()).digest()
-    return int.from_bytes(digest[:8], "big", signed=True)

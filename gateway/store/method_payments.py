@@ -43,11 +43,7 @@ def reserve(
     idempotency_hash: str | None,
     held_file_bytes: int,
 ) -> Task | None:
-    """Insert a `reserved` payment with its claim and proof, and its `held` task: T1.
-
-    Returns None if the claim is taken, and the earlier task if the Idempotency-Key is known. Raises
-    `IdempotencyConflict`, `ExecutionError`, and `ValueError` for a value below the price.
-    """
+    """Store a `reserved` payment and its `held` task: T1. See `SqlMethodPayments.reserve`."""
     key = claim_key(method, proof.key)
     if is_claimed(db, key):
         return None
@@ -120,11 +116,7 @@ def begin_settling(db: Connection, payment_id: int, now: float) -> bool:
 
 
 def close(db: Connection, payment_id: int, answer: Taken | Refused, now: float) -> bool:
-    """Record a method's answer: T3 (task `queued`) or TR (task `dropped`).
-
-    Returns False if the payment is already closed. Raises `RuntimeError` if the payment was not
-    settling, because then its method was never asked.
-    """
+    """Record a method's answer: T3 or TR. See `SqlMethodPayments.close`."""
     row = db.execute(
         """SELECT p.state, m.claim, m.value_units FROM payments p
            JOIN method_proofs m ON m.payment_id = p.id WHERE p.id = ?""",

@@ -179,11 +179,11 @@ def open_by_signer(db: Connection) -> dict[str, int]:
     return {row[0]: row[1] for row in rows}
 
 
-# A column of the database holds no larger number. Nine ETH for one transaction is a lie.
-_MOST_WEI = 2**63
+# The largest value that the column holds. A fee of nine ETH must be false.
+_MAX_WEI = 2**63
 
 
-# A transaction `s` that was mined and whose block's time is not known: one for each nonce.
+# A mined transaction `s` whose block time is unknown; one row per nonce.
 UNDATED = """s.mined = 1 AND s.mined_at IS NULL AND NOT EXISTS (
     SELECT 1 FROM sent_transactions o WHERE o.signer = s.signer AND o.nonce = s.nonce
         AND (o.mined_at IS NOT NULL OR (o.sent_at, o.tx_hash) > (s.sent_at, s.tx_hash)))"""
@@ -208,7 +208,7 @@ def note_mined(db: Connection, mined: Receipt) -> None:
 
 
 def _note_excess(db: Connection, mined: Receipt) -> None:
-    """Note what a batch burned although it succeeded: some payer's code ran in it."""
+    """Record excess gas of a successful batch, burned by a payer's code."""
     if not mined.succeeded or mined.gas_used is None or mined.fee_wei is None:
         return
     payments = db.execute(
@@ -228,13 +228,13 @@ def _note_excess(db: Connection, mined: Receipt) -> None:
 
 
 def _as_column(wei: int | None) -> int | None:
-    return wei if wei is not None and 0 <= wei < _MOST_WEI else None
+    return wei if wei is not None and 0 <= wei < _MAX_WEI else None
 
 
 def undated(db: Connection, limit: int, skip: Collection[str]) -> list[str]:
-    """Return the newest transactions whose nonce is used up, and of which no block's time is known.
+    """Return the newest mined transactions whose block time is unknown.
 
-    Of a nonce, one version was mined: once that one is known, the others are not asked for.
+    Only one transaction per nonce is mined. Once that one is known, its replacements are skipped.
     """
     skipped = list(skip)
     rows = db.execute(

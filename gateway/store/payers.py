@@ -243,7 +243,7 @@ class SqlPayers:
 
 
 def _sent(row: Row) -> tuple[str, int, float]:
-    """Sort key by nonce. Sorting in SQL would make SQLite read every transaction."""
+    """Sort key by nonce; sorting in SQL would make SQLite read every transaction."""
     return row["signer"], row["nonce"], row["sent_at"]
 
 

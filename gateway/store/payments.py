@@ -54,10 +54,9 @@ def reserve(
     idempotency_hash: str | None,
     limits: ReserveLimits | None,
 ) -> Task | None:
-    """Insert a `reserved` payment with its claim, and its `held` task, before anything is sent.
+    """Store a `reserved` payment and its `held` task, before anything is sent.
 
-    Returns None if the authorization is already claimed, and the earlier task if the
-    Idempotency-Key is known. Raises `IdempotencyConflict`, `PayerBusy`, `ExecutionError`.
+    See `SqlStore.reserve`.
     """
     if is_claimed(db, key):
         return None
@@ -120,8 +119,7 @@ def accept_direct(
 ) -> Task:
     """Claim a transaction and one of its transfers. The payment is `settled`, the task `queued`.
 
-    Returns the earlier task if the request is a retry. The Idempotency-Key is scoped to the sender
-    of the transfer. Raises `TxAlreadyUsed`, `InsufficientPayment`, `IdempotencyConflict`.
+    See `SqlStore.accept_direct`.
     """
     if known := find_direct(db, tx_hash, idempotency_key, task.request_hash):
         return known
@@ -137,7 +135,7 @@ def accept_direct(
 def _check_key(
     db: Connection, transfer: Transfer, idempotency_key: str | None, request_hash: str
 ) -> str | None:
-    """Return the hash of the sender's Idempotency-Key; raise if another request used the key."""
+    """Hash the sender's Idempotency-Key; raise if another request used it."""
     if idempotency_key is None:
         return None
     key_hash = direct_key_hash(transfer.sender, idempotency_key)
@@ -198,7 +196,7 @@ def _block_of(transfer: Transfer) -> int | None:
 
 
 def _choose_transfer(db: Connection, transfers: Sequence[Transfer], price_units: int) -> Transfer:
-    """Return the first unused transfer that covers the price on its own."""
+    """Return the first unused transfer that covers the price alone."""
     unused = [
         transfer
         for transfer in transfers

@@ -81,12 +81,7 @@ def begin(
     cap_units: int | None,
     now: float,
 ) -> SignedTransaction | None:
-    """Mark a payment `refunding` and record its signed transaction. Send only the result.
-
-    Raises `RefundRefused` past the daily cap, and `RuntimeError` if the refund is closed, was begun
-    by another key or for another recipient, or if its nonce is taken. `cap_units` None means that
-    an approval sends the refund; raises `RuntimeError` if that approval was withdrawn.
-    """
+    """Mark a payment `refunding` and record its signed transaction. See `SqlRefunds.begin`."""
     row = db.execute(
         """SELECT p.state, r.amount_units, r.decision, r.begun_at, r.sender,
                   r.recipient FROM refunds r
@@ -114,7 +109,7 @@ def begin(
 
 
 def _check_cap(db: Connection, amount_units: int, cap_units: int, now: float) -> None:
-    """Raise `RefundRefused` if automatic refunds would exceed the cap for 24 hours."""
+    """Raise `RefundRefused` beyond the cap of 24 hours."""
     spent: int = db.execute(SENT_AUTOMATICALLY, (now - DAY_S,)).fetchone()[0]
     if spent + amount_units > cap_units:
         raise RefundRefused(

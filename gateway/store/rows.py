@@ -131,7 +131,7 @@ def task_of(row: Row) -> Task:
 
 
 def _read_authorization(text: str) -> Authorization:
-    """Parse an authorization like `load`, in a third of the time: each poll parses one."""
+    """Parse like `load`, in a third of the time: each poll parses one."""
     facts = msgspec.json.decode(text)
     return Authorization(
         sender=facts["sender"],
@@ -145,7 +145,7 @@ def _read_authorization(text: str) -> Authorization:
 
 
 def _read_result(text: str) -> StoredResult:
-    """Parse a result like `load`. `complete` has verified with `load` that it is readable."""
+    """Parse like `load`, with which `complete` has verified the result."""
     try:
         facts = msgspec.json.decode(text)
     except msgspec.DecodeError:

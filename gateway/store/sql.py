@@ -119,18 +119,6 @@ SQLITE = Dialect(
     is_shared=False,
     size_query="SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
 )
-POSTGRESQL = Dialect(
-    name="postgresql",
-    ordered_join="JOIN",
-    takes_index_hints=False,
-    skip_locked="FOR UPDATE SKIP LOCKED",
-    share_lock="FOR SHARE",
-    by_bytes='COLLATE "C"',
-    json_function="text_in_json",
-    clock="CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION)",
-    is_shared=True,
-    size_query="SELECT pg_database_size(current_database())",
-)
 
 
 def dialect_of(db: Connection) -> Dialect:

@@ -6,13 +6,12 @@ A subclass opens and closes the database, and runs functions on it (`_write`, `_
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
-from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from gateway.contracts import NewTask, SignedTransaction, UnsignedBatch, UnsignedTransaction
 from gateway.contracts.nodes import NodeRecords
 from gateway.contracts.payers import ReserveLimits
-from gateway.contracts.store import JobRecord
+from gateway.contracts.store import CheckRow, JobRecord
 from gateway.contracts.wakes import Wakes
 from gateway.domain import (
     Authorization,
@@ -23,19 +22,17 @@ from gateway.domain import (
     TaskStatus,
     Transfer,
 )
+from gateway.settings import Settings
 from gateway.store import batches, claims, meta, nonces, payments, tasks, texts
 from gateway.store.events import SqlEvents
 from gateway.store.method_payments import SqlMethodPayments
-from gateway.store.nodes import Fitness, OneNode, SqlNodes
+from gateway.store.nodes import Fitness, OneNode
 from gateway.store.payers import SqlPayers
 from gateway.store.refunds import SqlRefunds
 from gateway.store.rows import PAYMENT_COLUMNS, SELECT_TASK, job_of, outputs_of, payment_of, task_of
 from gateway.store.sql import Connection, Row, marks
 from gateway.store.sums import SumReader, Sums
 from gateway.store.tasks import SqlQueue
-
-if TYPE_CHECKING:
-    from gateway.store.provider_states import SqlProviderStates
 
 Value = TypeVar("Value")
 _BY_ID = f"{SELECT_TASK} WHERE t.id = ?"
@@ -52,30 +49,25 @@ class SqlStore(AbstractAsyncContextManager["SqlStore"], ABC):
     # How nodes wake each other; None for a single process.
     wakes: Wakes | None = None
 
-    def __init__(
-        self, node: str | None = None, roles: Collection[str] = ("web", "worker", "signer")
-    ) -> None:
+    def __init__(self, node: str | None = None) -> None:
+        """Take `node`, this machine's name, if several share the database."""
         self.fitness = Fitness()
-        self._node_name = node
+        self.nodes: NodeRecords = OneNode()
         self.queue = SqlQueue(self._write, self._query, self._read_row, node)
-        self.nodes: NodeRecords = (
-            SqlNodes(self._read, self._write, node, self.fitness, roles)
-            if node is not None
-            else OneNode()
-        )
         self.refunds = SqlRefunds(self._write, self._rows)
         self.payers = SqlPayers(self._write, self._rows, self._query)
         self.methods = SqlMethodPayments(self._read, self._write)
         self.events = SqlEvents(self._write, self._rows, self._row, node)
         self._sums = Sums(self._open_sums)
 
-    @cached_property
-    def provider_states(self) -> "SqlProviderStates":
-        """Provider states that nodes share."""
-        # A single machine does not need this import.
-        from gateway.store.provider_states import SqlProviderStates  # noqa: PLC0415
+    # -- before it is open
 
-        return SqlProviderStates(self._read, self._write, self._node_name)
+    @abstractmethod
+    async def check_rows(self) -> Sequence[CheckRow]:
+        """Return the rows of `gateway check` about the database, which is not open yet."""
+
+    async def check_settings(self, settings: Settings) -> None:
+        """Raise `SettingsError` if a gateway with these settings must not run on this database."""
 
     # -- running a function on the database's connection
 
@@ -174,8 +166,7 @@ class SqlStore(AbstractAsyncContextManager["SqlStore"], ABC):
     ) -> SignedTransaction | None:
         """Mark the payment `settling`, and record the signed transaction and its nonce.
 
-        Returns the transaction to send: this one, or the payment's unmined one if another submit
-        was faster. Pass no transaction if a facilitator sends it.
+        Returns the transaction to send. Pass no transaction if a facilitator sends it.
         """
         return await self._write(payments.begin_settling, payment_id, transaction, now)
 
@@ -184,8 +175,7 @@ class SqlStore(AbstractAsyncContextManager["SqlStore"], ABC):
     ) -> tuple[SignedTransaction, Sequence[int]] | None:
         """Record one signed transaction for several payments, each `settling`.
 
-        Returns the transaction and the ids of the payments in it, or None, with nothing written, if
-        fewer than two remain. Raises `ChainUnavailable` as `begin_settling` does.
+        Returns the transaction and the ids of its payments, or None if fewer than two remain.
         """
         return await self._write(batches.begin_batch, batch, now)
 

@@ -32,10 +32,7 @@ def lease_due(
     resting: Sequence[str],
     node: str | None = None,
 ) -> list[Lease]:
-    """Lease the tasks that are due longest. Each lease counts as an attempt unless a job runs.
-
-    A node whose clock is off gets none.
-    """
+    """Lease the tasks that are due longest. See `SqlQueue.claim`."""
     clock = lease_clock(db, now)
     if is_off(now, clock):
         return []
@@ -75,7 +72,7 @@ def save_handle(db: Connection, lease: Lease, handle: Handle) -> bool:
 
 
 def _change_leased(db: Connection, lease: Lease, change: str, *values: object) -> bool:
-    """Change a leased task. Returns False if the lease was lost."""
+    """Change a leased task; False if the lease was lost."""
     sql = f"UPDATE tasks SET {change} WHERE id = ? AND lease_token = ?"  # noqa: S608 - constants
     return bool(db.execute(sql, (*values, lease.task_id, lease.token)).rowcount)
 
@@ -149,7 +146,7 @@ def _owe_refund(db: Connection, payment_id: int, reason: str, now: float) -> Non
 def _note_end(
     db: Connection, lease: Lease, callback_url: str | None, kind: EventType, now: float
 ) -> None:
-    """Delete the request file of a task that has ended, and add the event for its readers."""
+    """Delete the request file, and add the event for its readers."""
     if lease.request.attachment is not None:
         db.execute("DELETE FROM task_files WHERE task_id = ?", (lease.task_id,))
     add_event(db, lease.task_id, kind, now, has_callback=callback_url is not None)
@@ -186,8 +183,8 @@ def extend(
 def recover(db: Connection, now: float, node: str | None = None) -> int:
     """Make every task that a node had leased due again, ahead of newer ones; returns how many.
 
-    For a node's start, when the process that held the leases has ended. Without a name, the
-    database has one node, which held every lease. Leases of other nodes expire on their own.
+    Without a name, the database has one node, which held every lease. Leases of other nodes expire
+    on their own.
     """
     own = "" if node is None else "AND leased_by = ?"
     clock = lease_clock(db, now)
@@ -206,10 +203,7 @@ def forget_outputs(db: Connection, task_ids: Sequence[str]) -> None:
 
 
 def next_due(db: Connection, resting: Sequence[str], now: float) -> float | None:
-    """Return when the next task may be leased, by the caller's clock.
-
-    Returns None if no task waits, or if the caller's clock is off, because it gets none.
-    """
+    """Return when the next task may be leased, by the caller's clock. See `SqlQueue.next_due`."""
     clock = lease_clock(db, now)
     if is_off(now, clock):
         return None

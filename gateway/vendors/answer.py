@@ -61,7 +61,7 @@ class Answer:
             return await asyncio.to_thread(self.json)
         except Transient:
             if self.status in range(200, 300):
-                raise SubmitUncertain("Answered with success, but not with JSON.") from None
+                raise SubmitUncertain("The response reports success, but is not JSON.") from None
             return None
 
     @staticmethod
@@ -119,7 +119,7 @@ def _decode_base64(encoded: str) -> bytes:
 
 
 def _decode_onto(data: bytearray, encoded: str, decoded: int) -> None:
-    """Append decoded Base64. `decoded` is the number of characters decoded before it."""
+    """Append decoded Base64, after this number of characters was decoded."""
     if encoded and len(data) * 4 != decoded * 3:
         raise ValueError("padding in the middle")
     data += base64.b64decode(encoded, validate=True)
@@ -143,7 +143,7 @@ def _status_error(answer: Answer) -> ProviderError | None:
 
 
 def _is_firewall_block(answer: Answer) -> bool:
-    """Whether a 403 comes from a firewall in front of the API, and so means nothing for the key.
+    """Whether a 403 is a firewall's, and so means nothing for the key.
 
     The APIs themselves respond with JSON or an empty body.
     """
@@ -157,6 +157,6 @@ def _is_firewall_block(answer: Answer) -> bool:
 
 
 def _retry_after_s(text: str) -> float:
-    """Return the seconds of a Retry-After header. A date, which is rare, counts as missing."""
+    """Parse Retry-After; a date, which is rare, counts as missing."""
     is_number = text.isascii() and text.isdigit() and len(text) <= _MAX_RETRY_AFTER_DIGITS
     return float(text) if is_number else _RETRY_AFTER_S

@@ -71,11 +71,14 @@ class Outbound:
 
         `where` is a path below `base_url`, or a URL from the API. Such a URL must also be below
         `base_url` or on one of `hosts`, because the request carries the API's key. `files` are sent
-        as a form: field to (name, bytes, media type). `bills`: whether the vendor may charge for
-        it. By default False for GET, HEAD and DELETE, and True for other methods; pass False for an
-        upload or a login. Raises `Transient` if the request was not sent, or is safe to repeat;
-        `SubmitUncertain` if it may be billed, was sent, and no complete response arrived;
-        `AccountProblem` for a key that is not a valid header value.
+        as a form: field to (name, bytes, media type).
+
+        `bills`: whether the vendor may charge for the request. By default False for GET, HEAD and
+        DELETE, and True for other methods; pass False for an upload or a login.
+
+        Raises `Transient` if the request was not sent, or is safe to repeat; `SubmitUncertain` if
+        it may be billed, was sent, and no complete response arrived; `AccountProblem` for a key
+        that is not a valid header value.
         """
         if not all(map(_SENDABLE.fullmatch, self.headers.values())):
             raise AccountProblem("The key cannot be sent: is there a line break or an odd letter?")
@@ -101,7 +104,7 @@ class Outbound:
         trace: SendTrace,
         timeout_s: float,
     ) -> Answer:
-        """Send a request, read the response, and record it for diagnostics."""
+        """Send a request, and record the response for diagnostics."""
         note_no_answer()
         sent = self._send(transport, where, options, trace)
         async with asyncio.timeout(timeout_s), sent as response:
@@ -154,7 +157,7 @@ class Outbound:
     def _send(
         self, transport: Transport, where: str, options: Mapping[str, Any], trace: SendTrace
     ) -> contextlib.AbstractAsyncContextManager[Any]:
-        """Send a request below `base_url`, or to a URL on one of the API's hosts."""
+        """Send only below `base_url`, or to one of the API's hosts."""
         base = self.base_url.rstrip("/")
         if where.startswith("/"):
             return transport.direct(transport.url(base + where), options, trace)
@@ -168,7 +171,6 @@ class Outbound:
         return transport.pinned(link, options, trace)
 
     async def _open(self) -> Transport:
-        """Return the transport, opening it for the first request."""
         async with self._opening:
             if self._transport is None:
                 self._transport = await open_transport(self.tls)
@@ -182,7 +184,6 @@ class Outbound:
 
 
 def _error_without_answer(error: Exception, trace: SendTrace) -> SubmitUncertain | Transient:
-    """Return the error of a request without a complete response."""
     reason = str(error) if isinstance(error, Transient) else type(error).__name__
     if trace.is_uncertain:
         return SubmitUncertain(f"Sent, and no answer came back: {reason}")

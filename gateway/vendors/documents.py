@@ -114,6 +114,7 @@ def document_endpoint(
     `page_cost_micros` is the operator's cost of a page, in 10⁻⁶ US dollars. `checked` is the day on
     which that cost was last compared with the vendor's prices, if it comes from the adapter's
     table. `retires` is the first day on which the vendor no longer serves the model, if known.
+
     Raises `SettingsError` for an invalid price, extension or number of pages.
     """
     if section.max_pages < 1:
@@ -239,14 +240,14 @@ def _decode(body: bytes, kind: type[Kind]) -> Kind | None:
 
 
 def _price_steps(name: str, section: DocumentSettings) -> tuple[PriceStep, ...]:
-    """Return the prices by length, sorted. The last step that applies is the price."""
+    """Return steps by length: the last one that applies is the price."""
     steps = []
     for entry in section.page_prices:
         pages, colon, price = (part.strip() for part in entry.partition(":"))
         if not colon or not _PAGES.fullmatch(pages):
             raise _settings_error(
                 name,
-                f"is not right: {entry!r} is no number of pages, a colon, and the USDC from there",
+                f"is not right: {entry!r} is not pages:price",
                 "6:0.06,21:0.15",
             )
         units = _price_units(name, price, example="6:0.06,21:0.15")

@@ -145,7 +145,7 @@ def edit_endpoint(model: Model, *, provider: str, checked: str | None = None) ->
 
 
 def _added_model(entry: str, table: Sequence[Model], prefix: str) -> Model:
-    """Return a model missing from the table, which takes the same request as one of the table."""
+    """Return an added model, which copies one of the table."""
     parts = _ADDED.fullmatch(entry)
     if parts is None:
         raise _settings_error(
@@ -189,6 +189,6 @@ def _settings_error(state: str, table: Sequence[Model], prefix: str) -> Settings
     name = f"{variable(prefix)}_MODELS"
     known = ", ".join(model.slug for model in table)
     return SettingsError(
-        f"{name} {state}. Known are: {known}. "
+        f"{name} {state}. Known models: {known}. "
         f"Example: {name}={table[0].slug},some/new-model=0.08 like {table[0].slug}"
     )

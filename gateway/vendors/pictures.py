@@ -92,7 +92,7 @@ def size_like(
 
 
 def _jpeg_size(data: bytes) -> tuple[int, int]:
-    """Walk from segment to segment to the frame. Raises `IndexError` if there is none."""
+    """Find the frame; raises `IndexError` if there is none."""
     at = len(_JPEG)
     for _ in range(_MAX_MARKERS):
         if data[at] != _MARK:
@@ -111,7 +111,6 @@ def _jpeg_size(data: bytes) -> tuple[int, int]:
 
 
 def _webp_size(data: bytes) -> tuple[int, int]:
-    """Read the canvas of an extended file, or the frame of a lossy or lossless one."""
     kind = data[12:16]
     if kind == b"VP8X":
         width, height = data[24:27], data[27:30]

@@ -104,7 +104,7 @@ def _objects_of(parsed: object, depth: int = 3) -> Iterator[Mapping[str, object]
 
 
 def _first_text(objects: list[Mapping[str, object]], names: tuple[str, ...]) -> str:
-    """Return the first value that is a string or a number, by object and then by name."""
+    """Find a value, preferring inner objects, then earlier names."""
     for each in objects:
         for name in names:
             value = each.get(name)
@@ -114,6 +114,6 @@ def _first_text(objects: list[Mapping[str, object]], names: tuple[str, ...]) -> 
 
 
 def _one_line(text: str) -> str:
-    """Return the text on one line, without lone surrogates, which cannot be stored."""
+    """Join lines, and replace lone surrogates, which cannot be stored."""
     line = " ".join(text.split())[:_MAX_WORDS_CHARS]
     return line.encode(errors="replace").decode()

@@ -18,7 +18,7 @@ from gateway.private_files import create_private
 from gateway.settings import Settings
 from gateway.store.data_folder import enter_data, existing_database, lock_data
 from gateway.store.disk import full_disk, means_full
-from gateway.store.moving import notes
+from gateway.store.moved import check_stays
 from gateway.store.sqlite.migrations import migrate
 from gateway_operator.audit_log import Actor, NewAction
 from gateway_operator.sql import actions
@@ -113,7 +113,7 @@ def _check_stays(current: Path) -> None:
     with contextlib.suppress(sqlite3.Error):
         if current.exists():
             with contextlib.closing(sqlite3.connect(current)) as db:
-                notes.check_stays(db)
+                check_stays(db)
 
 
 def _prepare(settings: Settings, fresh: Path, now: float) -> None:

@@ -11,11 +11,11 @@ class _LazyPackage(types.ModuleType):
     """A package whose `__init__` runs only when one of its names is accessed.
 
     The `__init__` of `gateway` and its plugins imports an HTTP client and more. `import a.b` and
-    `from a.b import c` do not need it. `from a import b` runs it, because it may define `b`.
+    `from a.b import c` do not need it; `from a import b` runs it.
     """
 
     def __getattr__(self, name: str) -> object:
-        """Become an ordinary package, run its `__init__`, and return the attribute."""
+        """Run the real `__init__`, then return the attribute."""
         if name.startswith("__"):
             raise AttributeError(name)
         self.__class__ = types.ModuleType  # type: ignore[assignment]

@@ -60,7 +60,7 @@ def confine(*, memory: int, cpu_s: int, open_files: int, nice: int = PAID_NICE) 
 
 
 def _offer_to_oom_killer() -> None:
-    """Make this process the kernel's first choice when memory runs out, then hide its memory."""
+    """Make this process the OOM killer's first choice, then hide its memory."""
     # A hidden process may not write to its own /proc.
     hide_memory(hidden=False)
     with contextlib.suppress(OSError):

@@ -37,8 +37,6 @@ _EXITS = {0: End.DONE, EXIT_OUT_OF_MEMORY: End.OUT_OF_MEMORY}
 
 @attrs.define
 class _Child:
-    """A running child, and the fork server's copy of its socket, to report how it ended."""
-
     pid: int
     conversation: socket.socket
     deadline: float
@@ -124,7 +122,7 @@ class ForkServer:
         return os.getppid() == self.gateway_pid and not is_idle
 
     def _fork_children(self) -> bool:
-        """Fork a child for each new conversation. False once the gateway has hung up."""
+        """Fork a child per conversation; False once the gateway has hung up."""
         message, descriptors, _, _ = socket.recv_fds(self.control, 1, 1)
         if not message:
             return False
@@ -177,7 +175,7 @@ class ForkServer:
 
 
 def _wake_on_child_end() -> socket.socket:
-    """Return a socket that becomes readable on every SIGCHLD."""
+    """Return a socket that becomes readable on SIGCHLD."""
     ours, theirs = socket.socketpair()
     theirs.settimeout(0)
     signal.set_wakeup_fd(theirs.detach(), warn_on_full_buffer=False)

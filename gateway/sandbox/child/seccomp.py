@@ -58,7 +58,7 @@ def _load(at: int) -> Instruction:
 
 
 def _load_argument(index: int) -> Instruction:
-    """Load the lower half of an argument; the kernel reads no more of an `int`."""
+    """Load the lower half, because the kernel reads no more of an `int`."""
     return _load(16 + 8 * index)
 
 
@@ -71,7 +71,6 @@ def _if_equal(value: int, then: list[Instruction]) -> list[Instruction]:
 
 
 def _allow_values(index: int, values: tuple[int, ...]) -> list[Instruction]:
-    """Allow the call if an argument has one of these values."""
     tests = [one for value in values for one in _if_equal(value, [_return(ALLOW)])]
     return [_load_argument(index), *tests, _return(EPERM)]
 
@@ -81,7 +80,7 @@ def _refuse_any_bit(index: int, bits: int) -> list[Instruction]:
 
 
 def _allow_threads() -> list[Instruction]:
-    """Allow `clone` to start a thread, but not a process."""
+    """Allow `clone` for threads, not for processes."""
     return [
         _load_argument(0),
         (_JUMP_ANY_BIT, 0, 1, 0xFFFFFFFF ^ _THREAD_FLAGS),
@@ -93,7 +92,7 @@ def _allow_threads() -> list[Instruction]:
 
 
 def _allow_reading_own_limits() -> list[Instruction]:
-    """Allow `prlimit64` to read a limit of this process: pid 0 and no new value."""
+    """Allow `prlimit64` to read own limits: pid 0 and no new value."""
     # Offsets of the pid, and of both halves of the pointer to the new value.
     halves = (16, 32, 36)
     tests = [test for at in halves for test in (_load(at), (_JUMP_EQUAL, 1, 0, 0), _return(EPERM))]
@@ -101,7 +100,6 @@ def _allow_reading_own_limits() -> list[Instruction]:
 
 
 def _conditional_rules(pid: int, *, may_read: bool) -> Mapping[str, list[Instruction]]:
-    """Return the filter code of each call that depends on its arguments."""
     open_file_only = [
         _load_argument(3),
         (_JUMP_ANY_BIT, 0, 1, _AT_EMPTY_PATH),

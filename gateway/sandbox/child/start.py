@@ -37,7 +37,7 @@ def start(order: Mapping[str, Any]) -> None:
 
 
 def _close_standard_streams() -> None:
-    """Redirect the standard streams to /dev/null: a library's output may contain a buyer's text."""
+    """Redirect them to /dev/null: a library's output may contain a buyer's text."""
     with open(os.devnull, "r+b") as nothing:  # noqa: PTH123 - a device, not a path
         for standard in (0, 1, 2):
             os.dup2(nothing.fileno(), standard)
@@ -45,7 +45,7 @@ def _close_standard_streams() -> None:
 
 @contextmanager
 def _exit_on_hang_up(control: socket.socket) -> Iterator[None]:
-    """Exit if the gateway hangs up while the block runs, which may take seconds."""
+    """Exit if the gateway hangs up during the block, which takes seconds."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         watcher = threading.Thread(target=_wait_for_hang_up, args=(control, theirs), daemon=True)
@@ -59,7 +59,6 @@ def _exit_on_hang_up(control: socket.socket) -> Iterator[None]:
 
 
 def _wait_for_hang_up(control: socket.socket, loaded: socket.socket) -> None:
-    """Exit when the gateway closes `control`; return when the block closes `loaded`."""
     poller = select.poll()
     # Hang-ups only: data is read after loading.
     poller.register(control, 0)

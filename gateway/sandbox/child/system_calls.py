@@ -8,7 +8,7 @@ MACHINES = ("x86_64", "aarch64")
 
 
 def _read_numbers(rows: str) -> Mapping[str, tuple[int | None, int | None]]:
-    """Parse rows of a name and its number on each machine; `-` if the machine has no such call."""
+    """Parse a name and its number on each machine; `-` if there is none."""
     found = {}
     for row in rows.strip().splitlines():
         name, *numbers = row.split()

@@ -25,7 +25,7 @@ def serve(function: Function, descriptor: int) -> None:
 
 
 def _call_function(function: Function, conversation: socket.socket) -> Sequence[bytes]:
-    """Call the function and return the frames to send, without copying large parts."""
+    """Return the frames to send, without copying large parts."""
     arguments = _read_call(conversation)
     try:
         result = function(*arguments)
@@ -43,7 +43,7 @@ def _call_function(function: Function, conversation: socket.socket) -> Sequence[
 
 
 def _place_of(error: BaseException) -> str:
-    """Return an error's type and location without its message, which may quote the input."""
+    """Describe an error without its message, which may quote the input."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -55,7 +55,6 @@ class Reads:
                 self._rest = asyncio.create_task(self._read_rest(), name="store-reads")
 
     async def _read_rest(self) -> None:
-        """Run the waiting reads, and any that arrive until those are done."""
         try:
             while self._asked:
                 batch, self._asked = self._asked[:_MAX_BATCH], self._asked[_MAX_BATCH:]
@@ -71,7 +70,6 @@ class Reads:
 
 
 def _read_batch(reads: Sequence[Read[Any]], db: sqlite3.Connection) -> list[Any]:
-    """Run each read; an outcome may be an error."""
     return [_read(read, db) for read in reads]
 
 

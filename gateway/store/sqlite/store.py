@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
+from gateway.contracts.store import CheckRow
 from gateway.errors import SettingsError
 from gateway.private_files import FOLDER_MODE, create_private
 from gateway.store.disk import full_disk
@@ -25,7 +26,7 @@ Value = TypeVar("Value")
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    """Open the database so that committed data survives a power cut."""
+    """Open the database so that commits survive a power cut."""
     db = sqlite3.connect(path, isolation_level=None)
     try:
         # Takes effect only for a new database, before its first page is written.
@@ -44,7 +45,6 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _prepare(path: Path) -> None:
-    """Create the folder and migrate the schema, before the connections open."""
     path.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
     # SQLite creates its side files with the mode of the database.
     with contextlib.suppress(FileExistsError):
@@ -61,6 +61,15 @@ class SqliteStore(SqlStore):
         self._path = path
         super().__init__()
 
+    async def check_rows(self) -> list[CheckRow]:
+        return [("database", self._check)]
+
+    async def _check(self) -> str:
+        async with self:
+            await self.ping()
+            payments = (await self.counts())["payments"]
+        return f"writable, {sum(payments.values())} payments"
+
     async def __aenter__(self) -> Self:
         writer = ThreadConnection(partial(_connect, self._path))
         self._reader = ThreadConnection(partial(_connect, self._path))
@@ -74,8 +83,8 @@ class SqliteStore(SqlStore):
             await writer.close()
             await self._reader.close()
             raise full_disk(self._path.parent, error) or SettingsError(
-                f"The database in {self._path.parent} cannot be opened ({error}). "
-                "Name a folder the gateway may write: GATEWAY_DATA_DIR=/data"
+                f"Cannot open the database in {self._path.parent} ({error}). "
+                "Set a folder that the gateway can write to: GATEWAY_DATA_DIR=/data"
             ) from error
         self._writer = Writer(writer)
         self._writer.start()

@@ -47,7 +47,7 @@ def keep_before(db: sqlite3.Connection, path: Path) -> Path | None:
     if not waiting or migrations.version_of(db) == 0:
         return None
     copy = _copy_path(path, waiting[-1][0])
-    check_room(path, what=f"Before an upgrade {path.name} is copied to {copy.name}")
+    check_room(path, what=f"An upgrade first copies {path.name} to {copy.name}")
     part = copy.with_name(f"{copy.name}.part")
     try:
         write_copy(db, part)
@@ -55,8 +55,8 @@ def keep_before(db: sqlite3.Connection, path: Path) -> Path | None:
     except (OSError, sqlite3.Error) as error:
         part.unlink(missing_ok=True)
         raise SettingsError(
-            f"The copy {copy}, made before an upgrade, cannot be written ({error}). Nothing was "
-            "changed; make room on that disk, or go back to the release before."
+            f"Cannot write the copy {copy} before the upgrade ({error}). Nothing was changed. "
+            "Free some space on that disk, or go back to the previous release."
         ) from None
     return copy
 
@@ -118,14 +118,11 @@ def _copy_path(path: Path, target: int) -> Path:
 
 @attrs.frozen
 class _Schema:
-    """Names in a schema version, and the oldest version that can read it."""
-
     names: set[str]
     readable_by: int
 
 
 def _schema_at(version: int) -> _Schema:
-    """Return the schema that our migrations up to a version create."""
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         for number, sql in migrations.migrations():
             if number <= version:
@@ -134,7 +131,7 @@ def _schema_at(version: int) -> _Schema:
 
 
 def _names_in(db: sqlite3.Connection) -> set[str]:
-    """Return tables, columns, indexes and triggers, such as "column tasks.note"."""
+    """Return names such as "column tasks.note"."""
     listed = "SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite%'"
     found = set()
     for kind, name in db.execute(listed).fetchall():
@@ -146,7 +143,7 @@ def _names_in(db: sqlite3.Connection) -> set[str]:
 
 
 def _shown(names: set[str]) -> tuple[str, ...]:
-    """Sort names for display, without the columns of tables that are listed themselves."""
+    """Omit the columns of tables that are listed themselves."""
     tables = {name.removeprefix("table ") for name in names if name.startswith("table ")}
 
     def is_in_table(name: str) -> bool:

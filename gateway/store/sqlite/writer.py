@@ -37,7 +37,7 @@ class Writer:
         self._connection = connection
         self._queue: asyncio.Queue[tuple[Write[Any], asyncio.Future[Any]]] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
-        # Whether the last batch that changed something failed because the disk was full.
+        # Set when a write fails on a full disk, until `try_room` succeeds.
         self.is_full = False
 
     def start(self) -> None:
@@ -87,7 +87,6 @@ class Writer:
                 self._queue.task_done()
 
     def _note_room(self, outcomes: list[Any]) -> None:
-        """Note whether the disk is full; log the first failure."""
         full = [each for each in outcomes if means_full(each)]
         if full and not self.is_full:
             _log.error("disk.full", error=str(full[0]))
@@ -103,16 +102,15 @@ class Writer:
 
 
 def _explain(outcome: Any) -> Any:
-    """Return an outcome, with the buyer's error in place of a disk-full error."""
+    """Replace a disk-full error by the buyer's error."""
     return DiskFull() if means_full(outcome) else outcome
 
 
 def _commit_batch(writes: list[Write[Any]], db: sqlite3.Connection) -> list[Any]:
     """Run all writes and commit them together; an outcome may be an error.
 
-    A savepoint copies every page that a write changes, a quarter of the cost of a sale. So the
-    writes first run without savepoints. If one fails halfway, all are rolled back and run again,
-    each in its own savepoint.
+    Savepoints copy every changed page, a quarter of the cost of a sale. So the writes run without
+    them first. If one fails halfway, all are rolled back and run again, each in its own savepoint.
     """
     db.execute("BEGIN IMMEDIATE")
     try:
@@ -130,7 +128,7 @@ def _commit_batch(writes: list[Write[Any]], db: sqlite3.Connection) -> list[Any]
 
 
 def _run_plainly(db: sqlite3.Connection, writes: list[Write[Any]]) -> list[Any] | None:
-    """Run writes in order. None if one failed after changing something."""
+    """Run writes in order; None if one failed after changing something."""
     outcomes: list[Any] = []
     for write in writes:
         changes = db.total_changes

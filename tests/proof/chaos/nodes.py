@@ -62,8 +62,13 @@ def register_endpoints(register, settings):
 )
 # A minute is too long for a test: a paused node must lose its leases.
 HURRIED = """
-from gateway.store.nodes import SqlNodes
 from gateway.tasks.timing import TaskTiming
+
+try:
+    from gateway_nodes.nodes import SqlNodes
+except ImportError:
+    # A release before the plugin.
+    from gateway.store.nodes import SqlNodes
 
 # A node that comes again under its name watches its former row for so long.
 SqlNodes.__init__.__kwdefaults__.update(watch_s=2.0)

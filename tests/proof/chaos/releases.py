@@ -35,7 +35,7 @@ import gateway.version
 
 gateway.version.VERSION += "+next"
 
-from gateway.store.postgres import migrations
+from gateway_nodes.postgres import migrations
 
 _present = migrations.migrations
 
@@ -53,7 +53,7 @@ _RENAMING = attrs.evolve(
     PRESENT,
     patch=_NEXT.format(sql="ALTER TABLE tasks RENAME COLUMN leased_by TO held_by")
     + """
-from gateway.store.postgres import session
+from gateway_nodes.postgres import session
 
 _translate = session._translate
 session._translate = lambda sql: _translate(sql.replace("leased_by", "held_by"))
@@ -63,7 +63,7 @@ session._translate = lambda sql: _translate(sql.replace("leased_by", "held_by"))
 _STALE = attrs.evolve(
     PRESENT,
     patch="""
-from gateway.store.postgres import pool
+from gateway_nodes.postgres import pool
 
 class Never(Exception):
     pass

@@ -108,7 +108,7 @@ def test_what_is_written_is_clean_python(here, options):
 def test_a_bad_name_is_one_sentence(here, name):
     result = new(name)
     assert result.exit_code == 1
-    assert "is no name for a plugin" in result.output
+    assert "is not a valid plugin name" in result.output
     assert list(here.iterdir()) == []
 
 
@@ -122,7 +122,7 @@ def test_a_folder_that_is_there_stays_as_it_is(here):
     (here / "gateway-acme").mkdir()
     result = new("acme")
     assert result.exit_code == 1
-    assert "There is a folder gateway-acme here already." in result.output
+    assert "The folder gateway-acme already exists here." in result.output
     assert list((here / "gateway-acme").iterdir()) == []
 
 

@@ -14,12 +14,12 @@ WORDS = {
     "/admin/refunds": ("To decide", "Approve the chosen ones", "proven payer", "openai-image"),
     "/admin/refunds?state=paid": ("Paid", "openai-image", "On their way"),
     "/admin/tasks": ("document-parser", "completed", "Why it failed", "Older"),
-    "/admin/payments": ("Open", "Money that bought nothing", "Paid too much"),
+    "/admin/payments": ("Open", "Unused transfers", "Paid too much"),
     "/admin/endpoints": ("openai-image", "sandbox-image", "Try now", "24h"),
     "/admin/books": ("By endpoint", "Every sale, refund and cost", "cost?", "Kept at most"),
-    "/admin/system": ("Refund key", "Newest block", "Copies of the database", "Audit log"),
+    "/admin/system": ("Refund key", "Newest block", "Backups", "Audit log"),
     "/admin/system/actions": ("Audit log", "Export as CSV", "login"),
-    "/admin/alarms": ("On now", "How you are told", "GATEWAY_ALARM_URLS"),
+    "/admin/alarms": ("On now", "Channels", "GATEWAY_ALARM_URLS"),
     "/admin/access": ("Sessions", "Passkeys", "Make a token", "Refused logins"),
 }
 PAGES = tuple(WORDS)
@@ -185,7 +185,7 @@ def test_a_refund_is_decided_without_a_script_and_each_step_fits_a_phone(browser
     assert browser.run("return document.documentElement.scrollWidth") <= 360
     browser.find("[name=reason]").send_keys(HOSTILE)
     browser.click("main button")
-    said = read_page(browser, "Rejected. A later approval takes that back.")
+    said = read_page(browser, "Rejected. You can still approve them later.")
     assert f"you: {HOSTILE}" in said
     browser.click("button[value^='approve:']")
     asked = read_page(browser, "Give money back?")

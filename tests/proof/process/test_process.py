@@ -140,7 +140,7 @@ async def test_a_start_that_fails_inside_the_app_is_one_sentence(served):
     served.environment["GATEWAY_NETWORK"] = "base-sepolia"
     code, said = served.fails()
     assert code == 1
-    assert "is of network base, but GATEWAY_NETWORK is base-sepolia" in sentence(said)
+    assert "belongs to network base, but GATEWAY_NETWORK is base-sepolia" in sentence(said)
 
 
 # -- output and signals
@@ -188,7 +188,7 @@ def test_third_parties_plugins_are_loaded_and_those_that_fail_are_left_out(serve
     listed = {row["plugin"]: row for row in json.loads(said.stdout)}
     assert listed["slow_provider"]["from"] == "slow-provider 1.0"
     assert listed["slow_provider"]["endpoints"] == "slow"
-    assert listed["broken_provider"]["note"].startswith("left out: ModuleNotFoundError")
+    assert listed["broken_provider"]["note"].startswith("not loaded: ModuleNotFoundError")
     served.start()
     served.let_go()
     assert served.task(served.bought(Payer(chain).header()), wait_s=20)["status"] == "completed"

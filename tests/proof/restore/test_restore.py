@@ -126,7 +126,7 @@ def test_a_running_gateway_is_not_restored_under(settings, run, tmp_path):
     lock = lock_data(settings)
     result = run("restore", str(tmp_path / "copy.db"))
     lock.close()
-    assert (result.exit_code, "Another gateway runs" in result.output) == (1, True)
+    assert (result.exit_code, "Another gateway uses" in result.output) == (1, True)
 
 
 def test_a_backup_overwrites_nothing(settings, provider, run, tmp_path):

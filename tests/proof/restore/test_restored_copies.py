@@ -198,7 +198,7 @@ def test_a_running_gateway_is_found_before_anything_is_fetched(in_folder):
     lock = lock_data(in_folder)
     done = run(in_folder, "restore", "latest")
     lock.close()
-    assert (done.exit_code, "Another gateway runs" in done.output) == (1, True)
+    assert (done.exit_code, "Another gateway uses" in done.output) == (1, True)
 
 
 async def test_a_database_that_is_damaged_is_replaced_all_the_same(in_folder, provider, payer):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli import check
 from gateway.sandbox.child import prctl, seccomp, system_calls
+from gateway_check.commands import check
 from tests.proof.process.gateway_process import Gateway
 
 PID = 4711

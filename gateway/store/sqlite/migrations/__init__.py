@@ -11,7 +11,7 @@ from importlib import resources
 from gateway.errors import SettingsError
 from gateway.store import plugin_tables
 from gateway.store.disk import means_full
-from gateway.store.moving import notes
+from gateway.store.moved import check_stays
 from gateway.store.plugin_tables import PluginFile
 
 
@@ -33,20 +33,20 @@ def pending(db: sqlite3.Connection) -> list[tuple[int, str]]:
     Raises `SettingsError` for a database that was migrated to PostgreSQL, that no release has
     written, or that a newer gateway has written and marked as not readable by this one.
     """
-    notes.check_stays(db)
+    check_stays(db)
     current, known = version_of(db), migrations()
     newest = known[-1][0]
     if current > 0 and _meta(db, "schema_base") is None:
         raise SettingsError(
-            f"The database is of version {current} of a development version or of another program, "
-            "which this gateway cannot read. Keep the file, and start with an empty folder: "
+            f"The database (version {current}) is from a development version or another program, "
+            "and this gateway cannot read it. Keep the file, and start with an empty folder: "
             "GATEWAY_DATA_DIR=./data-new"
         )
     if current > newest and readable_by_of(db) > newest:
         raise SettingsError(
-            f"The database is of version {current}, but this gateway knows only version {newest}. "
-            f"Install the newer gateway, or put back the copy gateway.db.before-{current}: "
-            "gateway restore FILE says what that forgets."
+            f"The database has version {current}, but this gateway supports only version {newest}. "
+            f"Install the newer gateway, or restore the copy gateway.db.before-{current}: "
+            "`gateway restore FILE` shows what would be lost."
         )
     return [(number, sql) for number, sql in known if number > current]
 
