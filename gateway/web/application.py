@@ -1,7 +1,9 @@
 """The Quart apps without the parts of a gateway: body limits, JSON, cookies, routes."""
 
-from collections.abc import Awaitable, Callable, MutableMapping
+import asyncio
+from collections.abc import Callable
 from typing import Any, NoReturn, cast
+from urllib.parse import urlparse
 
 import attrs
 import msgspec
@@ -12,16 +14,18 @@ from werkzeug.exceptions import BadHost, BadRequest
 
 from gateway.catalog.catalog import Catalog
 from gateway.concurrency.late_imports import import_in_turn
+from gateway.concurrency.outliving import outlive
 from gateway.contracts.parts import Mount
+from gateway.running.gateway import Gateway
 from gateway.settings import Settings
 from gateway.telemetry.spans import About, Spans
-from gateway.web.front import headers
-from gateway.web.front.answers import WHOLE_ANSWER, answer_errors
+from gateway.web.front import Asgi, Message, Receive, Send, headers
+from gateway.web.front.answers import WHOLE_ANSWER, answer_error, answer_errors, send_answer
 from gateway.web.front.body_memory import SMALL_BODY_BYTES, BodyMemory, CountedBody
-from gateway.web.front.current import address_of
+from gateway.web.front.current import EXTENSION, address_of
 from gateway.web.front.event_stream import EventConnection
 from gateway.web.front.fast_path import FastPath
-from gateway.web.front.mounts import Mounts
+from gateway.web.front.headers import begin_request, end_request, own_headers, standing_headers
 from gateway.web.front.routing import RouteTable, add_routes
 from gateway.web.routes import discovery, files, generate, health, tasks
 from gateway.web.routes.files import static_folder
@@ -29,9 +33,6 @@ from gateway.web.routes.files import static_folder
 _TABLE = RouteTable((*generate.ROUTES, *tasks.ROUTES, *health.ROUTES))
 # A client that needs longer to send its body is cut off.
 _BODY_S = 30
-_Message = MutableMapping[str, Any]
-_Send = Callable[[_Message], Awaitable[None]]
-_Asgi = Callable[[_Message, Any, _Send], Awaitable[None]]
 # Of a path, as a span shows it: what follows may be a task, a hash or a signed file.
 _SHOWN_PARTS = 3
 
@@ -168,10 +169,10 @@ def _request_class(
 class TracedApp:
     """An ASGI app in front of another one."""
 
-    behind: _Asgi
+    behind: Asgi
     spans: Spans
 
-    async def __call__(self, scope: _Message, receive: Any, send: _Send) -> None:
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer a request inside of its span."""
         if scope["type"] != "http":
             await self.behind(scope, receive, send)
@@ -179,7 +180,7 @@ class TracedApp:
         path = "/".join(scope["path"].split("/")[:_SHOWN_PARTS])
         about: About = {"method": scope["method"], "path": path}
 
-        async def note_and_send(message: _Message) -> None:
+        async def note_and_send(message: Message) -> None:
             if message["type"] == "http.response.start":
                 about["status"] = message["status"]
                 headers = {bytes(name).lower(): value for name, value in message["headers"]}
@@ -190,8 +191,83 @@ class TracedApp:
             await self.behind(_without_whole_answers(scope), receive, note_and_send)
 
 
-def _without_whole_answers(scope: _Message) -> _Message:
+def _without_whole_answers(scope: Message) -> Message:
     """Return a copy of a scope whose answers all go by `send`, where their status is seen."""
     extensions = dict(scope.get("extensions") or {})
     extensions.pop(WHOLE_ANSWER, None)
     return {**scope, "extensions": extensions}
+
+
+class Mounts:
+    """ASGI middleware in front of the app with the core's routes.
+
+    `make` imports a mount's blueprint and returns an app with it. It is called in a thread.
+    """
+
+    def __init__(self, app: Quart, make: Callable[[Mount], Quart]) -> None:
+        # The ASGI app of the core's routes.
+        self.behind = cast(Asgi, app.asgi_app)
+        self._app = app
+        self._make = make
+        self._made: dict[Mount, Quart] = {}
+        self._making: dict[Mount, asyncio.Task[Quart]] = {}
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer a request for a mounted path, and pass every other one on."""
+        # Missing before the start.
+        gateway: Gateway | None = self._app.extensions.get(EXTENSION)
+        mount = None
+        if gateway is not None and scope["type"] == "http":
+            mount = gateway.lifecycle.find_mount(_path_of(scope))
+        if gateway is None or mount is None:
+            await self.behind(scope, receive, send)
+            return
+        try:
+            if mount.limit:
+                client = address_of(scope, gateway.settings.client_ip_header)
+                await gateway.limits.hit(mount.limit_name, client)
+            app = await self.load(mount)
+        except Exception as error:  # noqa: BLE001 - as Quart: every error has an answer
+            await self._answer_error(gateway, mount, error, scope, send)
+            return
+        await cast(Asgi, app.asgi_app)(scope, receive, send)
+
+    async def load(self, mount: Mount) -> Quart:
+        """Return the app of a mount; raises what its imports raise.
+
+        Requests that come meanwhile wait for the same attempt. After a failed one, the next request
+        makes another.
+        """
+        if mount in self._made:
+            return self._made[mount]
+        if mount not in self._making:
+            loading = self._load(mount)
+            self._making[mount] = asyncio.create_task(loading, name=f"import {mount.blueprint}")
+        # The attempt goes on without a client that hangs up.
+        return await outlive(self._making[mount])
+
+    async def _load(self, mount: Mount) -> Quart:
+        try:
+            self._made[mount] = await asyncio.to_thread(self._make, mount)
+        finally:
+            del self._making[mount]
+        return self._made[mount]
+
+    async def _answer_error(
+        self, gateway: Gateway, mount: Mount, error: Exception, scope: Message, send: Send
+    ) -> None:
+        headers = dict(scope["headers"])
+        begun = begin_request(headers.get(b"x-request-id", b"").decode("latin1"))
+        answer = answer_error(gateway, error, mount.paths[0].removesuffix("/*"))
+        standing = standing_headers(gateway, scope["path"], scope["method"])
+        end_request(gateway, begun, scope["method"], None, answer.status)
+        timeout_s = self._app.config["RESPONSE_TIMEOUT"]
+        await send_answer(answer, own_headers(begun), standing, scope, send, timeout_s)
+
+
+def _path_of(scope: Message) -> str:
+    """Return the path by which Quart finds a route."""
+    path: str = scope["path"]
+    # As Quart does: a request line may contain a whole address, and `//admin` is `/admin`.
+    path = path if path.startswith("/") else urlparse(path).path
+    return f"/{path.removeprefix(scope.get('root_path', '')).lstrip('/')}"

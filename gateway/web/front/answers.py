@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import functools
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -31,6 +31,7 @@ from gateway.errors import (
 )
 from gateway.running.gateway import Gateway
 from gateway.web import wire
+from gateway.web.front import Send
 from gateway.web.front.current import current_gateway
 
 JSON = {"Content-Type": "application/json"}
@@ -38,7 +39,6 @@ NOT_STORED = {"Cache-Control": "no-store"}
 _Header = tuple[str, str]
 # Of an answer that is its connection's last one.
 LAST = ("Connection", "close")
-Send = Callable[[dict[str, Any]], Awaitable[None]]
 # An ASGI extension of our uvicorn's: a function of status, header lines and body that writes all of
 # them at once. It returns False where the answer must go by `send`.
 WHOLE_ANSWER = "gateway.whole_answer"

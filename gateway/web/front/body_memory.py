@@ -7,17 +7,16 @@ addresses that take more are refused first. Otherwise a few slow clients could k
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Callable, Coroutine, Generator, MutableMapping
+from collections.abc import Callable, Generator
 from typing import Any, Self
 
 from werkzeug.exceptions import RequestEntityTooLarge, RequestTimeout
 
 from gateway.concurrency.eager_start import EagerStart
 from gateway.errors import BodiesFull
+from gateway.web.front import Receive
 
 SMALL_BODY_BYTES = 64 * 1024
-# What an ASGI server hands to an app, to get the next message of a request.
-Receive = Callable[[], Coroutine[Any, Any, MutableMapping[str, Any]]]
 # Shares of the whole memory: large bodies leave the first to small ones, and one address takes
 # at most the second.
 _KEPT_FOR_SMALL = 1 / 8

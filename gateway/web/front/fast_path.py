@@ -7,23 +7,22 @@ import asyncio
 import contextlib
 import functools
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
-from typing import Any, cast
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import cast
 
 import attrs
 from quart import Quart
 
 from gateway.concurrency.eager_start import EagerStart
 from gateway.running.gateway import Gateway
-from gateway.web.front.answers import Answer, Send, answer_error, send_answer
-from gateway.web.front.body_memory import SMALL_BODY_BYTES, BodyMemory, CountedBody, HungUp, Receive
+from gateway.web.front import Asgi, Message, Receive, Send
+from gateway.web.front.answers import Answer, answer_error, send_answer
+from gateway.web.front.body_memory import SMALL_BODY_BYTES, BodyMemory, CountedBody, HungUp
 from gateway.web.front.current import EXTENSION, client_address, peer_of
 from gateway.web.front.headers import begin_request, end_request, own_headers, standing_headers
 from gateway.web.front.routing import Route, RouteTable
 from gateway.web.server.connection_limits import OUTBOX, Outbox, UnreadMemory
 
-_Message = MutableMapping[str, Any]
-_Asgi = Callable[[_Message, Receive, Send], Awaitable[None]]
 _Headers = Mapping[bytes, bytes]
 
 _LABEL = rb"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
@@ -42,13 +41,13 @@ class FastPath:
 
     def __init__(self, app: Quart, table: RouteTable, memory: BodyMemory) -> None:
         # The ASGI app that takes every other request.
-        self.behind = cast(_Asgi, app.asgi_app)
+        self.behind = cast(Asgi, app.asgi_app)
         self._app = app
         self._table = table
         self._memory = memory
         self.unread = UnreadMemory()
 
-    async def __call__(self, scope: _Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer a plain request, and pass every other one to Quart."""
         # Missing before the start.
         gateway: Gateway | None = self._app.extensions.get(EXTENSION)
@@ -92,7 +91,7 @@ class FastPath:
             async with asked.watched():
                 await sending
 
-    def _find_route(self, scope: _Message, headers: _Headers) -> tuple[Route, str] | None:
+    def _find_route(self, scope: Message, headers: _Headers) -> tuple[Route, str] | None:
         """Return the route of a plain request and its part; None for any other request."""
         found = self._table.find(scope["method"], scope["path"])
         if found is None or not _has_plain_head(scope, headers):
@@ -156,7 +155,7 @@ class PlainAsked:
             self._end_of_body.set()
         return data
 
-    async def _read_counted(self, first: EagerStart[_Message]) -> bytes:
+    async def _read_counted(self, first: EagerStart[Message]) -> bytes:
         """Read a body that is still arriving, or for which others may have to give way."""
         length = int(self.headers[b"content-length"])
         body = self._counted = CountedBody(length, self.most_bytes())
@@ -225,7 +224,7 @@ async def _answer(gateway: Gateway, route: Route, asked: PlainAsked) -> Answer:
         asked.release()
 
 
-def _whole_body(first: EagerStart[_Message]) -> bytes | None:
+def _whole_body(first: EagerStart[Message]) -> bytes | None:
     """Return the body if all of it came with the head and it is small; else None."""
     if not first.is_done or first.result["type"] != "http.request":
         return None
@@ -233,17 +232,17 @@ def _whole_body(first: EagerStart[_Message]) -> bytes | None:
     return None if first.result.get("more_body") or len(data) > SMALL_BODY_BYTES else data
 
 
-def _receive_again(first: EagerStart[_Message], receive: Receive) -> Receive:
+def _receive_again(first: EagerStart[Message], receive: Receive) -> Receive:
     """Return a `receive` that gives the message that was asked for already, then the others."""
-    asked: list[EagerStart[_Message]] = [first]
+    asked: list[EagerStart[Message]] = [first]
 
-    async def give() -> _Message:
+    async def give() -> Message:
         return await (asked.pop() if asked else receive())
 
     return give
 
 
-def _has_plain_head(scope: _Message, headers: _Headers) -> bool:
+def _has_plain_head(scope: Message, headers: _Headers) -> bool:
     """Whether no header comes twice, the path has no escapes, and `Host` is a host name."""
     return (
         not scope.get("root_path")
@@ -260,7 +259,7 @@ def _is_host(host: bytes) -> bool:
     return _HOST.fullmatch(host) is not None
 
 
-def _address(gateway: Gateway, scope: _Message, headers: _Headers) -> str:
+def _address(gateway: Gateway, scope: Message, headers: _Headers) -> str:
     """Return the address by which the client is counted."""
     trusted = gateway.settings.client_ip_header.lower().encode()
     forwarded = headers.get(trusted, b"").decode("latin1") if trusted else None

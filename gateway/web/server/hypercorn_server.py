@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import socket
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from hypercorn.asyncio import serve
@@ -12,6 +12,7 @@ from hypercorn.config import Config
 from hypercorn.utils import LifespanFailureError
 from quart import Quart
 
+from gateway.web.front import Asgi, Message, Receive, Send
 from gateway.web.front.answers import WHOLE_ANSWER
 from gateway.web.front.current import FAILURE
 from gateway.web.server.connection_guard import CONNECTION, Guard, date_line
@@ -27,10 +28,6 @@ from gateway.web.server.connection_limits import (
     WRITE_BUFFER_BYTES,
 )
 
-_Message = MutableMapping[str, Any]
-_Receive = Callable[[], Awaitable[_Message]]
-_Send = Callable[[_Message], Awaitable[None]]
-_Asgi = Callable[[_Message, _Receive, _Send], Awaitable[None]]
 # Their answers have no body.
 _BODILESS = (204, 304)
 _CLOSE = (b"connection", b"close")
@@ -115,10 +112,10 @@ def hypercorn_config(listener: socket.socket) -> Config:
     return config
 
 
-def guarded(app: _Asgi) -> _Asgi:
+def guarded(app: Asgi) -> Asgi:
     """Return an app for a server whose connections have a `Guard`."""
 
-    async def guarded_app(scope: _Message, receive: _Receive, send: _Send) -> None:
+    async def guarded_app(scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await app(scope, receive, send)
             return
@@ -143,7 +140,7 @@ class _Exchange:
     written_status: int | None = None
     _is_over = False
 
-    def __init__(self, guard: Guard, scope: _Message, receive: _Receive, send: _Send) -> None:
+    def __init__(self, guard: Guard, scope: Message, receive: Receive, send: Send) -> None:
         self.guard = guard
         self._method: str = scope["method"]
         # Whether the client may send a further request.
@@ -154,10 +151,10 @@ class _Exchange:
         self._receive = receive
         self._send = send
         # What the server sent before the app asked for it.
-        self._early: deque[_Message] = deque()
+        self._early: deque[Message] = deque()
         self._is_read = False
 
-    async def receive(self) -> _Message:
+    async def receive(self) -> Message:
         """Return the next message: of the request, then that its client is gone."""
         if self._early:
             return self._early.popleft()
@@ -168,13 +165,13 @@ class _Exchange:
             await self.guard.wait_gone()
         return {"type": "http.disconnect"}
 
-    async def _receive_next(self) -> _Message:
+    async def _receive_next(self) -> Message:
         message = await self._receive()
         self._is_read = not message.get("more_body", False)
         self._is_over |= message["type"] == "http.disconnect"
         return message
 
-    async def send(self, message: _Message) -> None:
+    async def send(self, message: Message) -> None:
         """Send a message of the answer."""
         if message["type"] == "http.response.start":
             await self._read_to_end()
