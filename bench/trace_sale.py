@@ -1,8 +1,8 @@
 """Counts the files and functions of the gateway that one x402 sale crosses, and its task.
 
-It sells pictures on the embedded chain, in this process, and counts the calls of the last sale in
-every thread by `sys.setprofile`. Another checkout is measured by its own Python:
-`../older/.venv/bin/python bench/trace_sale.py`.
+It sells pictures on the embedded chain, in this process, and counts the calls of every sale in all
+threads by `sys.setprofile`. `--list` prints the functions in the order of their first calls.
+Another checkout is measured by its own Python: `../older/.venv/bin/python bench/trace_sale.py`.
 """
 
 import asyncio
@@ -28,6 +28,7 @@ _PIXEL = base64.b64decode(
 )
 _ROOT = Path(gateway.__file__).parents[1]
 _OURS = tuple(f"{_ROOT}/{name}/" for name in ("gateway", "plugins"))
+_SALES = 5
 _NOT_OURS = ("/gateway_demo/", "/gateway/demo/")
 
 
@@ -55,12 +56,16 @@ class Instant:
         register(endpoint, self)
 
 
+Calls = dict[tuple[str, str], None]
+"""(File, function) in the order of their first calls."""
+
+
 @attrs.define
 class Trace:
     """What was called while it was on."""
 
     is_on: bool = False
-    calls: set[tuple[str, str]] = attrs.field(factory=set)
+    calls: Calls = attrs.field(factory=dict)
 
     def __call__(self, frame, event, _):
         """Note a call of a function of the gateway."""
@@ -69,12 +74,18 @@ class Trace:
             if code.co_filename.startswith(_OURS) and not any(
                 part in code.co_filename for part in _NOT_OURS
             ):
-                self.calls.add((code.co_filename, code.co_qualname))
+                self.calls.setdefault((code.co_filename, code.co_qualname))
 
-    def row(self, name: str) -> str:
-        """Return a row of the table."""
-        files = {file for file, _ in self.calls}
-        return f"{name:<28}{len(files):>6} files {len(self.calls):>6} functions"
+
+def _common(sales: list[Calls]) -> Calls:
+    """Return the calls of every sale: background work falls into some of them only."""
+    return {call: None for call in sales[0] if all(call in one for one in sales)}
+
+
+def _row(name: str, calls: Calls) -> str:
+    """Return a row of the table."""
+    files = {file for file, _ in calls}
+    return f"{name:<28}{len(files):>6} files {len(calls):>6} functions"
 
 
 def _header(chain: PlayChain, account) -> str:
@@ -94,23 +105,22 @@ def _header(chain: PlayChain, account) -> str:
     return base64.b64encode(json.dumps(body).encode()).decode()
 
 
-async def _sell(client, header: str, trace: Trace) -> list[str]:
-    """Buy a picture; returns the rows at the answer and at the task's end."""
-    trace.calls.clear()
+async def _sell(client, header: str, trace: Trace) -> tuple[Calls, Calls]:
+    """Buy a picture; returns the calls up to the answer, and up to the task's end."""
+    trace.calls = {}
     trace.is_on = True
     answer = await client.post(
         "/api/x402/instant", json={"prompt": "a boat"}, headers={"X-PAYMENT": header}
     )
-    rows = [trace.row("x402 sale")]
+    until_answer = dict(trace.calls)
     # A poll would add the calls of its own route.
     await asyncio.sleep(1)
-    rows.append(trace.row("sale and task"))
     trace.is_on = False
     task_id = (await answer.get_json())["taskId"]
     task = await (await client.get(f"/api/task/{task_id}?wait=20")).get_json()
     if task["status"] != "completed":
         raise SystemExit(f"The task did not complete: {task}")
-    return rows
+    return until_answer, trace.calls
 
 
 async def main() -> None:
@@ -135,9 +145,14 @@ async def main() -> None:
         async with app.test_app():
             client = app.test_client()
             await client.get("/api/health")
-            for _ in range(2):
-                rows = await _sell(client, _header(chain, keys[1]), trace)
-    sys.stdout.write("\n".join(rows) + "\n")
+            sales = [await _sell(client, _header(chain, keys[1]), trace) for _ in range(_SALES)]
+    # The first one waits for imports.
+    sale, task = (_common(list(calls)) for calls in zip(*sales[1:], strict=True))
+    if "--list" in sys.argv:
+        later = [each for each in task if each not in sale]
+        for file, name in [*sale, ("", "-- answered --"), *later]:
+            sys.stdout.write(f"{file.removeprefix(f'{_ROOT}/')}: {name}\n")
+    sys.stdout.write(f"{_row('x402 sale', sale)}\n{_row('sale and task', task)}\n")
     sys.setprofile(None)
     chain.stop()
 

@@ -5,6 +5,8 @@ from typing import Any, Literal, Protocol
 
 import attrs
 
+from gateway.contracts.events import EventReader
+
 Step = Callable[[], Awaitable[None]]
 
 
@@ -132,8 +134,8 @@ class Callbacks(Protocol):
         """Return the secret by which a receiver verifies the events of a task."""
         ...
 
-    def wake(self) -> None:
-        """Take notice of new events, which are in the database; returns at once."""
+    async def undelivered(self, task_id: str) -> Sequence[tuple[str, int]]:
+        """Return the type, and the failed attempts, of each event that waits for its receiver."""
         ...
 
 
@@ -182,5 +184,8 @@ class Part:
     # itself: `stops` tells proxies and the operator.
     checks: Callable[[], Awaitable[Iterable[Check]]] | None = None
     conditions: Callable[[], Awaitable[Iterable[Condition]]] | None = None
+
+    # The events of tasks that the part reads, under the part's name.
+    events: EventReader | None = None
 
     callbacks: Callbacks | None = None

@@ -183,7 +183,7 @@ class PluginManager:
                 continue
             yield self._plugins[name], offers.taken
 
-    def _leave_outsecond_error(self, what: str, first: LoadedPlugin, second: LoadedPlugin) -> None:
+    def _leave_out_second(self, what: str, first: LoadedPlugin, second: LoadedPlugin) -> None:
         self._leave_out(second.name, second_error(what, first, second))
 
     def _is_operators_mistake(self, name: str, settings: Settings | None) -> bool:
@@ -263,7 +263,7 @@ class PluginManager:
         ):
             taken = next((slug for slug in offers if slug in sellers), None)
             if taken is not None:
-                self._leave_outsecond_error(f"Slug {taken}", sellers[taken], plugin)
+                self._leave_out_second(f"Slug {taken}", sellers[taken], plugin)
                 continue
             for endpoint, provider in offers.values():
                 catalog.register(endpoint, provider, plugin.name)
@@ -313,7 +313,7 @@ class PluginManager:
             if clash is None:
                 found += [(plugin, way) for way in offers.values()]
             else:
-                self._leave_outsecond_error(*clash, plugin)
+                self._leave_out_second(*clash, plugin)
         return found
 
     def transfer_verifier(self, context: PluginContext) -> TransferVerifier:
@@ -322,7 +322,7 @@ class PluginManager:
         hook = "register_transfer_verifier"
         for plugin, offers in self._call_hook(hook, transfer_offer, context=context):
             if offers and found:
-                self._leave_outsecond_error(f"Hook {hook}", found[0][0], plugin)
+                self._leave_out_second(f"Hook {hook}", found[0][0], plugin)
                 continue
             found += [(plugin, verifier) for verifier in offers.values()]
         if not found:
@@ -376,7 +376,7 @@ class PluginManager:
         for plugin, offers in self._call_hook("register_settlers", settler_offer, context=context):
             taken = next((name for name in offers if name in offered), None)
             if taken is not None:
-                self._leave_outsecond_error(f"Settler {taken}", offered[taken][0], plugin)
+                self._leave_out_second(f"Settler {taken}", offered[taken][0], plugin)
                 continue
             offered |= {name: (plugin, factory) for name, factory in offers.values()}
         name = context.settings.settlement

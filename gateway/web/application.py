@@ -13,8 +13,8 @@ from quart.sessions import SessionInterface, SessionMixin
 from werkzeug.exceptions import BadHost, BadRequest
 
 from gateway.catalog.catalog import Catalog
+from gateway.concurrency.awaiting import outlive
 from gateway.concurrency.late_imports import import_in_turn
-from gateway.concurrency.outliving import outlive
 from gateway.contracts.parts import Mount
 from gateway.running.gateway import Gateway
 from gateway.settings import Settings

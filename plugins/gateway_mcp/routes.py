@@ -1,4 +1,4 @@
-"""The route of the Model Context Protocol; `gateway_mcp` says what its messages do."""
+"""The route of the Model Context Protocol. `gateway_mcp` describes its messages."""
 
 from functools import partial
 from typing import Any, cast
@@ -28,13 +28,13 @@ MCP_LIMIT = "mcp"
 @blueprint.post(MCP_RULE)
 @blueprint.post(f"{MCP_RULE}/")
 async def exchange() -> Response:
-    """Answer one message of JSON-RPC."""
+    """Handle one JSON-RPC message."""
     gateway = current_gateway()
     try:
         answer = await _answer(gateway)
     except Refused as refused:
         answer = refused.answer
-    except Exception as error:  # noqa: BLE001 - every error has an answer in JSON-RPC's words
+    except Exception as error:  # noqa: BLE001 - every error becomes a JSON-RPC error
         answer = to_rpc(answer_error(gateway, error, MCP_RULE))
     return answer.to_response()
 
@@ -54,7 +54,7 @@ async def _answer(gateway: Gateway) -> Answer:
         await gateway.limits.hit("x402", client)
         is_counted = True
     message = await read_message(gateway, data)
-    # A file would be in memory twice while the call is settled.
+    # Otherwise the file would be in memory twice during the settlement.
     del data
     door = gateway.find(McpDoor)
     pictured = door.pictured.counted(client)
@@ -70,7 +70,7 @@ async def _answer(gateway: Gateway) -> Answer:
 
 
 def _check_origin(gateway: Gateway) -> None:
-    """Raise `Refused` for a page of another origin: it may act for a person who does not know."""
+    """Raise `Refused` for a page of another origin: it may act without its visitor's knowledge."""
     origin, settings = request.headers.get("Origin"), gateway.settings
     allowed = (settings.base_url.lower(), *settings.mcp_origins)
     if origin is not None and origin not in allowed and "*" not in allowed:

@@ -1,18 +1,20 @@
 """Webhooks: tells buyers how their tasks end, signed by Standard Webhooks (docs/webhooks.md).
 
-The store writes an event with the task or refund that it is about. This plugin delivers it.
+The core writes an event with the task or refund that it is about. This plugin takes it into a
+queue of its own, and delivers it from there.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
 import attrs
 
-from gateway import hookimpl
+from gateway import EventReader, hookimpl
 from gateway.contracts.parts import Part
 from gateway.errors import ValidationError
 from gateway.running.gateway import Gateway
 from gateway.vendors.signing import CallbackSecrets
+from gateway_webhooks import queue
 from gateway_webhooks.deliveries import Deliveries, DeliveryTiming
 from gateway_webhooks.render import render
 from gateway_webhooks.sender import Sender, is_this_machine
@@ -38,9 +40,10 @@ def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
     gateway.keep(deliveries)
     register(
         Part(
-            name="webhooks",
+            name=queue.NAME,
             start=deliveries.start,
             drain=deliveries.close,
+            events=EventReader(take=queue.take, only_with_callback=True, on_taken=deliveries.wake),
             callbacks=_Callbacks(deliveries, is_local=is_local),
         )
     )
@@ -74,6 +77,6 @@ class _Callbacks:
         """Return the secret that signs the events of a task."""
         return self._deliveries.secrets.of(task_id)
 
-    def wake(self) -> None:
-        """Look for new events now."""
-        self._deliveries.wake()
+    async def undelivered(self, task_id: str) -> Sequence[tuple[str, int]]:
+        """Return the type, and the failed attempts, of each event that waits for its receiver."""
+        return await self._deliveries.queue.undelivered(task_id)

@@ -1,4 +1,4 @@
-"""Delivers the events in the store's queue, each until it is taken, refused for good or too old.
+"""Delivers the events in the queue, each until it is taken, refused for good or too old.
 
 At least once: an event leaves the queue after its receiver has taken it, so a crash in between
 sends it again, under the same id. A receiver that hangs takes places of its payer and host only.
@@ -14,11 +14,10 @@ import attrs
 import structlog
 
 from gateway.contracts import Clock
-from gateway.contracts.webhooks import WebhookEvent
 from gateway.domain import Task
 from gateway.store import SqlStore
-from gateway.telemetry.log_context import bind_task
 from gateway.vendors.signing import CallbackSecrets, sign
+from gateway_webhooks.queue import Delivery, DeliveryQueue
 from gateway_webhooks.sender import NotTaken, Sender
 
 # Attempts at the same time: in all, for one payer, to one host.
@@ -30,7 +29,7 @@ _PACE = 10
 _PACE_WINDOW_S = 60.0
 _log = structlog.get_logger()
 
-Render = Callable[[WebhookEvent, Task], Awaitable[bytes]]
+Render = Callable[[Delivery, Task], Awaitable[bytes]]
 """Returns the body that tells of an event."""
 
 
@@ -40,9 +39,9 @@ class DeliveryTiming:
 
     # Before each further attempt; after the last one the event is given up.
     pauses_s: tuple[float, ...] = (5.0, 300.0, 1_800.0, 7_200.0, 18_000.0)
-    # Between two looks at the queue without an event: another process may send refunds.
+    # Between two polls of the queue: another node may have taken an event.
     look_s: float = 5.0
-    # Between two looks at least: every task that ends asks for one, and most have no event.
+    # Between two reads of the queue at least.
     apart_s: float = 0.02
     # At the end, for attempts that have begun.
     drain_s: float = 5.0
@@ -90,10 +89,15 @@ class Deliveries:
     timing: DeliveryTiming = attrs.field(factory=DeliveryTiming)
     # While it says no, another node delivers.
     is_mine: Callable[[], bool] = attrs.field(default=lambda: True)
+    queue: DeliveryQueue = attrs.field(init=False)
     _pace: Pace = attrs.field(factory=Pace, init=False)
     _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
-    _sending: dict[asyncio.Task[None], WebhookEvent] = attrs.field(factory=dict, init=False)
+    _sending: dict[asyncio.Task[None], Delivery] = attrs.field(factory=dict, init=False)
     _dispatcher: asyncio.Task[None] | None = attrs.field(default=None, init=False)
+
+    @queue.default
+    def _make_queue(self) -> DeliveryQueue:
+        return DeliveryQueue(self.store)
 
     async def start(self) -> None:
         """Begin to deliver, also what a process that died has left."""
@@ -134,12 +138,12 @@ class Deliveries:
 
     async def _start_due(self) -> float | None:
         """Start what is due; return when the next event may be sent, or None."""
-        due = await self.store.webhooks.earliest()
+        due = await self.queue.earliest()
         if due is None or due > self.now():
             return due
         while self.is_mine() and await self._start_some():
             pass
-        return await self.store.webhooks.next_due(now=self.now())
+        return await self.queue.next_due(now=self.now())
 
     async def _start_some(self) -> bool:
         """Start attempts, or postpone what is over its pace; returns whether there may be more."""
@@ -148,7 +152,7 @@ class Deliveries:
             return False
         payers = Counter(event.payer for event in self._sending.values())
         hosts = Counter(event.host for event in self._sending.values())
-        events = await self.store.webhooks.due(
+        events = await self.queue.due(
             free,
             now=self.now(),
             sending=[event.id for event in self._sending.values()],
@@ -159,14 +163,14 @@ class Deliveries:
             if payers[event.payer] >= _MOST_PER_PAYER or hosts[event.host] >= _MOST_PER_HOST:
                 continue
             if until := self._pace.take(event.payer, event.host, self.now()):
-                await self.store.webhooks.postpone(event, until=until)
+                await self.queue.postpone(event, until=until)
                 continue
             payers[event.payer] += 1
             hosts[event.host] += 1
             self._start_attempt(event)
         return bool(events)
 
-    def _start_attempt(self, event: WebhookEvent) -> None:
+    def _start_attempt(self, event: Delivery) -> None:
         attempt = asyncio.create_task(self._deliver(event), name=f"webhook-{event.id}")
         self._sending[attempt] = event
         attempt.add_done_callback(self._end_attempt)
@@ -175,7 +179,7 @@ class Deliveries:
         del self._sending[attempt]
         self.wake()
 
-    async def _deliver(self, event: WebhookEvent) -> None:
+    async def _deliver(self, event: Delivery) -> None:
         """Make one attempt, and write down what came of it."""
         try:
             problem, is_final = await self._attempt(event)
@@ -185,25 +189,27 @@ class Deliveries:
         about = {"task": event.task_id, "type": str(event.type), "host": event.host}
         try:
             if problem is None:
-                await self.store.webhooks.end(event)
+                await self.queue.end(event)
                 _log.info("webhook.delivered", **about, attempt=event.failures + 1)
             elif is_final or event.failures >= len(self.timing.pauses_s):
-                await self.store.webhooks.end(event)
+                await self.queue.end(event)
                 _log.warning("webhook.given_up", **about, problem=problem)
             else:
                 pause_s = self.timing.pauses_s[event.failures]
-                await self.store.webhooks.retry(event, due_at=self.now() + pause_s)
+                await self.queue.retry(event, due_at=self.now() + pause_s)
                 _log.info("webhook.later", **about, problem=problem, pause_s=pause_s)
         except Exception:  # noqa: BLE001 - as above; the event is due again after the pause
             _log.exception("webhook.not_written", **about)
             await asyncio.sleep(self.timing.look_s)
 
-    async def _attempt(self, event: WebhookEvent) -> tuple[str | None, bool]:
+    async def _attempt(self, event: Delivery) -> tuple[str | None, bool]:
         """Send an event; returns (why it was not taken, or None; whether that is final)."""
         task = await self.store.task(event.task_id)
         if task is None:
             return "Its task does not exist.", True
-        bind_task(task=task.id, slug=task.slug, payment=task.payment.id)
+        structlog.contextvars.bind_contextvars(
+            task=task.id, slug=task.slug, payment=task.payment.id
+        )
         body = await self.render(event, task)
         headers = sign(self.secrets.of(task.id), event.message_id, self.now(), body)
         try:

@@ -1,13 +1,13 @@
 """The body of a webhook."""
 
-from gateway.contracts.webhooks import WebhookEvent
 from gateway.domain import Task
 from gateway.running.gateway import Gateway
 from gateway.web import wire
 from gateway.web.routes.tasks import show_body
+from gateway_webhooks.queue import Delivery
 
 
-async def render(gateway: Gateway, event: WebhookEvent, task: Task) -> bytes:
+async def render(gateway: Gateway, event: Delivery, task: Task) -> bytes:
     """Return the body of a webhook, with the task as it is now, but without a long text."""
     return wire.event(
         event.type,

@@ -1,4 +1,4 @@
-"""What every store must do, as tests: subclass `StoreContract` and override its fixture `store`.
+"""Contract of every store, as tests: subclass `StoreContract` and override its fixture `store`.
 
     class TestMyStore(StoreContract):
         @pytest.fixture
@@ -6,7 +6,7 @@
             async with MyStore() as store:
                 yield store
 
-Needs pytest and pytest-asyncio. docs/payments.md has the law that they test.
+Needs pytest and pytest-asyncio. docs/payments.md has the rules that they test.
 """
 
 from collections.abc import AsyncIterator
@@ -14,14 +14,15 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gateway.store import SqlStore
+from tests.plugins.gateway_webhooks.queue_contract import WebhooksContract
 from tests.store_contract.batches import BatchesContract
+from tests.store_contract.events import EventsContract
 from tests.store_contract.operators import OperatorsContract
 from tests.store_contract.payers import PayersContract
 from tests.store_contract.payments import TakingContract
 from tests.store_contract.provider_states import ProviderStatesContract
 from tests.store_contract.settlements import SettlingContract
 from tests.store_contract.tasks import WorkingContract
-from tests.store_contract.webhooks import WebhooksContract
 
 
 class StoreContract(
@@ -30,11 +31,12 @@ class StoreContract(
     SettlingContract,
     BatchesContract,
     WorkingContract,
+    EventsContract,
     WebhooksContract,
     OperatorsContract,
     ProviderStatesContract,
 ):
-    """Every method of `SqlStore`, alone, repeated, late and in races."""
+    """Every method of `SqlStore`: alone, repeated, late and concurrent."""
 
     pytestmark = pytest.mark.asyncio
 

@@ -1,14 +1,26 @@
-"""What every store must do with what nodes tell each other about providers."""
+"""Contract of every store: providers' states, shared between nodes."""
 
-from gateway.contracts.provider_states import OffSale, OnSale, Paused, ProviderState, Report
 from gateway.store import SqlStore
+from gateway_nodes.provider_states import (
+    OffSale,
+    OnSale,
+    Paused,
+    ProviderState,
+    Report,
+    SqlProviderStates,
+)
 
 _NAME = "provider:acme:acme"
 
 
+def states_of(store: SqlStore) -> SqlProviderStates:
+    """Return the states in a store's database, as a node of it has them."""
+    return SqlProviderStates(store.read, store.write, store.nodes.name)
+
+
 async def _told(store: SqlStore, *reports: Report) -> ProviderState:
     """Tell, and return what all nodes then know of the one provider."""
-    (state,) = (await store.provider_states.exchange(reports)).states
+    (state,) = (await states_of(store).exchange(reports)).states
     return state
 
 
@@ -17,10 +29,10 @@ def _off(reason: str = "402: top up", rest_s: float = 900.0) -> OffSale:
 
 
 class ProviderStatesContract:
-    """Off sale, on sale again, and paused, by the database's own clock."""
+    """Off sale, on sale again, and paused, by the database's clock."""
 
     async def test_nothing_is_known_of_providers_at_first(self, store: SqlStore) -> None:
-        assert (await store.provider_states.exchange([])).states == []
+        assert (await states_of(store).exchange([])).states == []
 
     async def test_a_provider_is_off_sale_until_it_is_put_back(self, store: SqlStore) -> None:
         off = await _told(store, _off())
@@ -29,7 +41,7 @@ class ProviderStatesContract:
         on = await _told(store, OnSale(name=_NAME, epoch=off.epoch))
         assert on.off_reason is None
         assert on.epoch > off.epoch
-        # A second node found the same: nothing is new.
+        # A second node reports the same: nothing changes.
         assert (await _told(store, OnSale(name=_NAME, epoch=off.epoch))).epoch == on.epoch
 
     async def test_who_puts_back_what_was_taken_off_anew_is_not_heard(

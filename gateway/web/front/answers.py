@@ -13,7 +13,7 @@ import structlog
 from quart import Quart, Response, request
 from werkzeug.exceptions import HTTPException
 
-from gateway.concurrency.eager_start import EagerStart
+from gateway.concurrency.awaiting import EagerStart
 from gateway.errors import (
     BodiesFull,
     ChainUnavailable,

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from werkzeug.exceptions import RequestEntityTooLarge, RequestTimeout
 
-from gateway.concurrency.eager_start import EagerStart
+from gateway.concurrency.awaiting import EagerStart
 from gateway.errors import BodiesFull
 from gateway.web.front import Receive
 

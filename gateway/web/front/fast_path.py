@@ -13,7 +13,7 @@ from typing import cast
 import attrs
 from quart import Quart
 
-from gateway.concurrency.eager_start import EagerStart
+from gateway.concurrency.awaiting import EagerStart
 from gateway.running.gateway import Gateway
 from gateway.web.front import Asgi, Message, Receive, Send
 from gateway.web.front.answers import Answer, answer_error, send_answer

@@ -18,7 +18,6 @@ from gateway.running.gateway import Gateway
 from gateway.sandbox.child.prctl import hide_memory
 from gateway.settings import Settings, check_alarms, check_database, check_limits, check_server
 from gateway.store.data_folder import enter_data, lock_data
-from gateway.store.opening import refuse_left_behind
 from gateway.telemetry.logs import configure_logs, redacted_output
 from gateway.telemetry.redaction import Redactor, secrets_of
 from gateway.web.front.current import EXTENSION
@@ -48,7 +47,6 @@ def serve(settings: Settings, create_app: Callable[..., Quart]) -> None:
     # The process's memory contains the keys.
     hide_memory()
     prepare_database(settings)
-    refuse_left_behind(settings)
     # The variable holds the lock.
     lock = lock_data(settings)  # noqa: F841
     listener = listen(settings.bind)

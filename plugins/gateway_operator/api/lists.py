@@ -1,11 +1,16 @@
-"""What the pages show as JSON: overview, books, refunds, tasks, payments, machine, audit log."""
+"""What the pages show, without decisions about alarms, endpoints and refunds."""
+
+from http import HTTPStatus
 
 from quart import Response, request
 
 from gateway.errors import WrongValue
+from gateway.web.front.current import current_gateway
+from gateway_backups.records import Kind
 from gateway_operator.actions.transfers import mark_seen, parse_log
 from gateway_operator.api.frame import API, answer, page_asked_for, read_body, text_of
 from gateway_operator.books.export import line_row, line_rows
+from gateway_operator.desk import backups
 from gateway_operator.desk.machine import read_machine
 from gateway_operator.desk.overview import DEFAULT_PERIOD, read_overview
 from gateway_operator.desk.payments import read_payments, read_unclaimed
@@ -23,7 +28,7 @@ _FILTERS = ("state", "slug", "reason", "payer", "day", "q", "before")
 @blueprint.get(f"{API}/refunds")
 @needs_scope("read")
 async def api_refunds() -> Response:
-    """Return the refunds of a kind, with the sums above them."""
+    """Return the refunds of a kind, with the sums of all kinds."""
     before, _ = page_asked_for()
     kind = request.args.get("state", "undecided")
     return answer(await read_refunds(operator().desk, kind, before))
@@ -32,7 +37,7 @@ async def api_refunds() -> Response:
 @blueprint.get(f"{API}/tasks")
 @needs_scope("read")
 async def api_tasks() -> Response:
-    """Return the newest tasks that the filter lets through."""
+    """Return the newest tasks that match the filter."""
     given = {name: request.args.get(name, "") for name in _FILTERS}
     given["state"] = given["state"] or request.args.get("status", "")
     for name in ("q", "before"):
@@ -43,7 +48,7 @@ async def api_tasks() -> Response:
 @blueprint.get(f"{API}/tasks/<task_id>")
 @needs_scope("read")
 async def api_task(task_id: str) -> Response:
-    """Return all about one task, but neither its prompt nor links to its outputs."""
+    """Return one task, without its prompt and links to its outputs."""
     desk = operator().desk
     return answer(await find_task(desk, await find_id(desk, task_id)))
 
@@ -51,21 +56,21 @@ async def api_task(task_id: str) -> Response:
 @blueprint.get(f"{API}/payments")
 @needs_scope("read")
 async def api_payments() -> Response:
-    """Return payments that are open, and those that paid too much."""
+    """Return open and overpaid payments."""
     return answer(await read_payments(operator().desk))
 
 
 @blueprint.get(f"{API}/transfers/unclaimed")
 @needs_scope("read")
 async def api_unclaimed() -> Response:
-    """Return the transfers of seven days that bought nothing, as of the last look."""
+    """Return the unused transfers of seven days, as of the last search."""
     return answer(await read_unclaimed(operator().desk))
 
 
 @blueprint.post(f"{API}/transfers/<tx_hash>/<log_index>/seen")
 @needs_scope("act")
 async def api_seen(tx_hash: str, log_index: str) -> Response:
-    """Mark a transfer as seen, for a reason."""
+    """Mark a transfer as seen, with a reason."""
     body = await read_body("reason", needed=["reason"])
     reason = text_of(body, "reason")
     log = parse_log(log_index)
@@ -76,14 +81,14 @@ async def api_seen(tx_hash: str, log_index: str) -> Response:
 @blueprint.get(f"{API}/system")
 @needs_scope("read")
 async def api_system() -> Response:
-    """Return the machine: keys, chain, disk, copies, and settings without secrets."""
+    """Return the machine: keys, chain, disk, backups, and settings without secrets."""
     return answer(await read_machine(operator().desk))
 
 
 @blueprint.get(f"{API}/actions")
 @needs_scope("read")
 async def api_actions() -> Response:
-    """Return what operators did, newest first, `before` an id."""
+    """Return the audit log, newest first, `before` an id."""
     before, limit = page_asked_for()
     subject, action = request.args.get("subject"), request.args.get("action")
     if subject is not None:
@@ -119,3 +124,30 @@ async def list_books() -> Response:
 async def api_overview() -> Response:
     """Return the overview of the period `range`."""
     return answer(await read_overview(operator().desk, request.args.get("range", DEFAULT_PERIOD)))
+
+
+@blueprint.get(f"{API}/backups")
+@needs_scope("read")
+async def api_backups() -> Response:
+    """Return the status of backups and drills, without a request to the bucket."""
+    return answer(await backups.status(operator().desk))
+
+
+@blueprint.post(f"{API}/backups")
+@needs_scope("act")
+async def api_back_up() -> Response:
+    """Start a backup."""
+    return await _begin("backup")
+
+
+@blueprint.post(f"{API}/drills")
+@needs_scope("act")
+async def api_drill() -> Response:
+    """Start a drill."""
+    return await _begin("drill")
+
+
+async def _begin(kind: Kind) -> Response:
+    await read_body()
+    await backups.begin(operator().desk, backups.of(current_gateway()), actor(), kind)
+    return answer({"begun": kind}, HTTPStatus.ACCEPTED)

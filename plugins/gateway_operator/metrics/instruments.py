@@ -1,6 +1,6 @@
-"""What this process counts while it runs: requests, refusals, attempts, RPC calls and times.
+"""Metrics of this process: requests, refusals, attempts, RPC calls and times.
 
-The numbers start at zero with each start, as Prometheus expects of a counter.
+They start at zero with each start, as Prometheus expects.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ _COMMIT_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1)
 
 
 class Instruments:
-    """Counters and histograms that listen to the gateway's signals until `close`."""
+    """Counters and histograms, updated by the gateway's signals until `close`."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -29,7 +29,7 @@ class Instruments:
         self._count_machine()
 
     def close(self) -> None:
-        """Listen no more."""
+        """Disconnect from the signals."""
         for signal, receiver in self._listening:
             signal.disconnect(receiver)
 
@@ -94,14 +94,14 @@ class Instruments:
         def receive(_: Any, **facts: Any) -> None:
             count(**facts)
 
-        # blinker would otherwise forget a receiver that nobody else holds.
+        # By default blinker holds a weak reference and would drop this receiver.
         signal.connect(receive, weak=False)
         self._listening.append((signal, receive))
 
-    def _counter(self, name: str, said: str, *labels: str) -> Counter:
-        return Counter(f"gateway_{name}", said, labels, registry=self.registry)
+    def _counter(self, name: str, about: str, *labels: str) -> Counter:
+        return Counter(f"gateway_{name}", about, labels, registry=self.registry)
 
     def _histogram(
-        self, name: str, said: str, buckets: tuple[float, ...], *labels: str
+        self, name: str, about: str, buckets: tuple[float, ...], *labels: str
     ) -> Histogram:
-        return Histogram(f"gateway_{name}", said, labels, buckets=buckets, registry=self.registry)
+        return Histogram(f"gateway_{name}", about, labels, buckets=buckets, registry=self.registry)

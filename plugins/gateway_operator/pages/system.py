@@ -1,15 +1,17 @@
-"""The page of the machine: keys, chain, disk, copies, settings, and the audit log."""
+"""The page System, with the audit log and the alarms."""
 
 import importlib
 import secrets
 from http import HTTPStatus
 
-from quart import Response, redirect, request
+from quart import Response, g, redirect, request
 from werkzeug.wrappers import Response as Redirect
 
 from gateway.errors import WrongValue
 from gateway.web.front.current import current_gateway
 from gateway_backups.records import Kind
+from gateway_operator.alarms import service
+from gateway_operator.alarms.durations import parse_length
 from gateway_operator.desk import backups
 from gateway_operator.desk.audit import export_audit, read_audit
 from gateway_operator.desk.machine import Machine, read_machine
@@ -21,12 +23,14 @@ from gateway_operator.state import operator
 
 _PAGE = "/admin/system"
 _MOST_DIGITS = 18
+# The choices for a mute.
+_LENGTHS = (("1h", "1 hour"), ("1d", "1 day"), ("ends", "until it ends"))
 
 
 @blueprint.get(_PAGE)
 @needs_session
 async def show_system() -> Response:
-    """Show the machine and the newest of the audit log."""
+    """Show the machine and the newest actions."""
     machine = await read_machine(operator().desk)
     copies = backups.of(current_gateway())
     return await render(
@@ -42,14 +46,14 @@ async def show_system() -> Response:
 @blueprint.post(f"{_PAGE}/backup")
 @needs_session
 async def begin_backup() -> Redirect:
-    """Begin a copy of the database."""
+    """Start a backup."""
     return await _begin("backup")
 
 
 @blueprint.post(f"{_PAGE}/drill")
 @needs_session
 async def begin_drill() -> Redirect:
-    """Begin a drill: the newest copy is restored, elsewhere, and compared."""
+    """Start a drill: the newest backup is restored elsewhere and compared."""
     return await _begin("drill")
 
 
@@ -75,12 +79,42 @@ async def show_actions() -> Response:
 @blueprint.post(f"{_PAGE}/actions.csv")
 @needs_session
 async def export_actions() -> Response:
-    """Send the audit log as CSV; the export is an action, too."""
+    """Send the audit log as CSV; the export is an action too."""
     pieces = await export_audit(operator().desk, actor())
     response = Response((piece.encode() async for piece in pieces), HTTPStatus.OK, HEADERS)
     response.headers["Content-Type"] = "text/csv; charset=utf-8"
     response.headers["Content-Disposition"] = 'attachment; filename="actions.csv"'
     return response
+
+
+@blueprint.get("/admin/alarms")
+@needs_session
+async def show_alarms() -> Response:
+    """Show all alarms."""
+    return await render(
+        "alarms.html",
+        page="system",
+        alarms=await service.current(operator().desk),
+        watch=operator().alarms,
+        lengths=_LENGTHS,
+        until_it_ends=service.UNTIL_IT_ENDS,
+        new_request=lambda: secrets.token_hex(8),
+    )
+
+
+@blueprint.post("/admin/alarms/mute")
+@needs_session
+async def mute_alarm() -> Redirect:
+    """Mute or unmute an alarm."""
+    form = g.form
+    await service.mute(
+        operator().desk,
+        actor(),
+        form.get("key", ""),
+        for_s=parse_length(form.get("length", "")),
+        reason=form.get("reason", ""),
+    )
+    return redirect("/admin/alarms", 303)
 
 
 async def _begin(kind: Kind) -> Redirect:
@@ -89,12 +123,11 @@ async def _begin(kind: Kind) -> Redirect:
 
 
 def _draw_codes(machine: Machine) -> dict[str, str]:
-    """Return the QR codes by what they say."""
     return {one.uri: _svg_address(one.uri) for key in machine.keys.values() for one in key.top_ups}
 
 
 def _svg_address(text: str) -> str:
-    """Return a QR code as a `data:` address of an SVG, dark on white in both schemes."""
+    """Return a QR code as an SVG `data:` URL, dark on white in both colour schemes."""
     drawn = importlib.import_module("segno").make(text, error="m")
     address: str = drawn.svg_data_uri(scale=4, border=4, dark="#000", light="#fff", omitsize=False)
     return address

@@ -1,4 +1,4 @@
-"""`gateway tasks`: where a task stands at its provider, and what must be looked up there."""
+"""`gateway tasks`: a task's state at its provider, and what the operator must check there."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ SENT = "2027-01-15 08:00:05"  # NOW and 5 seconds
 
 @pytest.fixture
 def command(tmp_path, monkeypatch):
-    """`gateway tasks …` over a database with one task that each thing happened to."""
+    """`gateway tasks …` over a database with one task for each kind of event."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GATEWAY_WALLET", WALLET)
     monkeypatch.setenv("GATEWAY_SETTLEMENT_KEY", "0x" + "1" * 64)
@@ -85,7 +85,7 @@ def test_the_uncertain_ones_are_listed_for_the_operator_to_look_up(command):
     assert list(found) == ["never-answered", "lost-job"]
     assert {row["payment"] for row in found.values()} == {"refund_due"}
     assert list(rows(command("--uncertain", "--json", "--limit", "1"))) == ["never-answered"]
-    assert command("--uncertain", "--status", "completed") == "There are no such tasks.\n"
+    assert command("--uncertain", "--status", "completed") == "No matching tasks.\n"
 
 
 def test_a_state_is_listed_alone(command):

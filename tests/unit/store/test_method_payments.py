@@ -1,4 +1,4 @@
-"""Payments by further methods in the database: each step, each illegal change, and races."""
+"""Payments by other methods in the database: each step, each illegal change, and races."""
 
 import asyncio
 import sqlite3
@@ -6,6 +6,7 @@ import sqlite3
 import attrs
 import pytest
 
+from gateway import EventReader
 from gateway.contracts.payment_methods import MAX_PROOF_BYTES, MethodProof, Refused, Taken
 from gateway.domain import Attachment, GenerationRequest, PaymentState, TaskStatus
 from gateway.errors import ExecutionError, IdempotencyConflict
@@ -20,6 +21,7 @@ from gateway_testing.facts import (
     queued,
     reserved,
 )
+from gateway_webhooks import queue
 from tests.migrated_databases import put_database
 
 PROOF = MethodProof(
@@ -211,16 +213,18 @@ async def test_a_failed_task_owes_the_whole_value_and_no_refund_goes_out_by_itse
 
 
 async def test_events_of_a_method_are_of_its_payers_and_not_of_one_for_all(store):
-    """Places and pace of deliveries are by payer: one buyer's slow receiver holds up no other."""
+    """Slots and pace of deliveries are per payer: one buyer's slow receiver delays no other."""
+    await store.events.set_readers({queue.NAME: EventReader(take=queue.take)})
     request = GenerationRequest(prompt="a boat", callback_url="https://a.example/hook")
     task = await paid(store, request=request)
     (lease,) = await store.queue.claim(1, lease_s=60, now=NOW + 9)
     await store.queue.fail(lease, details="x", error="It failed.", now=NOW + 9)
-    (event,) = await store.webhooks.due(9, now=NOW + 9)
+    await store.events.take(queue.NAME, queue.take)
+    (event,) = await queue.DeliveryQueue(store).due(9, now=NOW + 9)
     assert (event.task_id, event.payer) == (task.id, "voucher:voucher serial-1")
 
 
-# -- what the books say
+# -- the books
 
 
 async def test_books_show_the_method_and_no_transaction(store):
@@ -237,7 +241,7 @@ async def test_books_show_the_method_and_no_transaction(store):
     assert {one.flow: one.units for one in counted} == {"voucher": 50_000, "direct": PRICE}
 
 
-# -- what the database itself refuses
+# -- refusals of the database itself
 
 
 @pytest.mark.parametrize(

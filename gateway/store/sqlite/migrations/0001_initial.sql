@@ -216,20 +216,24 @@ CREATE TABLE lifted_payers (
     note TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Events that are to be delivered. A row is deleted once its event was delivered or given up.
-CREATE TABLE webhook_events (
-    id INTEGER PRIMARY KEY,
-    task_id TEXT NOT NULL REFERENCES tasks (id),
+-- The events that each node's plugins read. A start writes the node's rows.
+CREATE TABLE event_readers (
+    node TEXT NOT NULL,                 -- empty if the database has one node
+    reader TEXT NOT NULL,
     type TEXT NOT NULL CHECK (type IN ('task.completed', 'task.failed', 'refund.sent')),
-    payer TEXT NOT NULL,
-    host TEXT NOT NULL,                 -- of the address, in lower case
-    at REAL NOT NULL,                   -- when it happened
-    failures INTEGER NOT NULL DEFAULT 0,  -- attempts to deliver it
-    due_at REAL NOT NULL,               -- when it may be sent
-    UNIQUE (task_id, type)
+    only_with_callback INTEGER NOT NULL CHECK (only_with_callback IN (0, 1)),
+    PRIMARY KEY (type, reader, node)
+) STRICT, WITHOUT ROWID;
+
+-- Events that wait for a reader. A row is deleted in the write in which the reader takes it.
+CREATE TABLE events (
+    id INTEGER PRIMARY KEY,
+    reader TEXT NOT NULL,
+    type TEXT NOT NULL CHECK (type IN ('task.completed', 'task.failed', 'refund.sent')),
+    task_id TEXT NOT NULL REFERENCES tasks (id),
+    at REAL NOT NULL                   -- when it happened
 ) STRICT;
-CREATE INDEX webhook_events_due ON webhook_events (due_at);
-CREATE INDEX webhook_events_pair ON webhook_events (payer, host, due_at);
+CREATE INDEX events_reader ON events (reader, id);
 
 -- Payments by further methods, such as vouchers: the core keeps their proofs and cannot read them.
 CREATE TABLE method_proofs (

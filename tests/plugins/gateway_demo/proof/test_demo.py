@@ -1,4 +1,4 @@
-"""The guided demo as somebody runs it: a command, its output, the files it leaves."""
+"""The guided demo as a user runs it: command, output and files."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ from PIL import Image, ImageOps
 from gateway_demo.sample import SCHEMA, TABLE
 from tests.likeness import colour_difference, likeness, scene_of
 
-# On a machine that has much else to do, the demo takes over a minute.
+# The demo takes over a minute on a busy machine.
 PATIENCE_S = 300
 EXAMPLES = Path(__file__).parents[4] / "docs" / "examples"
 PLAY_MONEY = "play money, on 127.0.0.1 only"
@@ -30,7 +30,7 @@ def command(output: Path, *options: str) -> list[str]:
 
 def environment(*first: Path, **more: str) -> dict[str, str]:
     path = os.pathsep.join([*map(str, first), *sys.path])
-    # The demo names each GATEWAY_ variable it finds, and the gate sets one for its tests.
+    # The demo lists each GATEWAY_ variable it finds, and CI sets one for its tests.
     ours = {key: value for key, value in os.environ.items() if not key.startswith("GATEWAY_")}
     return {**ours, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", **more}
 
@@ -63,7 +63,7 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def finished(output: Path):
-    """A run over the files of another one, beside a setting and a proxy that it must not heed."""
+    """A run in a folder of an earlier one, with a setting and a proxy that it must ignore."""
     output.mkdir()
     (output / "document.md").write_text("stale")
     env = environment(GATEWAY_BIND="0.0.0.0:1", HTTP_PROXY="http://127.0.0.1:1")
@@ -89,7 +89,7 @@ def test_it_says_first_and_last_that_the_money_is_play_money(finished):
 
 def test_it_says_where_to_buy_by_click_before_anything_is_started(finished):
     lines = [line for line in finished.stdout.splitlines() if line]
-    assert re.fullmatch(r"Buy by click, once the gateway runs: http://127\.0\.0\.1:\d+/", lines[3])
+    assert re.fullmatch(r"Shop page, once the gateway runs: http://127\.0\.0\.1:\d+/", lines[3])
 
 
 def test_lines_fit_a_terminal_of_80_columns(finished, output):
@@ -179,13 +179,13 @@ def test_a_gateway_that_ends_is_told_with_the_end_of_its_log(tmp_path):
     failed = run(tmp_path / "bought", *on_free_ports(), env=environment(broken))
     assert failed.returncode == 1
     *log, sentence = failed.stderr.splitlines()
-    assert sentence == "gateway demo: The gateway ended by itself (exit code 1)."
+    assert sentence == "gateway demo: The gateway exited unexpectedly (exit code 1)."
     assert "RuntimeError: of no use today" in log
 
 
 @contextlib.contextmanager
 def started(folder: Path, shown: str):
-    """Start a demo; yield its process, ports and output once it has shown some words."""
+    """Start a demo; yield its process, ports and output once it has printed `shown`."""
     begun = command(folder / "bought", *on_free_ports())
     with subprocess.Popen(
         begun, cwd=folder, env=environment(), stdout=subprocess.PIPE, text=True
@@ -213,7 +213,7 @@ def wait_until_closed(ports: set[int]) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_the_examples_of_the_docs_buy_from_the_running_demo_which_ctrl_c_ends(tmp_path):
-    with started(tmp_path, "Serving. Ctrl-C ends.") as (demo, ports, said):
+    with started(tmp_path, "Serving. Press Ctrl-C to stop.") as (demo, ports, said):
         gateway = re.search(r"URL +(http://127\.0\.0\.1:\d+)", said)[1]
         rpc = re.search(r"JSON-RPC +(http://127\.0\.0\.1:\d+)", said)[1]
         for example, prompt in (
@@ -241,7 +241,7 @@ def test_the_examples_of_the_docs_buy_from_the_running_demo_which_ctrl_c_ends(tm
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_chain_and_gateway_end_with_a_demo_that_is_killed(tmp_path):
-    with started(tmp_path, "Give a buyer play money") as (demo, ports, _):
+    with started(tmp_path, "Give the buyer play money") as (demo, ports, _):
         demo.kill()
         assert demo.wait(PATIENCE_S) == -signal.SIGKILL
     wait_until_closed(ports)

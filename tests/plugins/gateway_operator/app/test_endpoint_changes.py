@@ -1,4 +1,4 @@
-"""Endpoints are paused, resumed, priced and costed from the page, each with a question first."""
+"""The page pauses, resumes, prices and costs endpoints, each after a confirmation."""
 
 import re
 
@@ -16,7 +16,7 @@ PATH = "/admin/endpoints/picture"
 
 
 async def ask(gateway, path: str, **form) -> tuple[str, dict]:
-    """Return what a question says, and the hidden fields that its form repeats."""
+    """Text of a confirmation, and the hidden fields of its form."""
     answer = await (post(gateway, path, **form) if form else gateway.client.get(path))
     assert answer.status_code == 200
     page = await answer.get_data(as_text=True)
@@ -32,7 +32,7 @@ async def test_a_pause_asks_for_a_reason_sells_nothing_and_is_written_down(gatew
     await log_in(gateway)
     words, fields = await ask(gateway, f"{PATH}/pause")
     assert "Pause picture?" in words
-    assert "they are finished" in words
+    assert "they will be finished" in words
     refused = await post(gateway, f"{PATH}/pause", **fields, reason=" ")
     assert refused.status_code == 400
     answer = await post(gateway, f"{PATH}/pause", **fields, reason="too slow")
@@ -72,7 +72,7 @@ async def test_another_price_is_shown_with_what_it_leaves_before_it_counts(gatew
     assert await price_of(gateway) == 20_000
     await post(gateway, f"{PATH}/price", **fields, reason="dearer")
     assert await price_of(gateway) == 50_000
-    # Nothing typed: back to the settings file.
+    # An empty field restores the settings file's price.
     _, fields = await ask(gateway, f"{PATH}/price/ask", price="")
     await post(gateway, f"{PATH}/price", **fields, reason="back")
     assert await price_of(gateway) == 20_000
@@ -109,7 +109,7 @@ async def test_a_session_that_is_not_fresh_reaches_no_price_below_the_cost(gatew
     for typed in ("0", "0.014", ""):
         answer = await post(gateway, f"{PATH}/cost", cost=typed)
         assert answer.status_code == 403
-        assert "Is it you?" in await text_of(answer)
+        assert "Confirm that it is you" in await text_of(answer)
     price = {"price": "0.000001", "seen": "20000", "reason": "a sale"}
     assert (await post(gateway, f"{PATH}/price", **price)).status_code == 409
     assert (await post(gateway, f"{PATH}/cost", cost="0", password=RIGHT)).status_code == 303

@@ -1,4 +1,4 @@
-"""The page of the machine: keys, copies, settings without secrets, and the audit log."""
+"""The page System: keys, copies, settings without secrets, and the audit log."""
 
 import asyncio
 import csv
@@ -60,7 +60,7 @@ async def test_the_page_answers_while_the_chain_is_silent(gateway, monkeypatch):
         monkeypatch.setattr(gateway.services.chain, name, silent)
     text = await text_of(await gateway.client.get(PAGE))
     assert "The chain does not answer now." in text
-    assert "Clock against the newest block of any endpoint unknown" in text
+    assert "Clock compared with the newest block of any endpoint unknown" in text
 
 
 def test_secrets_are_shown_as_set_and_nothing_of_a_plugin():
@@ -115,7 +115,7 @@ async def test_a_copy_and_a_drill_begin_from_the_page_once(settings, provider, t
 
 
 async def _first_copy(gateway) -> None:
-    """Wait for the copy that a gateway without copies makes once it is warm."""
+    """Wait for the first copy, which is made after warm-up."""
     async with asyncio.timeout(PATIENCE_S):
         while not await gateway.services.find(Backups).copies():  # noqa: ASYNC110 - nothing tells
             await asyncio.sleep(0.05)
@@ -144,7 +144,7 @@ async def test_the_audit_log_goes_on_page_by_page_and_finds_an_action(gateway):
         await gateway.client.get(f"{PAGE}/actions?action=test.done&before={page.next_before}")
     )
     assert "reason 9 " in older
-    assert "No such action." in await text_of(
+    assert "No matching actions." in await text_of(
         await gateway.client.get(f"{PAGE}/actions?subject=nothing")
     )
 

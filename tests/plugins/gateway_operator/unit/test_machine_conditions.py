@@ -1,17 +1,13 @@
-"""Conditions of the machine, its clock, its copies and its door, by the facts that make them."""
-
-import functools
+"""Conditions of the disk, the clock, the copies and the login, each by its facts."""
 
 import attrs
 import pytest
 
-from gateway.chain.rpc_watch import RpcWatch
 from gateway.contracts.nodes import NodeRecord
 from gateway.domain import Block
 from gateway.settings import Settings
 from gateway.store.disk import DiskState
 from gateway.telemetry import signals
-from gateway.telemetry.signals import tell
 from gateway_backups.records import BackupRecord
 from gateway_operator.audit_log import ActionRecord, Actor
 from gateway_operator.desk.backups import BackupStatus
@@ -20,6 +16,7 @@ from gateway_operator.desk.conditions import Condition, find_conditions
 from gateway_operator.desk.desk import DiskPace
 from gateway_operator.desk.last_seen import Seen
 from gateway_operator.desk.machine_facts import MachineFacts
+from gateway_operator.desk.rpc_watch import RpcWatch
 from tests.plugins.gateway_operator.unit.test_conditions import FACTS, NOW, endpoint, key
 
 HOUR_S = 3_600.0
@@ -71,7 +68,7 @@ def test_a_block_of_an_earlier_look_says_nothing_about_the_clock():
     ("free", "level"), [(700, None), (599, "warn"), (200, "warn"), (199, None)]
 )
 def test_a_disk_that_gets_full_is_told_before_sales_stop(free, level):
-    # Under the floor the check of /api/ready tells it.
+    # The check of /api/ready reports a disk below the floor.
     found = find(disk=DiskState(free_bytes=free * 10**6, floor_bytes=200 * 10**6))
     assert [one.level for one in found] == ([level] if level else [])
 
@@ -97,7 +94,7 @@ def test_the_pace_of_the_disk_is_known_after_half_a_day():
     for hour in range(12):
         pace.note(NOW + hour * HOUR_S, 100 - hour)
     assert pace.lasts_s(NOW + 11 * HOUR_S, 89, 9) is None
-    # 12 bytes in 12 hours, and 79 until the floor.
+    # 12 bytes in 12 hours, and 79 above the floor.
     assert pace.lasts_s(NOW + 12 * HOUR_S, 88, 9) == 79 * HOUR_S
     assert pace.lasts_s(NOW + 12 * HOUR_S, 100, 9) is None
     assert pace.lasts_s(NOW + 12 * HOUR_S, 5, 9) == 0
@@ -106,19 +103,17 @@ def test_the_pace_of_the_disk_is_known_after_half_a_day():
 def test_an_rpc_endpoint_that_only_fails_is_told_after_a_quarter_of_an_hour(clock):
     clock.frozen_at = NOW
     watch = RpcWatch(clock)
-    tell_rpc = functools.partial(tell, signals.rpc_answered, method="eth_call", seconds=0.1)
     for _ in range(16):
-        tell_rpc(endpoint=1, result="refused")
-        tell_rpc(endpoint=2, result="ok")
+        signals.rpc_failing.send(endpoint=1, is_failing=True)
         clock.offset_s += 60
     assert watch.failing() == {1: 900}
     (found,) = find(failing_rpc=watch.failing())
     assert (found.level, found.key) == ("warn", "rpc_endpoint:1")
-    tell_rpc(endpoint=1, result="reverted")
+    signals.rpc_failing.send(endpoint=1, is_failing=False)
     assert watch.failing() == {}
-    tell_rpc(endpoint=2, result="silent")
+    signals.rpc_failing.send(endpoint=2, is_failing=True)
     clock.offset_s += 601
-    # Nobody has asked it since: it may work again.
+    # No request since: it may work again.
     assert watch.failing() == {}
 
 

@@ -1,4 +1,4 @@
-"""Fixtures of webhooks: a gateway that sends to this machine, and a receiver."""
+"""A gateway that sends webhooks to this machine, and a receiver."""
 
 import attrs
 import pytest
@@ -31,10 +31,16 @@ async def gateway(settings, provider, chain, clock):
 
 
 async def nothing_left(gateway) -> None:
-    """Wait until every event was delivered or given up."""
+    """Wait until every event was delivered or abandoned."""
     import asyncio
 
-    webhooks = gateway.services.store.webhooks
     async with asyncio.timeout(120):
-        while await webhooks.due(1, now=4e9):  # noqa: ASYNC110 - no event tells
+        while await waits(gateway):  # noqa: ASYNC110 - no event tells
             await asyncio.sleep(0.01)
+
+
+async def waits(gateway) -> bool:
+    """Whether an event waits to be taken or to be delivered."""
+    if await gateway.services.store.events.waits("webhooks"):
+        return True
+    return bool(await gateway.services.find(Deliveries).queue.due(1, now=4e9))

@@ -1,4 +1,4 @@
-"""A queue of events and what delivers them, without a gateway around them."""
+"""A queue of events and its sender, without a gateway."""
 
 import asyncio
 import contextlib
@@ -7,16 +7,17 @@ import socket
 
 import attrs
 
+from gateway import EventReader
 from gateway.domain import GenerationRequest
 from gateway.store import SqliteStore
 from gateway_testing.facts import NOW, PAYER, RESULT, new_task, transfer, tx_hash
-from gateway_webhooks import CallbackSecrets, Deliveries, DeliveryTiming, Sender
+from gateway_webhooks import CallbackSecrets, Deliveries, DeliveryTiming, Sender, queue
 from tests.migrated_databases import put_database
 
 
 @attrs.define
 class Names:
-    """Which addresses a name has; counts the look-ups."""
+    """Addresses of a name; counts the lookups."""
 
     table: dict = attrs.field(factory=dict)
     asked: list = attrs.field(factory=list)
@@ -32,7 +33,7 @@ class Names:
 
 @attrs.define
 class Shop:
-    """Tasks that ended, and the deliveries of their events."""
+    """Ended tasks, and deliveries of their events."""
 
     store: SqliteStore
     deliveries: Deliveries
@@ -41,19 +42,20 @@ class Shop:
     _sold: int = 0
 
     async def ended(self, url, *, payer=PAYER) -> str:
-        """Complete a paid task whose buyer named an address; return its id."""
+        """Complete a paid task with a callback URL; return its id."""
         self._sold += 1
         tx, request = self._sold, GenerationRequest(prompt="a boat", callback_url=url)
         paid = attrs.evolve(transfer(tx), sender=payer)
         await self.store.accept_direct(new_task(request=request), tx_hash(tx), [paid], None)
         (lease,) = await self.store.queue.claim(1, lease_s=60, now=self.at)
         assert await self.store.queue.complete(lease, RESULT, expires_at=self.at + 60, now=self.at)
+        await self.store.events.take(queue.NAME, queue.take)
         self.deliveries.wake()
         return lease.task_id
 
     async def left(self) -> list:
-        """Return the events that still wait."""
-        return await self.store.webhooks.due(1000, now=4e9)
+        """Pending events."""
+        return await self.deliveries.queue.due(1000, now=4e9)
 
     async def until(self, condition) -> None:
         async with asyncio.timeout(120):
@@ -69,13 +71,15 @@ class Shop:
 
 @contextlib.asynccontextmanager
 async def opened(path, *, tls=None, is_local=True, timeout_s=60.0, start=True, **timing):
-    """Yield a shop over the database in this folder; its pauses are none unless a test says so."""
+    """Yield a shop over the database in this folder; pauses are 0 unless a test sets them."""
 
     async def render(event, task):
         return json.dumps({"type": event.type, "data": {"taskId": task.id}}).encode()
 
     names = Names({"127.0.0.1": ["127.0.0.1"], "localhost": ["127.0.0.1"]})
     async with SqliteStore(put_database(path / "gateway.db")) as store:
+        reader = EventReader(take=queue.take, only_with_callback=True)
+        await store.events.set_readers({queue.NAME: reader})
         sender = Sender(is_local=is_local, timeout_s=timeout_s, tls=tls, look_up=names)
         shop = None
         deliveries = Deliveries(

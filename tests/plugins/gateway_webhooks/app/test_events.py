@@ -1,4 +1,4 @@
-"""What a buyer who names a `callbackUrl` is told, and how it is signed."""
+"""Events sent to a buyer's `callbackUrl`, and their signatures."""
 
 import asyncio
 import base64
@@ -11,7 +11,7 @@ from gateway import ContentPolicy, Result
 from gateway_webhooks import Deliveries
 from tests.conftest import Payer, buy, running
 from tests.gateway.web.test_task_route import show
-from tests.plugins.gateway_webhooks.app.conftest import nothing_left
+from tests.plugins.gateway_webhooks.app.conftest import nothing_left, waits
 
 HOOK = "/hook?token=SECRET-IN-THE-ADDRESS"
 
@@ -110,7 +110,7 @@ async def test_a_purchase_without_an_address_has_no_secret_and_tells_nobody(
     started = await (await buy(gateway, payer.header())).get_json()
     await gateway.wait(started["taskId"])
     assert "callbackSecret" not in started
-    assert await gateway.services.store.webhooks.due(1, now=4e9) == []
+    assert not await waits(gateway)
 
 
 async def test_the_address_is_part_of_the_request_and_never_of_an_answer(
@@ -175,7 +175,7 @@ async def test_a_refund_is_told_once_it_was_seen_on_the_chain(refunding, payer, 
 
 
 async def test_a_purchase_that_took_nothing_tells_nobody(gateway, chain, receiver):
-    """Its buyer has paid nothing, so nothing is sent at the buyer's wish."""
+    """Without a payment, nothing is sent at a caller's request."""
     from gateway.payments.settlement import SettlementTiming
 
     gateway.services.payments.outcome_s = 0.2
@@ -186,5 +186,5 @@ async def test_a_purchase_that_took_nothing_tells_nobody(gateway, chain, receive
     task = await gateway.wait(started["taskId"])
     assert task["code"] == "PAYMENT_NOT_SETTLED"
     await asyncio.sleep(0)
-    assert await gateway.services.store.webhooks.due(1, now=4e9) == []
+    assert not await waits(gateway)
     assert receiver.delivered == []

@@ -1,4 +1,4 @@
-"""The real server killed between a task's end and its event, and while a receiver answers."""
+"""The real server, killed between a task's end and its event, and during a receiver's answer."""
 
 import http.server
 import threading
@@ -10,7 +10,7 @@ from standardwebhooks import Webhook
 from tests.conftest import Payer
 from tests.proof.process.gateway_process import Gateway, until
 
-# The task's end is durable when an attempt begins, and nothing of the event has been sent.
+# At an attempt the task's end is durable, and no part of the event has been sent.
 DIES_BEFORE_SENDING = """
 import os, pathlib
 from gateway_webhooks import deliveries
@@ -96,7 +96,7 @@ def bought(gateway, chain, receiver) -> dict:
 
 def test_a_kill_between_a_tasks_end_and_its_event_loses_no_event(gateway, chain, receiver):
     gateway.start()
-    # The task waits for the test, so that the answer of the purchase comes first.
+    # The task waits for the test, so the purchase is answered first.
     (gateway.folder / "go").unlink()
     started = bought(gateway, chain, receiver)
     (gateway.folder / "die-before-sending").touch()

@@ -1,4 +1,4 @@
-"""docs/webhooks.md: its receiver takes what the gateway signs, and nothing else."""
+"""The receiver of docs/webhooks.md accepts only what the gateway signs."""
 
 import json
 import re
@@ -32,7 +32,7 @@ def test_the_receiver_of_the_page_takes_what_is_signed_and_nothing_else(capsys):
 
 
 def test_the_page_names_every_event_and_every_pause_of_the_code():
-    from gateway.contracts.webhooks import EventType
+    from gateway import EventType
     from gateway_webhooks import DeliveryTiming
 
     page = PAGE.read_text("utf-8")

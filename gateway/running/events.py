@@ -1,0 +1,126 @@
+"""Hands the events of the outbox to the plugins that read them."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+
+import attrs
+import structlog
+
+from gateway.contracts import Clock
+from gateway.contracts.events import EventReader
+from gateway.contracts.parts import Condition, Part
+from gateway.store.events import SqlEvents
+
+_MANY = 1_000
+_LONG_S = 3_600.0
+_FORGET_EVERY_S = 3_600.0
+_MOST_BACKOFF_S = 300.0
+_log = structlog.get_logger()
+
+
+@attrs.define(kw_only=True)
+class EventHandover:
+    """Wakes when a task ends, and polls, because another process may end one."""
+
+    events: SqlEvents
+    # Of the gateway, the plugins' included; read when the gateway starts.
+    parts: Sequence[Part]
+    # A leader takes events at once. Other nodes take what it leaves, as it may lack the plugin.
+    leads: Callable[[], bool]
+    now: Clock = time.time
+    poll_s: float = 5.0
+    # At least between two rounds: each task that ends asks for one, and most have no event.
+    apart_s: float = 0.02
+    _readers: dict[str, EventReader] = attrs.field(factory=dict, init=False)
+    _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _loop: asyncio.Task[None] | None = attrs.field(default=None, init=False)
+    # Of readers that failed: the pause, and the loop's time of the next attempt.
+    _backoff: dict[str, tuple[float, float]] = attrs.field(factory=dict, init=False)
+
+    def make_part(self) -> Part:
+        """Return the part of the gateway that hands events over."""
+        return Part(
+            name="events",
+            start=self._register,
+            begin=self._begin,
+            work=self._forget_absent,
+            every_s=_FORGET_EVERY_S,
+            only_leader=True,
+            close=self._close,
+            conditions=self._find_conditions,
+        )
+
+    def wake(self) -> None:
+        """Hand over what waits; returns at once."""
+        self._wake.set()
+
+    async def hand_over(self) -> None:
+        """Hand over all that waits. A reader's error is logged, and its events wait."""
+        for name, reader in self._readers.items():
+            if asyncio.get_running_loop().time() >= self._backoff.get(name, (0.0, 0.0))[1]:
+                await self._hand_over_to(name, reader)
+
+    async def _register(self) -> None:
+        self._readers = {part.name: part.events for part in self.parts if part.events is not None}
+        await self.events.set_readers(self._readers)
+
+    async def _begin(self) -> None:
+        if self._readers:
+            self._loop = asyncio.create_task(self._repeat(), name="events")
+
+    async def _close(self) -> None:
+        if self._loop is not None:
+            self._loop.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._loop
+
+    async def _repeat(self) -> None:
+        await self.hand_over()
+        while True:
+            is_woken = await self._wait()
+            if self.leads() or not is_woken:
+                await self.hand_over()
+            await asyncio.sleep(self.apart_s)
+
+    async def _wait(self) -> bool:
+        """Wait for the next round; returns whether a task has ended."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.poll_s):
+                await self._wake.wait()
+        is_woken = self._wake.is_set()
+        self._wake.clear()
+        return is_woken
+
+    async def _hand_over_to(self, name: str, reader: EventReader) -> None:
+        try:
+            while await self.events.waits(name) and await self.events.take(name, reader.take):
+                if reader.on_taken is not None:
+                    reader.on_taken()
+        except Exception:  # noqa: BLE001 - a plugin may raise anything
+            pause_s = min(2 * self._backoff.get(name, (self.poll_s / 2, 0.0))[0], _MOST_BACKOFF_S)
+            self._backoff[name] = (pause_s, asyncio.get_running_loop().time() + pause_s)
+            _log.exception("events.not_taken", reader=name, pause_s=pause_s)
+        else:
+            self._backoff.pop(name, None)
+
+    async def _forget_absent(self) -> None:
+        if forgotten := await self.events.forget_absent(now=self.now()):
+            _log.warning("events.forgotten", count=forgotten)
+
+    async def _find_conditions(self) -> list[Condition]:
+        return [
+            Condition(
+                name="events_waiting",
+                subject=one.reader,
+                level="warn",
+                title=f"Events wait for {one.reader}",
+                text=f"{one.count:,} events are not taken, the oldest for "
+                f"{(self.now() - one.since) / 60:,.0f} minutes.",
+                action="Find the error in the log line events.not_taken, and update or disable "
+                "the plugin.",
+            )
+            for one in await self.events.backlogs()
+            if one.count >= _MANY or self.now() - one.since >= _LONG_S
+        ]

@@ -1,0 +1,170 @@
+"""What every store must do with events: written with what they report, kept until taken."""
+
+import attrs
+import pytest
+
+from gateway.contracts.events import Event, EventReader, EventType
+from gateway.domain import Decision, GenerationRequest
+from gateway.store import SqlStore
+from gateway.store.events import SqlEvents
+from gateway.store.sql import Connection
+from gateway_testing.facts import NOW, RESULT, SIGNER, leased, tx_hash
+
+_DAY_S = 86_400.0
+_WITH_CALLBACK = GenerationRequest(prompt="a boat", callback_url="https://a.example/hook")
+
+
+@attrs.define
+class Shelf:
+    """A plugin that keeps the ids of tasks in `meta`, and fails while it is broken."""
+
+    events: list[Event] = attrs.field(factory=list)
+    is_broken: bool = False
+
+    def take(self, db: Connection, events: list[Event]) -> None:
+        for event in events:
+            db.execute(
+                "INSERT INTO meta (key, value) VALUES (?, '') ON CONFLICT DO NOTHING",
+                (f"read {event.task_id}",),
+            )
+        if self.is_broken:
+            raise RuntimeError("the plugin is broken")
+        self.events += events
+
+    def reader(self, **about: object) -> EventReader:
+        return EventReader(take=self.take, **about)  # type: ignore[arg-type]
+
+
+async def _end(store: SqlStore, tx: int = 1, **fields: object) -> str:
+    lease = await leased(store, tx, **fields)
+    assert await store.queue.complete(lease, RESULT, expires_at=NOW + 60, now=NOW)
+    return lease.task_id
+
+
+async def _count(store: SqlStore) -> int:
+    return await store.read(lambda db: db.execute("SELECT count(*) FROM events").fetchone()[0])
+
+
+def _note_node(db: Connection, name: str, seen_at: float) -> None:
+    db.execute("INSERT INTO nodes VALUES (?, 'life', '1', ?, ?)", (name, seen_at, seen_at))
+
+
+def _of_node(store: SqlStore, node: str) -> SqlEvents:
+    return SqlEvents(store._write, store._rows, store._row, node)
+
+
+class EventsContract:
+    """Events of tasks and refunds for plugins, and the readers of several nodes."""
+
+    async def test_without_a_reader_no_event_is_written(self, store: SqlStore) -> None:
+        await _end(store)
+        await store.events.set_readers({"old": Shelf().reader()})
+        await store.events.set_readers({})
+        await _end(store, 2)
+        assert await _count(store) == 0
+
+    async def test_each_reader_gets_the_events_of_its_types_once(self, store: SqlStore) -> None:
+        every, fails, named = Shelf(), Shelf(), Shelf()
+        readers = {
+            "every": every.reader(),
+            "fails": fails.reader(types=[EventType.TASK_FAILED]),
+            "named": named.reader(only_with_callback=True),
+        }
+        await store.events.set_readers(readers)
+        plain, called = await _end(store, 1), await _end(store, 2, request=_WITH_CALLBACK)
+        taken = [await store.events.take(name, one.take) for name, one in readers.items()]
+        assert taken == [2, 0, 1]
+        assert {event.task_id for event in every.events} == {plain, called}
+        assert [(one.task_id, one.type, one.at) for one in named.events] == [
+            (called, EventType.TASK_COMPLETED, NOW)
+        ]
+        assert await store.events.take("every", every.take) == 0
+        assert not await store.events.waits("every")
+
+    async def test_a_failure_and_its_refund_are_two_events(self, store: SqlStore) -> None:
+        shelf = Shelf()
+        await store.events.set_readers({"one": shelf.reader()})
+        lease = await leased(store)
+        assert await store.queue.fail(lease, details="timed_out", error="Late.", now=NOW)
+        case = await store.refunds.decide(
+            lease.task_id, Decision.APPROVED, recipient=None, note="", now=NOW
+        )
+        await store.refunds.begin(
+            case.payment.id,
+            None,
+            sender=SIGNER,
+            recipient=case.recipient,
+            search_from_block=1,
+            cap_units=10**9,
+            now=NOW,
+        )
+        assert await store.refunds.end(case.payment.id, tx_hash(9), now=NOW + 5)
+        assert not await store.refunds.end(case.payment.id, tx_hash(9), now=NOW + 6)
+        assert await store.events.take("one", shelf.take) == 2
+        assert [(event.type, event.at) for event in shelf.events] == [
+            (EventType.TASK_FAILED, NOW),
+            (EventType.REFUND_SENT, NOW + 5),
+        ]
+
+    async def test_what_a_reader_fails_to_take_is_kept(self, store: SqlStore) -> None:
+        shelf = Shelf(is_broken=True)
+        await store.events.set_readers({"one": shelf.reader()})
+        task = await _end(store)
+        with pytest.raises(RuntimeError):
+            await store.events.take("one", shelf.take)
+        assert await store.known_meta(f"read {task}") is None
+        assert await store.events.waits("one")
+        shelf.is_broken = False
+        assert await store.events.take("one", shelf.take) == 1
+        assert await store.known_meta(f"read {task}") == ""
+
+    async def test_at_most_64_events_are_taken_in_one_write(self, store: SqlStore) -> None:
+        shelf = Shelf()
+        await store.events.set_readers({"one": shelf.reader()})
+        for tx in range(1, 67):
+            await _end(store, tx)
+        assert [await store.events.take("one", shelf.take) for _ in range(3)] == [64, 2, 0]
+        assert len({event.task_id for event in shelf.events}) == 66
+
+    async def test_a_task_whose_lease_was_lost_makes_no_event(self, store: SqlStore) -> None:
+        await store.events.set_readers({"one": Shelf().reader()})
+        lease = await leased(store)
+        lost = attrs.evolve(lease, token="another")
+        assert not await store.queue.complete(lost, RESULT, expires_at=NOW + 60, now=NOW)
+        assert await _count(store) == 0
+
+    async def test_a_node_with_fewer_plugins_silences_no_other(self, store: SqlStore) -> None:
+        shelf = Shelf()
+        await _of_node(store, "a").set_readers({"one": shelf.reader()})
+        await _of_node(store, "b").set_readers({})
+        await _end(store)
+        assert await _count(store) == 1
+        await _of_node(store, "b").set_readers({"one": shelf.reader()})
+        await _end(store, 2)
+        assert await _count(store) == 2
+
+    async def test_the_backlog_is_of_readers_that_some_node_has(self, store: SqlStore) -> None:
+        await _of_node(store, "a").set_readers({"one": Shelf().reader(), "two": Shelf().reader()})
+        await _end(store)
+        await _of_node(store, "a").set_readers({"two": Shelf().reader()})
+        (backlog,) = await store.events.backlogs()
+        assert (backlog.reader, backlog.count, backlog.since) == ("two", 1, NOW)
+
+    async def test_events_of_an_absent_reader_go_after_30_days(self, store: SqlStore) -> None:
+        await store.events.set_readers({"gone": Shelf().reader(), "here": Shelf().reader()})
+        await _end(store)
+        await store.events.set_readers({"here": Shelf().reader()})
+        assert await store.events.forget_absent(now=NOW + 29 * _DAY_S) == 0
+        assert await store.events.forget_absent(now=NOW + 31 * _DAY_S) == 1
+        assert await store.events.waits("here")
+        assert not await store.events.waits("gone")
+
+    async def test_readers_of_a_node_that_is_gone_go_after_a_day(self, store: SqlStore) -> None:
+        await store.write(_note_node, "seen", NOW)
+        for node in ("seen", "unknown"):
+            await _of_node(store, node).set_readers({node: Shelf().reader()})
+        await store.events.set_readers({"own": Shelf().reader()})
+        await _end(store)
+        for days, readers in ((0.9, ["own", "seen"]), (1.1, ["own"])):
+            await store.events.forget_absent(now=NOW + days * _DAY_S)
+            assert [one.reader for one in await store.events.backlogs()] == readers
