@@ -65,7 +65,7 @@ async def test_an_operator_makes_copies_and_drills_once_for_each_request(gateway
         await service.run_now(desk, backups, PAGE, "backup")
     assert [copy.name for copy in await service.copies(backups)] == [made.name]
     await service.begin(desk, backups, attrs.evolve(PAGE, request="1234:b"), "drill")
-    with pytest.raises(ActionRefused, match="A drill runs already"):
+    with pytest.raises(ActionRefused, match="A drill is already running"):
         await service.begin(desk, backups, attrs.evolve(PAGE, request="1234:c"), "drill")
     await backups._begun
     assert (await service.status(desk)).good_drill is not None
