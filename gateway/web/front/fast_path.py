@@ -64,7 +64,6 @@ class FastPath:
             await self.behind(scope, receive, send)
             return
         route, part = found
-        begun = begin_request(headers.get(b"x-request-id", b"").decode("latin1"))
         asked = PlainAsked(
             part=part,
             address=address,
@@ -76,6 +75,12 @@ class FastPath:
             most_bytes=functools.partial(route.body_bytes, gateway.catalog, part),
             is_read=route.method != "POST",
         )
+        await self._serve(gateway, route, asked, scope, send)
+
+    async def _serve(
+        self, gateway: Gateway, route: Route, asked: "PlainAsked", scope: Message, send: Send
+    ) -> None:
+        begun = begin_request(asked.header("X-Request-Id") or "")
         try:
             answer = await _answer(gateway, route, asked)
         except HungUp:
