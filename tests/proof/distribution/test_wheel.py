@@ -157,7 +157,7 @@ def test_a_third_partys_payment_method_is_on_once_it_has_its_secret(
     off = listed(with_examples, "gateway_vouchers")
     assert "GATEWAY_VOUCHERS_SECRET is not set" in off["note"]
     on = listed(with_examples, "gateway_vouchers", GATEWAY_VOUCHERS_SECRET=40 * "s")
-    assert on["note"] == "takes payments of its own kind"
+    assert on["note"] == "accepts payments of its own kind"
     assert on["from"].startswith("gateway-vouchers 1.0.0")
 
 
