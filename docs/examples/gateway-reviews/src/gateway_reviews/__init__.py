@@ -21,7 +21,7 @@ def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
                 level="warn",
                 title=f"{slug} is rated badly",
                 text=f"Its buyers give {stars:.1f} of 5 stars.",
-                action="Look at its newest results.",
+                action="Check its newest results.",
             )
             for slug, stars in averages.items()
             if stars < _BAD_AVERAGE
