@@ -54,7 +54,7 @@ def sign_transaction(secret: bytes, transaction: Transaction) -> tuple[str, byte
 
 
 def read_transaction(raw: bytes) -> Transaction:
-    """Return what was signed; `raw` are bytes that `sign_transaction` returned."""
+    """Return a signed transaction's fields; `raw` is a result of `sign_transaction`."""
     rlp = _import_rlp()
     chain_id, nonce, priority, fee, gas, to, value, data, *_ = rlp.decode(raw[len(_TYPE) :])
     return {

@@ -20,7 +20,7 @@ import typed_settings as ts
 from gateway.settings import Settings, names_of
 
 REDACTED = "…"
-# A shorter secret or prompt is not looked for: it may be any word.
+# A shorter secret or prompt is not searched for: it may be any word.
 _LEAST_CHARS = 8
 # A shorter line of a PEM, or folder in an address, is not looked for by itself.
 _LEAST_PART_CHARS = 12
