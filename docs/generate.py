@@ -12,7 +12,7 @@ from gateway import errors
 from gateway.errors import GatewayError, ProviderError
 from gateway.plugins.installed import BUNDLED
 from gateway.plugins.manager import PluginManager
-from gateway.settings import EndpointOverride, Settings, names_of, variable
+from gateway.settings import EndpointOverride, Settings, variable
 
 DOCS = Path(__file__).parent
 _SETTINGS_HEAD = (
@@ -74,10 +74,14 @@ def settings_page() -> str:
 def _plugins() -> list[str]:
     """Return the settings of each bundled plugin that has some."""
     lines = []
-    for prefix, (plugin, kind) in PluginManager().sections().items():
-        if plugin in BUNDLED:
-            rows = [_setting(name, field) for name, field in names_of(prefix, kind).items()]
-            title = [f"## {plugin}", "", "| variable | in the file | default | what it does |"]
+    for section in PluginManager().sections():
+        if section.plugin in BUNDLED:
+            rows = [_setting(name, field) for name, field in section.fields.items()]
+            title = [
+                f"## {section.plugin}",
+                "",
+                "| variable | in the file | default | what it does |",
+            ]
             lines += [*title, "|---|---|---|---|", *rows, ""]
     return lines
 

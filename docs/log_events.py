@@ -196,6 +196,7 @@ EVENTS: dict[str, str] = {
     "rpc.failed": (
         "An RPC endpoint (`endpoint`: its place in GATEWAY_RPC_URLS) did not answer properly."
     ),
+    "setting.of_disabled_plugin": "Settings are set whose plugin is disabled: they do nothing.",
     "setting.unknown": "A variable resembles a setting and is none.",
     "settlement.key_can_pay": "One of several settlement keys can pay for gas again.",
     "settlement.batch": "A transaction of several payments was sent (GATEWAY_SETTLEMENT_BATCH).",

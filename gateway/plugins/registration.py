@@ -79,7 +79,7 @@ def section_offer(prefix: str, kind: type) -> tuple[str, tuple[str, type]]:
 
     Raises `ValueError` with a sentence that names the prefix and the mistake.
     """
-    if not isinstance(prefix, str) or not _PREFIX.fullmatch(prefix):
+    if not isinstance(prefix, str) or (prefix and not _PREFIX.fullmatch(prefix)):
         raise ValueError(f"settings {prefix!r}: a prefix is lower-case letters, digits and _")
     if not attrs.has(kind):
         raise ValueError(f"settings {prefix!r}: {kind!r} is no attrs class")

@@ -175,7 +175,7 @@ async def test_what_was_posted_at_the_end_is_sent(database_url):
 @pytest.fixture
 async def nodes(settings, chain, database_url):
     """Two gateways on one database: `a` sells and works on nothing, `b` does not look."""
-    settings = attrs.evolve(settings, base_url="http://127.0.0.1:8080", webhooks="local")
+    settings = settings.changed(base_url="http://127.0.0.1:8080", webhooks="local")
     settings.data_dir.mkdir()
     async with contextlib.AsyncExitStack() as stack:
         started = []

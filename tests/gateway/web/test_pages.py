@@ -108,7 +108,7 @@ async def test_a_wallet_that_must_not_be_paid_is_not_shown(gateway):
 
 
 async def test_mcp_is_named_only_where_it_is_served(settings, provider):
-    async with running(attrs.evolve(settings, mcp=False), provider) as started:
+    async with running(settings.changed(mcp=False), provider) as started:
         assert "/mcp" not in (await get_page(started, "/")).words
     async with running(settings, provider) as started:
         assert "http://gateway.test/mcp" in (await get_page(started, "/")).words

@@ -34,7 +34,9 @@ def run(tmp_path):
 
 def applied(tmp_path):
     with contextlib.closing(sqlite3.connect(tmp_path / "gateway.db")) as db:
-        return db.execute("SELECT plugin, number FROM plugin_schemas").fetchall()
+        return db.execute(
+            "SELECT plugin, number FROM plugin_schemas WHERE plugin <> 'webhooks'"
+        ).fetchall()
 
 
 def test_a_check_names_the_files_of_plugins_and_applies_none(run, tmp_path, install_tables):

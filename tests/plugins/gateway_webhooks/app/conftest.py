@@ -1,6 +1,5 @@
 """Fixtures of webhooks: a gateway that sends to this machine, and a receiver."""
 
-import attrs
 import pytest
 
 from gateway_webhooks import Deliveries, DeliveryTiming
@@ -12,7 +11,7 @@ PAUSES = (0.0,) * 5
 
 @pytest.fixture
 def settings(settings):
-    return attrs.evolve(settings, base_url="http://127.0.0.1:8080", webhooks="local")
+    return settings.changed(base_url="http://127.0.0.1:8080", webhooks="local")
 
 
 @pytest.fixture

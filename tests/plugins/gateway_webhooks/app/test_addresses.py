@@ -1,13 +1,13 @@
 """Where events may go: to the internet over https, to exactly the address that was checked."""
 
-import attrs
 import pytest
 
 from gateway.errors import SettingsError
-from gateway.settings import Settings, check_settings
+from gateway.settings import Settings
 from gateway.vendors import links
 from gateway_webhooks import Sender
 from gateway_webhooks.sender import NotTaken
+from gateway_webhooks.settings import mode_of
 from tests.conftest import WALLET, running
 from tests.gateway.vendors.conftest import authority  # noqa: F401 - a fixture
 from tests.plugins.gateway_webhooks.app.receiver import receiving
@@ -163,22 +163,20 @@ async def test_a_gateway_of_this_machine_takes_addresses_of_this_machine(gateway
 
 
 def made(**changes) -> Settings:
-    return Settings(wallet=WALLET, settlement_key="0x" + "11" * 32, **changes)
+    return Settings(wallet=WALLET, settlement_key="0x" + "11" * 32).changed(**changes)
 
 
 @pytest.mark.parametrize(
-    ("mode", "base_url", "sends"),
+    ("mode", "base_url", "used"),
     [
-        ("on", "https://gateway.example", True),
-        ("on", "http://gateway.example", False),
-        ("off", "https://gateway.example", False),
-        ("local", "http://127.0.0.1:8080", True),
+        ("on", "https://gateway.example", "on"),
+        ("on", "http://gateway.example", "off"),
+        ("off", "https://gateway.example", "off"),
+        ("local", "http://127.0.0.1:8080", "local"),
     ],
 )
-def test_events_are_sent_where_the_secret_went_over_https(mode, base_url, sends):
-    settings = made(webhooks=mode, base_url=base_url)
-    check_settings(settings)
-    assert settings.sends_webhooks is sends
+def test_events_are_sent_where_the_secret_went_over_https(mode, base_url, used):
+    assert mode_of(made(webhooks=mode, base_url=base_url)) == used
 
 
 @pytest.mark.parametrize(
@@ -186,11 +184,11 @@ def test_events_are_sent_where_the_secret_went_over_https(mode, base_url, sends)
 )
 def test_a_gateway_that_others_reach_cannot_be_a_local_one(changes):
     with pytest.raises(SettingsError, match="GATEWAY_WEBHOOKS=on"):
-        check_settings(made(webhooks="local", **changes))
+        mode_of(made(webhooks="local", **changes))
 
 
 async def test_a_gateway_that_others_reach_takes_https_only(settings, provider):
-    settings = attrs.evolve(settings, base_url="https://gateway.example", webhooks="on")
+    settings = settings.changed(base_url="https://gateway.example", webhooks="on")
     async with running(settings, provider) as gateway:
         code, error = await asked(gateway, "http://buyer.example/")
         assert (code, error) == (400, "callbackUrl must begin with https://.")
@@ -198,7 +196,7 @@ async def test_a_gateway_that_others_reach_takes_https_only(settings, provider):
 
 
 async def test_a_gateway_that_sends_none_says_so_before_the_payment(settings, provider):
-    settings = attrs.evolve(settings, webhooks="off")
+    settings = settings.changed(webhooks="off")
     async with running(settings, provider) as gateway:
         code, error = await asked(gateway, "http://127.0.0.1/")
         assert (code, "poll the task" in error) == (400, True)
