@@ -130,7 +130,7 @@ def _database_bytes(db: Connection) -> int:
 
 def show_settings(settings: Settings) -> list[ShownSetting]:
     """Return every setting; of a secret, and of what may hold one, only whether it is set."""
-    parts = [settings.section("", one.kind) for one in find_sections(settings)]
+    parts: list[Any] = [settings.section("", one.kind) for one in find_sections(settings)]
     shown = [
         _show_setting(field, getattr(values, field.name))
         for values in (settings, *parts)
