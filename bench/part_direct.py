@@ -1,4 +1,4 @@
-"""Accepted direct payments per second, and the store's group commit against plain inserts."""
+"""Direct payments accepted per second, and the store's group commit compared with plain inserts."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ _INSERTS = sized(2_000, 64)
 
 
 def next_payment() -> Callable[[], bytes]:
-    """Return what makes one request after the other, each with another transaction."""
+    """Return a function for the next request, each with a new transaction."""
     hashes = numbers()
 
     def next_request() -> bytes:
@@ -38,7 +38,7 @@ def next_payment() -> Callable[[], bytes]:
 
 
 def _payments() -> Load:
-    """Pay over HTTP, each time with another transaction."""
+    """Pay over HTTP, each time with a new transaction."""
     requests = [next_payment()] * _CLIENTS
     with contextlib.ExitStack() as stack:
         data = Path(stack.enter_context(folder()))
@@ -49,7 +49,7 @@ def _payments() -> Load:
 
 
 async def _rate(insert: Callable[[], Awaitable[object]], clients: int, inserts: int) -> float:
-    """Return how many inserts a second `clients` make together."""
+    """Return the total inserts per second of `clients`."""
 
     async def client() -> None:
         for _ in range(inserts // clients):
@@ -61,7 +61,7 @@ async def _rate(insert: Callable[[], Awaitable[object]], clients: int, inserts: 
 
 
 def _made(number: int) -> Iterator[tuple[NewTask, Transfer]]:
-    """Return tasks and transfers that are ready: making them is not what is measured."""
+    """Return prepared tasks and transfers, so that their creation is not measured."""
     return iter([(new_task(time.time()), new_transfer()) for _ in range(number)])
 
 
@@ -78,7 +78,7 @@ async def _store_rate(data: Path) -> float:
 
 
 async def _plain_rate(data: Path, journal: str, inserts: int) -> float:
-    """Return the rate of the same rows, one transaction each, on the store's own schema."""
+    """Return the rate of the same rows in one transaction each, on the store's schema."""
     async with aiosqlite.connect(data / "gateway.db", isolation_level=None) as db:
         await db.execute(f"PRAGMA journal_mode = {journal}")
         await db.execute("PRAGMA synchronous = FULL")
@@ -116,7 +116,7 @@ async def _insert_plainly(db: aiosqlite.Connection, task: NewTask, transfer: Tra
 
 
 async def _inserts() -> tuple[float, float, float]:
-    """Return the rates of store, plain WAL and plain default, the middles of three by turns."""
+    """Return the median rates of store, plain WAL and plain default, in three rounds."""
     rounds = []
     for _ in range(3):
         with folder() as name:
@@ -140,7 +140,7 @@ def run() -> list[Table]:
         f"{paid.p50_ms:.0f} ms",
         f"{paid.p99_ms:.0f} ms",
     )
-    caption = f"write + fsync here: {fsync_us():,.0f} µs; the dearer it is, the more a group saves"
+    caption = f"write + fsync here: {fsync_us():,.0f} µs; the slower, the more a group saves"
     title = f"The store alone: T1' by {_CLIENTS} callers (target ≥ 5x)"
     table = Table("", "a second", "store to it", title=title, caption=caption)
     table.add_row("store, group commit", f"[bold]{store:,.0f}[/bold]", "")

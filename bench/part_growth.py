@@ -1,4 +1,4 @@
-"""What a request costs among many tasks, client addresses, endpoints and plugins."""
+"""The cost of a request with many tasks, client addresses, endpoints and plugins."""
 
 import asyncio
 import contextlib
@@ -30,7 +30,7 @@ _BODY = '{"prompt":"A lighthouse at dusk"}'
 
 @attrs.frozen(kw_only=True)
 class World:
-    """What a gateway has grown to."""
+    """The size of a gateway's data and catalogue."""
 
     name: str
     tasks: int = _FEW
@@ -61,7 +61,7 @@ if IS_SMOKE:
 
 
 def _write_plugins(folder: Path, endpoints: int) -> None:
-    """Write plugins that sell so many endpoints together, as installed distributions are."""
+    """Write plugins that together sell `endpoints` endpoints, as installed distributions."""
     info = folder / "gateway_growth-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: gateway-growth\nVersion: 1.0\n")
@@ -101,7 +101,7 @@ def _gateways() -> Iterator[list[_Running]]:
 
 
 def _requests(world: World, path: str) -> NextRequest:
-    """Return what gives a path's requests, from each address; `TASK` stands for a task's id."""
+    """Return a path's requests, cycling through the addresses; `TASK` becomes a task's id."""
     body = _BODY if path.startswith("/api/x402/") else None
     ended = world.tasks - part_million.WAITING
     made = []
@@ -131,22 +131,22 @@ def _ask(running: _Running, what: str, requests: NextRequest, seconds: float) ->
     return load
 
 
-def _meet_all(running: _Running, requests: NextRequest) -> None:
-    """Let each address of a world ask once, so that the rate limit knows them all."""
+def _visit_all(running: _Running, requests: NextRequest) -> None:
+    """Let each address of a world send a request, so that the rate limiter stores them all."""
     asked = 0
     while asked < running.world.addresses:
         asked += _ask(running, "402", requests, _SECONDS).answers
 
 
 def _cpu_us(running: _Running, what: str, requests: NextRequest) -> float:
-    """Return the gateway's processor time for one answer, in microseconds."""
+    """Return the gateway's CPU time per response, in microseconds."""
     before = cpu_s(running.pid)
     load = _ask(running, what, requests, _SECONDS)
     return (cpu_s(running.pid) - before) / load.answers * 10**6
 
 
 def _measure() -> tuple[dict[tuple[str, str], list[float]], dict[str, float]]:
-    """Return the costs by world and request, by turns, and each gateway's memory after them."""
+    """Return the costs by world and request, in turns, and each gateway's memory afterwards."""
     with _gateways() as gateways:
         requests = {
             (running.world.name, what): _requests(running.world, path)
@@ -154,7 +154,7 @@ def _measure() -> tuple[dict[tuple[str, str], list[float]], dict[str, float]]:
             for what, (path, _) in _PATHS.items()
         }
         for running in gateways:
-            _meet_all(running, requests[running.world.name, "402"])
+            _visit_all(running, requests[running.world.name, "402"])
         found: dict[tuple[str, str], list[float]] = {key: [] for key in requests}
         for _ in range(_ROUNDS):
             for what, running in itertools.product(_PATHS, gateways):
@@ -172,7 +172,7 @@ async def _store_costs(tasks: int) -> dict[str, float]:
 
 def _http_table() -> Table:
     found, memory = _measure()
-    title = "Growth: the gateway's CPU for one answer, in µs, and to the first row"
+    title = "Growth: the gateway's CPU per response, in µs, and relative to the first row"
     table = Table("", *_PATHS, "memory", title=title)
     base = {what: statistics.median(found[_WORLDS[0].name, what]) for what in _PATHS}
     for world in _WORLDS:

@@ -1,4 +1,4 @@
-"""Requests per second and latency of one core, as ratios to a bare Quart route."""
+"""Requests per second and latency on one core, compared with a bare Quart route."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ from gateway.domain import StoredOutput, StoredResult
 from gateway.store import SqliteStore
 
 _CONNECTIONS = 16
-_ROUNDS = sized(3, 1)  # by turns, so that a noisy neighbour meets everybody
+_ROUNDS = sized(3, 1)  # in turns, so that a noisy neighbour affects all alike
 _SECONDS = sized(2, 0.1)  # a round of one target
 _RESULT = StoredResult(
     outputs=(
@@ -36,7 +36,7 @@ _RESULT = StoredResult(
 
 
 async def completed_task(data: Path, task_id: str | None = None) -> str:
-    """Return the id of a completed task, of that id if one is given, in a new database."""
+    """Complete a task in a new database, with that id if one is given, and return the id."""
     async with SqliteStore(data / "gateway.db") as store:
         now = time.time()
         task = await accept(store, now, task_id)
@@ -47,7 +47,7 @@ async def completed_task(data: Path, task_id: str | None = None) -> str:
 
 @contextlib.contextmanager
 def _targets() -> Iterator[list[Target]]:
-    """Run the servers within the block; gives what is asked of them, the baseline first."""
+    """Run the servers within the block; yields the targets, the baseline first."""
     with contextlib.ExitStack() as stack:
         data = Path(stack.enter_context(folder()))
         task_id = asyncio.run(completed_task(data))
@@ -70,7 +70,7 @@ def _targets() -> Iterator[list[Target]]:
 
 @attrs.frozen
 class _Median:
-    """The median of a target's rounds."""
+    """The medians of a target's rounds."""
 
     rounds: list[Load]
 

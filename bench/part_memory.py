@@ -1,4 +1,4 @@
-"""Memory of the server while it accepts 100,000 payments and works them off."""
+"""Memory of the server while it accepts and completes 100,000 payments."""
 
 import contextlib
 from pathlib import Path
@@ -12,7 +12,7 @@ from rich.table import Table
 _PAYMENTS = sized(100_000, 10)
 _STEPS = 10  # readings on the way
 _CLIENTS = 64
-_STEP_S = sized(4.0, 0.1)  # of load between two looks at how many were accepted
+_STEP_S = sized(4.0, 0.1)  # of load between two readings
 
 
 def run() -> list[Table]:

@@ -1,4 +1,4 @@
-"""The same reads and claims among a thousand tasks and among a million."""
+"""The same reads and leases with a thousand tasks and with a million."""
 
 import asyncio
 import sqlite3
@@ -37,7 +37,7 @@ _NUMBERS = """CREATE TEMP TABLE numbers AS
 
 
 def fill(path: Path, size: int) -> None:
-    """Write `size` tasks into a new database, as fast as SQLite can; triggers see every row."""
+    """Write `size` tasks into a new database, as fast as SQLite can, with all triggers."""
     db = sqlite3.connect(path, isolation_level=None)
     db.execute("PRAGMA synchronous = OFF")
     db.execute("PRAGMA cache_size = -400000")
@@ -67,7 +67,7 @@ async def _median_us(measured: Callable[[], Awaitable[object]]) -> float:
 
 
 async def measure(store: SqliteStore, size: int) -> dict[str, float]:
-    """Return the median of each operation, in microseconds; tasks are polled all over the table."""
+    """Return the median of each operation in microseconds; polls are spread over the table."""
     turn = iter(range(10**9))
 
     async def poll() -> None:
@@ -88,7 +88,7 @@ async def measure(store: SqliteStore, size: int) -> dict[str, float]:
 
 
 async def _both(data: Path) -> tuple[list[dict[str, float]], float]:
-    """Return the medians at both sizes, and how long the larger took to fill."""
+    """Return the medians at both sizes, and the seconds for filling the larger."""
     found, took_s = [], 0.0
     for size in _SIZES:
         path = data / str(size) / "gateway.db"

@@ -1,4 +1,4 @@
-"""Pictures: checked and converted in a sandbox, and how long the loop is held meanwhile."""
+"""Pictures: checked and converted in a sandbox, and how long the event loop is blocked."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ from gateway import Output, Result
 from gateway.sandbox.pages import Pages
 from gateway.sandbox.pictures import Pictures
 
-_RUNS = sized(3, 1)  # of which the median is shown: other programs hold up a loop, too
+_RUNS = sized(3, 1)  # the median is shown, because other programs delay the loop too
 _SIZES = {"64": 64} if IS_SMOKE else {"64": 64, "1K": 1024, "4K": 4096}
 _FORMATS = {"png": "PNG", "jpg": "JPEG", "webp": "WEBP"}
 _TICK_S = 0.001
@@ -25,12 +25,12 @@ _TICK_S = 0.001
 
 @attrs.define
 class Lag:
-    """How long others had to wait for the loop."""
+    """How long other tasks had to wait for the event loop."""
 
     longest_ms: float = 0.0
 
     async def watch(self) -> None:
-        """Ask for a turn every millisecond, and note the longest delay."""
+        """Request a turn every millisecond, and keep the longest delay."""
         while True:
             asked = time.perf_counter()
             await asyncio.sleep(_TICK_S)
@@ -52,7 +52,7 @@ async def _lag() -> AsyncIterator[Lag]:
 
 
 def _picture(side: int, kind: str) -> bytes:
-    """Return something as hard to compress as a photograph."""
+    """Return a picture as hard to compress as a photograph."""
     noise = Image.effect_noise((side, side), 60)
     slope = Image.linear_gradient("L").resize((side, side))
     bands = [Image.blend(slope.rotate(turn), noise, 0.2) for turn in (0, 90, 180)]
@@ -62,7 +62,7 @@ def _picture(side: int, kind: str) -> bytes:
 
 
 async def _measured(pictures: Pictures, data: bytes, wanted: str) -> tuple[float, float]:
-    """Return milliseconds of one check, and of the longest time it held the loop."""
+    """Return the milliseconds of one check, and of its longest block of the loop."""
     result = Result(outputs=(Output(data=data, media_type="image/png"),))
     async with _lag() as lag:
         began = time.perf_counter()

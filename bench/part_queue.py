@@ -1,4 +1,4 @@
-"""Tasks per second through queue, workers and store; and how soon an accepted one is submitted."""
+"""Tasks per second through queue, workers and store, and the delay from acceptance to submit."""
 
 import asyncio
 import time
@@ -22,31 +22,31 @@ from gateway.tasks import WorkerPool
 _TASKS = sized(10_000, 500)
 _WITH_FILES = sized(1_000, 500)
 _IDLE_TASKS = sized(300, 3)
-_IDLE_PAUSE_S = 0.02  # between two of them: the gateway is idle again
+_IDLE_PAUSE_S = 0.02  # between two tasks, so that the gateway is idle
 
 
 class Repeatable(InstantProvider):
-    """One that may be asked again: no mark is written before a submit."""
+    """An idempotent provider: no mark is written before a submit."""
 
     traits = Traits(idempotent_submit=True)
 
 
 class Timed(InstantProvider):
-    """One that may not, as all real ones; notes when it was asked."""
+    """A provider that is not idempotent, like all real ones; records when it was called."""
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()
         self.at = 0.0
 
     async def submit(self, request: GenerationRequest, job: Job) -> Result:
-        """Answer with one word."""
+        """Return one word."""
         self.at = time.perf_counter()
         self.asked.set()
         return await super().submit(request, job)
 
 
 class NoOutputs:
-    """Keeps nothing: what is left is the engine."""
+    """Stores no outputs, so that only the engine is measured."""
 
     async def save(self, folder: str, result: Result) -> StoredResult:  # noqa: ARG002 - OutputStore
         """Keep the text only."""
@@ -76,7 +76,7 @@ def _pool(
 async def _rate(
     tasks: int, workers: int, provider: Provider, outputs: OutputStore, data: Path
 ) -> float:
-    """Return how many tasks a second go from queued to completed."""
+    """Return how many tasks per second go from queued to completed."""
     async with SqliteStore(data / "gateway.db") as store:
         for _ in range(0, tasks, 500):
             await asyncio.gather(*(accept(store, time.time()) for _ in range(500)))
@@ -108,7 +108,7 @@ def _once(tasks: int, workers: int, provider: Provider, *, with_files: bool) -> 
 
 
 async def _delays_ms(data: Path) -> list[float]:
-    """Return from acceptance to submit of single tasks, sorted, in milliseconds."""
+    """Return the sorted delays from acceptance to submit of single tasks, in milliseconds."""
     delays = []
     async with SqliteStore(data / "gateway.db") as store:
         provider = Timed()

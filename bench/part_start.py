@@ -1,4 +1,4 @@
-"""Start and memory: from the process's start to the first 200, before and after warm-up."""
+"""Startup and memory: from process start to the first 200, before and after warm-up."""
 
 import contextlib
 import http.client
@@ -18,13 +18,13 @@ _RUNS = sized(7, 1)
 _WARM_RUNS = sized(2, 1)  # runs that also wait for the memory after warm-up
 _WARM_S = sized(4.0, 0.5)  # by then everything heavy is imported
 _FRAMEWORK = "import quart, hypercorn.asyncio, hypercorn.config, uvloop"
-# What the project is built on by its user's choice, and what settings and logs need beside it.
+# The project's frameworks, and the libraries of its settings and logs.
 _NAMED = (
     f"{_FRAMEWORK}, attrs, cattrs, limits.strategies, pluggy, aiosqlite, "
     "click, structlog, typed_settings, msgspec"
 )
 _WEB3 = "import web3, web3.providers.rpc, eth_account"
-# Imports that no start of the gateway is without, and the memory that no warm-up is below.
+# Imports that every start needs, and the memory that every warm-up reaches.
 LIBRARIES = {"the gateway's libraries alone": _NAMED, "the same, with web3": f"{_NAMED}; {_WEB3}"}
 # Prints the process's CPU in ms and its resident MB (2²⁰ bytes).
 _MEASURED = """
@@ -42,7 +42,7 @@ class Start:
     listening_ms: float
     first_200_ms: float
     cpu_ms: float  # of the process, up to the first 200
-    before_mb: float  # nothing answered yet
+    before_mb: float  # before the first response
     after_mb: float | None
 
 
@@ -71,7 +71,7 @@ def _start(data: Path, rpc_url: str, *, warm: bool) -> Start:
 
 
 def _python_ms(code: str) -> float:
-    """Return how long Python takes from its start to its end with `code`."""
+    """Return how long Python runs with `code`, from start to exit."""
     began = time.perf_counter()
     with process(["-c", code], environment(), core=None) as running:
         running.wait()
@@ -90,20 +90,20 @@ def import_alone(imports: str) -> tuple[float, float]:
 
 
 def _add_floor(table: Table, starts: Sequence[Start]) -> None:
-    """Add what the libraries take without a line of the gateway: no start can be below it."""
+    """Add the cost of the libraries without the gateway: a lower bound for any start."""
     without_web3, with_web3 = LIBRARIES.values()
     named = [import_alone(without_web3) for _ in range(_RUNS)]
     everything = [import_alone(with_web3) for _ in range(_WARM_RUNS)]
     cpu_ms = statistics.median(start.cpu_ms for start in starts)
     alone_ms = statistics.median(cpu for cpu, _ in named)
     table.add_row("CPU to the first 200", f"[bold]{cpu_ms:.0f} ms[/bold]", "")
-    table.add_row("  of its libraries alone, without web3", f"{alone_ms:.0f} ms", "")
+    table.add_row("  of its libraries alone, without aiohttp", f"{alone_ms:.0f} ms", "")
     alone_mb = max(resident for _, resident in everything)
-    table.add_row("memory of its libraries alone, with web3", f"{alone_mb:.0f} MB", "")
+    table.add_row("memory of its libraries alone, with aiohttp", f"{alone_mb:.0f} MB", "")
 
 
 def _measure() -> tuple[list[float], list[float], list[Start]]:
-    """Return the times of plain Python, of the bare framework, and of the gateway, by turns."""
+    """Return the times of plain Python, of the bare framework, and of the gateway, in turns."""
     plain, framework, starts = [], [], []
     with contextlib.ExitStack() as stack:
         data = Path(stack.enter_context(folder()))

@@ -1,4 +1,4 @@
-"""x402 verification before any RPC: decoding the header and checking what was signed."""
+"""x402 verification before any RPC: decoding the header and checking the signed terms."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""The servers of `make bench-peers`: the gateway, and those with the official x402 middleware."""
+"""The servers of `make bench-peers`: the gateway, and peers with the official x402 middleware."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ _SOURCES, _INSTALLED = BENCH / "peers", BENCH / ".peers"
 
 @attrs.frozen(kw_only=True)
 class Command:
-    """What starts a server."""
+    """The command line of a server."""
 
     program: str
     arguments: list[str]
@@ -27,7 +27,7 @@ class Command:
 
 @attrs.frozen(kw_only=True)
 class Contestant:
-    """A server to measure; `command` makes its command from a port and a folder for data."""
+    """A server to measure; `command` makes its command from a port and a data folder."""
 
     name: str
     command: Callable[[int, Path], Command]
@@ -38,7 +38,7 @@ class Contestant:
 
 
 def _gateways(tree: Tree, rpc_url: str, task_id: str) -> Iterator[Contestant]:
-    """Yield a tree's gateway, once for each server that it can run on."""
+    """Yield a tree's gateway once per server that it can run on."""
     for settings in tree.servers:
 
         def command(port: int, data: Path, settings: dict[str, str] = settings) -> Command:
@@ -48,7 +48,7 @@ def _gateways(tree: Tree, rpc_url: str, task_id: str) -> Iterator[Contestant]:
                 rpc_urls=rpc_url,
                 bind=f"127.0.0.1:{port}",
                 client_ip_header=ADDRESS_HEADER,
-                limit_x402="1000000/60s",  # each address is remembered as long as by default
+                limit_x402="1000000/60s",  # the default window, so that addresses are kept as long
                 **settings,
             )
             return Command(program=tree.python, arguments=["-m", "gateway", "serve"], env=env)
@@ -63,11 +63,11 @@ def _gateways(tree: Tree, rpc_url: str, task_id: str) -> Iterator[Contestant]:
 
 
 def _peers(facilitator_url: str, task_id: str) -> list[Contestant]:
-    """Return the peers that are installed."""
+    """Return the installed peers."""
     if not (_INSTALLED / ".installed").exists():
         return []
     for source in _SOURCES.iterdir():
-        shutil.copy(source, _INSTALLED)  # Node looks for packages beside the program only
+        shutil.copy(source, _INSTALLED)  # Node searches packages beside the program only
     python = str(_INSTALLED / "venv/bin/python")
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
@@ -92,7 +92,7 @@ def _peers(facilitator_url: str, task_id: str) -> list[Contestant]:
 
 @contextlib.contextmanager
 def all_servers(old: Path | None) -> Iterator[list[Contestant]]:
-    """Run what the servers ask within the block; gives the servers, the gateways first."""
+    """Run the servers' dependencies within the block; yields the servers, the gateways first."""
     task_id = json.loads((_SOURCES / "terms.json").read_text())["task"]["taskId"]
     with contextlib.ExitStack() as stack:
         rpc_url = stack.enter_context(stub_chain())

@@ -1,6 +1,6 @@
-"""The gateway beside servers with the official x402 middleware, by turns in one run.
+"""The gateway compared with servers that use the official x402 middleware, in turns in one run.
 
-`peers/` holds their few lines; `make bench-peers` installs them into `.peers`, which git ignores.
+Their sources are in `peers/`. `make bench-peers` installs them into `.peers`, which git ignores.
 """
 
 import argparse
@@ -37,7 +37,7 @@ _CHALLENGE, _POLL = "unpaid 402", "poll of a task"
 
 @attrs.frozen
 class Start:
-    """A server's way to its first 200."""
+    """A server's startup until its first 200."""
 
     took_ms: float
     cpu_ms: float
@@ -46,7 +46,7 @@ class Start:
 
 @attrs.frozen
 class Running:
-    """A server that answers."""
+    """A running server."""
 
     port: int
     pid: int
@@ -55,20 +55,20 @@ class Running:
 
 @attrs.frozen
 class Round:
-    """What one server did in one round."""
+    """One round of a server."""
 
     load: Load
-    cpu_us: float  # of an answer
+    cpu_us: float  # per response
 
 
 Rounds = dict[tuple[str, str], list[Round]]
-# CPU in ms and memory in MB by the name of what is imported.
+# CPU in ms and memory in MB, by the imports' name.
 Imports = dict[str, list[tuple[float, float]]]
 
 
 @contextlib.contextmanager
 def _run(one: Contestant, core: int | None) -> Iterator[Running]:
-    """Run a server within the block, from its start to its first 200 and on."""
+    """Run a server within the block."""
     with folder() as name:
         port, data = free_port(), Path(name)
         if one.tree is not None:
@@ -116,7 +116,7 @@ def _measure_round(running: Running, target: Target, seconds: float) -> Round:
 def _measure_load(
     contestants: Sequence[Contestant], rounds: int, seconds: float
 ) -> tuple[Rounds, dict[str, float]]:
-    """Return the rounds by target and server, and each server's memory after them."""
+    """Return the rounds by target and server, and each server's memory afterwards."""
     found: Rounds = defaultdict(list)
     with contextlib.ExitStack() as stack:
         servers = [(one, stack.enter_context(_run(one, SERVER_CORE))) for one in contestants]
@@ -126,8 +126,8 @@ def _measure_load(
             for target in _targets(one, running.port):
                 status, body = first_answer(target)
                 if status != target.status:
-                    said = body.decode(errors="replace")[:300]
-                    raise SystemExit(f"{one.name}, {target.name}: status {status}: {said}")
+                    error = body.decode(errors="replace")[:300]
+                    raise SystemExit(f"{one.name}, {target.name}: status {status}: {error}")
                 _measure_round(running, target, sized(1.0, 0.1))
         for _ in range(rounds):
             for which in range(2):
@@ -141,9 +141,9 @@ def _measure_load(
 def _measure_starts(
     contestants: Sequence[Contestant], runs: int
 ) -> tuple[dict[str, list[Start]], Imports]:
-    """Return the starts of each server, by turns, on any core, after one that compiles.
+    """Return the starts of each server, in turns, on any core, after one that compiles.
 
-    And what the gateway's libraries take without the gateway, in the same turns.
+    Also the cost of the gateway's libraries alone, in the same turns.
     """
     found, imports = defaultdict(list), defaultdict(list)
     for run in range(runs + 1):
@@ -157,7 +157,7 @@ def _measure_starts(
 
 
 def _letters(contestants: Sequence[Contestant]) -> dict[str, str]:
-    """Return the letter of each gateway by its name; columns of ratios are headed by it."""
+    """Return each gateway's letter, which heads its column of ratios."""
     gateways = [one.name for one in contestants if one.tree is not None]
     return dict(zip(gateways, string.ascii_uppercase, strict=False))
 

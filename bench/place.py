@@ -1,4 +1,4 @@
-"""Where the measurements run: the checkout's folders, the processor cores, the settings."""
+"""The environment of the measurements: folders, CPU cores, settings."""
 
 import os
 import statistics
@@ -12,30 +12,30 @@ from typing import TypeVar
 from tree import HERE, Tree
 
 Amount = TypeVar("Amount", int, float)
-# One request each, to see that the measurements still run.
+# One request each, to test that the measurements still run.
 IS_SMOKE = "--smoke" in sys.argv[1:]
-# A million tasks in `growth` as well.
+# Include a million tasks in `growth`.
 IS_MILLION = "--million" in sys.argv[1:]
 CORES = sorted(os.sched_getaffinity(0))
-SERVER_CORE, CLIENT_CORE = CORES[0], CORES[-1]  # the same one where there is only one
+SERVER_CORE, CLIENT_CORE = CORES[0], CORES[-1]  # the same one if there is only one
 WALLET = "0x" + "1" * 40
 
-sys.path[:0] = HERE.sources  # a checkout that was never installed is measured as well
+sys.path[:0] = HERE.sources  # the checkout may not be installed
 
 
 def sized(full: Amount, smoke: Amount) -> Amount:
-    """Return an amount of work: all of it, or that of `--smoke`."""
+    """Return the amount of work: `full`, or `smoke` with `--smoke`."""
     return smoke if IS_SMOKE else full
 
 
 def environment(tree: Tree = HERE, **settings: object) -> dict[str, str]:
-    """Return the environment of a tree's gateway that is measured; `settings` go on top."""
+    """Return the environment of a tree's gateway; `settings` take precedence."""
     inherited = {name: value for name, value in os.environ.items() if "GATEWAY_" not in name}
     chosen = {
         "base_url": "https://gateway.example.com",
         "wallet": WALLET,
         "settlement_key": "1" * 64,
-        # Without one the first start makes one, which takes 64 MB for argon2.
+        # Otherwise the first start creates one, which takes 64 MB for argon2.
         "admin_password_hash": "$argon2id$v=19$m=8,t=1,p=1$" + "c" * 22 + "$" + "a" * 43,
         "limit_x402": "1000000/1s",
         "limit_direct": "1000000/1s",
@@ -46,15 +46,15 @@ def environment(tree: Tree = HERE, **settings: object) -> dict[str, str]:
     named = {f"GATEWAY_{name.upper()}": str(value) for name, value in chosen.items()}
     python = {
         "PYTHONPATH": os.pathsep.join(tree.sources),
-        # Where this is set, every start would compile the gateway anew. An image and an installed
-        # package have their bytecode, and so have the peers.
+        # If this is set, every start compiles the gateway again. Images, installed packages and the
+        # peers have their bytecode.
         "PYTHONDONTWRITEBYTECODE": "",
     }
     return inherited | python | named
 
 
 def folder() -> tempfile.TemporaryDirectory[str]:
-    """Return a folder for databases: on a disk, where /tmp may be memory."""
+    """Return a folder for databases, on disk: /tmp may be in memory."""
     return tempfile.TemporaryDirectory(
         prefix="gateway-bench-", dir="/var/tmp", ignore_cleanup_errors=True
     )
@@ -71,7 +71,7 @@ def median_us(measured: Callable[[], object], repeats: int) -> float:
 
 
 def fsync_us() -> float:
-    """Return what writing 4 KB durably costs on the disk of `folder()`, in microseconds."""
+    """Return the cost of writing 4 KB durably on the disk of `folder()`, in microseconds."""
     with folder() as name, (Path(name) / "probe").open("wb", buffering=0) as file:
 
         def write() -> None:

@@ -1,4 +1,4 @@
-"""Starts what is measured as processes of their own, each on a chosen core."""
+"""Starts the measured programs as processes of their own, each on a chosen core."""
 
 import contextlib
 import http.client
@@ -16,12 +16,12 @@ from typing import Any
 from place import CLIENT_CORE, SERVER_CORE, environment
 from tree import BENCH, HERE, Tree
 
-# A measurement that is stopped stops its servers as well, as an interrupt does.
+# Stopping a measurement by SIGTERM stops its servers, as an interrupt does.
 signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
 
 
 def free_port() -> int:
-    """Return a port of 127.0.0.1 that nobody listens on."""
+    """Return a free port of 127.0.0.1."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -37,13 +37,13 @@ def process(
     log: Path | None = None,
     program: str = sys.executable,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a program, else Python, within the block, on one core if given; then SIGTERM."""
+    """Run a program (Python by default) within the block, on a core if given; then SIGTERM."""
     command = [program, *arguments]
     if core is not None:
         command = ["taskset", "-c", str(core), *command]
     with log.open("wb") if log else contextlib.nullcontext(subprocess.DEVNULL) as out:
         errors = out if log else None  # to the console: why a baseline does not start
-        # in our folder: a gateway.toml elsewhere is not meant
+        # in our folder, which has no gateway.toml
         running = subprocess.Popen(command, env=env, stdout=out, stderr=errors, cwd=BENCH)
         try:
             yield running
@@ -57,7 +57,7 @@ def process(
 
 
 def wait_listening(port: int, running: subprocess.Popen[bytes], timeout_s: float = 30) -> None:
-    """Return once a process accepts connections on a port."""
+    """Wait until a process accepts connections on a port."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline and running.poll() is None:
         with contextlib.suppress(OSError):
@@ -77,12 +77,12 @@ def get(port: int, path: str) -> tuple[int, bytes]:
 
 
 def wait_selling(port: int, timeout_s: float = 60) -> None:
-    """Return once a gateway sells: it imports what is heavy after its first answer."""
+    """Wait until a gateway sells: it finishes its imports after the first response."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         checks = json.loads(get(port, "/api/ready")[1])["checks"]
         if all(check["ok"] for check in checks):
-            # A transfer pays from the block on that follows the database's creation.
+            # Only transfers in blocks after the database's creation count.
             time.sleep(2)
             return
         time.sleep(0.1)
@@ -97,13 +97,14 @@ def rss_mb(pid: int) -> float:
 
 def cpu_s(pid: int) -> float:
     """Return the processor time of a process and its threads so far, in seconds."""
-    # Linux's clock_getcpuclockid(3), which Python has for threads only; /proc counts in 10 ms.
+    # Linux's clock_getcpuclockid(3), which Python has only for threads; /proc has a resolution of
+    # 10 ms.
     return time.clock_gettime((~pid << 3) | 2)
 
 
 @contextlib.contextmanager
 def stub_chain(latency_ms: float = 0.0, *, per_block: bool = False) -> Iterator[str]:
-    """Run the stub of the chain within the block; gives its URL."""
+    """Run the stub chain within the block; yields its URL."""
     port = free_port()
     script = [str(BENCH / "stub_chain.py"), str(port), "--latency-ms", str(latency_ms)]
     script += ["--per-block"] if per_block else []
@@ -113,7 +114,7 @@ def stub_chain(latency_ms: float = 0.0, *, per_block: bool = False) -> Iterator[
 
 
 def ask_chain(rpc_url: str, method: str, *params: object) -> Any:
-    """Return the stub's answer to one call; its `bench_` methods steer and read it."""
+    """Return the stub's result of one call; its `bench_` methods control and inspect it."""
     call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     connection = http.client.HTTPConnection(rpc_url.removeprefix("http://"), timeout=10)
     with contextlib.closing(connection):
@@ -123,7 +124,7 @@ def ask_chain(rpc_url: str, method: str, *params: object) -> Any:
 
 @contextlib.contextmanager
 def gateway(data: Path, rpc_url: str, **settings: object) -> Iterator[int]:
-    """Run `gateway serve` on the server's core within the block, warmed up; gives its port."""
+    """Run `gateway serve` on the server's core within the block, warmed up; yields its port."""
     with gateway_process(data, rpc_url, **settings) as (port, _):
         yield port
 
@@ -138,9 +139,9 @@ def gateway_process(
     core: int | None = SERVER_CORE,
     **settings: object,
 ) -> Iterator[tuple[int, int]]:
-    """Run a tree's `gateway serve` as `gateway` does; gives its port and process id.
+    """Run a tree's `gateway serve` like `gateway`; yields its port and process id.
 
-    `plugins`: a folder with more plugins. `core`: None is any.
+    `plugins` is a folder with more plugins. A `core` of None means any.
     """
     port = free_port()
     named = {"data_dir": data, "rpc_urls": rpc_url, "bind": f"127.0.0.1:{port}"}
@@ -160,7 +161,7 @@ def gateway_process(
 
 @contextlib.contextmanager
 def bare(kind: str) -> Iterator[int]:
-    """Run a baseline of bare.py on the server's core within the block; gives its port."""
+    """Run a baseline of bare.py on the server's core within the block; yields its port."""
     port = free_port()
     script = [str(BENCH / "bare.py"), kind, str(port)]
     with process(script, environment(), core=SERVER_CORE) as running:

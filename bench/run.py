@@ -1,4 +1,7 @@
-"""Measures the gateway and prints tables; asserts nothing. `run.py http queue` measures those."""
+"""Measures the gateway and prints tables, without assertions.
+
+`run.py http queue` runs two parts.
+"""
 
 import argparse
 import importlib
@@ -22,7 +25,7 @@ PARTS = {
 def main() -> None:
     about = "; ".join(f"{name}: {what}" for name, what in PARTS.items())
     parser = argparse.ArgumentParser(description=__doc__, epilog=about)
-    parser.add_argument("parts", nargs="*", metavar="part", help="all where none is named")
+    parser.add_argument("parts", nargs="*", metavar="part", help="all by default")
     parser.add_argument("--smoke", action="store_true", help="a few requests each, no figures")
     parser.add_argument("--million", action="store_true", help="growth: to a million tasks")
     chosen = parser.parse_args().parts or list(PARTS)

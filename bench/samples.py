@@ -1,4 +1,4 @@
-"""Tasks and payments to fill a store with: distinct, valid, and cheap to make."""
+"""Tasks and payments to fill a store: distinct, valid, and cheap to make."""
 
 import io
 import uuid
@@ -17,7 +17,7 @@ REQUEST = GenerationRequest(prompt="A lighthouse at dusk, oil on canvas, seen fr
 
 
 def new_task(now: float, task_id: str | None = None) -> NewTask:
-    """Return a task that nobody has yet."""
+    """Return a new task, with a new id by default."""
     return NewTask(
         id=task_id or str(uuid.uuid4()),
         endpoint=INSTANT,
@@ -29,7 +29,7 @@ def new_task(now: float, task_id: str | None = None) -> NewTask:
 
 
 def new_transfer() -> Transfer:
-    """Return a transfer of exactly the price, in a transaction of its own."""
+    """Return a transfer of exactly the price, in its own transaction."""
     return Transfer(
         tx_hash="0x" + uuid.uuid4().hex * 2,
         log_index=7,
@@ -52,7 +52,7 @@ def catalog() -> Catalog:
 
 
 def log_to_nowhere() -> None:
-    """Render log lines as production does, and drop them."""
+    """Render log lines as in production, and discard them."""
     structlog.reset_defaults()
     with redirect_stdout(io.StringIO()) as sink:
         configure_logs("json")

@@ -1,4 +1,4 @@
-"""A bucket that keeps nothing: it takes every object, so that nodes have the bucket they need."""
+"""A bucket that stores nothing and accepts every object, for nodes, which need one."""
 
 import asyncio
 import contextlib
@@ -8,7 +8,7 @@ _TAKEN = b'HTTP/1.1 200 OK\r\nETag: "0"\r\nContent-Length: 0\r\n\r\n'
 
 
 async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Read one request after the other, and answer each with success."""
+    """Read requests one after the other, and report success for each."""
     with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
         while True:
             head = (await reader.readuntil(b"\r\n\r\n")).lower()

@@ -1,7 +1,7 @@
-"""A stub of Base's JSON-RPC that answers after a chosen time and counts its calls.
+"""A stub of Base's JSON-RPC that responds after a chosen latency and counts its calls.
 
-It behaves like a chain where the gateway looks: nonces of the sender and of authorizations are used
-once, a gap of nonces holds transactions back, spent authorizations revert (`stub_ledger.py`).
+It behaves like a chain as far as the gateway can see: nonces of senders and authorizations are used
+once, a nonce gap holds transactions back, spent authorizations revert (`stub_ledger.py`).
 """
 
 import argparse
@@ -24,7 +24,7 @@ from gateway.domain.eip3009 import (
     word,
 )
 
-_SAFE_BLOCKS = 10  # how far the safe block lies behind the newest
+_SAFE_BLOCKS = 10  # from the safe block to the newest
 _REVERTED = 3
 _RICH_UNITS = 10**15
 _SPENT = "execution reverted: FiatTokenV2: authorization is used or canceled"
@@ -32,7 +32,7 @@ _NO, _YES = word(0), word(1)
 
 
 class StubChain:
-    """The methods of JSON-RPC; those that begin with `bench_` are the measurement's own."""
+    """The JSON-RPC methods. Those that begin with `bench_` belong to the measurement."""
 
     def __init__(self, *, latency_ms: float, is_mined_at_once: bool) -> None:
         self.latency_s = latency_ms / 1000
@@ -59,7 +59,7 @@ class StubChain:
         }
 
     def answer(self, call: dict[str, Any]) -> dict[str, Any]:
-        """Return the answer to one call."""
+        """Return the response to one call."""
         method, params = call["method"], call.get("params") or []
         if not method.startswith("bench_"):
             self._calls[method] += 1
@@ -84,7 +84,7 @@ class StubChain:
         return self._ledger.logs(first, last, wanted["topics"])
 
     def _call(self, call: dict[str, Any], which: Any = "latest", *_: Any) -> bytes:
-        """Return what the token answers; every account is rich, none is blacklisted."""
+        """Return the token's result; every account is rich, none is blacklisted."""
         data = bytes.fromhex(call["data"][2:])
         function = data[:4]
         fixed = {
@@ -105,7 +105,7 @@ class StubChain:
 
 
 def _read_number(which: Any) -> int:
-    """Return the number of a block that is named by tag, by number or by hash."""
+    """Return the number of a block given by tag, number or hash."""
     if isinstance(which, dict):
         return number_of(which["blockHash"])
     named = {"latest": head(), "pending": head(), "safe": head() - _SAFE_BLOCKS}
@@ -113,23 +113,23 @@ def _read_number(which: Any) -> int:
 
 
 class StubProtocol(asyncio.Protocol):
-    """As little HTTP as a JSON-RPC client needs: keep-alive, Content-Length, batches."""
+    """The minimum of HTTP for a JSON-RPC client: keep-alive, Content-Length, batches."""
 
     def __init__(self, chain: StubChain) -> None:
         self._chain = chain
         self._buffer = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the connection to answer on."""
+        """Keep the transport for responses."""
         self._transport: Any = transport
 
     def data_received(self, data: bytes) -> None:
-        """Answer every request that is complete, after the latency."""
+        """Respond to every complete request, after the latency."""
         self._buffer += data
         while (request := self._next_request()) is not None:
             latency_s = self._chain.latency_s
             if latency_s:
-                # Half of the way there, then the call is carried out, half of the way back.
+                # Half of the latency before the call, half of it after.
                 asyncio.get_running_loop().call_later(latency_s / 2, self._answer, request)
             else:
                 self._answer(request)
@@ -148,7 +148,7 @@ class StubProtocol(asyncio.Protocol):
             self._transport.write(whole)
 
     def _next_request(self) -> bytes | None:
-        """Return the next complete body that was received, or None."""
+        """Return the next complete request body, or None."""
         head, found, rest = self._buffer.partition(b"\r\n\r\n")
         if not found:
             return None

@@ -1,4 +1,4 @@
-"""What the stub of the chain remembers: blocks by the clock, nonces, authorizations, receipts.
+"""The state of the stub chain: blocks by the clock, nonces, authorizations, receipts.
 
 A block begins every two seconds. Direct transfers need not be sent: a transaction whose hash begins
 with `DIRECT_PREFIX`, as no real one does, is a mined transfer of 0.02 USDC to the wallet.
@@ -23,7 +23,7 @@ _DIRECT_UNITS = 20_000
 
 
 class Refused(Exception):
-    """The node refuses a call; `code` is JSON-RPC's."""
+    """The node rejects a call; `code` is JSON-RPC's."""
 
     def __init__(self, message: str, code: int = -32000) -> None:
         super().__init__(message)
@@ -32,7 +32,7 @@ class Refused(Exception):
 
 @attrs.frozen(kw_only=True)
 class Sent:
-    """A transaction of `transferWithAuthorization` as it was signed."""
+    """A signed transaction of `transferWithAuthorization`."""
 
     tx_hash: str
     signer: str
@@ -42,7 +42,7 @@ class Sent:
 
 @attrs.frozen(kw_only=True)
 class SignedCall:
-    """The words of the calldata that the ledger acts on."""
+    """The relevant words of the calldata."""
 
     sender: str
     recipient: str
@@ -52,7 +52,7 @@ class SignedCall:
 
 @attrs.frozen
 class Mined:
-    """A transaction in its block; a revert where the authorization was spent before."""
+    """A transaction in its block; it reverted if the authorization was spent before."""
 
     sent: Sent
     block: int
@@ -61,7 +61,7 @@ class Mined:
 
 
 def read_call(data: bytes) -> SignedCall:
-    """Return what a `transferWithAuthorization` moves; both overloads begin with the same words."""
+    """Parse a `transferWithAuthorization`; both overloads begin with the same words."""
     words = [data[start : start + 32] for start in range(4, 4 + 6 * 32, 32)]
     return SignedCall(
         sender="0x" + words[0][12:].hex(),
@@ -72,7 +72,7 @@ def read_call(data: bytes) -> SignedCall:
 
 
 def read_transaction(raw: bytes) -> Sent:
-    """Return a signed EIP-1559 transaction, its signer recovered."""
+    """Parse a signed EIP-1559 transaction, and recover its signer."""
     fields = rlp.decode(raw[1:])
     digest = keccak(b"\x02" + rlp.encode(fields[:9]))
     parity, r, s = fields[9:]
@@ -91,14 +91,14 @@ def block_hash(number: int) -> str:
 
 
 def number_of(hash_: str) -> int:
-    """Return the number of the block with a hash of `block_hash`."""
+    """Return the block number in a hash of `block_hash`."""
     if not hash_.startswith(_BLOCK_PREFIX):
         raise Refused("unknown block")
     return int(hash_[len(_BLOCK_PREFIX) :], 16)
 
 
 def block(number: int) -> dict[str, Any]:
-    """Return a block as JSON-RPC does."""
+    """Return a block in JSON-RPC format."""
     return {
         "number": hex(number),
         "hash": block_hash(number),
@@ -109,21 +109,23 @@ def block(number: int) -> dict[str, Any]:
 
 
 def head() -> int:
-    """Return the number of the newest block."""
     return int(time.time()) // BLOCK_S
 
 
 class Ledger:
-    """All that was sent and mined; the state is that of the newest block."""
+    """All sent and mined transactions; the state is that of the newest block."""
 
     def __init__(self, *, is_mined_at_once: bool) -> None:
-        # At once: into the newest block, as a sequencer's preconfirmation. Otherwise into the next.
+        # At once: into the newest block, like a sequencer's preconfirmation. Otherwise into the
+        # next.
         self._delay_blocks = 0 if is_mined_at_once else 1
         self._mined: dict[str, Mined] = {}
         self._in_order: list[Mined] = []
         self._used: dict[tuple[str, str], int] = {}  # block by (sender, nonce)
         self._blocks_of: dict[str, list[int]] = {}  # by signer: the block of each nonce
-        self._waiting: dict[str, dict[int, Sent]] = {}  # by signer and nonce: a gap is before it
+        self._waiting: dict[
+            str, dict[int, Sent]
+        ] = {}  # by signer and nonce: an earlier nonce is missing
         self._direct: dict[str, int] = {}  # block by hash
 
     @property
@@ -132,7 +134,7 @@ class Ledger:
         return len(self._used)
 
     def send(self, raw: bytes) -> str:
-        """Take a transaction; it is mined once no nonce before it is missing."""
+        """Accept a transaction; it is mined once no earlier nonce is missing."""
         sent = read_transaction(raw)
         done = self._blocks_of.setdefault(sent.signer, [])
         if sent.tx_hash in self._mined:
@@ -160,12 +162,12 @@ class Ledger:
         return len(blocks) if which == "pending" else bisect.bisect_right(blocks, head())
 
     def is_used(self, sender: str, nonce: str, at: int | None = None) -> bool:
-        """Tell whether an authorization is spent, at a block or at the newest."""
+        """Return whether an authorization is spent, at a block or at the newest."""
         used_in = self._used.get((sender, nonce))
         return used_in is not None and used_in <= (head() if at is None else at)
 
     def knows(self, tx_hash: str) -> bool:
-        """Tell whether a transaction was sent and is mined or in the next block."""
+        """Return whether a transaction is mined or in the next block."""
         return tx_hash.startswith(DIRECT_PREFIX) or tx_hash in self._mined
 
     def receipt(self, tx_hash: str) -> dict[str, Any] | None:
@@ -181,7 +183,7 @@ class Ledger:
         return _receipt(tx_hash, mined.block, mined.sent.signer, logs, is_success=mined.is_success)
 
     def logs(self, first: int, last: int, topics: list[Any]) -> list[dict[str, Any]]:
-        """Return the settlements' logs in a range of blocks that carry the topics of a filter."""
+        """Return the settlements' logs in a range of blocks that match a filter's topics."""
         start = bisect.bisect_left(self._in_order, first, key=lambda mined: mined.block)
         found = []
         for mined in self._in_order[start:]:
@@ -214,7 +216,7 @@ def _transfer_log(sender: str, recipient: str, units: int) -> dict[str, Any]:
 def _receipt(
     tx_hash: str, number: int, sender: str, logs: list[dict[str, Any]], *, is_success: bool = True
 ) -> dict[str, Any]:
-    """Return a receipt as real ones are: with the fields nobody needs."""
+    """Return a receipt with all fields of a real one."""
     place = {
         "blockHash": block_hash(number),
         "blockNumber": hex(number),

@@ -1,4 +1,4 @@
-"""How results are printed: under the day, the machine and its load."""
+"""Prints results, with the date, the machine and its load."""
 
 import os
 import platform
@@ -13,7 +13,7 @@ _WIDTH = 120
 
 
 def print_head() -> Console:
-    """Print what the figures depend on, and return where tables go."""
+    """Print the conditions of the run, and return the console for the tables."""
     console = Console(width=max(_WIDTH, Console().width))
     console.print(
         f"{datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, "
@@ -29,6 +29,6 @@ def print_tables(console: Console, tables: Iterable[Table]) -> None:
 
 
 def span(values: Iterable[float]) -> str:
-    """Return the least and the most of some values."""
+    """Return the smallest and the largest value."""
     ranked = sorted(values)
     return f"{ranked[0]:,.0f} to {ranked[-1]:,.0f}"

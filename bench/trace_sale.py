@@ -1,8 +1,8 @@
-"""Counts the files and functions of the gateway that one x402 sale crosses, and its task.
+"""Counts the gateway's files and functions that one x402 sale and its task execute.
 
-It sells pictures on the embedded chain, in this process, and counts the calls of the last sale in
-every thread by `sys.setprofile`. Another checkout is measured by its own Python:
-`../older/.venv/bin/python bench/trace_sale.py`.
+It sells pictures on the embedded chain, in this process, and traces the last sale in every thread
+by `sys.setprofile`. `--list` prints the functions in the order of their first calls. To measure
+another checkout, use its Python: `../older/.venv/bin/python bench/trace_sale.py`.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _NOT_OURS = ("/gateway_demo/", "/gateway/demo/")
 
 
 class Instant:
-    """A provider that has its picture at once."""
+    """A provider that returns its picture at once."""
 
     name = "instant"
 
@@ -57,19 +57,24 @@ class Instant:
 
 @attrs.define
 class Trace:
-    """What was called while it was on."""
+    """The calls made while it was on."""
 
     is_on: bool = False
-    calls: set[tuple[str, str]] = attrs.field(factory=set)
+    calls: dict[tuple[str, str], None] = attrs.field(factory=dict)
 
     def __call__(self, frame, event, _):
-        """Note a call of a function of the gateway."""
+        """Record a call of a function of the gateway."""
         if self.is_on and event == "call":
             code = frame.f_code
             if code.co_filename.startswith(_OURS) and not any(
                 part in code.co_filename for part in _NOT_OURS
             ):
-                self.calls.add((code.co_filename, code.co_qualname))
+                self.calls.setdefault((code.co_filename, code.co_qualname))
+
+    def listed(self, until_answer: int) -> list[str]:
+        """Return each function in the order of first calls, with a line at the answer."""
+        rows = [f"{Path(file).relative_to(_ROOT)}: {name}" for file, name in self.calls]
+        return [*rows[:until_answer], "-- answered --", *rows[until_answer:]]
 
     def row(self, name: str) -> str:
         """Return a row of the table."""
@@ -95,14 +100,15 @@ def _header(chain: PlayChain, account) -> str:
 
 
 async def _sell(client, header: str, trace: Trace) -> list[str]:
-    """Buy a picture; returns the rows at the answer and at the task's end."""
+    """Buy a picture; returns the rows at the response and at the task's end."""
     trace.calls.clear()
     trace.is_on = True
     answer = await client.post(
         "/api/x402/instant", json={"prompt": "a boat"}, headers={"X-PAYMENT": header}
     )
     rows = [trace.row("x402 sale")]
-    # A poll would add the calls of its own route.
+    until_answer = len(trace.calls)
+    # Not polled: that would add the calls of another route.
     await asyncio.sleep(1)
     rows.append(trace.row("sale and task"))
     trace.is_on = False
@@ -110,6 +116,8 @@ async def _sell(client, header: str, trace: Trace) -> list[str]:
     task = await (await client.get(f"/api/task/{task_id}?wait=20")).get_json()
     if task["status"] != "completed":
         raise SystemExit(f"The task did not complete: {task}")
+    if "--list" in sys.argv:
+        rows = [*trace.listed(until_answer), *rows]
     return rows
 
 
@@ -135,8 +143,10 @@ async def main() -> None:
         async with app.test_app():
             client = app.test_client()
             await client.get("/api/health")
-            for _ in range(2):
-                rows = await _sell(client, _header(chain, keys[1]), trace)
+            await _sell(client, _header(chain, keys[1]), trace)
+            # What begins after the warm-up is no part of a sale.
+            await asyncio.sleep(3)
+            rows = await _sell(client, _header(chain, keys[1]), trace)
     sys.stdout.write("\n".join(rows) + "\n")
     sys.setprofile(None)
     chain.stop()

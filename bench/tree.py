@@ -1,4 +1,4 @@
-"""A checkout of the gateway to measure: this one, or an older one beside it."""
+"""A checkout of the gateway to measure: this one, or an older one."""
 
 import atexit
 import functools
@@ -11,7 +11,7 @@ from pathlib import Path
 import attrs
 
 BENCH = Path(__file__).parent
-# Its own code writes a checkout's database: an older one does not read the schema of a newer one.
+# A checkout's own code writes its database: older code cannot read a newer schema.
 _COMPLETED_TASK = """
 import asyncio, pathlib, sys
 from part_http import completed_task
@@ -26,7 +26,7 @@ print(*attrs.fields_dict(Settings))
 
 @attrs.frozen
 class Tree:
-    """A checkout with the Python that runs it."""
+    """A checkout and its Python."""
 
     name: str
     root: Path
@@ -34,16 +34,16 @@ class Tree:
 
     @property
     def sources(self) -> list[str]:
-        """What Python imports from, with the plugin that sells the instant endpoint."""
+        """The import path, with the plugin that sells the instant endpoint."""
         parts = ("", "providers", "plugins", "bench/plugin")
         return [str(self.root / part) for part in parts]
 
     def knows(self, setting: str) -> bool:
-        """Tell whether this tree has a setting."""
+        """Return whether this tree has a setting."""
         return setting in _settings_of(self)
 
     def write_completed_task(self, data: Path, task_id: str) -> None:
-        """Make a database that holds one completed task, as this tree's measurements do."""
+        """Make a database with one completed task, by this tree's own code."""
         arguments = [self.python, "-c", _COMPLETED_TASK, str(data), task_id]
         made = subprocess.run(arguments, cwd=self.root / "bench", check=False)
         if made.returncode:
@@ -51,7 +51,7 @@ class Tree:
 
     @property
     def servers(self) -> list[dict[str, str]]:
-        """The settings that choose each HTTP server that this tree can run on."""
+        """The settings for each HTTP server that this tree can run on."""
         if not self.knows("server"):
             return [{}]
         found = ["hypercorn"]
@@ -65,9 +65,10 @@ HERE = Tree("this tree", BENCH.parent, sys.executable)
 
 
 def tree_at(path: Path) -> Tree:
-    """Return another checkout, run from a copy with the `.venv` that stands in the checkout.
+    """Return another checkout: a copy, run with the original's `.venv`.
 
-    The measurements so write nothing there, and its modules are compiled once as ours are.
+    So the measurements write nothing to the original, and the copy's modules are compiled once,
+    like ours.
     """
     python = path / ".venv/bin/python"
     if not python.exists():

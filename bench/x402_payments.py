@@ -1,4 +1,4 @@
-"""Signed x402 payments for the instant endpoint, made before they are sent."""
+"""Signed x402 payments for the instant endpoint, prepared before they are sent."""
 
 import base64
 import functools
@@ -11,7 +11,7 @@ from load import NextRequest, request_bytes
 from place import WALLET
 
 from gateway.chain.keys import address_of
-from gateway.chain.signatures import sign_digest
+from gateway.chain.smart_wallets import sign_digest
 from gateway.domain import Authorization
 from gateway.domain.eip3009 import BASE, authorization_digest, keccak
 
@@ -21,13 +21,12 @@ _BODY = '{"prompt":"A lighthouse at dusk"}'
 
 @functools.cache
 def _buyer(number: int) -> tuple[bytes, str]:
-    """Return a buyer's key and address."""
     key = keccak(b"buyer %d" % number)
     return key, address_of(key)
 
 
 def signed_request(buyer: int) -> bytes:
-    """Return a purchase with a payment of its own, by x402 v1."""
+    """Return a purchase with its own payment, by x402 v1."""
     key, address = _buyer(buyer)
     signed = {
         "sender": address,
@@ -56,6 +55,6 @@ def signed_request(buyer: int) -> bytes:
 
 
 def purchases(buyer: int, ready: int) -> NextRequest:
-    """Return what gives a buyer's next purchase; `ready` of them are signed before."""
+    """Return a function for a buyer's next purchase; `ready` of them are signed in advance."""
     stock = [signed_request(buyer) for _ in range(ready)]
     return lambda: stock.pop() if stock else signed_request(buyer)

@@ -1,6 +1,6 @@
-"""The first step of `make install` says in one sentence why this Python cannot hold the gateway.
+"""The first step of `make install`: stops with a message if this Python is unsuitable.
 
-Old Pythons run this file too, so it uses nothing that Python 3.6 lacks.
+Old Pythons run this file too, so it must work with Python 3.6.
 """
 
 import re
@@ -11,7 +11,7 @@ PYPROJECT = Path(__file__).resolve().parent.parent / "pyproject.toml"
 
 
 def complaint() -> str:
-    """Return the sentence; an empty one where this Python will do."""
+    """Return why this Python is unsuitable; empty if it is suitable."""
     text = PYPROJECT.read_text(encoding="utf-8")
     bounds = re.search(r'^requires-python = ">=3\.(\d+),<3\.(\d+)"', text, re.MULTILINE)
     oldest, newest = int(bounds.group(1)), int(bounds.group(2)) - 1

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Gives the volume, which arrives owned by root, to the user the gateway runs as, and becomes it.
+# Gives the volume, which is mounted as root's, to the gateway's user, and switches to that user.
 set -eu
 if [ "$(id -u)" = 0 ]; then
-    # What a command of root has left there, too: the gateway could not write it.
+    # Includes files that commands run as root have left, which the gateway could not write.
     find "$GATEWAY_DATA_DIR" -xdev ! -user gateway -exec chown --no-dereference gateway:gateway {} +
     chmod 700 "$GATEWAY_DATA_DIR"
     exec setpriv --reuid=gateway --regid=gateway --init-groups --no-new-privs "$@"

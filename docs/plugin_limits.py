@@ -1,4 +1,4 @@
-"""The table of limits in docs/plugin-reference.md, from the constants that set them."""
+"""The table of limits in docs/plugin-reference.md, from the constants that define them."""
 
 import attrs
 
@@ -24,7 +24,7 @@ from gateway.tasks.timing import TaskTiming
 
 _HEAD = """## Limits
 
-MB are 10⁶ bytes. What the buyer sends is refused before payment; a result beyond its limit fails
+MB are 10⁶ bytes. A request beyond a limit is refused before payment. A result beyond a limit fails
 the task, and a refund is due.
 
 | what | limit |

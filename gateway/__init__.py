@@ -1,7 +1,7 @@
-"""The public names of the Generation Gateway, for authors of plugins.
+"""Public names of the Generation Gateway, for plugin authors.
 
-Code inside the gateway imports the modules themselves. A name is imported when it is first asked
-for, because every command imports this package, and few need more than one of its modules.
+Code inside the gateway imports the modules directly. Names are imported lazily, because every
+command imports this package, and few need more than one of its modules.
 """
 
 import importlib
@@ -180,7 +180,7 @@ __all__ = [
     "usdc",
 ]
 
-# Where the public names are; the modules that import little come first.
+# Modules with public names; those that import little come first.
 _HOMES = (
     "gateway.errors",
     "gateway.domain",
@@ -199,7 +199,7 @@ _HOMES = (
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Import a public name; a type checker reads the imports above instead."""
+        """Import a public name lazily; type checkers use the imports above."""
         if name in __all__:
             for home in _HOMES:
                 module = importlib.import_module(home)
@@ -210,5 +210,5 @@ if not TYPE_CHECKING:
 
 
 def __dir__() -> list[str]:
-    """Return every public name, those that were not asked for yet included."""
+    """Return every public name, including those not imported yet."""
     return sorted({*globals(), *__all__})

@@ -1,7 +1,7 @@
 """Assembles one gateway.
 
-`create_app` makes what needs no database, and `_open_gateway` the rest when the server starts.
-Plugins then add their parts, which `gateway.running.lifecycle` starts and ends.
+`create_app` creates the objects that need no database, and `_open_gateway` the rest when the server
+starts. Plugins then register their parts, which `gateway.running.lifecycle` starts and stops.
 """
 
 import hashlib
@@ -9,7 +9,6 @@ import hmac
 import secrets
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable
-from typing import TYPE_CHECKING
 
 import attrs
 import structlog
@@ -35,26 +34,21 @@ from gateway.running.timing import Timing
 from gateway.settings import Settings, load_settings
 from gateway.store import SqlStore
 from gateway.store.data_folder import check_network
-from gateway.store.opening import open_store, refuse_other_database
-from gateway.tasks import TaskTiming, WorkerPool
-from gateway.tasks.announcer import Announcer
-from gateway.tasks.notifications import TaskNotifications
+from gateway.store.opening import open_store
+from gateway.tasks import WorkerPool
+from gateway.tasks.notifications import Announcer, TaskNotifications
 from gateway.telemetry.redaction import Redactor
 from gateway.telemetry.spans import Spans
 from gateway.version import VERSION
-from gateway.web.application import make_app
+from gateway.web.application import TracedApp, make_app
 from gateway.web.front.current import EXTENSION, FAILURE
-from gateway.web.front.traced import TracedApp
-
-if TYPE_CHECKING:
-    from gateway.catalog.shared_states import SharedProviders
 
 _log = structlog.get_logger()
 
 
 @attrs.frozen(kw_only=True)
 class _Assembly:
-    """What a gateway is made of before its database is open."""
+    """The components that need no database."""
 
     manager: PluginManager
     catalog: Catalog
@@ -78,11 +72,11 @@ def create_app(
     redactor: Redactor | None = None,
     timing: Timing | None = None,
 ) -> Quart:
-    """Return a gateway as an app that a server can run.
+    """Create a gateway as an app that a server can run.
 
-    Production passes settings and redactor at most; tests pass fakes for the rest.
+    Production passes at most settings and redactor; tests pass fakes for the rest.
 
-    Raises `SettingsError` for settings or plugins that cannot work together.
+    Raises `SettingsError` for settings or plugins that do not work together.
     """
     settings = settings or load_settings()
     check_plain_keys(settings)
@@ -106,7 +100,7 @@ def create_app(
 
 
 def _trace(app: Quart, parts: _Assembly) -> None:
-    """Tell the plugins that want it about requests and calls; without one, nothing is added."""
+    """Trace requests and calls if a plugin wants spans."""
     if parts.spans.openers:
         app.asgi_app = TracedApp(app.asgi_app, parts.spans)  # type: ignore[assignment, method-assign, arg-type]
         for upstream in parts.catalog.upstreams():
@@ -114,8 +108,6 @@ def _trace(app: Quart, parts: _Assembly) -> None:
 
 
 def _run_while_serving(app: Quart, parts: _Assembly) -> None:
-    """Let the app open its parts when the server starts, and close them when it stops."""
-
     @app.while_serving
     async def serve() -> AsyncGenerator[None, None]:
         try:
@@ -132,7 +124,7 @@ def _run_while_serving(app: Quart, parts: _Assembly) -> None:
             raise
 
 
-# -- parts that need no database
+# -- without a database
 
 
 def _make_parts(
@@ -143,7 +135,7 @@ def _make_parts(
     redactor: Redactor,
     timing: Timing,
 ) -> _Assembly:
-    """Add settler and refunds: a wrong key stops the start here, before anything is opened."""
+    """Create settler and refunds, so that a wrong key fails before anything is opened."""
     settler = manager.settler(context)
     return _Assembly(
         manager=manager,
@@ -159,9 +151,9 @@ def _make_parts(
 
 
 def _make_refunds(context: PluginContext, store: SqlStore, settler: Settler) -> Refunds | None:
-    """Return the sender of refunds; None without a refund key.
+    """Create the sender of refunds; None without a refund key.
 
-    Raises `SettingsError` where the settings cannot work together.
+    Raises `SettingsError` for settings that do not work together.
     """
     secret = load_key(context.settings, "refund")
     if secret is None and context.settings.refunds == "automatic":
@@ -178,16 +170,15 @@ def _make_refunds(context: PluginContext, store: SqlStore, settler: Settler) -> 
 
 
 def _addresses_of(settler: Settler) -> set[str | None]:
-    """Return the addresses that a settler says it sends from."""
     return {getattr(settler, "address", None), *getattr(settler, "addresses", ())}
 
 
-# -- parts that need the open database
+# -- with the open database
 
 
 @attrs.frozen(kw_only=True)
 class _Installation:
-    """What the database says about this installation; its first start wrote it."""
+    """Identity of this installation, written at the first start."""
 
     session_secret: str = attrs.field(repr=False)
     file_secret: str = attrs.field(repr=False)
@@ -195,17 +186,17 @@ class _Installation:
     born_at: float
 
     def derive_secret(self, purpose: str) -> str:
-        """Return a plugin's secret for a purpose, in hex."""
+        """Derive a plugin's secret for a purpose, in hex."""
         text = b"plugin:" + purpose.encode()
         return hmac.new(self.file_secret.encode(), text, hashlib.sha256).hexdigest()
 
 
 async def _open_gateway(app: Quart, parts: _Assembly) -> Gateway:
-    """Make what needs the open database, and give the gateway to the app.
+    """Create the gateway on the open database, and attach it to the app.
 
-    Raises `SettingsError` where the database belongs to another network.
+    Raises `SettingsError` if the database belongs to another network.
     """
-    await refuse_other_database(parts.context.settings, parts.store)
+    await parts.store.check_settings(parts.context.settings)
     await parts.store.nodes.arrive(now=parts.context.now())
     await check_network(parts.context.settings, parts.store)
     installation = await _read_installation(parts)
@@ -234,7 +225,6 @@ def _log_start(gateway: Gateway) -> None:
 
 
 async def _read_installation(parts: _Assembly) -> _Installation:
-    """Return the installation's secrets and its time of creation; the first start makes them."""
     meta, now = parts.store.meta, parts.context.now
     return _Installation(
         session_secret=await meta("session_secret", lambda: secrets.token_hex(32)),
@@ -247,15 +237,10 @@ def _make_gateway(parts: _Assembly, installation: _Installation) -> Gateway:
     store, catalog, settings = parts.store, parts.catalog, parts.context.settings
     output_store = open_outputs(settings, installation.file_secret)
     notifications = TaskNotifications()
-    announcer = Announcer(
-        wakes=store.wakes,
-        notifications=notifications,
-        # Workers and gateway are made below, and announce what they have done.
-        wake_workers=lambda: workers.wake(),  # noqa: PLW0108
-        wake_events=lambda: gateway.events.wake(),  # noqa: PLW0108
-    )
+    announcer = Announcer(wakes=store.wakes, notifications=notifications)
     workers = _make_workers(parts, output_store, announcer.ended)
-    plugins_context = _know_secret(parts, installation)
+    announcer.wake_workers = workers.wake
+    plugins_context = _with_secret(parts, installation)
     money = make_money(
         store,
         plugins_context,
@@ -275,29 +260,14 @@ def _make_gateway(parts: _Assembly, installation: _Installation) -> Gateway:
         refunds=parts.refunds,
         notifiers=parts.manager.notifiers(),
         workers=workers,
-        shared_providers=_share_providers(parts),
         limits=make_limits(settings, parts.context.now, installation.file_secret),
         notifications=notifications,
         announcer=announcer,
         timing=parts.timing,
         **attrs.asdict(money, recurse=False),
     )
+    announcer.wake_events = gateway.events.wake
     return gateway
-
-
-def _share_providers(parts: _Assembly) -> "SharedProviders | None":
-    """Return what tells other nodes about providers; None on a single machine."""
-    store = parts.store
-    if not store.nodes.has_others:
-        return None
-    from gateway.catalog.shared_states import SharedProviders  # noqa: PLC0415
-
-    return SharedProviders(
-        parts.catalog,
-        store.provider_states,
-        parts.context.now,
-        long_wait_s=TaskTiming().long_wait_s,
-    )
 
 
 def _make_workers(
@@ -317,6 +287,5 @@ def _make_workers(
     )
 
 
-def _know_secret(parts: _Assembly, installation: _Installation) -> PluginContext:
-    """Return the plugins' context with the installation's secret."""
+def _with_secret(parts: _Assembly, installation: _Installation) -> PluginContext:
     return attrs.evolve(parts.context, derive_secret=installation.derive_secret)

@@ -1,4 +1,4 @@
-"""`python -m gateway.demo.chain`: the documented name of `gateway_demo.chain`."""
+"""Keeps the documented command `python -m gateway.demo.chain` working."""
 
 import importlib.util
 

@@ -1,53 +1,53 @@
 """Every error the gateway raises on purpose.
 
-GatewayError                       reaches the buyer as JSON: status, code, sentence
+GatewayError                       reaches the buyer as JSON: status, code, message
 ├── ValidationError                400 VALIDATION_ERROR
 │   └── PayloadTooLarge            413 VALIDATION_ERROR
 ├── NotFound                       404 NOT_FOUND
 ├── MethodNotAllowed               405 METHOD_NOT_ALLOWED
 ├── InvalidCredentials             401 INVALID_CREDENTIALS
 ├── ForeignOrigin                  403 FOREIGN_ORIGIN: sent by another site's page
-├── WrongScope                     403 WRONG_SCOPE: a token that may not do this
+├── WrongScope                     403 WRONG_SCOPE: the token lacks the scope
 ├── IdempotencyConflict            409 IDEMPOTENCY_CONFLICT
 ├── TooManyRequests                429, no code
 │   └── TooManyStreams, TooMuchUnpaid
 ├── ExecutionError                 500 EXECUTION_ERROR: cannot serve now, nothing charged
-│   ├── DiskFull                   500 EXECUTION_ERROR: a write found no room
+│   ├── DiskFull                   500 EXECUTION_ERROR: the database's disk is full
 │   └── BodiesFull, ChecksFull, NobodyWorks, Restarting, SellsNothing, StoreUnavailable:
 │                                  503 EXECUTION_ERROR, with Retry-After
-├── ChainUnavailable               500 INTERNAL_ERROR: no answer from Base, nothing charged
+├── ChainUnavailable               500 INTERNAL_ERROR: Base is unreachable, nothing charged
 ├── PaymentRequired                402, the challenge
 └── PaymentError                   400, the direct flow's refusals
     └── TxNotFound, TxFailed, InvalidPayment, InsufficientPayment, TxAlreadyUsed
 
 ProviderError                      ends or delays an attempt of a task
-├── Transient                      costs a retry; SubmitUncertain if a billable request went out
-│   └── NotAccepted                costs a retry: sent, and certainly not taken
+├── Transient                      costs a retry; SubmitUncertain if a billable request was sent
+│   └── NotAccepted                costs a retry: sent, but certainly not accepted
 ├── RateLimited                    waits, costs no attempt
 ├── InvalidInput                   fails the task at once; before payment: VALIDATION_ERROR
 ├── ContentPolicy                  fails the task at once
 ├── AccountProblem                 fails the task at once; takes endpoints off sale
-├── SubmitUncertain                fails the task at once: sent, no answer, perhaps billed
+├── SubmitUncertain                fails the task at once: sent, no response, perhaps billed
 ├── JobFailed                      costs a retry: the job ended without a result
 ├── HandleLost                     fails the task at once: the API lost its own job
-└── ResultUnusable                 fails the task at once: made, perhaps billed, not sellable
-    ├── ResultMissing              the same: done, and there is no result
+└── ResultUnusable                 fails the task at once: perhaps billed, not sellable
+    ├── ResultMissing              the same: the vendor reports success without a result
     └── LinkDead                   the job is polled for a fresh link, three times; then the same
 
-ActionRefused                      what the operator wants cannot be carried out: 409
-├── StaleForm                      what the operator saw has changed meanwhile: 409
-├── WrongValue                     what the operator typed is wrong: 400
-├── NeedsFresh                     password or code are to be given again first: 403
+ActionRefused                      an operator's action is not possible: 409
+├── StaleForm                      the state that the operator saw has changed: 409
+├── WrongValue                     the operator's input is invalid: 400
+├── NeedsFresh                     needs a recent password or code: 403
 └── RefundRefused                  a refund cannot be decided or sent like this: 409
-BackupFailed                       no copy was made, or a copy is of no use
-SettingsError                      stops the start with one sentence
+BackupFailed                       a backup failed or is unusable
+SettingsError                      stops the start with one message
 """
 
 from typing import ClassVar, Literal
 
 
 class GatewayError(Exception):
-    """Base of every error that may reach the buyer. The message is a sentence for the buyer."""
+    """Base of every error that may reach the buyer. The message is for the buyer."""
 
     status: ClassVar[int] = 500
     code: ClassVar[str | None] = "INTERNAL_ERROR"
@@ -59,14 +59,14 @@ class GatewayError(Exception):
 
 
 class ValidationError(GatewayError):
-    """The request breaks the specification or the endpoint's own choices."""
+    """The request violates the specification or the endpoint's choices."""
 
     status = 400
     code = "VALIDATION_ERROR"
 
 
 class PayloadTooLarge(ValidationError):
-    """The body is larger than the route's limit."""
+    """The body exceeds the route's limit."""
 
     status = 413
 
@@ -86,21 +86,21 @@ class MethodNotAllowed(GatewayError):
 
 
 class InvalidCredentials(GatewayError):
-    """The admin password does not match. The sentence is the same for every cause."""
+    """The admin password does not match. The message is the same for every cause."""
 
     status = 401
     code = "INVALID_CREDENTIALS"
 
 
 class ForeignOrigin(GatewayError):
-    """A request that changes something was not sent from a page of this gateway."""
+    """A state-changing request did not come from a page of this gateway."""
 
     status = 403
     code = "FOREIGN_ORIGIN"
 
 
 class WrongScope(GatewayError):
-    """The token is valid, and may not do this."""
+    """The token is valid, but lacks the scope."""
 
     status = 403
     code = "WRONG_SCOPE"
@@ -127,7 +127,7 @@ class TooManyRequests(GatewayError):
 
 
 class TooManyStreams(TooManyRequests):
-    """Too many event streams are open, of this address or in all. Polling the task still works."""
+    """Too many event streams are open, for this address or in total. Polling still works."""
 
     sentence = (
         "Too many event streams are open. Poll the task instead: leave the header Accept out, "
@@ -136,7 +136,7 @@ class TooManyStreams(TooManyRequests):
 
 
 class TooMuchUnpaid(TooManyRequests):
-    """Files of one address took too much of what checks before payment may use."""
+    """One address used too much of the capacity for checks before payment."""
 
     sentence = (
         "Checking your files takes too much of this gateway; this request charged nothing. "
@@ -151,9 +151,9 @@ class ExecutionError(GatewayError):
 
 
 class DiskFull(ExecutionError):
-    """The database's disk has no room for a write. Nothing was charged."""
+    """The database's disk is full. Nothing was charged."""
 
-    # For the operator, who can do something about it.
+    # For the operator, who can fix it.
     way_out: ClassVar[str] = "The disk is full: free some space"
 
     def __init__(self) -> None:
@@ -161,7 +161,7 @@ class DiskFull(ExecutionError):
 
 
 class _Unavailable(ExecutionError):
-    """The base of a 503 that asks to send the same request again later."""
+    """Base of the 503 errors, which ask to send the same request again later."""
 
     status = 503
     retry_after_s: ClassVar[int] = 20
@@ -180,14 +180,14 @@ class BodiesFull(_Unavailable):
 
 
 class ChecksFull(_Unavailable):
-    """Checks of other requests' files come first."""
+    """Checks of other requests' files take precedence."""
 
     retry_after_s = 5
     sentence = "Too many files are being checked; this request charged nothing."
 
 
 class Restarting(_Unavailable):
-    """The gateway is stopping, as at each new version, and sells nothing. Nothing was charged."""
+    """The gateway is draining, for example for an upgrade. Nothing was charged."""
 
     sentence = "The gateway is restarting; nothing was charged."
 
@@ -206,7 +206,7 @@ class SellsNothing(_Unavailable):
 
 
 class StoreUnavailable(_Unavailable):
-    """The database does not answer, so nothing can be sold. Payments are not lost."""
+    """The database does not respond, so nothing can be sold. Payments are not lost."""
 
     retry_after_s = 5
     sentence = "The gateway's database does not answer."
@@ -214,13 +214,13 @@ class StoreUnavailable(_Unavailable):
 
 
 class ChainUnavailable(GatewayError):
-    """No configured RPC endpoint answered, or the answers make no sense."""
+    """No configured RPC endpoint responded, or the responses are inconsistent."""
 
 
 class PaymentRequired(GatewayError):
     """The 402: the request has no payment, or a payment that cannot be accepted.
 
-    `reason` is a standard x402 error reason or a sentence, or None for the plain challenge.
+    `reason` is a standard x402 error reason or a sentence; None for the plain challenge.
     """
 
     status = 402
@@ -250,13 +250,13 @@ class TxFailed(PaymentError):
 
 
 class InvalidPayment(PaymentError):
-    """The transaction holds no acceptable USDC transfer to the wallet."""
+    """The transaction contains no acceptable USDC transfer to the wallet."""
 
     code = "INVALID_PAYMENT"
 
 
 class InsufficientPayment(PaymentError):
-    """No single transfer reaches the price."""
+    """No single transfer covers the price."""
 
     code = "INSUFFICIENT_PAYMENT"
 
@@ -268,22 +268,22 @@ class TxAlreadyUsed(PaymentError):
 
 
 class ProviderError(Exception):
-    """Base of what a provider raises.
+    """Base of the errors that a provider raises.
 
-    Another exception counts as `SubmitUncertain` in a `submit`, and as `Transient` in a `poll`.
+    Any other exception counts as `SubmitUncertain` in `submit`, and as `Transient` in `poll`.
     """
 
 
 class Transient(ProviderError):
-    """A short trouble, such as a network error: another attempt may succeed.
+    """A temporary failure, such as a network error: another attempt may succeed.
 
-    In a `submit`, it must mean that the vendor took nothing. It still counts as `SubmitUncertain`
-    if a request that may be billed went out through `Outbound`.
+    In `submit`, it must mean that the vendor accepted nothing. It still counts as `SubmitUncertain`
+    if a billable request was sent through `Outbound`.
     """
 
 
 class NotAccepted(Transient):
-    """The vendor documents that this answer to a submit means "not taken, not billed"."""
+    """The vendor documents that this response to a submit means "not accepted, not billed"."""
 
 
 class RateLimited(ProviderError):
@@ -295,7 +295,7 @@ class RateLimited(ProviderError):
 
 
 class InvalidInput(ProviderError):
-    """The vendor cannot work with this input, however often it is sent."""
+    """The vendor rejects this input, however often it is sent."""
 
 
 class ContentPolicy(ProviderError):
@@ -303,13 +303,13 @@ class ContentPolicy(ProviderError):
 
 
 class AccountProblem(ProviderError):
-    """The operator's key, credit or settings are wrong. Every request fails until they are right.
+    """The operator's key, credit or settings are wrong, so every request fails until fixed.
 
     The message goes to the operator's log: it must contain no key and nothing from the buyer.
-    `scope` says what goes off sale. "vendor": every endpoint of the provider, for a wrong key or no
-    credit. "model": this endpoint, whose model is not served, for example a retired one. "choice",
-    if the model refuses a ratio, a resolution or a format: this endpoint, if the buyer chose none
-    of them and sent no file. Otherwise only the task fails, so that no buyer can stop a sale.
+    `scope` selects what goes off sale. "vendor": every endpoint of the provider, for a wrong key or
+    no credit. "model": this endpoint, for example for a retired model. "choice", if the model
+    refuses a ratio, resolution or format: this endpoint, unless the buyer chose one of them or sent
+    a file. Then only the task fails, so that no buyer can take an endpoint off sale.
     """
 
     def __init__(
@@ -320,32 +320,32 @@ class AccountProblem(ProviderError):
 
 
 class SubmitUncertain(ProviderError):
-    """Sent, and no answer came: perhaps made and billed, so it is not sent again."""
+    """Sent without a response: perhaps generated and billed, so it is not sent again."""
 
 
 class JobFailed(ProviderError):
-    """The API says that a job ended without result and bill, so the job is submitted again."""
+    """The job ended without result and bill, so it is submitted again."""
 
 
 class HandleLost(ProviderError):
     """The API does not know a job that it accepted.
 
-    It was perhaps made and billed: only an idempotent submit is repeated, which costs a retry.
+    It may have been billed: only an idempotent submit is repeated, which costs a retry.
     """
 
 
 class ResultUnusable(ProviderError):
-    """The result was made, perhaps billed, and cannot be sold.
+    """The result was generated, perhaps billed, and cannot be sold.
 
-    The task fails with the message, which the buyer reads. Only an idempotent submit is repeated
-    instead, which costs a retry.
+    The task fails with the message, which the buyer sees. An idempotent submit is repeated instead,
+    which costs a retry.
     """
 
 
 class ResultMissing(ResultUnusable):
-    """The vendor says that it is done, and gave no result.
+    """The vendor reports success, but returned no result.
 
-    Perhaps it was billed; see `ResultUnusable`. If a filter removed a picture, raise
+    It may have been billed; see `ResultUnusable`. If a filter removed a picture, raise
     `ContentPolicy` instead: the provider did not fail.
     """
 
@@ -354,7 +354,7 @@ class ResultMissing(ResultUnusable):
 
 
 class LinkDead(ResultUnusable):
-    """The file that the result links to cannot be fetched.
+    """The file that the result links to cannot be downloaded.
 
     A job is polled again for a fresh link. After three dead links the task fails with the message,
     even if the provider's submit is idempotent.
@@ -362,38 +362,38 @@ class LinkDead(ResultUnusable):
 
 
 class ActionRefused(Exception):
-    """What an operator wants cannot be carried out. The message says why, and what to do."""
+    """An operator's action is not possible. The message states why, and what to do."""
 
     status: ClassVar[int] = 409
     code: ClassVar[str] = "REFUSED"
 
 
 class StaleForm(ActionRefused):
-    """What the operator saw has changed meanwhile, so nothing was done."""
+    """The state that the operator saw has changed since then, so nothing was done."""
 
     code = "STALE_FORM"
 
 
 class WrongValue(ActionRefused):
-    """What the operator typed is wrong, whatever the state of the gateway."""
+    """The operator's input is invalid, whatever the state of the gateway."""
 
     status = 400
     code = "WRONG_VALUE"
 
 
 class NeedsFresh(ActionRefused):
-    """The action needs a password or code that was given a moment ago."""
+    """The action requires a password or code that was entered a moment ago."""
 
     status = 403
     code = "NEEDS_FRESH_LOGIN"
 
 
 class RefundRefused(ActionRefused):
-    """A refund cannot be decided or sent like this. The message says why."""
+    """A refund cannot be decided or sent like this. The message states why."""
 
 
 class BackupFailed(Exception):
-    """A copy could not be made, found, fetched or used; the message is a sentence."""
+    """A backup could not be made, found, fetched or used. The message is one sentence."""
 
 
 class SettingsError(Exception):

@@ -1,18 +1,38 @@
-"""The entry points of what is installed, found without importing a plugin."""
+"""What is installed, found by entry points without importing a plugin."""
 
 import functools
-import importlib.metadata
 import sys
-from importlib.metadata import EntryPoints
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from gateway.errors import SettingsError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
+
+# A source checkout that was never installed has no entry points, so what opens a URL is listed:
+# by the group and the scheme.
+BUNDLED_OPENERS = {
+    "gateway.limits": {
+        "redis": "gateway_nodes:open_limits",
+        "rediss": "gateway_nodes:open_limits",
+    },
+    "gateway.stores": {
+        "postgres": "gateway_nodes:open_store",
+        "postgresql": "gateway_nodes:open_store",
+    },
+}
 
 
-def entry_points(group: str) -> EntryPoints:
+def entry_points(group: str) -> "EntryPoints":
     """Return the entry points of a group.
 
-    The metadata of all packages takes some 10 ms to read, and two groups are asked for at a start:
-    it is read again only after a folder of packages has changed.
+    Reading the metadata of all packages takes some 10 ms, and a start needs two groups: it is
+    cached until a folder of packages changes.
     """
     folders = [Path(folder) for folder in sys.path]
     changed = tuple((folder, folder.stat().st_mtime_ns) for folder in folders if folder.is_dir())
@@ -22,5 +42,49 @@ def entry_points(group: str) -> EntryPoints:
 
 @functools.lru_cache(maxsize=8)
 def _read(_folders: tuple[tuple[Path, int], ...]) -> Any:
+    # `gateway --help` reads no metadata, and the import takes 45 ms.
+    import importlib.metadata  # noqa: PLC0415
+
     # Python 3.11 has another type for all groups together; both have `select`.
     return importlib.metadata.entry_points()
+
+
+def check_opener(group: str, variable: str, url: str, disabled: Iterable[str]) -> str:
+    """Return the place of the function that opens a URL of this scheme, as `module:function`.
+
+    `variable` has the URL. Raises `SettingsError` if no plugin opens it, or a disabled one does.
+    """
+    scheme = urlsplit(url).scheme
+    listed = BUNDLED_OPENERS[group].get(scheme)
+    places = [one.value for one in entry_points(group) if one.name == scheme]
+    place = listed or next(iter(places), "")
+    plugin = place.partition(":")[0].partition(".")[0]
+    if not plugin or find_spec(plugin) is None:
+        raise SettingsError(
+            f"{variable} has an address of {scheme}, which no installed plugin opens. Install "
+            f"{plugin or 'one'}, or unset the variable."
+        )
+    if is_disabled(plugin, disabled):
+        raise SettingsError(
+            f"{variable} is set, but GATEWAY_PLUGINS_DISABLED names {plugin}, which opens that "
+            f"address. Take it out of that list, or unset {variable}."
+        )
+    return place
+
+
+def load_opener(group: str, variable: str, url: str, disabled: Iterable[str]) -> Callable[..., Any]:
+    """Return the function of a plugin that opens a URL; raises as `check_opener` does."""
+    module, _, name = check_opener(group, variable, url, disabled).partition(":")
+    opener: Callable[..., Any] = getattr(import_module(module), name)
+    return opener
+
+
+def is_disabled(plugin: str, chosen: Iterable[str]) -> bool:
+    """Whether the operator names this plugin, as a module or as a distribution."""
+    return plugin in modules_of(chosen)
+
+
+def modules_of(chosen: Iterable[str]) -> dict[str, str]:
+    """Return the names by modules: `gateway_acme` and `gateway-acme` are the same plugin."""
+    names = filter(None, (each.strip() for each in chosen))
+    return {name.replace("-", "_"): name for name in names}

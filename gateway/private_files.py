@@ -1,4 +1,4 @@
-"""Files and folders that only their owner may read, whatever the umask is."""
+"""Files and folders that only their owner may read, independent of the umask."""
 
 import contextlib
 import os
@@ -9,15 +9,15 @@ from pathlib import Path
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
 _OTHERS = 0o077
-# The names of all databases and their side files (-wal, -shm) begin with this, also of those that
-# a restore has put aside.
+# Prefix of all databases and their side files (-wal, -shm), including those that a restore put
+# aside.
 _DATABASES = "gateway.db"
 _LOCK = "gateway.lock"
 _OUTPUTS = "outputs"
 
 
 def private_opener(path: str, flags: int) -> int:
-    """Open a file, which is private if this call creates it; for `open(opener=…)`."""
+    """Open a file, private if this call creates it; for `open(opener=…)`."""
     return os.open(path, flags, FILE_MODE)
 
 
@@ -27,11 +27,10 @@ def create_private(path: Path) -> None:
 
 
 def make_private(folder: Path) -> None:
-    """Take away the rights on the data folder that an earlier start or a program gave to others.
+    """Revoke other users' access to the data folder's files.
 
-    The outputs' folder is not walked if it was private already: nothing below it could be read.
-    Files of another user stay as they are, and so does a folder that all users share (such as
-    /tmp).
+    The outputs folder is skipped if it is already private: then nothing below it is readable. Files
+    of another user are left alone, and so is a folder that all users share (such as /tmp).
     """
     if folder.stat().st_mode & stat.S_ISVTX:
         return
@@ -46,17 +45,17 @@ def make_private(folder: Path) -> None:
 
 
 def our_files(folder: Path) -> Iterator[Path]:
-    """Yield what the gateway keeps in its data folder: databases, the lock, the outputs' folder."""
+    """Yield the gateway's own files in its data folder: databases, the lock, the outputs folder."""
     for name in _our_names(folder):
         yield folder / name
 
 
 def give_to(folder: Path, user: int, group: int) -> None:
-    """Give the files that root has left in the data folder to the folder's owner; only root can.
+    """Give the files that root left in the data folder to the folder's owner; only root can.
 
-    Links are not followed, and a file with a second name (a hard link) keeps its owner: the
-    folder's owner may have made either of them. Each file is reached by its name in an open folder
-    and never by a path: that user could put a link into a path at any moment.
+    Symbolic links are not followed, and a file with a second hard link keeps its owner: the
+    folder's owner may have created either of them. Each file is accessed by name relative to an
+    open folder, never by path: that user could put a symbolic link into a path at any moment.
     """
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -86,7 +85,6 @@ def _our_names(folder: Path | int) -> list[str]:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """Yield every path below a folder; none where it is not a folder."""
     for parent, folders, files in os.walk(folder):
         yield from (Path(parent, name) for name in (*folders, *files))
 

@@ -261,17 +261,16 @@ def _chosen_database(request, monkeypatch) -> Iterator[None]:
         yield
         return
     addresses: dict[Path, str] = {}
-    from gateway.store.postgres.session import Session
-    from gateway.store.sql import POSTGRESQL
+    from gateway_nodes.postgres.session import POSTGRESQL, Session
 
     # Tests move the clocks of their gateways, and start one again after a crash at once.
     monkeypatch.setattr("gateway.store.nodes.MOST_SKEW_S", math.inf)
     monkeypatch.setattr(Session, "dialect", attrs.evolve(POSTGRESQL, is_shared=False))
-    monkeypatch.setattr("gateway.store.nodes._GONE_S", 0.0)
+    monkeypatch.setattr("gateway_nodes.records._GONE_S", 0.0)
     with contextlib.ExitStack() as databases:
 
         def open_store(settings: Settings) -> SqlStore:
-            from gateway.store.postgres.store import PostgresStore
+            from gateway_nodes.postgres.store import PostgresStore
 
             folder = settings.data_dir
             if folder not in addresses:

@@ -136,8 +136,8 @@ class PostgresServer:
 
     def _migrated_template(self) -> str:
         """Return the name of a database with the gateway's tables; the first call makes it."""
-        from gateway.store.postgres.migrations import migrate
-        from gateway.store.postgres.session import connect
+        from gateway_nodes.postgres.migrations import migrate
+        from gateway_nodes.postgres.session import connect
 
         if not self._has_migrated:
             self._sql("postgres", f"CREATE DATABASE {_MIGRATED} TEMPLATE {_TEMPLATE}")

@@ -24,9 +24,9 @@ _chance = random.Random(os.environ.get("SLOW_SEED", "27"))
 
 @pytest.fixture(scope="session", autouse=True)
 def _slow_seams() -> Iterator[None]:
-    from gateway.store.postgres.pool import Pool
     from gateway.store.sqlite import writer
     from gateway.web.front.fast_path import FastPath
+    from gateway_nodes.postgres.pool import Pool
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(FastPath, "__call__", _sending_late(FastPath.__call__))

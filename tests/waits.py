@@ -51,7 +51,7 @@ def set_waits(services: Gateway) -> None:
     services.settlements.timing = waits.settlement
     if services.refunds is not None:
         services.refunds.timing = waits.refunds
-    settler = services.settlements._settler
+    settler = services.settlements.settler
     if isinstance(settler, FacilitatorSettler):
         settler.timing = waits.facilitator
         settler._client.timeouts_s = waits.facilitator_calls_s

@@ -1,6 +1,6 @@
 """Attacks on a real gateway: `bench/attacks --python ../older/.venv/bin/python --only unpaid`.
 
-Each area prints a row for each attack: its number, what was tried, what was measured.
+Each area prints a row per attack: its number, the attempt, the measurement.
 """
 
 import argparse
@@ -22,12 +22,12 @@ def main() -> None:
     parser.add_argument("--only", choices=AREAS, action="append", help="default: all areas")
     parser.add_argument("--python", default=sys.executable, help="of a checkout's .venv")
     wanted = parser.parse_args()
-    # Not resolved: a venv's Python is a link to another one.
+    # Not resolved: a venv's Python is a symlink.
     python = Path(wanted.python).absolute()
     root = python.parents[2]
     tree = HERE if root == HERE.root else tree_at(root)
     console = print_head()
-    table = Table("point", "tried", "measured", title=f"Attacks on {root}")
+    table = Table("point", "attempt", "measured", title=f"Attacks on {root}")
     for area in wanted.only or AREAS:
         for row in importlib.import_module(area).rows(tree):
             table.add_row(*row)

@@ -1,4 +1,4 @@
-"""A node on a shared PostgreSQL whose clock jumps while another one works on a task."""
+"""A node on a shared PostgreSQL whose clock jumps while another node works on a task."""
 
 import contextlib
 import http.client
@@ -17,7 +17,7 @@ from tests.postgres_server import PostgresServer, find_programs
 
 Row = tuple[str, str, str]
 _JUMP_S = 90
-# The other node asks the queue every few seconds.
+# The other node polls the queue every few seconds.
 _WATCHED_S = 20
 _PLUGIN = """
 import asyncio
@@ -39,7 +39,7 @@ def register_endpoints(register, settings):
         Slow(),
     )
 """
-# Python imports this at its start. Only one of the nodes has the file.
+# Python imports this at startup. Only one node has the file.
 _CLOCK = f"""
 import os, time
 _real, _mark = time.time, os.environ.get("GATEWAY_DATA_DIR", "") + "/jump"
@@ -48,7 +48,7 @@ time.time = lambda: _real() + ({_JUMP_S} if os.path.exists(_mark) else 0)
 
 
 def rows(tree: Tree) -> Iterator[Row]:
-    """Attack two nodes of a checkout; nothing without PostgreSQL's programs."""
+    """Attack two nodes of a checkout; yields nothing without PostgreSQL's programs."""
     programs = find_programs()
     if programs is None:
         return
@@ -84,13 +84,13 @@ def _jump(tree: Tree, database_url: str) -> str:
 
 
 def _watch(*nodes: tuple[Path, int]) -> str:
-    """Sell a task, let the clock of the node that does not work on it jump, and return attempts."""
+    """Sell a task, make the idle node's clock jump, and return the number of attempts."""
     port = nodes[0][1]
     body = {"slug": "slow", "prompt": "one", "txHash": f"0x{1:064x}"}
     path = _ask(port, "POST", "/api/proxy-generate", body)["statusUrl"]
     while _ask(port, "GET", path)["attempt"] < 1:
         time.sleep(0.2)
-    # Which node works on it is chance, so both jump, one after the other.
+    # Either node may work on it, so both jump, one after the other.
     most = 1
     for data, _ in nodes:
         (data / "jump").touch()

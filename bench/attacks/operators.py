@@ -1,4 +1,4 @@
-"""Operators' tokens, Idempotency-Keys, webhooks, long heads, guesses of secrets, odd headers."""
+"""Attacks by tokens, Idempotency-Keys, webhooks, long heads, guessed secrets, odd headers."""
 
 import contextlib
 import http.client
@@ -49,7 +49,7 @@ def register_endpoints(register, settings):
 
 @attrs.frozen
 class Target:
-    """A running gateway, its data and the port of its metrics."""
+    """A running gateway, its data and its metrics port."""
 
     tree: Tree
     port: int
@@ -60,32 +60,32 @@ class Target:
     def ask(
         self, method: str, path: str, body: object = None, *, port: int = 0, **headers: str
     ) -> tuple[int, Any]:
-        """Return the status and the body of an answer."""
+        """Return the status and the body of a response."""
         connection = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=60)
         named = {name.replace("_", "-"): text for name, text in headers.items()}
         with contextlib.closing(connection):
             data = json.dumps(body) if body is not None else None
             connection.request(method, path, data, {"Content-Type": "application/json"} | named)
             answer = connection.getresponse()
-            said = answer.read()
+            body = answer.read()
         with contextlib.suppress(ValueError):
-            return answer.status, json.loads(said)
-        return answer.status, said
+            return answer.status, json.loads(body)
+        return answer.status, body
 
     def buy(self, number: int, key: str | None = None, **fields: object) -> tuple[int, Any]:
-        """Buy directly with the transfer of a number."""
+        """Buy with the direct transfer `number`."""
         body = {"slug": "instant", "prompt": "one", "txHash": f"0x{number:064x}"} | fields
         about = {"Idempotency_Key": key} if key is not None else {}
         return self.ask("POST", "/api/proxy-generate", body, **about)
 
     def finish(self, path: str) -> dict[str, Any]:
-        """Return a task once it has ended."""
+        """Return a task once it is done."""
         while not (task := self.ask("GET", f"{path}?wait=10")[1])["done"]:
             pass
         return task
 
     def token(self, scope: str) -> str:
-        """Return the header of a new token."""
+        """Return the Authorization header of a new token."""
         named = {"data_dir": self.data, "base_url": f"http://127.0.0.1:{self.port}"}
         command = [self.tree.python, "-m", "gateway", "tokens", "new", scope, "--scope", scope]
         env = environment(self.tree, **named)
@@ -95,7 +95,7 @@ class Target:
 
 
 def rows(tree: Tree) -> Iterator[Row]:
-    """Attack the gateway of a checkout; heads on each server."""
+    """Attack a checkout's gateway; the heads on each server."""
     with _target(tree) as target:
         yield "3", "a webhook of a task with 7 MB of text", _read_webhook(target)
         yield "7", "a token: cost to 0, price to one unit, cost back", _sell_below_cost(target)
@@ -169,12 +169,12 @@ def _sell_below_cost(target: Target) -> str:
         return target.ask("POST", path, body | {"reason": "x"}, **about)[0]
 
     change("cost", costMicros=15_000)
-    said = [change("cost", costMicros=0)]
-    said.append(change("price", priceUnits=1, seenUnits=20_000))
-    said.append(change("cost", costMicros=15_000))
+    statuses = [change("cost", costMicros=0)]
+    statuses.append(change("price", priceUnits=1, seenUnits=20_000))
+    statuses.append(change("cost", costMicros=15_000))
     price = target.ask("GET", "/api/x402/instant")[1]["accepts"][0]["maxAmountRequired"]
     change("price", seenUnits=int(price))
-    return f"{said}, then sold for {price} units, cost 15000"
+    return f"{statuses}, then sold for {price} units, cost 15000"
 
 
 def _guess_key(target: Target) -> str:
@@ -185,12 +185,12 @@ def _guess_key(target: Target) -> str:
 
 
 def _guess_secret(target: Target) -> str:
-    said = []
+    errors = []
     for guess in (_RIGHT, _WRONG):
         schema = json.dumps({"type": "object", "properties": {guess: {"type": "sign"}}})
         body = {"prompt": schema, "fileBase64": "aGVsbG8=", "fileName": "a.txt"}
-        said.append(target.ask("POST", "/api/x402/extract", body)[1]["error"])
-    return "the same answer" if said[0] == said[1] else "answers that differ"
+        errors.append(target.ask("POST", "/api/x402/extract", body)[1]["error"])
+    return "the same answer" if errors[0] == errors[1] else "answers that differ"
 
 
 def _open_result(target: Target) -> str:
@@ -207,7 +207,7 @@ def _scrape(target: Target) -> str:
 
 
 _HEALTH = b"GET /api/health HTTP/1.1\r\nHost: a\r\n"
-# Hypercorn reads 64 KB at once. What is there already makes the next piece a whole head.
+# Hypercorn reads 64 KB at once, so the next piece completes the head.
 _HEADS_OF = {
     "22,000 headers in 100 KB": [_HEALTH + b"a:\r\n" * 11_000, b"a:\r\n" * 11_000 + b"\r\n"],
     "14,000 headers in 56 KB": [_HEALTH + b"a:\r\n" * 14_000 + b"\r\n"],
@@ -217,7 +217,7 @@ _HEADS_OF = {
 
 
 def _send_heads(target: Target, pieces: list[bytes]) -> str:
-    """Return the statuses, and the milliseconds of the processor for each head."""
+    """Return the statuses, and the CPU milliseconds per head."""
     statuses = set()
     target.ask("GET", "/api/health")
     began = cpu_s(target.pid)

@@ -1,4 +1,4 @@
-"""Clients that read nothing of large answers, and polls of a task with a long text."""
+"""Clients that do not read large responses, and polls of a task with a long text."""
 
 import contextlib
 import http.client
@@ -26,11 +26,11 @@ _CONNECTIONS = 1_000
 _HEADS = 50
 # Of three addresses at the default limit (5 a second each), from as many threads.
 _RATE, _ATTACKERS = 15, 15
-# Of the health, some ten seconds in all.
+# Of the health check, some ten seconds in all.
 _SAMPLES, _PAUSE_S = 300, 0.03
-# The memory is read until it has not grown for so long.
+# The memory is read until it has stopped growing for this time.
 _QUIET_S, _MOST_S = 8.0, 50.0
-# Beyond this the attack has succeeded, and the machine is spared the rest.
+# Beyond this the attack has succeeded, and is stopped to spare the machine.
 _STOP_MB = 1_000
 _PLUGIN = f"""
 from gateway import Endpoint, Result, Traits, hookimpl, usdc
@@ -63,7 +63,7 @@ class Target:
 
 
 def rows(tree: Tree) -> Iterator[Row]:
-    """Attack the gateway of a checkout on each server."""
+    """Attack a checkout's gateway on each server."""
     for chosen in tree.servers:
         name = chosen.get("server", "hypercorn")
         for kind, addresses in _ATTACKS:
@@ -99,7 +99,7 @@ def _target(tree: Tree, chosen: dict[str, str]) -> Iterator[Target]:
 
 
 def _buy(port: int) -> tuple[str, str]:
-    """Return the paths of a bought task and of its file."""
+    """Buy, and return the paths of the task and its file."""
     body = {"slug": "long", "prompt": "A long one", "txHash": f"0x{1:064x}"}
     sold = _ask(port, "POST", "/api/proxy-generate", body)
     path = sold.get("statusUrl") or sys.exit(f"nothing was sold: {sold}")
@@ -118,7 +118,7 @@ def _ask(port: int, method: str, path: str, body: object = None) -> dict:
 
 
 def _read_nothing(target: Target, kind: str, addresses: int) -> str:
-    """Open connections that read nothing; returns the most memory, and how another's read went."""
+    """Open connections without reading; returns peak memory and an honest client's result."""
     before = rss_mb(target.pid)
     path = target.task if kind == "task" else target.file
     more = "Range: bytes=1-\r\n" if kind == "range" else ""
@@ -149,7 +149,7 @@ def _read_nothing(target: Target, kind: str, addresses: int) -> str:
 
 
 def _honest(port: int, path: str) -> str:
-    """Read the same answer from another address."""
+    """Read the same response from another address."""
     began = time.monotonic()
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
@@ -162,7 +162,7 @@ def _honest(port: int, path: str) -> str:
 
 
 def _cost(target: Target, method: str) -> str:
-    """Return the processor time of one answer."""
+    """Return the CPU time of one response."""
     connection = http.client.HTTPConnection("127.0.0.1", target.port, timeout=60)
     with contextlib.closing(connection):
         connection.request(method, target.task)
@@ -176,7 +176,7 @@ def _cost(target: Target, method: str) -> str:
 
 
 def _time_of_others(target: Target, method: str) -> str:
-    """Return how long others wait for the health meanwhile."""
+    """Return how long other clients wait for the health check during the attack."""
     is_over = threading.Event()
 
     def attack() -> None:
@@ -198,7 +198,7 @@ def _time_of_others(target: Target, method: str) -> str:
 
 
 def _answer(port: int, method: str, path: str) -> float:
-    """Return how long one answer takes, in seconds."""
+    """Return the seconds until the response."""
     began = time.monotonic()
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     with contextlib.closing(connection):

@@ -1,4 +1,4 @@
-"""Files that cost much to check, or hide pages from the price, sent by clients that do not pay."""
+"""Files that are expensive to check, or hide pages from the price, from clients that do not pay."""
 
 import base64
 import contextlib
@@ -30,7 +30,7 @@ pdf, hidden = map(importlib.import_module, ("documents_pdf", "test_hidden_pages"
 Row = tuple[str, str, str]
 _ADDRESS = "X-Real-IP"
 _ATTACKERS = ("198.51.100.1", "198.51.100.2", "198.51.100.3")
-# Requests that each attacker has open at a time.
+# Requests that each attacker keeps open.
 _OPEN = 4
 _ATTACK_S = 25.0
 _WITHOUT_ATTACK_S = 5.0
@@ -45,11 +45,11 @@ _SETTINGS = {
 
 
 def rows(tree: Tree) -> Iterator[Row]:
-    """Attack the gateway of a checkout."""
+    """Attack a checkout's gateway."""
     with contextlib.ExitStack() as stack:
         data = Path(stack.enter_context(folder()))
         rpc_url = stack.enter_context(stub_chain())
-        # On any core, as children run on those that the gateway may use.
+        # On any core: its child processes run on the same cores.
         running = gateway_process(data, rpc_url, tree=tree, core=None, **_SETTINGS)
         port, _ = stack.enter_context(running)
         yield from _page_rows(port)
@@ -60,8 +60,8 @@ def rows(tree: Tree) -> Iterator[Row]:
 
 
 def _page_rows(port: int) -> Iterator[Row]:
-    """Ask for the price of documents by Azure, which bills a cent a page."""
-    # Up to the 100 pages that the endpoint takes.
+    """Ask for the price of documents with Azure, which bills a cent per page."""
+    # Up to the endpoint's limit of 100 pages.
     repeated = hidden.root("[" + "3 0 R " * 90 + "]", 90)
     first, *others = (hidden.relationship(at) for at in range(90))
     entity = hidden.relationships(first + "".join(others).replace("/slide", "/&#115;lide"))
@@ -87,7 +87,7 @@ def _page_rows(port: int) -> Iterator[Row]:
 
 
 def _deck(links: str | bytes) -> bytes:
-    """Return a presentation; the first slide has the usual name."""
+    """Return a presentation whose first slide has the usual name."""
     listed = hidden.presentation(hidden.slide_list(90))
     more = {"ppt/slides/slide1.xml": "<p:sld/>"}
     return hidden.zipped(hidden.deck(listed=listed, links=links, more=more))
@@ -114,7 +114,7 @@ def _waiting_rows(port: int) -> Iterator[Row]:
             measured = _measured(port, ask, _ATTACK_S)
         tried = f"{who}, while three addresses send {what} ({len(data) // 1000} KB)"
         yield "5", tried, f"{measured}; attackers got {_shown(statuses)}"
-        # The children of the attack end, and the limits' minute.
+        # Until the attack's child processes have ended and the rate limits are reset.
         time.sleep(60)
 
 
@@ -135,14 +135,14 @@ def _slow_pdf() -> bytes:
 
 @contextlib.contextmanager
 def _attack(port: int, slug: str, name: str, data: bytes) -> Iterator[Counter[int]]:
-    """Have each attacker send the file without end within the block; gives what was answered."""
+    """Let each attacker send the file repeatedly during the block; yields the statuses."""
     statuses, over = Counter[int](), threading.Event()
 
     def send(address: str) -> None:
         while not over.is_set():
             status, _ = _ask(port, slug, name, data, address)
             statuses[status] += 1
-            # A client that is refused does not wait either.
+            # Not even after a refusal.
             over.wait(0.05)
 
     threads = [

@@ -1,4 +1,4 @@
-"""No framework and no checks: what uvicorn itself costs for answers of the gateway's size."""
+"""No framework and no checks: uvicorn's own cost for responses of the gateway's size."""
 
 import json
 import sys
@@ -22,7 +22,7 @@ def _answer(method: str, path: str) -> tuple[int, bytes]:
 
 
 async def app(scope: dict[str, Any], receive: Any, send: Any) -> None:
-    """Read the whole body, then answer."""
+    """Read the whole body, then respond."""
     if scope["type"] != "http":
         return
     while (await receive()).get("more_body"):

@@ -1,4 +1,4 @@
-"""A facilitator that only says what it supports: the peers ask that before their first 402."""
+"""A facilitator that only serves `/supported`, which the peers read before their first 402."""
 
 import json
 import sys
@@ -12,10 +12,10 @@ _SUPPORTED = {
 
 
 class Facilitator(BaseHTTPRequestHandler):
-    """Answers every GET with what is supported."""
+    """Serves the supported kinds for every GET."""
 
     def do_GET(self) -> None:
-        """Say what is supported."""
+        """Return the supported kinds."""
         body = json.dumps(_SUPPORTED).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")

@@ -1,4 +1,4 @@
-"""A plugin for measuring: an endpoint whose provider answers at once, so only the gateway costs."""
+"""A plugin for measurements: its provider returns at once, so that only the gateway is measured."""
 
 from collections.abc import Callable, Iterable
 
@@ -26,7 +26,7 @@ class InstantProvider:
         """Refuse nothing."""
 
     async def submit(self, request: GenerationRequest, job: Job) -> Result:  # noqa: ARG002 - Provider
-        """Answer with one word."""
+        """Return one word."""
         return Result(text="done")
 
 
@@ -40,7 +40,7 @@ def register_endpoints(register: Register, settings: Settings) -> None:  # noqa:
 
 
 def selling(numbers: Iterable[int]) -> Callable[[Register, Settings], None]:
-    """Return the hook of a plugin that sells an endpoint for each number."""
+    """Return the hook of a plugin that sells one endpoint per number."""
     endpoints = [attrs.evolve(INSTANT, slug=f"instant-{number}") for number in numbers]
 
     @hookimpl

@@ -1,7 +1,7 @@
 /**
  * Buy a picture with the official x402 client: npm ci, in this folder.
  *
- * Without any variable set the script buys from a running `gateway demo`, with the demo's play money.
+ * Without variables the script buys from a running `gateway demo` with its play money.
  */
 
 import { createHash, randomUUID } from "node:crypto";
@@ -16,14 +16,14 @@ const GATEWAY = process.env.GATEWAY ?? "http://127.0.0.1:8402";
 const PLAY_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
 const PROMPT = process.argv[2] ?? "a lighthouse above a stormy sea at night";
 
-// 1. A client that pays what answers 402, up to the limit.
+// 1. A client that pays every 402 up to the limit.
 const account = privateKeyToAccount(process.env.BUYER_KEY ?? PLAY_KEY);
 const payingFetch = wrapFetchWithPaymentFromConfig(fetch, {
   schemes: [{ network: "eip155:8453", client: new ExactEvmScheme(account) }],
   spendControls: { maxAmountPerPayment: "$0.10" },
 });
 
-// 2. Buy. If the answer is lost, run this again with the same key and prompt: it is not paid twice.
+// 2. Buy. If the response is lost, run this again with the same key and prompt: it pays only once.
 const key = process.env.IDEMPOTENCY_KEY || randomUUID();
 console.log(`IDEMPOTENCY_KEY=${key}`);
 const paid = await payingFetch(`${GATEWAY}/api/x402/sandbox-image`, {
@@ -34,7 +34,7 @@ const paid = await payingFetch(`${GATEWAY}/api/x402/sandbox-image`, {
 if (!paid.ok) throw new Error(`${paid.status} ${await paid.text()}`);
 const { statusUrl } = await paid.json();
 
-// 3. Wait: each answer comes once the task is done, or after 30 seconds.
+// 3. Poll. Each response comes when the task is done, or after 30 seconds.
 let task;
 do task = await (await fetch(`${GATEWAY}${statusUrl}?wait=30`)).json();
 while (task.done === false);
@@ -47,7 +47,7 @@ console.log(task.status, "paid by", task.payment.transaction);
 const [output] = task.result.outputs;
 const picture = Buffer.from(await (await fetch(output.url)).arrayBuffer());
 if (createHash("sha256").update(picture).digest("hex") !== output.sha256) {
-  throw new Error("The file is not the one that was promised.");
+  throw new Error("The file does not match its SHA-256.");
 }
 await writeFile("bought.png", picture);
 console.log("bought.png", picture.length, "bytes");

@@ -1,7 +1,7 @@
 /**
- * Buy a picture by a plain USDC transfer, and prove who sent the transfer: npm ci, in this folder.
+ * Buy a picture by a plain USDC transfer, and prove who sent it: npm ci, in this folder.
  *
- * Without any variable set the script buys from a running `gateway demo`, with the demo's play money.
+ * Without variables the script buys from a running `gateway demo` with its play money.
  */
 
 import { createHash, randomUUID } from "node:crypto";
@@ -29,15 +29,15 @@ const USDC = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913";
 const PLAY_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
 const PROMPT = process.argv[2] ?? "a lighthouse above a stormy sea at night";
 const SLUG = "sandbox-image";
-// The most that one purchase may cost, in units of a millionth USDC.
+// The limit per purchase, in units of a millionth USDC.
 const MAX_UNITS = 100_000n;
 // How often the paid request is sent, and the milliseconds between.
 const ATTEMPTS = 10;
 const PAUSE_MS = 3000;
 
-/** Return the answer to the paid request, which is sent again where it may yet succeed. */
+/** Return the response to the paid request, with retries while it may still succeed. */
 async function send(body, key) {
-  let said;
+  let failure;
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     if (attempt) await pause(PAUSE_MS);
     let status;
@@ -50,17 +50,17 @@ async function send(body, key) {
       });
       if (answer.ok) return await answer.json();
       status = answer.status;
-      said = `${status} ${await answer.text()}`;
+      failure = `${status} ${await answer.text()}`;
     } catch (error) {
-      said = String(error);
+      failure = String(error);
       continue;
     }
-    // The gateway's RPC endpoint may know the transfer later than ours.
-    const isLate = said.includes("TX_NOT_FOUND") || status === 429;
+    // The gateway's RPC endpoint may see the transfer later than ours.
+    const isLate = failure.includes("TX_NOT_FOUND") || status === 429;
     if (!isLate && status < 500) break;
   }
   const again = `IDEMPOTENCY_KEY=${key} TX_HASH=${body.txHash}`;
-  throw new Error(`${said}\nThe transfer is made: to go on with it, run this again with ${again}`);
+  throw new Error(`${failure}\nThe transfer is made. To continue, run this again with ${again}`);
 }
 
 const account = privateKeyToAccount(process.env.BUYER_KEY ?? PLAY_KEY);
@@ -70,11 +70,11 @@ const chain = createWalletClient({ account, chain: base, transport: http(RPC) })
 const manifest = await (await fetch(`${GATEWAY}/.well-known/agent-manifest.json`)).json();
 const { network, walletAddress: wallet } = manifest.identity;
 if (network !== NETWORK) {
-  throw new Error(`The gateway sells on ${network}, and this script pays on ${NETWORK} only.`);
+  throw new Error(`The gateway sells on ${network}, but this script pays on ${NETWORK} only.`);
 }
 const chainId = await chain.getChainId();
 if (chainId !== base.id) {
-  throw new Error(`RPC is an endpoint of chain ${chainId}: give one of ${base.id}, Base.`);
+  throw new Error(`RPC is an endpoint of chain ${chainId}, but Base (${base.id}) is needed.`);
 }
 const { price } = manifest.availableEndpoints.find((offer) => offer.slug === SLUG);
 const units = parseUnits(String(price), 6);
@@ -82,8 +82,8 @@ if (units > MAX_UNITS) {
   throw new Error(`${SLUG} costs ${price} USDC, which is more than the limit.`);
 }
 
-// 1. Transfer the price, and wait until it is mined. Whoever runs this again with both variables
-// and the same prompt goes on with the same transfer.
+// 1. Transfer the price, and wait until it is mined. Running this again with both variables and
+// the same prompt continues with the same transfer.
 const key = process.env.IDEMPOTENCY_KEY || randomUUID();
 let txHash = process.env.TX_HASH;
 if (!txHash) {
@@ -102,8 +102,8 @@ if (receipt.status !== "success") {
   throw new Error(`The transfer ${txHash} failed: nothing was paid.`);
 }
 
-// 2. Sign what the transfer pays for: this request and no other. All fields but slug, txHash and
-// payerSignature count, sorted by name, as JSON without spaces.
+// 2. Sign the request that the transfer pays for: all fields except slug, txHash and
+// payerSignature, sorted by name, as JSON without spaces.
 const request = { aspect_ratio: "1:1", prompt: PROMPT };
 const requestHash = createHash("sha256").update(JSON.stringify(request)).digest("hex");
 const payerSignature = await account.signTypedData({

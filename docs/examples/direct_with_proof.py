@@ -1,6 +1,6 @@
-"""Buy a picture by a plain USDC transfer, and prove who sent the transfer: pip install web3.
+"""Buy a picture by a plain USDC transfer, and prove who sent it: pip install web3.
 
-Without any variable set the script buys from a running `gateway demo`, with the demo's play money.
+Without variables the script buys from a running `gateway demo` with its play money.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ USDC = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"
 PLAY_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
 PROMPT = sys.argv[1] if len(sys.argv) > 1 else "a lighthouse above a stormy sea at night"
 SLUG = "sandbox-image"
-# The most that one purchase may cost, in units of a millionth USDC.
+# The limit per purchase, in units of a millionth USDC.
 MAX_UNITS = 100_000
 # How often the paid request is sent, and the seconds between.
 ATTEMPTS, PAUSE_S = 10, 3
@@ -44,7 +44,7 @@ PAYER_PROOF = [
 
 
 def send(body, key):
-    """Return the answer to the paid request, which is sent again where it may yet succeed."""
+    """Return the response to the paid request, with retries while it may still succeed."""
     for attempt in range(ATTEMPTS):
         if attempt:
             time.sleep(PAUSE_S)
@@ -56,35 +56,35 @@ def send(body, key):
                 timeout=60,
             )
         except requests.RequestException as error:
-            said = str(error)
+            failure = str(error)
             continue
         if answer.ok:
             return answer.json()
-        said = f"{answer.status_code} {answer.text}"
-        # The gateway's RPC endpoint may know the transfer later than ours.
-        is_late = "TX_NOT_FOUND" in said or answer.status_code == 429
+        failure = f"{answer.status_code} {answer.text}"
+        # The gateway's RPC endpoint may see the transfer later than ours.
+        is_late = "TX_NOT_FOUND" in failure or answer.status_code == 429
         if not is_late and answer.status_code < 500:
             break
     again = f"IDEMPOTENCY_KEY={key} TX_HASH={body['txHash']}"
-    sys.exit(f"{said}\nThe transfer is made: to go on with it, run this again with {again}")
+    sys.exit(f"{failure}\nThe transfer is made. To continue, run this again with {again}")
 
 
 payer = Account.from_key(os.environ.get("BUYER_KEY", PLAY_KEY))
 manifest = requests.get(f"{GATEWAY}/.well-known/agent-manifest.json", timeout=30).json()
 network = manifest["identity"]["network"]
 if network != NETWORK:
-    sys.exit(f"The gateway sells on {network}, and this script pays on {NETWORK} only.")
+    sys.exit(f"The gateway sells on {network}, but this script pays on {NETWORK} only.")
 chain = Web3(Web3.HTTPProvider(RPC))
 if chain.eth.chain_id != CHAIN_ID:
-    sys.exit(f"RPC is an endpoint of chain {chain.eth.chain_id}: give one of {CHAIN_ID}, Base.")
+    sys.exit(f"RPC is an endpoint of chain {chain.eth.chain_id}, but Base ({CHAIN_ID}) is needed.")
 wallet = Web3.to_checksum_address(manifest["identity"]["walletAddress"])
 prices = {offer["slug"]: offer["price"] for offer in manifest["availableEndpoints"]}
 units = int(Decimal(str(prices[SLUG])) * 10**6)
 if units > MAX_UNITS:
     sys.exit(f"{SLUG} costs {prices[SLUG]} USDC, which is more than the limit.")
 
-# 1. Transfer the price, and wait until it is mined. Whoever runs this again with both variables
-# and the same prompt goes on with the same transfer.
+# 1. Transfer the price, and wait until it is mined. Running this again with both variables and the
+# same prompt continues with the same transfer.
 key = os.environ.get("IDEMPOTENCY_KEY") or secrets.token_hex(16)
 tx_hash = os.environ.get("TX_HASH")
 if not tx_hash:
@@ -98,8 +98,7 @@ if not tx_hash:
 if chain.eth.wait_for_transaction_receipt(tx_hash)["status"] != 1:
     sys.exit(f"The transfer {tx_hash} failed: nothing was paid.")
 
-# 2. Sign what the transfer pays for: this request and no other.
-# All fields but slug, txHash and payerSignature count.
+# 2. Sign the request that the transfer pays for: all fields except slug, txHash, payerSignature.
 request = {"prompt": PROMPT, "aspect_ratio": "1:1"}
 written = json.dumps(request, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 domain = {

@@ -1,7 +1,7 @@
 /**
  * Buy a picture over MCP: npm ci, in this folder.
  *
- * Without any variable set the script buys from a running `gateway demo`, with the demo's play money.
+ * Without variables the script buys from a running `gateway demo` with its play money.
  * An agent does the same: it calls a tool, reads the price, signs it, and calls the tool again.
  */
 
@@ -26,15 +26,15 @@ const wallet = x402Client.fromConfig({
 const gateway = new Client({ name: "buyer", version: "1.0.0" });
 await gateway.connect(new StreamableHTTPClientTransport(new URL(`${GATEWAY}/mcp`)));
 
-// 1. The first answer is the price.
+// 1. The first response is the price.
 const call = { name: "sandbox_image", arguments: { prompt: PROMPT } };
 const { structuredContent: price } = await gateway.callTool(call);
 
-// 2. Sign it, and call again. The same payment may be sent again if the answer is lost.
+// 2. Sign it, and call again. If the response is lost, the same payment may be sent again.
 const payment = await wallet.createPaymentPayload(price);
 const bought = await gateway.callTool({ ...call, _meta: { "x402/payment": payment } });
 
-// 3. Wait.
+// 3. Poll.
 let task = bought.structuredContent;
 while (task.done === false) {
   const look = { name: "get_task", arguments: { taskId: task.taskId, wait: 30 } };

@@ -1,7 +1,7 @@
 """Buy a picture over MCP: pip install mcp 'x402[evm,requests]'.
 
-Without any variable set the script buys from a running `gateway demo`, with the demo's play money.
-An agent does the same: it calls a tool, reads the price, signs it, and calls the tool again.
+Without variables the script buys from a running `gateway demo` with its play money. An agent does
+the same: it calls a tool, reads the price, signs it, and calls the tool again.
 """
 
 import asyncio
@@ -21,25 +21,25 @@ GATEWAY = os.environ.get("GATEWAY", "http://127.0.0.1:8402")
 # The demo funds this key, which is public: never send real money to it.
 PLAY_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
 PROMPT = sys.argv[1] if len(sys.argv) > 1 else "a lighthouse above a stormy sea at night"
-# The most that one purchase may cost, in units of a millionth USDC.
+# The limit per purchase, in units of a millionth USDC.
 MAX_UNITS = 100_000
 
 
 async def buy():
-    """Return the task that was bought, once it is done."""
+    """Return the purchased task once it is done."""
     wallet = x402Client()
     account = Account.from_key(os.environ.get("BUYER_KEY", PLAY_KEY))
     register_exact_evm_client(wallet, EthAccountSigner(account), policies=[max_amount(MAX_UNITS)])
     async with Client(f"{GATEWAY}/mcp") as gateway:
-        # 1. The first answer is the price.
+        # 1. The first response is the price.
         asked = await gateway.call_tool("sandbox_image", {"prompt": PROMPT})
         price = PaymentRequired.model_validate(asked.structured_content)
-        # 2. Sign it, and call again. The same payment may be sent again if the answer is lost.
+        # 2. Sign it, and call again. If the response is lost, the same payment may be sent again.
         payment = await wallet.create_payment_payload(price)
         meta = {"x402/payment": payment.model_dump(by_alias=True, exclude_none=True)}
         bought = await gateway.call_tool("sandbox_image", {"prompt": PROMPT}, meta=meta)
         task = bought.structured_content
-        # 3. Wait.
+        # 3. Poll.
         while task.get("done") is False:
             wait = {"taskId": task["taskId"], "wait": 30}
             task = (await gateway.call_tool("get_task", wait)).structured_content

@@ -1,9 +1,9 @@
 /**
  * Receive a gateway's webhooks instead of polling: npm ci, in this folder.
  *
- * Buy with "callbackUrl": "https://your.example.com/hook" in the body. The answer of the purchase has
- * "callbackSecret": add it to secrets.json, as {"the taskId": "whsec_..."}. This server stands behind
- * that address; it prints each event of a task once.
+ * Buy with "callbackUrl": "https://your.example.com/hook" in the body. The response to the purchase
+ * has "callbackSecret": add it to secrets.json, as {"the taskId": "whsec_..."}. Run this server behind
+ * that URL; it prints each event of a task once.
  */
 
 import { readFile } from "node:fs/promises";
@@ -16,9 +16,9 @@ const PORT = Number(process.env.PORT ?? "8403");
 const MAX_BYTES = 32_000_000;
 const seen = new Set();
 
-/** Return the event in a request; throws for one that is not signed. */
+/** Return the event in a request; throws if its signature is wrong. */
 async function readEvent(body, headers) {
-  // Each task has a secret of its own, and webhook-id ends in the task's id.
+  // Each task has its own secret, and webhook-id ends in the task's id.
   const secrets = new Map(Object.entries(JSON.parse(await readFile(SECRETS, "utf8"))));
   const secret = secrets.get(headers["webhook-id"]?.split("_").pop());
   if (secret === undefined) throw new Error("no task of ours");
@@ -39,7 +39,7 @@ async function receive(request, response) {
   } catch {
     return response.writeHead(401).end();
   }
-  // The gateway sends an event again until it gets a 2xx; the id stays the same.
+  // The gateway repeats an event until it gets a 2xx; the id stays the same.
   const id = request.headers["webhook-id"];
   if (!seen.has(id)) {
     seen.add(id);

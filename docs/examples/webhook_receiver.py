@@ -1,8 +1,8 @@
 """Receive a gateway's webhooks instead of polling: pip install standardwebhooks.
 
-Buy with "callbackUrl": "https://your.example.com/hook" in the body. The answer of the purchase has
-"callbackSecret": add it to secrets.json, as {"the taskId": "whsec_..."}. This server stands behind
-that address; it prints each event of a task once.
+Buy with "callbackUrl": "https://your.example.com/hook" in the body. The response to the purchase
+has "callbackSecret": add it to secrets.json, as {"the taskId": "whsec_..."}. Run this server behind
+that URL; it prints each event of a task once.
 """
 
 import json
@@ -19,8 +19,8 @@ seen = set()
 
 
 def read_event(body, headers):
-    """Return the event in a request; raises an error for one that is not signed."""
-    # Each task has a secret of its own, and webhook-id ends in the task's id.
+    """Return the event in a request; raises an error if its signature is wrong."""
+    # Each task has its own secret, and webhook-id ends in the task's id.
     task_id = headers["webhook-id"].rpartition("_")[2]
     return Webhook(json.loads(SECRETS.read_text())[task_id]).verify(body, headers)
 
@@ -39,7 +39,7 @@ class Receiver(BaseHTTPRequestHandler):
         except (WebhookVerificationError, ValueError, LookupError):
             self.answer(401)
             return
-        # The gateway sends an event again until it gets a 2xx; the id stays the same.
+        # The gateway repeats an event until it gets a 2xx; the id stays the same.
         if self.headers["webhook-id"] not in seen:
             seen.add(self.headers["webhook-id"])
             task = event["data"]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar, cast
 
 import attrs
+import structlog
 
 from gateway.catalog.circuit_breaker import CircuitBreaker
 from gateway.catalog.pricing import apply_override, check_losses, scale_prices, set_cost
@@ -13,8 +14,11 @@ from gateway.catalog.upstream import CLOSE_S, Upstream
 from gateway.contracts import Clock, Provider
 from gateway.contracts.endpoint_changes import EndpointChange
 from gateway.domain import Endpoint
+from gateway.domain.costs import find_losses
 from gateway.errors import AccountProblem, NotFound, SettingsError
 from gateway.settings import EndpointOverride
+from gateway.store import SqlStore
+from gateway.store.endpoint_changes import changes_after
 from gateway.telemetry.redaction import Redactor
 
 _Kept = TypeVar("_Kept")
@@ -317,3 +321,41 @@ def _apply_change(filed: Registered, change: EndpointChange) -> Registered:
 
 def _at_price(endpoint: Endpoint, price_units: int | None) -> Endpoint:
     return endpoint if price_units is None else scale_prices(endpoint, price_units)
+
+
+_log = structlog.get_logger()
+
+
+class LiveChanges:
+    """Reads what operators changed, and applies what is new."""
+
+    def __init__(self, catalog: Catalog, store: SqlStore, now: Clock) -> None:
+        self._catalog = catalog
+        self._store = store
+        self._now = now
+        # The number of the newest change that was applied.
+        self._known = -1
+
+    async def look(self) -> None:
+        """Apply what changed since the last look."""
+        found = await self._store.read(changes_after, self._known, self._now())
+        if found is None:
+            return
+        number, changes = found
+        before = {one.endpoint.slug: one for one in self._catalog.everything()}
+        self._catalog.change(changes)
+        self._known = number
+        for registered in self._catalog.everything():
+            _log_change(before[registered.endpoint.slug], registered)
+
+
+def _log_change(before: Registered, after: Registered) -> None:
+    slug = after.endpoint.slug
+    if after.is_paused != before.is_paused:
+        event = "endpoint.paused" if after.is_paused else "endpoint.resumed"
+        _log.warning(event, slug=slug)
+    if after.endpoint.price_units != before.endpoint.price_units:
+        _log.warning("endpoint.priced", slug=slug, price_units=after.endpoint.price_units)
+    losses = find_losses(after.endpoint)
+    if losses and after.endpoint != before.endpoint:
+        _log.warning("endpoint.below_cost", slug=slug, sold=str(losses[0]))

@@ -21,7 +21,6 @@ import structlog
 
 from gateway.catalog.catalog import Catalog
 from gateway.telemetry import signals
-from gateway.telemetry.signals import tell
 
 GATEWAY = "the gateway"
 UNKNOWN = "unknown"
@@ -237,7 +236,7 @@ class Watchdog:
     def _end_block(self) -> None:
         reported, seconds = self._reported, round(self._silent_s, 1)
         if reported is not None:
-            tell(signals.loop_blocked, plugin=reported.plugin, seconds=self._silent_s)
+            signals.loop_blocked.send(plugin=reported.plugin, seconds=self._silent_s)
             self._note_longest(reported.plugin, self._silent_s)
         self._reported, self._silent_s = None, 0.0
         if reported is not None and reported.stack:

@@ -6,10 +6,10 @@ First pure comparisons with the quote, then one simulated call.
 import asyncio
 from collections.abc import Sequence
 
-from gateway.chain.signatures import is_signed_by
 from gateway.chain.signer import Call
 from gateway.chain.smart_wallets import (
     deployment_call,
+    is_signed_by,
     is_signed_by_key,
     key_call,
     unwrap_authorization,

@@ -29,7 +29,6 @@ from gateway.concurrency.late_imports import import_ethereum
 from gateway.contracts import CallReverted
 from gateway.errors import ChainUnavailable
 from gateway.telemetry import signals
-from gateway.telemetry.signals import tell
 
 Answer = TypeVar("Answer")
 Check = Callable[["Endpoint"], Awaitable[None]]
@@ -49,6 +48,7 @@ class Endpoint:
     checks_passed: int = 0
     rest: Rest = attrs.field(factory=Rest)
     logs: LogRange = attrs.field(init=False)
+    _is_failing: bool = attrs.field(default=False, init=False)
 
     @logs.default
     def _make_logs(self) -> LogRange:
@@ -72,9 +72,16 @@ class Endpoint:
             raise
         finally:
             seconds = time.perf_counter() - began_s
-            facts = {"endpoint": self.place, "method": method, "result": result}
-            tell(signals.rpc_answered, **facts, seconds=seconds)
+            signals.rpc_answered.send(
+                endpoint=self.place, method=method, result=result, seconds=seconds
+            )
+            self._note_health(is_failing=result in ("silent", "refused"))
         return answer
+
+    def _note_health(self, *, is_failing: bool) -> None:
+        if is_failing or self._is_failing:
+            self._is_failing = is_failing
+            signals.rpc_failing.send(endpoint=self.place, is_failing=is_failing)
 
     async def _request(self, method: str, params: Sequence[Any]) -> Any:
         """Return a call's result; the endpoint rests after a failure."""

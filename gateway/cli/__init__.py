@@ -1,7 +1,7 @@
-"""The command `gateway`: one module a command, and what commands share.
+"""The command `gateway`, with one module per command, and helpers shared by commands.
 
-What a command does about money or tasks is in `gateway.payments` and `gateway.tasks`. The commands
-of plugins are in the plugins.
+Payment and task logic is in `gateway.payments` and `gateway.tasks`. Plugins have their own
+commands.
 """
 
 import sys
@@ -10,35 +10,28 @@ from importlib import import_module
 import click
 
 from gateway.errors import SettingsError
-from gateway.plugins.installed import PluginCommand, find_commands, is_disabled
+from gateway.installed import is_disabled
+from gateway.plugins.installed import PluginCommand, find_commands
 from gateway.version import VERSION
 
-# Where each command is, and the first sentence of its help. The sentence stands here as well,
-# because `gateway --help` lists the commands without importing them: most import web3 or rich.
+# Location and first help sentence of each command. The sentence is repeated here because `gateway
+# --help` lists the commands without importing them: most import web3 or rich.
 _COMMANDS = {
-    "check": (
-        "gateway.cli.check:check",
-        "Check settings, chain, wallet, gas, plugins and disk.",
-    ),
     "encrypt-key": (
         "gateway.cli.encrypt_key:encrypt_key",
-        "Write a private key into an encrypted keystore FILE.",
+        "Encrypt a private key into the keystore FILE.",
     ),
     "migrate": (
         "gateway.cli.migrate:migrate",
-        "Bring the database to this version's schema, as a start does.",
-    ),
-    "migrate-store": (
-        "gateway.cli.migrate_store:migrate_store",
-        "Move the SQLite database into an empty PostgreSQL.",
+        "Migrate the database (`serve` does this too).",
     ),
     "plugins": (
         "gateway.cli.plugins:plugins",
-        "List the plugins, or begin a plugin of your own.",
+        "List plugins, or create a new one.",
     ),
     "serve": (
         "gateway.cli.serve:serve",
-        "Serve HTTP until SIGTERM.",
+        "Run the gateway until SIGTERM.",
     ),
 }
 
@@ -48,13 +41,13 @@ def _plugin_commands() -> dict[str, PluginCommand]:
 
 
 def _places() -> dict[str, tuple[str, str]]:
-    """Return where every command is and its sentence, in the order of their names."""
+    """Return location and first sentence of every command, by name."""
     plugins = {name: (each.place, each.sentence) for name, each in _plugin_commands().items()}
     return dict(sorted((plugins | _COMMANDS).items()))
 
 
 class _LazyGroup(click.Group):
-    """A group that imports the module of a command when that command is asked for."""
+    """Imports a command's module only when the command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(_places())
@@ -87,12 +80,11 @@ def _is_switched_off(plugin: str) -> bool:
     try:
         return is_disabled(plugin, read_disabled_plugins())
     except SettingsError:
-        # A command that needs the settings reports this itself; the others work without them.
+        # Commands that need the settings report this themselves; the others work without them.
         return False
 
 
 def _refusal(name: str, plugin: str) -> click.Command:
-    """Return a command that only says that its plugin is disabled."""
     sentence = f"`gateway {name}` belongs to {plugin}, which GATEWAY_PLUGINS_DISABLED disables."
 
     def refuse() -> None:

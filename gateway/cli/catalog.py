@@ -1,7 +1,4 @@
-"""What the current settings put on sale, for the commands that list it.
-
-Asking the providers whether they work is in `gateway.cli.check` and `gateway.cli.plugins`.
-"""
+"""Loads the catalog from the current settings, for the commands that list it."""
 
 import logging
 
@@ -13,7 +10,7 @@ from gateway.settings import load_settings
 
 
 def catalog_of_settings() -> tuple[Catalog, PluginManager]:
-    """Return the catalog under the current settings, and the manager that loaded its plugins."""
+    """Return the catalog of the current settings, and the manager that loaded its plugins."""
     settings = load_settings()
     silence_logs()
     manager = PluginManager(disabled=settings.plugins_disabled)
@@ -21,5 +18,5 @@ def catalog_of_settings() -> tuple[Catalog, PluginManager]:
 
 
 def silence_logs() -> None:
-    """Log nothing: the rows say why a plugin failed, and `--json` must print nothing but JSON."""
+    """Disable logs: the table shows why a plugin failed, and `--json` must print only JSON."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))

@@ -1,4 +1,4 @@
-"""The command `gateway migrate`: what an upgrade changes in the database, and the change itself."""
+"""The command `gateway migrate`: migrates the SQLite database, or shows what would change."""
 
 import asyncio
 
@@ -13,18 +13,17 @@ from gateway.store.sqlite import upgrade
 
 
 @click.command()
-@click.option("--check", "is_check", is_flag=True, help="Say what would change; change nothing.")
+@click.option("--check", "is_check", is_flag=True, help="Only show what would change.")
 @one_sentence
 def migrate(*, is_check: bool) -> None:
-    """Bring the database to this version's schema, as a start does.
+    """Migrate the database (`serve` does this too).
 
-    A copy is made first: gateway.db.before-<version>.
+    Makes a backup first: gateway.db.before-<version>.
     """
     settings = load_settings()
     if settings.database_url:
         raise SettingsError(
-            "The nodes bring a PostgreSQL to the newest schema themselves, when they start; "
-            "`gateway migrate` is for SQLite files."
+            "Nodes migrate a PostgreSQL database when they start; `gateway migrate` is for SQLite."
         )
     enter_data(settings)
     plan = upgrade.plan(existing_database(settings))
@@ -34,24 +33,24 @@ def migrate(*, is_check: bool) -> None:
         return
     _migrate(settings)
     if plan.target > plan.version:
-        click.echo(f"Done. The copy from before is {plan.copy}.")
+        click.echo(f"Done. The backup is {plan.copy}.")
     else:
         click.echo("Done.")
 
 
 def _describe(plan: upgrade.Plan) -> list[str]:
-    of_plugins = [f"  applies the tables of a plugin: {title}" for title in plan.of_plugins]
+    of_plugins = [f"  migrates a plugin: {title}" for title in plan.of_plugins]
     if plan.target == plan.version:
-        rest = "Only plugins add to it." if of_plugins else "There is nothing to change."
-        return [f"The database is of version {plan.version}. {rest}", *of_plugins]
+        rest = "Only plugins have migrations." if of_plugins else "There is nothing to migrate."
+        return [f"The database has version {plan.version}. {rest}", *of_plugins]
     lines = [f"From version {plan.version} to {plan.target}."]
     lines += [f"  adds {name}" for name in plan.added]
     lines += [f"  removes {name}" for name in plan.removed]
     lines += of_plugins
-    lines.append(f"A gateway that knows version {plan.readable_by} can run on it afterwards.")
+    lines.append(f"Gateways for version {plan.readable_by} and later can use it afterwards.")
     lines.append(
-        f"The copy before needs {plan.copy_bytes / 10**6:,.1f} MB; "
-        f"{plan.free_bytes / 10**6:,.0f} MB free."
+        f"The backup needs {plan.copy_bytes / 10**6:,.1f} MB; "
+        f"{plan.free_bytes / 10**6:,.0f} MB are free."
     )
     return lines
 

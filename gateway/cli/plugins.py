@@ -1,4 +1,4 @@
-"""The command `gateway plugins`: lists what is loaded, and begins a plugin of your own."""
+"""The command `gateway plugins`: lists the plugins, and creates new ones."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -21,26 +21,26 @@ from gateway.settings import SectionOffer, Settings, load_settings, missing_in, 
 
 _SELLS = "register_endpoints"
 _OTHER_WORK = {
-    "register_authorization_verifier": "takes payments that are signed first",
-    "register_payment_method": "takes payments of its own kind",
-    "register_transfer_verifier": "takes transfers that were made before",
+    "register_authorization_verifier": "accepts signed payments",
+    "register_payment_method": "accepts payments of its own kind",
+    "register_transfer_verifier": "accepts transfers already made",
     "register_settlers": "settles signed payments",
 }
-# A bundled plugin that is switched on by one of the gateway's own settings.
+# Bundled plugins that one of the gateway's own settings enables.
 _CORE_SWITCHES = {"gateway_sandbox_image": "sandbox"}
 _MAX_NOTE_CHARS = 300
 
 
 @click.group(invoke_without_command=True, subcommand_metavar="[COMMAND] [ARGS]...")
-@click.option("--no-health", is_flag=True, help="Ask no provider anything: stay off the network.")
+@click.option("--no-health", is_flag=True, help="Skip the health checks, which need the network.")
 @json_option
 @wide_option
 @click.pass_context
 @one_sentence
 def plugins(context: click.Context, *, no_health: bool, as_json: bool, wide: bool) -> None:
-    """List the plugins, or begin a plugin of your own.
+    """List plugins, or create a new one.
 
-    The list says where each plugin comes from, what it sells, and why it is off.
+    The list shows where each plugin comes from, what it sells, and why it is off.
     """
     if context.invoked_subcommand is not None:
         return
@@ -50,21 +50,21 @@ def plugins(context: click.Context, *, no_health: bool, as_json: bool, wide: boo
 
 @plugins.command()
 @click.argument("name")
-@click.option("--jobs", is_flag=True, help="Pictures by an API that answers with a job to poll.")
+@click.option("--jobs", is_flag=True, help="Pictures from an API with jobs to poll.")
 @click.option("--document", is_flag=True, help="A document parser, with a price per page.")
-@click.option("--edit", is_flag=True, help="Edits of a picture that the buyer sends.")
+@click.option("--edit", is_flag=True, help="Edits of the buyer's picture.")
 @one_sentence
 def new(*, name: str, **kinds: bool) -> None:
-    """Write the project of a plugin into ./gateway-NAME. Its tests pass.
+    """Create a plugin project with passing tests in ./gateway-NAME.
 
-    Without an option it sells pictures by an API that answers with the picture.
+    Without an option, it sells pictures from an API that returns them immediately.
     """
     chosen = [kind for kind, is_chosen in kinds.items() if is_chosen] or ["picture"]
     if len(chosen) > 1:
         raise SettingsError(f"Choose one of {' and '.join(f'--{kind}' for kind in chosen)}.")
     folder = write_project(name, Path.cwd(), *chosen)
     click.echo(
-        f"{folder.name} is there. Its tests pass:\n"
+        f"Created {folder.name}. To run its tests:\n"
         f"  cd {folder.name}\n"
         "  pip install -e '.[test]'\n"
         "  pytest"
@@ -72,7 +72,6 @@ def new(*, name: str, **kinds: bool) -> None:
 
 
 def _find_rows(*, ask_health: bool) -> list[dict[str, object]]:
-    """Return a row for each plugin; `ask_health`: ask all providers on sale, at the same time."""
     settings = load_settings()
     catalog, manager = catalog_of_settings()
     view = _View(
@@ -85,7 +84,7 @@ def _find_rows(*, ask_health: bool) -> list[dict[str, object]]:
 
 
 def _stack_row(row: Mapping[str, object]) -> dict[str, object]:
-    """Return a row for a narrow terminal: the endpoints of a plugin with the note below them."""
+    """Put the note below the endpoints, for a narrow terminal."""
     return {
         "plugin": row["plugin"],
         "from": row["from"],
@@ -95,7 +94,7 @@ def _stack_row(row: Mapping[str, object]) -> dict[str, object]:
 
 
 async def _find_problems(catalog: Catalog) -> dict[int, str | None]:
-    """Return the problem of each provider on sale, or None, by the provider's `id()`."""
+    """Return problems of the providers on sale, by the provider's `id()`."""
     asked = catalog.on_sale()
     try:
         found = await asyncio.gather(*(problem_of(upstream) for upstream in asked))
@@ -106,7 +105,7 @@ async def _find_problems(catalog: Catalog) -> dict[int, str | None]:
 
 @attrs.frozen(kw_only=True)
 class _View:
-    """Everything that a row is made from; `problems` is None where no provider was asked."""
+    """Data of the rows; `problems` is None if health was not checked."""
 
     settings: Settings
     catalog: Catalog
@@ -122,7 +121,7 @@ class _View:
         problems = self._problems_of(upstreams)
         notes = [
             *([] if mine else [self._explain_no_endpoints(plugin)]),
-            *([f"switched off by you: {', '.join(off)}"] if off else []),
+            *([f"disabled by you: {', '.join(off)}"] if off else []),
             *problems,
             *self._notes_of(upstreams),
         ]
@@ -135,12 +134,11 @@ class _View:
         }
 
     def _problems_of(self, upstreams: list[Upstream]) -> list[str]:
-        """Return the problems of providers, each problem once: several may share one key."""
+        """Return distinct problems: several providers may share one key."""
         found = [(self.problems or {}).get(id(upstream)) for upstream in upstreams]
         return list(dict.fromkeys(problem for problem in found if problem is not None))
 
     def _notes_of(self, upstreams: list[Upstream]) -> list[str]:
-        """Return the notes of providers that have an attribute `notes`, each note once."""
         found = [getattr(upstream.provider, "notes", ()) for upstream in upstreams]
         return list(dict.fromkeys(str(note) for notes in found for note in notes))
 
@@ -152,20 +150,19 @@ class _View:
         return "ok" if self.problems is not None else "not asked"
 
     def _explain_no_endpoints(self, plugin: LoadedPlugin) -> str:
-        """Return why a plugin sells nothing: it failed, lacks a setting, or does other work."""
+        """Explain why: it failed, lacks a setting, or does other work."""
         if plugin.is_disabled:
             return "disabled by GATEWAY_PLUGINS_DISABLED"
         if plugin.problem is not None:
-            return f"left out: {plugin.problem}"
+            return f"not loaded: {plugin.problem}"
         missing = self._missing_variables(plugin)
         if _SELLS not in plugin.hooks and not missing:
             return "; ".join(_OTHER_WORK[hook] for hook in plugin.hooks if hook in _OTHER_WORK)
         if not missing:
-            return "off: it put nothing on sale"
+            return "off: it registered no endpoint"
         return f"off: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set"
 
     def _missing_variables(self, plugin: LoadedPlugin) -> list[str]:
-        """Return the variables without a value that keep a plugin from selling."""
         values = self.settings.plugin_values
         missing = [
             name

@@ -1,4 +1,4 @@
-"""Prints rows as JSON or as a table: in columns where they fit, else one record below the other."""
+"""Prints rows as JSON or as a table: in columns if they fit, else as records."""
 
 import json
 import re
@@ -14,32 +14,32 @@ from rich.text import Text
 from gateway.cli.terminal import blank_control_chars
 
 _GAP = "  "
-# A column narrower than this is not worth reading a sentence in.
+# The minimum width of a column with sentences.
 _LEAST_PROSE_COLUMNS = 24
-# An address, a transaction's hash, or anything longer of that kind.
+# An address, a transaction hash, or longer hex.
 _LONG_HEX = re.compile(r"0x([0-9a-fA-F]{4})[0-9a-fA-F]{32,}([0-9a-fA-F]{4})(?![0-9a-fA-F])")
 
 
 @attrs.frozen(kw_only=True)
 class Table:
-    """Headings, and rows with one cell for each; a cell may have several lines."""
+    """Headings, and rows with one cell per heading; a cell may have several lines."""
 
     headings: Sequence[str]
     rows: Sequence[Sequence[str]]
 
     @classmethod
     def of(cls, rows: Sequence[dict[str, Any]]) -> "Table":
-        """Return the table of rows that have the same keys, of which there is one at least."""
+        """Return the table of rows with the same keys; at least one row."""
         cells = [[_format_value(value) for value in row.values()] for row in rows]
         return cls(headings=list(rows[0]), rows=cells)
 
     def changed(self, change: Callable[[str], str]) -> "Table":
-        """Return the table with every cell changed."""
+        """Return the table with a function applied to every cell."""
         rows = [[change(cell) for cell in row] for row in self.rows]
         return Table(headings=self.headings, rows=rows)
 
     def columns(self) -> list[list[str]]:
-        """Return each column's lines, its heading first."""
+        """Return each column's lines, starting with its heading."""
         return [
             [heading, *(line for row in self.rows for line in row[place].split("\n"))]
             for place, heading in enumerate(self.headings)
@@ -53,10 +53,10 @@ def print_rows(
     wide: bool = False,
     stacked: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
 ) -> None:
-    """Print rows of the same keys, as JSON or as a table; no rows print nothing but JSON's `[]`.
+    """Print rows with the same keys, as JSON or as a table; without rows, only JSON's `[]`.
 
-    `stacked` returns a row with more lines in a value and fewer keys. It is used where the columns
-    of all keys do not fit into the terminal. `wide` prints one line a row, in full.
+    `stacked` returns a row with fewer keys and more lines per value. It is used if the columns do
+    not fit into the terminal. `wide` prints one line per row, in full.
     """
     if as_json:
         click.echo(json.dumps(rows, indent=2))
@@ -76,9 +76,9 @@ def _format_value(value: Any) -> str:
 
 
 def _print_fitting(table: Table, stacked: Table | None, *, wide: bool) -> None:
-    """Print a table as the terminal's width allows; no word is broken, nothing is cut.
+    """Print a table without breaking or truncating words.
 
-    Addresses and hashes are shortened where they do not fit.
+    Addresses and hashes are shortened if they do not fit.
     """
     console = Console(highlight=False)
     table = table.changed(blank_control_chars)
@@ -89,7 +89,6 @@ def _print_fitting(table: Table, stacked: Table | None, *, wide: bool) -> None:
 
 
 def _draw(table: Table, stacked: Table | None, console: Console, *, wide: bool) -> Iterator[Text]:
-    """Yield the lines of the first form that fits: less and less is kept of the table's look."""
     if wide:
         flat = table.changed(lambda cell: "; ".join(cell.split("\n")))
         return _draw_columns(flat, _measure_columns(flat), console)
@@ -107,18 +106,17 @@ def _make_shortener(ellipsis: str) -> Callable[[str], str]:
 
 
 def _measure_columns(table: Table) -> list[int]:
-    """Return the width of each column's longest line."""
     return [max(map(cell_len, lines)) for lines in table.columns()]
 
 
 def _fit_unwrapped(table: Table, width: int) -> list[int] | None:
-    """Return the columns' widths without a line break; None where that is too much."""
+    """Return the unwrapped widths, or None if they do not fit."""
     widths = _measure_columns(table)
     return widths if sum(widths) + len(_GAP) * (len(widths) - 1) <= width else None
 
 
 def _fit_with_one_wrapped(table: Table, width: int) -> list[int] | None:
-    """Return the widths with the widest column wrapped; None where its words do not fit."""
+    """Wrap the widest column; None if its words do not fit."""
     widths = _measure_columns(table)
     widest = widths.index(max(widths))
     rest = width - len(_GAP) * (len(widths) - 1) - (sum(widths) - widths[widest])
@@ -133,7 +131,7 @@ def _measure_longest_word(lines: Sequence[str]) -> int:
 
 
 def _wrap(cell: str, width: int, console: Console) -> list[Text]:
-    """Return a cell's lines; a word that is wider than the width stays whole."""
+    """Wrap a cell without breaking words wider than the column."""
     width = max(width, _measure_longest_word([cell]), 1)
     return [
         part for line in cell.split("\n") for part in Text(line).wrap(console, width) or [Text()]
@@ -142,7 +140,7 @@ def _wrap(cell: str, width: int, console: Console) -> list[Text]:
 
 def _draw_columns(table: Table, widths: Sequence[int], console: Console) -> Iterator[Text]:
     yield from _draw_row(table.headings, widths, console, style="bold")
-    # An empty line between rows shows where a row of several lines ends.
+    # Separate rows with several lines.
     is_spaced = any("\n" in cell for row in table.rows for cell in row)
     for number, row in enumerate(table.rows):
         if is_spaced and number:
@@ -163,7 +161,6 @@ def _draw_row(
 
 
 def _draw_records(table: Table, console: Console) -> Iterator[Text]:
-    """Yield a line or more for each cell that holds something, after its heading."""
     label_width = max(map(cell_len, table.headings)) + len(": ")
     for number, row in enumerate(table.rows):
         if number:
@@ -174,7 +171,7 @@ def _draw_records(table: Table, console: Console) -> Iterator[Text]:
 
 
 def _draw_field(heading: str, cell: str, label_width: int, console: Console) -> Iterator[Text]:
-    """Yield one cell beside its heading, or below it where a word is too wide for that."""
+    """Put a cell beside its heading, or below it if a word is too wide."""
     label = Text(f"{heading}:", style="bold")
     indent, columns = label_width, console.width - label_width
     if _measure_longest_word([cell]) > columns:

@@ -1,6 +1,6 @@
-"""What all commands share: one sentence for an operator's mistake, and common options.
+"""Error handling and options shared by all commands.
 
-Printing tables is in `gateway.cli.tables`: it loads rich, which `serve` starts without.
+Printing tables is in `gateway.cli.tables`: it imports rich, which `serve` avoids.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from gateway.errors import ActionRefused, BackupFailed, ChainUnavailable, DiskFu
 
 
 def one_sentence(command: Callable[..., None]) -> Callable[..., None]:
-    """Print an error that an operator can mend as one sentence, and exit with code 1."""
+    """Print an operator's mistake as one sentence, and exit with code 1."""
 
     @wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
@@ -37,8 +37,8 @@ def one_sentence(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _explain(error: Exception) -> str | None:
-    """Return the sentence about an error of the disk or the database; None for another one."""
-    # They are heavy, and `serve` imports this module first.
+    """Explain an error of the disk or database; None for others."""
+    # Slow imports, and `serve` imports this module first.
     from gateway.settings import load_settings  # noqa: PLC0415
     from gateway.store.disk import full_disk, means_full  # noqa: PLC0415
 
@@ -47,30 +47,30 @@ def _explain(error: Exception) -> str | None:
     if not isinstance(error, sqlite3.OperationalError):
         return None
     with contextlib.suppress(SettingsError, OSError):
-        # Without inodes SQLite says only that it cannot open the database.
+        # Without inodes, SQLite only reports that it cannot open the database.
         if full := full_disk(load_settings().data_dir, error):
             return str(full)
-    return f"The database does not answer ({error}). Try again."
+    return f"The database does not respond ({error}). Try again."
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 wide_option = click.option(
     "--wide",
     is_flag=True,
-    help="Print one line a row with everything in full, however long it gets.",
+    help="Print each row on one line, in full.",
 )
 
 
 def blank_control_chars(text: str) -> str:
-    """Return a text without control characters: a stranger's words must not steer the terminal."""
+    """Replace control characters: untrusted text must not control the terminal."""
     return "".join(char if char.isprintable() or char == "\n" else " " for char in text)
 
 
 class FiniteRange(click.FloatRange):
-    """A number in a range. `nan` is refused: it is neither below nor above any limit."""
+    """A number in a range. Rejects `nan`, which is neither below nor above any limit."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        """Return the number; fails as click does for what is no number in the range."""
+        """Return the number; fails as click does for other values."""
         number = float(super().convert(value, param, ctx))
         if math.isnan(number):
             self.fail(f"{value!r} is not a number.", param, ctx)

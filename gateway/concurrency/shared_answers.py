@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
-from gateway.concurrency.outliving import outlive
+from gateway.concurrency.awaiting import outlive
 
 Answer = TypeVar("Answer")
 

@@ -4,6 +4,8 @@ from typing import Protocol
 
 import attrs
 
+from gateway.contracts import Clock
+
 
 @attrs.frozen(kw_only=True)
 class NodeRecord:
@@ -28,6 +30,11 @@ class NodeRecords(Protocol):
     """The nodes of one database. On SQLite there is one, and it always leads."""
 
     @property
+    def name(self) -> str:
+        """This machine's name among those on the database; empty if it has it for itself."""
+        ...
+
+    @property
     def has_others(self) -> bool:
         """Whether other machines may run on the database."""
         ...
@@ -44,22 +51,25 @@ class NodeRecords(Protocol):
         """
         ...
 
-    @property
-    def clock_problem(self) -> str:
-        """Why this node works on nothing new, as it was when it was last kept; empty if it does."""
+    async def nodes(self) -> list[NodeRecord]:
+        """Return every node that was seen in the last day, by name."""
         ...
 
-    async def keep(self, *, lease_s: float, now: float) -> bool:
-        """Write down that this node still runs, and take or prolong the lead for `lease_s` seconds.
+    async def start(self, now: Clock) -> None:
+        """Take or ask for the lead, and keep it and this node's record until `stop`.
 
-        `now` is the node's own clock. Returns whether it leads.
+        `now` is the node's own clock.
         """
         ...
 
-    async def leave(self) -> None:
-        """Give the lead up, and note that this node has stopped."""
+    def leads(self) -> bool:
+        """Whether this node does now the work that one of several nodes does."""
         ...
 
-    async def nodes(self) -> list[NodeRecord]:
-        """Return every node that was seen in the last day, by name."""
+    def step_down(self) -> None:
+        """Let another node lead within seconds; this one still shows that it runs."""
+        ...
+
+    async def stop(self) -> None:
+        """Give the lead up, so that another node takes it at once, and note the stop."""
         ...

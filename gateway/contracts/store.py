@@ -1,11 +1,14 @@
 """What the store takes and returns about tasks: new ones, leases, costs, and jobs at providers."""
 
+from collections.abc import Awaitable, Callable
 from typing import Literal
 
 import attrs
 
 from gateway.domain import Endpoint, GenerationRequest, Handle
 
+# A row of `gateway check`: its name, and what returns a sentence or raises what is wrong.
+CheckRow = tuple[str, Callable[[], Awaitable[str]]]
 CostSource = Literal["told", "set", "table"]
 
 

@@ -1,6 +1,6 @@
-"""The nouns of the gateway: offers, requests, payments, tasks and results; USDC as bytes.
+"""Domain model: offers, requests, payments, tasks, results, and USDC encoding.
 
-Nothing here asks the chain, the disk or a vendor.
+Nothing here accesses the chain, the disk or a vendor.
 """
 
 from gateway.domain.offers import (

@@ -1,6 +1,6 @@
-"""The capabilities that are sold: what a request to each one needs, and what comes of it.
+"""Capabilities that endpoints can sell: required request fields and result of each.
 
-Registration, the test kit and docs/plugin-reference.md read this table, so a new capability is a
+Registration, the test kit and docs/plugin-reference.md use this table. To add a capability, add a
 row here.
 """
 
@@ -20,17 +20,17 @@ from gateway.domain.offers import (
 
 @attrs.frozen(kw_only=True)
 class Capability:
-    """What an endpoint does for a buyer, by the name that agents look for."""
+    """A kind of generation, by the name that agents search for."""
 
     name: str
 
-    # The fields that each request has, at least.
+    # The fields that each request must have.
     required_fields: tuple[str, ...]
 
-    # What a request asks for.
+    # The request, in words.
     about: str
 
-    # What the provider returns, and what the gateway does with it.
+    # The provider's result, and how the gateway processes it.
     result: str
 
 
@@ -38,7 +38,7 @@ _ALL = (
     Capability(
         name=TEXT_TO_IMAGE,
         required_fields=("prompt",),
-        about="A picture of what the prompt describes.",
+        about="A picture of the prompt's subject.",
         result="Pictures as `outputs`; the gateway checks them and converts them to the format "
         "that the buyer chose.",
     ),
@@ -51,13 +51,13 @@ _ALL = (
     Capability(
         name=DOCUMENT_PARSING,
         required_fields=("fileBase64", "fileName"),
-        about="What the buyer's document says.",
+        about="The text of the buyer's document.",
         result="Markdown as `text`; pictures of the document as `outputs`, if there are any.",
     ),
     Capability(
         name=DOCUMENT_EXTRACTION,
         required_fields=("prompt", "fileBase64", "fileName"),
-        about="What the prompt, a question or a JSON Schema, asks of the buyer's document.",
+        about="Data from the buyer's document. The prompt is a question or a JSON Schema.",
         result="A JSON object as `text`; the gateway checks that it is one.",
     ),
 )
@@ -67,9 +67,9 @@ CAPABILITIES = {one.name: one for one in _ALL}
 
 
 def missing_fields(endpoint: Endpoint) -> list[str]:
-    """Return the fields of its capability that an endpoint does not require.
+    """Return the fields that an endpoint should require for its capability, but does not.
 
-    There are none of a capability that is not in the table.
+    Empty for an unknown capability.
     """
     known = CAPABILITIES.get(endpoint.capability)
     needed = known.required_fields if known else ()
@@ -77,7 +77,7 @@ def missing_fields(endpoint: Endpoint) -> list[str]:
 
 
 def way_to_require(missing: Sequence[str]) -> str:
-    """Return which fields are missing, and how an author has requests carry them."""
+    """Return the missing fields, and how the author of an endpoint can require them."""
     named = " and ".join(missing)
     if missing == ["prompt"]:
         return f"{named}: name it in required_fields"

@@ -1,4 +1,4 @@
-"""Whether an endpoint is sold above its cost: both, for the worst request of each price."""
+"""Margins: price and cost of the most expensive request at each price of an endpoint."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,29 +6,29 @@ import attrs
 
 from gateway.domain.offers import Endpoint, GenerationRequest
 
-# A price of 1.2 times the cost pays for gas and for what fails.
+# A price of 1.2 times the cost covers gas and failures.
 _ENOUGH = (12, 10)
 
 
 @attrs.frozen(kw_only=True)
 class Sale:
-    """The request of one price that costs the operator most."""
+    """The request that costs the operator most at one price."""
 
     price_units: int
 
-    # None: not known.
+    # None if unknown.
     cost_micros: int | None
     resolution: str | None = None
     pages: int | None = None
 
     @property
     def is_loss(self) -> bool:
-        """Whether it is sold for less than it costs."""
+        """Whether the price is below the cost."""
         return self.cost_micros is not None and self.price_units < self.cost_micros
 
     @property
     def is_enough(self) -> bool:
-        """Whether it is sold for 1.2 times its cost or more; a cost that is not known is not."""
+        """Whether the price is at least 1.2 times the cost. False if the cost is unknown."""
         over, under = _ENOUGH
         return self.cost_micros is not None and self.price_units * under >= self.cost_micros * over
 
@@ -40,7 +40,7 @@ class Sale:
 
 
 def worst_sales(endpoint: Endpoint) -> Iterator[Sale]:
-    """Yield the most expensive request of each price that the endpoint has."""
+    """Yield the most expensive request at each price of the endpoint."""
     for resolution in endpoint.resolution.values or (None,):
         for pages in _worst_pages(endpoint):
             request = GenerationRequest(resolution=resolution, pages=pages)
@@ -53,17 +53,17 @@ def worst_sales(endpoint: Endpoint) -> Iterator[Sale]:
 
 
 def find_losses(endpoint: Endpoint) -> list[Sale]:
-    """Return the sales for which the operator pays more than the buyer does."""
+    """Return the sales that cost the operator more than the buyer pays."""
     return [sale for sale in worst_sales(endpoint) if sale.is_loss]
 
 
 def _worst_pages(endpoint: Endpoint) -> Sequence[int | None]:
-    """Return the last number of pages before each step, and the most that are taken."""
+    """Return the last page count before each price step, and the maximum."""
     if not endpoint.counts_pages:
         return [None]
     begins = {step.min_pages for step in endpoint.price_steps if step.min_pages}
     last = endpoint.max_pages or max(begins, default=1)
-    # A price per page grows with the document, so the shortest may be the one that costs more.
+    # A price per page grows with the document, so a short document may have the lowest margin.
     if endpoint.price_per_page is not None:
         begins.add(2)
     return sorted({begin - 1 for begin in begins if 1 < begin <= last} | {last})

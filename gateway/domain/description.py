@@ -1,7 +1,7 @@
-"""What an endpoint takes and answers, as JSON Schema 2020-12 with examples.
+"""JSON Schemas (2020-12) and examples of an endpoint's requests and responses.
 
-OpenAPI, the x402 challenge, the MCP tools, the manifest and the playground are views of it. The
-functions are pure, and their results hold fresh dictionaries that a caller may change.
+OpenAPI, the x402 challenge, the MCP tools, the manifest and the playground are derived from them.
+The functions are pure; callers may modify the results.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,7 +25,7 @@ from gateway.domain.offers import (
     Endpoint,
 )
 
-# The fields with a list of values, as a request names them.
+# Request fields with a fixed list of values.
 CHOICES = ("aspect_ratio", "output_format", "resolution")
 # The fields of a file: a request has both or none.
 FILE_FIELDS = ("fileBase64", "fileName")
@@ -60,13 +60,13 @@ _EXAMPLE_PDF = "JVBERi0xLjcK"
 
 
 def choices_of(endpoint: Endpoint) -> dict[str, Choice]:
-    """Return the choices that a request to this endpoint has, by the field's name."""
+    """Return the choices of an endpoint's requests, by field name."""
     choices = {name: getattr(endpoint, name) for name in CHOICES}
     return {name: choice for name, choice in choices.items() if choice.values}
 
 
 def required_fields(endpoint: Endpoint) -> list[str]:
-    """Return the fields that every request to this endpoint has."""
+    """Return the fields that every request to this endpoint must have."""
     file = FILE_FIELDS if endpoint.takes_file else ()
     return list(dict.fromkeys((*endpoint.required_fields, *file)))
 
@@ -80,14 +80,14 @@ def price_range(endpoint: Endpoint) -> tuple[int, int]:
 
 
 def request_schema(endpoint: Endpoint, *, callbacks: bool = False) -> dict[str, Any]:
-    """Return the schema of a request's JSON body at this endpoint.
+    """Return the schema of the JSON body of a request to this endpoint.
 
-    `callbacks` says whether the gateway sends webhooks (`Settings.sends_webhooks`).
+    `callbacks`: whether the gateway sends webhooks (`Settings.sends_webhooks`).
 
-    The schema accepts some bodies that are refused before payment. It does not say that Base64 must
-    decode to at most 7.5 MB, how `fileName` ends, how many pages a document has, what a picture
-    must be, which JSON Schema a prompt may hold, that an endpoint without files takes none, that
-    text holds no lone surrogate, and what the provider checks.
+    The schema accepts some bodies that validation refuses before payment. It cannot express the
+    decoded size of Base64, the extension of `fileName`, the number of pages, the requirements for a
+    picture, the JSON Schema in a prompt, a file sent to an endpoint that takes none, lone
+    surrogates, or the provider's own checks.
     """
     return {
         "type": "object",
@@ -143,8 +143,8 @@ def direct_request_schema(
 ) -> dict[str, Any]:
     """Return the schema of the body of `POST /api/proxy-generate` (spec §2.2).
 
-    `must_sign` says whether a request without `payerSignature` is refused. What else a field may
-    hold depends on the slug: `request_schema` of that endpoint says it.
+    `must_sign`: whether `payerSignature` is required. Further constraints depend on the slug: see
+    `request_schema` of that endpoint.
     """
     required = ["slug", "txHash", *(["payerSignature"] if must_sign else [])]
     return {
@@ -174,9 +174,9 @@ def direct_request_schema(
 
 
 def callback_fields() -> dict[str, Any]:
-    """Return the field by which a request of either flow asks for webhooks.
+    """Return the field that requests webhooks, in either flow.
 
-    The schema says less than the parser, which refuses a user name and a port out of range.
+    The parser is stricter: it refuses a user name and a port out of range.
     """
     return {
         "callbackUrl": {
@@ -184,13 +184,13 @@ def callback_fields() -> dict[str, Any]:
             "format": "uri",
             "pattern": "^https://",
             "maxLength": MAX_CALLBACK_CHARS,
-            "description": "An https address that is told how the task ends.",
+            "description": "An https URL that receives the outcome of the task.",
         }
     }
 
 
 def request_example(endpoint: Endpoint) -> dict[str, Any]:
-    """Return a short body that the endpoint takes."""
+    """Return a short valid body for an endpoint."""
     body: dict[str, Any] = {}
     if "prompt" in endpoint.required_fields:
         body["prompt"] = _example_prompt(endpoint)[: endpoint.max_prompt_chars]
@@ -214,5 +214,5 @@ def _example_prompt(endpoint: Endpoint) -> str:
 
 
 def started_example() -> Mapping[str, Any]:
-    """Return an example of the answer that a generation has started (spec §2.3)."""
+    """Return an example response for a started generation (spec §2.3)."""
     return {"success": True, "taskId": _TASK_ID, "statusUrl": f"/api/task/{_TASK_ID}"}

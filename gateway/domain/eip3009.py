@@ -1,7 +1,7 @@
-"""USDC as an EIP-3009 token: addresses, events, the digest a payer signs, transfers in a receipt.
+"""USDC as an EIP-3009 token: addresses, events, the signed digest, transfers in a receipt.
 
-Pure functions over bytes, without web3: they run before any RPC call and before web3 is imported.
-Sources: EIP-712, EIP-3009, Circle's FiatTokenV2_2.
+Pure functions over bytes, without web3, because they run before any RPC call and before web3 is
+imported. Sources: EIP-712, EIP-3009, Circle's FiatTokenV2_2.
 """
 
 import functools
@@ -11,8 +11,8 @@ import attrs
 from gateway.concurrency.late_imports import hidden
 from gateway.domain import Authorization, Receipt, Transfer
 
-# Without cffi, pycryptodome falls back on ctypes, which is as fast and saves 12 ms and 1 MB. The
-# first call of keccak loads pycryptodome, so it must stand inside the block.
+# Without cffi, pycryptodome falls back to ctypes, which is as fast and saves 12 ms and 1 MB. The
+# first call of keccak loads pycryptodome, so it must happen inside the block.
 with hidden("cffi"):
     from eth_hash.auto import keccak
 
@@ -27,8 +27,8 @@ _TRANSFER_TYPEHASH = keccak(
     b"uint256 validAfter,uint256 validBefore,bytes32 nonce)"
 )
 
-# The database holds smaller integers only. This is far more than all USDC, so a transfer of so much
-# is a lie.
+# The largest integer in the database. This is far more than all USDC, so a transfer of this amount
+# must be false.
 _MOST_UNITS = 2**63
 _DOMAIN_TYPEHASH = keccak(
     b"EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"
@@ -55,7 +55,7 @@ _TRANSFER_BYTES = selector(
 
 
 def word(value: str | int | bytes) -> bytes:
-    """Return an address, integer or 32-byte value as one ABI word of 32 bytes."""
+    """Encode an address, integer or 32-byte value as one ABI word of 32 bytes."""
     if isinstance(value, int):
         return value.to_bytes(32, "big")
     raw = bytes.fromhex(value.removeprefix("0x")) if isinstance(value, str) else value
@@ -63,14 +63,14 @@ def word(value: str | int | bytes) -> bytes:
 
 
 def encoded_bytes(value: bytes) -> bytes:
-    """Return `bytes` as the ABI encodes them: the length, then the content in whole words."""
+    """ABI-encode `bytes`: the length, then the content padded to whole words."""
     return word(len(value)) + value + b"\0" * (-len(value) % 32)
 
 
 def uint(answer: bytes) -> int:
-    """Return the integer in an ABI answer of one word.
+    """Decode the integer in a one-word ABI result.
 
-    Raises `ValueError` for any other length: an empty answer does not mean zero.
+    Raises `ValueError` for any other length: an empty result does not mean zero.
     """
     if len(answer) != 32:  # noqa: PLR2004 - one ABI word
         raise ValueError(f"{len(answer)} bytes where one ABI word was expected")
@@ -95,7 +95,7 @@ def checksum_address(address: str) -> str:
 
 @attrs.frozen(kw_only=True)
 class Network:
-    """A chain on which USDC is taken."""
+    """A chain on which USDC payments are accepted."""
 
     # The name in the specification and in x402 v1.
     name: str
@@ -115,11 +115,11 @@ class Network:
 
     @property
     def domain_separator(self) -> bytes:
-        """The EIP-712 domain separator that the contract must answer with."""
+        """The EIP-712 domain separator that the contract must return."""
         return _domain_separator(self)
 
     def authorization_key(self, sender: str, nonce: str) -> str:
-        """Return the claim key of one EIP-3009 nonce. Each payer has nonces of its own."""
+        """Return the claim key of an EIP-3009 nonce. Nonces are per payer."""
         return f"auth:{self.token}:{sender}:{nonce}".lower()
 
 
@@ -150,9 +150,9 @@ NETWORKS = {network.name: network for network in (BASE, BASE_SEPOLIA)}
 
 
 def usual_gas(payments: int) -> int:
-    """Return the most gas that settling so many payments uses if no payer's code runs.
+    """Return the maximum gas of a settlement if no payer's code runs.
 
-    Measured: 60,000 to 90,000 for one, 48,000 to 58,000 for each of a batch.
+    Measured: 60,000 to 90,000 for one payment, 48,000 to 58,000 for each one of a batch.
     """
     return 40_000 + 60_000 * payments
 
@@ -163,7 +163,7 @@ def transaction_key(tx_hash: str) -> str:
 
 
 def authorization_digest(authorization: Authorization, network: Network) -> bytes:
-    """Return the 32 bytes an EIP-3009 authorization's signature signs (EIP-712)."""
+    """Return the 32-byte EIP-712 digest that an EIP-3009 authorization signs."""
     struct = keccak(
         _TRANSFER_TYPEHASH
         + word(authorization.sender)
@@ -179,8 +179,8 @@ def authorization_digest(authorization: Authorization, network: Network) -> byte
 def transfer_calldata(authorization: Authorization) -> bytes:
     """Return the calldata of `transferWithAuthorization`.
 
-    A signature of 65 bytes goes into the overload that takes v, r, s; any other signature into the
-    overload that takes `bytes`.
+    A signature of 65 bytes uses the overload with v, r, s; any other signature the one with
+    `bytes`.
     """
     head = b"".join(
         word(part)
@@ -202,8 +202,8 @@ def transfer_calldata(authorization: Authorization) -> bytes:
 def transfers_to(wallet: str, receipt: Receipt, network: Network) -> list[Transfer]:
     """Return the USDC transfers to `wallet` in a receipt, in log order.
 
-    A log counts if it is of the token's own contract, has the exact ERC-20 shape, has a positive
-    amount and is not from the wallet itself. A transfer directly preceded by `AuthorizationUsed`
+    A log counts if it is from the token's own contract, has the exact ERC-20 shape, a positive
+    amount, and a sender other than the wallet. A transfer directly preceded by `AuthorizationUsed`
     of the same sender is the settlement of that authorization.
     """
     found = []

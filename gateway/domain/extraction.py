@@ -1,8 +1,8 @@
-"""What a buyer asks of a document: a question in words, or a JSON Schema of the answer.
+"""Prompts of document extraction: a question in words, or a JSON Schema of the result.
 
-A prompt that begins as JSON is a schema. It is checked before the payment, because every vendor
-refuses a broken one after it. What is checked is what the vendors need: the kinds of JSON Schema's
-keywords, an object at the root, and a size that any of them takes.
+A prompt that begins like JSON is a schema. It is validated before the payment, because every vendor
+rejects a broken schema after it. Validation covers what vendors need: valid types of keywords, an
+object at the root, and a size that all of them accept.
 """
 
 from collections.abc import Iterable, Iterator
@@ -10,29 +10,29 @@ from typing import Any
 
 import msgspec
 
-# A prompt has 10,000 characters at most, which may nest 5,000 objects. No form is as deep as this.
+# A prompt has 10,000 characters at most, enough to nest 5,000 objects. Real schemas are far less
+# deep.
 MAX_SCHEMA_DEPTH = 12
 MAX_SCHEMA_PARTS = 500
-# Of any values inside, such as examples: whoever writes it as JSON again must not run too deep.
+# Applies to all values, such as examples, because serializing them recurses.
 _MAX_NESTING = 3 * MAX_SCHEMA_DEPTH
 
 _TYPES = ("object", "array", "string", "number", "integer", "boolean", "null")
 _TEXTS = ("title", "description", "format", "pattern", "$comment", "$schema", "$id", "$ref")
-# Keywords that hold one schema, a list of schemas, and schemas by name.
+# Keywords with one schema, with a list of schemas, and with schemas by name.
 _ONE = ("items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else")
 _LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
 _NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
-# References that vendors follow: into the same schema.
+# References that vendors follow: within the same schema.
 _REFERENCES = ("#/$defs/", "#/definitions/")
 _REFUSED = "prompt begins as JSON, but is no JSON Schema of an object that can be used: {}."
 
 
 def read_schema(prompt: str) -> dict[str, Any] | None:
-    """Return the JSON Schema that a prompt holds; None for a question in words.
+    """Return the JSON Schema in a prompt, or None for a question in words.
 
-    A prompt is a schema if it begins with { or [. The schema is an object with properties; a
-    `$ref` leads to one of its own `$defs`. Raises `ValueError` with a sentence for the buyer if it
-    is anything else.
+    A prompt is a schema if it begins with { or [. The schema must be an object with properties; a
+    `$ref` must point into its own `$defs`. Raises `ValueError` with a message for the buyer.
     """
     if not prompt.lstrip().startswith(("{", "[")):
         return None
@@ -76,7 +76,7 @@ def _check_root(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _parts_of(schema: Any, where: str, depth: int) -> Iterator[dict[str, Any]]:
-    """Yield a schema and the schemas in it, each once its keywords are of their kinds."""
+    """Yield a schema and its subschemas, after checking their keywords."""
     if depth > MAX_SCHEMA_DEPTH:
         raise _refusal(f"it is nested deeper than {MAX_SCHEMA_DEPTH} levels")
     if isinstance(schema, bool) and depth > 1:
@@ -118,13 +118,13 @@ def _check_keywords(schema: dict[str, Any], where: str) -> None:
 
 
 def _check_reference(part: dict[str, Any], root: dict[str, Any]) -> None:
-    """Refuse an address: nobody fetches it, or a vendor would fetch what a stranger names."""
+    """Refuse external references, so that no vendor fetches a URL from a buyer."""
     if "$ref" in part and referred(part["$ref"], root) is None:
         raise _refusal('a "$ref" leads to none of its own "$defs"')
 
 
 def referred(reference: str, root: dict[str, Any]) -> Any | None:
-    """Return the schema that a `$ref` such as `#/$defs/Item` leads to; None if there is none."""
+    """Return the schema that a `$ref` such as `#/$defs/Item` points to, or None."""
     for start in _REFERENCES:
         if reference.startswith(start):
             named = root.get(start.strip("#/"))
@@ -133,6 +133,6 @@ def referred(reference: str, root: dict[str, Any]) -> Any | None:
 
 
 def _refusal(reason: str) -> ValueError:
-    # The reason quotes no names of the buyer's. Secrets are taken out of each answer, so a missing
-    # word would confirm a guess of one.
+    # The reason quotes none of the buyer's names. Secrets are redacted from responses, so a missing
+    # word would confirm a guessed secret.
     return ValueError(_REFUSED.format(reason))

@@ -1,7 +1,7 @@
-"""How x402 lists an endpoint: `resource`, the extension `bazaar`, and the flow of the payment.
+"""How x402 lists an endpoint: `resource`, the extension `bazaar`, and the payment flow.
 
-The challenge and the facilitator's request carry all three. A Bazaar lists what it sees in a
-request to settle. Sources: x402 specs/extensions/bazaar.md, and the limits of CDP's Bazaar.
+The challenge and the facilitator request carry all three. A Bazaar lists the endpoints in
+settlement requests. Sources: x402 specs/extensions/bazaar.md, and the limits of CDP's Bazaar.
 """
 
 import json
@@ -12,27 +12,27 @@ from gateway.domain.description import request_example, request_schema, started_
 from gateway.domain.offers import Endpoint
 
 BAZAAR = "bazaar"
-# In `extra` of x402 v2: the payment is settled before the work begins. Without the field, clients
-# expect it to be settled after the work. Source: x402 specs/schemes/exact/scheme_exact.md.
+# In `extra` of x402 v2: the payment settles before the work begins. Without this field, clients
+# expect settlement after the work. Source: x402 specs/schemes/exact/scheme_exact.md.
 UPFRONT = {"paymentFlow": "upfront"}
 _MAX_TAGS = 5
 # Of the service's name and of each tag, in printable ASCII.
 _MAX_LABEL_CHARS = 32
 _MAX_DESCRIPTION_CHARS = 500
-# As JSON, where a character outside of ASCII may take 12 bytes.
+# As JSON, in which a non-ASCII character may take 12 bytes.
 _MAX_DESCRIPTION_BYTES = 520
 _MAX_BYTES_PER_CHAR = 12
 # Of the whole declaration as JSON. Those of the bundled endpoints have 1,400 at most.
 _MAX_BAZAAR_BYTES = 1_800
 _NOT_PRINTABLE = re.compile(r"[^\x20-\x7e]+")
-# A host with a name: a Bazaar fetches no icon from an address or from `localhost`.
+# A named host: a Bazaar fetches no icon from an IP address or from `localhost`.
 _ORIGIN = re.compile(r"https://(?:[a-z0-9-]+\.)+[a-z]{2,63}(?::\d{1,5})?(?=/)", re.IGNORECASE)
 
 
 def resource_of(endpoint: Endpoint | None, url: str, name: str) -> dict[str, Any]:
     """Return x402's `resource` of an endpoint at `url`; `name` is the gateway's.
 
-    Without an endpoint it says what is known of one that is not in the catalogue any more.
+    Without an endpoint, it describes one that is no longer in the catalog.
     """
     about = name if endpoint is None else endpoint.description or endpoint.title
     resource = {"url": url, "description": _shorten(about), "mimeType": "application/json"}
@@ -46,10 +46,10 @@ def resource_of(endpoint: Endpoint | None, url: str, name: str) -> dict[str, Any
 def bazaar_of(
     endpoint: Endpoint, *, has_fields: bool = True, has_output: bool = True
 ) -> dict[str, Any]:
-    """Return the extension `bazaar` of an endpoint: an example call, and a schema that it meets.
+    """Return the `bazaar` extension of an endpoint: an example call and a matching schema.
 
-    The schema leaves the body's fields out without `has_fields`, and where they are very many.
-    Without `has_output` nothing is said of the response.
+    Without `has_fields`, or if the declaration gets too large, the schema omits the body's fields.
+    Without `has_output` the response is not described.
     """
     schema = request_schema(endpoint) if has_fields else {"type": "object"}
     declared = _declare(endpoint, schema, has_output=has_output)

@@ -1,4 +1,4 @@
-"""What is for sale, what a buyer asks for, and what a provider returns."""
+"""Endpoints on sale, buyers' requests, and providers' results."""
 
 import datetime as dt
 import hashlib
@@ -20,14 +20,14 @@ MAX_FILE_BYTES = 7_500_000
 MAX_PROMPT_CHARS = 10_000
 MAX_FILE_NAME_CHARS = 255
 
-# Regular expressions for whole strings. A smart account's signature may have some hundred bytes.
+# Patterns for whole strings. A smart account's signature may have several hundred bytes.
 TX_HASH = "0x[0-9a-fA-F]{64}"
 PAYER_SIGNATURE = "0x([0-9a-fA-F]{2}){1,4096}"
 
-# Of the address that is told how a task ends.
+# Of a callback URL.
 MAX_CALLBACK_CHARS = 2_048
 
-# So many seconds after its 402 a buyer may still pay that price: x402's `maxTimeoutSeconds`.
+# The time in seconds for which the price of a 402 stays valid: x402's `maxTimeoutSeconds`.
 QUOTE_LIFE_S = 300
 
 # The first attempt and three automatic retries, spec §8.
@@ -41,17 +41,17 @@ IMAGE_EDITING = "image-editing"
 DOCUMENT_PARSING = "document-parsing"
 DOCUMENT_EXTRACTION = "document-extraction"
 
-# Of a picture that a buyer sends to have it edited. Vendors refuse smaller ones, and decoding
-# larger ones would take much memory before anybody has paid. A phone makes 12 or 24 million.
+# Limits of a picture to edit. Vendors refuse smaller ones, and decoding larger ones would take too
+# much memory before payment. Phones take pictures of 12 or 24 megapixels.
 MIN_PICTURE_SIDE = 64
 MAX_PICTURE_PIXELS = 25_000_000
 
-# How the name of such a picture ends, and the format that its bytes must then have.
+# The file extensions of such a picture, and the required format of its bytes.
 PICTURE_FORMATS = {".png": "png", ".jpg": "jpg", ".jpeg": "jpg", ".webp": "webp"}
 
 
 def usdc(amount: str) -> int:
-    """Return a decimal USDC amount as units of 10⁻⁶ USDC: `usdc("0.02") == 20_000`.
+    """Convert a decimal USDC amount to units of 10⁻⁶ USDC: `usdc("0.02") == 20_000`.
 
     Raises `ValueError` if the amount is not positive or has more than 6 decimals.
     """
@@ -65,10 +65,10 @@ def usdc(amount: str) -> int:
 
 
 def dollars(amount: str) -> int:
-    """Return a cost in US dollars as units of 10⁻⁶ dollars: `dollars("0.04") == 40_000`.
+    """Convert a cost in US dollars to units of 10⁻⁶ dollars: `dollars("0.04") == 40_000`.
 
-    Nothing may be free, but a cost may be 0. Raises `ValueError` for a negative amount, and for one
-    with more than 6 decimals.
+    Unlike a price, a cost may be 0. Raises `ValueError` for a negative amount, or more than 6
+    decimals.
     """
     try:
         is_zero = Decimal(amount) == 0
@@ -84,7 +84,7 @@ def dollars(amount: str) -> int:
 
 @attrs.frozen(kw_only=True)
 class Choice:
-    """The values that a request field may take, and the value of a field that is left out."""
+    """The allowed values of a request field, and its default."""
 
     values: tuple[str, ...] = ()
     default: str | None = None
@@ -96,7 +96,7 @@ class Choice:
 
 @attrs.frozen(kw_only=True)
 class PriceStep:
-    """Another price than the endpoint's, for requests that meet every condition set here."""
+    """A different price, for requests that meet every condition set here."""
 
     price_units: int = attrs.field(validator=attrs.validators.gt(0))
     resolution: str | None = None
@@ -104,7 +104,7 @@ class PriceStep:
     # Pages of the document, as counted before payment.
     min_pages: int | None = None
 
-    # What such a generation costs the operator, in 10⁻⁶ US dollars. None: as the endpoint's.
+    # The operator's cost, in 10⁻⁶ US dollars. None: the endpoint's cost.
     cost_micros: int | None = None
 
     def holds_for(self, request: "GenerationRequest") -> bool:
@@ -115,13 +115,12 @@ class PriceStep:
 
 
 def _is_day(_: object, __: object, value: str) -> None:
-    """Raise `ValueError` for a text that names no day."""
     dt.date.fromisoformat(value)
 
 
 @attrs.frozen(kw_only=True)
 class Endpoint:
-    """What is for sale under one slug. Requests are checked against it before payment."""
+    """An offer under one slug. Requests are validated against it before payment."""
 
     slug: str
     title: str
@@ -131,25 +130,25 @@ class Endpoint:
     capability: str
     price_units: int = attrs.field(validator=attrs.validators.gt(0))
 
-    # The last step that holds for a request sets its price.
+    # The last step that applies to a request sets its price.
     price_steps: tuple[PriceStep, ...] = ()
 
-    # Units for each page of a document. `price_units` is then the least that a document costs, and
-    # the price of a file whose pages cannot be counted. Needs `max_pages`.
+    # Units per page of a document. `price_units` is then the minimum price, and the price of a file
+    # whose pages cannot be counted. Needs `max_pages`.
     price_per_page: int | None = None
 
-    # What one generation costs the operator, in 10⁻⁶ US dollars, if that is known.
+    # The operator's cost of one generation, in 10⁻⁶ US dollars, if known.
     cost_micros: int | None = None
 
-    # The same of one page of a document, where the vendor bills pages.
+    # The operator's cost of one page, if the vendor bills pages.
     page_cost_micros: int | None = None
 
-    # When these costs were last compared with the vendor's prices, such as "2026-11-22". None: they
-    # are of no table.
+    # The day on which these costs were last compared with the vendor's prices, such as
+    # "2026-11-22". None if they do not come from a table.
     cost_checked: str | None = None
 
     # The first day (UTC) on which the vendor no longer serves the model, such as "2026-12-01". The
-    # endpoint is not sold from then on. None: no such day is known.
+    # endpoint is off sale from then on. None: unknown.
     retires: str | None = attrs.field(default=None, validator=attrs.validators.optional(_is_day))
     required_fields: tuple[str, ...] = ("prompt",)
     aspect_ratio: Choice = Choice()
@@ -160,15 +159,15 @@ class Endpoint:
     file_extensions: tuple[str, ...] = ()
     max_prompt_chars: int = MAX_PROMPT_CHARS
 
-    # The most pages of a document; they are counted before payment.
+    # The maximum number of pages of a document, counted before payment.
     max_pages: int | None = None
 
-    # Seconds of one attempt, including the wait for a job.
+    # Seconds per attempt, including the time to wait for a job.
     timeout_s: float = 300.0
 
     @property
     def retires_at(self) -> float:
-        """Unix seconds from which the model is not served any more; infinite if not known."""
+        """Unix seconds from which the model is no longer served; infinite if unknown."""
         if self.retires is None:
             return math.inf
         return dt.datetime.fromisoformat(self.retires).replace(tzinfo=dt.UTC).timestamp()
@@ -180,9 +179,9 @@ class Endpoint:
         return max(price_units, (self.price_per_page or 0) * (request.pages or 0))
 
     def cost_of(self, request: "GenerationRequest") -> int | None:
-        """Return what one request costs the operator, in 10⁻⁶ US dollars; None: not known.
+        """Return the operator's cost of one request, in 10⁻⁶ US dollars, or None.
 
-        A document whose pages are not counted counts as one page.
+        A document whose pages are not counted costs one page.
         """
         if self.page_cost_micros is not None:
             return self.page_cost_micros * (request.pages or 1)
@@ -212,7 +211,7 @@ class Endpoint:
 
     @property
     def extracts_data(self) -> bool:
-        """Whether a prompt asks a document for data, and the result is a JSON object."""
+        """Whether the prompt asks for data in a document, and the result is a JSON object."""
         return self.capability == DOCUMENT_EXTRACTION
 
     @property
@@ -237,14 +236,14 @@ class Attachment:
 
     @property
     def extension(self) -> str:
-        """The lower-case ending of the name with its dot, or an empty string."""
+        """The lower-case extension of the name with its dot, or an empty string."""
         _, dot, ending = self.name.rpartition(".")
         return f".{ending.lower()}" if dot else ""
 
 
 @attrs.frozen(kw_only=True)
 class GenerationRequest:
-    """One checked request for one generation. The endpoint's defaults are filled in."""
+    """A validated request for one generation, with the endpoint's defaults filled in."""
 
     prompt: str = attrs.field(default="", repr=False)
     aspect_ratio: str | None = None
@@ -252,21 +251,21 @@ class GenerationRequest:
     resolution: str | None = None
     attachment: Attachment | None = None
 
-    # The address that is told how the task ends. Not shown, because many hold a secret. A provider
-    # gets None.
+    # Receives the task's outcome. Not in the repr, because many URLs contain a secret. Providers
+    # get None.
     callback_url: str | None = attrs.field(default=None, repr=False)
 
     # Pages of the attachment, if the endpoint counts pages and the attachment has pages.
     pages: int | None = None
 
     def fingerprint(self, slug: str) -> str:
-        """Return a SHA-256 (hex) that is equal for requests that ask for the same thing."""
+        """Return a SHA-256 (hex) that is equal for equal requests."""
         sent = attrs.filters.exclude("attachment", "pages", "callback_url")
         facts: dict[str, Any] = attrs.asdict(self, filter=sent)
         facts["slug"] = slug
         if self.attachment is not None:
             facts["file"] = [self.attachment.name, self.attachment.sha256]
-        # Fingerprints in databases are older than this field.
+        # Fingerprints already in databases do not include this field.
         if self.callback_url is not None:
             facts["callback_url"] = self.callback_url
         canonical = json.dumps(facts, sort_keys=True, ensure_ascii=True)
@@ -275,7 +274,7 @@ class GenerationRequest:
 
 @attrs.frozen(kw_only=True)
 class Output:
-    """One file that a provider made."""
+    """One file that a provider generated."""
 
     data: bytes = attrs.field(repr=lambda data: f"<{len(data)} bytes>")
     media_type: str
@@ -287,42 +286,42 @@ class Output:
 
 @attrs.frozen(kw_only=True)
 class Link:
-    """A file at an https address that an API gave. The gateway fetches the file at once."""
+    """A file at an https URL from an API. The gateway downloads it at once."""
 
-    # Not shown, because many such addresses carry a signature.
+    # Not in the repr, because many such URLs are signed.
     url: str = attrs.field(repr=False)
     media_type: str = "application/octet-stream"
 
 
 @attrs.frozen(kw_only=True)
 class Result:
-    """What a provider returns: files, or text, or both."""
+    """A provider's result: files, or text, or both."""
 
     outputs: tuple[Output | Link, ...] = ()
 
-    # The Markdown of a parsed document, or the JSON that was extracted from one.
+    # The Markdown of a parsed document, or the JSON extracted from one.
     text: str | None = attrs.field(default=None, repr=False)
 
-    # Of the output that the text becomes. The gateway sets it to JSON where JSON is sold.
+    # Of the output with the text. The gateway sets it to JSON for data extraction.
     text_media_type: str = "text/markdown"
 
-    # What the result cost the operator, in 10⁻⁶ US dollars, if the API says.
+    # The operator's cost in 10⁻⁶ US dollars, if the API reports it.
     cost_micros: int | None = None
 
-    # Whether the API named that cost. False: it follows from a price that the operator has set.
+    # Whether the API reported that cost. False: it follows from a price that the operator set.
     is_cost_told: bool = True
 
 
 @attrs.frozen(kw_only=True)
 class Handle:
-    """A job at a provider: all it takes to ask for the job later, even after a restart."""
+    """A job at a provider: everything needed to poll it, even after a restart."""
 
     id: str
 
-    # The addresses that the API gave, by use.
+    # URLs from the API, by purpose.
     urls: Mapping[str, str] = attrs.field(factory=dict, repr=False)
 
-    # What only the answer to the submit told and a later poll needs, such as the job's cost.
+    # Data from the submit's response that a later poll needs, such as the job's cost.
     facts: Mapping[str, str] = attrs.field(factory=dict)
 
 
@@ -336,23 +335,23 @@ class Pending:
     # For the operator, e.g. "3rd in line". The buyer never sees it.
     note: str = ""
 
-    # Seconds until the next poll, if the API says.
+    # Seconds until the next poll, if the API recommends a delay.
     poll_after_s: float | None = None
 
 
 @attrs.frozen(kw_only=True)
 class Traits:
-    """What the gateway must know about a provider as a whole, for all of its endpoints."""
+    """Properties of a provider that apply to all of its endpoints."""
 
-    # Generations at once. None means as many as there are workers.
+    # Concurrent generations. None: as many as there are workers.
     max_concurrency: int | None = None
     submits_per_minute: int | None = None
 
-    # Whether sending the same submit again bills nothing and does no harm.
+    # Whether repeating a submit bills nothing and has no side effects.
     idempotent_submit: bool = False
 
-    # Whether a job that took too long is submitted anew once `cancel` has returned. Set it only
-    # where the vendor says that nothing is made or billed any more then.
+    # Whether a job that takes too long is submitted again after `cancel`. Set this only if the
+    # vendor states that a cancelled job generates and bills nothing more.
     resubmit_after_cancel: bool = False
     _cancellable: bool | None = attrs.field(default=None, alias="cancellable", repr=False, eq=False)
 
@@ -361,7 +360,7 @@ class Traits:
             return
         _warn_of_cancellable(stacklevel=4)
         object.__setattr__(self, "resubmit_after_cancel", self._cancellable)
-        # So that `attrs.evolve` does not set the new name by the old one again.
+        # Keeps `attrs.evolve` from overriding the new name with the old one.
         object.__setattr__(self, "_cancellable", None)
 
     @property

@@ -1,11 +1,11 @@
-"""Facts of the chain: blocks, receipts, transfers and signed authorizations."""
+"""On-chain data: blocks, receipts, transfers and signed authorizations."""
 
 import attrs
 
 
 @attrs.frozen(kw_only=True)
 class Block:
-    """What it takes to pin reads to a block."""
+    """A block to which reads can be pinned."""
 
     number: int
     hash: str
@@ -26,23 +26,23 @@ class Log:
 
 @attrs.frozen(kw_only=True)
 class Receipt:
-    """A transaction that a canonical block holds.
+    """The receipt of a transaction in a canonical block.
 
-    Nodes also return receipts of transactions that no block holds yet (Flashblocks). Only
-    `gateway.chain.decode.read_receipt` makes a `Receipt`, and it leaves those out.
+    Nodes also return receipts of transactions that are in no block yet (Flashblocks). Only
+    `gateway.chain.decode.read_receipt` creates a `Receipt`, and it rejects those.
     """
 
     tx_hash: str
     succeeded: bool
     block: Block
-    """The canonical block, as the endpoint of the receipt returned it."""
+    """The canonical block, as returned by the endpoint of the receipt."""
     logs: tuple[Log, ...] = ()
     gas_used: int | None = None
-    """None if the endpoint does not say."""
+    """None if the endpoint does not report it."""
     fee_wei: int | None = None
-    """What the sender paid for gas, the L1 part included, or None if the endpoint does not say."""
+    """The sender's gas cost including the L1 part, or None if the endpoint does not report it."""
     l1_fee_wei: int | None = None
-    """The part of `fee_wei` for the data on L1, or None where the chain names none."""
+    """The part of `fee_wei` for data on L1, or None if the chain reports none."""
 
     @property
     def block_number(self) -> int:
@@ -56,7 +56,7 @@ class Receipt:
 
     @property
     def gas_wei(self) -> int | None:
-        """The part of `fee_wei` for the execution on L2, or None if the endpoint does not say."""
+        """The part of `fee_wei` for execution on L2, or None if the endpoint does not report it."""
         return None if self.fee_wei is None else self.fee_wei - (self.l1_fee_wei or 0)
 
 
@@ -73,13 +73,13 @@ class Transfer:
     # directly precedes the transfer.
     authorization_key: str | None = None
 
-    # The transaction that it was found in.
+    # The receipt that contains the transfer.
     mined: Receipt | None = attrs.field(default=None, eq=False)
 
 
 @attrs.frozen(kw_only=True)
 class MinedTransfer:
-    """One USDC transfer, as a search of the chain's logs finds it."""
+    """One USDC transfer, from a search of the chain's logs."""
 
     tx_hash: str
     log_index: int

@@ -1,4 +1,4 @@
-"""What the store keeps: payments, tasks, outputs, refunds."""
+"""Stored records: payments, tasks, outputs, refunds."""
 
 import enum
 
@@ -6,10 +6,10 @@ import attrs
 
 from gateway.domain.onchain import Authorization
 
-# Seconds past `validBefore`. A log that no endpoint shows by then does not exist.
+# Seconds past `validBefore`. A log that no endpoint returns by then does not exist.
 LOG_LAG_S = 120
 
-# Nobody can be paid there. It is the sender of money that was minted, and stands for the payer of a
+# No key controls this address. Minted tokens come from it, and it is the placeholder payer of a
 # payment by a method.
 NO_ADDRESS = "0x" + "0" * 40
 
@@ -22,12 +22,12 @@ class Flow(enum.StrEnum):
 
 
 class PaymentState(enum.StrEnum):
-    """Where a payment stands. A trigger in the database enforces the legal changes."""
+    """State of a payment. A database trigger enforces the legal changes."""
 
-    # Claimed. The gateway has signed and sent nothing.
+    # Claimed. Nothing has been signed or sent.
     RESERVED = "reserved"
 
-    # The settlement may be on its way to the chain.
+    # The settlement may have been sent.
     SETTLING = "settling"
 
     # The transfer was seen on-chain.
@@ -44,13 +44,13 @@ class PaymentState(enum.StrEnum):
 
 
 class TaskStatus(enum.StrEnum):
-    """Where a task stands. The API shows `held` as queued and `dropped` as failed."""
+    """State of a task. The API shows `held` as queued and `dropped` as failed."""
 
-    # The task waits for its payment to settle.
+    # Waiting for the payment to settle.
     HELD = "held"
     QUEUED = "queued"
 
-    # A worker has leased the task, or the task waits for its next attempt.
+    # Leased by a worker, or waiting for the next attempt.
     PROCESSING = "processing"
     COMPLETED = "completed"
     FAILED = "failed"
@@ -74,9 +74,9 @@ class StoredOutput:
 
 @attrs.frozen(kw_only=True)
 class LongText:
-    """What a task's row holds of a text that is stored apart from it."""
+    """The description in a task's row of a text stored separately."""
 
-    # `SqlStore.text_part` returns each.
+    # See `SqlStore.text_part`.
     parts: int
 
     # Of all parts together.
@@ -86,18 +86,18 @@ class LongText:
 
 @attrs.frozen(kw_only=True)
 class StoredResult:
-    """The result that a completed task shows."""
+    """The result of a completed task."""
 
     outputs: tuple[StoredOutput, ...] = ()
 
-    # Of a task that the store returns, it is None where `long_text` describes it.
+    # None in a task from the store if `long_text` describes the text.
     text: str | None = attrs.field(default=None, repr=False)
     long_text: LongText | None = None
 
 
 @attrs.frozen(kw_only=True)
 class Payment:
-    """One payment, as the store keeps it."""
+    """One payment, as stored."""
 
     id: int
     flow: Flow
@@ -109,7 +109,7 @@ class Payment:
     # None in the direct flow.
     authorization: Authorization | None
 
-    # No earlier block can hold the transfer of an x402 payment.
+    # The first block that can contain the transfer of an x402 payment.
     search_from_block: int
     paid_tx: str | None
     paid_log_index: int | None
@@ -121,20 +121,20 @@ class Payment:
     # The task that was bought.
     task_id: str = attrs.field(default="", eq=False)
 
-    # What took the money, if not USDC on the chain: the name of a payment method. Such a payment
-    # has flow `direct`, and its `paid_tx` is no transaction.
+    # The payment method, if not USDC on-chain. Such a payment has flow `direct`, and its `paid_tx`
+    # is not a transaction.
     method: str | None = None
 
     @property
     def decided_by(self) -> int | None:
-        """Unix seconds by which the chain says whether it was paid; None of a direct payment."""
+        """Unix seconds by which the chain shows the outcome; None for a direct payment."""
         signed = self.authorization
         return None if signed is None else signed.valid_before + LOG_LAG_S
 
 
 @attrs.frozen(kw_only=True)
 class Refund:
-    """Money due, or given back, for a task that failed."""
+    """Money due, or returned, for a failed task."""
 
     state: PaymentState
     amount_units: int
@@ -142,7 +142,7 @@ class Refund:
 
 
 class Decision(enum.StrEnum):
-    """What the operator decided about a refund."""
+    """The operator's decision about a refund."""
 
     APPROVED = "approved"
     REJECTED = "rejected"
@@ -150,51 +150,50 @@ class Decision(enum.StrEnum):
 
 @attrs.frozen(kw_only=True)
 class RefundCase:
-    """A refund with all that deciding about it and sending it takes. Times are Unix seconds."""
+    """A refund with everything needed to decide and send it. Times are Unix seconds."""
 
     task_id: str
     slug: str
     payment: Payment
 
-    # Whether the payer signed the request, so that settings may refund automatically.
+    # Whether the payer signed the request, so that it may be refunded automatically.
     payer_proven: bool
     amount_units: int
     recipient: str
 
-    # Where it goes unless an operator names another address: the payer's, or, of a payment by a
-    # method, the one that its proof names.
+    # The default recipient: the payer or, for a payment by a method, the address in its proof.
     own_recipient: str
 
     # Why the task failed.
     reason: str
     decision: Decision | None
 
-    # Why the operator decided so.
+    # The operator's reason.
     note: str | None
 
-    # Why the refund is not sent yet, or why it failed.
+    # Why the refund is delayed or failed.
     problem: str | None
 
-    # The address of the refund key that signed the refund, or None before that.
+    # The refund key that signed the refund; None until then.
     sender: str | None
 
-    # The refund's transaction, or None until it is seen on-chain.
+    # The refund's transaction; None until it is seen on-chain.
     tx_hash: str | None
 
-    # No earlier block can hold the refund's transfer.
+    # The first block that can contain the refund's transfer.
     search_from_block: int | None
     created_at: float
     updated_at: float
 
     @property
     def needs_address(self) -> bool:
-        """Whether an operator must name the address that gets the money."""
+        """Whether an operator must name the recipient."""
         return self.recipient == NO_ADDRESS
 
 
 @attrs.frozen(kw_only=True)
 class Task:
-    """One generation, as the store keeps it. Times are Unix seconds."""
+    """One generation, as stored. Times are Unix seconds."""
 
     id: str
     slug: str

@@ -1,7 +1,7 @@
-"""What a buyer is promised if a paid generation fails.
+"""The refund promise for paid generations that fail.
 
-No standard of x402 has a refund promise yet, so the key of the extension is the gateway's own, and
-no draft can give it another meaning.
+x402 has no standard for refunds yet. The extension's key is the gateway's own, so that no draft can
+give it another meaning.
 """
 
 from typing import Any, Literal
@@ -10,7 +10,7 @@ import attrs
 
 # In `extensions` of x402 v2.
 REFUND_POLICY = "refund-policy"
-# An automatic refund is tried every few seconds; so long it may take while the chain is slow.
+# Automatic refunds are retried every few seconds; this allows for a slow chain.
 _WITHIN_S = 3600
 _SENTENCES = {
     "automatic": (
@@ -24,13 +24,13 @@ _SENTENCES = {
 
 @attrs.frozen(kw_only=True)
 class RefundPromise:
-    """What happens with the price if the task fails, and the address of the text about it."""
+    """What happens to the price if the task fails, and the URL of the policy."""
 
     on_failure: Literal["automatic", "review", "none"]
     policy_url: str
 
     def describe(self) -> dict[str, Any]:
-        """Return the promise as the manifest and the challenge have it."""
+        """Return the promise as in the manifest and the challenge."""
         said: dict[str, Any] = {"onFailure": self.on_failure}
         if self.on_failure != "none":
             said |= {"amount": "full", "to": "payer"}
@@ -39,7 +39,7 @@ class RefundPromise:
         return said | {"policyUrl": self.policy_url}
 
     def extension(self) -> dict[str, Any]:
-        """Return the extension of x402 v2."""
+        """Return the x402 v2 extension."""
         schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object"}
         return {"info": self.describe(), "schema": schema}
 
@@ -50,6 +50,6 @@ class RefundPromise:
 
 
 def promise_in_words(on_failure: object) -> str:
-    """Return the sentence for a promise; one that is unknown or missing promises nothing."""
+    """Return the sentence for a promise. An unknown or missing one promises nothing."""
     known = isinstance(on_failure, str) and on_failure in _SENTENCES
     return _SENTENCES[str(on_failure)] if known else _SENTENCES["none"]

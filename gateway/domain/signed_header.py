@@ -1,6 +1,6 @@
-"""Reads the JSON of a payment header, which a stranger sent: bounded, and strict about types.
+"""Parses the JSON of an untrusted payment header: limited in size, strict about types.
 
-Every reader raises `PaymentRequired("invalid_payload")` for what it does not take.
+Every reader raises `PaymentRequired("invalid_payload")` for invalid input.
 """
 
 import base64
@@ -13,10 +13,10 @@ from typing import Any
 from gateway.domain.onchain import Authorization
 from gateway.errors import PaymentRequired
 
-# After Base64 decoding. A header has about 700 bytes, and 3 KB where the client sends the
-# challenge's extensions back; clients may add extensions of their own.
+# After Base64 decoding. A header has about 700 bytes, or 3 KB if the client returns the challenge's
+# extensions; clients may add their own extensions.
 MAX_HEADER_BYTES = 32 * 1024
-# Opening ones. A real header has 60; the decoder recurses into each.
+# Limits opening brackets. A real header has 60; the decoder recurses into each.
 _MAX_BRACKETS = 1_000
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _BYTES32 = re.compile(r"0x[0-9a-fA-F]{64}")
@@ -25,7 +25,7 @@ _UINT256 = 2**256
 
 
 def load_json(header: str) -> Any:
-    """Return the JSON in standard or URL-safe Base64, with or without padding."""
+    """Decode JSON from standard or URL-safe Base64, with or without padding."""
     compact = header.strip().rstrip("=").replace("-", "+").replace("_", "/")
     if len(compact) > MAX_HEADER_BYTES * 4 // 3 + 4:
         raise PaymentRequired("invalid_payload")
@@ -44,7 +44,7 @@ def _refuse_constant(constant: str) -> None:
 
 
 def read_authorization(signed: Mapping[str, Any], signature: Any) -> Authorization:
-    """Return an EIP-3009 authorization from its members and its signature in hex."""
+    """Return an EIP-3009 authorization from its fields and its signature in hex."""
     return Authorization(
         sender=_read_hex(signed.get("from"), _ADDRESS),
         recipient=_read_hex(signed.get("to"), _ADDRESS),
@@ -71,14 +71,14 @@ def read_text(value: Any) -> str:
 
 
 def _read_hex(value: Any, pattern: re.Pattern[str]) -> str:
-    """Return a hex string in lower case, with `0x` in front."""
+    """Return a hex string in lower case, including `0x`."""
     if not isinstance(value, str) or not pattern.fullmatch(value):
         raise PaymentRequired("invalid_payload")
     return value.lower()
 
 
 def read_integer(value: Any) -> int:
-    """Return a uint256 from a JSON number, or from decimal digits in a string."""
+    """Return a uint256 from a JSON number or a decimal string."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 78:  # noqa: PLR2004 - digits of 2²⁵⁶
         value = int(value)
     if type(value) is not int or not 0 <= value < _UINT256:

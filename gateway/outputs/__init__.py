@@ -1,6 +1,6 @@
-"""Where outputs are kept, how buyers get them, and when they are deleted.
+"""Storage of outputs, links to them, and their deletion after the retention period.
 
-The file that a buyer sends with a request lies in the database, until its task has ended.
+A buyer's uploaded file is in the database instead, until its task ends.
 """
 
 from gateway.contracts import OutputStore
@@ -14,7 +14,7 @@ __all__ = ["BucketOutputs", "BucketWithFallback", "DiskOutputs", "open_outputs"]
 
 
 def open_outputs(settings: Settings, secret: str) -> OutputStore:
-    """Return the place for outputs that the settings name.
+    """Return the output store that the settings select.
 
     `secret` is this installation's own: it signs links, and names its folder in a bucket.
     """
@@ -23,6 +23,6 @@ def open_outputs(settings: Settings, secret: str) -> OutputStore:
     if bucket is None:
         return disk
     if settings.database_url:
-        # What lies on this machine's disk is a sold result that no other node can show.
+        # Outputs on this machine's disk would be invisible to other nodes.
         return BucketOutputs(bucket, secret)
     return BucketWithFallback(BucketOutputs(bucket, secret), disk)

@@ -1,4 +1,4 @@
-"""Outputs in a bucket of an S3-compatible store; the store itself checks the links to them."""
+"""Outputs in an S3-compatible bucket, which verifies the links itself."""
 
 import asyncio
 import contextlib
@@ -17,11 +17,11 @@ from gateway.outputs.disk import describe_output
 from gateway.outputs.keys import headers_of, is_ours, key_of, outputs_of, task_of
 from gateway.settings.bucket import Bucket
 
-# The key of an output in a bucket begins with this.
+# The prefix of an output's key if it is in a bucket.
 SCHEME = "s3:"
-# S3 signs links for at most this time.
+# The longest validity that S3 allows for a signed link.
 _LINK_S = 7 * 86_400
-# So many objects are listed at a time.
+# Objects per page of a listing.
 _BATCH = 100
 _REQUEST_S = timedelta(seconds=60)
 _CONNECT_S = timedelta(seconds=5)
@@ -32,8 +32,8 @@ _CODE = re.compile(r"<Code>(\w+)</Code>")
 class BucketOutputs:
     """Outputs below one prefix of a bucket. Implements `contracts.OutputStore`.
 
-    The prefix is this installation's own, so that several may share a bucket: each deletes the
-    outputs that its own database does not show. obstore is imported at the first use.
+    The prefix is unique to the installation, so that several can share a bucket: each deletes
+    outputs that its own database does not know. obstore is imported at first use.
     """
 
     def __init__(self, bucket: Bucket, secret: str) -> None:
@@ -44,7 +44,7 @@ class BucketOutputs:
         self._store: Any = None
 
     async def save(self, folder: str, result: Result) -> StoredResult:
-        """Write outputs durably with their hashes; text becomes an output of its own."""
+        """Store outputs durably with their hashes; text becomes a separate output."""
         stored = [
             await self.put(key_of(folder, number, output), output)
             for number, output in enumerate(outputs_of(result))
@@ -52,14 +52,14 @@ class BucketOutputs:
         return StoredResult(outputs=tuple(stored), text=result.text)
 
     async def put(self, name: str, output: Output) -> StoredOutput:
-        """Write one output under a name of `key_of`; returns what the database keeps of it.
+        """Store one output under a key of `key_of`, and return its database record.
 
         Raises `OutputStoreUnavailable`.
         """
         path = f"{self._prefix}/{name}"
         async with self._open_bucket("take outputs") as (obstore, store):
-            # Outputs are sent in one piece. The pieces of an upload that is cut off would stay, and
-            # no listing shows them.
+            # No multipart upload: the parts of an aborted one would stay, and no listing shows
+            # them.
             await obstore.put_async(
                 store, path, output.data, attributes=headers_of(name), use_multipart=False
             )
@@ -70,11 +70,11 @@ class BucketOutputs:
     ) -> list[str]:
         """Return a link to the bucket for each output.
 
-        It works until `expires_at`, at most for the 7 days that S3 allows.
+        It is valid until `expires_at`, but at most for the 7 days that S3 allows.
         """
         lasts = timedelta(seconds=int(max(min(expires_at - now, _LINK_S), 1)))
         async with self._open_bucket("sign links") as (obstore, store):
-            # Signing is arithmetic alone: 10 µs each, no request.
+            # Signing makes no request and takes 10 µs.
             return [obstore.sign(store, "GET", _path_of(output), lasts) for output in outputs]
 
     def open(self, key: str, *, expires: str, signature: str, now: float) -> Path:  # noqa: ARG002
@@ -88,15 +88,15 @@ class BucketOutputs:
             return bytes(await answer.bytes_async())
 
     async def delete(self, outputs: Sequence[StoredOutput | Kept]) -> None:
-        """Remove outputs; an output that is gone already is no error."""
+        """Delete outputs, ignoring those that are already gone."""
         async with self._open_bucket("delete outputs") as (obstore, store):
             for output in outputs:
-                # Some stores report an object that is gone already.
+                # Some stores report an object that is already gone.
                 with contextlib.suppress(FileNotFoundError):
                     await obstore.delete_async(store, _path_of(output))
 
     async def written_before(self, before: float) -> AsyncIterator[list[Kept]]:
-        """Yield what was written before a time (Unix seconds), in batches."""
+        """Yield outputs written before a time (Unix seconds), in batches."""
         async with self._open_bucket("list outputs") as (obstore, store):
             async for batch in obstore.list(store, prefix=self._prefix, chunk_size=_BATCH):
                 old = [one["path"] for one in batch if one["last_modified"].timestamp() < before]
@@ -107,7 +107,7 @@ class BucketOutputs:
                 ]
 
     async def probe(self) -> str:
-        """Write, read and delete a small object; returns the bucket's name in words.
+        """Write, read and delete a small object; returns a description of the bucket.
 
         Raises `OutputStoreUnavailable`.
         """
@@ -141,7 +141,7 @@ def _translate_errors(what: str, errors: tuple[type[Exception], ...]) -> Iterato
 
 
 def reason_of(error: Exception) -> str:
-    """Return why a store refuses: its code, or the end of obstore's text; never a key."""
+    """Return a store's error code, or the end of obstore's message; never a key."""
     code = _CODE.search(str(error))
     return code[1] if code else str(error).rpartition(" - ")[2].partition("\n")[0][:100]
 
@@ -151,17 +151,17 @@ def _path_of(output: StoredOutput | Kept) -> str:
 
 
 def load_obstore(bucket: Bucket) -> tuple[Any, Any]:
-    """Import obstore and open the bucket. That takes 9 MB and 50 ms, so call it in a thread."""
+    """Import obstore and open the bucket: 9 MB and 50 ms, so call this in a thread."""
     obstore = importlib.import_module("obstore")
     store = importlib.import_module("obstore.store").S3Store(
         bucket.name,
-        # Under this name, and with the key as a function. Otherwise obstore prefers
-        # AWS_ENDPOINT_URL_S3 and AWS_SESSION_TOKEN of the environment to the arguments.
+        # Use this option, and pass the key as a function: otherwise AWS_ENDPOINT_URL_S3 and
+        # AWS_SESSION_TOKEN in the environment override the arguments.
         aws_endpoint_url_s3=bucket.base_url,
         credential_provider=_BucketKey(bucket),
         region=bucket.region,
         virtual_hosted_style_request=bucket.is_in_host,
-        # Not every store can delete in bulk.
+        # Not every store supports bulk deletion.
         disable_bulk_delete=True,
         client_options={
             "allow_http": bucket.endpoint.startswith("http:"),
@@ -174,8 +174,6 @@ def load_obstore(bucket: Bucket) -> tuple[Any, Any]:
 
 
 class _BucketKey:
-    """Returns the bucket's key to obstore."""
-
     def __init__(self, bucket: Bucket) -> None:
         self._key = {
             "access_key_id": bucket.access_key_id,

@@ -1,6 +1,6 @@
-"""Outputs in a bucket, and on the disk while the bucket is down.
+"""Outputs in a bucket, or on disk while the bucket is down.
 
-Outputs from before the bucket was set stay on the disk, too.
+Outputs stored before the bucket was configured also stay on disk.
 """
 
 import asyncio
@@ -15,27 +15,27 @@ from gateway.domain import Result, StoredOutput, StoredResult
 from gateway.outputs.bucket import SCHEME, BucketOutputs
 from gateway.outputs.disk import DiskOutputs
 
-# A bucket that failed is not asked again for this time.
+# Seconds without another try after the bucket failed.
 _REST_S = 60.0
 _log = structlog.get_logger()
 
 
 @attrs.define
 class BucketWithFallback:
-    """A bucket and a disk; an output's key tells its place. Implements `contracts.OutputStore`.
+    """A bucket and a disk; an output's key has the location. Implements `contracts.OutputStore`.
 
-    So a result that was made and paid for is not lost when the bucket is down for a while.
+    So a result that was generated and paid for survives an outage of the bucket.
     """
 
     bucket: BucketOutputs
     disk: DiskOutputs
     rest_s: float = attrs.field(default=_REST_S, kw_only=True)
-    """How long a bucket that failed is not asked again."""
-    # By the loop's clock.
+    """Seconds without another try after the bucket failed."""
+    # By the event loop's clock.
     _rests_until: float = attrs.field(default=0.0, init=False)
 
     async def save(self, folder: str, result: Result) -> StoredResult:
-        """Write outputs to the bucket, or to the disk where the bucket does not take them."""
+        """Store outputs in the bucket, or on disk if the bucket fails."""
         clock = asyncio.get_running_loop().time
         if clock() >= self._rests_until:
             try:
@@ -48,7 +48,7 @@ class BucketWithFallback:
     async def links(
         self, outputs: Sequence[StoredOutput], *, now: float, expires_at: float
     ) -> list[str]:
-        """Return a link to each output, from the place where it is."""
+        """Return a link to each output."""
         found = []
         for output in outputs:
             place = self._place_of(output)
@@ -56,26 +56,26 @@ class BucketWithFallback:
         return found
 
     def open(self, key: str, *, expires: str, signature: str, now: float) -> Path:
-        """Return the file on the disk behind a link; raises `NotFound`."""
+        """Return the file on disk behind a link; raises `NotFound`."""
         return self.disk.open(key, expires=expires, signature=signature, now=now)
 
     async def read(self, output: StoredOutput) -> bytes:
-        """Return an output's bytes, from the place where it is."""
+        """Return an output's bytes."""
         return await self._place_of(output).read(output)
 
     async def delete(self, outputs: Sequence[StoredOutput | Kept]) -> None:
-        """Remove outputs, each from its place."""
+        """Delete outputs from bucket and disk."""
         for output in outputs:
             await self._place_of(output).delete([output])
 
     async def written_before(self, before: float) -> AsyncIterator[list[Kept]]:
-        """Yield what was written before a time (Unix seconds), of both places."""
+        """Yield outputs written before a time (Unix seconds), from disk and bucket."""
         for place in (self.disk, self.bucket):
             async for batch in place.written_before(before):
                 yield batch
 
     async def probe(self) -> str:
-        """Write, read and delete a small object in both places."""
+        """Write, read and delete a small object in bucket and disk."""
         return f"{await self.bucket.probe()}; while it is down, {await self.disk.probe()}"
 
     def _place_of(self, output: StoredOutput | Kept) -> OutputStore:

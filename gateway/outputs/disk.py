@@ -1,4 +1,4 @@
-"""Outputs on the local disk: written durably with their hashes, served by signed links."""
+"""Outputs on the local disk, stored durably with their hashes, served by signed links."""
 
 import asyncio
 import contextlib
@@ -17,35 +17,35 @@ from gateway.errors import NotFound
 from gateway.outputs.keys import is_ours, key_of, outputs_of, task_of
 from gateway.private_files import FOLDER_MODE, private_opener
 
-# A link works for at least this time after the poll that showed it.
+# A link is valid for at least this time after the poll that returned it.
 _LINK_S = 3600
 # They take 300 KB.
 _KEPT_SIGNATURES = 1024
-# So many folders are listed at a time.
+# Folders per page of a listing.
 _BATCH = 100
 
 
 class DiskOutputs:
-    """Outputs in one folder, a sub-folder for each lease. Implements `contracts.OutputStore`."""
+    """Outputs in one folder, with a subfolder per lease. Implements `contracts.OutputStore`."""
 
     def __init__(self, folder: Path, secret: str) -> None:
         self._folder = folder
-        # Whether this process has made sure that a power cut leaves the folder.
+        # Whether the folder itself is known to survive a power cut.
         self._is_rooted = False
         self._signer = Signer(secret, salt="files", digest_method=hashlib.sha256)
-        # Each poll of a finished task shows the same links for an hour.
+        # Each poll of a finished task returns the same links for an hour.
         self._sign = functools.lru_cache(maxsize=_KEPT_SIGNATURES)(self._signer.get_signature)
 
     async def save(self, folder: str, result: Result) -> StoredResult:
-        """Write outputs durably with their hashes; text becomes an output of its own."""
+        """Store outputs durably with their hashes; text becomes a separate output."""
         with _translate_errors("take outputs"):
             stored = await asyncio.to_thread(self._write_all, folder, outputs_of(result))
         return StoredResult(outputs=tuple(stored), text=result.text)
 
     def _write_all(self, folder: str, outputs: Sequence[Output]) -> list[StoredOutput]:
-        """Write files so that after a power cut each is there whole, or not at all.
+        """Write files so that after a power cut each is either complete or absent.
 
-        Their names are durable when this returns, but not before.
+        Their names are durable only when this returns.
         """
         path = self._folder / folder
         self._make_folder(path)
@@ -54,16 +54,16 @@ class DiskOutputs:
             key = key_of(folder, number, output)
             _write_whole(self._folder / key, output.data)
             stored.append(describe_output(key, output))
-        # The outputs' folder comes last: what made the files' names durable made its own so, too,
-        # on most file systems, and then its sync has nothing to do.
+        # Sync the parent folder last: on most file systems, syncing the files already made it
+        # durable, so this has nothing left to do.
         _sync_folder(path)
         _sync_folder(self._folder)
         return stored
 
     def _make_folder(self, path: Path) -> None:
-        """Make a folder for outputs, and the folder of all of them durably."""
+        """Create a folder for outputs, and durably its parent."""
         if self._is_rooted:
-            # Somebody may have removed the folder of all.
+            # The parent folder may have been removed.
             with contextlib.suppress(FileNotFoundError):
                 path.mkdir(FOLDER_MODE, exist_ok=True)
                 return
@@ -77,8 +77,8 @@ class DiskOutputs:
     ) -> list[str]:
         """Return a path below `/files/` for each output.
 
-        A link works for one to two hours, at most until `expires_at`. Polls within the same hour
-        get the same link.
+        A link is valid for one to two hours, but not beyond `expires_at`. Polls within the same
+        hour get the same link.
         """
         until = int(min((now // _LINK_S + 2) * _LINK_S, expires_at))
         return [self._link(output.key, until) for output in outputs]
@@ -90,8 +90,8 @@ class DiskOutputs:
     def open(self, key: str, *, expires: str, signature: str, now: float) -> Path:
         """Return the file behind a link.
 
-        Raises `NotFound` where the link is wrong or expired or its file is deleted. The error does
-        not say which, so that a guesser learns nothing.
+        Raises `NotFound` if the link is wrong or expired, or its file is deleted. The error does
+        not reveal which.
         """
         try:
             self._signer.unsign(f"{key}:{expires}.{signature}")
@@ -108,7 +108,7 @@ class DiskOutputs:
             return await asyncio.to_thread((self._folder / output.key).read_bytes)
 
     async def delete(self, outputs: Sequence[StoredOutput | Kept]) -> None:
-        """Remove outputs; an output that is gone already is no error."""
+        """Delete outputs, ignoring those that are already gone."""
         with _translate_errors("delete outputs"):
             await asyncio.to_thread(self._delete, [self._folder / output.key for output in outputs])
 
@@ -116,12 +116,12 @@ class DiskOutputs:
         for path in paths:
             path.unlink(missing_ok=True)
         for folder in {path.parent for path in paths}:
-            # The folder is not empty, or it is gone.
+            # The folder is not empty, or already gone.
             with contextlib.suppress(OSError):
                 folder.rmdir()
 
     async def written_before(self, before: float) -> AsyncIterator[list[Kept]]:
-        """Yield what was last written before a time (Unix seconds), in batches; half files too."""
+        """Yield files last written before a time (Unix seconds), in batches, with partial ones."""
         with _translate_errors("list outputs"):
             folders = iter(await asyncio.to_thread(self._folders))
             while batch := list(islice(folders, _BATCH)):
@@ -133,7 +133,7 @@ class DiskOutputs:
         return []
 
     async def probe(self) -> str:
-        """Write, read and delete a small file; returns the folder in words.
+        """Write, read and delete a small file; returns a description of the folder.
 
         Raises `OutputStoreUnavailable`.
         """
@@ -146,9 +146,9 @@ class DiskOutputs:
 
 
 def describe_output(key: str, output: Output) -> StoredOutput:
-    """Return what the database keeps of an output.
+    """Return the database record of an output.
 
-    The hash of a large one takes tens of milliseconds, so call this in a thread.
+    Hashing a large one takes tens of milliseconds, so call this in a thread.
     """
     return StoredOutput(
         key=key,
@@ -161,7 +161,7 @@ def describe_output(key: str, output: Output) -> StoredOutput:
 
 
 def _write_whole(path: Path, data: bytes) -> None:
-    """Write one file under another name, and give it its own when its bytes are durable."""
+    """Write a temporary file, sync it, then rename it."""
     partial = path.with_suffix(".partial")
     with open(partial, "wb", opener=private_opener) as file:
         file.write(data)
@@ -173,11 +173,11 @@ def _write_whole(path: Path, data: bytes) -> None:
 def _find_old_files(folders: Iterable[Path], before: float) -> list[Kept]:
     found = []
     for folder in folders:
-        # The folder or a file may be deleted meanwhile.
+        # The folder or a file may be deleted concurrently.
         with contextlib.suppress(OSError):
             old = [path for path in folder.iterdir() if path.stat().st_mtime < before]
             found += [_kept_file(path) for path in old if is_ours(path.name)]
-            # A crash left the folder empty. It goes with the file that was not written.
+            # A crash left the folder empty. List a missing file, so that the folder gets deleted.
             if not old and folder.stat().st_mtime < before and not any(folder.iterdir()):
                 found.append(_kept_file(folder / "0.partial"))
     return found
@@ -199,7 +199,7 @@ def _translate_errors(doing: str) -> Iterator[None]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a rename in a folder survive a power cut."""
+    """Make renames survive a power cut."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

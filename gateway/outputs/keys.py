@@ -1,7 +1,7 @@
-"""The keys of outputs, which the gateway makes, and the headers that an output is served with.
+"""Keys of outputs, and the HTTP headers to serve them with.
 
-A key is `<task>-<16 of the lease's token>/<number>.<ending>`; in a bucket, a prefix stands before
-it. No part of it comes from a buyer or a provider.
+A key is `<task>-<16 of the lease's token>/<number>.<extension>`; in a bucket, after a prefix. No
+part of it comes from a buyer or a provider.
 """
 
 import re
@@ -18,7 +18,7 @@ _ENDINGS = {
     "application/pdf": "pdf",
 }
 _KINDS = {ending: media_type for media_type, ending in _ENDINGS.items()}
-# A browser only shows these. It might run anything else.
+# Browsers only display these types. Others might be executed.
 _INLINE = ("png", "jpg", "webp")
 _LEASED = re.compile(r"(.+)-[0-9a-f]{16}")
 _OURS = re.compile(r"[0-9]+\.[a-z]+")
@@ -26,7 +26,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def outputs_of(result: Result) -> list[Output]:
-    """Return everything to keep of a result; text becomes an output of its own, the last one.
+    """Return the outputs of a result; its text becomes the last one.
 
     Raises `TypeError` for an output that is not an `Output` with bytes.
     """
@@ -41,24 +41,24 @@ def outputs_of(result: Result) -> list[Output]:
 
 
 def key_of(folder: str, number: int, output: Output) -> str:
-    """Return the key of the output of a number, from 0, in a folder."""
+    """Return the key of an output in a folder; numbers start at 0."""
     return f"{folder}/{number}.{_ENDINGS.get(output.media_type, 'bin')}"
 
 
 def is_ours(file_name: str) -> bool:
-    """Tell whether a file of this name may be one that the gateway wrote, whole or half."""
+    """Whether a file may have been written by the gateway, completely or partially."""
     return bool(_OURS.fullmatch(file_name))
 
 
 def task_of(key: str) -> str:
-    """Return the id of the task that a key was made for."""
+    """Return the task id in a key."""
     folder = key.split("/")[-2]
     match = _LEASED.fullmatch(folder)
     return match[1] if match else folder
 
 
 def headers_of(key: str) -> dict[str, str]:
-    """Return the headers of an output: its media type, and the name to save it under."""
+    """Return the headers of an output: its media type, and a file name for saving it."""
     number, _, ending = key.rpartition("/")[2].partition(".")
     kind = _KINDS.get(ending, "application/octet-stream")
     name = f"{_UNSAFE.sub('', task_of(key))}-{int(number) + 1}.{ending}"

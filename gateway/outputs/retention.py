@@ -1,4 +1,4 @@
-"""Deletes outputs past their retention, and files that no task shows. The tasks stay."""
+"""Deletes outputs past their retention, and files that belong to no task. Tasks are kept."""
 
 import asyncio
 import itertools
@@ -13,9 +13,9 @@ from gateway.store import SqlStore
 _SWEEP_S = 600.0
 # In sweeps: every six hours.
 _TIDY_EVERY = 36
-# So many tasks are swept at a time.
+# Tasks per batch.
 _BATCH = 100
-# A file without a task may belong to an attempt that still runs. A file this old cannot.
+# A file without a task may belong to a running attempt, unless it is older than this.
 _STRAY_S = 86_400.0
 _log = structlog.get_logger()
 
@@ -28,9 +28,9 @@ async def sweep_forever(
     pause_s: float = _SWEEP_S,
     is_mine: Callable[[], bool] = lambda: True,
 ) -> None:
-    """Sweep at once and every ten minutes; tidy ten minutes after the start and every six hours.
+    """Sweep at once and every ten minutes; tidy after ten minutes and every six hours.
 
-    `pause_s`: the seconds between two sweeps. While `is_mine` says no, another node sweeps.
+    `pause_s`: seconds between two sweeps. While `is_mine` is False, another node sweeps.
     """
     for number in itertools.count():
         if not is_mine():
@@ -47,12 +47,13 @@ async def sweep_forever(
 
 
 async def sweep(store: SqlStore, output_store: OutputStore, now: float) -> int:
-    """Delete a batch of expired outputs; returns of how many tasks.
+    """Delete a batch of expired outputs; returns the number of tasks.
 
-    Files go first: a crash in between leaves a task to be swept again, never a file without a task.
+    Files are deleted first: after a crash, the task is swept again, and no file is left without a
+    task.
     """
     gone: list[str] = []
-    # Outputs that cannot be deleted come first in every query, so the query grows by them.
+    # Outputs that cannot be deleted stay at the front of every query, so its limit grows.
     stuck: set[str] = set()
     while not gone:
         expired = await store.expired_outputs(now=now, limit=_BATCH + len(stuck))
@@ -73,11 +74,11 @@ async def sweep(store: SqlStore, output_store: OutputStore, now: float) -> int:
 
 
 async def tidy(store: SqlStore, output_store: OutputStore, now: float) -> int:
-    """Delete files that no task shows; returns how many.
+    """Delete files that belong to no task; returns how many.
 
-    They come from attempts that died between saving and completing, and from writes that were cut
-    off. In a bucket, files of a task that the database does not know stay: where this database is a
-    copy, they may belong to the gateway that it was copied from.
+    They come from attempts that died between saving and completing, and from aborted writes. In a
+    bucket, files of tasks unknown to the database are kept: if this database is a copy, they may
+    belong to the original gateway.
     """
     strays = 0
     async for kept in output_store.written_before(now - _STRAY_S):
@@ -91,5 +92,4 @@ async def tidy(store: SqlStore, output_store: OutputStore, now: float) -> int:
 
 
 async def _is_ours(store: SqlStore, kept: Kept) -> bool:
-    """Tell whether a file was surely written for a task of this database."""
     return not kept.is_shared or await store.task(kept.task_id) is not None

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import hashlib
 import re
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
@@ -10,21 +11,23 @@ from typing import Any, TypeVar
 import attrs
 import structlog
 
-from gateway.concurrency.outliving import outlive
+from gateway.chain.block_times import last_block_up_to
+from gateway.concurrency.awaiting import outlive
 from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import Chain, Clock, NewTask, Quote
 from gateway.contracts.payers import PayerBusy
 from gateway.domain import Endpoint, GenerationRequest, Task
-from gateway.errors import GatewayError
-from gateway.payments.cutoff import cutoff_block
+from gateway.errors import GatewayError, IdempotencyConflict
 from gateway.store import SqlStore
 from gateway.telemetry import signals
-from gateway.telemetry.log_context import bind_task, current_request
-from gateway.telemetry.signals import tell
 
 Value = TypeVar("Value")
 _HEADER = re.compile(r"[A-Za-z0-9-]+")
 _CODE = re.compile(r"\w{1,80}", re.ASCII)
+# The key of the cutoff block in the store.
+_CUTOFF = "floor_block"
+# If the newest block is this much older than the database, the endpoint lags behind.
+_STALE_S = 60
 _log = structlog.get_logger()
 
 
@@ -52,7 +55,7 @@ def new_task(
         request_hash=fingerprint,
         price_units=price_units,
         created_at=now,
-        request_id=current_request(),
+        request_id=structlog.contextvars.get_contextvars().get("request", ""),
     )
 
 
@@ -84,7 +87,30 @@ def reached_price(quote: Quote, units: int) -> int:
 
 def bind_new_task(new: NewTask) -> None:
     """Let the log lines of this purchase name what is bought."""
-    bind_task(task=new.id, slug=new.endpoint.slug, provider=new.endpoint.provider)
+    structlog.contextvars.bind_contextvars(
+        task=new.id, slug=new.endpoint.slug, provider=new.endpoint.provider
+    )
+
+
+def require_same_request(task: Task, fingerprint: str) -> Task:
+    """Return the task of an Idempotency-Key.
+
+    Raises `IdempotencyConflict` if the key was used with another request.
+    """
+    if task.payment.request_hash != fingerprint:
+        raise IdempotencyConflict("This Idempotency-Key was used with another request.")
+    return task
+
+
+def payer_key_hash(payer: str, idempotency_key: str | None) -> str | None:
+    """Return the hash under which the store keeps an x402 payer's Idempotency-Key.
+
+    The payer is part of the hash, so two payers may use the same key. The byte 0xFF in between
+    never occurs in UTF-8, and the direct flow has 0xFE there, so no two purchases share a hash.
+    """
+    if idempotency_key is None:
+        return None
+    return hashlib.sha256(payer.lower().encode() + b"\xff" + idempotency_key.encode()).hexdigest()
 
 
 @attrs.define(kw_only=True, slots=False)
@@ -120,8 +146,29 @@ class Acceptance:
         return SharedAnswer(self.now, kept_s=0.0)
 
     async def cutoff_block(self) -> int:
-        """Return the number of the block after which transfers count."""
-        return await self._cutoff.get(lambda: cutoff_block(self.store, self.chain, self.born_at))
+        """Return the number of the last block before the database was created.
+
+        Earlier transfers are refused: a new or restored database does not know what they paid for.
+        Raises `ChainUnavailable`.
+        """
+        return await self._cutoff.get(self._find_cutoff)
+
+    async def _find_cutoff(self) -> int:
+        """Return the stored number, else search the chain for it and store it.
+
+        The search is by time, so transfers count that were mined after the database was created,
+        even if the chain was unreachable then. A failover deletes the stored number, so it is read
+        for each purchase.
+        """
+        known = await self.store.known_meta(_CUTOFF)
+        if known is None:
+            head = await self.chain.head()
+            found = await last_block_up_to(self.chain, head, self.born_at)
+            if head.timestamp < self.born_at - _STALE_S:
+                # The endpoint lags behind, so the number is too low to be kept.
+                return found
+            known = await self.store.meta(_CUTOFF, lambda: str(found))
+        return int(known)
 
     async def wait_for_begun(self, *, timeout_s: float) -> None:
         """Wait until the purchases that are being decided now have an answer."""
@@ -145,7 +192,7 @@ class Acceptance:
             yield
         except GatewayError as refusal:
             code = _code_of(refusal)
-            tell(signals.purchase_refused, slug=slug, flow=str(flow), code=code)
+            signals.purchase_refused.send(slug=slug, flow=str(flow), code=code)
             raise
         finally:
             self._begun.discard(decided)

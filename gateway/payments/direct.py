@@ -5,14 +5,20 @@ Idempotency-Key → the endpoint can serve → the wallet → transfers in the m
 payer's signature, if there is one → `accept_direct` → the task.
 """
 
+import hashlib
 from collections.abc import Callable, Sequence
 
 import attrs
 
 from gateway.contracts import NewTask, Quote, TransferVerifier
-from gateway.domain import Flow, GenerationRequest, Task, Transfer
-from gateway.payments.accept import Acceptance, Accepted, bind_new_task, new_task, reached_price
-from gateway.payments.idempotency import direct_fingerprint
+from gateway.domain import Endpoint, Flow, GenerationRequest, Task, Transfer
+from gateway.payments.accept import (
+    Acceptance,
+    Accepted,
+    bind_new_task,
+    new_task,
+    reached_price,
+)
 from gateway.payments.payer_proof import PayerProof, signed_transfers
 
 
@@ -54,7 +60,7 @@ class DirectPayments(Acceptance):
         proof: PayerProof | None,
     ) -> Accepted:
         endpoint = quote.endpoint
-        fingerprint = direct_fingerprint(endpoint, request, tx_hash)
+        fingerprint = _fingerprint(endpoint, request, tx_hash)
         if known := await self.store.find_direct(tx_hash, idempotency_key, fingerprint):
             return Accepted(task=known)
         self.check_serving(endpoint.slug)
@@ -99,3 +105,9 @@ class DirectPayments(Acceptance):
         )
         self.on_queued()
         return task
+
+
+def _fingerprint(endpoint: Endpoint, request: GenerationRequest, tx_hash: str) -> str:
+    """Return the SHA-256 (hex) of a direct request; the transaction is part of the request."""
+    facts = request.fingerprint(endpoint.slug) + tx_hash
+    return hashlib.sha256(facts.encode()).hexdigest()

@@ -13,14 +13,14 @@ from typing import Any
 import attrs
 import structlog
 
+from gateway.chain.block_times import last_block_before
 from gateway.chain.smart_wallets import has_code
 from gateway.contracts import Chain, Clock, SignedTransaction
 from gateway.contracts.payers import FailedSettlement
 from gateway.domain import Authorization, Payment, Receipt
 from gateway.domain.eip3009 import BALANCE_OF, Network, usual_gas, word
 from gateway.errors import ChainUnavailable
-from gateway.payments.authorizations import find_transfer, is_spent
-from gateway.payments.cutoff import last_block_before
+from gateway.payments.reconcile import find_transfer, is_spent
 from gateway.store import SqlStore
 
 # After this many seconds no endpoint lags behind. A nonce without a receipt was then used up by a

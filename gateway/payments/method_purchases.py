@@ -18,10 +18,12 @@ from gateway.payments.accept import (
     Accepted,
     bind_new_task,
     new_task,
+    payer_key_hash,
     reached_price,
     receipt_of,
+    require_same_request,
 )
-from gateway.payments.idempotency import payer_key_hash, require_same_request
+from gateway.payments.exposure import Exposure
 from gateway.payments.method_settlements import MethodSettlements
 
 # The proof paid for another request, or its method refused it.
@@ -52,9 +54,7 @@ class MethodPurchases(Acceptance):
     """The flow of further methods, up to the point where a task waits or is in the queue."""
 
     method_settlements: MethodSettlements
-
-    # The most bytes of files that wait for their payments.
-    held_file_bytes: int
+    exposure: Exposure
 
     async def accept_by_method(
         self,
@@ -179,7 +179,7 @@ class MethodPurchases(Acceptance):
             purchase.method.name,
             purchase.proof,
             purchase.key_hash,
-            held_file_bytes=self.held_file_bytes,
+            held_file_bytes=self.exposure.held_file_bytes,
         )
         if reserved is not None and reserved.payment.state is PaymentState.RESERVED:
             await self.method_settlements.drive(reserved.payment, wait_s=0)

@@ -15,10 +15,9 @@ from gateway.concurrency.periodic import Periodic, always
 from gateway.contracts import Clock
 from gateway.contracts.payment_methods import MethodPayment, PaymentMethod, Refused, Taken
 from gateway.domain import Payment
-from gateway.payments.drivers import Drivers
+from gateway.payments.settlement import Drivers
 from gateway.store import SqlStore
 from gateway.telemetry import signals
-from gateway.telemetry.signals import tell
 
 _log = structlog.get_logger()
 
@@ -109,7 +108,7 @@ class MethodSettlements:
             self._on_dropped(payment.task_id)
             return
         _log.info("payment.settled", payment=payment.id, method=opened.method)
-        tell(signals.payment_settled, settler=opened.method, seconds=time.perf_counter() - began_s)
+        signals.payment_settled.send(settler=opened.method, seconds=time.perf_counter() - began_s)
 
     async def _ask_until_answered(
         self, method: PaymentMethod, asked: MethodPayment

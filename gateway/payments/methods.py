@@ -69,7 +69,11 @@ class PaymentMethods:
 
     def is_paid(self, read: HeaderReader) -> bool:
         """Whether a request carries a payment, be it a good one or not."""
-        return any(_value_of(read, name, scheme) for name, scheme, _ in self._headers)
+        # A generator would double the time that each request for a price takes here.
+        for name, scheme, _ in self._headers:  # noqa: SIM110
+            if _value_of(read, name, scheme):
+                return True
+        return False
 
     def choose(self, read: HeaderReader) -> tuple[WayToPay, str] | None:
         """Return the way to pay that a request's headers choose, and the payment; None without one.

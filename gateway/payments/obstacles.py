@@ -5,6 +5,8 @@ payment can be answered without asking the chain. Each obstacle has two sentence
 sentence says what is wrong and what to do; the buyer's sentence holds nothing of the operator's.
 """
 
+import asyncio
+
 import attrs
 import structlog
 
@@ -13,6 +15,7 @@ from gateway.contracts import CallReverted, Chain, Clock, Selling, Settler
 from gateway.domain import Block
 from gateway.domain.eip3009 import IS_BLACKLISTED, PAUSED, word
 from gateway.errors import ChainUnavailable, ExecutionError
+from gateway.settings import Settings
 
 # Seconds that the clock may be off before a warning. Blocks of Base are two seconds apart.
 WARNED_S = 15
@@ -33,6 +36,13 @@ _IS_SILENT = (
 )
 _IS_PAUSED = "USDC is paused by its issuer: nothing can be paid now, and nothing was charged."
 _CANNOT_RECEIVE = "The gateway's wallet cannot receive USDC now; nothing was charged."
+_RETRY_S = 5.0
+_DELEGATION = bytes.fromhex("ef0100")
+_DELEGATION_BYTES = 23
+_TO_BUYERS = (
+    "The gateway's wallet is not set up correctly, so nothing is sold now. Nothing was charged; "
+    "do not pay."
+)
 _log = structlog.get_logger()
 
 
@@ -200,3 +210,69 @@ async def is_true(chain: Chain, question: bytes) -> bool:
         return bool(await chain.call_uint(question))
     except CallReverted:
         return False
+
+
+async def contract_problem(settings: Settings, chain: Chain) -> str | None:
+    """Return what is wrong with a wallet that has code; None for a wallet that may be paid.
+
+    Raises `ChainUnavailable` where the chain does not answer.
+    """
+    if settings.wallet_is_contract:
+        return None
+    code = await chain.code(settings.wallet_key)
+    if not code or _is_delegation(code):
+        return None
+    return (
+        f"GATEWAY_WALLET {settings.wallet} is a contract on {settings.network}, and payments to "
+        "most contracts are lost: set your wallet's address, or, if the contract is yours and "
+        "can send USDC on, GATEWAY_WALLET_IS_CONTRACT=true."
+    )
+
+
+def _is_delegation(code: bytes) -> bool:
+    """Tell whether the code only delegates (EIP-7702): the account's key still controls it."""
+    return len(code) == _DELEGATION_BYTES and code.startswith(_DELEGATION)
+
+
+@attrs.define
+class WalletCheck:
+    """Checks the wallet once. Until the chain has answered, the gateway takes no payment."""
+
+    _settings: Settings
+    _chain: Chain
+    problem: str | None = None
+    is_known: bool = False
+    retry_s: float = attrs.field(default=_RETRY_S, kw_only=True)
+    """Seconds between two looks while the chain does not answer."""
+
+    async def look_until_known(self) -> None:
+        """Look now, and again every few seconds while the chain does not answer."""
+        is_logged = False
+        while not self.is_known:
+            try:
+                await self._look()
+            except ChainUnavailable as error:
+                if not is_logged:
+                    _log.warning("wallet.not_checked", error=error.message, details=error.details)
+                is_logged = True
+                await asyncio.sleep(self.retry_s)
+
+    async def check(self) -> None:
+        """Raise `ExecutionError` for a wallet that must not be paid; look first if not known.
+
+        Raises `ChainUnavailable` where the chain has not answered yet.
+        """
+        if not self.is_known:
+            await self._look()
+        self.check_known()
+
+    def check_known(self) -> None:
+        """Raise `ExecutionError` for a wallet that is known to be one that must not be paid."""
+        if self.problem is not None:
+            raise ExecutionError(_TO_BUYERS)
+
+    async def _look(self) -> None:
+        problem = await contract_problem(self._settings, self._chain)
+        if problem is not None and not self.is_known:
+            _log.error("wallet.is_contract", error=problem)
+        self.problem, self.is_known = problem, True

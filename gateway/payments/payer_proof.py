@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import attrs
 from eth_hash.auto import keccak
 
-from gateway.chain.signatures import is_signed_by, recover_signer
+from gateway.chain.smart_wallets import is_signed_by, recover_signer
 from gateway.contracts import Chain, Quote
 from gateway.domain import Transfer
 from gateway.domain.eip3009 import word

@@ -11,9 +11,9 @@ import attrs
 import structlog
 from eth_hash.auto import keccak
 
-from gateway.chain.signatures import sign_authorization
+from gateway.chain.block_times import last_block_before
 from gateway.chain.signer import Call, Signer
-from gateway.chain.smart_wallets import KEY_GAS, key_call
+from gateway.chain.smart_wallets import KEY_GAS, key_call, sign_authorization
 from gateway.concurrency.periodic import Periodic, always
 from gateway.contracts import (
     CallReverted,
@@ -26,8 +26,7 @@ from gateway.contracts import (
 from gateway.domain import Authorization, Block, Decision, Payment, PaymentState, RefundCase, usdc
 from gateway.domain.eip3009 import BALANCE_OF, Network, word
 from gateway.errors import ChainUnavailable, RefundRefused
-from gateway.payments.authorizations import find_event, is_spent
-from gateway.payments.cutoff import last_block_before
+from gateway.payments.reconcile import find_event, is_spent
 from gateway.store import SqlStore
 
 # An endpoint may lag behind by this many blocks (under 3 hours) when it says that a nonce is

@@ -5,23 +5,22 @@ Payments that a restart or a silent chain left open are driven again by the swee
 """
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import attrs
 import structlog
 
 from gateway.concurrency.periodic import Periodic, always
-from gateway.contracts import GasOfKey, Quote, Settler
-from gateway.domain import Authorization, Payment
+from gateway.contracts import GasOfKey, Settler
+from gateway.domain import Payment
 from gateway.errors import ChainUnavailable, ExecutionError
-from gateway.payments.drivers import Drivers
 from gateway.payments.failed_settlements import FailedSettlements
 from gateway.payments.obstacles import Obstacles
 from gateway.payments.reconcile import Reconciler
 from gateway.store import SqlStore
 from gateway.telemetry import signals
-from gateway.telemetry.signals import tell
 
 _log = structlog.get_logger()
 
@@ -78,7 +77,7 @@ class Settlements:
         timing: SettlementTiming | None = None,
     ) -> None:
         self._store = store
-        self._settler = settler
+        self.settler = settler
         self._reconciler = reconciler
         self.obstacles = obstacles
         self._failed = failed
@@ -103,14 +102,7 @@ class Settlements:
         await self._periodic.stop()
         await self.obstacles.stop()
         await self._drivers.stop(grace_s=grace_s)
-        await self._settler.close()
-
-    async def check_ready(self) -> None:
-        """Raise `ExecutionError` if no x402 payment could be settled now.
-
-        The sentence is for the operator: it may name an address and its balance.
-        """
-        await self.obstacles.check()
+        await self.settler.close()
 
     async def check_can_settle(self) -> None:
         """Raise `ExecutionError` if no x402 payment could be settled now.
@@ -125,7 +117,7 @@ class Settlements:
     @property
     def addresses(self) -> Sequence[str]:
         """The addresses that pay the gas of settlements; none if the settler does not say."""
-        return tuple(getattr(self._settler, "addresses", ()))
+        return tuple(getattr(self.settler, "addresses", ()))
 
     @property
     def about(self) -> str | None:
@@ -133,16 +125,12 @@ class Settlements:
 
         None if the settler does not say.
         """
-        return getattr(self._settler, "about", None)
+        return getattr(self.settler, "about", None)
 
     @property
     def gas(self) -> tuple[GasOfKey, ...]:
         """What each key held at the last look; empty if the settler does not say."""
-        return tuple(getattr(self._settler, "gas", ()))
-
-    async def check(self, authorization: Authorization, quote: Quote) -> None:
-        """Raise `PaymentRequired` or `ExecutionError` if this one would not be settled."""
-        await self._settler.check(authorization, quote)
+        return tuple(getattr(self.settler, "gas", ()))
 
     async def drive(self, payment: Payment, *, wait_s: float) -> None:
         """Start the payment's driver unless it runs, and wait for it at most `wait_s` seconds.
@@ -178,8 +166,8 @@ class Settlements:
             unsent_pause_s = min(2 * unsent_pause_s, timing.sweep_s)
 
     def _tell_settled(self, seconds: float) -> None:
-        settler = type(self._settler).__module__.partition(".")[0]
-        tell(signals.payment_settled, settler=settler, seconds=seconds)
+        settler = type(self.settler).__module__.partition(".")[0]
+        signals.payment_settled.send(settler=settler, seconds=seconds)
 
     async def _submit(self, payment: Payment) -> tuple[str | None, bool]:
         """Send; return (the hash to look for, whether sending failed).
@@ -187,7 +175,7 @@ class Settlements:
         An error of the settler says nothing about the payment: only the chain does.
         """
         try:
-            return await self._settler.submit(payment), False
+            return await self.settler.submit(payment), False
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
             _log.warning("payment.not_sent", payment=payment.id, error=type(error).__name__)
             return None, True
@@ -229,4 +217,81 @@ class Settlements:
                 age.look_at = now + self.timing.old_look_s
                 self._drivers.ensure(payment, self._settle_old, drive_s=drive_s)
         await self._failed.look()
-        await self._settler.tend()
+        await self.settler.tend()
+
+
+_log = structlog.get_logger()
+
+
+class Drivers:
+    """At most one driver for each open payment; the web server's cancellations do not reach it."""
+
+    def __init__(self, on_closed: Callable[[], None]) -> None:
+        # Called after each driver that came to its end.
+        self._on_closed = on_closed
+        # By the payment's id.
+        self._running: dict[int, asyncio.Task[None]] = {}
+        self._is_stopped = False
+
+    async def drive(
+        self,
+        payment: Payment,
+        settle: Callable[[Payment], Awaitable[None]],
+        *,
+        drive_s: float,
+        wait_s: float,
+    ) -> None:
+        """Start the payment's driver unless it runs, and wait for it at most `wait_s` seconds.
+
+        Neither the end of the wait nor the caller's cancellation stops the driver. After `stop`
+        nothing is started: the payment is driven after the next start.
+        """
+        if self._is_stopped and payment.id not in self._running:
+            return
+        driver = self.ensure(payment, settle, drive_s=drive_s)
+        await asyncio.wait({driver}, timeout=wait_s)
+
+    def ensure(
+        self,
+        payment: Payment,
+        settle: Callable[[Payment], Awaitable[None]],
+        *,
+        drive_s: float,
+    ) -> asyncio.Task[None]:
+        """Return the payment's driver; start it, for at most `drive_s` seconds, unless it runs."""
+        driver = self._running.get(payment.id)
+        if driver is None:
+            work = self._run(payment, settle, drive_s)
+            driver = asyncio.create_task(work, name=f"settle-{payment.id}")
+            self._running[payment.id] = driver
+            driver.add_done_callback(lambda _: self._running.pop(payment.id, None))
+        return driver
+
+    async def stop(self, *, grace_s: float) -> None:
+        """Start none any more; drivers that run may finish for `grace_s` seconds."""
+        # The server answers on while tasks end: a repeated request starts no driver any more.
+        self._is_stopped = True
+        if self._running:
+            await asyncio.wait(self._running.values(), timeout=grace_s)
+        for driver in list(self._running.values()):
+            driver.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await driver
+
+    async def _run(
+        self, payment: Payment, settle: Callable[[Payment], Awaitable[None]], drive_s: float
+    ) -> None:
+        structlog.contextvars.bind_contextvars(
+            task=payment.task_id, slug=payment.slug, payment=payment.id
+        )
+        try:
+            async with asyncio.timeout(drive_s):
+                await settle(payment)
+        except TimeoutError:
+            _log.warning("payment.open", payment=payment.id)
+        except ChainUnavailable as error:
+            _log.warning("payment.chain_silent", payment=payment.id, error=error.message)
+        except Exception:  # noqa: BLE001 - the edge of a driver: the sweep starts another
+            _log.exception("payment.driver_failed", payment=payment.id)
+        else:
+            self._on_closed()

@@ -13,7 +13,7 @@ from gateway.contracts import Chain
 from gateway.domain import Authorization, Block
 from gateway.domain.eip3009 import Network
 from gateway.errors import ChainUnavailable, ExecutionError, PaymentRequired
-from gateway.payments.authorizations import EventNotMined, find_event, find_transfer, is_spent
+from gateway.payments.reconcile import EventNotMined, find_event, find_transfer, is_spent
 
 # A reorganisation may move an event to an earlier block, by no more than this many blocks.
 _REORGANISED_BLOCKS = 100

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import attrs
 import structlog
 
+from gateway.chain.block_times import last_block_before
 from gateway.contracts import Chain, Clock
 from gateway.domain import MinedTransfer
 from gateway.errors import ChainUnavailable
-from gateway.payments.cutoff import last_block_before
 from gateway.store import SqlStore
 
 # Public RPC endpoints refuse queries over more blocks than this.

@@ -10,22 +10,23 @@ import asyncio
 import attrs
 
 from gateway.chain.authorization_checks import SPENT
-from gateway.chain.signatures import is_signed_by
-from gateway.chain.smart_wallets import is_signed_by_key, unwrap_authorization
+from gateway.chain.smart_wallets import is_signed_by, is_signed_by_key, unwrap_authorization
 from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import AuthorizationVerifier, NewTask, Proof, Quote
 from gateway.contracts.payers import PayerBusy, ReserveLimits
 from gateway.domain import Authorization, Block, Flow, GenerationRequest, PaymentState, Task
 from gateway.domain.eip3009 import authorization_digest
-from gateway.errors import PaymentRequired
-from gateway.payments.accept import Acceptance, Accepted, bind_new_task, new_task, receipt_of
-from gateway.payments.exposure import Exposure
-from gateway.payments.idempotency import (
-    choose_key,
+from gateway.errors import PaymentRequired, ValidationError
+from gateway.payments.accept import (
+    Acceptance,
+    Accepted,
+    bind_new_task,
+    new_task,
     payer_key_hash,
-    require_same_payment,
+    receipt_of,
     require_same_request,
 )
+from gateway.payments.exposure import Exposure
 from gateway.payments.methods import PaymentMethods
 from gateway.payments.settlement import Settlements
 from gateway.payments.spent_nonces import EventSearch, find_payment
@@ -117,7 +118,7 @@ class X402Payments(Acceptance):
         if proof.authorization.value_units in quote.earlier_units:
             # Signed for a 402 that was given before the operator changed the price.
             quote = attrs.evolve(quote, price_units=proof.authorization.value_units)
-        key = choose_key(idempotency_key, proof.idempotency_key)
+        key = _choose_key(idempotency_key, proof.idempotency_key)
         key_hash = payer_key_hash(proof.authorization.sender, key)
         while True:
             purchase = self._begin(verifier, quote, request, proof, key_hash)
@@ -188,7 +189,7 @@ class X402Payments(Acceptance):
         """
         new, key_hash = purchase.new, purchase.key_hash
         if task := await self.store.find_claim(purchase.claim):
-            return require_same_payment(task, purchase.proof, new)
+            return _require_same_payment(task, purchase.proof, new)
         if key_hash is not None and (task := await self.store.find_idempotent(key_hash)):
             # Only the payer may learn what was bought under the payer's key.
             await self._check_signed(purchase)
@@ -256,7 +257,7 @@ class X402Payments(Acceptance):
         )
         if is_unspent:
             await self.exposure.check_not_barred(signed.sender)
-            await self.settlements.check(signed, quote)
+            await self.settlements.settler.check(signed, quote)
             return max(head.number - _UNSPENT_MARGIN, cutoff + 1), limits
         search_from = await find_payment(
             self.chain,
@@ -286,3 +287,28 @@ class X402Payments(Acceptance):
             return task
         await self.settlements.drive(task.payment, wait_s=self.outcome_s)
         return await self.store.task(task.id) or task
+
+
+def _require_same_payment(task: Task, proof: Proof, new: NewTask) -> Task:
+    """Return the task of an `auth:` claim.
+
+    Raises `PaymentRequired` if the claim belongs to another request or another authorization.
+    The nonce is public, so the signature must be the same too.
+    """
+    same = (task.payment.authorization, task.payment.request_hash)
+    if same != (proof.authorization, new.request_hash):
+        raise PaymentRequired(SPENT)
+    return task
+
+
+def _choose_key(sent: str | None, signed: str | None) -> str | None:
+    """Return the Idempotency-Key of a purchase: the request's, or the one in its payment header.
+
+    Raises `ValidationError` if there are two that differ.
+    """
+    if sent is not None and signed is not None and sent != signed:
+        raise ValidationError(
+            "Idempotency-Key and the payment's identifier differ. Send one of them, or the same "
+            "value in both."
+        )
+    return signed if sent is None else sent

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from gateway.errors import SettingsError
+from gateway.installed import entry_points, is_disabled, modules_of
 
 if TYPE_CHECKING:
     # `gateway --help` reads no settings.
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 OPTIONAL_PARTS = (
     "gateway_operator",
     "gateway_backups",
+    "gateway_nodes",
     "gateway_webhooks",
     "gateway_mcp",
     "gateway_shop",
@@ -52,12 +54,14 @@ BUNDLED = (
 BUNDLED_COMMANDS = (
     "gateway_backups.commands:COMMANDS",
     "gateway_buyer.commands:COMMANDS",
+    "gateway_check.commands:COMMANDS",
     "gateway_demo.commands:COMMANDS",
     "gateway_mcp.commands:COMMANDS",
+    "gateway_nodes.commands:COMMANDS",
     "gateway_operator.commands:COMMANDS",
 )
 # And what runs before the database is opened.
-_BUNDLED_BEFORE_OPEN = ("gateway_backups.opening:before_open",)
+BUNDLED_BEFORE_OPEN = ("gateway_backups.opening:before_open", "gateway_nodes:before_open")
 COMMANDS_GROUP = "gateway.commands"
 _BEFORE_OPEN_GROUP = "gateway.before_open"
 _OUR_METADATA = "generation_gateway-"
@@ -104,18 +108,14 @@ def prepare_database(settings: "Settings") -> None:
     Each entry of the group `gateway.before_open` names a function that takes the settings. What it
     raises stops the start.
     """
-    # Commands do without the import, which is slow.
-    from gateway.installed import entry_points  # noqa: PLC0415
-
-    if settings.plugin_values.get("restore") and is_disabled(
-        "gateway_backups", settings.plugins_disabled
-    ):
+    has_restore = bool(settings.plugin_values.get("restore"))
+    if has_restore and is_disabled("gateway_backups", settings.plugins_disabled):
         raise SettingsError(
             "GATEWAY_RESTORE is set, but GATEWAY_PLUGINS_DISABLED names gateway_backups, which "
             "restores. Take it out of that list, or unset GATEWAY_RESTORE."
         )
     installed = sorted(entry.value for entry in entry_points(group=_BEFORE_OPEN_GROUP))
-    for place in dict.fromkeys((*_BUNDLED_BEFORE_OPEN, *installed)):
+    for place in dict.fromkeys((*BUNDLED_BEFORE_OPEN, *installed)):
         if not is_disabled(_plugin_of(place), settings.plugins_disabled):
             getattr(import_module(_module_of(place)), place.partition(":")[2])(settings)
 
@@ -161,7 +161,7 @@ def find_disabled(chosen: Iterable[str], plugins: Collection[str]) -> set[str]:
     Raises `SettingsError` for a name that no plugin has. `plugins` lacks those that have commands
     only, but they may be named.
     """
-    names = _modules(chosen)
+    names = modules_of(chosen)
     if not names:
         return set()
     known = {_module_of(plugin): plugin for plugin in plugins}
@@ -174,17 +174,6 @@ def find_disabled(chosen: Iterable[str], plugins: Collection[str]) -> set[str]:
                 f"GATEWAY_PLUGINS_DISABLED names {name}, but no plugin has that name. {hint}"
             )
     return {known[module] for module in names}
-
-
-def is_disabled(plugin: str, chosen: Iterable[str]) -> bool:
-    """Whether the operator names this plugin, as a module or as a distribution."""
-    return plugin in _modules(chosen)
-
-
-def _modules(chosen: Iterable[str]) -> dict[str, str]:
-    """Return the names by modules: `gateway_acme` and `gateway-acme` are the same plugin."""
-    names = filter(None, (each.strip() for each in chosen))
-    return {name.replace("-", "_"): name for name in names}
 
 
 def _module_of(place: str) -> str:

@@ -83,7 +83,7 @@ async def _ask_others(gateway: Gateway) -> list[Check]:
     )
     settlement = await _check_call(
         "settlement",
-        gateway.settlements.check_ready(),
+        gateway.settlements.obstacles.check(),
         stops="x402",
         summary="x402 payments cannot be settled now.",
     )

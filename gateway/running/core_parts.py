@@ -5,11 +5,12 @@ import asyncio
 import structlog
 
 from gateway.catalog.health import probe_forever
+from gateway.contracts import Chain
 from gateway.contracts.parts import Part
 from gateway.errors import ChainUnavailable
 from gateway.outputs import retention
-from gateway.payments.gas_records import GasRecords
 from gateway.running.gateway import Gateway
+from gateway.store import SqlStore
 
 _log = structlog.get_logger()
 
@@ -34,7 +35,6 @@ def core_parts(gateway: Gateway) -> list[Part]:
         _tasks(gateway),
         gateway.events.make_part(),
         _endpoint_changes(gateway),
-        *_provider_states(gateway),
         Part(name="wallet", run=gateway.wallet.look_until_known),
         Part(
             name="probing", run=lambda: probe_forever(gateway.catalog), close=gateway.catalog.close
@@ -49,12 +49,15 @@ def core_parts(gateway: Gateway) -> list[Part]:
 
 
 def _leadership(gateway: Gateway) -> Part:
-    leadership = gateway.leadership
+    nodes = gateway.store.nodes
+
+    async def start() -> None:
+        await nodes.start(gateway.now)
 
     async def step_down() -> None:
-        leadership.step_down()
+        nodes.step_down()
 
-    return Part(name="leadership", start=leadership.start, drain=step_down, close=leadership.stop)
+    return Part(name="leadership", start=start, drain=step_down, close=nodes.stop)
 
 
 def _refunds(gateway: Gateway) -> Part:
@@ -131,14 +134,6 @@ def _endpoint_changes(gateway: Gateway) -> Part:
     return Part(name="endpoint-changes", start=look, work=look, every_s=gateway.timing.changes_s)
 
 
-def _provider_states(gateway: Gateway) -> list[Part]:
-    shared = gateway.shared_providers
-    if shared is None:
-        return []
-    every_s = gateway.timing.provider_states_s
-    return [Part(name="provider-states", start=shared.look, work=shared.look, every_s=every_s)]
-
-
 def _limits(gateway: Gateway) -> Part:
     async def run() -> None:
         await gateway.limits.find_problem()
@@ -153,3 +148,47 @@ def _retention(gateway: Gateway) -> Part:
         )
 
     return Part(name="retention", run=run)
+
+
+# Sales need the same endpoint: so many are asked for in a row, two calls each, and then a rest
+# follows, in seconds. A thousand take a minute.
+_MOST_AT_ONCE = 20
+_REST_S = 1.0
+# A transaction without a receipt was replaced by another, or is older than what endpoints keep.
+# Once so many have none, a look ends: SQLite names at most 32,766 in one statement.
+_MOST_LOOKS = 3
+_MOST_REMEMBERED = 2_000
+
+
+class GasRecords:
+    """Reads the receipts of mined transactions whose block's time is not written down yet."""
+
+    def __init__(self, store: SqlStore, chain: Chain) -> None:
+        self._store = store
+        self._chain = chain
+        self.rest_s = _REST_S
+        # By hash: how often a transaction had no receipt.
+        self._looks: dict[str, int] = {}
+
+    async def look(self) -> None:
+        """Complete every transaction that can be, the newest first. Raises `ChainUnavailable`."""
+        asked = [tx_hash for tx_hash, looks in self._looks.items() if looks >= _MOST_LOOKS]
+        while len(asked) < _MOST_REMEMBERED:
+            undated = await self._store.undated(_MOST_AT_ONCE, asked)
+            if not undated:
+                return
+            for tx_hash in undated:
+                receipt = await self._chain.receipt(tx_hash)
+                if receipt is None:
+                    self._count_look(tx_hash)
+                    asked.append(tx_hash)
+                else:
+                    await self._store.note_mined(receipt)
+                    self._looks.pop(tx_hash, None)
+            await asyncio.sleep(self.rest_s)
+
+    def _count_look(self, tx_hash: str) -> None:
+        self._looks[tx_hash] = self._looks.get(tx_hash, 0) + 1
+        if len(self._looks) > _MOST_REMEMBERED:
+            # The oldest is asked for again: it is the least likely to come up.
+            self._looks.pop(next(iter(self._looks)))

@@ -1,14 +1,12 @@
 """One running gateway: what routes, commands and plugins work with."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import attrs
 
-from gateway.catalog.catalog import Catalog
-from gateway.catalog.live_changes import LiveChanges
+from gateway.catalog.catalog import Catalog, LiveChanges
 from gateway.catalog.watchdog import Watchdog
-from gateway.chain.wallet_check import WalletCheck
 from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import Alarm, Chain, Clock, OutputStore, PluginContext, Quote, Selling
 from gateway.contracts.parts import Callbacks, Check, Documents
@@ -16,10 +14,10 @@ from gateway.domain import Endpoint, GenerationRequest
 from gateway.domain.description import price_range
 from gateway.domain.refund_promise import RefundPromise
 from gateway.payments import MethodSettlements, Payments, Refunds, Settlements
+from gateway.payments.obstacles import WalletCheck
 from gateway.payments.refund_promises import RefundPromises
 from gateway.running.events import EventHandover
 from gateway.running.intake import Intake
-from gateway.running.leadership import Leadership
 from gateway.running.lifecycle import Lifecycle
 from gateway.running.long_texts import LongTexts
 from gateway.running.rate_limits import RateLimits
@@ -28,13 +26,8 @@ from gateway.running.timing import Timing
 from gateway.settings import Settings
 from gateway.store import SqlStore
 from gateway.tasks import WorkerPool
-from gateway.tasks.announcer import Announcer
-from gateway.tasks.notifications import LongPolls, TaskNotifications
+from gateway.tasks.notifications import Announcer, LongPolls, TaskNotifications
 from gateway.telemetry.redaction import Redactor
-
-if TYPE_CHECKING:
-    # Several machines have it; a single one does not import it.
-    from gateway.catalog.shared_states import SharedProviders
 
 # Streams of events at the same time, in all and for one address. With the requests that wait for a
 # task they stay under the number of connections that fly.toml's proxy passes on.
@@ -60,14 +53,12 @@ class Gateway:
     store: SqlStore
     catalog: Catalog
     output_store: OutputStore
-    settlements: Settlements
-    method_settlements: MethodSettlements
     # None without a refund key.
     refunds: Refunds | None
     payments: Payments
+    settlements: Settlements = attrs.field(init=False)
+    method_settlements: MethodSettlements = attrs.field(init=False)
     workers: WorkerPool
-    # None on a single machine.
-    shared_providers: "SharedProviders | None"
     limits: RateLimits
     notifications: TaskNotifications
     announcer: Announcer
@@ -91,12 +82,6 @@ class Gateway:
     def _make_changes(self) -> LiveChanges:
         return LiveChanges(self.catalog, self.store, self.now)
 
-    leadership: Leadership = attrs.field(init=False)
-
-    @leadership.default
-    def _make_leadership(self) -> Leadership:
-        return Leadership(self.store.nodes, now=self.now)
-
     @settings.default
     def _find_settings(self) -> Settings:
         return self.context.settings
@@ -108,6 +93,14 @@ class Gateway:
     @now.default
     def _find_clock(self) -> Clock:
         return self.context.now
+
+    @settlements.default
+    def _find_settlements(self) -> Settlements:
+        return self.payments.settlements
+
+    @method_settlements.default
+    def _find_method_settlements(self) -> MethodSettlements:
+        return self.payments.method_settlements
 
     long_polls: LongPolls = attrs.field(init=False)
 
@@ -149,7 +142,7 @@ class Gateway:
     def _make_lifecycle(self) -> Lifecycle:
         return Lifecycle(
             readiness=self.readiness,
-            leads=self.leadership.leads,
+            leads=self.store.nodes.leads,
             warm_up_s=self.timing.warm_up_s,
             on_drained=self.end_waits,
         )

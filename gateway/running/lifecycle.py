@@ -9,7 +9,7 @@ from typing import Any, Self
 import attrs
 import structlog
 
-from gateway.concurrency.outliving import outlive
+from gateway.concurrency.awaiting import outlive
 from gateway.concurrency.periodic import Periodic, always
 from gateway.contracts.parts import Mount, Part, Step
 from gateway.errors import ChainUnavailable

@@ -3,7 +3,6 @@
 import attrs
 
 from gateway.catalog.catalog import Catalog
-from gateway.chain.wallet_check import WalletCheck
 from gateway.contracts import PluginContext, Settler, TransferVerifier
 from gateway.payments import (
     Exposure,
@@ -15,17 +14,16 @@ from gateway.payments import (
     Reconciler,
     Settlements,
 )
+from gateway.payments.obstacles import WalletCheck
 from gateway.running.readiness import Readiness
 from gateway.store.sql_store import SqlStore
-from gateway.tasks.announcer import Announcer
+from gateway.tasks.notifications import Announcer
 
 
 @attrs.frozen(kw_only=True)
 class Money:
     """The part of a gateway that takes payments."""
 
-    settlements: Settlements
-    method_settlements: MethodSettlements
     readiness: Readiness
     wallet: WalletCheck
     payments: Payments
@@ -44,16 +42,9 @@ def make_money(
 ) -> Money:
     """Return what takes payments; `born_at` is the installation's creation, in Unix seconds."""
     settings, chain, now = context.settings, context.chain, context.now
-    settlements = _make_settlements(store, context, settler, announcer)
-    method_settlements = _make_method_settlements(store, context, methods, announcer)
-    readiness = Readiness(
-        settings, catalog, lambda: store.nodes.has_workers, is_full=lambda: store.is_full
-    )
+    readiness = Readiness(settings, catalog, store)
     wallet = WalletCheck(settings, chain)
-    held_file_bytes = settings.held_files_mb * 10**6
     return Money(
-        settlements=settlements,
-        method_settlements=method_settlements,
         readiness=readiness,
         wallet=wallet,
         payments=Payments(
@@ -61,15 +52,18 @@ def make_money(
             chain=chain,
             methods=methods,
             transfers=transfers,
-            settlements=settlements,
-            method_settlements=method_settlements,
-            held_file_bytes=held_file_bytes,
+            settlements=_make_settlements(store, context, settler, announcer),
+            method_settlements=MethodSettlements(
+                store, methods.by_name, now, announcer.queued, announcer.ended
+            ),
             check_serving=readiness.check_serving,
             check_wallet=wallet.check,
             on_queued=announcer.queued,
             now=now,
             born_at=born_at,
-            exposure=Exposure(store=store, chain=chain, held_file_bytes=held_file_bytes, now=now),
+            exposure=Exposure(
+                store=store, chain=chain, held_file_bytes=settings.held_files_mb * 10**6, now=now
+            ),
         ),
     )
 
@@ -86,9 +80,3 @@ def _make_settlements(
         FailedSettlements(store, chain, settings.chain, now),
         announcer.queued,
     )
-
-
-def _make_method_settlements(
-    store: SqlStore, context: PluginContext, methods: PaymentMethods, announcer: Announcer
-) -> MethodSettlements:
-    return MethodSettlements(store, methods.by_name, context.now, announcer.queued, announcer.ended)

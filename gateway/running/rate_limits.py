@@ -15,6 +15,7 @@ from limits.strategies import MovingWindowRateLimiter
 
 from gateway.contracts import Clock
 from gateway.errors import TooManyRequests
+from gateway.installed import load_opener
 from gateway.settings import Settings, parse_limit
 
 # A key is an address and a limit. It takes 250 bytes at ten hits, and 180 at one: all together
@@ -94,14 +95,16 @@ class _Limit(RateLimitItemPerSecond):
 def make_limits(settings: Settings, clock: Clock, secret: str) -> RateLimits:
     """Return what counts requests, over all nodes where GATEWAY_LIMITS_URL is set.
 
-    `secret` is the installation's. Raises `SettingsError` for an address that is none of a Redis.
+    `secret` is the installation's. Raises `SettingsError` for an address that is none of a Redis,
+    and if no plugin opens it.
     """
     if not settings.limits_url:
         return RateLimits(settings, clock)
-    # Redis' client is an extra, and costs memory.
-    from gateway.running.shared_rate_limits import SharedRateLimits  # noqa: PLC0415
-
-    return SharedRateLimits(settings, clock, secret)
+    open_limits = load_opener(
+        "gateway.limits", "GATEWAY_LIMITS_URL", settings.limits_url, settings.plugins_disabled
+    )
+    limits: RateLimits = open_limits(settings, clock, secret)
+    return limits
 
 
 def too_many(wait_s: float) -> TooManyRequests:

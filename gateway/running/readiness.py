@@ -1,12 +1,11 @@
 """Whether the gateway may sell now."""
 
-from collections.abc import Callable
-
 import attrs
 
 from gateway.catalog.catalog import Catalog
 from gateway.errors import ExecutionError, NobodyWorks, Restarting, SellsNothing
 from gateway.settings import Settings
+from gateway.store import SqlStore
 from gateway.store.disk import DiskState, read_disk
 
 # Anybody may ask for the checks. Questions cost at most one round of checks in this time.
@@ -19,18 +18,21 @@ class Readiness:
 
     settings: Settings
     catalog: Catalog
-    # Whether a machine works on what is sold: not always this one.
-    has_workers: Callable[[], bool] = lambda: True
-    # Whether the newest write of the database found no room.
-    is_full: Callable[[], bool] = lambda: False
+    store: SqlStore
     # Nothing is sold any more; everything else goes on.
     is_draining: bool = False
     # What had begun has ended or been put down: requests that wait are answered now.
     is_drained: bool = False
+    # Whether this machine has the role of selling.
+    _sells: bool = attrs.field(init=False)
+
+    @_sells.default
+    def _find_role(self) -> bool:
+        return "web" in self.settings.roles
 
     def read_disk(self) -> DiskState:
         """Return how much room the disk has."""
-        return read_disk(self.settings, is_full=self.is_full())
+        return read_disk(self.settings, is_full=self.store.is_full)
 
     def check_serving(self, slug: str) -> None:
         """Raise `ExecutionError` where the gateway or the endpoint's provider cannot serve.
@@ -44,9 +46,10 @@ class Readiness:
         """Return why this machine sells nothing, or not the endpoint with this slug; else None."""
         if self.is_draining:
             return Restarting()
-        if "web" not in self.settings.roles:
+        if not self._sells:
             return SellsNothing()
-        if not self.has_workers():
+        # Not always this machine's.
+        if not self.store.nodes.has_workers:
             return NobodyWorks()
         if self.read_disk().problem is not None:
             return ExecutionError(

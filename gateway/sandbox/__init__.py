@@ -1,11 +1,11 @@
-"""Runs risky functions on strangers' bytes in limited child processes: pictures, page counts.
+"""Runs risky functions on untrusted bytes in confined child processes.
 
-Does not belong here: what a picture or a page costs, and any code that needs a secret.
+`sandbox` is the entry point. `process` starts the warmed process, which forks a child for each
+call. `pieces` transfers megabytes without blocking the event loop. `frames` is the protocol between
+both sides, and `child` the code on the other side. `fair_share` schedules checks before payment;
+`meter` measures their CPU time.
 
-The parts, from the outside in: `sandbox` is what a caller uses. `process` starts the warmed
-process, which forks one child for each call. `pieces` moves megabytes without blocking the event
-loop. `frames` is the protocol between both sides. `child` is the code that runs over there.
-`fair_share` gives out the slots of checks before payment; `meter` counts what they use.
+Code that needs a secret must never run here.
 """
 
 from gateway.sandbox.errors import SandboxEnded, SandboxLost, SandboxRefusal

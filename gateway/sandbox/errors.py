@@ -1,4 +1,4 @@
-"""How a sandboxed call may end without a result; used on both sides of the process border."""
+"""Failures of a sandboxed call, used on both sides of the process boundary."""
 
 import enum
 
@@ -9,23 +9,23 @@ class End(enum.StrEnum):
     DONE = "done"
     OUT_OF_TIME = "out of time"
     OUT_OF_MEMORY = "out of memory"
-    # A library in C or Rust crashed, often because it got no memory; or an exception escaped.
+    # A C or Rust library crashed, often because an allocation failed, or an exception escaped.
     CRASHED = "crashed"
-    # Another process killed the child, such as the kernel when memory was short.
+    # Another process killed the child, such as the kernel when memory ran out.
     LOST = "lost"
 
 
 class SandboxRefusal(ValueError):
-    """The function refuses this input; the message is a sentence for the owner of the input.
+    """The function rejects this input. The message is for the owner of the input.
 
-    The function raises it in the child, and `Sandbox.call` raises it again in the gateway.
+    Raised in the child; `Sandbox.call` raises it again in the gateway.
     """
 
 
 class SandboxEnded(RuntimeError):
-    """The child met a limit or crashed; the same input would end the next child, too.
+    """The child hit a limit or crashed. The same input would fail again.
 
-    `end` is "out of time", "out of memory" or "crashed"; the message tells a programmer more.
+    `end` is "out of time", "out of memory" or "crashed"; the message has details for developers.
     """
 
     def __init__(self, end: End, detail: str = "") -> None:
@@ -34,4 +34,4 @@ class SandboxEnded(RuntimeError):
 
 
 class SandboxLost(RuntimeError):
-    """There is no answer, and the input is not to blame: the call is worth another try."""
+    """There is no result, but the input is not to blame: try the call again."""

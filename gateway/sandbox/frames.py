@@ -1,23 +1,23 @@
-"""The frames in which a call, its answer and its child's end travel over one socket."""
+"""The wire protocol of a sandboxed call."""
 
 import struct
 
-# A tag and the number of bytes of the payload.
+# A tag and the payload's size in bytes.
 HEAD = struct.Struct("!cI")
 
-# From the gateway to the child: a CALL frame holds the number of arguments in place of a size; one
-# BYTES or TEXT frame for each argument follows.
+# From the gateway to the child: CALL, with the number of arguments in place of a size, then one
+# BYTES or TEXT frame per argument.
 CALL = b"C"
 BYTES = b"B"
 TEXT = b"T"
-# From the child to the gateway: one of these three, or nothing if the child died. An ANSWER frame
-# holds the number of parts in place of a size; one frame for each part follows. A FAULT is an
-# exception that the function should not raise: its kind and place.
+# From the child to the gateway: one of these, or nothing if the child died. ANSWER has the number
+# of parts in place of a size, and one frame per part follows. FAULT is an unexpected exception: its
+# type and location.
 ANSWER = b"A"
 REFUSAL = b"R"
 FAULT = b"F"
-# From the warmed process to the gateway: the last frame. It has an `errors.End` and, on the next
-# line, the processor time of the child in seconds.
+# From the warmed process to the gateway, as the last frame: an `errors.End` and, on the next line,
+# the child's CPU time in seconds.
 END = b"E"
 
 

@@ -1,4 +1,4 @@
-"""Adds up the processor time of sandboxed calls before a payment, for who caused them."""
+"""Measures the CPU time of sandboxed calls before a payment, per client."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ import attrs
 
 @attrs.define
 class Meter:
-    """Processor seconds of the calls that were made within `metered`."""
+    """CPU seconds of the sandboxed calls within `metered`."""
 
     cpu_s: float = 0.0
 
@@ -19,9 +19,9 @@ _current: ContextVar[Meter | None] = ContextVar("meter", default=None)
 
 @contextmanager
 def metered(meter: Meter) -> Iterator[None]:
-    """Charge a meter for each sandboxed call within the block, in tasks that it starts as well.
+    """Charge sandboxed calls within the block to a meter, including those of tasks it starts.
 
-    Such a call is work before a payment; see `SandboxLimits.children`.
+    Such calls are work before a payment; see `SandboxLimits.children`.
     """
     token = _current.set(meter)
     try:
@@ -31,5 +31,5 @@ def metered(meter: Meter) -> Iterator[None]:
 
 
 def current_meter() -> Meter | None:
-    """Return what the present call is charged to; None for paid work."""
+    """Return the meter of the current call; None for paid work."""
     return _current.get()

@@ -14,9 +14,9 @@ from gateway.sandbox import (
 )
 
 _KINDS = {".pdf": "pdf", ".pptx": "pptx", ".tif": "tiff", ".tiff": "tiff"}
-# Acrobat and other readers accept so many bytes in front of a PDF's header.
+# PDF readers accept this many bytes before the header.
 _PDF_HEADER_WITHIN_BYTES = 1024
-# Vendors recognise a file by its first bytes, not by its name, and bill what they find.
+# Vendors detect a file's type by its first bytes, not by its name, and bill accordingly.
 _ZIP = (b"PK\x03\x04",)
 _TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _OLDER_OFFICE = (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",)
@@ -38,9 +38,9 @@ _FIRST_BYTES = {
     ".gif": (b"GIF8",),
     ".webp": (b"RIFF",),
 }
-# A file with another ending must not begin like these.
+# A file with any other extension must not begin like these.
 _FIRST_BYTES_WITH_PAGES = (*_ZIP, *_TIFF, *_OLDER_OFFICE)
-# HEIF and AVIF name their kind behind the length of their first part (ISO/IEC 14496-12 §4.3).
+# HEIF and AVIF have their type after the length of the first box (ISO/IEC 14496-12 §4.3).
 _BOXED = (".heif", ".avif")
 _BOX = b"ftyp"
 _REASONS = {
@@ -55,9 +55,9 @@ _LIMITS = SandboxLimits(
 
 
 def _check_name(extension: str, data: bytes) -> None:
-    """Raise `InvalidInput` for a name that would hide pages: a PDF called scan.png is not counted.
+    """Raise `InvalidInput` for a misleading name: a PDF called scan.png would not be counted.
 
-    A damaged PDF or TIFF keeps its own sentence, which its counter says.
+    A damaged PDF or TIFF passes, because its counter has a better message.
     """
     if extension in _KINDS and not data.startswith(_FIRST_BYTES_WITH_PAGES) and not _is_pdf(data):
         return
@@ -85,15 +85,15 @@ def _make_sandbox() -> Sandbox:
 
 @attrs.define
 class Pages:
-    """Counts pages in a sandboxed process: the document's sender has not paid yet."""
+    """Counts pages in a sandboxed process, because the sender has not paid yet."""
 
     _sandbox: Sandbox = attrs.field(factory=_make_sandbox)
 
     async def count(self, attachment: Attachment) -> int | None:
-        """Return the pages of a PDF, the slides of a .pptx, the frames of a TIFF; else None.
+        """Return the pages of a PDF, slides of a .pptx or frames of a TIFF; None for other files.
 
-        Raises `InvalidInput` for a file that cannot be read, or only with too much time or memory,
-        and `ExecutionError` if this machine cannot count now.
+        Raises `InvalidInput` for a file that is unreadable or takes too much time or memory, and
+        `ExecutionError` if the sandbox fails.
         """
         _check_name(attachment.extension, attachment.data)
         kind = _KINDS.get(attachment.extension)
@@ -111,5 +111,5 @@ class Pages:
             raise ExecutionError("The pages of the file cannot be counted now.") from error
 
     def close(self) -> None:
-        """End the process that counts; the next document starts another."""
+        """End the counting process; the next document starts another."""
         self._sandbox.close()

@@ -1,7 +1,7 @@
 """Counts the pages of one document in a sandboxed process; loads nothing else of the gateway.
 
-The price goes by this number, and vendors bill the pages that their own readers find. So a file of
-which readers find different numbers counts with the largest of them, or is refused.
+The price depends on this number, and vendors bill the pages that their own readers find. If readers
+disagree about a file, it counts as the largest number, or is refused.
 """
 
 import io
@@ -19,37 +19,37 @@ _AMBIGUOUS = (
     "The PDF is damaged or incomplete: its pages cannot be counted for certain. Open it in another "
     "program and save it again."
 )
-# Readers search the file's end for the offset of its table of objects, qpdf its last 1,054 bytes.
-# One more is the line break before them.
+# Readers search the end of the file for the offset of the cross-reference table; qpdf searches
+# 1,054 bytes. One more is the preceding line break.
 _TAIL_BYTES = 1055
 _START = b"startxref"
 _PLAIN_START = re.compile(rb"[\r\n]startxref[ \t\r\n]+\d{1,10}[ \t\r\n]")
 _PLAIN_END = re.compile(rb"[\r\n]startxref[ \t\r\n]+\d{1,10}[ \t\r\n]+%%EOF[\0\t\n\f\r ]*\Z")
 # Page trees of ordinary files have fewer than ten levels.
 _MAX_LEVELS = 200
-# qpdf's number of what is no object of its own but a part of another.
+# qpdf's number of a direct object.
 _NO_OBJECT = (0, 0)
 # More frames do not fit into 7.5 MB.
 _MAX_FRAMES = 1_000_000
-# TIFF 6.0 is version 42, BigTIFF version 43. For each: the format of an offset, the format of the
-# number of tags, and the bytes of a tag.
+# TIFF 6.0 is version 42, BigTIFF is 43. For each: the formats of an offset and of the tag count,
+# and the size of a tag in bytes.
 _TIFF_VERSIONS = {42: ("I", "H", 12), 43: ("Q", "Q", 20)}
 
 
 def count(kind: str, data: bytes) -> bytes:
-    """Return the number of pages of a pdf, pptx or tiff in decimal digits.
+    """Return the number of pages of a pdf, pptx or tiff, in decimal digits.
 
-    Raises `SandboxRefusal` for a file that cannot be read.
+    Raises `SandboxRefusal` for an unreadable file.
     """
     return str(_COUNTERS[kind](data)).encode()
 
 
 def _count_pdf_pages(data: bytes) -> int:
-    """Return the entries of the page tree, each as often as it is named; no page is read.
+    """Count the entries of the page tree, with repetitions, without reading any page.
 
-    Refuses what a reader has to repair or guess, because each reader guesses differently: a table
-    of objects that is wrong or cannot be located for certain, offsets that count from elsewhere
-    than the file's first byte, a key that stands twice, a tree that leads back into itself.
+    Refuses any file that a reader has to repair or guess about, because readers guess differently:
+    a wrong or ambiguous cross-reference table, offsets that do not count from the first byte, a
+    duplicate key, or a cyclic page tree.
     """
     if not data.startswith(_HEADER) or not _ends_plainly(data[-_TAIL_BYTES:]):
         raise SandboxRefusal(_AMBIGUOUS)
@@ -71,13 +71,13 @@ def _count_pdf_pages(data: bytes) -> int:
 
 
 def _ends_plainly(tail: bytes) -> bool:
-    """Return whether every reader finds the same offset of the table of objects."""
+    """Whether every reader finds the same cross-reference table."""
     plain = len(_PLAIN_START.findall(tail))
     return _PLAIN_END.search(tail) is not None and plain == tail.count(_START)
 
 
 def _open(data: bytes) -> pikepdf.Pdf:
-    """Open a PDF as it is; by default, qpdf repairs the page tree and drops what it cannot read."""
+    """Open a PDF as it is: by default, qpdf repairs the page tree and drops parts."""
     return pikepdf.open(
         io.BytesIO(data),
         attempt_recovery=False,
@@ -87,15 +87,15 @@ def _open(data: bytes) -> pikepdf.Pdf:
 
 
 class _PageTree:
-    """Counts the pages below a node; a list of kids that several nodes share is read once."""
+    """Counts pages; a list of kids shared by several nodes is read once."""
 
     def __init__(self) -> None:
-        # By the object that holds the list. None: it is being counted.
+        # By the object that holds the list; None while it is being counted.
         self._counted: dict[tuple[int, int], int | None] = {}
 
     def count(self, node: Any, level: int = 0) -> int:
-        """Return how many pages a node stands for: 1 if it has no list of kids."""
-        # Some readers find a dictionary where others find nothing, as with a wrong generation.
+        """Return the number of pages below a node: 1 if it has no list of kids."""
+        # Readers disagree about some references, such as those with a wrong generation.
         if level > _MAX_LEVELS or not isinstance(node, pikepdf.Dictionary):
             raise SandboxRefusal(_AMBIGUOUS)
         kids = node.get("/Kids")
@@ -117,7 +117,7 @@ class _PageTree:
 
 
 def _count_tiff_frames(data: bytes) -> int:
-    """Follow the chain of directories and count them; stop at one that was counted before."""
+    """Follow the chain of directories until one repeats."""
     try:
         order = {b"II": "<", b"MM": ">"}[data[:2]]
         (version,) = struct.unpack_from(order + "H", data, 2)

@@ -1,4 +1,4 @@
-"""Checks pictures in a child process and trusts only what that process says about them."""
+"""Validates pictures in a child process, and trusts only that process's report."""
 
 import json
 import os
@@ -11,13 +11,13 @@ from gateway.errors import ContentPolicy, ResultUnusable
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLimits, SandboxRefusal
 
 MEDIA_TYPES = {"png": "image/png", "jpg": "image/jpeg", "webp": "image/webp"}
-# Of one picture. 25 million pixels of noise have 75 MB.
+# Per picture. 25 million pixels of noise take 75 MB.
 MAX_PICTURE_BYTES = 64_000_000
 
 
 def _make_sandbox() -> Sandbox:
-    # The memory is twice what it takes to decode, convert and encode a picture. A 4K picture takes
-    # 3 s of one ordinary core. 25 million pixels of noise with transparency have 100 MB.
+    # Twice the memory needed to decode, convert and encode a picture. A 4K picture takes 3 s of one
+    # ordinary core. 25 million pixels of noise with transparency take 100 MB.
     limits = SandboxLimits(
         memory_bytes=1_500_000_000,
         cpu_s=60,
@@ -31,18 +31,18 @@ def _make_sandbox() -> Sandbox:
 
 @attrs.define
 class Pictures:
-    """Checks the pictures that providers return; as many at once as there are processors."""
+    """Validates the pictures that providers return, one per CPU at a time."""
 
     _sandbox: Sandbox = attrs.field(factory=_make_sandbox)
 
     async def check(self, result: Result, output_format: str | None) -> Result:
-        """Return the result with every picture decoded, measured, and in the wanted format.
+        """Return the result with every picture decoded, measured, and in the requested format.
 
-        A picture that is right already keeps its bytes. `output_format` None keeps the format.
+        A valid picture in the right format keeps its bytes. `output_format` None keeps the format.
 
         Raises `ContentPolicy` for a result without pictures, which is how many APIs refuse a
-        prompt; `ResultUnusable` for a picture that cannot be sold; `SandboxLost` if this machine
-        could not check, which says nothing about the picture.
+        prompt; `ResultUnusable` for a picture that cannot be sold; `SandboxLost` if the sandbox
+        failed, which has nothing to do with the picture.
         """
         if not result.outputs:
             raise ContentPolicy("The provider returned no picture for this prompt.")
@@ -50,7 +50,7 @@ class Pictures:
         return attrs.evolve(result, outputs=tuple(checked))
 
     def close(self) -> None:
-        """End the process that checks pictures; the next picture starts another."""
+        """End the checking process; the next picture starts another."""
         self._sandbox.close()
 
     async def _check(self, output: Output | Link, wanted: str) -> Output:

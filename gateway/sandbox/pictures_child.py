@@ -8,13 +8,13 @@ from PIL import Image, ImageOps
 from gateway.sandbox.errors import SandboxRefusal
 
 _KINDS = {"PNG": "png", "JPEG": "jpg", "WEBP": "webp"}
-# A phone's photograph may hold a second, hidden picture. Pillow names its format differently.
+# A phone's photo may contain a second, hidden picture. Pillow has another name for that.
 _SENT_KINDS = _KINDS | {"MPO": "jpg"}
 # One and a half times the pixels of the largest picture on sale.
 MAX_PIXELS = 4096 * 4096 * 3 // 2
 # The EXIF tag.
 _ORIENTATION = 0x0112
-# PNG at level 4 takes half the time of the default level and 3 % more bytes.
+# PNG level 4 takes half the time of the default level, for 3 % more bytes.
 _QUALITIES = {
     "png": {"compress_level": 4},
     "jpg": {"quality": 92, "subsampling": 0},
@@ -23,8 +23,8 @@ _QUALITIES = {
 
 
 def load_decoders() -> None:
-    """Check one rotated pixel of every format, because Pillow loads much at first use."""
-    # MAX_PIXELS is lower than Pillow's limit, which would only warn.
+    """Check a rotated one-pixel picture of every format, because Pillow loads lazily."""
+    # MAX_PIXELS is below Pillow's own limit, which would only warn.
     Image.MAX_IMAGE_PIXELS = None
     exif = Image.Exif()
     exif[_ORIENTATION] = 6
@@ -36,9 +36,9 @@ def load_decoders() -> None:
 
 
 def check(wanted: str, data: bytes) -> tuple[bytes, bytes]:
-    """Return format, width and height as JSON, and the new bytes if the picture was re-encoded.
+    """Return format, width and height as JSON, and the new bytes if it was re-encoded.
 
-    `wanted` is a format, or empty for the picture's own. Raises `SandboxRefusal` for bytes that
+    `wanted` is a format, or empty to keep the picture's own. Raises `SandboxRefusal` for bytes that
     cannot be sold as a picture.
     """
     try:
@@ -51,10 +51,10 @@ def check(wanted: str, data: bytes) -> tuple[bytes, bytes]:
 
 
 def measure(data: bytes, least_side: str, most_pixels: str) -> bytes:
-    """Return the format of a picture that a buyer sent: png, jpg or webp.
+    """Return the format of a buyer's picture: png, jpg or webp.
 
-    All of the picture is decoded, after its size is known to be right. Raises `SandboxRefusal` with
-    a sentence for the buyer.
+    Decodes all of it, but only after checking its size. Raises `SandboxRefusal` with a message for
+    the buyer.
     """
     try:
         return _measure_picture(data, int(least_side), int(most_pixels)).encode()
@@ -73,20 +73,20 @@ def _measure_picture(data: bytes, least_side: int, most_pixels: int) -> str:
             raise SandboxRefusal(f"The picture has {size}; each side needs {least_side} or more.")
         if image.format != "MPO" and getattr(image, "n_frames", 1) != 1:
             raise SandboxRefusal("The picture moves: send one that stands still.")
-        # Decode all of it: a truncated picture is refused.
+        # Decode all of it, to detect truncation.
         image.load()
         return kind
 
 
 def _check_picture(data: bytes, wanted: str) -> tuple[dict[str, object], bytes]:
-    """Return format, width and height; the bytes are empty if the picture stays as it is."""
+    """Return facts and new bytes; the latter are empty if the picture is unchanged."""
     with Image.open(io.BytesIO(data), formats=list(_KINDS)) as image:
         if image.width * image.height > MAX_PIXELS:
             raise SandboxRefusal("it has too many pixels")
         if getattr(image, "n_frames", 1) != 1:
             raise SandboxRefusal("it moves")
         kind = _KINDS[image.format or ""]
-        # Decode all of it: a truncated picture is refused.
+        # Decode all of it, to detect truncation.
         image.load()
         is_upright = image.getexif().get(_ORIENTATION, 1) in (0, 1)
         if is_upright and wanted in ("", kind):
@@ -98,7 +98,7 @@ def _check_picture(data: bytes, wanted: str) -> tuple[dict[str, object], bytes]:
 
 
 def _encode(image: Image.Image, kind: str) -> bytes:
-    """Encode a picture; keep its colour profile and drop all other metadata."""
+    """Keep only the colour profile of the metadata."""
     profile = image.info.get("icc_profile") if image.mode in ("RGB", "RGBA", "P") else None
     has_alpha = image.has_transparency_data
     plain = image.convert("RGBA" if has_alpha else "RGB")

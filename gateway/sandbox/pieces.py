@@ -1,4 +1,4 @@
-"""Moves megabytes over a socket in pieces so small that the event loop is never blocked."""
+"""Transfers megabytes over a socket in small pieces, so that the event loop never blocks."""
 
 import asyncio
 import socket
@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 from gateway.sandbox import frames
 
-# What a socket takes or gives at once: 0.1 ms of copying.
+# Copying this much takes 0.1 ms.
 _PIECE_BYTES = 1 << 18
 _MAX_REFUSAL_BYTES = 1 << 16
 _MAX_ANSWER_PARTS = 1000
-# Up to this size a join is faster than a thread; a join holds the GIL.
+# Up to this size, joining (which holds the GIL) is faster than using a thread.
 _JOIN_ON_LOOP_BYTES = 1 << 20
 
 
 async def send_call(conversation: socket.socket, arguments: Sequence[bytes | str]) -> None:
-    """Send the arguments of a call; return early if the child has hung up."""
+    """Send the arguments of a call. Returns early if the child has hung up."""
     loop = asyncio.get_running_loop()
     try:
         await loop.sock_sendall(conversation, frames.HEAD.pack(frames.CALL, len(arguments)))
@@ -25,16 +25,16 @@ async def send_call(conversation: socket.socket, arguments: Sequence[bytes | str
             await loop.sock_sendall(conversation, frames.HEAD.pack(tag, len(payload)))
             await loop.sock_sendall(conversation, memoryview(payload))
     except (BrokenPipeError, ConnectionResetError):
-        # The child ended early. It or the warmed process has already written how.
+        # The child ended early. It or the warmed process has already sent the reason.
         return
 
 
 async def read_answer(
     conversation: socket.socket, most_bytes: int
 ) -> tuple[bytes, tuple[bytes, ...]]:
-    """Return the tag of the answer and its parts.
+    """Return the tag of the response and its parts.
 
-    Raises `EOFError` if the far end closed before, `OverflowError` for more than `most_bytes`.
+    Raises `EOFError` if the other side closed early, `OverflowError` for more than `most_bytes`.
     """
     tag, size = await _read_head(conversation)
     if tag != frames.ANSWER:
@@ -70,7 +70,7 @@ async def _read(conversation: socket.socket, size: int) -> bytes:
         pieces.append(piece)
         missing -= len(piece)
         if missing:
-            # `sock_recv` yields to the loop only if nothing has arrived yet.
+            # `sock_recv` yields to the event loop only if no data has arrived yet.
             await asyncio.sleep(0)
     if size <= _JOIN_ON_LOOP_BYTES:
         return b"".join(pieces)
@@ -78,7 +78,7 @@ async def _read(conversation: socket.socket, size: int) -> bytes:
 
 
 def _join(pieces: list[bytes]) -> bytes:
-    """Join all pieces and free them in this thread, because freeing takes time, too."""
+    """Join and free the pieces in this thread, because freeing takes time, too."""
     whole = b"".join(pieces)
     while pieces:
         pieces.pop()

@@ -1,4 +1,4 @@
-"""The warmed process as the gateway sees it: starts it, opens conversations, ends it."""
+"""The gateway's side of the warmed process: start it, open conversations, end it."""
 
 import json
 import os
@@ -17,8 +17,8 @@ from gateway.sandbox.limits import SandboxLimits
 
 NOT_STARTED = "The sandboxed process could not be started."
 _BOOT = str(Path(__file__).parent / "child" / "boot.py")
-# The whole environment: a stranger's file must not be able to read the gateway's secrets. An arena
-# for each thread would count against the memory limit, and threads do not survive a fork.
+# The complete environment: an untrusted file must not be able to reach the gateway's secrets. One
+# malloc arena per thread would count towards the memory limit, and threads do not survive a fork.
 _ENVIRONMENT = {
     "LANG": "C.UTF-8",
     "MALLOC_ARENA_MAX": "1",
@@ -32,7 +32,7 @@ _KEPT_VARIABLES = ("LD_LIBRARY_PATH",)
 
 @attrs.define
 class WarmedProcess:
-    """A warmed process; it ends with this object, and when the gateway dies."""
+    """A warmed process. It ends with this object, or when the gateway dies."""
 
     control: socket.socket
     process: "subprocess.Popen[bytes]"
@@ -43,10 +43,10 @@ class WarmedProcess:
 
     @classmethod
     def start(cls, function: str, warm: tuple[str, ...], limits: SandboxLimits) -> "WarmedProcess":
-        """Start the process with the gateway's import path and nothing else of the gateway.
+        """Start the process with the gateway's import path, but not its environment.
 
-        `function` and `warm` are names as `Sandbox` takes them. Raises `SandboxLost` if the system
-        cannot start a process.
+        `function` and `warm` are as for `Sandbox`. Raises `SandboxLost` if the process cannot be
+        started.
         """
         order = json.dumps(
             {
@@ -61,7 +61,7 @@ class WarmedProcess:
         ours.settimeout(0)
         try:
             with theirs:
-                # A session of its own: Ctrl-C is the gateway's to handle.
+                # A new session, so that only the gateway receives Ctrl-C.
                 process = subprocess.Popen(  # noqa: S603 - a constant command, no shell
                     [sys.executable, "-I", "-W", "ignore", _BOOT, order],
                     stdin=theirs.fileno(),
@@ -77,12 +77,12 @@ class WarmedProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process has not ended."""
+        """Whether the process is running."""
         return self.process.poll() is None
 
     @contextmanager
     def conversation(self) -> Iterator[socket.socket]:
-        """Open a conversation with a new child; leaving the block in any way kills the child."""
+        """Open a conversation with a new child. Leaving the block kills the child."""
         ours, theirs = socket.socketpair()
         with ours:
             ours.settimeout(0)
@@ -96,8 +96,8 @@ class WarmedProcess:
 
 
 def _end_process(control: socket.socket, process: "subprocess.Popen[bytes]") -> None:
-    # Once `control` is closed, the process kills its children and exits. The kill is for a process
-    # that does not; its children die with it, too.
+    # Once `control` is closed, the process kills its children and exits. If it hangs, the kill ends
+    # it, and its children with it.
     control.close()
     process.kill()
     process.wait()

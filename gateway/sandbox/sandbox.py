@@ -1,4 +1,4 @@
-"""The sandbox: calls one function in a new, limited child process each time."""
+"""The sandbox: calls a function in a new, confined child process each time."""
 
 import asyncio
 import socket
@@ -14,7 +14,7 @@ from gateway.sandbox.limits import SandboxLimits
 from gateway.sandbox.meter import current_meter
 from gateway.sandbox.process import NOT_STARTED, WarmedProcess
 
-# Loading the modules may take so long on a busy machine.
+# Loading the modules may take this long on a busy machine.
 _START_S = 25.0
 
 
@@ -24,24 +24,24 @@ def _limit_children(sandbox: "Sandbox") -> asyncio.Semaphore:
 
 @attrs.define(kw_only=True, eq=False)
 class Sandbox:
-    """Calls a function on a stranger's bytes in a process that can do no harm.
+    """Calls a function on untrusted bytes in a confined process.
 
-    A warmed process, which has imported the function, forks a child for each call: 1 ms. It starts
-    with the first call and exits by itself when idle. Neither process has the gateway's
-    environment. A child can open no file and no socket, start no process and reach no other
-    process, and it dies with the caller that waits for it.
+    A warmed process, which has imported the function, forks a child for each call in 1 ms. It
+    starts with the first call and exits when idle. Neither process has the gateway's environment. A
+    child cannot open files or sockets, start or reach other processes, and is killed when its
+    caller is cancelled.
     """
 
     function: str
     """`"package.module:name"`. Takes `bytes` and `str`, returns `bytes`, and may raise
-    `gateway.SandboxRefusal`. The `__init__` of the packages around the module, and of `gateway`,
-    runs in the warmed process only if something in it is used. Put the function into a module of
-    its own that imports the refusal from `gateway.sandbox.errors`: then the warmed process takes
-    15 MB and what the module imports."""
+    `gateway.SandboxRefusal`. The `__init__` of `gateway` and of the packages around the module runs
+    in the warmed process only if one of their names is used. Put the function into its own module,
+    and import the refusal from `gateway.sandbox.errors`: then the warmed process takes 15 MB plus
+    the module's imports."""
 
     warm: tuple[str, ...] = ()
-    """What to load before the fork, in this order: `"module"` is imported; for `"module:name"`
-    the function is also called. A child can import nothing that is not loaded by then."""
+    """Modules to load before the fork, in this order: `"module"` is imported; for `"module:name"`
+    the function is also called. A child cannot import anything else."""
 
     limits: SandboxLimits = attrs.field(factory=SandboxLimits)
     _start_s: float = attrs.field(default=_START_S, init=False)
@@ -50,35 +50,35 @@ class Sandbox:
     _free: asyncio.Semaphore = attrs.field(
         default=attrs.Factory(_limit_children, takes_self=True), init=False
     )
-    # For calls before a payment, so that paid ones never wait for them.
+    # For calls before a payment, so that paid calls never wait for them.
     _free_unpaid: asyncio.Semaphore = attrs.field(
         default=attrs.Factory(_limit_children, takes_self=True), init=False
     )
 
     async def call(self, *arguments: bytes | str) -> bytes:
-        """Call the function in a new child and return its result; cancelling kills the child.
+        """Call the function in a new child and return its result. Cancelling kills the child.
 
-        Raises `SandboxRefusal` if the function raised it, `SandboxEnded` if the child met a limit
+        Raises `SandboxRefusal` if the function raised it, `SandboxEnded` if the child hit a limit
         or crashed, and `SandboxLost` if no child could be started or another process killed it.
         """
         return b"".join(await self.call_parts(*arguments))
 
     async def call_parts(self, *arguments: bytes | str) -> tuple[bytes, ...]:
-        """Do the same for a function that returns a list of `bytes`; no large part is copied."""
+        """Like `call`, for a function that returns a list of `bytes`. Does not copy large parts."""
         async with self._free if current_meter() is None else self._free_unpaid:
             try:
                 return await self._call_once(arguments)
             except ConnectionError:
-                # The warmed process has just exited because it was idle, or was killed. A call has
-                # no effects, so it can be repeated.
+                # The warmed process just exited because it was idle, or was killed. A call has no
+                # side effects, so it can be repeated.
                 return await self._call_again(arguments)
 
     async def start(self) -> None:
-        """Start the warmed process before the first call, which then need not wait for it."""
+        """Start the warmed process now, so that the first call need not wait for it."""
         await self._ensure_started()
 
     def close(self) -> None:
-        """End the warmed process with all its children; the next call starts another."""
+        """End the warmed process and its children; the next call starts another."""
         if self._running is not None:
             self._running.close()
             self._running = None
@@ -123,14 +123,14 @@ class Sandbox:
 
 @attrs.define
 class _Charge:
-    """What one call is charged for; until that is known, the time that it took."""
+    """The CPU time of a call; until it is reported, its duration counts."""
 
     cpu_s: float | None = None
 
 
 @contextmanager
 def _charged() -> Iterator[_Charge | None]:
-    """Add the processor time of the block's call to the present meter, also if it is cancelled."""
+    """Add the block's CPU time to the current meter, even if cancelled."""
     meter, began, charge = current_meter(), time.monotonic(), _Charge()
     if meter is None:
         yield None
@@ -145,7 +145,7 @@ def _charged() -> Iterator[_Charge | None]:
 async def _read_cpu_s(
     conversation: socket.socket, tag: bytes, parts: tuple[bytes, ...]
 ) -> float | None:
-    """Return the processor time of a child that has answered; None if it was not reported."""
+    """Return a child's CPU time, or None if not reported."""
     try:
         if tag != frames.END:
             _, parts = await pieces.read_answer(conversation, 0)
@@ -155,7 +155,6 @@ async def _read_cpu_s(
 
 
 def _error_for(tag: bytes, words: str) -> Exception:
-    """Return the error for what the child or the warmed process sent instead of a result."""
     if tag == frames.REFUSAL:
         return SandboxRefusal(words)
     if tag == frames.FAULT:

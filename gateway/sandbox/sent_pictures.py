@@ -1,4 +1,4 @@
-"""Checks the picture that a buyer sends to have it edited, before the buyer pays."""
+"""Validates the picture that a buyer sends to be edited, before the buyer pays."""
 
 import attrs
 
@@ -24,7 +24,7 @@ _REASONS = {
     "out of memory": "it takes too much memory",
     "crashed": "the picture is damaged, or it takes too much memory",
 }
-# A picture of 25 million pixels takes a second and 300 MB, most of them where it is progressive.
+# 25 million pixels take a second and, if progressive, up to 300 MB.
 _LIMITS = SandboxLimits(
     memory_bytes=600_000_000, cpu_s=5, wall_s=15.0, answer_bytes=100, nice=UNPAID_NICE
 )
@@ -37,15 +37,15 @@ def _make_sandbox() -> Sandbox:
 
 @attrs.define
 class SentPictures:
-    """Decodes pictures in a sandboxed process: the picture's sender has not paid yet."""
+    """Decodes pictures in a sandboxed process, because the sender has not paid yet."""
 
     _sandbox: Sandbox = attrs.field(factory=_make_sandbox)
 
     async def check(self, attachment: Attachment) -> None:
-        """Refuse what is no whole, still PNG, JPEG or WebP of the right size, or is misnamed.
+        """Require a complete, still PNG, JPEG or WebP of the right size, named correctly.
 
-        Raises `InvalidInput` with a sentence for the buyer, and `ExecutionError` if this machine
-        cannot check now.
+        Raises `InvalidInput` with a message for the buyer, and `ExecutionError` if the sandbox
+        fails.
         """
         try:
             found = await self._sandbox.call(
@@ -57,12 +57,12 @@ class SentPictures:
             raise InvalidInput(f"The picture cannot be decoded: {_REASONS[error.end]}.") from None
         except SandboxLost as error:
             raise ExecutionError("The picture cannot be checked now.") from error
-        # Vendors are told the media type by the name.
+        # The vendor gets the media type by the file name.
         kind, extension = found.decode(), attachment.extension
         if PICTURE_FORMATS.get(extension) != kind:
             name = _NAMES[kind]
             raise InvalidInput(f"The name of the file ends in {extension}, but it is a {name}.")
 
     def close(self) -> None:
-        """End the process that decodes; the next picture starts another."""
+        """End the decoding process; the next picture starts another."""
         self._sandbox.close()

@@ -1,7 +1,7 @@
 """Counts the slides of a PowerPoint presentation (.pptx) in a sandboxed process.
 
-It goes from part to part as readers do (ECMA-376 part 2), with a real XML parser. A ZIP container
-in which two readers could find different parts is refused.
+It follows the parts as readers do (ECMA-376 part 2), with a real XML parser. It refuses a ZIP
+container in which two readers could find different parts.
 """
 
 import io
@@ -17,17 +17,17 @@ from gateway.sandbox.errors import SandboxRefusal
 
 _DAMAGED = "The presentation is damaged or incomplete."
 _OTHER = "The file is no PowerPoint presentation, or has parts of another kind of document."
-# Without a part that names the presentation's own, readers take the usual name.
+# Readers fall back to this name if no relationship names the main part.
 _USUAL_MAIN = "ppt/presentation.xml"
 _PACKAGE_LINKS = "_rels/.rels"
-# A target that every reader resolves to the same name: no escapes, empty or relative segments.
+# A target that every reader resolves alike: no escapes, no empty or relative segments.
 _PLAIN_TARGET = re.compile(r"/?((?:\w[\w.-]*/)*\w[\w.-]*)", re.ASCII)
 _SLIDE = re.compile(r"ppt/slides/slide\d+\.xml", re.ASCII | re.IGNORECASE)
-# The parts of a Word document and of a workbook; those that slides embed are files of their own.
+# Parts of a Word document or workbook. Those embedded in slides are separate files.
 _OTHER_KINDS = ("word/", "xl/")
-# The presentation and the links of 20,000 slides, unpacked.
+# Enough for the presentation and relationships of 20,000 slides, unpacked.
 _MAX_PART_BYTES = 8_000_000
-# What `zipfile` raises for a damaged, missing, encrypted or unknown member.
+# Errors of `zipfile` for a damaged, missing, encrypted or unknown member.
 _UNREADABLE = (
     *(zipfile.BadZipFile, zlib.error, struct.error),
     *(KeyError, ValueError, EOFError, RuntimeError),
@@ -36,13 +36,13 @@ _UNREADABLE = (
 _LENGTHS = struct.Struct("<HH")
 _LENGTHS_AT = 26
 _HEADER_BYTES = 30
-# §4.3.12: an entry of the directory without name, extra field and comment.
+# §4.3.12: a directory entry without name, extra field and comment.
 _ENTRY_BYTES = 46
-# §4.3.16: the record at the end: magic, two disk numbers, entries of this disk and of all, size and
+# §4.3.16: the end record: magic, two disk numbers, entries on this disk and in total, size and
 # offset of the directory, length of the comment.
 _END = struct.Struct("<4s4H2LH")
 _END_MAGIC = b"PK\x05\x06"
-# §4.3.15: the ZIP64 locator, right before that record.
+# §4.3.15: the ZIP64 locator, directly before that record.
 _LOCATOR_MAGIC = b"PK\x06\x07"
 _LOCATOR_BYTES = 20
 _UTF8_NAME = 0x800
@@ -51,9 +51,9 @@ _Attributes = Mapping[str, str]
 
 
 def count_slides(data: bytes) -> int:
-    """Return the largest number: slides in the list, in the links, or by their usual names.
+    """Return the largest count: slides in the list, in the relationships, or by their usual names.
 
-    Raises `SandboxRefusal` for a file that cannot be read, or is no presentation alone.
+    Raises `SandboxRefusal` for a file that is unreadable or not purely a presentation.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -84,7 +84,6 @@ def _count(archive: zipfile.ZipFile) -> int:
 
 
 def _find_main(archive: zipfile.ZipFile, names: list[str]) -> str:
-    """Return the name of the presentation's own part."""
     if not _has(names, _PACKAGE_LINKS):
         return _USUAL_MAIN
     links = _Links("/officedocument")
@@ -98,7 +97,7 @@ def _find_main(archive: zipfile.ZipFile, names: list[str]) -> str:
 
 
 def _has(names: list[str], name: str) -> bool:
-    """Return whether the part exists; refuse it in another case, which only some readers find."""
+    """Refuse a name in another case, which only some readers find."""
     if name in names:
         return True
     if name.lower() in (other.lower() for other in names):
@@ -107,27 +106,25 @@ def _has(names: list[str], name: str) -> bool:
 
 
 class _Links:
-    """The targets of a part's relationships whose type has a certain end."""
+    """Targets of the relationships with a certain type suffix."""
 
     def __init__(self, end: str) -> None:
         self._end = end
         self.targets: list[str] = []
 
     def start(self, _: str, attributes: _Attributes) -> None:
-        """Take an element."""
+        """Handle an element."""
         # OOXML has two namespaces, transitional and strict; their types end alike.
         if attributes.get("Type", "").strip().lower().endswith(self._end):
             self.targets.append(attributes.get("Target", ""))
 
 
 class _SlideList:
-    """The list of slides in the presentation's own part."""
-
     root = ""
     slides = 0
 
     def start(self, name: str, attributes: _Attributes) -> None:
-        """Take an element; one that names a slide has an id of a link, one of a section has not."""
+        """Handle an element. A slide has a relationship id; an entry of a section has not."""
         local = _local(name)
         self.root = self.root or local
         if local == "sldId" and any(_is_link_id(key) for key in attributes):
@@ -145,7 +142,7 @@ def _local(name: str) -> str:
 def _read_part(
     archive: zipfile.ZipFile, name: str, start: Callable[[str, dict[str, str]], None]
 ) -> None:
-    """Parse a part; refuse one with a document type, which could declare further text."""
+    """Refuse a document type declaration, which could declare entities."""
     with archive.open(name) as part:
         text = part.read(_MAX_PART_BYTES + 1)
     if len(text) > _MAX_PART_BYTES:
@@ -161,11 +158,11 @@ def _refuse_doctype(*_: object) -> None:
 
 
 def _check_container(archive: zipfile.ZipFile, data: bytes) -> None:
-    """Refuse a container that hides members from some readers and shows them to others."""
+    """Refuse a container that shows some readers other members than others."""
     members = sorted(archive.infolist(), key=lambda member: member.header_offset)
     _check_directory(archive, members, data)
     _check_names([member.filename for member in members])
-    # Nothing as long as another member's header lies before, between or behind the members.
+    # There is no room for another member's header before, between or after the members.
     starts = [member.header_offset for member in members] + [archive.start_dir]
     ends = [0, *(_end_of(member, data) for member in members)]
     if any(not 0 <= start - end < _HEADER_BYTES for start, end in zip(starts, ends, strict=True)):
@@ -173,10 +170,10 @@ def _check_container(archive: zipfile.ZipFile, data: bytes) -> None:
 
 
 def _check_directory(archive: zipfile.ZipFile, members: list[zipfile.ZipInfo], data: bytes) -> None:
-    """Refuse a container in which readers could find another directory than `zipfile` did."""
+    """Refuse if readers could find another directory than `zipfile` did."""
     end = len(data) - _END.size
     size = sum(_ENTRY_BYTES + len(_raw_name(member)) + len(member.extra) for member in members)
-    # `zipfile` skips over bytes before the container, and prefers a ZIP64 record.
+    # `zipfile` skips bytes before the container, and prefers a ZIP64 record.
     total = len(members)
     expected = (_END_MAGIC, 0, 0, total, total, size, archive.start_dir, 0)
     if _END.unpack_from(data, end) != expected or archive.start_dir + size != end:
@@ -188,14 +185,13 @@ def _check_directory(archive: zipfile.ZipFile, members: list[zipfile.ZipInfo], d
 
 
 def _check_names(names: list[str]) -> None:
-    """Refuse names that some readers take for another name."""
     if len({name.lower() for name in names}) < len(names):
         raise SandboxRefusal(_DAMAGED)
     for name in names:
         segments = name.removesuffix("/").split("/")
         if "%" in name or "\\" in name or not {"", ".", ".."}.isdisjoint(segments):
             raise SandboxRefusal(_DAMAGED)
-        # A part in pieces (ECMA-376 part 2 §7.3.4); no program writes presentations so.
+        # A part in pieces (ECMA-376 part 2 §7.3.4); no program writes presentations that way.
         if name.lower().endswith(".piece"):
             raise SandboxRefusal(_DAMAGED)
 
@@ -205,7 +201,7 @@ def _raw_name(member: zipfile.ZipInfo) -> bytes:
 
 
 def _end_of(member: zipfile.ZipInfo, data: bytes) -> int:
-    """Return where a member ends; refuse one that its header calls by another name."""
+    """Refuse a member whose header has another name."""
     name, extra = _LENGTHS.unpack_from(data, member.header_offset + _LENGTHS_AT)
     start = member.header_offset + _HEADER_BYTES
     if data[start : start + name] != _raw_name(member):

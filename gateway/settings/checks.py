@@ -10,6 +10,7 @@ import attrs
 from gateway.domain import usdc
 from gateway.domain.eip3009 import NETWORKS, checksum_address
 from gateway.errors import SettingsError
+from gateway.installed import check_opener
 from gateway.settings.bucket import judge_bucket
 from gateway.settings.database import ROLES
 from gateway.settings.model import Settings
@@ -66,7 +67,12 @@ def check_server(settings: Settings) -> None:
 
 def check_limits(settings: Settings) -> None:
     """Raise `SettingsError` where limits are to be counted in Redis, whose client is missing."""
-    if settings.limits_url and importlib.util.find_spec("redis") is None:
+    if not settings.limits_url:
+        return
+    check_opener(
+        "gateway.limits", "GATEWAY_LIMITS_URL", settings.limits_url, settings.plugins_disabled
+    )
+    if importlib.util.find_spec("redis") is None:
         raise SettingsError(
             "GATEWAY_LIMITS_URL is set, but redis cannot be found: run pip install "
             "'generation-gateway[redis]', or unset the variable."
@@ -82,6 +88,9 @@ def check_database(settings: Settings) -> None:
                 "database: unset it, or name the database that others share, GATEWAY_DATABASE_URL."
             )
         return
+    check_opener(
+        "gateway.stores", "GATEWAY_DATABASE_URL", settings.database_url, settings.plugins_disabled
+    )
     if importlib.util.find_spec("psycopg") is None:
         raise SettingsError(
             "GATEWAY_DATABASE_URL is set, but psycopg cannot be found: run pip install "

@@ -1,6 +1,6 @@
-"""Everything durable: the transactions of money and tasks, reads, and the databases they run on.
+"""Durable state: the database, and the transactions and queries of payments and tasks.
 
-What a payment may become is decided in `gateway.payments`; outputs lie in `gateway.outputs`.
+`gateway.payments` decides how a payment may change. `gateway.outputs` stores output files.
 """
 
 from gateway.store.sql_store import SqlStore

@@ -1,7 +1,7 @@
-"""Transactions that settle several payments: who is in one, and what became of each payment.
+"""Batch settlement: transactions that settle several payments.
 
-A batch is one row of `sent_transactions`, with one nonce, and a row of `sent_payments` for each of
-its payments. What the functions here write is as durable, and as early, as of a single payment.
+A batch is one row of `sent_transactions` with one nonce, and one row of `sent_payments` for each
+payment in it. Everything is recorded before broadcast, as for a single payment.
 """
 
 from collections.abc import Sequence
@@ -17,29 +17,30 @@ from gateway.store.locks import locked
 from gateway.store.rows import PAYMENT_COLUMNS, SIGNED_COLUMNS, payment_of, signed_of
 from gateway.store.sql import Connection
 
-# Fewer payments than this are no batch.
-_LEAST = 2
+# A batch has at least this many payments.
+_MIN_PAYMENTS = 2
 
 UNJUDGED = """sent_payments m JOIN sent_transactions s ON s.tx_hash = m.tx_hash
     WHERE m.judged = 0 AND s.mined = 1"""
-# Of a transaction `s`: none of one that is no batch.
+# The payments of a transaction `s`; empty unless it is a batch.
 PAYMENTS_OF = "(SELECT 1 FROM sent_payments m WHERE m.tx_hash = s.tx_hash)"
 _OF_NONCE = "(SELECT tx_hash FROM sent_transactions WHERE signer = ? AND nonce = ?)"
 
 
-# The first nonce that the signer has not used, and how many wait.
+# The free nonce and the number of pending transactions must not change under us.
 @locked(lambda batch, *_: [f"signer:{batch.signer}"])
 def begin_batch(
     db: Connection, batch: UnsignedBatch, now: float
 ) -> tuple[SignedTransaction, Sequence[int]] | None:
-    """Write payments `settling` and their one transaction, signed with the first free nonce.
+    """Sign one transaction for several payments with the next free nonce, and mark them `settling`.
 
-    Whatever ran since their calls were simulated counts: a payment that is closed, or for which
-    anything was signed, is left out. Returns None, with nothing written, where fewer than two are
-    left. Raises `ChainUnavailable` where too many transactions of the signer wait.
+    Their calls were simulated earlier. A payment that was closed or signed for since then is left
+    out. Returns the transaction and the payments in it, or None, with nothing written, if fewer
+    than two payments remain. Raises `ChainUnavailable` if the signer has too many pending
+    transactions.
     """
     taken = [each for each in batch.payments if _is_fresh(db, each, batch.signers)]
-    if len(taken) < _LEAST:
+    if len(taken) < _MIN_PAYMENTS:
         return None
     if nonces.waiting_of(db, batch.signer, batch.chain_nonce) >= batch.most_waiting:
         raise ChainUnavailable(f"Too many transactions of {batch.signer} wait.")
@@ -56,7 +57,6 @@ def begin_batch(
 
 
 def _is_fresh(db: Connection, payment_id: int, signers: Sequence[str]) -> bool:
-    """Tell whether a payment is open and was never signed for."""
     row = db.execute("SELECT state FROM payments WHERE id = ?", (payment_id,)).fetchone()
     is_open = row["state"] in (PaymentState.RESERVED, PaymentState.SETTLING)
     return is_open and nonces.nonces_of(db, payment_id, *signers) == 0
@@ -72,7 +72,7 @@ def _insert_payments(db: Connection, tx_hash: str, payment_ids: Sequence[int]) -
 
 
 def add_replacement(db: Connection, payment_id: int, transaction: SignedTransaction) -> None:
-    """Write down a dearer transaction of the same nonce, for all payments of the first one."""
+    """Record a replacement with a higher fee, for every payment of the first transaction."""
     rows = db.execute(
         f"""SELECT DISTINCT payment_id FROM sent_payments WHERE tx_hash IN {_OF_NONCE}
             ORDER BY payment_id""",  # noqa: S608 - a constant
@@ -84,9 +84,9 @@ def add_replacement(db: Connection, payment_id: int, transaction: SignedTransact
 
 
 def unjudged(db: Connection) -> list[tuple[Payment, SignedTransaction]]:
-    """Return (payment, transaction) of mined batches whose receipts say nothing of it yet.
+    """Return (payment, transaction) of mined batches whose receipt was not yet judged per payment.
 
-    What the batch itself cost is judged apart: see `payers.UNJUDGED`.
+    The cost of the batch itself is judged separately: see `payers.UNJUDGED`.
     """
     columns = ", ".join(f"s.{name}" for name in SIGNED_COLUMNS)
     rows = db.execute(
@@ -108,7 +108,7 @@ def judge_in_batch(
     failure: FailedSettlement | None,
     payment_id: int,
 ) -> bool:
-    """Note what a receipt said of one payment; False where the transaction is no batch of it."""
+    """Record one payment's result from a receipt; False if its batch is another one."""
     changed = db.execute(
         f"UPDATE sent_payments SET judged = 1 WHERE payment_id = ? AND tx_hash IN {_OF_NONCE}",  # noqa: S608 - a constant
         (payment_id, transaction.signer, transaction.nonce),
@@ -123,7 +123,7 @@ def judge_in_batch(
 
 
 def skip_paid_in_batches(db: Connection) -> None:
-    """Note that paid payments of mined batches need no look."""
+    """Mark the paid payments of mined batches as judged."""
     db.execute(
         """UPDATE sent_payments SET judged = 1 WHERE judged = 0
            AND tx_hash IN (SELECT tx_hash FROM sent_transactions WHERE mined = 1)

@@ -1,4 +1,4 @@
-"""What the writes of money share: claims, Idempotency-Keys, and the task's own row."""
+"""Helpers shared by the payment writes: claims, Idempotency-Keys, and the task row."""
 
 import hashlib
 
@@ -11,17 +11,17 @@ from gateway.store.sql import Connection, dialect_of
 
 
 def is_claimed(db: Connection, key: str) -> bool:
-    """Return whether a payment has claimed a key."""
+    """Whether a payment has claimed a key."""
     return db.execute("SELECT 1 FROM claims WHERE key = ?", (key,)).fetchone() is not None
 
 
 def claim(db: Connection, key: str, payment_id: int) -> None:
-    """Claim a key; where it is taken, the primary key makes the whole write fail."""
+    """Claim a key. If it is taken, the primary key fails the whole write."""
     db.execute("INSERT INTO claims (key, payment_id) VALUES (?, ?)", (key, payment_id))
 
 
 def check_own(db: Connection, transfer: Transfer, payment_id: int) -> None:
-    """Raise `RuntimeError` for a transfer whose authorization this payment did not claim."""
+    """Raise `RuntimeError` if this payment did not claim the transfer's authorization."""
     own = db.execute(
         "SELECT 1 FROM claims WHERE key = ? AND payment_id = ?",
         (transfer.authorization_key, payment_id),
@@ -39,11 +39,7 @@ def find_idempotent(db: Connection, idempotency_hash: str) -> Task | None:
 def find_direct(
     db: Connection, tx_hash: str, idempotency_key: str | None, request_hash: str
 ) -> Task | None:
-    """Return the task of a transaction for a repeat of its request; None for an unused transaction.
-
-    Raises `TxAlreadyUsed` without the purchase's Idempotency-Key, and `IdempotencyConflict` with it
-    for another request.
-    """
+    """Return the task that a transaction paid for. See `SqlStore.find_direct`."""
     row = db.execute(
         f"{SELECT_TASK} JOIN claims c ON c.payment_id = p.id WHERE c.key = ?",
         (transaction_key(tx_hash),),
@@ -58,9 +54,8 @@ def find_direct(
 
 
 def _has_key(db: Connection, payment: Payment, idempotency_key: str) -> bool:
-    """Return whether a direct payment was made under an Idempotency-Key."""
-    # Payments from before release 0.1.0 have the hash of the key alone. The restart that upgrades
-    # may lose their buyers' responses.
+    # Payments from before release 0.1.0 store a hash of the key alone. Their buyers may still retry
+    # after the upgrade.
     hashes = (
         direct_key_hash(payment.payer, idempotency_key),
         hashlib.sha256(idempotency_key.encode()).hexdigest(),
@@ -72,22 +67,21 @@ def _has_key(db: Connection, payment: Payment, idempotency_key: str) -> bool:
 
 
 def direct_key_hash(payer: str, idempotency_key: str) -> str:
-    """Return the hash under which a direct payment's Idempotency-Key is kept.
+    """Return the stored hash of a direct payment's Idempotency-Key, which is scoped to the sender.
 
-    The key belongs to the sender of the transfer. The byte 0xFE in between never occurs in UTF-8,
-    and the other flows have 0xFF there.
+    The separator 0xFE never occurs in UTF-8. Other flows use 0xFF, so the hashes cannot collide.
     """
     return hashlib.sha256(payer.lower().encode() + b"\xfe" + idempotency_key.encode()).hexdigest()
 
 
 def check_same_request(known: Task, request_hash: str) -> None:
-    """Raise `IdempotencyConflict` where an Idempotency-Key is used for another request."""
+    """Raise `IdempotencyConflict` if an Idempotency-Key is reused for a different request."""
     if known.payment.request_hash != request_hash:
         raise IdempotencyConflict("This Idempotency-Key was used with another request.")
 
 
 def insert_task(db: Connection, task: NewTask, payment: Payment, status: TaskStatus) -> Task:
-    """Write down a task of a payment, with the file of its request. Returns the task as written."""
+    """Insert the task of a payment and its request file, and return the task."""
     due_at = dialect_of(db).not_in_future("?")
     db.execute(
         f"""INSERT INTO tasks (id, payment_id, slug, capability, status, request, callback_url,
@@ -115,7 +109,7 @@ def insert_task(db: Connection, task: NewTask, payment: Payment, status: TaskSta
 
 
 def queue_task(db: Connection, payment_id: int, now: float) -> None:
-    """Let the task of a payment that has settled be worked on."""
+    """Queue the task of a payment that has settled."""
     due_at = dialect_of(db).not_in_future("?")
     db.execute(
         f"UPDATE tasks SET status = ?, due_at = {due_at} WHERE payment_id = ?",  # noqa: S608
@@ -124,7 +118,6 @@ def queue_task(db: Connection, payment_id: int, now: float) -> None:
 
 
 def _read_back(task: NewTask, payment: Payment, status: TaskStatus) -> Task:
-    """Return the task as a read would build it from its new row."""
     return Task(
         id=task.id,
         slug=task.endpoint.slug,

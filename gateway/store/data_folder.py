@@ -1,4 +1,4 @@
-"""The data folder: its owner, its network, and one gateway at a time."""
+"""The data folder: ownership, lock, and network check."""
 
 import fcntl
 import os
@@ -15,20 +15,20 @@ from gateway.store.sql_store import SqlStore
 
 
 def enter_data(settings: Settings) -> None:
-    """Make the folder's files private; a process of root becomes the folder's owner first.
+    """Make the data folder private, after switching from root to its owner.
 
-    Call this before anything in the folder is opened. Where root opens a database, its side files
-    are root's, and the gateway's own user can no longer write to it.
+    Call this before opening anything in the folder. If root opened the database, SQLite would
+    create side files that the gateway's own user cannot write.
 
-    Raises `SettingsError` where this process cannot become that user, or may not enter the folder.
+    Raises `SettingsError` if this process cannot switch to that user or cannot enter the folder.
     """
     os.umask(0o077)
     try:
         _enter_folder(settings.data_dir)
     except OSError as error:
         raise SettingsError(
-            f"The folder {settings.data_dir} cannot be entered ({error.strerror}): only its owner "
-            "may. Run this as that user, or choose another folder: GATEWAY_DATA_DIR=./data"
+            f"Cannot open the folder {settings.data_dir} ({error.strerror}). Run this as the "
+            "folder's owner, or set another folder: GATEWAY_DATA_DIR=./data"
         ) from None
 
 
@@ -42,13 +42,13 @@ def _enter_folder(folder: Path) -> None:
 
 
 def _become_user(user: int, group: int, folder: Path) -> None:
-    """Give up root for another user, after giving that user the files that root left."""
+    """Drop root privileges, after giving away the files that root left."""
     try:
         known = pwd.getpwuid(user)
         groups = os.getgrouplist(known.pw_name, known.pw_gid)
         group = known.pw_gid
     except KeyError:
-        # In many containers a user is a number without a name.
+        # In many containers the user is a number without a name.
         groups = [group]
     try:
         give_to(folder, user, group)
@@ -57,66 +57,64 @@ def _become_user(user: int, group: int, folder: Path) -> None:
         os.setuid(user)
     except OSError as error:
         raise SettingsError(
-            f"This runs as root, {folder} belongs to user {user}, and root cannot become that user "
-            f"here ({error.strerror}). Run it as that user: "
+            f"This runs as root, but {folder} belongs to user {user}, and root cannot switch to "
+            f"that user here ({error.strerror}). Run it as that user: "
             f"setpriv --reuid={user} --regid={group} --clear-groups gateway …"
         ) from None
-    # Later imports, and every child process that reads a file, run as that user.
+    # The rest of this process, and its child processes, must import code as that user.
     if not (os.access(sys.executable, os.X_OK) and os.access(__file__, os.R_OK)):
         raise SettingsError(
-            f"{folder} belongs to user {user}, so this now runs as that user, and that user may "
-            f"not run {sys.executable} or read {Path(__file__).parents[1]}. Install the gateway "
-            "where that user may, or, if root is to run it, give root the folder: "
-            f"chown -R root {folder}"
+            f"{folder} belongs to user {user}, so this switched to that user, who may not run "
+            f"{sys.executable} or read {Path(__file__).parents[1]}. Install the gateway where that "
+            f"user can run it. To run it as root instead: chown -R root {folder}"
         )
 
 
 def existing_database(settings: Settings) -> Path:
-    """Return the path of the gateway's database; raises `SettingsError` where there is none."""
+    """Return the path of the SQLite database; raises `SettingsError` if there is none."""
     path = settings.data_dir / "gateway.db"
     if not path.exists():
         if settings.database_url:
             raise SettingsError(
-                "The data is in the PostgreSQL of GATEWAY_DATABASE_URL; this command is for "
-                "SQLite's file."
+                "The data is in PostgreSQL (GATEWAY_DATABASE_URL); this command is for SQLite only."
             )
         raise SettingsError(
-            f"There is no database in {settings.data_dir}. Name the gateway's folder: "
+            f"There is no database in {settings.data_dir}. Set the gateway's folder: "
             "GATEWAY_DATA_DIR=/data"
         )
     return path
 
 
 def lock_data(settings: Settings) -> TextIO:
-    """Lock the folder until the returned file is closed, or this process ends.
+    """Lock the folder until the returned file is closed or this process ends.
 
-    A second gateway on the same data would take the running gateway's tasks for those of a dead
-    one. Raises `SettingsError` where another gateway has the lock, or the folder is not writable.
+    A second gateway would treat the running gateway's tasks as abandoned. Raises `SettingsError` if
+    another gateway holds the lock, or the folder is not writable.
     """
     try:
         settings.data_dir.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
         lock = open(settings.data_dir / "gateway.lock", "w", opener=private_opener)  # noqa: SIM115 - Path.open takes no opener; the caller closes it
     except OSError as error:
         raise full_disk(settings.data_dir, error) or SettingsError(
-            f"The folder {settings.data_dir} cannot be written ({error.strerror}). "
-            "Name another: GATEWAY_DATA_DIR=/data"
+            f"Cannot write to the folder {settings.data_dir} ({error.strerror}). "
+            "Set another folder: GATEWAY_DATA_DIR=/data"
         ) from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         lock.close()
         raise SettingsError(
-            f"Another gateway runs on {settings.data_dir}. Stop it, or give this one a folder of "
-            "its own: GATEWAY_DATA_DIR=/data2"
+            f"Another gateway uses {settings.data_dir}. Stop it, or set another folder for this "
+            "one: GATEWAY_DATA_DIR=/data2"
         ) from None
     return lock
 
 
 async def check_network(settings: Settings, store: SqlStore) -> None:
-    """Refuse the data of another network: its nonces and claims mean nothing on this one."""
+    """Refuse data from another network: its nonces and claims are not valid on this one."""
     known = await store.meta("network", lambda: settings.network)
     if known != settings.network:
         raise SettingsError(
-            f"The data in {settings.data_dir} is of network {known}, but GATEWAY_NETWORK is "
-            f"{settings.network}. Give this network a folder of its own: GATEWAY_DATA_DIR=/data2"
+            f"The data in {settings.data_dir} belongs to network {known}, but GATEWAY_NETWORK is "
+            f"{settings.network}. Set a separate folder for this network: GATEWAY_DATA_DIR=/data2"
         )

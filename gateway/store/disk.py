@@ -1,4 +1,4 @@
-"""The disk with the data folder: its free space in bytes and inodes, and errors of a full one."""
+"""Free disk space and inodes of the data folder, and the errors of a full disk."""
 
 import errno
 import os
@@ -10,11 +10,11 @@ import attrs
 from gateway.errors import DiskFull, SettingsError
 from gateway.settings import Settings
 
-# Less is full, whatever the settings allow: SQLite's side files need it.
-_LEAST_BYTES = 1_000_000
-# Each sold output takes a folder and a file, and the queue may hold a hundred.
+# Below this the disk counts as full, whatever the settings: SQLite's side files need space.
+_MIN_BYTES = 1_000_000
+# Each output takes a folder and a file, and the queue may hold a hundred tasks.
 _FLOOR_INODES = 300
-# Under so many times the floor the disk is low: there is still time to make room.
+# The disk is low below this multiple of the floor, so the operator has time to make room.
 _LOW_FLOORS = 3
 _SQLITE_FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE)
 _SYSTEM_FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -22,32 +22,32 @@ _SYSTEM_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 @attrs.frozen(kw_only=True)
 class DiskState:
-    """The room on the disk with the data folder."""
+    """Free space on the disk with the data folder."""
 
     free_bytes: int
-    # Below it nothing is sold (GATEWAY_MIN_FREE_DISK_MB).
+    # Sales stop below this (GATEWAY_MIN_FREE_DISK_MB).
     floor_bytes: int
-    # None where the file system makes them as it needs them.
+    # None if the file system allocates inodes dynamically.
     free_inodes: int | None = None
-    # Below it nothing is sold, either.
+    # Sales also stop below this.
     floor_inodes: int = 0
-    # The newest write of the database failed for want of room.
+    # A database write failed on a full disk, and none has succeeded since.
     is_full: bool = False
 
     @property
     def is_low(self) -> bool:
-        """Whether the room will soon be under the floor."""
+        """Whether space or inodes are at or near their floor."""
         is_near = self.free_bytes < _LOW_FLOORS * self.floor_bytes
         return self.problem is not None or is_near or self.has_few_inodes
 
     @property
     def has_few_inodes(self) -> bool:
-        """Whether the inodes will soon be under their floor."""
+        """Whether free inodes are near their floor."""
         return (self.free_inodes or 0) < _LOW_FLOORS * self.floor_inodes
 
     @property
     def problem(self) -> str | None:
-        """Why nothing is sold, and what to do about it; None while there is room."""
+        """Why sales stopped and how to fix it; None if there is enough space."""
         free_mb, floor_mb = self.free_bytes / 10**6, self.floor_bytes / 10**6
         if self.is_full:
             return f"{DiskFull.way_out}. The database found no room for its newest write."
@@ -56,7 +56,7 @@ class DiskState:
                 f"{DiskFull.way_out}. It has {self.free_inodes} inodes left for new files, and "
                 f"{self.floor_inodes} are needed: delete files."
             )
-        if self.free_bytes < _LEAST_BYTES:
+        if self.free_bytes < _MIN_BYTES:
             return f"{DiskFull.way_out}. {free_mb:.1f} MB are free."
         if self.free_bytes < self.floor_bytes:
             return (
@@ -69,33 +69,33 @@ class DiskState:
 def read_disk(
     settings: Settings, *, folder: Path | None = None, is_full: bool = False
 ) -> DiskState:
-    """Return how much room there is in the data folder, or in `folder`.
+    """Return the free space of the data folder, or of `folder`.
 
-    `is_full` says that the newest write of the database found none.
+    `is_full` is that of the store.
     """
     found = os.statvfs(folder or settings.data_dir)
     return DiskState(
         free_bytes=found.f_bavail * found.f_frsize,
         floor_bytes=settings.min_free_disk_mb * 10**6,
-        # btrfs and FAT have no fixed number, and say 0.
+        # btrfs and FAT have no fixed number of inodes and report 0.
         free_inodes=found.f_favail if found.f_files else None,
-        # A small volume may have few of them.
+        # A small volume may have few inodes.
         floor_inodes=min(_FLOOR_INODES, found.f_files // 2),
         is_full=is_full,
     )
 
 
 def means_full(error: object) -> bool:
-    """Whether an error of SQLite or of the system says that the disk has no room."""
+    """Whether an error of SQLite or the system means that the disk is full."""
     if isinstance(error, sqlite3.Error):
         return getattr(error, "sqlite_errorcode", None) in _SQLITE_FULL
     return isinstance(error, OSError) and error.errno in _SYSTEM_FULL
 
 
 def full_disk(folder: Path, error: object) -> SettingsError | None:
-    """Return what to raise for an error that a full disk caused; None for another one.
+    """Return the error to raise if a full disk caused `error`, else None.
 
-    Without room for its side files SQLite says only that it cannot open the database.
+    Without space for its side files, SQLite only reports that it cannot open the database.
     """
     if means_full(error) or (isinstance(error, sqlite3.OperationalError) and _has_no_room(folder)):
         return SettingsError(f"{DiskFull.way_out}. The folder {folder} is on it.")
@@ -105,4 +105,4 @@ def full_disk(folder: Path, error: object) -> SettingsError | None:
 def _has_no_room(folder: Path) -> bool:
     found = os.statvfs(folder)
     has_inodes = found.f_favail > 0 or not found.f_files
-    return found.f_bavail * found.f_frsize < _LEAST_BYTES or not has_inodes
+    return found.f_bavail * found.f_frsize < _MIN_BYTES or not has_inodes

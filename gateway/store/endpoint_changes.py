@@ -1,4 +1,4 @@
-"""What was changed about endpoints while the gateway runs, above the settings file."""
+"""Runtime changes of endpoints (pause, price, cost), which override the settings file."""
 
 from typing import Any
 
@@ -10,24 +10,24 @@ from gateway.store.sql import Connection, Row
 def changes_after(
     db: Connection, known: int, now: float
 ) -> tuple[int, dict[str, EndpointChange]] | None:
-    """Return (number, changes by slug), or None where `known` is the newest number.
+    """Return (revision, changes by slug), or None if `known` is the current revision.
 
-    The number grows with each change. Cheap: a running gateway asks every two seconds.
+    The revision grows with each change. This is cheap: a running gateway polls every two seconds.
     """
     newest = _count(db)
     return None if newest == known else (newest, _changes(db, now))
 
 
 def _count(db: Connection) -> int:
-    """Return a number that grows with each override: they are never deleted.
+    """Count the overrides, which are never deleted.
 
-    The newest id would not do: nodes may write down two in another order than that of their ids.
+    The newest id would not work as a revision: two nodes may commit ids out of order.
     """
     return int(db.execute("SELECT count(*) FROM endpoint_overrides").fetchone()[0])
 
 
 def _changes(db: Connection, now: float) -> dict[str, EndpointChange]:
-    """Return what was changed, by slug, with the prices whose 402s are still good."""
+    """Return changes by slug, with earlier prices whose 402s are still valid."""
     rows = db.execute(
         """SELECT o.slug, o.field, o.value, o.at, a.reason FROM endpoint_overrides o
            JOIN operator_actions a ON a.id = o.action_id
@@ -45,7 +45,6 @@ def _changes(db: Connection, now: float) -> dict[str, EndpointChange]:
 
 
 def _read_newest(row: Row) -> dict[str, Any]:
-    """Return what the newest override of one field says."""
     if row["value"] is None:
         return {}
     if row["field"] == "paused":
@@ -55,7 +54,7 @@ def _read_newest(row: Row) -> dict[str, Any]:
 
 
 def _earlier_prices(db: Connection, slug: str, now: float) -> tuple[EarlierPrice, ...]:
-    """Return the prices that were changed within a 402's lifetime, the newest first."""
+    """Return prices replaced within the lifetime of a 402, newest first."""
     rows = db.execute(
         """SELECT value, at FROM endpoint_overrides WHERE slug = ? AND field = 'price'
            ORDER BY id DESC LIMIT 50""",
@@ -65,7 +64,7 @@ def _earlier_prices(db: Connection, slug: str, now: float) -> tuple[EarlierPrice
     for place, row in enumerate(rows):
         if row["at"] + QUOTE_LIFE_S <= now:
             break
-        # Before its first override an endpoint had the price of the settings file.
+        # Before its first override, the endpoint had the price of the settings file.
         before = rows[place + 1]["value"] if place + 1 < len(rows) else None
         earlier.append(
             EarlierPrice(

@@ -1,4 +1,4 @@
-"""The outbox of events: written with what makes them true, deleted with what takes them."""
+"""The outbox: events are written with the change they report, and deleted when taken."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from gateway.store.rows import ReadRow, ReadRows, RunWrite
 from gateway.store.sql import Connection, dialect_of
 
 _AT_ONCE = 64
-# A node that was not seen for so long no longer keeps a reader alive.
+# A node not seen for this long no longer keeps a reader alive.
 _NODE_GONE_S = 86_400.0
 _ABSENT_READER_S = 30 * 86_400.0
 
@@ -17,9 +17,9 @@ _ABSENT_READER_S = 30 * 86_400.0
 def add_event(
     db: Connection, task_id: str, kind: EventType, now: float, *, has_callback: bool
 ) -> None:
-    """Add an event for each plugin that reads it; without a reader nothing is written.
+    """Add an event for each plugin that reads it, if any.
 
-    Call this within the write that makes the event true, so that a crash loses neither.
+    Call this in the write that makes the event true, so that a crash loses neither or both.
     """
     db.execute(
         """INSERT INTO events (reader, type, task_id, at)
@@ -30,7 +30,7 @@ def add_event(
 
 
 def set_readers(db: Connection, node: str, readers: Mapping[str, EventReader]) -> None:
-    """Replace the readers of a node. Those of other nodes stay, which may have more plugins."""
+    """Replace a node's readers. Other nodes, which may have more plugins, keep theirs."""
     db.execute("DELETE FROM event_readers WHERE node = ?", (node,))
     for name, reader in readers.items():
         for kind in reader.types:
@@ -42,8 +42,8 @@ def set_readers(db: Connection, node: str, readers: Mapping[str, EventReader]) -
 
 
 def take_events(db: Connection, reader: str, take: Take) -> int:
-    """Let a reader take its oldest events and delete them; returns how many."""
-    # A cursor instead of DELETE would skip events: on PostgreSQL a lower id may commit later.
+    """Let a reader take and delete its oldest events; returns how many."""
+    # A stored position would skip events: on PostgreSQL a lower id may commit later.
     rows = db.execute(
         f"""DELETE FROM events WHERE id IN (
                SELECT id FROM events WHERE reader = ? ORDER BY id LIMIT ?
@@ -61,9 +61,9 @@ def take_events(db: Connection, reader: str, take: Take) -> int:
 
 
 def forget_absent(db: Connection, node: str, now: float) -> int:
-    """Delete the readers of nodes that are gone, and old events that no node reads any more.
+    """Delete readers of nodes that are gone, and old events without a reader.
 
-    Returns how many events were deleted.
+    Returns the number of events deleted.
     """
     db.execute(
         """DELETE FROM event_readers WHERE node <> ?
@@ -78,7 +78,7 @@ def forget_absent(db: Connection, node: str, now: float) -> int:
 
 @attrs.frozen(kw_only=True)
 class Backlog:
-    """The events that wait for one reader."""
+    """The events waiting for one reader."""
 
     reader: str
     count: int
@@ -88,7 +88,7 @@ class Backlog:
 
 
 class SqlEvents:
-    """The events that wait for plugins. Each method is one write, or one read."""
+    """Events waiting for plugins. Each method is one write or one read."""
 
     def __init__(
         self, write: RunWrite, rows: ReadRows, row: ReadRow, node: str | None = None
@@ -96,23 +96,23 @@ class SqlEvents:
         self._write = write
         self._rows = rows
         self._row = row
-        # An SQLite file has one node, which has no name.
+        # An SQLite file has one node without a name.
         self._node = node or ""
 
     async def set_readers(self, readers: Mapping[str, EventReader]) -> None:
-        """Write down which events this node's plugins read from now on."""
+        """Set the events that this node's plugins read from now on."""
         await self._write(set_readers, self._node, readers)
 
     async def waits(self, reader: str) -> bool:
-        """Whether an event waits for a reader; cheap, because each task that ends asks."""
+        """Whether an event waits for a reader. Cheap, because every ended task asks."""
         return await self._row("SELECT 1 FROM events WHERE reader = ? LIMIT 1", reader) is not None
 
     async def take(self, reader: str, take: Take) -> int:
-        """Run `take(db, events)` and delete the events, both or neither; returns how many."""
+        """Run `take(db, events)` and delete the events, atomically; returns how many."""
         return int(await self._write(take_events, reader, take))
 
     async def backlogs(self) -> list[Backlog]:
-        """Return the events that wait for readers that some node has."""
+        """Return the backlog of each reader that some node has."""
         rows = await self._rows(
             """SELECT reader, count(*) AS count, min(at) AS since FROM events
                WHERE reader IN (SELECT reader FROM event_readers) GROUP BY reader ORDER BY reader"""
@@ -120,5 +120,5 @@ class SqlEvents:
         return [Backlog(reader=row[0], count=row[1], since=row[2]) for row in rows]
 
     async def forget_absent(self, *, now: float) -> int:
-        """Delete readers of nodes not seen for a day, and events of 30 days that no node reads."""
+        """Delete readers of nodes not seen for a day, and events unread for 30 days."""
         return int(await self._write(forget_absent, self._node, now))

@@ -1,22 +1,21 @@
-"""Which writes must run one after the other over all nodes, because no unique key decides them.
+"""Named locks for writes that no unique key protects.
 
-SQLite lets one writer in. On PostgreSQL each write sees the state at its beginning, and two that
-read the same rows could both go on. What a primary key or a state in a WHERE decides needs nothing
-more: the loser runs again. A write that decides by a sum or by the absence of rows is `@locked`: it
-waits for a lock by name, which is taken before its state of the database begins.
+SQLite allows only one writer. On PostgreSQL, each write sees a snapshot from its beginning, and two
+writes that read the same rows could both succeed. A primary key, or a state in the WHERE clause,
+already settles such a race: the loser is retried. A write whose decision depends on a sum or on the
+absence of rows is `@locked`: it takes a named lock before its snapshot begins.
 """
 
-import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 Write = TypeVar("Write", bound=Callable[..., Any])
-# Called with the write's arguments, without the connection.
+# Called with the write's arguments, but without the connection.
 NameLocks = Callable[..., Sequence[str]]
 
 
 def locked(names: str | NameLocks) -> Callable[[Write], Write]:
-    """Mark a write as one that takes a lock, or the locks that its arguments name."""
+    """Make a write take the named lock, or the locks computed from its arguments."""
     name_locks: NameLocks = (lambda *_: [names]) if isinstance(names, str) else names
 
     def mark(write: Write) -> Write:
@@ -27,17 +26,6 @@ def locked(names: str | NameLocks) -> Callable[[Write], Write]:
 
 
 def lock_names(function: Callable[..., Any], arguments: Sequence[Any]) -> Sequence[str]:
-    """Return the names of the locks that a write needs, in the order to take them."""
+    """Return the names of a write's locks, in the order to take them."""
     name_locks: NameLocks | None = getattr(function, "name_locks", None)
     return name_locks(*arguments) if name_locks is not None else []
-
-
-def locks_of(function: Callable[..., Any], arguments: Sequence[Any]) -> Sequence[int]:
-    """Return the numbers of the advisory locks that a write needs, in the order to take them."""
-    return [lock_number(name) for name in lock_names(function, arguments)]
-
-
-def lock_number(name: str) -> int:
-    """Return the number that stands for a name in PostgreSQL: 64 bits with a sign."""
-    digest = hashlib.sha256(f"generation-gateway:{name}".encode()).digest()
-    return int.from_bytes(digest[:8], "big", signed=True)

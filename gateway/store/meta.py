@@ -1,4 +1,4 @@
-"""Values that are kept by name, and login attempts: writes about neither payments nor tasks."""
+"""Key-value metadata and login attempts."""
 
 import secrets
 
@@ -7,14 +7,14 @@ from gateway.store.sql import Connection
 
 
 def find_or_make(db: Connection, key: str, made: str) -> str:
-    """Return the value that is stored under a key; where there is none, store `made` first."""
+    """Return the value of a key, storing `made` first if there is none."""
     db.execute("INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO NOTHING", (key, made))
     value: str = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()[0]
     return value
 
 
 def note_write(db: Connection, now: float) -> None:
-    """Note when a write was tried last: the value differs each time, so something is written."""
+    """Record when a write was last attempted. The value always changes, so something is written."""
     db.execute(
         "INSERT INTO meta (key, value) VALUES ('written_at', ?)"
         " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
@@ -23,7 +23,7 @@ def note_write(db: Connection, now: float) -> None:
 
 
 def write_something(db: Connection) -> None:
-    """Write more than one page, which no server compresses, and take it back."""
+    """Test for free space: write and delete more than one page of incompressible data."""
     text = secrets.token_hex(20_000)
     db.execute(
         "INSERT INTO meta (key, value) VALUES ('room', ?)"
@@ -33,7 +33,7 @@ def write_something(db: Connection) -> None:
     db.execute("DELETE FROM meta WHERE key = 'room'")
 
 
-# How many attempts there were in a window.
+# The number of attempts in a window must not change under us.
 @locked("logins")
 def count_login_attempt(
     db: Connection,
@@ -43,10 +43,10 @@ def count_login_attempt(
     total: tuple[int | None, int],
     now: float,
 ) -> float:
-    """Count a login attempt; returns 0, or the seconds until the next one is allowed.
+    """Count a login attempt. Returns 0, or the seconds until the next attempt is allowed.
 
-    `total` is the limit over all addresses (None: no limit) and its window in seconds. A refused
-    attempt is not written down, so that there are no more rows than the limits allow.
+    `total` is the limit over all addresses (None: no limit) and its window in seconds. Refused
+    attempts are not stored, so the limits also bound the number of rows.
     """
     total_limit, total_window_s = total
     oldest = now - max(window_s, total_window_s)

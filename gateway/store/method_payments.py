@@ -1,7 +1,7 @@
-"""The writes of payments by further methods, as functions of the write connection.
+"""Writes of payments by plugin-defined methods, as functions of the write connection.
 
-They are T1, T2, T3 and TR of docs/payments.md for a proof that only its method can read. The claim
-is the same row as any other payment's, so nothing is used twice whatever way it came by.
+They are T1, T2, T3 and TR of docs/payments.md, for a proof that only its method can verify. All
+flows share one `claims` table, so nothing can be spent twice, not even through another flow.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ from gateway.store.payers import check_held_files, name_file_lock
 from gateway.store.rows import PAYMENT_COLUMNS, RunWrite, payment_of
 from gateway.store.sql import Connection, Row, dialect_of
 
-# No address has proved itself: a refund goes where the proof or the operator says.
+# No address is proven. A refund goes to the address in the proof, or one that the operator names.
 _NO_ADDRESS = "0x" + "0" * 40
 
 
@@ -43,11 +43,7 @@ def reserve(
     idempotency_hash: str | None,
     held_file_bytes: int,
 ) -> Task | None:
-    """Write a payment `reserved` with claim and proof, and its task `held`: T1.
-
-    Returns None where the claim is taken, and the earlier task where the Idempotency-Key is known.
-    Raises `IdempotencyConflict`, `ExecutionError` and, for a value below the price, `ValueError`.
-    """
+    """Store a `reserved` payment and its `held` task: T1. See `SqlMethodPayments.reserve`."""
     key = claim_key(method, proof.key)
     if is_claimed(db, key):
         return None
@@ -70,7 +66,6 @@ def reserve(
 def _insert_reserved(
     db: Connection, task: NewTask, method: str, idempotency_hash: str | None
 ) -> Payment:
-    """Insert a payment that is reserved, and return it as it was written."""
     payment_id: int = db.execute(
         """INSERT INTO payments (flow, state, request_hash, idempotency_hash, price_units, payer,
                payer_proven, method, search_from_block, created_at, updated_at)
@@ -104,7 +99,7 @@ def _insert_reserved(
 
 
 def begin_settling(db: Connection, payment_id: int, now: float) -> bool:
-    """Write a payment `settling`, before its method is asked: T2. False where it is closed."""
+    """Mark a payment `settling` before asking its method: T2. False if the payment is closed."""
     return bool(
         db.execute(
             """UPDATE payments SET state = ?, updated_at = ?
@@ -121,11 +116,7 @@ def begin_settling(db: Connection, payment_id: int, now: float) -> bool:
 
 
 def close(db: Connection, payment_id: int, answer: Taken | Refused, now: float) -> bool:
-    """Write a method's answer down: T3 (task `queued`) or TR (task `dropped`).
-
-    Returns False where the payment is closed already. Raises `RuntimeError` for an answer to a
-    payment that was not settling, so nobody can have been asked.
-    """
+    """Record a method's answer: T3 or TR. See `SqlMethodPayments.close`."""
     row = db.execute(
         """SELECT p.state, m.claim, m.value_units FROM payments p
            JOIN method_proofs m ON m.payment_id = p.id WHERE p.id = ?""",
@@ -139,8 +130,8 @@ def close(db: Connection, payment_id: int, answer: Taken | Refused, now: float) 
         _settle(db, payment_id, row["claim"], row["value_units"], now)
     else:
         payments.release(db, payment_id, now)
-    said = answer.reference if isinstance(answer, Taken) else answer.reason
-    db.execute("UPDATE method_proofs SET answer = ? WHERE payment_id = ?", (said, payment_id))
+    text = answer.reference if isinstance(answer, Taken) else answer.reason
+    db.execute("UPDATE method_proofs SET answer = ? WHERE payment_id = ?", (text, payment_id))
     return True
 
 
@@ -154,16 +145,16 @@ def _settle(db: Connection, payment_id: int, key: str, value_units: int, now: fl
 
 
 def stand_in(key: str) -> str:
-    """Return what stands where a transaction's hash would: the claim's SHA-256.
+    """Return a substitute for a transaction hash: the claim's SHA-256.
 
-    It is no transaction. A refund's nonce is made from it, so it is the same in every copy of the
-    database, and the index of direct payments holds it once.
+    A refund's nonce is derived from it, so it must be the same in every copy of the database. It is
+    also unique in the index of direct payments.
     """
     return "0x" + hashlib.sha256(key.encode()).hexdigest()
 
 
 def is_same_proof(db: Connection, method: str, proof: MethodProof) -> bool:
-    """Return whether a claim was taken with these very bytes."""
+    """Whether a claim was made with exactly these bytes."""
     row = db.execute(
         "SELECT 1 FROM method_proofs WHERE claim = ? AND proof = ?",
         (claim_key(method, proof.key), proof.data),
@@ -172,12 +163,12 @@ def is_same_proof(db: Connection, method: str, proof: MethodProof) -> bool:
 
 
 def open_payments(db: Connection) -> list[OpenMethodPayment]:
-    """Return the payments by methods whose outcome is not known, oldest first."""
+    """Return the open method payments, oldest first."""
     return [_open_of(row) for row in db.execute(f"{_select_open(db)} ORDER BY p.id")]
 
 
 def open_payment(db: Connection, payment_id: int) -> OpenMethodPayment | None:
-    """Return a payment by a method whose outcome is not known; None for any other payment."""
+    """Return an open method payment; None for any other payment."""
     row = db.execute(f"{_select_open(db)} AND p.id = ?", (payment_id,)).fetchone()
     return _open_of(row) if row is not None else None
 
@@ -206,7 +197,7 @@ def _open_of(row: Row) -> OpenMethodPayment:
 
 
 def answer_of(db: Connection, payment_id: int) -> str | None:
-    """Return what the method answered; None before that."""
+    """Return the method's answer, or None if it has not answered."""
     row = db.execute(
         "SELECT answer FROM method_proofs WHERE payment_id = ?", (payment_id,)
     ).fetchone()
@@ -214,7 +205,7 @@ def answer_of(db: Connection, payment_id: int) -> str | None:
 
 
 class SqlMethodPayments:
-    """The part of the store for payments by methods. Each method is one write or one read.
+    """Payments by methods. Each method is one write or one read.
 
     In docs/payments.md `reserve` is T1, `begin_settling` T2, and `close` T3 or TR.
     """
@@ -232,12 +223,12 @@ class SqlMethodPayments:
         *,
         held_file_bytes: int,
     ) -> Task | None:
-        """Write down payment `reserved`, its claim and proof, and task `held`.
+        """Store the payment as `reserved` with its claim and proof, and the task as `held`.
 
-        Returns None, and writes nothing, if the claim is taken already. If another proof has the
-        Idempotency-Key, writes nothing and returns the task of that proof.
-        Raises `IdempotencyConflict` if that task is of another request, `ExecutionError` if held
-        files fill their cap, and `ValueError` for a value below the price.
+        Returns None, and writes nothing, if the claim is taken. If another proof used the
+        Idempotency-Key, writes nothing and returns the task of that proof. Raises
+        `IdempotencyConflict` if that task is for a different request, `ExecutionError` if files of
+        held tasks reach their limit, and `ValueError` for a value below the price.
         """
         found: Task | None = await self._write(
             reserve, task, method, proof, idempotency_hash, held_file_bytes
@@ -245,35 +236,35 @@ class SqlMethodPayments:
         return found
 
     async def begin_settling(self, payment_id: int, *, now: float) -> bool:
-        """Write down payment `settling`, before its method is asked. False where it is closed."""
+        """Mark the payment `settling` before its method is asked. False if it is closed."""
         found: bool = await self._write(begin_settling, payment_id, now)
         return found
 
     async def close(self, payment_id: int, answer: Taken | Refused, *, now: float) -> bool:
-        """Write down a method's answer: the task is `queued`, or `dropped`.
+        """Record a method's answer: the task becomes `queued` or `dropped`.
 
-        Returns False where the payment is closed already. Raises `RuntimeError` for a payment that
-        was not settling, so that nobody can have been asked.
+        Returns False if the payment is already closed. Raises `RuntimeError` if the payment was not
+        settling, because then its method was never asked.
         """
         found: bool = await self._write(close, payment_id, answer, now)
         return found
 
     async def is_same_proof(self, method: str, proof: MethodProof) -> bool:
-        """Return whether a claim was taken with these very bytes."""
+        """Whether a claim was made with exactly these bytes."""
         found: bool = await self._read(is_same_proof, method, proof)
         return found
 
     async def answer_of(self, payment_id: int) -> str | None:
-        """Return what the method answered: its receipt, or why it refused; None before that."""
+        """Return the method's receipt or its reason to refuse; None before it answers."""
         found: str | None = await self._read(answer_of, payment_id)
         return found
 
     async def open_payments(self) -> list[OpenMethodPayment]:
-        """Return the payments whose outcome is not known, oldest first."""
+        """Return the payments with an unknown outcome, oldest first."""
         found: list[OpenMethodPayment] = await self._read(open_payments)
         return found
 
     async def open_payment(self, payment_id: int) -> OpenMethodPayment | None:
-        """Return a payment by a method whose outcome is not known; None for any other payment."""
+        """Return a method payment with an unknown outcome; None for any other payment."""
         found: OpenMethodPayment | None = await self._read(open_payment, payment_id)
         return found

@@ -1,13 +1,16 @@
-"""What the gateway's keys signed: nonces that survive a restart, and what is still unmined."""
+"""Signed transactions and their nonces, which survive a restart."""
+
+from collections.abc import Collection
 
 from gateway.contracts import SignedTransaction, UnsignedTransaction
-from gateway.domain import Payment
+from gateway.domain import Payment, Receipt
+from gateway.domain.eip3009 import usual_gas
 from gateway.errors import ChainUnavailable
 from gateway.store.rows import PAYMENT_COLUMNS, payment_of, signed_of
-from gateway.store.sql import Connection, marks
+from gateway.store.sql import Connection, marks, none_of
 
-# The transactions that were signed for a payment, alone or in a batch; takes its id twice. The
-# first payment of a batch finds it twice.
+# The transactions signed for a payment, alone or in a batch. Takes the payment id twice; may return
+# a row twice for the first payment of a batch.
 _SENT_FOR = """SELECT * FROM sent_transactions WHERE payment_id = ?
     UNION ALL SELECT s.* FROM sent_payments m JOIN sent_transactions s ON s.tx_hash = m.tx_hash
     WHERE m.payment_id = ?"""
@@ -16,12 +19,12 @@ _SENT_FOR = """SELECT * FROM sent_transactions WHERE payment_id = ?
 def write_down(
     db: Connection, payment_id: int, transaction: SignedTransaction | UnsignedTransaction
 ) -> SignedTransaction:
-    """Write down a payment's transaction before it is sent, and return what is to be sent.
+    """Record a payment's transaction before it is sent, and return the transaction to send.
 
-    An unsigned one is signed here, with the first free nonce. Whatever ran since its call was
-    simulated counts: a transaction that another submit wrote down is returned instead, and
-    `RuntimeError` is raised where the payment has used up another nonce. `ChainUnavailable` is
-    raised where too many transactions of the signer wait.
+    An unsigned transaction is signed here with the next free nonce. If another submit already
+    recorded a transaction since the simulation, that one is returned. Raises `RuntimeError` if the
+    payment has used another nonce, and `ChainUnavailable` if the signer has too many pending
+    transactions.
     """
     if isinstance(transaction, UnsignedTransaction):
         if known := unmined_of(db, payment_id, *transaction.signers):
@@ -37,10 +40,10 @@ def write_down(
 
 
 def next_nonce(db: Connection, signer: str, chain_nonce: int) -> int:
-    """Return the first nonce from `chain_nonce` on under which the signer has signed nothing yet.
+    """Return the first nonce from `chain_nonce` on that the signer has not used.
 
-    The nonce after the highest one would be wrong: where an endpoint once returned too high a
-    number, the gap below would stay, and nothing above a gap is ever mined.
+    This is not the highest nonce plus one. If an RPC endpoint ever returned too high a number,
+    there would be a gap, and no transaction above a gap is mined.
     """
     nonce = chain_nonce
     for (used,) in db.execute(
@@ -55,7 +58,7 @@ def next_nonce(db: Connection, signer: str, chain_nonce: int) -> int:
 
 
 def check_nonce_free(db: Connection, transaction: SignedTransaction) -> None:
-    """Raise `RuntimeError` where another transaction has taken the signer's nonce meanwhile."""
+    """Raise `RuntimeError` if another transaction has the signer's nonce."""
     taken = db.execute(
         "SELECT 1 FROM sent_transactions WHERE signer = ? AND nonce = ?",
         (transaction.signer, transaction.nonce),
@@ -65,9 +68,9 @@ def check_nonce_free(db: Connection, transaction: SignedTransaction) -> None:
 
 
 def insert_transaction(db: Connection, payment_id: int, transaction: SignedTransaction) -> None:
-    """Write down a signed transaction; a replacement of the same nonce gets a row of its own.
+    """Insert a signed transaction; a replacement with the same nonce gets its own row.
 
-    Another process of this gateway may have written down the very same bytes already.
+    Another process of this gateway may already have inserted the same bytes.
     """
     db.execute(
         """INSERT INTO sent_transactions (tx_hash, payment_id, signer, nonce, raw,
@@ -87,8 +90,8 @@ def insert_transaction(db: Connection, payment_id: int, transaction: SignedTrans
 
 
 def unmined_of(db: Connection, payment_id: int, *signers: str) -> SignedTransaction | None:
-    """Return these keys' newest transaction of a payment whose nonce is not known to be used."""
-    # A payment has few rows. The sums keep the planner from the index by signer, which has many.
+    """Return a payment's newest transaction of these keys whose nonce is not known to be mined."""
+    # A payment has few rows. `+ 0` and `|| ''` keep SQLite from the far larger index by signer.
     row = db.execute(
         f"""SELECT * FROM ({_SENT_FOR}) AS sent WHERE mined + 0 = 0
              AND signer || '' IN ({marks(signers)})
@@ -99,7 +102,7 @@ def unmined_of(db: Connection, payment_id: int, *signers: str) -> SignedTransact
 
 
 def nonces_of(db: Connection, payment_id: int, *signers: str) -> int:
-    """Return how many nonces of these keys a payment has used up."""
+    """Return the number of nonces of these keys that a payment has used."""
     count: int = db.execute(
         f"""SELECT count(*) FROM (SELECT DISTINCT signer, nonce FROM ({_SENT_FOR}) AS sent
            WHERE signer || '' IN ({marks(signers)})) AS used""",  # noqa: S608 - marks
@@ -109,7 +112,7 @@ def nonces_of(db: Connection, payment_id: int, *signers: str) -> int:
 
 
 def waiting_of(db: Connection, signer: str, chain_nonce: int) -> int:
-    """Return how many nonces, from `chain_nonce` on, the signer has signed with."""
+    """Return the number of nonces from `chain_nonce` on that the signer has used."""
     count: int = db.execute(
         "SELECT count(DISTINCT nonce) FROM sent_transactions WHERE signer = ? AND nonce >= ?",
         (signer, chain_nonce),
@@ -118,7 +121,7 @@ def waiting_of(db: Connection, signer: str, chain_nonce: int) -> int:
 
 
 def failed_gas(db: Connection, since: float) -> int:
-    """Return the wei that settlements have burned, unless the cause is proven to burn little."""
+    """Return the wei burned by failed settlements, except for causes proven to burn little."""
     wei: int = db.execute(
         """SELECT coalesce(sum(fee_wei), 0) FROM sent_transactions
            WHERE failed_at > ? AND failure IN ('wallet', 'burned', 'unexplained')""",
@@ -128,7 +131,7 @@ def failed_gas(db: Connection, since: float) -> int:
 
 
 def unmined(db: Connection, signer: str) -> list[tuple[Payment, SignedTransaction]]:
-    """Return (payment, newest transaction) of each nonce not known to be used, by nonce."""
+    """Return (payment, newest transaction) per nonce not known to be mined, by nonce."""
     rows = db.execute(
         f"""SELECT s.*, {PAYMENT_COLUMNS} FROM sent_transactions s
             JOIN payments p ON p.id = s.payment_id
@@ -144,9 +147,9 @@ def unmined(db: Connection, signer: str) -> list[tuple[Payment, SignedTransactio
 
 
 def mark_mined(db: Connection, signer: str, below_nonce: int) -> None:
-    """Note that every lower nonce is used up on-chain, and that the others are not.
+    """Mark every lower nonce as mined, and the others as not mined.
 
-    A nonce that was used can be unused again: blocks may be reorganised.
+    A mined nonce can become unused again through a reorg.
     """
     db.execute(
         "UPDATE sent_transactions SET mined = 1 WHERE signer = ? AND mined = 0 AND nonce < ?",
@@ -161,7 +164,7 @@ def mark_mined(db: Connection, signer: str, below_nonce: int) -> None:
 
 
 def open_by_signer(db: Connection) -> dict[str, int]:
-    """Return how many payments without an outcome each settlement key has signed for."""
+    """Return the number of open payments that each settlement key has signed for."""
     rows = db.execute(
         """SELECT signer, count(DISTINCT payment_id) FROM (
                SELECT p.id AS payment_id, s.signer FROM payments p
@@ -174,3 +177,72 @@ def open_by_signer(db: Connection) -> dict[str, int]:
            ) AS sent GROUP BY signer ORDER BY signer"""
     )
     return {row[0]: row[1] for row in rows}
+
+
+# The largest value that the column holds. A fee of nine ETH must be false.
+_MAX_WEI = 2**63
+
+
+# A mined transaction `s` whose block time is unknown; one row per nonce.
+UNDATED = """s.mined = 1 AND s.mined_at IS NULL AND NOT EXISTS (
+    SELECT 1 FROM sent_transactions o WHERE o.signer = s.signer AND o.nonce = s.nonce
+        AND (o.mined_at IS NOT NULL OR (o.sent_at, o.tx_hash) > (s.sent_at, s.tx_hash)))"""
+
+
+def note_mined(db: Connection, mined: Receipt) -> None:
+    """Record the receipt of one of our transactions. Ignores any other transaction."""
+    db.execute(
+        """UPDATE sent_transactions SET gas_wei = coalesce(?, gas_wei),
+               l1_fee_wei = coalesce(?, l1_fee_wei), mined_block = ?,
+               mined_at = ?, succeeded = ? WHERE tx_hash = ?""",
+        (
+            _as_column(mined.gas_wei),
+            _as_column(mined.l1_fee_wei),
+            mined.block.number,
+            float(mined.block.timestamp),
+            int(mined.succeeded),
+            mined.tx_hash,
+        ),
+    )
+    _note_excess(db, mined)
+
+
+def _note_excess(db: Connection, mined: Receipt) -> None:
+    """Record excess gas of a successful batch, burned by a payer's code."""
+    if not mined.succeeded or mined.gas_used is None or mined.fee_wei is None:
+        return
+    payments = db.execute(
+        "SELECT count(*) FROM sent_payments WHERE tx_hash = ?", (mined.tx_hash,)
+    ).fetchone()[0]
+    excess = mined.gas_used - usual_gas(payments)
+    if payments and excess > 0:
+        db.execute(
+            """UPDATE sent_transactions SET failed_at = ?, failure = 'burned', fee_wei = ?
+               WHERE tx_hash = ?""",
+            (
+                float(mined.block.timestamp),
+                _as_column(mined.fee_wei * excess // mined.gas_used),
+                mined.tx_hash,
+            ),
+        )
+
+
+def _as_column(wei: int | None) -> int | None:
+    return wei if wei is not None and 0 <= wei < _MAX_WEI else None
+
+
+def undated(db: Connection, limit: int, skip: Collection[str]) -> list[str]:
+    """Return the newest mined transactions whose block time is unknown.
+
+    Only one transaction per nonce is mined. Once that one is known, its replacements are skipped.
+    """
+    skipped = list(skip)
+    rows = db.execute(
+        f"""SELECT s.tx_hash FROM sent_transactions s
+           WHERE s.mined = 1 AND s.mined_at IS NULL AND {none_of("s.tx_hash", skipped)}
+               AND NOT EXISTS (SELECT 1 FROM sent_transactions o WHERE o.signer = s.signer
+                   AND o.nonce = s.nonce AND o.mined_at IS NOT NULL)
+           ORDER BY s.sent_at DESC LIMIT ?""",  # noqa: S608 - marks
+        (*skipped, limit),
+    )
+    return [row[0] for row in rows]

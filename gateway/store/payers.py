@@ -1,4 +1,4 @@
-"""What payers have open and made fail: limits, writes and reads."""
+"""Limits per payer: open payments, and failed settlements."""
 
 import attrs
 
@@ -10,13 +10,13 @@ from gateway.store import batches
 from gateway.store.rows import PAYMENT_COLUMNS, ReadRows, RunWrite, payment_of, signed_of
 from gateway.store.sql import Connection, Row
 
-# So many settled payments of one payer are counted: more than any limit asks for.
-_MOST_COUNTED = 64
-# After this many seconds a signed transaction that is not mined counts as lost.
+# Settled payments are counted up to this; no limit asks for more.
+_MAX_COUNTED = 64
+# An unmined signed transaction counts as lost after this many seconds.
 LOST_S = 3600.0
-# A payment is open while its outcome is unknown. A released payment is open, too, while a
-# transaction of it may still be mined and cost gas: its receipt was not looked at yet. That ends
-# after LOST_S. What an abandoned key signed is never mined, and would bar its payer for ever.
+# A payment is open while its outcome is unknown. A released payment also stays open while one of
+# its transactions may still be mined and cost gas, until its receipt is judged. That ends after
+# LOST_S: a transaction of an abandoned key is never mined, and would bar the payer forever.
 IS_OPEN = """(p.state IN ('reserved', 'settling') OR (p.state = 'released' AND EXISTS (
     SELECT 1 FROM (
         SELECT s.sent_at FROM sent_transactions s WHERE s.payment_id = p.id AND s.judged = 0
@@ -25,8 +25,8 @@ IS_OPEN = """(p.state IN ('reserved', 'settling') OR (p.state = 'released' AND E
         SELECT s.sent_at FROM sent_payments m JOIN sent_transactions s ON s.tx_hash = m.tx_hash
         WHERE m.payment_id = p.id AND m.judged = 0
     ) AS unjudged WHERE unjudged.sent_at > ?)))"""
-# Settlements that failed, of payments that did not get their money after all. Only a cause that is
-# the payer's bars him. Takes the first moment twice.
+# Failed settlements of payments that were never paid, with causes that are the payer's fault. Takes
+# the start time twice.
 BARRING = """(
         SELECT payment_id, tx_hash, failed_at, fee_wei, failure FROM sent_transactions
         WHERE failed_at > ?
@@ -38,8 +38,8 @@ BARRING = """(
     WHERE p.state IN ('reserved', 'settling', 'released')
     AND s.failure IN ('wallet', 'spent', 'drained')
     AND s.failed_at > coalesce(l.at, 0)"""
-# Mined settlements, alone or of batches, whose own receipt was not looked at: what became of their
-# payments meanwhile does not count. A refund's transaction is no settlement.
+# Mined settlements, single or batched, whose own receipt was not judged yet, whatever became of
+# their payments. Refund transactions are excluded.
 UNJUDGED = """s.mined = 1 AND s.judged = 0
     AND NOT EXISTS (SELECT 1 FROM sent_transactions o
         WHERE o.signer = s.signer AND o.nonce = s.nonce AND o.succeeded = 1)
@@ -48,14 +48,14 @@ UNJUDGED = """s.mined = 1 AND s.judged = 0
 
 
 def check_limits(db: Connection, task: NewTask, payer: str, limits: ReserveLimits) -> None:
-    """Raise `PayerBusy` or, for the task's file, `ExecutionError` where no task may be reserved.
+    """Raise `PayerBusy` if the payer is at its limits, `ExecutionError` if held files are.
 
-    Open payments count at their full prices: the payer's balance must reach all of them.
+    Open payments count at their full prices: the payer's balance must cover all of them.
     """
     if limits.most_open is None:
         return
-    # The payment that failed counts as open until its receipt is judged, and from then on it bars:
-    # a purchase that was checked before the judgement finds here what the judgement wrote.
+    # A failed payment counts as open until its receipt is judged, and bars the payer from then on.
+    # This check also catches a purchase that was validated before the judgement.
     if limits.barred_since is not None and _is_barred(db, payer, limits.barred_since):
         raise PayerBusy
     count, units = db.execute(
@@ -71,7 +71,7 @@ def check_limits(db: Connection, task: NewTask, payer: str, limits: ReserveLimit
 
 
 def check_held_files(db: Connection, task: NewTask, most_bytes: int) -> None:
-    """Raise `ExecutionError` where the files of unpaid tasks would take more than `most_bytes`."""
+    """Raise `ExecutionError` if the files of unpaid tasks would exceed `most_bytes`."""
     if task.request.attachment is None:
         return
     held = db.execute(
@@ -86,7 +86,7 @@ def check_held_files(db: Connection, task: NewTask, most_bytes: int) -> None:
 
 
 def name_file_lock(task: NewTask, *_: object) -> list[str]:
-    """Return the lock under which the files of unpaid tasks are summed, if this task has one."""
+    """Return the lock for the sum of unpaid tasks' files, if this task has a file."""
     return ["files"] if task.request.attachment is not None else []
 
 
@@ -104,9 +104,9 @@ def judge(
     failure: FailedSettlement | None,
     payment_id: int | None,
 ) -> None:
-    """Note what the receipt of a nonce said; replacements of the nonce need no look any more.
+    """Record the result of a nonce's receipt; its replacements count as judged, too.
 
-    In a batch it said that of one payment only.
+    In a batch the result concerns only `payment_id`.
     """
     if payment_id is not None and batches.judge_in_batch(db, transaction, failure, payment_id):
         return
@@ -123,7 +123,7 @@ def judge(
 
 
 def skip_known(db: Connection) -> None:
-    """Note what needs no look: what succeeded, refunds, and paid payments of batches."""
+    """Mark as judged whatever needs no receipt: successes, refunds, paid payments of batches."""
     db.execute(
         f"""UPDATE sent_transactions SET judged = 1 WHERE mined = 1 AND judged = 0
             AND tx_hash NOT IN (SELECT s.tx_hash FROM sent_transactions s WHERE {UNJUDGED})"""  # noqa: S608 - a constant
@@ -132,7 +132,7 @@ def skip_known(db: Connection) -> None:
 
 
 def lift(db: Connection, payer: str, note: str, now: float) -> None:
-    """Forgive a payer the settlements that failed up to now."""
+    """Forgive a payer the settlements that have failed so far."""
     db.execute(
         """INSERT INTO lifted_payers (payer, at, note) VALUES (?, ?, ?)
            ON CONFLICT (payer) DO UPDATE SET at = excluded.at, note = excluded.note""",
@@ -141,7 +141,7 @@ def lift(db: Connection, payer: str, note: str, now: float) -> None:
 
 
 class SqlPayers:
-    """What payers have open, and what their failures cost. Each method is one transaction."""
+    """Open payments and failed settlements per payer. Each method is one transaction."""
 
     def __init__(self, write: RunWrite, rows: ReadRows, query: RunWrite) -> None:
         self._write = write
@@ -149,7 +149,7 @@ class SqlPayers:
         self._query = query
 
     async def open_of(self, payer: str, *, now: float) -> OpenPayments:
-        """Return the payer's x402 payments of unknown outcome."""
+        """Return the payer's x402 payments with an unknown outcome."""
         rows = await self._rows(
             f"""SELECT count(*), coalesce(sum(p.price_units), 0),
                    (SELECT count(*) FROM (SELECT 1 FROM payments WHERE payer = ? AND state IN
@@ -157,7 +157,7 @@ class SqlPayers:
                        AND flow = 'x402' LIMIT ?) AS few)
                FROM payments p WHERE p.payer = ? AND {IS_OPEN}""",  # noqa: S608 - constants
             payer,
-            _MOST_COUNTED,
+            _MAX_COUNTED,
             payer,
             now - LOST_S,
         )
@@ -165,10 +165,10 @@ class SqlPayers:
         return OpenPayments(count=count, units=units, settled=settled)
 
     async def failure_of(self, payer: str, *, since: float) -> FailedSettlement | None:
-        """Return the newest failure that bars a payer from x402; None where there is none.
+        """Return the newest failure that bars a payer from x402, or None.
 
-        A failure counts until the payment is settled after all, or the operator lifts it; only
-        a cause that is the payer's bars it.
+        Only causes that are the payer's fault count, until the payment settles after all or the
+        operator lifts the bar.
         """
         rows = await self._rows(
             f"""SELECT p.payer, s.* FROM {BARRING} AND p.payer = ?
@@ -180,7 +180,7 @@ class SqlPayers:
         return _failure_of(rows[0]) if rows else None
 
     async def failures(self, *, since: float) -> list[FailedSettlement]:
-        """Return the newest failure of each payer that is barred, newest first."""
+        """Return the newest failure of each barred payer, newest first."""
         rows = await self._rows(
             f"""SELECT * FROM (SELECT p.payer, s.*, row_number() OVER (
                     PARTITION BY p.payer ORDER BY s.failed_at DESC, s.tx_hash) AS nth_newest
@@ -192,13 +192,13 @@ class SqlPayers:
         return [_failure_of(row) for row in rows]
 
     async def lift(self, payer: str, *, note: str, now: float) -> None:
-        """Forgive a payer what failed up to now."""
+        """Forgive a payer the settlements that have failed so far."""
         await self._write(lift, payer.lower(), note, now)
 
     async def unjudged(self) -> list[tuple[Payment, SignedTransaction]]:
-        """Return our mined settlements whose receipt was not looked at, whether paid or not.
+        """Return our mined settlements whose receipt was not judged, paid or not.
 
-        A batch comes with each of its unpaid payments.
+        A batch is returned once for each of its unpaid payments.
         """
         found = await self._rows(
             f"""SELECT 1 FROM sent_transactions s WHERE s.mined = 1 AND s.judged = 0
@@ -217,7 +217,7 @@ class SqlPayers:
         return alone + together
 
     async def unjudged_batches(self) -> list[SignedTransaction]:
-        """Return our mined batches whose receipt was not looked at, whatever was paid."""
+        """Return our mined batches whose own receipt was not judged, paid or not."""
         rows = await self._rows(
             f"""SELECT s.*,
                     (SELECT count(*) FROM sent_payments o WHERE o.tx_hash = s.tx_hash) AS payments
@@ -235,15 +235,15 @@ class SqlPayers:
         failure: FailedSettlement | None,
         payment_id: int | None = None,
     ) -> None:
-        """Note what a receipt said of a transaction; its nonce is not looked at again.
+        """Record the result of a transaction's receipt; its nonce is not checked again.
 
-        For a transaction of several payments it says that of `payment_id` only.
+        For a batch the result concerns only `payment_id`.
         """
         await self._write(judge, transaction, failure, payment_id)
 
 
 def _sent(row: Row) -> tuple[str, int, float]:
-    """Order transactions by their nonce. In SQL, SQLite would read all of them for that order."""
+    """Sort key by nonce; sorting in SQL would make SQLite read every transaction."""
     return row["signer"], row["nonce"], row["sent_at"]
 
 

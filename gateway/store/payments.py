@@ -1,7 +1,7 @@
-"""The five writes of money, as functions of the write connection; each is all or nothing.
+"""The five payment writes, as functions of the write connection. Each is atomic.
 
-They are the steps of docs/payments.md: `reserve` is T1, `accept_direct` T1', `begin_settling` T2,
-`settle` T3, `release` TR. The database itself decides every race between them.
+In docs/payments.md, `reserve` is T1, `accept_direct` T1', `begin_settling` T2, `settle` T3 and
+`release` TR. The database itself decides races between them.
 """
 
 from collections.abc import Sequence
@@ -31,8 +31,7 @@ from gateway.store.claims import (
     queue_task,
 )
 from gateway.store.locks import locked
-from gateway.store.mined import note_mined
-from gateway.store.nonces import write_down
+from gateway.store.nonces import note_mined, write_down
 from gateway.store.payers import check_limits, name_file_lock
 from gateway.store.rows import dump
 from gateway.store.sql import Connection
@@ -41,7 +40,7 @@ _OPEN = (PaymentState.RESERVED, PaymentState.SETTLING)
 
 
 def _name_payer_locks(task: NewTask, authorization: Authorization, *_: object) -> list[str]:
-    # How much the payer has open, and whether its balance reaches all of it.
+    # The limits depend on sums over the payer's open payments.
     return [*name_file_lock(task), f"payer:{authorization.sender}"]
 
 
@@ -55,10 +54,9 @@ def reserve(
     idempotency_hash: str | None,
     limits: ReserveLimits | None,
 ) -> Task | None:
-    """Write a payment `reserved` with its claim, and its task `held`; nothing is sent before this.
+    """Store a `reserved` payment and its `held` task, before anything is sent.
 
-    Returns None where the authorization is claimed already, and the earlier task where the
-    Idempotency-Key is known. Raises `IdempotencyConflict`, `PayerBusy`, `ExecutionError`.
+    See `SqlStore.reserve`.
     """
     if is_claimed(db, key):
         return None
@@ -79,7 +77,6 @@ def _insert_reserved(
     search_from_block: int,
     idempotency_hash: str | None,
 ) -> Payment:
-    """Insert a payment that is reserved, and return it as it was written."""
     payment_id: int = db.execute(
         """INSERT INTO payments (flow, state, request_hash, idempotency_hash, price_units, payer,
                payer_proven, "authorization", search_from_block, created_at, updated_at)
@@ -120,10 +117,9 @@ def accept_direct(
     idempotency_key: str | None,
     is_proven: bool,  # noqa: FBT001 - a fact that is written down
 ) -> Task:
-    """Claim a transaction and one of its transfers; write the payment `settled`, the task `queued`.
+    """Claim a transaction and one of its transfers. The payment is `settled`, the task `queued`.
 
-    Returns the earlier task for a repeat of its request. The Idempotency-Key belongs to the sender
-    of the transfer that pays. Raises `TxAlreadyUsed`, `InsufficientPayment`, `IdempotencyConflict`.
+    See `SqlStore.accept_direct`.
     """
     if known := find_direct(db, tx_hash, idempotency_key, task.request_hash):
         return known
@@ -139,7 +135,7 @@ def accept_direct(
 def _check_key(
     db: Connection, transfer: Transfer, idempotency_key: str | None, request_hash: str
 ) -> str | None:
-    """Return the hash of the sender's Idempotency-Key, which no other request may have used."""
+    """Hash the sender's Idempotency-Key; raise if another request used it."""
     if idempotency_key is None:
         return None
     key_hash = direct_key_hash(transfer.sender, idempotency_key)
@@ -155,7 +151,6 @@ def _insert_settled(
     idempotency_hash: str | None,
     is_proven: bool,  # noqa: FBT001 - a fact that is written down
 ) -> Payment:
-    """Insert a payment that this transfer settled, and return it as it was written."""
     payment_id: int = db.execute(
         """INSERT INTO payments (flow, state, request_hash, idempotency_hash, price_units, payer,
                payer_proven, search_from_block, paid_tx, paid_log_index, paid_units, paid_block,
@@ -201,7 +196,7 @@ def _block_of(transfer: Transfer) -> int | None:
 
 
 def _choose_transfer(db: Connection, transfers: Sequence[Transfer], price_units: int) -> Transfer:
-    """Return the first unused transfer that reaches the price by itself."""
+    """Return the first unused transfer that covers the price alone."""
     unused = [
         transfer
         for transfer in transfers
@@ -222,7 +217,7 @@ def _choose_transfer(db: Connection, transfers: Sequence[Transfer], price_units:
 def _name_signer_lock(
     _: int, transaction: SignedTransaction | UnsignedTransaction | None, *__: object
 ) -> list[str]:
-    # The first nonce that the signer has not used, and how many wait.
+    # The free nonce and the number of pending transactions must not change under us.
     return [f"signer:{transaction.signer}"] if transaction is not None else []
 
 
@@ -233,10 +228,9 @@ def begin_settling(
     transaction: SignedTransaction | UnsignedTransaction | None,
     now: float,
 ) -> SignedTransaction | None:
-    """Write a payment `settling` and its transaction, signed; only what this returns is broadcast.
+    """Mark a payment `settling` and record its signed transaction. Broadcast only the result.
 
-    Raises `RuntimeError` where the payment is closed, or where another submit was faster and left
-    nothing to send.
+    Raises `RuntimeError` if the payment is closed, or has used another nonce.
     """
     changed = db.execute(
         "UPDATE payments SET state = ?, updated_at = ? WHERE id = ? AND state IN (?, ?)",
@@ -248,10 +242,10 @@ def begin_settling(
 
 
 def settle(db: Connection, payment_id: int, transfer: Transfer, now: float) -> bool:
-    """Write the transfer that paid, the payment `settled`, the task `queued`, before the 200.
+    """Record the transfer; the payment is `settled`, the task `queued`. Runs before the 200.
 
-    Returns False where the payment is closed already. Raises `RuntimeError` for a transfer whose
-    authorization this payment did not claim.
+    Returns False if the payment is already closed. Raises `RuntimeError` if this payment did not
+    claim the transfer's authorization.
     """
     changed = db.execute(
         """UPDATE payments SET state = ?, paid_tx = ?, paid_log_index = ?, paid_units = ?,
@@ -276,10 +270,10 @@ def settle(db: Connection, payment_id: int, transfer: Transfer, now: float) -> b
 
 
 def release(db: Connection, payment_id: int, now: float) -> bool:
-    """Write a payment `released` and its task `dropped`; returns False where it is closed already.
+    """Mark a payment `released` and its task `dropped`. False if it is already closed.
 
-    Call this once it is proven that no transfer happened or can happen. The Idempotency-Key is
-    free again, because no money was taken under it.
+    Call this only once it is proven that no transfer happened or can happen. The Idempotency-Key
+    becomes free again, because no money was taken.
     """
     changed = db.execute(
         """UPDATE payments SET state = ?, idempotency_hash = NULL, updated_at = ?

@@ -1,11 +1,11 @@
-"""The tables of plugins: SQL files that a start applies, each once, and the rules for them.
+"""Plugin tables: SQL migrations of plugins, and their rules.
 
-An entry point of the group `gateway.migrations` gives a plugin's name in the database, and the
-package that holds its files in the folders `sqlite` and `postgres`. The database opens before the
-plugins load, so none is imported here. The files of a disabled plugin are applied as well:
-enabling it later needs no step.
+An entry point of the group `gateway.migrations` maps the plugin's table prefix to the package with
+its `sqlite` and `postgres` folders. The database opens before plugins load, so no plugin is
+imported here. Migrations of disabled plugins are applied too, so enabling one later needs no extra
+step.
 
-The rules keep authors from mistakes. They are no sandbox, because a plugin's code may do anything.
+The rules catch mistakes. They are not a sandbox: a plugin's code may do anything.
 """
 
 import re
@@ -34,17 +34,17 @@ _STATEMENT = re.compile(
 )
 _REFERENCE = re.compile(r"\bREFERENCES (\w+) ?(\([^)]*\))?", re.IGNORECASE)
 _NEW_NAME = re.compile(r"\bRENAME TO (\w+)", re.IGNORECASE)
-# Of the gateway's own tables, those whose keys never change.
+# The gateway's tables that plugins may reference, because their keys never change.
 _REFERABLE = ("tasks", "payments")
 _RULE = (
-    "A file of a plugin makes, changes and fills tables and indexes whose names begin with the "
-    "plugin's, and refers to these, to tasks(id) and to payments(id)"
+    "A plugin's migration may only create, alter and fill tables and indexes with the plugin's "
+    "prefix, and reference these, tasks(id) and payments(id)"
 )
 
 
 @attrs.frozen(kw_only=True)
 class PluginFile:
-    """One SQL file of a plugin."""
+    """One SQL migration of a plugin."""
 
     plugin: str
     number: int
@@ -52,14 +52,14 @@ class PluginFile:
 
     @property
     def title(self) -> str:
-        """The plugin and the number, as the operator reads them."""
+        """The plugin and number, for messages."""
         return f"{self.plugin} {self.number:04}"
 
 
 def find_files(database: Database, own_sql: Iterable[str]) -> list[PluginFile]:
-    """Return the files of all plugins for a database, in the order in which they are applied.
+    """Return all plugins' migrations for a database, in the order to apply them.
 
-    `own_sql` are the gateway's own migrations. Raises `SettingsError` where a rule is broken.
+    `own_sql` is the SQL of the gateway's own migrations. Raises `SettingsError` for a broken rule.
     """
     packages = _find_packages()
     taken = re.findall(r"CREATE TABLE (\w+)", "\n".join(own_sql))
@@ -72,37 +72,37 @@ def find_files(database: Database, own_sql: Iterable[str]) -> list[PluginFile]:
 
 
 def pending(known: Sequence[PluginFile], applied: Collection[tuple[str, int]]) -> list[PluginFile]:
-    """Return the files that a database lacks.
+    """Return the migrations that were not applied yet.
 
-    Raises `SettingsError` for a number below one that was applied: a number is used once.
+    Raises `SettingsError` for a new number below one already applied.
     """
     waiting = [file for file in known if (file.plugin, file.number) not in applied]
     for file in waiting:
         newest = max((number for plugin, number in applied if plugin == file.plugin), default=0)
         if file.number < newest:
             raise SettingsError(
-                f"The file {file.title} of a plugin is new, but {newest:04} was applied before it. "
-                "Install the plugin's earlier version, or one whose new files have new numbers."
+                f"The plugin migration {file.title} is new, but {newest:04} was already applied. "
+                "Install the plugin's previous version, or one that numbers new migrations higher."
             )
     return waiting
 
 
 def failed(file: PluginFile, error: Exception) -> SettingsError:
-    """Return the error of a file that the database refuses."""
+    """Return the error for a migration that the database rejects."""
     reason = str(error).strip().partition("\n")[0]
     return SettingsError(
-        f"The tables of a plugin cannot be made ({file.title}: {reason}). Install another version "
-        "of the plugin, or uninstall it."
+        f"A plugin's migration failed ({file.title}: {reason}). Install another version of the "
+        "plugin, or uninstall it."
     )
 
 
 def _find_packages() -> dict[str, str]:
-    """Return the package of each plugin that has tables, by the plugin's name."""
+    """Return the packages by table prefix."""
     found = dict(BUNDLED_TABLES)
     for entry in sorted(entry_points(GROUP), key=lambda entry: entry.name):
         if found.setdefault(entry.name, entry.value) != entry.value:
             raise SettingsError(
-                f"Two plugins call their tables {entry.name}: {found[entry.name]} and "
+                f"Two plugins use the table prefix {entry.name}: {found[entry.name]} and "
                 f"{entry.value}. Uninstall one of them."
             )
     return found
@@ -111,22 +111,22 @@ def _find_packages() -> dict[str, str]:
 def _check_name(name: str, taken: Iterable[str]) -> None:
     if not _NAME.fullmatch(name):
         raise SettingsError(
-            f"A plugin calls its tables {name!r}: such a name has only small letters and _."
+            f"A plugin uses the table prefix {name!r}: only lower-case letters and _ are allowed."
         )
     clash = next((table for table in taken if table.startswith(f"{name}_")), None)
     if clash is not None:
         raise SettingsError(
-            f"A plugin calls its tables {name}, and {clash.rstrip('_')} is another's."
+            f"A plugin uses the table prefix {name}, but {clash.rstrip('_')} is already taken."
         )
 
 
 def _read(plugin: str, package: str, database: Database) -> list[PluginFile]:
-    """Return the files of a plugin, in order; both databases have the same numbers."""
+    """Read migrations, whose numbers must be the same for both databases."""
     folder = _find_folder(plugin, package)
     files = {one: _numbered(plugin, folder / one) for one in ("sqlite", "postgres")}
     if list(files["sqlite"]) != list(files["postgres"]):
         raise SettingsError(
-            f"The plugin {plugin} has not the same files for SQLite and for PostgreSQL ({folder})."
+            f"The plugin {plugin} needs the same migrations for SQLite and PostgreSQL ({folder})."
         )
     return [
         PluginFile(plugin=plugin, number=number, sql=path.read_text("utf-8"))
@@ -135,11 +135,13 @@ def _read(plugin: str, package: str, database: Database) -> list[PluginFile]:
 
 
 def _find_folder(plugin: str, package: str) -> Path:
-    """Return the folder of a package, without importing it."""
+    """Find a package's folder without importing it."""
     top, *inner = package.split(".")
     spec = find_spec(top)
     if spec is None or not spec.submodule_search_locations:
-        raise SettingsError(f"The package {package} with the tables of {plugin} is not installed.")
+        raise SettingsError(
+            f"The package {package} with the migrations of {plugin} is not installed."
+        )
     return Path(spec.submodule_search_locations[0], *inner)
 
 
@@ -149,8 +151,8 @@ def _numbered(plugin: str, folder: Path) -> dict[int, Path]:
         match = _FILE.fullmatch(path.name)
         if match is None or int(match[1]) in found:
             raise SettingsError(
-                f"The file {path.name} of the plugin {plugin} needs a name such as "
-                "0001_orders.sql, with a number of its own."
+                f"The migration {path.name} of the plugin {plugin} needs a name such as "
+                "0001_orders.sql, with a unique number."
             )
         found[int(match[1])] = path
     return found
@@ -161,12 +163,12 @@ def _check_statements(file: PluginFile) -> None:
     for statement in plain.split(";"):
         words = " ".join(statement.split())
         if words and not _is_allowed(words, f"{file.plugin}_"):
-            raise SettingsError(f"{_RULE}; {file.title} does more: {words[:80]}")
+            raise SettingsError(f"{_RULE}. {file.title} has: {words[:80]}")
 
 
 def _is_allowed(statement: str, prefix: str) -> bool:
     match = _STATEMENT.match(statement)
-    # PostgreSQL writes texts between dollars, too, and those were not taken out.
+    # PostgreSQL's dollar-quoted strings were not removed above, so reject them.
     if match is None or "$" in statement:
         return False
     names = [name for name in match.groups() if name is not None]

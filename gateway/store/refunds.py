@@ -1,4 +1,4 @@
-"""Refunds: decide, begin, end, fail, as functions of the write connection, and their reads."""
+"""Refunds: decide, begin, end and fail, as functions of the write connection, and their reads."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from gateway.store.rows import PAYMENT_COLUMNS, ReadRows, RunWrite, refund_case_
 from gateway.store.sql import Connection
 
 DAY_S = 86_400
-# In the time since a moment.
+# Takes the start time.
 SENT_AUTOMATICALLY = """SELECT coalesce(sum(amount_units), 0) FROM refunds
     WHERE begun_at > ? AND decision IS NULL"""
 
@@ -27,7 +27,7 @@ SELECT_CASE = f"""SELECT t.id AS task_id, t.slug, p.payer_proven, {PAYMENT_COLUM
     LEFT JOIN method_proofs m ON m.payment_id = p.id"""
 
 
-# The sums that an approval was shown.
+# The totals that the operator approved must not change under us.
 @locked("refunds")
 def decide(
     db: Connection,
@@ -37,10 +37,10 @@ def decide(
     note: str,
     now: float,
 ) -> RefundCase:
-    """Note a decision: a rejected refund becomes `refund_failed`, an approved one `refund_due`.
+    """Record a decision: approval makes a refund `refund_due`, rejection `refund_failed`.
 
-    Raises `RefundRefused` where the refund is unknown, on its way or paid, where it was signed for
-    another recipient, and where an approval would pay nobody.
+    Raises `RefundRefused` if no refund is owed, it is being sent or was paid, it was signed for
+    another recipient, or an approval has no recipient.
     """
     case = find_case(db, task_id)
     if case.payment.state not in (PaymentState.REFUND_DUE, PaymentState.REFUND_FAILED):
@@ -52,7 +52,7 @@ def decide(
         )
     is_approved = decision is Decision.APPROVED
     if not is_approved and case.sender is None:
-        # With an approval goes another recipient that it named.
+        # Rejecting also discards a recipient that an earlier approval named.
         recipient = case.own_recipient
     if is_approved and (recipient or case.recipient) == NO_ADDRESS:
         raise RefundRefused(
@@ -69,7 +69,7 @@ def decide(
     return find_case(db, task_id)
 
 
-# The day's cap, and the refund key's nonces.
+# The daily cap and the refund key's nonces must not change under us.
 @locked("refunds")
 def begin(
     db: Connection,
@@ -81,12 +81,7 @@ def begin(
     cap_units: int | None,
     now: float,
 ) -> SignedTransaction | None:
-    """Write a payment `refunding` and its transaction, signed; only what this returns is sent.
-
-    Raises `RefundRefused` past the day's cap, and `RuntimeError` where the refund is closed, was
-    begun by another key or for another recipient, or its nonce is taken. A `cap_units` of None says
-    that an approval sends it: `RuntimeError` where the approval was taken back.
-    """
+    """Mark a payment `refunding` and record its signed transaction. See `SqlRefunds.begin`."""
     row = db.execute(
         """SELECT p.state, r.amount_units, r.decision, r.begun_at, r.sender,
                   r.recipient FROM refunds r
@@ -114,7 +109,7 @@ def begin(
 
 
 def _check_cap(db: Connection, amount_units: int, cap_units: int, now: float) -> None:
-    """Raise `RefundRefused` where an automatic refund exceeds the cap of the last 24 hours."""
+    """Raise `RefundRefused` beyond the cap of 24 hours."""
     spent: int = db.execute(SENT_AUTOMATICALLY, (now - DAY_S,)).fetchone()[0]
     if spent + amount_units > cap_units:
         raise RefundRefused(
@@ -124,7 +119,7 @@ def _check_cap(db: Connection, amount_units: int, cap_units: int, now: float) ->
 
 
 def end(db: Connection, payment_id: int, tx_hash: str, now: float) -> bool:
-    """Write a payment `refunded` by a transfer that was seen on-chain; False where it is closed."""
+    """Mark a payment `refunded` by a transfer seen on-chain. False if it is not being refunded."""
     if not _is_in_state(db, payment_id, PaymentState.REFUNDING):
         return False
     db.execute(
@@ -141,7 +136,7 @@ def end(db: Connection, payment_id: int, tx_hash: str, now: float) -> bool:
 
 
 def fail(db: Connection, payment_id: int, problem: str, now: float) -> bool:
-    """Write a payment `refund_failed`: only a new approval sends it. False where it is closed."""
+    """Mark a payment `refund_failed`; only a new approval retries it. False if not refunding."""
     if not _is_in_state(db, payment_id, PaymentState.REFUNDING):
         return False
     note_problem(db, payment_id, problem)
@@ -150,12 +145,12 @@ def fail(db: Connection, payment_id: int, problem: str, now: float) -> bool:
 
 
 def note_problem(db: Connection, payment_id: int, problem: str | None) -> None:
-    """Note why a refund is not sent yet; None where there is no reason any more."""
+    """Record why a refund is delayed; None clears the reason."""
     db.execute("UPDATE refunds SET problem = ? WHERE payment_id = ?", (problem, payment_id))
 
 
 def find_case(db: Connection, task_id: str) -> RefundCase:
-    """Return the refund of a task; raises `RefundRefused` where nothing is owed."""
+    """Return the refund of a task; raises `RefundRefused` if none is owed."""
     row = db.execute(f"{SELECT_CASE} WHERE t.id = ?", (task_id,)).fetchone()
     if row is None:
         raise RefundRefused(f"Nothing is owed for task {task_id}.")
@@ -174,14 +169,14 @@ def _change_state(db: Connection, payment_id: int, state: PaymentState, now: flo
 
 
 class SqlRefunds:
-    """Refunds from due to paid. Each method is one write, durable when it returns."""
+    """Refunds from due to paid. Each method is one durable write, or one read."""
 
     def __init__(self, write: RunWrite, rows: ReadRows) -> None:
         self._write = write
         self._rows = rows
 
     async def cases(self, *states: PaymentState) -> list[RefundCase]:
-        """Return the refunds in these states, oldest first. Without states, return all."""
+        """Return the refunds in these states, or all refunds, oldest first."""
         wanted = states or tuple(PaymentState)
         marks = ", ".join("?" * len(wanted))
         rows = await self._rows(
@@ -204,7 +199,7 @@ class SqlRefunds:
     async def decide(
         self, task_id: str, decision: Decision, *, recipient: str | None, note: str, now: float
     ) -> RefundCase:
-        """Write down the operator's decision. `recipient` replaces the payer's address, if given.
+        """Record the operator's decision. `recipient`, if given, replaces the payer's address.
 
         Raises `RefundRefused` if the refund is being sent or is paid.
         """
@@ -222,13 +217,13 @@ class SqlRefunds:
         cap_units: int | None,
         now: float,
     ) -> SignedTransaction | None:
-        """Write down payment `refunding`, the signed transaction and its nonce, before it is sent.
+        """Mark a payment `refunding` and record its signed transaction, before it is sent.
 
-        An unsigned transaction gets the first free nonce. Returns what is to be sent.
-        A refund without an approval counts against `cap_units` in 24 hours. Raises
-        `RefundRefused` if the cap is used up, and `RuntimeError` if the refund is closed, was begun
-        by another key, goes to another address meanwhile, or if the nonce was taken. A `cap_units`
-        of None says that an approval sends it: `RuntimeError` if the approval was taken back.
+        An unsigned transaction gets the first free nonce. Returns the transaction to send. A refund
+        without an approval counts against `cap_units` per 24 hours. Raises `RefundRefused` if the
+        cap is reached, and `RuntimeError` if the refund is closed, was begun by another key, now
+        goes to another address, or if the nonce was taken. `cap_units` None means that an approval
+        sends the refund; raises `RuntimeError` if that approval was withdrawn.
         """
         written: SignedTransaction | None = await self._write(
             begin,
@@ -243,29 +238,28 @@ class SqlRefunds:
         return written
 
     async def sent_automatically(self, *, now: float) -> int:
-        """Return the units of the refunds without an approval that began in the last 24 hours."""
+        """Return the units of automatic refunds that began in the last 24 hours."""
         rows = await self._rows(SENT_AUTOMATICALLY, now - DAY_S)
         return int(rows[0][0])
 
     async def end(self, payment_id: int, tx_hash: str, *, now: float) -> bool:
-        """Write down payment `refunded`. Returns False if the refund is closed already."""
+        """Mark a payment `refunded`. Returns False if the refund is already closed."""
         return bool(await self._write(end, payment_id, tx_hash, now))
 
     async def fail(self, payment_id: int, problem: str, *, now: float) -> bool:
-        """Write down payment `refund_failed`, so that the operator looks at the problem.
+        """Mark a payment `refund_failed`, so that the operator sees the problem.
 
-        Returns False if the refund is closed already.
+        Returns False if the refund is already closed.
         """
         return bool(await self._write(fail, payment_id, problem, now))
 
     async def note_problem(self, payment_id: int, problem: str | None) -> None:
-        """Write down why a refund is not sent yet."""
+        """Record why a refund is delayed."""
         await self._write(note_problem, payment_id, problem)
 
     async def unclaimed(self, transfers: Sequence[MinedTransfer]) -> list[MinedTransfer]:
-        """Return the transfers that paid for no task."""
-        # Transfers are compared by sender and amount: a log gets another index where its block is
-        # replaced.
+        """Return the transfers that bought nothing."""
+        # Compare by sender and amount: a log's index changes if its block is replaced.
         paid: Counter[tuple[str, str, int]] = Counter()
         for tx_hash in {transfer.tx_hash for transfer in transfers}:
             rows = await self._rows(

@@ -1,4 +1,4 @@
-"""Rows of the database as the domain's nouns, and back."""
+"""Conversion between database rows and domain objects."""
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
@@ -31,11 +31,11 @@ from gateway.store.sql import Row
 
 Kind = TypeVar("Kind")
 RunWrite = Callable[..., Awaitable[Any]]
-"""Runs a write, given as a function of the connection and its further arguments."""
+"""Runs a write: a function of the connection, and its further arguments."""
 ReadRows = Callable[..., Awaitable[list[Row]]]
-"""Returns the rows of a query, given as SQL and its parameters."""
+"""Returns the rows of a query, given as SQL and parameters."""
 ReadRow = Callable[..., Awaitable[Row | None]]
-"""Returns the first row of a query that reads one by a key or an index, given in the same way."""
+"""Returns the first row of a query by key or index, given as SQL and parameters."""
 
 _CONVERTER = cattrs.Converter()
 _CONVERTER.register_structure_hook(bytes, lambda value, _: bytes.fromhex(value))
@@ -51,15 +51,14 @@ PAYMENT_COLUMNS = (
     "(SELECT id FROM tasks WHERE payment_id = p.id) AS payment_task"
 )
 
-# `task_of` takes the columns in this order: to look each up by its name takes longer than to build
-# the task.
+# `task_of` unpacks columns by position: lookups by name take longer than building the task.
 SELECT_TASK = f"""SELECT t.id, t.slug, t.capability, t.status, t.attempt, t.progress, t.result,
     t.code, t.error, t.details, t.created_at, t.started_at, t.completed_at, t.expires_at,
     t.outputs_gone, r.amount_units, r.tx_hash, {_OWN_COLUMNS}
     FROM tasks t JOIN payments p ON p.id = t.payment_id
     LEFT JOIN refunds r ON r.payment_id = p.id"""  # noqa: S608 - constants only
 
-# How many payments it settles is counted in another table.
+# `payments` is counted from another table.
 SIGNED_COLUMNS = tuple(
     field.name for field in attrs.fields(SignedTransaction) if field.name != "payments"
 )
@@ -67,8 +66,7 @@ SIGNED_COLUMNS = tuple(
 _FLOWS = {str(flow): flow for flow in Flow}
 _STATES = {str(state): state for state in PaymentState}
 _STATUSES = {str(status): status for status in TaskStatus}
-# Of a request as JSON. Its file and its address for events are stored elsewhere; a provider needs
-# the file only.
+# Stored outside the JSON of a request. A provider needs only the file.
 _STORED_ELSEWHERE = ("attachment", "callback_url")
 _REQUEST_FIELDS = [
     field.name for field in attrs.fields(GenerationRequest) if field.name not in _STORED_ELSEWHERE
@@ -76,13 +74,12 @@ _REQUEST_FIELDS = [
 
 
 def payment_of(row: Row) -> Payment:
-    """Return the payment in a row with `PAYMENT_COLUMNS`."""
+    """Convert a row with `PAYMENT_COLUMNS`."""
     own = [row["payment_id"], *[row[name] for name in _PAYMENT_FIELDS]]
     return _make_payment(own, row["payment_slug"], row["payment_task"] or "")
 
 
 def _make_payment(columns: Sequence[Any], slug: str, task_id: str) -> Payment:
-    """Return the payment of these `_OWN_COLUMNS`."""
     (payment_id, flow, state, request_hash, price_units, payer, signed) = columns[:7]
     (search_from_block, paid_tx, paid_log_index, paid_units, method) = columns[7:]
     return Payment(
@@ -104,7 +101,7 @@ def _make_payment(columns: Sequence[Any], slug: str, task_id: str) -> Payment:
 
 
 def task_of(row: Row) -> Task:
-    """Return the task in a row of `SELECT_TASK`."""
+    """Convert a row of `SELECT_TASK`."""
     (task_id, slug, capability, status, attempt, progress, result) = row[:7]
     (code, error, details, created_at, started_at, completed_at, expires_at) = row[7:14]
     (outputs_gone, refund_units, refund_tx) = row[14:17]
@@ -134,7 +131,7 @@ def task_of(row: Row) -> Task:
 
 
 def _read_authorization(text: str) -> Authorization:
-    """Return what `load` would; each poll reads one, and this takes a third of the time."""
+    """Parse like `load`, in a third of the time: each poll parses one."""
     facts = msgspec.json.decode(text)
     return Authorization(
         sender=facts["sender"],
@@ -148,11 +145,11 @@ def _read_authorization(text: str) -> Authorization:
 
 
 def _read_result(text: str) -> StoredResult:
-    """Return what `load` would; `complete` proved with `load` that the result can be read."""
+    """Parse like `load`, with which `complete` has verified the result."""
     try:
         facts = msgspec.json.decode(text)
     except msgspec.DecodeError:
-        # Python's own JSON has more than the standard: half of an emoji, NaN.
+        # Python's own JSON goes beyond the standard: lone surrogates, NaN.
         facts = json.loads(text)
     outputs = tuple([_make_output(output) for output in facts.get("outputs", ())])
     described = facts.get("long_text")
@@ -167,14 +164,14 @@ def _make_output(facts: dict[str, Any]) -> StoredOutput:
         media_type=facts["media_type"],
         size_bytes=facts["size_bytes"],
         sha256=facts["sha256"],
-        # A provider says them, so they may be floats.
+        # A provider reports them, so they may be floats.
         width=int(width) if width is not None else None,
         height=int(height) if height is not None else None,
     )
 
 
 def refund_case_of(row: Row) -> RefundCase:
-    """Return the refund in a row of `SELECT_CASE`."""
+    """Convert a row of `SELECT_CASE`."""
     same = (
         *("task_id", "slug", "amount_units", "recipient", "own_recipient", "reason", "note"),
         *("problem", "sender", "tx_hash", "created_at", "updated_at"),
@@ -189,9 +186,9 @@ def refund_case_of(row: Row) -> RefundCase:
 
 
 def lease_of(row: Row, *, until: float) -> Lease:
-    """Return the lease in a leased row of `tasks`, with the file of its request as `data`.
+    """Convert a leased row of `tasks`, with its request file as `data`.
 
-    `until` is its end by the clock of the node that has it.
+    `until` is the end of the lease by the clock of the node that holds it.
     """
     return Lease(
         task_id=row["id"],
@@ -209,7 +206,7 @@ def lease_of(row: Row, *, until: float) -> Lease:
 
 
 def job_of(row: Row) -> JobRecord:
-    """Return the job at a vendor in a row of `tasks`."""
+    """Convert the vendor job in a row of `tasks`."""
     return JobRecord(
         handle=load(row["handle"], Handle) if row["handle"] is not None else None,
         sent_at=row["sent_at"],
@@ -222,7 +219,7 @@ def job_of(row: Row) -> JobRecord:
 
 
 def signed_of(row: Row) -> SignedTransaction:
-    """Return the transaction in a row of `sent_transactions`."""
+    """Convert a row of `sent_transactions`."""
     return SignedTransaction(**{name: row[name] for name in SIGNED_COLUMNS})
 
 
@@ -232,14 +229,14 @@ def outputs_of(result: str) -> list[StoredOutput]:
 
 
 def dump_request(request: GenerationRequest) -> str:
-    """Return a request as JSON; of its file only the name, and not its address for events."""
+    """Serialize a request as JSON, without the file's bytes and the callback URL."""
     facts = {name: getattr(request, name) for name in _REQUEST_FIELDS}
     facts["file_name"] = request.attachment.name if request.attachment else None
     return json.dumps(facts)
 
 
 def request_of(text: str, data: bytes | None) -> GenerationRequest:
-    """Return the request that `dump_request` wrote, with its file."""
+    """Parse the request that `dump_request` wrote, and attach its file."""
     facts = json.loads(text)
     name = facts.pop("file_name")
     attachment = Attachment(name=name, data=data or b"") if name is not None else None
@@ -247,10 +244,10 @@ def request_of(text: str, data: bytes | None) -> GenerationRequest:
 
 
 def dump(value: Any) -> str:
-    """Return an attrs object as JSON."""
+    """Serialize an attrs object as JSON."""
     return json.dumps(_CONVERTER.unstructure(value))
 
 
 def load(text: str, kind: type[Kind]) -> Kind:
-    """Return the attrs object that `dump` wrote."""
+    """Parse the attrs object that `dump` wrote."""
     return _CONVERTER.structure(json.loads(text), kind)

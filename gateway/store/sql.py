@@ -1,7 +1,7 @@
-"""What a transaction sees of a database: the same few names on SQLite and on PostgreSQL.
+"""The database interface of transactions, common to SQLite and PostgreSQL.
 
-Every function of the store takes a `Connection` and speaks SQL that both understand, with `?` or
-`:name` for its parameters. What they do not share is a `Dialect`; nothing else may differ.
+Functions of the store take a `Connection` and use SQL that both databases accept, with `?` or
+`:name` for parameters. All differences are in `Dialect`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ import attrs
 
 
 class Row(Protocol):
-    """A row, whose values are found by number, by name or by slice."""
+    """A row, indexed by number, name or slice."""
 
     def __getitem__(self, key: Any, /) -> Any:
         """Return a value, or the tuple of a slice."""
@@ -31,7 +31,7 @@ class Row(Protocol):
 
 
 class Cursor(Protocol):
-    """What a statement found or changed."""
+    """The result of a statement."""
 
     @property
     def rowcount(self) -> int:
@@ -52,7 +52,7 @@ class Cursor(Protocol):
 
 
 class Connection(Protocol):
-    """A connection inside a transaction; `sqlite3.Connection` is one."""
+    """A connection inside a transaction, such as `sqlite3.Connection`."""
 
     def execute(self, sql: str, parameters: Any = ..., /) -> Cursor:
         """Run a statement; parameters are a sequence for `?` and a mapping for `:name`."""
@@ -61,49 +61,49 @@ class Connection(Protocol):
 
 @attrs.frozen(kw_only=True)
 class Dialect:
-    """The words that only one of the databases knows."""
+    """SQL that differs between the databases."""
 
     name: str
 
-    # Joins tables in their order, where SQLite's planner would choose a worse one.
+    # Joins tables in the written order, for queries that SQLite's planner gets wrong.
     ordered_join: str
-    # The planner of SQLite is told which index to take where it would choose a worse one.
+    # Whether FROM takes an index hint, for queries that SQLite's planner gets wrong.
     takes_index_hints: bool
-    # Behind a SELECT whose rows are to be changed: rows that another transaction changes are left
-    # out, so that two nodes never lease the same task. SQLite lets one writer in.
+    # Follows a SELECT of rows to change. Skips rows that another transaction has locked, so that
+    # two nodes never lease the same task. SQLite allows one writer only.
     skip_locked: str
-    # Behind a SELECT of a row that must stay as it is until COMMIT.
+    # Follows a SELECT of a row that must not change until COMMIT.
     share_lock: str
 
-    # Behind a text in ORDER BY: its bytes are compared, as SQLite does. A server's language may
-    # pass over hyphens, or put capitals among small letters.
+    # Follows a text in ORDER BY: compares bytes, as SQLite does. A server's collation may ignore
+    # hyphens or mix upper and lower case.
     by_bytes: str
 
-    # Reads a value of a text that is a JSON object; an index on it is found.
+    # Reads a text value from a JSON object; an expression index can use it.
     json_function: str
-    # The database's own time, in Unix seconds.
+    # The database's time, in Unix seconds.
     clock: str
-    # Whether machines share the database: then its clock decides leases, and theirs do not.
+    # Whether nodes share the database. If so, its clock decides leases.
     is_shared: bool
-    # How many bytes the database takes.
+    # Reads the database's size in bytes.
     size_query: str
 
     def json_text(self, column: str, name: str) -> str:
-        """Return the expression for a value, as a text, of a column that holds a JSON object."""
+        """Return the expression for one value, as text, in a column with a JSON object."""
         path = f"$.{name}" if self.json_function == "json_extract" else name
         return f"{self.json_function}({column}, '{path}')"
 
     @property
     def clock_query(self) -> str:
-        """The statement that reads the database's own time."""
+        """The statement that reads the database's time."""
         return f"SELECT {self.clock}"
 
     def not_in_future(self, moment: str) -> str:
-        """Return the expression for a moment of some machine that is due now at the latest."""
+        """Return the expression for a node's timestamp, capped at the database's time."""
         return f"least({moment}, {self.clock})" if self.is_shared else moment
 
     def indexed_by(self, index: str) -> str:
-        """Return the hint to take an index, for a FROM clause; empty where there is none."""
+        """Return the index hint for a FROM clause, or an empty string."""
         return f"INDEXED BY {index}" if self.takes_index_hints else ""
 
 
@@ -119,34 +119,22 @@ SQLITE = Dialect(
     is_shared=False,
     size_query="SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
 )
-POSTGRESQL = Dialect(
-    name="postgresql",
-    ordered_join="JOIN",
-    takes_index_hints=False,
-    skip_locked="FOR UPDATE SKIP LOCKED",
-    share_lock="FOR SHARE",
-    by_bytes='COLLATE "C"',
-    json_function="text_in_json",
-    clock="CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION)",
-    is_shared=True,
-    size_query="SELECT pg_database_size(current_database())",
-)
 
 
 def dialect_of(db: Connection) -> Dialect:
-    """Return the dialect of a connection; `sqlite3.Connection` has no place to say its own."""
+    """Return a connection's dialect. `sqlite3.Connection` has no such attribute."""
     dialect: Dialect = getattr(db, "dialect", SQLITE)
     return dialect
 
 
 def marks(values: Sequence[object]) -> str:
-    """Return a list of `?` for `IN (…)`, one for each value.
+    """Return one `?` per value, for `IN (…)`.
 
-    An empty list becomes NULL, which equals nothing. For `NOT IN` see `none_of`.
+    An empty list becomes NULL, which equals nothing. For `NOT IN`, see `none_of`.
     """
     return ", ".join("?" * len(values)) or "NULL"
 
 
 def none_of(column: str, values: Sequence[object]) -> str:
-    """Return the condition that a column is none of these values; of no values it always holds."""
+    """Return the condition that a column has none of these values; true for no values."""
     return f"{column} NOT IN ({marks(values)})" if values else "1 = 1"

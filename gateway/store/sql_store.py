@@ -1,18 +1,17 @@
-"""The store over SQL: what every database does alike, by functions of a connection.
+"""The store over SQL: everything that SQLite and PostgreSQL have in common.
 
-A database's own store says how a function is run (`_write`, `_read`, `_query`), opens and closes.
+A subclass opens and closes the database, and runs functions on it (`_write`, `_read`, `_query`).
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
-from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from gateway.contracts import NewTask, SignedTransaction, UnsignedBatch, UnsignedTransaction
 from gateway.contracts.nodes import NodeRecords
 from gateway.contracts.payers import ReserveLimits
-from gateway.contracts.store import JobRecord
+from gateway.contracts.store import CheckRow, JobRecord
 from gateway.contracts.wakes import Wakes
 from gateway.domain import (
     Authorization,
@@ -23,19 +22,17 @@ from gateway.domain import (
     TaskStatus,
     Transfer,
 )
-from gateway.store import batches, claims, meta, mined, nonces, payments, tasks, texts
+from gateway.settings import Settings
+from gateway.store import batches, claims, meta, nonces, payments, tasks, texts
 from gateway.store.events import SqlEvents
 from gateway.store.method_payments import SqlMethodPayments
-from gateway.store.nodes import Fitness, OneNode, SqlNodes
+from gateway.store.nodes import Fitness, OneNode
 from gateway.store.payers import SqlPayers
 from gateway.store.refunds import SqlRefunds
 from gateway.store.rows import PAYMENT_COLUMNS, SELECT_TASK, job_of, outputs_of, payment_of, task_of
 from gateway.store.sql import Connection, Row, marks
 from gateway.store.sums import SumReader, Sums
 from gateway.store.tasks import SqlQueue
-
-if TYPE_CHECKING:
-    from gateway.store.provider_states import SqlProviderStates
 
 Value = TypeVar("Value")
 _BY_ID = f"{SELECT_TASK} WHERE t.id = ?"
@@ -44,73 +41,68 @@ _BY_IDEMPOTENCY_HASH = f"{SELECT_TASK} WHERE p.idempotency_hash = ?"
 
 
 class SqlStore(AbstractAsyncContextManager["SqlStore"], ABC):
-    """Everything durable. Each method is one write, durable when it returns, or one read.
+    """Everything durable. Each method is one durable write, or one read.
 
-    It is the `SettlementJournal` of plugins, whose docstrings say more about its methods.
+    Plugins use it as their `SettlementJournal`, which documents its methods in more detail.
     """
 
-    # How nodes on this database wake each other; None where one process has it for itself.
+    # How nodes wake each other; None for a single process.
     wakes: Wakes | None = None
 
-    def __init__(
-        self, node: str | None = None, roles: Collection[str] = ("web", "worker", "signer")
-    ) -> None:
+    def __init__(self, node: str | None = None) -> None:
+        """Take `node`, this machine's name, if several share the database."""
         self.fitness = Fitness()
-        self._node_name = node
+        self.nodes: NodeRecords = OneNode()
         self.queue = SqlQueue(self._write, self._query, self._read_row, node)
-        self.nodes: NodeRecords = (
-            SqlNodes(self._read, self._write, node, self.fitness, roles)
-            if node is not None
-            else OneNode()
-        )
         self.refunds = SqlRefunds(self._write, self._rows)
         self.payers = SqlPayers(self._write, self._rows, self._query)
         self.methods = SqlMethodPayments(self._read, self._write)
         self.events = SqlEvents(self._write, self._rows, self._row, node)
         self._sums = Sums(self._open_sums)
 
-    @cached_property
-    def provider_states(self) -> "SqlProviderStates":
-        """What nodes tell each other about providers."""
-        # A single machine has nobody to tell.
-        from gateway.store.provider_states import SqlProviderStates  # noqa: PLC0415
+    # -- before it is open
 
-        return SqlProviderStates(self._read, self._write, self._node_name)
+    @abstractmethod
+    async def check_rows(self) -> Sequence[CheckRow]:
+        """Return the rows of `gateway check` about the database, which is not open yet."""
 
-    # -- how a database runs a function of its connection
+    async def check_settings(self, settings: Settings) -> None:
+        """Raise `SettingsError` if a gateway with these settings must not run on this database."""
+
+    # -- running a function on the database's connection
 
     @abstractmethod
     async def _write(self, function: Callable[..., Value], *arguments: object) -> Value:
-        """Run a function in a transaction; what it wrote is durable when this returns."""
+        """Run a function in a transaction, durable when this returns."""
 
     @abstractmethod
     async def _read(self, function: Callable[..., Value], *arguments: object) -> Value:
-        """Run a short function that only reads; it waits for no commit."""
+        """Run a short read, without waiting for a commit."""
 
     async def _read_row(self, function: Callable[..., Value], *arguments: object) -> Value:
-        """Run a function that reads one row by its key, or the first one of an index."""
+        """Run a function that reads one row by key, or the first row of an index."""
         return await self._read(function, *arguments)
 
     @abstractmethod
     async def _query(self, function: Callable[..., Value], *arguments: object) -> Value:
-        """Run a function that only reads and may take longer."""
+        """Run a read that may take longer."""
 
     @abstractmethod
     async def _open_sums(self) -> SumReader:
-        """Open what sums are read from; the first sum calls this."""
+        """Open the connection for sums; called at the first sum."""
 
     async def write(self, function: Callable[..., Value], *arguments: object) -> Value:
-        """Return `function(db, *arguments)` of one transaction: how plugins write their tables."""
+        """Return `function(db, *arguments)` in one transaction: for writes of plugins."""
         return await self._write(function, *arguments)
 
     async def read(self, function: Callable[..., Value], *arguments: object) -> Value:
-        """Return `function(db, *arguments)`, which only reads: how plugins read their tables."""
+        """Return `function(db, *arguments)`, which only reads: for reads of plugins."""
         return await self._query(function, *arguments)
 
     async def sum(self, function: Callable[..., Value], *arguments: object) -> Value:
-        """Return `function(db, *arguments)`, which may read for seconds.
+        """Return `function(db, *arguments)`, a read that may take seconds.
 
-        All its statements see one state, and neither sales nor polls wait for it.
+        Its statements share one snapshot, and it blocks neither sales nor polls.
         """
         return await self._sums.run(lambda db: function(db, *arguments))
 
@@ -132,16 +124,16 @@ class SqlStore(AbstractAsyncContextManager["SqlStore"], ABC):
         return await self._find_task(_BY_CLAIM, key)
 
     async def find_idempotent(self, idempotency_hash: str) -> Task | None:
-        """Return the task that was accepted under an Idempotency-Key, or None."""
+        """Return the task with an Idempotency-Key, or None."""
         return await self._find_task(_BY_IDEMPOTENCY_HASH, idempotency_hash)
 
     async def find_direct(
         self, tx_hash: str, idempotency_key: str | None, request_hash: str
     ) -> Task | None:
-        """Return the task that a transaction paid for to a repeat; None if nothing was paid by it.
+        """Return the task that a transaction paid for, or None if the transaction is unused.
 
-        A repeat has the Idempotency-Key of the first request. Raises `TxAlreadyUsed` for any other
-        request, and `IdempotencyConflict` if that key is there with another request.
+        Raises `TxAlreadyUsed` unless the request has the Idempotency-Key of the purchase, and
+        `IdempotencyConflict` if it has that key but differs from the first request.
         """
         return await self._read_row(claims.find_direct, tx_hash, idempotency_key, request_hash)
 
@@ -154,12 +146,12 @@ class SqlStore(AbstractAsyncContextManager["SqlStore"], ABC):
         idempotency_hash: str | None = None,
         limits: ReserveLimits | None = None,
     ) -> Task | None:
-        """Write down payment `reserved`, its claim and task `held`.
+        """Store the payment as `reserved` with its claim, and the task as `held`.
 
-        Returns None, and writes nothing, if `key` is claimed already. If another authorization has
-        the Idempotency-Key, writes nothing and returns the task of that authorization.
-        Raises `IdempotencyConflict` if that task is of another request, `PayerBusy` if the payer
-        has too much open, and `ExecutionError` if held files fill their cap.
+        Returns None, and writes nothing, if `key` is already claimed. If another authorization used
+        the Idempotency-Key, writes nothing and returns the task of that authorization. Raises
+        `IdempotencyConflict` if that task is for a different request, `PayerBusy` if the payer has
+        too much open, and `ExecutionError` if files of held tasks reach their limit.
         """
         return await self._write(
             payments.reserve, task, authorization, key, search_from_block, idempotency_hash, limits
@@ -172,27 +164,25 @@ class SqlStore(AbstractAsyncContextManager["SqlStore"], ABC):
         *,
         now: float,
     ) -> SignedTransaction | None:
-        """Write down payment `settling`, the signed transaction and its used-up nonce.
+        """Mark the payment `settling`, and record the signed transaction and its nonce.
 
-        Returns what is to be sent: this transaction, or the payment's unmined one if another submit
-        was faster. Pass no transaction if a facilitator sends it.
+        Returns the transaction to send. Pass no transaction if a facilitator sends it.
         """
         return await self._write(payments.begin_settling, payment_id, transaction, now)
 
     async def begin_batch(
         self, batch: UnsignedBatch, *, now: float
     ) -> tuple[SignedTransaction, Sequence[int]] | None:
-        """Write down one signed transaction of several payments, each `settling`.
+        """Record one signed transaction for several payments, each `settling`.
 
-        Returns the transaction and the ids of the payments that are in it; None, with nothing
-        written, where fewer than two are left. Raises `ChainUnavailable` as `begin_settling` does.
+        Returns the transaction and the ids of its payments, or None if fewer than two remain.
         """
         return await self._write(batches.begin_batch, batch, now)
 
     async def settle(self, payment_id: int, transfer: Transfer, *, now: float) -> bool:
-        """Write down payment `settled` with its transfer, and task `queued`.
+        """Mark the payment `settled` with its transfer, and queue the task.
 
-        Returns False if the payment is closed already.
+        Returns False if the payment is already closed.
         """
         return await self._write(payments.settle, payment_id, transfer, now)
 
@@ -205,26 +195,25 @@ class SqlStore(AbstractAsyncContextManager["SqlStore"], ABC):
         *,
         is_proven: bool = False,
     ) -> Task:
-        """Write down the claims, payment `settled` and task `queued`.
+        """Store the claims, the payment as `settled` and the task as `queued`.
 
-        Returns the earlier task for a repeat, as `find_direct` does. The Idempotency-Key belongs to
-        the sender of the transfer that pays.
-        `is_proven` means that the sender of the transfers signed the request.
-        Raises `TxAlreadyUsed`, `InsufficientPayment`, `IdempotencyConflict`.
+        Returns the earlier task for a retry, as `find_direct` does. The Idempotency-Key is scoped
+        to the sender of the transfer. `is_proven` means that this sender signed the request. Raises
+        `TxAlreadyUsed`, `InsufficientPayment`, `IdempotencyConflict`.
         """
         return await self._write(
             payments.accept_direct, task, tx_hash, transfers, idempotency_key, is_proven
         )
 
     async def release(self, payment_id: int, *, now: float) -> bool:
-        """Write down payment `released` and task `dropped`, and free the Idempotency-Key.
+        """Mark the payment `released` and the task `dropped`, and free the Idempotency-Key.
 
-        Returns False if the payment is closed already.
+        Returns False if the payment is already closed.
         """
         return await self._write(payments.release, payment_id, now)
 
     async def open_payments(self) -> list[Payment]:
-        """Return the payments whose outcome only the chain knows, oldest first."""
+        """Return the payments that only the chain can close, oldest first."""
         rows = await self._rows(
             f"""SELECT {PAYMENT_COLUMNS} FROM payments p
                 WHERE p.state IN ('reserved', 'settling') AND p.method IS NULL
@@ -232,71 +221,68 @@ class SqlStore(AbstractAsyncContextManager["SqlStore"], ABC):
         )
         return [payment_of(row) for row in rows]
 
-    # -- what the gateway's keys signed
+    # -- signed transactions and nonces
 
     async def next_nonce(self, signer: str, chain_nonce: int) -> int:
-        """Return the first nonce, from `chain_nonce` on, with which the signer signed nothing."""
+        """Return the first nonce from `chain_nonce` on that the signer has not used."""
         return await self._write(nonces.next_nonce, signer, chain_nonce)
 
     async def add_replacement(self, payment_id: int, transaction: SignedTransaction) -> None:
-        """Write down a dearer transaction with the same nonce, before it is sent.
+        """Record a replacement with the same nonce and a higher fee, before it is sent.
 
-        It settles whatever payments the first one does.
+        It settles the same payments as the first one.
         """
         await self._write(batches.add_replacement, payment_id, transaction)
 
     async def unmined_of(self, payment_id: int, *signers: str) -> SignedTransaction | None:
-        """Return these keys' newest transaction of a payment whose nonce is not known as mined."""
+        """Return a payment's newest transaction of these keys that is not known to be mined."""
         return await self._read(nonces.unmined_of, payment_id, *signers)
 
     async def nonces_of(self, payment_id: int, *signers: str) -> int:
-        """Return how many nonces of these keys a payment has used up."""
+        """Return the number of nonces of these keys that a payment has used."""
         return await self._read(nonces.nonces_of, payment_id, *signers)
 
     async def waiting_of(self, signer: str, chain_nonce: int) -> int:
-        """Return how many nonces, from `chain_nonce` on, the signer has signed with."""
+        """Return the number of nonces from `chain_nonce` on that the signer has used."""
         return await self._read(nonces.waiting_of, signer, chain_nonce)
 
     async def failed_gas(self, *, since: float) -> int:
-        """Return the wei that reverted settlements of accounts with code cost since `since`."""
+        """Return the wei burned by failed settlements, except for causes proven to burn little."""
         return await self._read(nonces.failed_gas, since)
 
     async def unmined(self, signer: str) -> list[tuple[Payment, SignedTransaction]]:
-        """Return (payment, newest transaction) of each nonce not known to be mined, in order."""
+        """Return (payment, newest transaction) per nonce not known to be mined, by nonce."""
         return await self._query(nonces.unmined, signer)
 
     async def mark_mined(self, signer: str, below_nonce: int) -> None:
-        """Note that every nonce below `below_nonce` is mined."""
+        """Mark every nonce below `below_nonce` as mined, and the others as not mined."""
         await self._write(nonces.mark_mined, signer, below_nonce)
 
     async def undated(self, limit: int, skip: Collection[str]) -> list[str]:
-        """Return hashes of mined transactions whose block's time is not known, newest first.
-
-        Those in `skip` are left out.
-        """
-        return await self._read(mined.undated, limit, skip)
+        """Return the newest mined transactions without a known block time, except `skip`."""
+        return await self._read(nonces.undated, limit, skip)
 
     async def note_mined(self, transaction: Receipt) -> None:
-        """Write down where one of the gateway's transactions was mined, and what it cost."""
-        await self._write(mined.note_mined, transaction)
+        """Record where one of the gateway's transactions was mined, and its cost."""
+        await self._write(nonces.note_mined, transaction)
 
     # -- tasks
 
     async def task(self, task_id: str) -> Task | None:
-        """Return a task, or None; of a long text its result has only the description."""
+        """Return a task, or None. A long text in its result is only described."""
         return await self._find_task(_BY_ID, task_id)
 
     async def text_part(self, task_id: str, number: int) -> bytes | None:
-        """Return a part of a task's long text, from 0: JSON without its quotes, in UTF-8.
+        """Return part `number` (from 0) of a task's long text, or None.
 
-        A part is at most 400 KB. Returns None for a part that there is not.
+        The part is the inside of a JSON string, in UTF-8, at most 400 KB.
         """
         return await self._read(texts.read_part, task_id, number)
 
     async def recent_tasks(
         self, limit: int, status: TaskStatus | None, details: str | None = None
     ) -> list[Task]:
-        """Return tasks, newest first; `status` and `details` (why a task failed) select some."""
+        """Return tasks, newest first, filtered by `status` and `details` (why a task failed)."""
         wanted = {"t.status": status, "t.details": details}
         given = {column: value for column, value in wanted.items() if value is not None}
         where = " AND ".join(["1 = 1", *(f"{column} = ?" for column in given)])
@@ -304,7 +290,7 @@ class SqlStore(AbstractAsyncContextManager["SqlStore"], ABC):
         return [task_of(row) for row in await self._rows(sql, *given.values(), limit)]
 
     async def jobs_of(self, task_ids: Sequence[str]) -> dict[str, JobRecord]:
-        """Return the work of tasks at their providers, by task id."""
+        """Return the vendor jobs of tasks, by task id."""
         sql = f"""SELECT id, handle, sent_at, note, cost_micros, cost_source, provider, reason
             FROM tasks WHERE id IN ({marks(task_ids)})"""  # noqa: S608 - marks
         return {row["id"]: job_of(row) for row in await self._rows(sql, *task_ids)}
@@ -312,27 +298,27 @@ class SqlStore(AbstractAsyncContextManager["SqlStore"], ABC):
     async def expired_outputs(
         self, *, now: float, limit: int
     ) -> list[tuple[str, list[StoredOutput]]]:
-        """Return (task id, outputs) past their retention that are not marked expired yet."""
+        """Return (task id, outputs) past their retention and not yet marked as deleted."""
         sql = """SELECT id, result FROM tasks WHERE expires_at IS NOT NULL AND outputs_gone = 0
             AND expires_at <= ? ORDER BY expires_at LIMIT ?"""
         rows = await self._rows(sql, now, limit)
         return [(row["id"], outputs_of(row["result"])) for row in rows]
 
     async def forget_outputs(self, task_ids: Sequence[str]) -> None:
-        """Write down that the outputs of these tasks are deleted."""
+        """Mark the outputs of these tasks as deleted."""
         await self._write(tasks.forget_outputs, task_ids)
 
     async def shown_outputs(self, task_ids: Sequence[str]) -> set[str]:
-        """Return the keys of all outputs that these tasks show."""
+        """Return the keys of all outputs that these tasks still have."""
         sql = f"""SELECT result FROM tasks WHERE id IN ({marks(task_ids)})
             AND outputs_gone = 0 AND result IS NOT NULL"""  # noqa: S608 - marks
         rows = await self._rows(sql, *task_ids)
         return {output.key for row in rows for output in outputs_of(row["result"])}
 
-    # -- the rest
+    # -- other
 
     async def counts(self) -> dict[str, dict[str, int]]:
-        """Return how many `tasks` and `payments` are in each state."""
+        """Return the number of `tasks` and `payments` in each state."""
 
         async def count(sql: str) -> dict[str, int]:
             return {row[0]: row[1] for row in await self._rows(sql)}
@@ -344,31 +330,31 @@ class SqlStore(AbstractAsyncContextManager["SqlStore"], ABC):
 
     @abstractmethod
     async def give_back_space(self) -> None:
-        """Return the space of deleted rows and of requests' files to the disk."""
+        """Return the space of deleted rows and request files to the disk."""
 
     @property
     @abstractmethod
     def is_full(self) -> bool:
-        """Whether a write failed for want of room, and none was seen to succeed since."""
+        """Whether a write failed because the disk was full, and none has succeeded since."""
 
     @abstractmethod
     async def check_writable(self) -> None:
-        """Return once the writer answers; where the disk was full, once it takes a write again.
+        """Return once the writer responds and, if the disk was full, can write again.
 
         Raises `DiskFull` while the disk is full.
         """
 
     async def ping(self) -> None:
-        """Return once the writer answers."""
+        """Return once the writer responds."""
         await self._write(lambda db: db.execute("SELECT 1").fetchone())
 
     async def known_meta(self, key: str) -> str | None:
-        """Return a stored value, or None if it was not made yet."""
+        """Return a stored value, or None."""
         rows = await self._rows("SELECT value FROM meta WHERE key = ?", key)
         return rows[0][0] if rows else None
 
     async def meta(self, key: str, make: Callable[[], str]) -> str:
-        """Return a stored value. At the first use, `make` makes it and the store keeps it."""
+        """Return a stored value, storing the result of `make` at the first use."""
         return await self._write(meta.find_or_make, key, make())
 
     async def count_attempt(
@@ -380,10 +366,10 @@ class SqlStore(AbstractAsyncContextManager["SqlStore"], ABC):
         total: tuple[int | None, int] = (None, 0),
         now: float,
     ) -> float:
-        """Count a login attempt. Returns 0, or the seconds to wait if the attempt is one too many.
+        """Count a login attempt. Returns 0, or the seconds until the next attempt is allowed.
 
-        `total` is (limit over all addresses, its window in seconds). A limit of None does not bind
-        this attempt. A refused attempt is not written down.
+        `total` is (limit over all addresses or None, its window in seconds). Refused attempts are
+        not stored.
         """
         return await self._write(meta.count_login_attempt, address, limit, window_s, total, now)
 

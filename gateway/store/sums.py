@@ -1,20 +1,20 @@
-"""A connection for functions that read for seconds, such as sums over all sales."""
+"""A connection for reads that take seconds, such as sums over all sales."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
-from gateway.concurrency.outliving import outlive
+from gateway.concurrency.awaiting import outlive
 from gateway.store.sql import Connection
 
 Value = TypeVar("Value")
 
 
 class SumReader(Protocol):
-    """A connection for functions that only read, and that may take seconds."""
+    """A connection for functions that only read, and may take seconds."""
 
     async def run(self, function: Callable[[Connection], Any]) -> Any:
-        """Call `function` with the connection; all its statements see one state."""
+        """Call `function` with the connection, on one snapshot."""
         ...
 
     async def close(self) -> None:
@@ -23,14 +23,14 @@ class SumReader(Protocol):
 
 
 class Sums:
-    """Opens the connection at the first sum: without one, it costs no thread and no memory."""
+    """Opens the connection at the first sum, so it costs nothing before."""
 
     def __init__(self, open_reader: Callable[[], Awaitable[SumReader]]) -> None:
         self._open_reader = open_reader
         self._opening: asyncio.Future[SumReader] | None = None
 
     async def run(self, function: Callable[[Connection], Value]) -> Value:
-        """Return `function(db)` of one state of the database."""
+        """Return `function(db)` on one snapshot of the database."""
         reader = await self._find_reader()
         value: Value = await reader.run(function)
         return value
@@ -42,7 +42,7 @@ class Sums:
         try:
             return await outlive(opening)
         except Exception:
-            # The next sum opens it again.
+            # The next sum tries again.
             if self._opening is opening:
                 self._opening = None
             raise

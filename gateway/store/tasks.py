@@ -1,4 +1,4 @@
-"""The task queue: lease, complete, fail, retry. The lease's token fences each write."""
+"""The task queue: lease, complete, fail, retry. The lease token fences each write."""
 
 import secrets
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ from gateway.store.texts import add_parts, shorten
 def leasable(db: Connection, resting: Sequence[str]) -> str:
     """Return FROM and WHERE for the tasks that may be leased; its parameters are `resting`.
 
-    Of a slug that rests, only tasks that were submitted already: they need no submit. Without the
-    hint SQLite's planner reads every unfinished task by its status, and sorts.
+    Tasks of a resting slug are included only if already submitted. Without the hint, SQLite would
+    read and sort every unfinished task.
     """
     hint = dialect_of(db).indexed_by("tasks_due")
     return f"""FROM tasks {hint} WHERE status IN ('queued', 'processing')
@@ -32,10 +32,7 @@ def lease_due(
     resting: Sequence[str],
     node: str | None = None,
 ) -> list[Lease]:
-    """Lease the longest-due tasks; a lease counts as an attempt unless a job is under way.
-
-    A node whose clock is off gets none.
-    """
+    """Lease the tasks that are due longest. See `SqlQueue.claim`."""
     clock = lease_clock(db, now)
     if is_off(now, clock):
         return []
@@ -64,18 +61,18 @@ def _lease_task(db: Connection, task_id: str, until: float, now: float, node: st
 
 
 def begin_submit(db: Connection, lease: Lease, now: float) -> bool:
-    """Note that a submit is about to go out; an attempt that finds only this must not submit."""
+    """Mark that a submit is about to be sent; an attempt that finds only this must not submit."""
     return _change_leased(db, lease, "sent_at = ?", now)
 
 
 def save_handle(db: Connection, lease: Lease, handle: Handle) -> bool:
-    """Note the job that a submit has begun; raises for a handle that cannot be read back."""
+    """Store the handle of the submitted job; raises if it does not survive serialization."""
     load(dump(handle), Handle)
     return _change_leased(db, lease, "handle = ?", dump(handle))
 
 
 def _change_leased(db: Connection, lease: Lease, change: str, *values: object) -> bool:
-    """Change a leased task; returns False where the lease was lost."""
+    """Change a leased task; False if the lease was lost."""
     sql = f"UPDATE tasks SET {change} WHERE id = ? AND lease_token = ?"  # noqa: S608 - constants
     return bool(db.execute(sql, (*values, lease.task_id, lease.token)).rowcount)
 
@@ -89,7 +86,7 @@ def complete(
     cost: Cost | None,
     provider: str | None,
 ) -> bool:
-    """Write a task `completed` with its result; raises for a result that cannot be read back."""
+    """Mark a task `completed` and store its result; raises if it does not survive serialization."""
     short, parts = shorten(result)
     written = dump(short)
     load(written, StoredResult)
@@ -119,7 +116,7 @@ def fail(
     reason: str | None,
     provider: str | None,
 ) -> bool:
-    """Write a task `failed` and its payment `refund_due`."""
+    """Mark a task `failed` and its payment `refund_due`."""
     row = db.execute(
         """UPDATE tasks SET status = ?, code = 'GENERATION_FAILED', error = ?, details = ?,
                completed_at = ?, reason = ?, provider = ?, lease_token = NULL
@@ -149,21 +146,21 @@ def _owe_refund(db: Connection, payment_id: int, reason: str, now: float) -> Non
 def _note_end(
     db: Connection, lease: Lease, callback_url: str | None, kind: EventType, now: float
 ) -> None:
-    """Delete the file of a request whose task has ended, and add the event for its readers."""
+    """Delete the request file, and add the event for its readers."""
     if lease.request.attachment is not None:
         db.execute("DELETE FROM task_files WHERE task_id = ?", (lease.task_id,))
     add_event(db, lease.task_id, kind, now, has_callback=callback_url is not None)
 
 
 def retry(db: Connection, lease: Lease, delay_s: float, now: float, uncounted: int) -> bool:
-    """Give a lease back to be submitted anew; `uncounted` attempts (0 or 1) are taken back."""
+    """End a lease, for a new submit later. Takes back `uncounted` attempts (0 or 1)."""
     change = """due_at = ?, attempt = attempt - ?, handle = NULL, sent_at = NULL,
         lease_token = NULL, progress = NULL, note = NULL"""
     return _change_leased(db, lease, change, lease_clock(db, now) + delay_s, uncounted)
 
 
 def give_back(db: Connection, lease: Lease) -> bool:
-    """Give a lease back as it is: due by its age. A lease that began no job is not counted."""
+    """End a lease unchanged, due by its age. Only a submitted job counts as an attempt."""
     due_at = dialect_of(db).not_in_future("created_at")
     change = f"""due_at = {due_at}, lease_token = NULL,
         attempt = attempt - CASE WHEN handle IS NULL THEN 1 ELSE 0 END"""
@@ -178,16 +175,16 @@ def extend(
     progress: float | None,
     note: str | None,
 ) -> bool:
-    """Prolong a lease and note the task's progress."""
+    """Extend a lease and update the task's progress."""
     change = "due_at = ?, progress = coalesce(?, progress), note = coalesce(?, note)"
     return _change_leased(db, lease, change, lease_clock(db, now) + lease_s, progress, note)
 
 
 def recover(db: Connection, now: float, node: str | None = None) -> int:
-    """Make every task due that a node had leased, before younger ones; returns how many.
+    """Make every task that a node had leased due again, ahead of newer ones; returns how many.
 
-    This is for the start of a node: the process that held the leases has ended. Without a name the
-    database has one node, and every lease was its. Leases of other nodes end by themselves.
+    Without a name, the database has one node, which held every lease. Leases of other nodes expire
+    on their own.
     """
     own = "" if node is None else "AND leased_by = ?"
     clock = lease_clock(db, now)
@@ -200,16 +197,13 @@ def recover(db: Connection, now: float, node: str | None = None) -> int:
 
 
 def forget_outputs(db: Connection, task_ids: Sequence[str]) -> None:
-    """Note that the outputs of tasks were deleted."""
+    """Mark the outputs of tasks as deleted."""
     for task_id in task_ids:
         db.execute("UPDATE tasks SET outputs_gone = 1 WHERE id = ?", (task_id,))
 
 
 def next_due(db: Connection, resting: Sequence[str], now: float) -> float | None:
-    """Return when the next task may be leased, by the caller's clock.
-
-    Returns None if none waits, or if the caller's clock is off, so that it gets none.
-    """
+    """Return when the next task may be leased, by the caller's clock. See `SqlQueue.next_due`."""
     clock = lease_clock(db, now)
     if is_off(now, clock):
         return None
@@ -221,7 +215,7 @@ def next_due(db: Connection, resting: Sequence[str], now: float) -> float | None
 
 
 def depth(db: Connection) -> dict[str, int]:
-    """Return how many unfinished tasks there are of each status."""
+    """Return the number of unfinished tasks in each status."""
     rows = db.execute(
         """SELECT status, count(*) FROM tasks
            WHERE status IN ('held', 'queued', 'processing') GROUP BY status"""
@@ -230,7 +224,7 @@ def depth(db: Connection) -> dict[str, int]:
 
 
 class SqlQueue:
-    """Tasks that wait, are worked on, or have just ended. Each method is one write.
+    """Tasks that wait, run, or have just ended. Each method is one write or one read.
 
     In docs/payments.md `claim` is T4, and `complete` and `fail` are T5.
     """
@@ -241,30 +235,29 @@ class SqlQueue:
         self._write = write
         self._query = query
         self._read_row = read_row
-        # None: the only node of its database.
+        # None for the only node of its database.
         self._node = node
 
     async def claim(
         self, limit: int, *, lease_s: float, now: float, resting: Sequence[str] = ()
     ) -> list[Lease]:
-        """Lease the longest-due tasks. Each lease counts as an attempt unless a job is under way.
+        """Lease the tasks that are due longest. Each lease counts as an attempt unless a job runs.
 
-        A task that is not completed, failed or retried within `lease_s` seconds is due again: its
-        worker has died. Of the slugs in `resting`, only tasks that were submitted already are
-        leased.
+        A task not completed, failed or retried within `lease_s` seconds is due again: its worker
+        has died. Tasks of the slugs in `resting` are leased only if already submitted.
 
-        On a database that nodes share, its own clock decides; `now`, the node's, is only compared
-        with it. A node whose clock is off gets no lease.
+        On a database that nodes share, the database's clock decides; `now`, the node's time, is
+        only compared with it. A node whose clock is off gets no lease.
         """
         leases: list[Lease] = await self._write(lease_due, limit, lease_s, now, resting, self._node)
         return leases
 
     async def begin_submit(self, lease: Lease, *, now: float) -> bool:
-        """Write down that a submit is about to go out. Returns False if the lease was lost."""
+        """Mark that a submit is about to be sent. Returns False if the lease was lost."""
         return bool(await self._write(begin_submit, lease, now))
 
     async def save_handle(self, lease: Lease, handle: Handle) -> bool:
-        """Write down the job that a submit has begun. Returns False if the lease was lost."""
+        """Store the handle of the submitted job. Returns False if the lease was lost."""
         return bool(await self._write(save_handle, lease, handle))
 
     async def complete(
@@ -277,9 +270,9 @@ class SqlQueue:
         cost: Cost | None = None,
         provider: str | None = None,
     ) -> bool:
-        """Write the result down, so that it can be seen. Returns False if the lease was lost.
+        """Store the result and make it visible. Returns False if the lease was lost.
 
-        `provider` is who generated; a `cost` of None is not known.
+        `provider` is the name of the one that generated it. `cost` is None if unknown.
         """
         return bool(await self._write(complete, lease, result, expires_at, now, cost, provider))
 
@@ -293,22 +286,22 @@ class SqlQueue:
         reason: str | None = None,
         provider: str | None = None,
     ) -> bool:
-        """Write down that the task failed and its refund is due.
+        """Mark the task failed and its refund due.
 
-        The buyer reads `error`; `reason` is for the operator, in the vendor's words. Returns False
+        The buyer sees `error`; `reason`, in the vendor's words, is for the operator. Returns False
         if the lease was lost.
         """
         return bool(await self._write(fail, lease, details, error, now, reason, provider))
 
     async def retry(self, lease: Lease, *, delay_s: float, now: float, costs_attempt: bool) -> bool:
-        """End a lease. The task is submitted anew after `delay_s`, and its job is forgotten.
+        """End a lease and discard its job. The task is submitted again after `delay_s`.
 
         Returns False if the lease was lost.
         """
         return bool(await self._write(retry, lease, delay_s, now, int(not costs_attempt)))
 
     async def give_back(self, lease: Lease) -> bool:
-        """End a lease at no cost. The task goes on where it was left, before younger tasks.
+        """End a lease without counting an attempt. The task continues later, ahead of newer tasks.
 
         Returns False if the lease was lost.
         """
@@ -323,30 +316,30 @@ class SqlQueue:
         progress: float | None,
         note: str | None = None,
     ) -> bool:
-        """Let a lease end `lease_s` from now, and write progress down.
+        """Extend a lease to `lease_s` from now, and store progress.
 
         Returns False if the lease was lost.
         """
         return bool(await self._write(extend, lease, lease_s, now, progress, note))
 
     async def recover(self, *, now: float) -> int:
-        """Make due now what this node had leased, at its start: the workers of these leases died.
+        """At startup, make due the tasks that this node had leased: their workers have died.
 
-        Returns how many tasks that were.
+        Returns how many.
         """
         return int(await self._write(recover, now, self._node))
 
     async def next_due(self, resting: Sequence[str] = (), *, now: float) -> float | None:
         """Return when the next task is due, by the clock of `now`; None if no task waits.
 
-        `resting` is as in `claim`. A node whose clock is off has nothing to wait for.
+        `resting` is as in `claim`. Always None for a node whose clock is off.
         """
-        # Where no slug rests it is the first entry of an index; else every task that waits is read.
+        # With no resting slugs this reads one index entry; otherwise it scans all waiting tasks.
         run = self._query if resting else self._read_row
         due: float | None = await run(next_due, resting, now)
         return due
 
     async def depth(self) -> dict[str, int]:
-        """Return how many unfinished tasks are in each status; cheap however many have ended."""
+        """Return the number of unfinished tasks in each status, however many have ended."""
         counts: dict[str, int] = await self._query(depth)
         return counts

@@ -1,6 +1,6 @@
-"""Long texts of results: rows of their own, as JSON holds them, so that a poll reads none.
+"""Long result texts, in their own rows so that polling does not read them.
 
-A client gets such a text part by part (`web/long_texts.py`).
+They are stored as encoded JSON, and streamed to clients in parts (`web/long_texts.py`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,15 +11,15 @@ import msgspec
 from gateway.domain import LongText, StoredResult
 from gateway.store.sql import Connection
 
-# A text of at most so many characters stays in the task's row, which a poll reads in some 50 µs.
+# Texts up to this length stay in the task's row, which a poll reads in about 50 µs.
 SHORT_CHARS = 32_768
-# Each part costs a hop to the database's thread. JSON writes a control character in six bytes, so a
-# part takes up to 393,216.
+# Each part costs a hop to the database's thread. JSON encodes a control character in six bytes, so
+# a part takes up to 393,216 bytes.
 PART_CHARS = 65_536
 
 
 def shorten(result: StoredResult) -> tuple[StoredResult, list[bytes]]:
-    """Return a result as the task's row holds it, and the parts of a long text."""
+    """Return a result as stored in the task's row, and the parts of its long text, if any."""
     text = result.text
     if text is None or len(text) <= SHORT_CHARS:
         return result, []
@@ -29,7 +29,7 @@ def shorten(result: StoredResult) -> tuple[StoredResult, list[bytes]]:
 
 
 def add_parts(db: Connection, task_id: str, parts: Sequence[bytes]) -> None:
-    """Write the parts of a long text."""
+    """Insert the parts of a long text."""
     for number, part in enumerate(parts):
         db.execute(
             "INSERT INTO task_texts (task_id, part, data) VALUES (?, ?, ?)", (task_id, number, part)
@@ -37,7 +37,7 @@ def add_parts(db: Connection, task_id: str, parts: Sequence[bytes]) -> None:
 
 
 def read_part(db: Connection, task_id: str, number: int) -> bytes | None:
-    """Return a part of a long text as it stands in JSON, without quotes; None if it is missing."""
+    """Return a part of a long text, JSON-encoded without quotes, or None."""
     row = db.execute(
         "SELECT data FROM task_texts WHERE task_id = ? AND part = ?", (task_id, number)
     ).fetchone()

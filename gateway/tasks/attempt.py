@@ -24,9 +24,7 @@ from gateway.tasks.outcome import Outcome
 from gateway.tasks.polling import JobPoller
 from gateway.tasks.resources import Resources, WriteFailed
 from gateway.telemetry import signals
-from gateway.telemetry.log_context import bind_task
 from gateway.telemetry.redaction import hide_prompt
-from gateway.telemetry.signals import tell
 from gateway.telemetry.spans import About
 from gateway.vendors.refusals import begin_notes
 from gateway.vendors.sent import recorded
@@ -94,12 +92,15 @@ class Attempt:
 
     def _bind_log(self, registered: Registered | None) -> None:
         lease = self.lease
-        bind_task(
-            task=lease.task_id,
-            slug=lease.slug,
-            payment=lease.payment_id,
-            provider=registered.endpoint.provider if registered is not None else None,
-            request=lease.request_id,
+        known = {
+            "task": lease.task_id,
+            "slug": lease.slug,
+            "payment": lease.payment_id,
+            "provider": registered.endpoint.provider if registered is not None else None,
+            "request": lease.request_id,
+        }
+        structlog.contextvars.bind_contextvars(
+            **{name: value for name, value in known.items() if value is not None}
         )
 
     def _span(self) -> contextlib.AbstractContextManager[None]:
@@ -194,7 +195,7 @@ class Attempt:
             await outcome.record(error, registered, self._job)
         else:
             registered.succeeded()
-            tell(signals.attempt_ended, provider=upstream.provider.name, result="completed")
+            signals.attempt_ended.send(provider=upstream.provider.name, result="completed")
 
     async def _make_and_store(self, registered: Registered) -> None:
         """Submit, or continue the job of an earlier attempt; fetch, check and store the result."""

@@ -22,7 +22,6 @@ from gateway.errors import LinkDead, ResultUnusable
 from gateway.sandbox import SandboxLost
 from gateway.tasks.resources import Resources
 from gateway.telemetry import signals
-from gateway.telemetry.signals import tell
 
 MAX_OUTPUTS = 16
 # Of all outputs of a task.
@@ -110,7 +109,7 @@ class Delivery:
         provider = registered.upstream.provider.name
         if await self._complete(stored, cost_of(result, registered, self.lease.request), provider):
             seconds = max(0.0, self.resources.now() - self.lease.started_at)
-            tell(signals.task_ended, slug=self.lease.slug, seconds=seconds)
+            signals.task_ended.send(slug=self.lease.slug, seconds=seconds)
             _log.info("task.completed", task=self.lease.task_id, attempt=self.lease.attempt)
         else:
             # Retention deletes what cannot be deleted now.

@@ -3,7 +3,11 @@
 import asyncio
 import contextlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+
+import attrs
+
+from gateway.contracts.wakes import Heard, Wakes
 
 _LOOK_SLOTS = 32
 
@@ -94,3 +98,48 @@ class LongPolls:
             self._by_address[address] -= 1
             if not self._by_address[address]:
                 del self._by_address[address]
+
+
+def _nothing() -> None: ...
+
+
+@attrs.define(kw_only=True)
+class Announcer:
+    """Wakes workers, waiting requests and readers of events, here and on nodes that listen."""
+
+    # None where no other node has the same database.
+    wakes: Wakes | None
+    notifications: TaskNotifications
+    # Set once the workers and the gateway exist, which announce what they have done.
+    wake_workers: Callable[[], None] = _nothing
+    wake_events: Callable[[], None] = _nothing
+
+    def start(self) -> None:
+        """Hear the other nodes from now on."""
+        if self.wakes is not None:
+            self.wakes.start(
+                Heard(
+                    on_queued=self.wake_workers, on_ended=self._tell_of_end, on_gap=self._tell_all
+                )
+            )
+
+    def queued(self) -> None:
+        """Tell that a task may be worked on; call this after it is written down."""
+        self.wake_workers()
+        if self.wakes is not None:
+            self.wakes.post_queued()
+
+    def ended(self, task_id: str) -> None:
+        """Tell that a task has ended, or will not begin; call this after it is written down."""
+        self._tell_of_end(task_id)
+        if self.wakes is not None:
+            self.wakes.post_ended(task_id)
+
+    def _tell_of_end(self, task_id: str) -> None:
+        self.notifications.post(task_id)
+        self.wake_events()
+
+    def _tell_all(self) -> None:
+        self.wake_workers()
+        self.notifications.post_all()
+        self.wake_events()

@@ -27,7 +27,6 @@ from gateway.tasks.job import AttemptJob, clamp
 from gateway.tasks.polling import JobTimedOut
 from gateway.tasks.resources import Resources, WriteFailed
 from gateway.telemetry import signals
-from gateway.telemetry.signals import tell
 
 # A status, a code and 200 characters of the vendor's words fit.
 _MAX_REASON_CHARS = 300
@@ -89,7 +88,7 @@ class Outcome:
             is_of_model = error is raised and _is_of_model(error)
             circuit = registered.circuit if is_of_model else upstream.circuit
             circuit.failed(failure.summary, self.lease.task_id)
-        tell(signals.attempt_ended, provider=upstream.provider.name, result=_name_error(error))
+        signals.attempt_ended.send(provider=upstream.provider.name, result=_name_error(error))
         await self._act_on(error, failure, registered)
 
     async def _act_on(self, error: Exception, failure: Failure, registered: Registered) -> None:  # noqa: C901 - one case an error
@@ -198,7 +197,7 @@ class Outcome:
             provider=self.provider,
         ):
             seconds = max(0.0, now - self.lease.started_at)
-            tell(signals.task_ended, slug=self.lease.slug, seconds=seconds)
+            signals.task_ended.send(slug=self.lease.slug, seconds=seconds)
             _log.warning("task.failed", task=self.lease.task_id, details=details)
 
 

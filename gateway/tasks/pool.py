@@ -12,12 +12,11 @@ import attrs
 import structlog
 
 from gateway.catalog.catalog import Catalog
-from gateway.concurrency.outliving import outlive
+from gateway.concurrency.awaiting import outlive
 from gateway.contracts import Clock, Lease, OutputStore
 from gateway.store import SqlStore
 from gateway.tasks.attempt import Attempt
-from gateway.tasks.resources import Resources, make_downloader
-from gateway.tasks.slots import Slots
+from gateway.tasks.resources import Resources, Slots, make_downloader
 from gateway.tasks.timing import TaskTiming
 from gateway.telemetry.spans import Spans
 

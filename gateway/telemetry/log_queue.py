@@ -103,7 +103,7 @@ class LogQueue:
     def _count_dropped(self, lines: int) -> None:
         with self._lock:
             self._dropped += lines
-        signals.tell(signals.log_lines_dropped, lines=lines)
+        signals.log_lines_dropped.send(lines=lines)
 
     def _report_dropped(self) -> None:
         """Log how many lines are missing, now that the log takes lines again."""

@@ -23,7 +23,7 @@ _EVENT = re.compile(r"request|started|draining|stopped|(x402|[a-z]+)\.[a-z_]+")
 _PLAIN = frozenset((str, int, float, bool, type(None)))
 # What the processors write into every event.
 _OURS = frozenset(("level", "timestamp"))
-# Names that processors and `gateway.telemetry.log_context` give, in lines of plugins, too.
+# Names that processors and the context of a task add, also to lines of plugins.
 _COMMON_NAMES = _OURS | frozenset(
     ("event", "exception", "task", "slug", "provider", "payment", "request")
 )

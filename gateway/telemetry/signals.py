@@ -5,8 +5,6 @@ a hash or an address. Nobody listens unless metrics are on, and then `receivers`
 nothing is sent. Receivers run where the signal is sent, some of them in a thread.
 """
 
-from typing import Any
-
 from blinker import Signal
 
 # rule: the route's path or None; status: HTTP's; seconds.
@@ -25,6 +23,10 @@ task_ended = Signal()
 # seconds.
 rpc_answered = Signal()
 
+# endpoint: its place in the settings; is_failing. Sent after each call that got no answer or was
+# refused, and after the first answer that follows.
+rpc_failing = Signal()
+
 # settler: its package, or the payment method; seconds from the first submit until the outcome was
 # seen on-chain, or told by the method.
 payment_settled = Signal()
@@ -37,9 +39,3 @@ loop_blocked = Signal()
 
 # lines that standard output did not take.
 log_lines_dropped = Signal()
-
-
-def tell(signal: Signal, **facts: Any) -> None:
-    """Send a signal where anybody listens; without listeners this costs an attribute."""
-    if signal.receivers:
-        signal.send(None, **facts)

@@ -1,9 +1,9 @@
-"""What an adapter of a vendor's API needs: HTTP client, model tables, page prices, JSON readers.
+"""Toolkit for adapters of vendor APIs: HTTP client, model tables, page prices, JSON readers.
 
-Adapters import these names from here and not from the modules below. The engine, the store and
-anything that knows about payments do not belong into this folder.
+Adapters import these names from here, not from the modules below. Nothing in this folder may know
+the engine, the store or payments.
 
-An adapter that sells two models of a made-up vendor, each answered with one picture:
+An adapter that sells two models of a made-up vendor, each of which returns one picture:
 
     MODELS = (
         Model(slug="acme-fast", id="fast-1", title="Acme Fast", price="0.05"),
@@ -134,24 +134,24 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a module when one of its names is asked for: few adapters need all of them."""
+    """Import submodules lazily: few adapters need all of them."""
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"gateway.vendors.{_PLACES[name]}"), name)
 
 
 def base_url(value: str, *, name: str) -> str:
-    """Return the address of an API without a slash at its end.
+    """Return an API's base URL without a trailing slash.
 
-    `name` is the setting's, such as `acme_base_url`. Raises `SettingsError` for an address that a
-    path cannot be appended to: not http or https, without a host, or with a query. The error does
-    not quote the value, because some operators put a key into it.
+    `name` is the setting, such as `acme_base_url`. Raises `SettingsError` unless the URL is http or
+    https, has a host, and has no query, so that a path can be appended. The error omits the value,
+    because some operators put a key into it.
     """
     try:
         url = urlsplit(value)
         is_right = url.scheme in ("http", "https") and bool(url.hostname)
     except ValueError:
-        # An unclosed bracket, for example.
+        # For example, an unclosed bracket.
         is_right = False
     if not is_right or any(mark in value for mark in "?#") or not value.isprintable():
         raise SettingsError(
@@ -162,10 +162,9 @@ def base_url(value: str, *, name: str) -> str:
 
 
 def limit_or_none(value: int, *, name: str) -> int | None:
-    """Return a limit that the operator set; 0 means no limit and becomes None.
+    """Return an operator's limit, or None if it is 0.
 
-    `name` is the setting's, such as `acme_max_concurrency`. Raises `SettingsError` for a negative
-    number.
+    `name` is the setting, such as `acme_max_concurrency`. Raises `SettingsError` if it is negative.
     """
     if value < 0:
         raise SettingsError(

@@ -1,4 +1,4 @@
-"""A vendor's HTTP answer, and the error that its status stands for."""
+"""A vendor's HTTP response, and the error that its status means."""
 
 import asyncio
 import base64
@@ -18,14 +18,13 @@ from gateway.errors import (
 )
 
 REDIRECTS = range(300, 400)
-# Characters of Base64 that are decoded at once; a multiple of four. Between two pieces the event
-# loop's thread gets its turn.
+# Base64 characters per step; a multiple of four. Other threads can run between two steps.
 _PIECE = 1 << 20
-# The wait for a 429 whose Retry-After is missing or unreadable.
+# The wait after a 429 without a readable Retry-After.
 _RETRY_AFTER_S = 10.0
 _ACCOUNT = (401, 402, 403, 405)
 _FORBIDDEN = 403
-# The model does not exist (any more), or the address in the settings is wrong.
+# The model does not exist (any more), or the base URL is wrong.
 _NOT_FOUND = 404
 _INPUT = (400, 413, 415, 422)
 _TOO_MANY = 429
@@ -35,42 +34,42 @@ _MAX_RETRY_AFTER_DIGITS = 8
 
 @attrs.frozen(kw_only=True)
 class Answer:
-    """A vendor's answer to one request, with any status."""
+    """A vendor's response to one request, with any status."""
 
     status: int
     headers: Mapping[str, str] = attrs.field(repr=False)
-    """Values by name; names are in lower case."""
+    """Values by lower-case name."""
     body: bytes = attrs.field(repr=lambda body: f"<{len(body)} bytes>")
     may_be_billed: bool = False
-    """Whether the request may have made the vendor produce something that costs money."""
+    """Whether the vendor may charge for this request."""
 
     def json(self) -> Any:
-        """Return the body as JSON; raises `Transient` if it is not JSON."""
+        """Parse the body as JSON. Raises `Transient` if it is not JSON."""
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
             raise Transient("The provider's answer is not JSON.") from None
 
     async def submit_json(self) -> Any:
-        """Return the JSON of a submit's answer; None for an error status without JSON.
+        """Parse the response to a submit as JSON. None for an error status without JSON.
 
-        A thread reads it, because an answer with a large picture has 45 MB. Raises
-        `SubmitUncertain` for a 2xx that is not JSON: the vendor made something that cannot be
-        reached.
+        Runs in a thread, because a response with a large picture has 45 MB. Raises
+        `SubmitUncertain` for a 2xx that is not JSON: the vendor produced something, but we cannot
+        get it.
         """
         try:
             return await asyncio.to_thread(self.json)
         except Transient:
             if self.status in range(200, 300):
-                raise SubmitUncertain("Answered with success, but not with JSON.") from None
+                raise SubmitUncertain("The response reports success, but is not JSON.") from None
             return None
 
     @staticmethod
     async def decoded(encoded: str) -> bytes:
-        """Return the bytes of a file that the JSON holds as Base64.
+        """Decode a Base64 file from the JSON.
 
-        Raises `SubmitUncertain` for a text that is not Base64: the vendor made something that
-        cannot be reached.
+        Raises `SubmitUncertain` for invalid Base64: the vendor produced something, but we cannot
+        get it.
         """
         try:
             return await asyncio.to_thread(_decode_base64, encoded)
@@ -78,20 +77,20 @@ class Answer:
             raise SubmitUncertain("The provider's file is not Base64.") from None
 
     def check(self) -> None:
-        """Raise the error that the status stands for; do nothing for a 2xx.
+        """Raise the error that the status means; return for a 2xx.
 
-        A 5xx, or any status without a meaning of its own here, leaves open whether the vendor
-        acted: it raises `SubmitUncertain` if the request may be billed and `Transient` otherwise.
-        An adapter that knows more about its vendor's errors reads the body first.
+        A 5xx, or any status without a case here, does not show whether the vendor acted: raises
+        `SubmitUncertain` if the request may be billed and `Transient` otherwise. Adapters with
+        better knowledge of their vendor's errors read the body first.
         """
         error = _status_error(self)
         if error is not None:
             raise error
 
     def check_poll(self) -> None:
-        """Raise the error that the status of a poll stands for; do nothing for a 2xx.
+        """Raise the error that a poll's status means; return for a 2xx.
 
-        A poll holds nothing of the buyer's. So a 400 says nothing about the job: it counts as
+        A poll contains no input of the buyer. So a 400 says nothing about the job: it raises
         `Transient`, and the job is polled again.
         """
         if self.status in _INPUT:
@@ -100,9 +99,9 @@ class Answer:
 
 
 def _decode_base64(encoded: str) -> bytes:
-    """Decode in pieces: decoding 45 MB at once would block every other thread for 0.1 s.
+    """Decode in steps: decoding 45 MB at once would block every other thread for 0.1 s.
 
-    Some servers write a `data:` address, break lines, or leave the padding out.
+    Accepts a `data:` URI, line breaks and missing padding, which some servers send.
     """
     if encoded.startswith("data:"):
         _, comma, encoded = encoded.partition(",")
@@ -120,7 +119,7 @@ def _decode_base64(encoded: str) -> bytes:
 
 
 def _decode_onto(data: bytearray, encoded: str, decoded: int) -> None:
-    """Append what Base64 says to the data of so many characters before it."""
+    """Append decoded Base64, after this number of characters was decoded."""
     if encoded and len(data) * 4 != decoded * 3:
         raise ValueError("padding in the middle")
     data += base64.b64decode(encoded, validate=True)
@@ -130,23 +129,23 @@ def _status_error(answer: Answer) -> ProviderError | None:
     status = answer.status
     if status in range(200, 300):
         return None
-    said = f"The provider answers with status {status}."
+    message = f"The provider answers with status {status}."
     if status == _NOT_FOUND:
-        return AccountProblem(said, scope="model")
-    if (status in _ACCOUNT and not _is_a_wall(answer)) or status in REDIRECTS:
-        return AccountProblem(said)
+        return AccountProblem(message, scope="model")
+    if (status in _ACCOUNT and not _is_firewall_block(answer)) or status in REDIRECTS:
+        return AccountProblem(message)
     if status in _INPUT:
         return InvalidInput("The provider cannot work with this input.")
     if status == _TOO_MANY:
         wait_s = _retry_after_s(answer.headers.get("retry-after", ""))
         return RateLimited("The provider asks to wait.", retry_after_s=wait_s)
-    return SubmitUncertain(said) if answer.may_be_billed else Transient(said)
+    return SubmitUncertain(message) if answer.may_be_billed else Transient(message)
 
 
-def _is_a_wall(answer: Answer) -> bool:
-    """Whether a 403 is that of a firewall before the vendor's API, which says nothing of the key.
+def _is_firewall_block(answer: Answer) -> bool:
+    """Whether a 403 is a firewall's, and so means nothing for the key.
 
-    The APIs themselves answer with JSON, or with nothing.
+    The APIs themselves respond with JSON or an empty body.
     """
     if answer.status != _FORBIDDEN or not answer.body.strip():
         return False
@@ -158,6 +157,6 @@ def _is_a_wall(answer: Answer) -> bool:
 
 
 def _retry_after_s(text: str) -> float:
-    """Return the seconds of a Retry-After header; a date, which is rare, counts as missing."""
+    """Parse Retry-After; a date, which is rare, counts as missing."""
     is_number = text.isascii() and text.isdigit() and len(text) <= _MAX_RETRY_AFTER_DIGITS
     return float(text) if is_number else _RETRY_AFTER_S

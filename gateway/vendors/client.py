@@ -1,8 +1,7 @@
-"""The HTTP client for a vendor's API: nothing is repeated, sizes and times are capped.
+"""HTTP client for vendor APIs: no automatic retries; sizes and times are limited.
 
-The operator chose the API's own address, so it may be anywhere. A link in the API's answer comes
-from a stranger: its host is resolved, the address checked, and the connection made to exactly the
-address that was checked.
+The operator chose the base URL, so it may lead anywhere. A link in a response is untrusted: its
+host is resolved, the address is checked, and the connection goes to exactly that address.
 """
 
 import asyncio
@@ -28,30 +27,30 @@ from gateway.vendors.transport import (
     read_answer,
 )
 
-# Redirects that one download follows.
+# The redirects that one download follows.
 _MAX_REDIRECTS = 3
-# The values that HTTP can send as a header.
+# Valid header values in HTTP.
 _SENDABLE = re.compile(r"[!-~]+([ \t]+[!-~]+)*")
-# Methods that usually cost nothing, so that they may be sent again.
+# Methods that usually cost nothing, so that they may be repeated.
 _SAFE = ("GET", "HEAD", "DELETE")
 Files = Mapping[str, tuple[str, bytes, str]]
 
 
 @attrs.define
 class Outbound:
-    """The HTTP client for one vendor's API; it keeps connections, so close it at the end."""
+    """An HTTP client for one vendor's API. It keeps connections, so close it at the end."""
 
     base_url: str = attrs.field(repr=False)
-    """The operator's address of the API. Plain http and private networks are allowed. It is left
+    """The API's base URL, set by the operator. Plain http and private networks are allowed. Left
     out of the repr, because some operators put a key into it."""
     headers: Mapping[str, str] = attrs.field(factory=dict, repr=False, kw_only=True)
-    """Sent with every request to the API, such as its key; never with a download."""
+    """Sent with every request to the API, such as its key, but never with a download."""
     hosts: tuple[str, ...] = attrs.field(default=(), kw_only=True)
-    """Further hosts that may have the API's key, such as "*.example.com"."""
+    """Other hosts that may receive the API's key, such as "*.example.com"."""
     max_bytes: int = attrs.field(default=64_000_000, kw_only=True)
-    """The longest answer. A 4K PNG in Base64 has 45,000,000 bytes."""
+    """The maximum response size. A 4K PNG in Base64 has 45,000,000 bytes."""
     follows_loopback: bool = attrs.field(default=False, kw_only=True)
-    """Whether `download` follows links to this machine, too: `GATEWAY_ALLOW_LOOPBACK_LINKS`."""
+    """Whether `download` also follows links to this machine (`GATEWAY_ALLOW_LOOPBACK_LINKS`)."""
     tls: ssl.SSLContext | None = attrs.field(default=None, repr=False, kw_only=True)
     """The trusted certificates. None: those of the system."""
     _transport: Transport | None = attrs.field(default=None, init=False, repr=False)
@@ -68,16 +67,18 @@ class Outbound:
         timeout_s: float = 60.0,
         bills: bool | None = None,
     ) -> Answer:
-        """Send one request to the API; return its answer, whatever its status (`Answer.check`).
+        """Send one request to the API. Returns the response, whatever its status (`Answer.check`).
 
-        `where` is a path below `base_url`, or an address that the API gave. Such an address must
-        be below `base_url` too, or of one of `hosts`, because the API's key goes there.
-        `files` are sent as a form: field to (name, bytes, media type). `bills` says whether the
-        vendor may make something that costs money. Its default is False for GET, HEAD and DELETE
-        and True for other methods; an upload or a login says False.
-        Raises `Transient` if the request did not go out, or may be sent again without harm;
-        `SubmitUncertain` if it may be billed, went out, and no whole answer came back;
-        `AccountProblem` for a key that HTTP cannot send.
+        `where` is a path below `base_url`, or a URL from the API. Such a URL must also be below
+        `base_url` or on one of `hosts`, because the request carries the API's key. `files` are sent
+        as a form: field to (name, bytes, media type).
+
+        `bills`: whether the vendor may charge for the request. By default False for GET, HEAD and
+        DELETE, and True for other methods; pass False for an upload or a login.
+
+        Raises `Transient` if the request was not sent, or is safe to repeat; `SubmitUncertain` if
+        it may be billed, was sent, and no complete response arrived; `AccountProblem` for a key
+        that is not a valid header value.
         """
         if not all(map(_SENDABLE.fullmatch, self.headers.values())):
             raise AccountProblem("The key cannot be sent: is there a line break or an odd letter?")
@@ -86,16 +87,16 @@ class Outbound:
         options |= {"json": json, "files": files}
         trace = SendTrace(method not in _SAFE if bills is None else bills)
         try:
-            return await self._ask(transport, where, options, trace, timeout_s)
+            return await self._exchange(transport, where, options, trace, timeout_s)
         except (transport.httpx.HTTPError, Transient, OSError, UnicodeError) as error:
             raise _error_without_answer(error, trace) from None
         except asyncio.CancelledError:
-            # The attempt has timed out, or the gateway stops.
+            # The attempt timed out, or the gateway is shutting down.
             if trace.is_uncertain:
                 raise SubmitUncertain("Sent, and cut off before an answer came.") from None
             raise
 
-    async def _ask(
+    async def _exchange(
         self,
         transport: Transport,
         where: str,
@@ -103,7 +104,7 @@ class Outbound:
         trace: SendTrace,
         timeout_s: float,
     ) -> Answer:
-        """Send a request and read its answer; note what the vendor said."""
+        """Send a request, and record the response for diagnostics."""
         note_no_answer()
         sent = self._send(transport, where, options, trace)
         async with asyncio.timeout(timeout_s), sent as response:
@@ -113,11 +114,11 @@ class Outbound:
             return attrs.evolve(answer, may_be_billed=trace.may_be_billed)
 
     async def download(self, url: str, *, timeout_s: float = 60.0) -> bytes:
-        """Return the file that an API's answer links to; https only, without the API's headers.
+        """Download a file that the API linked to; https only, without the API's headers.
 
-        Redirects are followed within the link's host. Raises `ResultUnusable` for a file of more
-        than `max_bytes`, and `LinkDead` for every other failure, such as a link to a private
-        address or a redirect to another host.
+        Follows redirects on the link's host. Raises `ResultUnusable` for a file of more than
+        `max_bytes`, and `LinkDead` for any other failure, such as a link to a private address or a
+        redirect to another host.
         """
         transport = await self._open()
         try:
@@ -137,7 +138,6 @@ class Outbound:
         return answer.body
 
     async def _fetch_link(self, transport: Transport, url: str, timeout_s: float) -> Answer:
-        """Return the answer of a link after redirects within its host."""
         link = transport.url(url)
         host = link.host
         options = transport.request_options("GET", {}, timeout_s)
@@ -157,7 +157,7 @@ class Outbound:
     def _send(
         self, transport: Transport, where: str, options: Mapping[str, Any], trace: SendTrace
     ) -> contextlib.AbstractAsyncContextManager[Any]:
-        """Send a request below `base_url`, or to an address of one of the API's hosts."""
+        """Send only below `base_url`, or to one of the API's hosts."""
         base = self.base_url.rstrip("/")
         if where.startswith("/"):
             return transport.direct(transport.url(base + where), options, trace)
@@ -171,7 +171,6 @@ class Outbound:
         return transport.pinned(link, options, trace)
 
     async def _open(self) -> Transport:
-        """Return the transport, which the first request opens."""
         async with self._opening:
             if self._transport is None:
                 self._transport = await open_transport(self.tls)
@@ -185,8 +184,7 @@ class Outbound:
 
 
 def _error_without_answer(error: Exception, trace: SendTrace) -> SubmitUncertain | Transient:
-    """Return what a request without a whole answer means for the task."""
-    what = str(error) if isinstance(error, Transient) else type(error).__name__
+    reason = str(error) if isinstance(error, Transient) else type(error).__name__
     if trace.is_uncertain:
-        return SubmitUncertain(f"Sent, and no answer came back: {what}")
-    return Transient(f"No answer: {what}")
+        return SubmitUncertain(f"Sent, and no answer came back: {reason}")
+    return Transient(f"No answer: {reason}")

@@ -1,11 +1,10 @@
-"""The documents that an adapter parses: prices by pages, the buyer's file, the vendor's answers.
+"""Document parsing adapters: page prices, the buyer's file, and the vendor's responses.
 
 An adapter's settings have the fields of `DocumentSettings`, each with the adapter's own default.
-The operator writes, for example, `GATEWAY_ACME_PRICE=0.02` and
-`GATEWAY_ACME_PAGE_PRICES=6:0.06,21:0.15`: 0.06 USDC from the 6th page on, 0.15 from the 21st.
-`gateway.sandbox.pages` counts the pages of PDF, .pptx and TIFF files. Pages of any other file are
-not counted, and it has the lowest price. So a vendor that bills pages sells such endings only if
-the operator names them.
+For example, `GATEWAY_ACME_PRICE=0.02` and `GATEWAY_ACME_PAGE_PRICES=6:0.06,21:0.15` mean 0.06 USDC
+from the 6th page on, 0.15 from the 21st. `gateway.sandbox.pages` counts the pages of PDF, .pptx and
+TIFF files. Other files have the lowest price, because their pages are not counted. So the adapter
+of a vendor that bills pages sells such file types only if the operator lists them.
 """
 
 import asyncio
@@ -62,42 +61,42 @@ class DocumentSettings(Protocol):
 
     @property
     def page_prices(self) -> tuple[str, ...]:
-        """USDC of longer documents, each as `pages:price`: the price from that many pages on."""
+        """USDC of longer documents, as `pages:price`: the price from that many pages on."""
         ...
 
     @property
     def max_pages(self) -> int:
-        """Pages of the longest document that is sold."""
+        """The maximum number of pages of a document."""
         ...
 
     @property
     def extensions(self) -> tuple[str, ...]:
-        """Endings of the file names that are sold, with or without the dot."""
+        """The file extensions on sale, with or without the dot."""
         ...
 
 
 @attrs.frozen(kw_only=True)
 class DocumentParser:
-    """What the author of an adapter says about what it does with documents."""
+    """An adapter's description of its document endpoint."""
 
     name: str
     """The provider's name, which is also the prefix of its settings."""
     slug: str
-    """The endpoint's name in the address: `/api/x402/<slug>`."""
+    """The endpoint's name in the URL: `/api/x402/<slug>`."""
     title: str
     description: str
     extensions: tuple[str, ...]
-    """Endings that the vendor documents, in lower case with the dot, such as ".pdf"."""
+    """The extensions that the vendor documents, in lower case with the dot, such as ".pdf"."""
     timeout_s: float
     """Seconds of one attempt."""
     capability: str = DOCUMENT_PARSING
     """`document-extraction` for an endpoint that also takes a prompt, and returns JSON."""
     settings_prefix: str = ""
-    """What stands between the provider's name and that of a setting, such as `extract_` in
+    """Text between the provider's name and the setting's, such as `extract_` in
     `GATEWAY_ACME_EXTRACT_PRICE`."""
 
     def setting(self, name: str) -> str:
-        """Return the whole name of one of its settings, such as `acme_extract_price`."""
+        """Return the full name of a setting, such as `acme_extract_price`."""
         return f"{self.name}_{self.settings_prefix}{name}"
 
 
@@ -110,12 +109,13 @@ def document_endpoint(
     checked: str | None = None,
     retires: str | None = None,
 ) -> Endpoint:
-    """Return the endpoint that sells what a parser does; `model` is the vendor's name of it.
+    """Return the endpoint of a document parser; `model` is the vendor's name for it.
 
-    `page_cost_micros` is what a page costs the operator, in 10⁻⁶ US dollars. `checked` is the day
-    on which it was last compared with the vendor's prices, where it is of the adapter's own table.
-    `retires` is the first day on which the vendor no longer serves the model, if it is known.
-    Raises `SettingsError` for a price, an ending or a number of pages that cannot be right.
+    `page_cost_micros` is the operator's cost of a page, in 10⁻⁶ US dollars. `checked` is the day on
+    which that cost was last compared with the vendor's prices, if it comes from the adapter's
+    table. `retires` is the first day on which the vendor no longer serves the model, if known.
+
+    Raises `SettingsError` for an invalid price, extension or number of pages.
     """
     if section.max_pages < 1:
         raise _settings_error(parser.setting("max_pages"), "is not right: 1 or more", "100")
@@ -140,10 +140,10 @@ def document_endpoint(
 
 
 def page_cost_micros(parser: DocumentParser, page_cost: str) -> int | None:
-    """Return what one page costs the operator, in 10⁻⁶ US dollars; None for an empty setting.
+    """Return the operator's cost of a page, in 10⁻⁶ US dollars; None for an empty setting.
 
-    `page_cost` is the operator's setting in US dollars, such as "0.004". Raises `SettingsError` for
-    a text that is not an amount.
+    `page_cost` is the setting in US dollars, such as "0.004". Raises `SettingsError` if it is not
+    an amount.
     """
     if not page_cost:
         return None
@@ -151,9 +151,9 @@ def page_cost_micros(parser: DocumentParser, page_cost: str) -> int | None:
 
 
 def attached_file(request: GenerationRequest) -> Attachment:
-    """Return the file of a request; raises `InvalidInput` if it has none.
+    """Return the file of a request. Raises `InvalidInput` if it has none.
 
-    Every request of a `document_endpoint` has one.
+    Requests of a `document_endpoint` always have one.
     """
     if request.attachment is None:
         raise InvalidInput("A file is needed.")
@@ -161,18 +161,18 @@ def attached_file(request: GenerationRequest) -> Attachment:
 
 
 def paid_pages(request: GenerationRequest, endpoint: Endpoint) -> int:
-    """Return the most pages that the vendor may be asked to read, whatever the file claims.
+    """Return the number of pages that the vendor may read at most, whatever the file claims.
 
-    These are the pages that the price counts. Of a file whose pages are not counted, it is the
-    longest document that the endpoint sells.
+    This is the number that the price is based on or, if pages are not counted, the endpoint's
+    maximum.
     """
     return request.pages or endpoint.max_pages or 1
 
 
 def schema_of(request: GenerationRequest) -> dict[str, Any] | None:
-    """Return the JSON Schema that a buyer asks a document with; None for a question in words.
+    """Return the JSON Schema in a buyer's prompt; None for a question in words.
 
-    The gateway has checked it before the payment. Raises `InvalidInput` for a broken one.
+    The gateway validated it before the payment. Raises `InvalidInput` if it is broken.
     """
     try:
         return read_schema(request.prompt)
@@ -181,7 +181,7 @@ def schema_of(request: GenerationRequest) -> dict[str, Any] | None:
 
 
 def answer_schema() -> dict[str, Any]:
-    """Return the schema that asks for an answer in words, for vendors that take schemas only."""
+    """Return the schema for a question in words, for vendors that require a schema."""
     return {
         "type": "object",
         "properties": {
@@ -202,20 +202,20 @@ def answer_schema() -> dict[str, Any]:
 
 
 def media_type(attachment: Attachment) -> str:
-    """Return the media type for the ending of a file's name; `application/octet-stream` if none."""
+    """Return the media type for the file's extension, or `application/octet-stream`."""
     return _MEDIA_TYPES.get(attachment.extension, "application/octet-stream")
 
 
 async def base64_text(attachment: Attachment) -> str:
-    """Return a file as Base64; a thread encodes it, because a file may have 7.5 MB."""
+    """Encode a file as Base64 in a thread, because a file may have 7.5 MB."""
     return await asyncio.to_thread(lambda: base64.b64encode(attachment.data).decode("ascii"))
 
 
 async def read_json(answer: Answer, kind: type[Kind]) -> Kind | None:
-    """Return the JSON of an answer as an attrs class; None if the body does not fit the class.
+    """Parse the response's JSON into an attrs class. None if the body does not fit the class.
 
-    Fields that the class lacks are skipped without being built, so the body may be much larger
-    than what is read of it. A thread reads a body of 100,000 bytes or more.
+    Fields that the class lacks are skipped cheaply, so the body may be much larger than the result.
+    Runs in a thread for a body of 100,000 bytes or more.
     """
     if len(answer.body) < _LOOP_BYTES:
         return _decode(answer.body, kind)
@@ -223,10 +223,9 @@ async def read_json(answer: Answer, kind: type[Kind]) -> Kind | None:
 
 
 def check_job(answer: Answer) -> None:
-    """Raise the error that the status of a poll stands for; do nothing for a 2xx.
+    """Raise the error that a poll's status means; return for a 2xx.
 
-    404 and 410 raise `HandleLost`, which ends the job; every other status what
-    `Answer.check_poll` raises.
+    404 and 410 raise `HandleLost`, which ends the job; others raise as `Answer.check_poll` does.
     """
     if answer.status in _LOST:
         raise HandleLost(f"The provider does not know the job any more: {answer.status}.")
@@ -241,14 +240,14 @@ def _decode(body: bytes, kind: type[Kind]) -> Kind | None:
 
 
 def _price_steps(name: str, section: DocumentSettings) -> tuple[PriceStep, ...]:
-    """Return the prices by length, sorted: the last step that applies is the price."""
+    """Return steps by length: the last one that applies is the price."""
     steps = []
     for entry in section.page_prices:
         pages, colon, price = (part.strip() for part in entry.partition(":"))
         if not colon or not _PAGES.fullmatch(pages):
             raise _settings_error(
                 name,
-                f"is not right: {entry!r} is no number of pages, a colon, and the USDC from there",
+                f"is not right: {entry!r} is not pages:price",
                 "6:0.06,21:0.15",
             )
         units = _price_units(name, price, example="6:0.06,21:0.15")

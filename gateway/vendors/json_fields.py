@@ -1,4 +1,4 @@
-"""Readers for a vendor's JSON: a value of an unexpected type counts as absent, never as a crash."""
+"""Readers for a vendor's JSON. A value of an unexpected type counts as absent."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from gateway.vendors.answer import Answer
 
 
 def json_object(answer: Answer) -> dict[str, Any]:
-    """Return the JSON object of an answer; an empty one if the body is anything else."""
+    """Return the JSON object in a response, or an empty one."""
     try:
         return as_object(answer.json())
     except Transient:
@@ -16,35 +16,35 @@ def json_object(answer: Answer) -> dict[str, Any]:
 
 
 def as_object(value: object) -> dict[str, Any]:
-    """Return a JSON object unchanged; an empty one for a value of another type."""
+    """Return a JSON object unchanged, or an empty one for another type."""
     return value if isinstance(value, dict) else {}
 
 
 def as_text(value: object) -> str:
-    """Return a text unchanged; an empty one for a value of another type."""
+    """Return a string unchanged, or an empty one for another type."""
     return value if isinstance(value, str) else ""
 
 
 def as_number(value: object) -> float | None:
-    """Return a number unchanged; None for a value of another type, true and false included."""
+    """Return a number unchanged, or None for another type, including booleans."""
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def job_urls(body: Mapping[str, object], **names: str) -> dict[str, str]:
-    """Return a job's addresses by use, as `Handle.urls` wants them.
+    """Return a job's URLs by purpose, as in `Handle.urls`.
 
-    Each argument is a use and the field of `body` with its address:
-    `job_urls(body, poll="polling_url")`. A field that is absent or empty is left out.
+    Each argument is a purpose and the field of `body` with its URL: `job_urls(body,
+    poll="polling_url")`. Absent or empty fields are left out.
     """
     found = {use: as_text(body.get(name)) for use, name in names.items()}
     return {use: url for use, url in found.items() if url}
 
 
 def blamed_fields(body: Mapping[str, object], *, buyers: str = "") -> set[str]:
-    """Return the names of the fields that a FastAPI server refuses, read from its `detail`.
+    """Return the names of the fields that a FastAPI server rejects, from its `detail`.
 
-    What stands inside the field `buyers` is left out: the buyer wrote it, and may have named its
-    parts as the adapter's own fields are named.
+    Names inside the field `buyers` are left out: the buyer chose them, and they may equal the
+    adapter's own field names.
     """
     details = body.get("detail")
     entries = details if isinstance(details, list) else []

@@ -1,6 +1,6 @@
-"""Which links may be fetched: https links that lead to public addresses.
+"""Checks links before download: only https, and only to public addresses.
 
-Links come from a vendor's answer, so they must not reach the gateway's own network.
+Links come from a vendor's response, so they must not reach the gateway's own network.
 """
 
 import ipaddress
@@ -13,13 +13,13 @@ from typing import Any
 from gateway.concurrency.threads import run_in_daemon
 from gateway.errors import Transient
 
-# More than the connections to links that are open at a time.
-_MOST_LOOK_UPS = 64
+# More than the number of concurrent downloads.
+_MAX_LOOKUPS = 64
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-# All addresses that IANA has assigned for unicast on the internet.
+# IANA's global unicast range.
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
 _TUNNELS = (ipaddress.IPv6Network("2001::/32"), ipaddress.IPv6Network("2002::/16"))
-# A network without IPv4 reaches IPv4 addresses under this prefix.
+# Networks without IPv4 reach IPv4 addresses under this prefix.
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _THIS_MACHINE = {
     "127.0.0.1": ["127.0.0.1"],
@@ -27,17 +27,17 @@ _THIS_MACHINE = {
     "localhost": ["127.0.0.1", "::1"],
 }
 _SPECIAL_NETWORKS = (
-    # Azure's internal service has a public number.
+    # Azure's internal service uses a public address.
     ipaddress.IPv4Network("168.63.129.16/32"),
-    # Reserved for protocols; Oracle's metadata service is in this network.
+    # Reserved for protocols; contains Oracle's metadata service.
     ipaddress.IPv4Network("192.0.0.0/24"),
-    # The entrance of a tunnel (6to4).
+    # A tunnel entry point (6to4).
     ipaddress.IPv4Network("192.88.99.0/24"),
 )
 
 
 def check_link(link: Any, host: str) -> None:
-    """Raise `Transient` unless a parsed link is https, without a login, and of this host."""
+    """Raise `Transient` unless a parsed link is https, without credentials, and on this host."""
     if link.scheme != "https" or not link.host or link.userinfo:
         raise Transient("The link is not plain https.")
     if link.host != host:
@@ -45,46 +45,45 @@ def check_link(link: Any, host: str) -> None:
 
 
 def loopback_addresses(link: Any) -> list[str] | None:
-    """Return the addresses of a link to this machine by http or https; None for any other link.
+    """Return the addresses of an http or https link to this machine; None for any other link.
 
-    Only the usual names of this machine count: whatever else a name server says leads here does
-    not.
+    Only its usual names count, not other names that DNS resolves to this machine.
     """
     if link.scheme not in ("http", "https") or link.userinfo:
         return None
     return _THIS_MACHINE.get(link.host)
 
 
-class LookUps:
-    """Looks up the names of links, each in a thread of its own, and at most so many at a time.
+class LinkResolver:
+    """Resolves the host names of links, each in its own thread, up to a limit.
 
-    The event loop has a few threads for all names of the process. Names whose server does not
-    answer would fill them, and no connection to the chain or to a vendor could be opened.
+    The event loop has only a few threads for all name lookups. Slow name servers would fill them,
+    and connections to the chain or to vendors could no longer be opened.
     """
 
-    def __init__(self, most: int = _MOST_LOOK_UPS) -> None:
-        # A thread cannot be stopped, so it gives its place back itself.
-        self._places = threading.Semaphore(most)
+    def __init__(self, most: int = _MAX_LOOKUPS) -> None:
+        # A thread cannot be stopped, so it releases its slot itself.
+        self._slots = threading.Semaphore(most)
 
     async def resolve(self, host: str, port: int) -> list[str]:
-        """Return the addresses of a host; raises `Transient` if any of them is not public."""
-        if not self._places.acquire(blocking=False):
+        """Return the addresses of a host. Raises `Transient` if any of them is not public."""
+        if not self._slots.acquire(blocking=False):
             raise Transient("Too many names are being looked up.")
         return public_addresses(
-            await run_in_daemon(partial(self._look_up, host, port), "names-of-links")
+            await run_in_daemon(partial(self._resolve_blocking, host, port), "names-of-links")
         )
 
-    def _look_up(self, host: str, port: int) -> list[Any]:
+    def _resolve_blocking(self, host: str, port: int) -> list[Any]:
         try:
             return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         finally:
-            self._places.release()
+            self._slots.release()
 
 
 def public_addresses(found: Iterable[Any]) -> list[str]:
-    """Return the addresses in what `getaddrinfo` found.
+    """Return the addresses in a result of `getaddrinfo`.
 
-    Raises `Transient` if there is none, or if any of them is not public.
+    Raises `Transient` if there are none, or if any is not public.
     """
     addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
     if not addresses or not all(map(is_public, addresses)):

@@ -1,17 +1,16 @@
-"""The picture models that an adapter sells: its table of them, and the operator's choice.
+"""Picture models of an adapter: its table, and the operator's selection.
 
-An adapter keeps a table of `Model`s. Its settings have a field `models`, whose default is the slugs
-that are on sale unless the operator says otherwise, and its hook registers the chosen ones:
+An adapter has a table of `Model`s. The default of its setting `models` is the slugs on sale, and
+its hook registers the selection:
 
     for model in models_on_sale(TABLE, section.models, prefix="acme"):
         register(picture_endpoint(model, provider="acme"), provider)
 
-A table with models that edit a buyer's picture, too, says so by `Model.edits`, and the hook calls
-`model_endpoint`.
+If some models edit a buyer's picture, they have `Model.edits`, and the hook calls `model_endpoint`.
 
-The operator writes `GATEWAY_ACME_MODELS=acme-fast,acme/new-model=0.08 like acme-fast`: slugs of
-the table, and models that the table lacks, with their price in USDC and the model of the table
-that takes the same request. Prices and titles of one slug are changed in `[endpoints.<slug>]`.
+The operator sets `GATEWAY_ACME_MODELS=acme-fast,acme/new-model=0.08 like acme-fast`: slugs of the
+table, and models missing from it, with a price in USDC and a model of the table that takes the same
+request. Prices and titles of single slugs are changed in `[endpoints.<slug>]`.
 """
 
 import re
@@ -41,44 +40,43 @@ class Model:
     """One picture model of a vendor, and the endpoint that sells it."""
 
     slug: str
-    """The endpoint's name in the address: `/api/x402/<slug>`."""
+    """The endpoint's name in the URL: `/api/x402/<slug>`."""
     id: str
-    """The vendor's name of the model; `job.endpoint.model` in `submit`."""
+    """The vendor's name for the model; `job.endpoint.model` in `submit`."""
     title: str
     price: str
     """USDC of one picture, such as "0.05"."""
     prices: Mapping[str, str] = attrs.field(factory=dict)
-    """USDC by resolution, for the resolutions whose price differs from `price`."""
+    """USDC by resolution, if different from `price`."""
     resolutions: tuple[str, ...] = ()
-    """The first is the default. Empty: the model makes one size only."""
+    """The first is the default. Empty: the model has one size only."""
     aspect_ratios: tuple[str, ...] = ASPECT_RATIOS
     """The first is the default."""
     description: str = "Makes a picture from a description in words."
     max_prompt_chars: int = MAX_PROMPT_CHARS
     cost_micros: int | None = None
-    """What one picture costs the operator, in 10⁻⁶ US dollars. None: not known."""
+    """The operator's cost of one picture, in 10⁻⁶ US dollars. None: unknown."""
     costs: Mapping[str, int] = attrs.field(factory=dict)
-    """The same by resolution, for the resolutions that cost more."""
+    """Costs by resolution, if higher."""
     timeout_s: float = 300.0
     """Seconds of one attempt."""
     retires: str | None = None
-    """The first day (UTC) on which the vendor no longer serves the model, such as "2026-12-01": it
-    is not sold from then on."""
+    """The first day (UTC) on which the vendor no longer serves the model, such as "2026-12-01". It
+    is off sale from then on."""
     edits: PictureLimits | None = None
-    """What the picture may be that the model changes as a prompt says. None: it makes pictures from
-    words alone."""
+    """Limits of the picture to edit. None: the model makes pictures from words alone."""
     details: Mapping[str, Any] = attrs.field(factory=dict)
-    """What the adapter needs to write a request for this model; only the adapter reads it."""
+    """Data that the adapter needs to write a request for this model; only the adapter reads it."""
 
 
 def models_on_sale(
     table: Sequence[Model], chosen: Sequence[str], *, prefix: str
 ) -> tuple[Model, ...]:
-    """Return the models that the operator chose: those of the table and those added to it.
+    """Return the models that the operator selected, from the table or added to it.
 
     `chosen` is the operator's setting and `prefix` the adapter's, such as `acme`. Raises
     `SettingsError` for an entry that is neither a slug of the table nor a model with a price, and
-    for a setting without entries.
+    for an empty setting.
     """
     entries = [entry.strip() for entry in chosen if entry.strip()]
     if not entries:
@@ -91,11 +89,11 @@ def models_on_sale(
 
 
 def picture_endpoint(model: Model, *, provider: str, checked: str | None = None) -> Endpoint:
-    """Return the endpoint that sells a model; `provider` is the provider's name.
+    """Return the endpoint of a model; `provider` is the provider's name.
 
     It offers every output format, because the gateway converts pictures. `checked` is the day on
-    which the table's costs were last compared with the vendor's prices, such as "2026-11-22":
-    `gateway check` says when that is long ago.
+    which the table's costs were last compared with the vendor's prices, such as "2026-11-22";
+    `gateway check` warns if that is long ago.
     """
     return Endpoint(
         slug=model.slug,
@@ -125,15 +123,16 @@ def picture_endpoint(model: Model, *, provider: str, checked: str | None = None)
 
 
 def model_endpoint(model: Model, *, provider: str, checked: str | None = None) -> Endpoint:
-    """Return the `edit_endpoint` of a model that edits, and the `picture_endpoint` of any other."""
+    """Return the `edit_endpoint` of a model that edits, else its `picture_endpoint`."""
     make = picture_endpoint if model.edits is None else edit_endpoint
     return make(model, provider=provider, checked=checked)
 
 
 def edit_endpoint(model: Model, *, provider: str, checked: str | None = None) -> Endpoint:
-    """Return the endpoint that sells edits of a buyer's picture by a model.
+    """Return the endpoint that edits a buyer's picture with a model.
 
-    A buyer who names no aspect ratio keeps the picture's own: `request.aspect_ratio` is None then.
+    Without an aspect ratio in the request, the picture keeps its own: `request.aspect_ratio` is
+    None.
     """
     made = picture_endpoint(model, provider=provider, checked=checked)
     return attrs.evolve(
@@ -146,7 +145,7 @@ def edit_endpoint(model: Model, *, provider: str, checked: str | None = None) ->
 
 
 def _added_model(entry: str, table: Sequence[Model], prefix: str) -> Model:
-    """Return a model that the table lacks; it takes the same request as one of the table."""
+    """Return an added model, which copies one of the table."""
     parts = _ADDED.fullmatch(entry)
     if parts is None:
         raise _settings_error(
@@ -174,7 +173,7 @@ def _added_model(entry: str, table: Sequence[Model], prefix: str) -> Model:
         price=parts["price"],
         prices={},
         costs={},
-        # The operator named one price, so only the default size is sold.
+        # The operator gave one price, so only the default size is sold.
         resolutions=pattern.resolutions[:1],
         cost_micros=None,
         retires=None,
@@ -190,6 +189,6 @@ def _settings_error(state: str, table: Sequence[Model], prefix: str) -> Settings
     name = f"{variable(prefix)}_MODELS"
     known = ", ".join(model.slug for model in table)
     return SettingsError(
-        f"{name} {state}. Known are: {known}. "
+        f"{name} {state}. Known models: {known}. "
         f"Example: {name}={table[0].slug},some/new-model=0.08 like {table[0].slug}"
     )

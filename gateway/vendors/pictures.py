@@ -1,7 +1,7 @@
-"""The picture that a buyer sends to have it edited: its size, a vendor's limits, its data URI.
+"""The picture that a buyer sends to be edited: its size, a vendor's limits, its data URI.
 
-The gateway has decoded the picture in a sandbox before an adapter sees it. Its size is read again
-here, from the header alone.
+The gateway decodes the picture in a sandbox before an adapter gets it. Here its size is read again
+from the header alone.
 """
 
 import math
@@ -15,7 +15,7 @@ from gateway.vendors.documents import base64_text, media_type
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _JPEG = b"\xff\xd8"
-# Markers of a JPEG that its size may stand behind; real files have some dozens.
+# Limits the search for the size; real files have some dozen markers.
 _MAX_MARKERS = 2_000
 # Start of frame: C0 to CF without the tables (C4, CC) and the reserved C8.
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
@@ -25,7 +25,7 @@ _MEGA = 1_000_000
 
 @attrs.frozen(kw_only=True)
 class PictureLimits:
-    """What a vendor takes as the picture of an edit; the gateway's own limits hold as well."""
+    """A vendor's limits for the picture to edit, in addition to the gateway's own."""
 
     least_side: int = MIN_PICTURE_SIDE
     """In pixels."""
@@ -36,7 +36,7 @@ class PictureLimits:
     """The longer side divided by the shorter one."""
 
     def check(self, attachment: Attachment) -> None:
-        """Raise `InvalidInput`, with a sentence for the buyer, for a picture beyond the limits."""
+        """Raise `InvalidInput`, with a message for the buyer, if the picture exceeds the limits."""
         if self.most_bytes is not None and len(attachment.data) > self.most_bytes:
             most = f"{self.most_bytes / _MEGA:g} MB"
             raise InvalidInput(f"The picture is larger than {most}, which is the most here.")
@@ -56,15 +56,14 @@ class PictureLimits:
 
 
 async def data_uri(attachment: Attachment) -> str:
-    """Return a picture as `data:image/png;base64,…`, of the media type that its name says."""
+    """Return a picture as `data:image/png;base64,…`; its media type follows from its name."""
     return f"data:{media_type(attachment)};base64,{await base64_text(attachment)}"
 
 
 def picture_size(attachment: Attachment) -> tuple[int, int]:
-    """Return width and height in pixels of a PNG, JPEG or WebP, as its header says.
+    """Return width and height in pixels from the header of a PNG, JPEG or WebP.
 
-    A picture that is to be turned by its EXIF data counts as it is stored. Raises `InvalidInput`
-    for data that is none of these.
+    EXIF rotation is ignored. Raises `InvalidInput` for other data.
     """
     data = attachment.data
     try:
@@ -82,18 +81,18 @@ def picture_size(attachment: Attachment) -> tuple[int, int]:
 def size_like(
     attachment: Attachment, *, most_pixels: int, longest_side: int, step: int = 16
 ) -> tuple[int, int]:
-    """Return the largest width and height of about a picture's own ratio, in multiples of `step`.
+    """Return the largest size with about the picture's aspect ratio, in multiples of `step`.
 
-    For APIs that want an edit's size in pixels, and bill it. Raises what `picture_size` raises.
+    For APIs that take, and bill, an edit's size in pixels. Raises as `picture_size` does.
     """
     width, height = picture_size(attachment)
     scale = min(math.sqrt(most_pixels / (width * height)), longest_side / max(width, height))
-    # A hair more, so that 511.9999 is 512: a vendor may refuse the next smaller side.
+    # The epsilon turns 511.9999 into 512: a vendor may refuse the next smaller size.
     return int(width * scale / step + 1e-6) * step, int(height * scale / step + 1e-6) * step
 
 
 def _jpeg_size(data: bytes) -> tuple[int, int]:
-    """Walk from segment to segment up to the frame; raises `IndexError` where there is none."""
+    """Find the frame; raises `IndexError` if there is none."""
     at = len(_JPEG)
     for _ in range(_MAX_MARKERS):
         if data[at] != _MARK:
@@ -112,7 +111,6 @@ def _jpeg_size(data: bytes) -> tuple[int, int]:
 
 
 def _webp_size(data: bytes) -> tuple[int, int]:
-    """Read the canvas of an extended file, or the frame of a lossy or lossless one."""
     kind = data[12:16]
     if kind == b"VP8X":
         width, height = data[24:27], data[27:30]

@@ -1,8 +1,7 @@
-"""What a vendor said when it refused or failed: status, code and words of its newest answer.
+"""Diagnostics of a vendor's last error response: status, code and message.
 
-An adapter turns an answer into an error of its own, which keeps little of it. The operator wants to
-read what the vendor said, so the HTTP client notes each answer here, and the engine reads the note
-when an attempt has failed.
+An adapter converts a response into its own error, which loses detail. So the HTTP client records
+each response here for the operator, and the engine reads it after a failed attempt.
 """
 
 import json
@@ -12,9 +11,9 @@ from typing import Any
 
 import attrs
 
-# Of an error's body that is read at all.
+# How much of an error's body is read.
 _MAX_BODY_BYTES = 20_000
-# Longer codes and words say no more. A prompt is taken out later, so words are cut after that.
+# Longer ones add no information. Prompts are removed later, and messages are cut after that.
 _MAX_CODE_CHARS = 80
 _MAX_WORDS_CHARS = 4_000
 _CODES = ("code", "type", "status", "error_code", "reason")
@@ -24,15 +23,15 @@ _FAILED = 400
 
 @attrs.frozen(kw_only=True)
 class Refusal:
-    """A vendor's answer with an error's status."""
+    """A vendor's response with an error status."""
 
     status: int
 
     vendor_code: str
-    """The vendor's own word for the error, such as `invalid_api_key`; empty without one."""
+    """The vendor's error code, such as `invalid_api_key`, or empty."""
 
     said: str
-    """The vendor's sentence, as it came: it may quote a prompt or a key."""
+    """The vendor's message, unmodified: it may quote a prompt or a key."""
 
 
 def summarize(head: str, vendor_code: str, said: str) -> str:
@@ -42,70 +41,70 @@ def summarize(head: str, vendor_code: str, said: str) -> str:
 
 
 @attrs.define
-class Heard:
-    """What the vendor said last in one attempt."""
+class LastResponse:
+    """The vendor's last response in one attempt."""
 
     newest: Refusal | None = None
 
 
-_CURRENT: ContextVar[Heard | None] = ContextVar("heard", default=None)
+_CURRENT: ContextVar[LastResponse | None] = ContextVar("last_response", default=None)
 
 
 def begin_notes() -> None:
-    """Note the answers of the current asyncio task, and of those it starts, from now on."""
-    _CURRENT.set(Heard())
+    """Start recording responses in the current asyncio task and the tasks it starts."""
+    _CURRENT.set(LastResponse())
 
 
 def newest_refusal() -> Refusal | None:
-    """Return the vendor's newest answer if it was a refusal; None after a success."""
+    """Return the last response if it was an error; None after a success."""
     note = _CURRENT.get()
     return note.newest if note is not None else None
 
 
 def note_answer(status: int, body: bytes) -> None:
-    """Note an answer: a refusal is kept until the next answer, and a success forgets it."""
+    """Record a response. An error is kept until the next response; a success clears it."""
     note = _CURRENT.get()
     if note is not None:
         note.newest = read_refusal(status, body) if status >= _FAILED else None
 
 
 def note_no_answer() -> None:
-    """Forget the answer before: the newest request had none."""
+    """Clear the last response, because the latest request has none."""
     note = _CURRENT.get()
     if note is not None:
         note.newest = None
 
 
 def read_refusal(status: int, body: bytes) -> Refusal:
-    """Return what an error's answer says, whatever its shape."""
+    """Extract code and message from an error response of any shape."""
     text = body[:_MAX_BODY_BYTES].decode(errors="replace")
     try:
-        told: Any = json.loads(text)
+        parsed: Any = json.loads(text)
     except (ValueError, RecursionError):
-        # A page in HTML says nothing that is worth a line.
+        # An HTML page has no useful message.
         words = "" if text.lstrip().startswith("<") else text
         return Refusal(status=status, vendor_code="", said=_one_line(words))
-    fields = list(_objects_of(told))
+    fields = list(_objects_of(parsed))
     return Refusal(
         status=status,
         vendor_code=_one_line(_first_text(fields, _CODES))[:_MAX_CODE_CHARS],
-        said=_one_line(told if isinstance(told, str) else _first_text(fields, _WORDS)),
+        said=_one_line(parsed if isinstance(parsed, str) else _first_text(fields, _WORDS)),
     )
 
 
-def _objects_of(told: object, depth: int = 3) -> Iterator[Mapping[str, object]]:
-    """Yield the objects in which an error may be told, the innermost first."""
-    if isinstance(told, list) and told:
-        yield from _objects_of(told[0], depth)
-    if not isinstance(told, dict) or not depth:
+def _objects_of(parsed: object, depth: int = 3) -> Iterator[Mapping[str, object]]:
+    """Yield the objects that may describe an error, innermost first."""
+    if isinstance(parsed, list) and parsed:
+        yield from _objects_of(parsed[0], depth)
+    if not isinstance(parsed, dict) or not depth:
         return
     for name in ("error", "errors", "detail", "error_detail"):
-        yield from _objects_of(told.get(name), depth - 1)
-    yield told
+        yield from _objects_of(parsed.get(name), depth - 1)
+    yield parsed
 
 
 def _first_text(objects: list[Mapping[str, object]], names: tuple[str, ...]) -> str:
-    """Return the first value that is a word or a number, by object and then by name."""
+    """Find a value, preferring inner objects, then earlier names."""
     for each in objects:
         for name in names:
             value = each.get(name)
@@ -115,6 +114,6 @@ def _first_text(objects: list[Mapping[str, object]], names: tuple[str, ...]) -> 
 
 
 def _one_line(text: str) -> str:
-    """Return a text without line breaks that can be stored: JSON may hold half a surrogate pair."""
+    """Join lines, and replace lone surrogates, which cannot be stored."""
     line = " ".join(text.split())[:_MAX_WORDS_CHARS]
     return line.encode(errors="replace").decode()

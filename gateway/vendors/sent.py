@@ -1,6 +1,6 @@
-"""A record of whether one submit sent a request that the vendor may bill.
+"""Records whether a submit sent a request that the vendor may bill.
 
-The engine reads the record before it submits the same task again.
+The engine checks this before it submits the same task again.
 """
 
 import contextlib
@@ -14,15 +14,15 @@ _CURRENT: ContextVar["Sent | None"] = ContextVar("sent", default=None)
 
 @attrs.define
 class Sent:
-    """The requests of one submit that the vendor may bill."""
+    """The billable requests of one submit."""
 
     is_billable: bool = False
-    """Whether the body of at least one such request may have gone out."""
+    """Whether the body of at least one such request may have been sent."""
 
 
 @contextlib.contextmanager
 def recorded() -> Iterator[Sent]:
-    """Yield the record of the requests inside the block, those of tasks started in it included."""
+    """Yield the record of the block's requests, including those of tasks it starts."""
     sent = Sent()
     before = _CURRENT.set(sent)
     try:
@@ -32,7 +32,7 @@ def recorded() -> Iterator[Sent]:
 
 
 def note_billable() -> None:
-    """Record that the body of a request that may be billed begins to go out."""
+    """Record that the body of a billable request begins to be sent."""
     sent = _CURRENT.get()
     if sent is not None:
         sent.is_billable = True

@@ -1,7 +1,7 @@
-"""The shape of a vendor's answers: which fields there are and of what kind, and no content.
+"""The shape of a vendor's responses: field names and types, without content.
 
-An operator with keys may send it to the project as evidence that an adapter reads what the vendor
-says today (`gateway check --live`). So it holds no text, no number and no address.
+Operators may send it to the project, to show that an adapter matches the vendor's current API
+(`gateway check --live`). So it contains no texts, numbers or addresses.
 """
 
 import json
@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-# Answers of one generation; a job is polled for minutes.
+# The responses recorded for one generation; a job is polled for minutes.
 _MAX_ANSWERS = 20
 _MAX_DEPTH = 10
 _MAX_FIELDS = 60
-# Any other name may be a value, such as a job's id: that has more digits.
+# Any other name may be a value, such as a job's id, which has more digits.
 _FIELD = re.compile(r"(?!(?:.*\d){3})[A-Za-z$_][A-Za-z0-9$_-]{0,39}")
-# Fields whose value is a word of the API's own, and how such a word looks.
+# Fields with values from the API's own vocabulary, and the pattern of such values.
 _STATES = ("status", "state", "type", "object", "finishReason", "media_type", "mimeType")
 _STATE = re.compile(r"[A-Za-z][A-Za-z_/ -]{0,39}")
 
@@ -27,7 +27,7 @@ _CURRENT: ContextVar[Shapes | None] = ContextVar("shapes", default=None)
 
 @contextmanager
 def record_shapes() -> Iterator[Shapes]:
-    """Collect the shapes of all answers that come inside; of each: method, status and body."""
+    """Collect the shapes of all responses inside the block: method, status and body."""
     found: Shapes = []
     token = _CURRENT.set(found)
     try:
@@ -37,7 +37,7 @@ def record_shapes() -> Iterator[Shapes]:
 
 
 def note_shape(method: str, status: int, body: bytes) -> None:
-    """Note an answer, if somebody collects; one that looks like the one before is not repeated."""
+    """Record a response while collecting, unless it has the same shape as the one before."""
     found = _CURRENT.get()
     if found is None or len(found) >= _MAX_ANSWERS:
         return
@@ -51,7 +51,7 @@ def note_shape(method: str, status: int, body: bytes) -> None:
 
 
 def shape_of(value: object, name: str = "", depth: int = 0) -> Any:
-    """Return a JSON value with every text, number and unusual name replaced by its kind."""
+    """Replace every text, number and unusual name in a JSON value by its type."""
     if isinstance(value, dict | list) and depth >= _MAX_DEPTH:
         return "deeper"
     if isinstance(value, dict):

@@ -1,6 +1,6 @@
-"""Sends one request by httpx2 and reads its answer.
+"""Sends one request with httpx2 and reads the response.
 
-Cookies, redirects, proxies and compression are switched off, and nothing is sent twice.
+Cookies, redirects, proxies, compression and retries are disabled.
 """
 
 import asyncio
@@ -14,37 +14,37 @@ import attrs
 
 from gateway.errors import Transient
 from gateway.vendors.answer import Answer
-from gateway.vendors.links import LookUps
+from gateway.vendors.links import LinkResolver
 from gateway.vendors.sent import note_billable
 from gateway.version import VERSION
 
 _CONNECT_S = 10.0
-# An idle connection is closed after this time. Many servers close theirs after 5 seconds, and a
-# request that meets a closing connection leaves open whether the server read it.
+# Idle connections are closed after this time. Many servers close theirs after 5 seconds, and then
+# it would be unknown whether the server read the request.
 _IDLE_S = 4.0
 _CONNECTIONS = 32
 
 
 class TooLarge(Transient):
-    """An answer has more bytes than the limit."""
+    """The response exceeds the size limit."""
 
 
 @attrs.define
 class SendTrace:
-    """Records from httpcore's events whether a part of the body may have been sent.
+    """Records from httpcore's events whether part of the body may have been sent.
 
-    It also holds a new connection until the request is sent on it.
+    It also holds a new connection until a request is sent on it.
     """
 
     may_be_billed: bool = False
-    """Whether the vendor may bill the request that is sent."""
+    """Whether the vendor may bill the request."""
     has_begun: bool = False
-    """Whether the body may have begun to go out."""
+    """Whether sending the body may have begun."""
     _unused: Any = None
-    """A new connection on which nothing has been sent."""
+    """A new connection that has not been used."""
 
     async def __call__(self, event: str, info: Mapping[str, Any]) -> None:
-        """Record one event, under its name in httpcore."""
+        """Handle a trace event, named as in httpcore."""
         if event == "connection.connect_tcp.complete":
             self._unused = info["return_value"]
         elif event.endswith("send_request_headers.started"):
@@ -61,21 +61,21 @@ class SendTrace:
 
     @property
     def is_uncertain(self) -> bool:
-        """Whether the vendor may make and bill something even if no answer arrives."""
+        """Whether the vendor may produce and bill something even if no response arrives."""
         return self.has_begun and self.may_be_billed
 
 
 @attrs.frozen
 class Transport:
-    """Connections to one API, and connections to addresses that the API gave."""
+    """Connections to one API, and to links from its responses."""
 
     httpx: Any
     _api: Any = attrs.field(repr=False)
     _links: Any = attrs.field(repr=False)
-    _names: LookUps = attrs.field(factory=LookUps)
+    _resolver: LinkResolver = attrs.field(factory=LinkResolver)
 
     def url(self, text: str) -> Any:
-        """Return a parsed address; raises `Transient` for a text that is not an address."""
+        """Parse a URL. Raises `Transient` if it is invalid."""
         try:
             return self.httpx.URL(text)
         except (self.httpx.InvalidURL, TypeError):
@@ -84,7 +84,7 @@ class Transport:
     def request_options(
         self, method: str, headers: Mapping[str, str], timeout_s: float
     ) -> dict[str, Any]:
-        """Return the arguments of `build_request` that every request has."""
+        """Return the common arguments of `build_request`."""
         return {
             "method": method,
             "headers": _default_headers() | dict(headers),
@@ -108,13 +108,13 @@ class Transport:
         trace: SendTrace,
         addresses: Sequence[str] | None = None,
     ) -> AsyncIterator[Any]:
-        """Send a request to a link: connect to the address that was checked, and no other.
+        """Send a request to a link, connecting only to addresses that were checked.
 
-        The certificate must be that of the link's host. The host's further addresses are tried
-        in turn if a connection fails. `addresses` are given where the caller has checked them.
+        The certificate must match the link's host. If a connection fails, the host's next address
+        is tried. Pass `addresses` only if they were checked already.
         """
         if addresses is None:
-            addresses = await self._names.resolve(link.host, link.port or 443)
+            addresses = await self._resolver.resolve(link.host, link.port or 443)
         host = {"Host": link.netloc.decode("ascii")}
         sni = link.raw_host.decode("ascii")
         async with contextlib.AsyncExitStack() as stack:
@@ -139,11 +139,10 @@ class Transport:
 
 
 async def open_transport(tls: ssl.SSLContext | None) -> Transport:
-    """Load httpx2 and the trusted certificates in a thread, because both are slow to load."""
+    """Load httpx2 and the trusted certificates in a thread, because both load slowly."""
     httpx, trusted = await asyncio.to_thread(_load)
-    # httpx2 reuses a kept connection for every request to the same address, whatever host it is
-    # for, and the connection may have been opened with another host's certificate. So connections
-    # to links are not kept.
+    # httpx2 reuses a kept connection for every request to the same address, whatever the host,
+    # although it was opened with another host's certificate. So connections to links are not kept.
     return Transport(
         httpx,
         _client(httpx, tls or trusted, kept=_CONNECTIONS),
@@ -152,10 +151,10 @@ async def open_transport(tls: ssl.SSLContext | None) -> Transport:
 
 
 async def read_answer(response: Any, *, max_bytes: int) -> Answer:
-    """Return the answer with its whole body.
+    """Read the whole response.
 
-    Raises `TooLarge` for a body of more than `max_bytes`, and `Transient` for a compressed body:
-    it was not asked for, and its size after decompression is not known.
+    Raises `TooLarge` for a body of more than `max_bytes`, and `Transient` for a compressed body: it
+    was not requested, and its decompressed size is unknown.
     """
     if response.headers.get("content-encoding", "identity") not in ("", "identity"):
         raise Transient("The answer is packed, though that was not asked for.")
@@ -181,13 +180,13 @@ async def _send(client: Any, request: Any, trace: SendTrace) -> AsyncIterator[An
 
 
 def _client(httpx: Any, tls: ssl.SSLContext, *, kept: int) -> Any:
-    # httpx2 imports this module. The server starts without either.
+    # httpx2 imports this module. The server starts without both.
     cookiejar = importlib.import_module("http.cookiejar")
-    # A cookie of one buyer's request must not go out with the next buyer's.
+    # A cookie of one buyer's request must not be sent with the next buyer's.
     no_cookies = cookiejar.DefaultCookiePolicy(allowed_domains=[])
     return httpx.AsyncClient(
         verify=tls,
-        # Proxies of the environment are ignored; `_load` reads SSL_CERT_FILE all the same.
+        # Ignore proxies of the environment; `_load` still honors SSL_CERT_FILE.
         trust_env=False,
         follow_redirects=False,
         cookies=cookiejar.CookieJar(no_cookies),
@@ -202,7 +201,7 @@ def _client(httpx: Any, tls: ssl.SSLContext, *, kept: int) -> Any:
 def _default_headers() -> dict[str, str]:
     return {
         "Accept": "*/*",
-        # A compressed body could grow past the limit when it is decompressed.
+        # A compressed body could exceed the limit when decompressed.
         "Accept-Encoding": "identity",
         "User-Agent": f"generation-gateway/{VERSION}",
     }

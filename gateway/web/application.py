@@ -1,8 +1,9 @@
 """The Quart apps without the parts of a gateway: body limits, JSON, cookies, routes."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, NoReturn, cast
 
+import attrs
 import msgspec
 from quart import Quart, Request
 from quart.json.provider import DefaultJSONProvider
@@ -13,32 +14,40 @@ from gateway.catalog.catalog import Catalog
 from gateway.concurrency.late_imports import import_in_turn
 from gateway.contracts.parts import Mount
 from gateway.settings import Settings
-from gateway.web.assets import static_folder
-from gateway.web.front import errors as error_answers
+from gateway.telemetry.spans import About, Spans
 from gateway.web.front import headers
+from gateway.web.front.answers import WHOLE_ANSWER, answer_errors
 from gateway.web.front.body_memory import SMALL_BODY_BYTES, BodyMemory, CountedBody
-from gateway.web.front.clients import address_of
+from gateway.web.front.current import address_of
 from gateway.web.front.event_stream import EventConnection
 from gateway.web.front.fast_path import FastPath
 from gateway.web.front.mounts import Mounts
+from gateway.web.front.routing import RouteTable, add_routes
 from gateway.web.routes import discovery, files, generate, health, tasks
+from gateway.web.routes.files import static_folder
 
-_ROUTES = (generate, tasks, files, discovery, health)
+_TABLE = RouteTable((*generate.ROUTES, *tasks.ROUTES, *health.ROUTES))
 # A client that needs longer to send its body is cut off.
 _BODY_S = 30
+_Message = MutableMapping[str, Any]
+_Send = Callable[[_Message], Awaitable[None]]
+_Asgi = Callable[[_Message, Any, _Send], Awaitable[None]]
+# Of a path, as a span shows it: what follows may be a task, a hash or a signed file.
+_SHOWN_PARTS = 3
 
 
 def make_app(settings: Settings, catalog: Catalog) -> Quart:
     """Return an app with the core's routes; they answer once the app has its `Gateway`."""
     memory = BodyMemory(settings.body_memory_mb * 10**6)
-    file_paths = {f"/api/x402/{endpoint.slug}" for endpoint in catalog if endpoint.takes_file}
 
     def limit_of(method: str, path: str) -> int:
-        return _max_body_bytes(method, path, file_paths)
+        found = _TABLE.find(method, path)
+        return found[0].body_bytes(catalog, found[1]) if found else SMALL_BODY_BYTES
 
     app = _make_app(_request_class(settings, memory, limit_of))
     app.config.update(BODY_TIMEOUT=_BODY_S)
-    for module in _ROUTES:
+    add_routes(app, _TABLE.routes)
+    for module in (files, discovery):
         app.register_blueprint(module.blueprint)
 
     def make_mounted(mount: Mount) -> Quart:
@@ -46,7 +55,7 @@ def make_app(settings: Settings, catalog: Catalog) -> Quart:
 
     # Quart documents this as the place of ASGI middleware.
     app.asgi_app = Mounts(app, make_mounted)  # type: ignore[assignment, method-assign]
-    app.asgi_app = FastPath(app, memory)  # type: ignore[assignment, method-assign]
+    app.asgi_app = FastPath(app, _TABLE, memory)  # type: ignore[assignment, method-assign]
     return app
 
 
@@ -74,7 +83,7 @@ def _make_app(requests: type[Request]) -> Quart:
     app.request_class = requests
     app.response_class = files.FileResponse
     app.json = _Json(app)
-    error_answers.register(app)
+    answer_errors(app)
     headers.register(app)
     return app
 
@@ -155,10 +164,34 @@ def _request_class(
     return LimitedRequest
 
 
-def _max_body_bytes(method: str, path: str, file_paths: set[str]) -> int:
-    """Return the most bytes a body may have: large ones are for the routes that take files."""
-    if method != "POST":
-        return SMALL_BODY_BYTES
-    if path == generate.DIRECT_RULE or path in file_paths:
-        return generate.LARGE_BODY_BYTES
-    return generate.ESCAPED_BODY_BYTES if path.startswith("/api/x402/") else SMALL_BODY_BYTES
+@attrs.frozen
+class TracedApp:
+    """An ASGI app in front of another one."""
+
+    behind: _Asgi
+    spans: Spans
+
+    async def __call__(self, scope: _Message, receive: Any, send: _Send) -> None:
+        """Answer a request inside of its span."""
+        if scope["type"] != "http":
+            await self.behind(scope, receive, send)
+            return
+        path = "/".join(scope["path"].split("/")[:_SHOWN_PARTS])
+        about: About = {"method": scope["method"], "path": path}
+
+        async def note_and_send(message: _Message) -> None:
+            if message["type"] == "http.response.start":
+                about["status"] = message["status"]
+                headers = {bytes(name).lower(): value for name, value in message["headers"]}
+                about["request"] = bytes(headers.get(b"x-request-id", b"")).decode("latin1")
+            await send(message)
+
+        with self.spans.around("request", about):
+            await self.behind(_without_whole_answers(scope), receive, note_and_send)
+
+
+def _without_whole_answers(scope: _Message) -> _Message:
+    """Return a copy of a scope whose answers all go by `send`, where their status is seen."""
+    extensions = dict(scope.get("extensions") or {})
+    extensions.pop(WHOLE_ANSWER, None)
+    return {**scope, "extensions": extensions}

@@ -7,7 +7,7 @@ import attrs
 import structlog
 
 from gateway.catalog.catalog import Registered
-from gateway.concurrency.eager_start import EagerStart
+from gateway.concurrency.awaiting import EagerStart
 from gateway.domain import Attachment, Endpoint, GenerationRequest
 from gateway.domain.extraction import read_schema
 from gateway.errors import (

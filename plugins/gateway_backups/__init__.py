@@ -1,6 +1,6 @@
-"""Copies of the database in a bucket or folder: made on schedule, thinned out, tried, restored.
+"""Backups of the database in a bucket or folder: schedule, rotation, restore drills, restores.
 
-Copying itself is in `gateway_backups.sqlite` and `gateway.store.sqlite.upgrade`.
+`gateway_backups.sqlite` and `gateway.store.sqlite.upgrade` do the copying itself.
 """
 
 import asyncio
@@ -24,15 +24,15 @@ def register_settings(register: Callable[[str, type], None]) -> None:
 def register_check_rows(
     register: Callable[[str, Callable[[], Awaitable[str]]], None], settings: Settings
 ) -> None:
-    """Tell `gateway check` how old the newest copy is."""
+    """Add the age of the newest copy to `gateway check`."""
     register("copies", lambda: _check_copies(settings))
 
 
 async def _check_copies(settings: Settings) -> str:
     if settings.database_url:
-        return "the server's own: no gateway copies a PostgreSQL"
+        return "left to PostgreSQL's own tools, such as pg_dump"
     if not backup_settings_of(settings).backup_url:
-        return "the database is copied nowhere: GATEWAY_BACKUP_URL is not set"
+        return "no backups: GATEWAY_BACKUP_URL is not set"
     from gateway_backups.place import place_of  # noqa: PLC0415 - of this command only
 
     place = place_of(settings)
@@ -45,7 +45,7 @@ async def _check_copies(settings: Settings) -> str:
 
 @hookimpl
 def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
-    """Make copies, if a place for them is set."""
+    """Register the backups, if a place for them is set."""
     if not backup_settings_of(gateway.settings).backup_url:
         return
     from gateway_backups.schedule import Backups  # noqa: PLC0415 - most gateways make no copies

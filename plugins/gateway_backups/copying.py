@@ -1,7 +1,6 @@
-"""Makes a copy: `VACUUM INTO` a file beside the database, compressed on its way to its place.
+"""Makes a copy: `VACUUM INTO` a file beside the database, compressed while it is uploaded.
 
-Everything here blocks, so it runs in a thread, on a connection of its own. The gateway's writes go
-on meanwhile.
+Everything here blocks, so it runs in a thread with its own connection. The gateway keeps writing.
 """
 
 import contextlib
@@ -24,33 +23,33 @@ from gateway_backups import records
 from gateway_backups.names import Copy, make_name, names_to_keep, origin_of
 from gateway_backups.place import Place
 
-# All names begin like the database's, so that a start makes them private and gives them to the
+# The names begin like the database's, so that a start makes the files private and gives them to the
 # folder's owner.
 _LOCK = "gateway.db.backups-lock"
 _TEMPORARY = "gateway.db.copying-"
 _BLOCK_BYTES = 1024 * 1024
-# zlib's: the default trade of time for size, and a gzip header.
+# zlib's default level, and its option for a gzip header.
 _LEVEL, _GZIP = 6, 31
-# A copy gives the processor to sales first. Linux takes a thread's number here.
+# Copying runs at low priority, so that sales come first. Linux takes a thread's number here.
 _NICENESS = 10
 
 
 @attrs.frozen(kw_only=True)
 class Made:
-    """A copy that was made."""
+    """A finished copy."""
 
     name: str
     size_bytes: int
 
-    # The number of the newest payment in it.
+    # The id of the newest payment in it.
     last_payment: int
 
 
 @contextlib.contextmanager
 def alone(settings: Settings) -> Iterator[None]:
-    """Let one copy or drill at a time work in the data folder; begin without leftovers.
+    """Hold the lock for a copy or a drill, and remove temporary files before and after.
 
-    Raises `BackupFailed` while another works, in this process or in another.
+    Raises `BackupFailed` if it is taken, by this process or another.
     """
     with open(settings.data_dir / _LOCK, "w", opener=private_opener) as lock:
         try:
@@ -65,14 +64,14 @@ def alone(settings: Settings) -> Iterator[None]:
 
 
 def temporary(settings: Settings, name: str) -> Path:
-    """Return the path of a file that `alone` removes at its end."""
+    """Return the path of a file that `alone` removes at the end."""
     return settings.data_dir / f"{_TEMPORARY}{name}"
 
 
 def read_origin(settings: Settings) -> str:
     """Return the origin in the names of this installation's copies.
 
-    Raises `BackupFailed` where the database has no secret yet.
+    Raises `BackupFailed` if the database has no secret yet.
     """
     with _open(settings) as db:
         row = db.execute("SELECT value FROM meta WHERE key = 'file_secret'").fetchone()
@@ -82,9 +81,9 @@ def read_origin(settings: Settings) -> str:
 
 
 def make_copy(settings: Settings, place: Place, now: float) -> Made:
-    """Write a copy of the database to its place; returns it.
+    """Write a copy of the database to its place.
 
-    Raises `BackupFailed`; then the place has no half of it.
+    Raises `BackupFailed`, and then leaves no partial copy there.
     """
     _yield_processor()
     name = make_name(read_origin(settings), now)
@@ -95,7 +94,7 @@ def make_copy(settings: Settings, place: Place, now: float) -> Made:
 
 
 def send_kept(settings: Settings, place: Place) -> str | None:
-    """Send the newest `gateway.db.before-<n>` to the place, unless it lies there already."""
+    """Upload the newest `gateway.db.before-<n>`, unless it is there already."""
     kept = _newest_before(settings)
     if kept is None:
         return None
@@ -108,9 +107,9 @@ def send_kept(settings: Settings, place: Place) -> str | None:
 
 
 def thin_out(settings: Settings, place: Place) -> list[str]:
-    """Delete this gateway's copies that are not to be kept; returns their names.
+    """Delete this gateway's expired copies and return their names.
 
-    Names of other gateways, and all others, stay.
+    Copies of other gateways and other files stay.
     """
     origin = read_origin(settings)
     ours = [copy for copy in place.copies() if copy.origin == origin]
@@ -122,13 +121,13 @@ def thin_out(settings: Settings, place: Place) -> list[str]:
 
 
 def newest_of(copies: list[Copy], origin: str | None) -> Copy | None:
-    """Return the newest copy that was made on schedule, of one gateway or of all."""
+    """Return the newest scheduled copy, of one gateway or of all."""
     fitting = [c for c in copies if c.before is None and origin in (None, c.origin)]
     return max(fitting, key=lambda copy: copy.at, default=None)
 
 
 def check_room(settings: Settings, what: str) -> None:
-    """Raise `BackupFailed` where a copy beside the database would stop the sales."""
+    """Raise `BackupFailed` if a copy beside the database leaves too little disk for sales."""
     floor_bytes = settings.min_free_disk_mb * 10**6
     try:
         upgrade.check_room(settings.data_dir / "gateway.db", what=what, floor_bytes=floor_bytes)
@@ -137,7 +136,7 @@ def check_room(settings: Settings, what: str) -> None:
 
 
 def _vacuum(settings: Settings, target: Path) -> int:
-    """Write a consistent copy to a file; returns the number of the newest payment in it."""
+    """Write a consistent copy to a file and return the id of its newest payment."""
     check_room(settings, "A backup copies the database beside it first")
     try:
         with _open(settings) as db:
@@ -149,7 +148,7 @@ def _vacuum(settings: Settings, target: Path) -> int:
 
 
 def _send(place: Place, name: str, path: Path) -> int:
-    """Compress a file on its way to its place; returns the compressed size in bytes."""
+    """Compress a file while it is uploaded, and return the compressed size in bytes."""
     pieces = _Compressed(path)
     place.put(name, iter(pieces))
     found = place.size_of(name)
@@ -163,7 +162,7 @@ def _send(place: Place, name: str, path: Path) -> int:
 
 @attrs.define
 class _Compressed:
-    """A file's bytes in gzip, in pieces; counts what it has yielded."""
+    """Yields a file's bytes as gzip, and counts the bytes yielded."""
 
     _path: Path
     size_bytes: int = attrs.field(default=0, init=False)
@@ -182,9 +181,9 @@ class _Compressed:
 
 
 def unpack(pieces: Iterator[bytes], target: Path, *, what: str, floor_bytes: int) -> None:
-    """Write what gzip pieces hold to a new private file.
+    """Unpack gzip pieces to a new private file.
 
-    Raises `BackupFailed` for a damaged copy, and where the disk would go below `floor_bytes`.
+    Raises `BackupFailed` for a damaged copy, and if the disk would go below `floor_bytes`.
     """
     unpacker = zlib.decompressobj(_GZIP)
     target.unlink(missing_ok=True)
@@ -209,7 +208,7 @@ def unpack(pieces: Iterator[bytes], target: Path, *, what: str, floor_bytes: int
 
 @contextlib.contextmanager
 def _open(settings: Settings) -> Iterator[sqlite3.Connection]:
-    """Open the live database for one copy; as a reader it holds up no write."""
+    """Open the live database for one copy. A reader blocks no write."""
     path = settings.data_dir / "gateway.db"
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("PRAGMA busy_timeout = 5000")
@@ -217,7 +216,7 @@ def _open(settings: Settings) -> Iterator[sqlite3.Connection]:
 
 
 def _newest_before(settings: Settings) -> tuple[Path, int] | None:
-    """Return the newest copy from before a migration, and the version it was made before."""
+    """Return the newest copy from before a migration, and the schema version it was made before."""
     found = [
         (path.stat().st_mtime, path, int(number))
         for path in settings.data_dir.glob("gateway.db.before-*")

@@ -1,4 +1,4 @@
-"""The drill: restores the newest copy to a file beside the database, and says what it lacks.
+"""The drill: restores the newest copy to a file beside the database and compares the two.
 
 Everything here blocks, so it runs in a thread.
 """
@@ -21,24 +21,24 @@ from gateway_backups.sqlite import check_copy
 
 @attrs.frozen(kw_only=True)
 class Drilled:
-    """A copy that can be restored, and what that would forget."""
+    """A copy that can be restored, and the payments that a restore would lose."""
 
     copy: Copy
     forgotten: Forgotten
 
 
 def find_newest(settings: Settings, place: Place) -> Copy:
-    """Return this gateway's newest copy; raises `BackupFailed` where there is none."""
+    """Return this gateway's newest copy; raises `BackupFailed` if there is none."""
     copy = newest_of(place.copies(), read_origin(settings))
     if copy is None:
-        raise BackupFailed(f"In {place} there is no copy of this gateway yet: run gateway backup")
+        raise BackupFailed(f"{place} has no copy of this gateway yet: run gateway backup")
     return copy
 
 
 def drill(settings: Settings, place: Place, copy: Copy, now: float) -> Drilled:
     """Restore a copy beside the live database, check it as a restore does, and compare the two.
 
-    Raises `BackupFailed` for a copy that could not be restored.
+    Raises `BackupFailed` if the copy cannot be restored.
     """
     with alone(settings):
         check_room(settings, "A drill restores a copy beside the database")

@@ -1,4 +1,4 @@
-"""The names of copies: when and of which gateway each is, and which of them are kept."""
+"""The names of copies, with their time and gateway, and which copies are kept."""
 
 import calendar
 import hashlib
@@ -10,7 +10,7 @@ import attrs
 
 _NAME = re.compile(r"gateway-(\d{8}T\d{6}Z)-([0-9a-f]{16})(?:-before-(\d{1,4}))?\.db\.gz")
 _STAMP = "%Y%m%dT%H%M%SZ"
-# The newest copy of each of so many hours, days and weeks (UTC) is kept.
+# For each period: its format, and for how many of them (UTC) the newest copy is kept.
 _PERIODS = (("%Y%m%d%H", 24), ("%Y%m%d", 7), ("%G-%V", 5))
 _BEFORE_KEPT = 3
 
@@ -21,30 +21,30 @@ class Copy:
 
     name: str
 
-    # When it was begun (Unix seconds): it knows nothing later.
+    # When it was begun (Unix seconds). It has nothing later.
     at: float
 
-    # Tells gateways apart whose copies lie in one place.
+    # Distinguishes gateways that share one place.
     origin: str
 
-    # The schema's version before whose migration it was made; None: it was made on schedule.
+    # For a copy from before a migration: the schema version that followed. None: a scheduled copy.
     before: int | None = None
     size_bytes: int | None = None
 
 
 def origin_of(secret: str) -> str:
-    """Return what stands in the names of one installation's copies."""
+    """Return the origin in the names of one installation's copies."""
     return hashlib.sha256(b"copies of " + secret.encode()).hexdigest()[:16]
 
 
 def make_name(origin: str, at: float, before: int | None = None) -> str:
-    """Return the name of a copy that is begun now."""
+    """Return the name of a copy begun at `at`."""
     kind = "" if before is None else f"-before-{before}"
     return f"gateway-{time.strftime(_STAMP, time.gmtime(at))}-{origin}{kind}.db.gz"
 
 
 def read_name(name: str, size_bytes: int | None = None) -> Copy | None:
-    """Return the copy that a name tells of; None for a name that no gateway wrote."""
+    """Parse a copy's name; None for any other name."""
     found = _NAME.fullmatch(name)
     if found is None:
         return None

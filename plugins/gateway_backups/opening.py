@@ -8,7 +8,7 @@ from gateway_backups.sqlite import forget_restored_by
 
 
 def before_open(settings: Settings) -> None:
-    """Put the copy in the database's place, at the first such start."""
+    """Restore the copy at the first start with this setting."""
     if not backup_settings_of(settings).restore:
         forget_restored_by(settings)
         return

@@ -1,4 +1,4 @@
-"""Where copies lie: below a prefix of a bucket, or in a folder; obstore reaches both.
+"""The place of the copies: a prefix of a bucket, or a folder, through obstore.
 
 Everything here blocks, so it runs in a thread.
 """
@@ -19,16 +19,16 @@ from gateway.settings.bucket import Bucket
 from gateway_backups.names import Copy, read_name
 from gateway_backups.settings import backup_settings_of
 
-# S3 takes parts from 5 MiB on. Two are on their way at once, so an upload takes about 20 MB.
+# S3 accepts parts from 5 MiB on. Two are uploaded at once, so an upload takes about 20 MB.
 _PART_BYTES = 5 * 1024 * 1024
 _PARTS_AT_ONCE = 2
-# A request may last a minute, so a download asks for pieces.
+# A request may take a minute at most, so a download is split into ranges.
 _PIECE_BYTES = 4 * 1024 * 1024
 
 
 @attrs.define
 class Place:
-    """The copies of one bucket or folder. obstore is imported at the first use."""
+    """The copies in one bucket or folder. obstore is imported on first use."""
 
     _where: Bucket | Path
     _obstore: Any = attrs.field(default=None, init=False)
@@ -41,14 +41,14 @@ class Place:
         return f"s3://{self._where.name}{prefix}"
 
     def copies(self) -> list[Copy]:
-        """Return the copies that gateways have written here, newest first."""
+        """Return the copies here, newest first. Other files are ignored."""
         with self._open("list copies") as (obstore, store):
             listed = obstore.list_with_delimiter(store, prefix=self._prefix or None)["objects"]
         found = (read_name(one["path"].rpartition("/")[2], one["size"]) for one in listed)
         return sorted((copy for copy in found if copy), key=lambda copy: copy.at, reverse=True)
 
     def put(self, name: str, pieces: Iterator[bytes]) -> None:
-        """Write an object in parts; it appears when it is whole, or not at all."""
+        """Write an object in parts; it appears when it is complete, or not at all."""
         with self._open("take a copy") as (obstore, store):
             obstore.put(
                 store,
@@ -73,7 +73,7 @@ class Place:
             yield bytes(piece)
 
     def delete(self, name: str) -> None:
-        """Remove an object; one that is gone already is no error."""
+        """Delete an object. A missing one is no error."""
         with (
             self._open("delete old copies") as (obstore, store),
             contextlib.suppress(FileNotFoundError),
@@ -81,9 +81,9 @@ class Place:
             obstore.delete(store, self._path(name))
 
     def probe(self) -> list[Copy]:
-        """Write, read and delete a small object; returns the copies, newest first.
+        """Write, read and delete a small object, and return the copies, newest first.
 
-        Raises `BackupFailed` where the key may not do one of these.
+        Raises `BackupFailed` if the key lacks one of these rights.
         """
         name = f"gateway-check-{secrets.token_hex(8)}"
         self.put(name, iter([b"check"]))
@@ -102,7 +102,7 @@ class Place:
 
     @contextlib.contextmanager
     def _open(self, doing: str) -> Iterator[tuple[Any, Any]]:
-        """Yield (obstore, its store); its errors become `BackupFailed`, without a key in them."""
+        """Yield (obstore, its store). Its errors become `BackupFailed`, with no secret in them."""
         kind = "folder" if isinstance(self._where, Path) else "bucket"
         try:
             if self._store is None:
@@ -118,7 +118,7 @@ class Place:
 
 
 def place_of(settings: Settings) -> Place:
-    """Return where the settings keep copies; raises `BackupFailed` where they name no place."""
+    """Return the place in the settings; raises `BackupFailed` if they name none."""
     chosen = backup_settings_of(settings)
     where = chosen.bucket() or chosen.folder()
     if where is None:

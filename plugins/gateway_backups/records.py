@@ -1,4 +1,4 @@
-"""Rows of copies and drills, and what a copy does not know, as functions of a connection."""
+"""Rows of copies and drills, and the payments missing from a copy, as functions of a connection."""
 
 import json
 from typing import Any, Literal
@@ -7,7 +7,7 @@ import attrs
 
 from gateway.store.sql import Connection, Row
 
-# Hourly rows of half a year: 4,400.
+# Half a year: 4,400 hourly rows.
 _KEPT_S = 180 * 86_400
 _COLUMNS = "id, kind, at, took_s, name, size_bytes, error, details"
 
@@ -16,15 +16,15 @@ Kind = Literal["backup", "drill"]
 
 @attrs.frozen(kw_only=True)
 class BackupRecord:
-    """One copy that was made, or one drill that restored a copy; failed ones as well."""
+    """One copy or one drill, successful or failed."""
 
     kind: Kind
 
-    # When it began (Unix seconds), and how many seconds it took.
+    # When it began (Unix seconds), and its duration in seconds.
     at: float
     took_s: float
 
-    # Of the copy, in its bucket or folder; empty where there was none yet.
+    # The copy's name; empty if there was none yet.
     name: str
     size_bytes: int | None = None
 
@@ -34,16 +34,16 @@ class BackupRecord:
     # Of a drill: `Forgotten` as a dictionary.
     details: dict[str, Any] | None = None
 
-    # The row's number; 0 before it is written.
+    # 0 before the row is written.
     id: int = 0
 
 
 @attrs.frozen(kw_only=True)
 class Forgotten:
-    """What the live database knows and a copy does not: what a restore would forget."""
+    """Data in the live database that a copy lacks: the loss of a restore."""
 
     payments: int
-    # What those payments paid, in units of 10⁻⁶ USDC.
+    # Their price, in units of 10⁻⁶ USDC.
     units: int
     # From the copy to the comparison.
     seconds: float
@@ -54,7 +54,7 @@ class Forgotten:
 
 
 def _duration(seconds: float) -> str:
-    """Return a time as people say it: 41 s, 3 min, 5 h, 2 d."""
+    """Return a readable duration: 41 s, 3 min, 5 h, 2 d."""
     for unit, unit_s, until_s in (("s", 1, 120), ("min", 60, 7200), ("h", 3600, 172_800)):
         if seconds < until_s:
             return f"{max(seconds, 0) / unit_s:.0f} {unit}"
@@ -62,7 +62,7 @@ def _duration(seconds: float) -> str:
 
 
 def add(db: Connection, record: BackupRecord) -> int:
-    """Insert a row and return its id; rows of more than half a year ago are deleted."""
+    """Insert a row and return its id. Rows older than half a year are deleted."""
     db.execute("DELETE FROM backups WHERE at < ?", (record.at - _KEPT_S,))
     details = None if record.details is None else json.dumps(record.details)
     row = db.execute(
@@ -77,7 +77,7 @@ def add(db: Connection, record: BackupRecord) -> int:
 
 
 def newest(db: Connection, kind: Kind, *, succeeded: bool | None = None) -> BackupRecord | None:
-    """Return the newest row of a kind; with `succeeded`, the newest that did or did not."""
+    """Return the newest row of a kind; with `succeeded`, only of that outcome."""
     how = {None: "", True: "AND error IS NULL", False: "AND error IS NOT NULL"}[succeeded]
     row = db.execute(
         f"SELECT {_COLUMNS} FROM backups WHERE kind = ? {how} ORDER BY id DESC LIMIT 1",  # noqa: S608 - constants
@@ -87,7 +87,7 @@ def newest(db: Connection, kind: Kind, *, succeeded: bool | None = None) -> Back
 
 
 def records(db: Connection, limit: int, kind: Kind | None = None) -> list[BackupRecord]:
-    """Return the newest rows first, `limit` at most."""
+    """Return up to `limit` rows, newest first."""
     rows = db.execute(
         f"""SELECT {_COLUMNS} FROM backups WHERE kind = coalesce(?, kind)
             ORDER BY id DESC LIMIT ?""",  # noqa: S608 - constants
@@ -97,14 +97,15 @@ def records(db: Connection, limit: int, kind: Kind | None = None) -> list[Backup
 
 
 def last_payment(db: Connection) -> int:
-    """Return the number of the newest payment; 0 where there is none."""
+    """Return the id of the newest payment; 0 if there is none."""
     return int(db.execute("SELECT coalesce(max(id), 0) FROM payments").fetchone()[0])
 
 
 def forgotten(db: Connection, last_payment_id: int, copied_at: float, now: float) -> Forgotten:
-    """Return what a copy does not know whose newest payment and time these are.
+    """Return the data that the live database `db` has and a copy lacks.
 
-    `db` is the live database. A payment that was given up before it was paid counts for nothing.
+    `last_payment_id` and `copied_at` are the copy's. Payments that were released unpaid do not
+    count.
     """
     count, units = db.execute(
         """SELECT count(*), coalesce(sum(price_units), 0) FROM payments

@@ -1,4 +1,4 @@
-"""Finds the copy that an operator names, fetches it, and puts it in the database's place."""
+"""Finds the copy that an operator names, fetches it, and replaces the database with it."""
 
 import contextlib
 import sqlite3
@@ -27,30 +27,30 @@ _log = structlog.get_logger()
 
 @attrs.frozen(kw_only=True)
 class Restored:
-    """A restore that was done."""
+    """The result of a restore."""
 
-    # What was restored: the copy's name, or a file.
+    # The copy's name, or a file.
     copy: str
 
-    # Where the replaced database lies now; None where there was none.
+    # Where the replaced database is now; None if there was none.
     old: Path | None
 
-    # What the replaced database knew and the copy does not; None where that is not known.
+    # Data in the replaced database that the copy lacks; None if unknown.
     forgotten: Forgotten | None
 
 
 def restore(settings: Settings, named: str, actor: Actor, *, now: float) -> Restored:
-    """Put a copy in the database's place: `latest`, a copy's name, an s3:// address, or a file.
+    """Replace the database with a copy: `latest`, a copy's name, an s3:// address, or a file.
 
-    Raises `BackupFailed` or `SettingsError`; then the database is as it was.
+    Raises `BackupFailed` or `SettingsError`, and then leaves the database as it was.
     """
     began = time.monotonic()
     enter_data(settings)
-    # A gateway that runs is found before anything is fetched.
+    # Fails if a gateway is running, before anything is fetched.
     lock_data(settings).close()
     with alone(settings):
         path, at, name = _fetch(settings, named)
-        # Meanwhile a gateway may have sold, and ended: what it took must be refused as well.
+        # A gateway may have sold during the download. Its transfers must be refused as well.
         now += time.monotonic() - began
         forgotten = _forgotten(settings, path, at, now)
         old = backup.restore(settings, path, now=now, actor=actor, named=named)
@@ -58,9 +58,9 @@ def restore(settings: Settings, named: str, actor: Actor, *, now: float) -> Rest
 
 
 def restore_once(settings: Settings, *, now: float) -> None:
-    """Carry out GATEWAY_RESTORE, unless the database remembers that it was; log what was done.
+    """Restore GATEWAY_RESTORE, unless the database records that this was done; log the result.
 
-    Raises what `restore` raises.
+    Raises the errors of `restore`.
     """
     wanted = backup_settings_of(settings).restore
     if backup.restored_by(settings) == wanted:
@@ -74,7 +74,7 @@ def restore_once(settings: Settings, *, now: float) -> None:
 
 
 def _fetch(settings: Settings, named: str) -> tuple[Path, float | None, str]:
-    """Return a readable database for the words, its time and its name; it may be temporary."""
+    """Return the path of a readable database, its time and its name. The file may be temporary."""
     if named.startswith("file://"):
         named = named.removeprefix("file://")
     path = Path(named)
@@ -87,12 +87,12 @@ def _fetch(settings: Settings, named: str) -> tuple[Path, float | None, str]:
         return _download(settings, place, _find_latest(place).name)
     if read_name(named) is not None:
         return _download(settings, place_of(settings), named)
-    # `store.backup` says in one sentence that there is no such file.
+    # `store.backup` reports that the file does not exist.
     return path, None, named
 
 
 def _is_file(path: Path) -> bool:
-    """Tell whether a file is there; not so where this user may not look."""
+    """Return whether the file exists; False without permission to check."""
     try:
         return path.is_file()
     except PermissionError:
@@ -124,7 +124,7 @@ def _fetch_file(settings: Settings, path: Path) -> tuple[Path, float | None, str
             pieces = iter(lambda: file.read(_BLOCK_BYTES), b"")
             unpack(pieces, target, what=f"The copy {path}", floor_bytes=_floor(settings))
     except PermissionError:
-        # `store.backup` says it in one sentence.
+        # `store.backup` reports it.
         return path, at, str(path)
     return target, at, str(path)
 
@@ -137,29 +137,29 @@ def _download(settings: Settings, place: Place, name: str) -> tuple[Path, float 
 
 
 def _floor(settings: Settings) -> int:
-    """Return the bytes that an unpacked copy must leave free."""
+    """Return the bytes that must stay free after unpacking."""
     return settings.min_free_disk_mb * 10**6
 
 
 def _find_latest(place: Place) -> Copy:
     """Return the newest copy.
 
-    Raises `BackupFailed` where copies of several gateways lie there. One of them may be the empty
-    gateway that was started after the volume of the other was lost.
+    Raises `BackupFailed` if the place has copies of several gateways: one of them may be an empty
+    gateway that was started after the other had lost its volume.
     """
     copies = place.copies()
     origins = sorted({copy.origin for copy in copies if copy.before is None})
     newest = [copy for origin in origins if (copy := newest_of(copies, origin))]
     if len(newest) > 1:
         names = ", ".join(copy.name for copy in newest)
-        raise BackupFailed(f"In {place} lie copies of several gateways. Name one of them: {names}")
+        raise BackupFailed(f"{place} has copies of several gateways. Name one of them: {names}")
     if not newest:
-        raise BackupFailed(f"In {place} there is no copy.")
+        raise BackupFailed(f"{place} has no copy.")
     return newest[0]
 
 
 def _forgotten(settings: Settings, path: Path, at: float | None, now: float) -> Forgotten | None:
-    """Return what a restore forgets; None where one of the two databases cannot be read."""
+    """Return the data that a restore loses; None if one of the databases cannot be read."""
     live = settings.data_dir / "gateway.db"
     if at is None or not live.exists():
         return None

@@ -1,4 +1,4 @@
-"""Copies on schedule, and a drill once a week; both on demand as well."""
+"""Scheduled copies and a weekly drill, both on demand as well."""
 
 import asyncio
 import contextlib
@@ -26,19 +26,19 @@ _log = structlog.get_logger()
 
 @attrs.frozen(kw_only=True)
 class BackupTiming:
-    """Waits between copies and drills, in seconds."""
+    """Intervals of copies and drills, in seconds."""
 
-    # Between two looks at what is due. The store knows when the last was, so a restart repeats
-    # nothing.
-    look_s: float = 30.0
+    # How often to check what is due. The times of the last runs are in the store, so a restart
+    # repeats nothing.
+    poll_s: float = 30.0
     drill_s: float = 7 * 86_400.0
-    # After a drill that failed, which may have been the connection's fault.
+    # After a failed drill. The cause may have been the connection.
     drill_again_s: float = 86_400.0
 
 
 @attrs.define(kw_only=True)
 class Backups:
-    """Makes and tries copies of one gateway's database; one at a time."""
+    """Makes and tests copies of one gateway's database, one at a time."""
 
     settings: Settings
     store: SqlStore
@@ -50,34 +50,34 @@ class Backups:
 
     @property
     def running(self) -> Kind | None:
-        """What works now in this process: a copy, a drill or neither."""
+        """The copy or drill in progress in this process, or None."""
         return self._running
 
     async def back_up(self) -> BackupRecord:
-        """Make a copy now, and thin out the old ones; returns its row.
+        """Make a copy now and delete expired ones; returns its row.
 
-        Raises `BackupFailed` after the failure was written down.
+        Raises `BackupFailed`; the failure is recorded first.
         """
         self._claim("backup")
         return await self._carry_out("backup")
 
     async def drill(self) -> BackupRecord:
-        """Try the newest copy now; returns the drill's row.
+        """Test the newest copy now; returns the drill's row.
 
-        Raises `BackupFailed` after the failure was written down.
+        Raises `BackupFailed`; the failure is recorded first.
         """
         self._claim("drill")
         return await self._carry_out("drill")
 
     def begin(self, kind: Kind) -> None:
-        """Begin a copy or a drill, and do not wait for it; its row tells how it ended.
+        """Start a copy or a drill in the background; its row records the result.
 
-        Raises `BackupFailed` while another runs.
+        Raises `BackupFailed` if another is running.
         """
         self._claim(kind)
 
         async def work() -> None:
-            # A failure is written down and logged.
+            # The failure is recorded and logged.
             with contextlib.suppress(BackupFailed):
                 await self._carry_out(kind)
 
@@ -90,9 +90,9 @@ class Backups:
     async def repeat_forever(self) -> None:
         """Make copies and drills when they are due, until cancelled.
 
-        A copy that is then on its way is given up; the next one removes what is left of it.
+        Cancelling aborts a copy in progress. The next one removes its temporary files.
         """
-        # The start may just have kept a copy from before a migration.
+        # The start may just have made a copy from before a migration.
         await self._send_kept()
         while True:
             for kind in _KINDS:
@@ -101,21 +101,21 @@ class Backups:
                         self._claim(kind)
                         await self._carry_out(kind)
                 except BackupFailed:
-                    # It is written down and logged.
+                    # It is recorded and logged.
                     pass
                 except Exception:  # noqa: BLE001 - the edge of a background task: it repeats
                     _log.exception("sweep.failed", sweep="backups")
-            await asyncio.sleep(self.timing.look_s)
+            await asyncio.sleep(self.timing.poll_s)
 
     async def _is_due(self, kind: Kind) -> bool:
         last, timing = await self._newest(kind), self.timing
         if last is None:
-            # The first drill tries the first copy.
+            # The first drill tests the first copy.
             return kind == "backup" or await self._newest("backup", succeeded=True) is not None
         again_s = timing.drill_again_s if last.error else timing.drill_s
         hours = backup_settings_of(self.settings).backup_hours
         every_s = hours * 3600 if kind == "backup" else again_s
-        # A clock that was put back makes no pause longer than usual.
+        # Setting the clock back does not lengthen the pause.
         return abs(self.now() - last.at) >= every_s
 
     async def _newest(self, kind: Kind, *, succeeded: bool | None = None) -> BackupRecord | None:
@@ -129,12 +129,15 @@ class Backups:
         try:
             await run_in_daemon(lambda: copying.thin_out(settings, place), "backup")
         except BackupFailed as error:
-            # The copy itself is made; the next time tries this again.
+            # The copy itself is made; the next run tries this again.
             _log.warning("backup.old_copies", error=str(error))
         return _row("backup", at, made.name, made.size_bytes, {"lastPayment": made.last_payment})
 
     async def _send_kept(self) -> None:
-        """Send the newest copy from before a migration, once; the next time tries it again."""
+        """Upload the newest copy from before a migration, once.
+
+        A failure is retried by the next run.
+        """
         try:
             place = self._find_place()
             await run_in_daemon(lambda: copying.send_kept(self.settings, place), "backup")
@@ -156,7 +159,7 @@ class Backups:
         self._running = kind
 
     async def _carry_out(self, kind: Kind) -> BackupRecord:
-        """Do what `_claim` announced, log how it ended and write it down."""
+        """Make the copy or drill, then log and record the result."""
         at, began = self.now(), time.monotonic()
         try:
             row = await (self._copy(at) if kind == "backup" else self._drill(at))
@@ -165,7 +168,7 @@ class Backups:
         finally:
             self._running = None
         row = attrs.evolve(row, took_s=time.monotonic() - began)
-        _tell(row)
+        _log_result(row)
         number = await self.store.write(records.add, row)
         if row.error is not None:
             raise BackupFailed(row.error)
@@ -178,7 +181,7 @@ class Backups:
 
 
 class _Failed(BackupFailed):
-    """A failure that is about one copy."""
+    """A failure of a particular copy."""
 
     def __init__(self, text: str, copy: str) -> None:
         super().__init__(text)
@@ -199,7 +202,7 @@ def _row(
     )
 
 
-def _tell(row: BackupRecord) -> None:
+def _log_result(row: BackupRecord) -> None:
     took_s = round(row.took_s, 3)
     if row.error is not None:
         event = "backup.failed" if row.kind == "backup" else "drill.failed"

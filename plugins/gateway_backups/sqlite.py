@@ -1,8 +1,8 @@
 """Copies the database while the gateway runs, and restores a copy.
 
-A copy does not know the payments that were made after it, so their transfers could pay a second
-time. A restored database therefore gets a new creation time, and the gateway refuses every
-transfer that was mined before it.
+A copy lacks the payments made after it, so their transfers could pay a second time. A restored
+database therefore gets a new creation time, and the gateway refuses every transfer that was mined
+before it.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from gateway.private_files import create_private
 from gateway.settings import Settings
 from gateway.store.data_folder import enter_data, existing_database, lock_data
 from gateway.store.disk import full_disk, means_full
-from gateway.store.moving import notes
+from gateway.store.moved import check_stays
 from gateway.store.sqlite.migrations import migrate
 from gateway_backups.settings import backup_settings_of
 from gateway_operator.audit_log import Actor, NewAction
@@ -28,9 +28,9 @@ _SIDE_FILES = ("-wal", "-shm", "-journal")
 
 
 def back_up(settings: Settings, target: Path) -> int:
-    """Write a consistent copy of the database to a new file; returns its size in bytes.
+    """Write a consistent copy of the database to a new file and return its size in bytes.
 
-    Raises `SettingsError` where the file exists or cannot be written.
+    Raises `SettingsError` if the file exists or cannot be written.
     """
     enter_data(settings)
     source = existing_database(settings)
@@ -67,12 +67,11 @@ def restore(
     actor: Actor | None = None,
     named: str | None = None,
 ) -> Path | None:
-    """Put a copy in the database's place; returns the path of the replaced one, if there was one.
+    """Replace the database with a copy; returns the new path of the replaced one, if any.
 
-    `actor` restores what `named` says; both go into the restored database's audit log.
-
-    Raises `SettingsError` while a gateway runs on the folder, where its database was moved to
-    another, or where the copy is not a database of this network.
+    `actor` restores the copy `named`; both go into the restored database's audit log. Raises
+    `SettingsError` if a gateway is running on the folder, if its database was moved elsewhere, or
+    if the copy is not a database of this network.
     """
     enter_data(settings)
     lock = lock_data(settings)
@@ -92,7 +91,7 @@ def restore(
 
 
 def restored_by(settings: Settings) -> str | None:
-    """Return the words by which the database was restored; None where it was not, or is missing."""
+    """Return the value of GATEWAY_RESTORE that was restored; None if there is none."""
     path = _database(settings)
     if not path.exists():
         return None
@@ -103,28 +102,28 @@ def restored_by(settings: Settings) -> str | None:
 
 
 def forget_restored_by(settings: Settings) -> None:
-    """Let the same words restore again: the operator has taken them back."""
+    """Let GATEWAY_RESTORE restore the same copy again: the operator has unset it."""
     if restored_by(settings) is not None:
         with contextlib.closing(sqlite3.connect(_database(settings))) as db, db:
             db.execute("DELETE FROM meta WHERE key = 'restored_by'")
 
 
 def _check_stays(current: Path) -> None:
-    """Refuse to put a copy in the place of a database that was moved: both would sell."""
-    # A damaged one may be replaced: it has no notes that could be read.
+    """Refuse to replace a database that was moved: both would sell."""
+    # A damaged one may be replaced: it has no readable notes.
     with contextlib.suppress(sqlite3.Error):
         if current.exists():
             with contextlib.closing(sqlite3.connect(current)) as db:
-                notes.check_stays(db)
+                check_stays(db)
 
 
 def _prepare(settings: Settings, fresh: Path, now: float) -> None:
-    """Make a copy fit to be the gateway's database; raises `SettingsError` for one that cannot."""
+    """Make a copy fit to be the gateway's database; raises `SettingsError` if it cannot be."""
     with contextlib.closing(sqlite3.connect(fresh, isolation_level=None)) as db:
         check_copy(db, settings)
-        # The file alone takes the database's place, so nothing may wait in a write-ahead log.
+        # Only this file is moved into place, so nothing may be left in a write-ahead log.
         if db.execute("PRAGMA journal_mode = DELETE").fetchone()[0] != "delete":
-            raise SettingsError("Another program reads the copy. Try again when it has ended.")
+            raise SettingsError("Another program is reading the copy. Try again later.")
         db.execute("BEGIN IMMEDIATE")
         _set_creation_time(db, now)
         _set_restored_by(db, backup_settings_of(settings).restore)
@@ -133,15 +132,15 @@ def _prepare(settings: Settings, fresh: Path, now: float) -> None:
 
 
 def _set_creation_time(db: sqlite3.Connection, now: float) -> None:
-    """Date the database to this moment, and forget the cutoff block of the earlier date."""
+    """Set the creation time to now, and forget the cutoff block of the earlier one."""
     db.execute("DELETE FROM meta WHERE key IN ('floor_block', 'born_at')")
     db.execute("INSERT INTO meta (key, value) VALUES ('born_at', ?)", (str(now),))
 
 
 def _set_restored_by(db: sqlite3.Connection, words: str) -> None:
-    """Remember GATEWAY_RESTORE, also where a command restored.
+    """Record GATEWAY_RESTORE, also after a manual restore.
 
-    The next start would else put the copy that it names in place of the one chosen by hand.
+    Otherwise the next start would replace the copy chosen by hand with the one that it names.
     """
     db.execute("DELETE FROM meta WHERE key = 'restored_by'")
     if words:
@@ -149,7 +148,7 @@ def _set_restored_by(db: sqlite3.Connection, words: str) -> None:
 
 
 def _end_access(db: sqlite3.Connection, now: float) -> None:
-    """End sessions and revoke tokens: the copy does not know which were ended since."""
+    """End sessions and revoke tokens: the copy does not know which have ended since."""
     db.execute("UPDATE operator_sessions SET ended_at = ? WHERE ended_at IS NULL", (now,))
     db.execute("UPDATE operator_tokens SET revoked_at = ? WHERE revoked_at IS NULL", (now,))
 
@@ -177,13 +176,12 @@ def _copy_database(copy: Path, fresh: Path) -> None:
             source.backup(target)
     except sqlite3.Error as error:
         raise full_disk(fresh.parent, error) or SettingsError(
-            f"{copy} is not a database that can be read ({error}). Name a copy that "
-            "`gateway backup` wrote."
+            f"{copy} is not a readable database ({error}). Name a copy that `gateway backup` wrote."
         ) from None
 
 
 def check_copy(db: sqlite3.Connection, settings: Settings) -> None:
-    """Check a copy, and bring its schema up to date.
+    """Check a copy and migrate it.
 
     Raises `SettingsError` for a copy that must not be used.
     """
@@ -192,7 +190,7 @@ def check_copy(db: sqlite3.Connection, settings: Settings) -> None:
         raise SettingsError(f"The copy is damaged: {found}. Take an older one.")
     if db.execute("PRAGMA user_version").fetchone()[0] == 0:
         raise SettingsError(
-            "The copy is no gateway's database. Name a copy that `gateway backup` wrote."
+            "The copy is not a gateway's database. Name a copy that `gateway backup` wrote."
         )
     migrate(db)
     network = db.execute("SELECT value FROM meta WHERE key = 'network'").fetchone()
@@ -204,10 +202,10 @@ def check_copy(db: sqlite3.Connection, settings: Settings) -> None:
 
 
 def _put_in_place(settings: Settings, fresh: Path, now: float) -> Path | None:
-    """Put a file in the database's place; returns where the replaced one lies now.
+    """Move a file to the database's place; returns the new path of the replaced one.
 
-    Whenever this is killed, the replaced database is whole under one of its names, and no side file
-    of it lies beside another database: SQLite would write that into it.
+    If this is killed at any point, the replaced database is complete under one of its names. Its
+    side files never lie beside another database: SQLite would apply them to it.
     """
     current = _database(settings)
     side_files = [path for suffix in _SIDE_FILES if (path := Path(f"{current}{suffix}")).exists()]
@@ -221,7 +219,7 @@ def _put_in_place(settings: Settings, fresh: Path, now: float) -> Path | None:
 
 
 def _keep(current: Path, side_files: list[Path], now: float) -> Path:
-    """Give the database and its side files a second name, by which they stay."""
+    """Hard-link the database and its side files to a second name."""
     stamps = (time.strftime("%Y%m%d-%H%M%S", time.gmtime(now + more)) for more in itertools.count())
     names = (current.with_name(f"gateway.db.before-restore-{stamp}") for stamp in stamps)
     old = next(name for name in names if not name.exists())
@@ -231,13 +229,13 @@ def _keep(current: Path, side_files: list[Path], now: float) -> Path:
         try:
             os.link(path, kept)
         except OSError:
-            # Some network folders have no second names.
+            # Some network folders have no hard links.
             shutil.copyfile(path, kept)
     return old
 
 
 def _remove(path: Path) -> None:
-    """Remove a database that is not in use, with what SQLite keeps beside it."""
+    """Remove a database that is not in use, with its side files."""
     for suffix in ("", *_SIDE_FILES):
         Path(f"{path}{suffix}").unlink(missing_ok=True)
 

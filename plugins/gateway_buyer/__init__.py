@@ -1,5 +1,5 @@
-"""Buys from a gateway, this one or somebody else's: what the command `gateway buy` does.
+"""Buys from any gateway: the command `gateway buy`.
 
-The gateway that sells is a stranger here: sizes, times, prices and names in its answers are
-bounded, and it gets no second signature for one purchase.
+The selling gateway is not trusted. Sizes, times, prices and names in its responses are bounded, and
+it never gets a second signature for one purchase.
 """

@@ -1,28 +1,28 @@
-"""The JSON that a gateway answers a buyer with, read field by field.
+"""The JSON responses of a gateway to its buyers, parsed field by field.
 
-The gateway is a stranger. A field that is not named here is never built, so an answer cannot cost
-much more memory than its size. Source: the interface specification §2.3, §2.5 and §2.6.
+The gateway is not trusted. Unknown fields are never built, so a response cannot take much more
+memory than its size. Source: the interface specification §2.3, §2.5 and §2.6.
 """
 
 from typing import Annotated, TypeVar
 
 import msgspec
 
-# So much of a stranger's sentence is shown.
+# How much of a gateway's message is shown.
 _MAX_SENTENCE_CHARS = 300
-# A gateway keeps 16 at most.
+# A gateway keeps at most 16.
 _MAX_OUTPUTS = 64
 _Kind = TypeVar("_Kind")
 
 
 class Started(msgspec.Struct, frozen=True, rename="camel"):
-    """The answer that a generation has started."""
+    """The response that starts a generation."""
 
     task_id: Annotated[str, msgspec.Meta(pattern="^[0-9A-Za-z-]{1,64}$")]
 
 
 class Output(msgspec.Struct, frozen=True, rename="camel"):
-    """One file that a task made."""
+    """One output file of a task."""
 
     mime_type: str
     size_bytes: Annotated[int, msgspec.Meta(ge=0)] = msgspec.field(name="bytes")
@@ -31,13 +31,13 @@ class Output(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Result(msgspec.Struct, frozen=True, rename="camel"):
-    """What a task made. A document's text is an output as well."""
+    """A task's result. A document's text is an output as well."""
 
     outputs: Annotated[list[Output], msgspec.Meta(max_length=_MAX_OUTPUTS)]
 
 
 class TaskPayment(msgspec.Struct, frozen=True, rename="camel"):
-    """What the task was paid with."""
+    """The payment of a task."""
 
     state: str
     amount: float | None = None
@@ -46,7 +46,7 @@ class TaskPayment(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Refund(msgspec.Struct, frozen=True, rename="camel"):
-    """Money that goes back for a failed task."""
+    """The refund of a failed task."""
 
     state: str
     amount: float | None = None
@@ -70,7 +70,7 @@ class Task(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Refusal(msgspec.Struct, frozen=True, rename="camel"):
-    """An error's body."""
+    """The body of an error."""
 
     error: str = ""
     code: str | None = None
@@ -78,7 +78,7 @@ class Refusal(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def read_json(body: bytes, kind: type[_Kind]) -> _Kind | None:
-    """Return an answer's JSON as this kind; None for anything else."""
+    """Parse a response's JSON as `kind`; None if it does not fit."""
     try:
         return msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, RecursionError):
@@ -86,7 +86,7 @@ def read_json(body: bytes, kind: type[_Kind]) -> _Kind | None:
 
 
 def read_refusal(body: bytes) -> str:
-    """Return the words of an error's body; an empty text where there are none."""
+    """Return the message in an error's body; empty if there is none."""
     refusal = read_json(body, Refusal)
     if refusal is None:
         return ""
@@ -95,9 +95,9 @@ def read_refusal(body: bytes) -> str:
 
 
 def shorten(sentence: str) -> str:
-    """Return a stranger's sentence on one line, cut to a length that can be shown.
+    """Put a gateway's message on one line and cut it.
 
-    A line of its own could pass for one of this program's.
+    On a line of its own it could pass for a message of this program.
     """
     sentence = " ".join(sentence.split())
     if len(sentence) <= _MAX_SENTENCE_CHARS:

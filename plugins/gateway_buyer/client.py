@@ -1,4 +1,4 @@
-"""The requests of a buyer to one gateway. Each is sent once; answers are bounded."""
+"""A buyer's requests to one gateway. Each is sent once, and responses are bounded."""
 
 import hashlib
 from collections.abc import Mapping
@@ -20,27 +20,27 @@ MAX_OUTPUT_BYTES = 50_000_000
 _MAX_JSON_BYTES = 1_000_000
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _OK, _PAYMENT_REQUIRED, _NOT_FOUND = 200, 402, 404
-# The gateway may settle for 20 seconds before it answers.
+# The gateway may take 20 seconds to settle before it responds.
 _PAID_S = 60.0
 _UNPAID_S = 60.0
 _DOWNLOAD_S = 300.0
-# A gateway answers `?wait=` after that many seconds at the latest; then a connection may be slow.
+# A gateway responds to `?wait=` within these seconds; the margin is for a slow connection.
 _WAIT_S = 20
 _WAIT_MARGIN_S = 20.0
-# A request that gets one of these was not judged: the answer to the same request may be another.
+# Statuses that decide nothing: the same request may succeed later.
 _PASSING = (408, 425, 429, *range(500, 600))
 _MAX_RETRY_AFTER_S = 120
 _MAX_RETRY_AFTER_DIGITS = 8
 
 
 def is_loopback(url: str) -> bool:
-    """Whether an address leads to this machine."""
+    """Whether the URL leads to this machine."""
     return urlsplit(url).hostname in _LOOPBACK
 
 
 @attrs.define
 class GatewayClient:
-    """One gateway at one address; use it as an asynchronous context manager."""
+    """One gateway, as an asynchronous context manager."""
 
     url: str
     _small: Outbound = attrs.field(init=False, repr=False)
@@ -48,7 +48,7 @@ class GatewayClient:
 
     def __attrs_post_init__(self) -> None:
         self._small = Outbound(self.url, max_bytes=_MAX_JSON_BYTES)
-        # For files, and for tasks: a task's answer holds the text of a document as well.
+        # For files, and for tasks, which include the text of a document.
         self._large = Outbound(self.url, max_bytes=MAX_OUTPUT_BYTES)
 
     async def __aenter__(self) -> Self:
@@ -71,23 +71,23 @@ class GatewayClient:
     async def pay(self, record: Record, body: Mapping[str, Any]) -> str:
         """Send a signed payment and return the task's id.
 
-        Raises `NotBought` where the gateway says no, and `Unanswered` where the same payment may
-        be sent again.
+        Raises `NotBought` if the gateway refuses, and `Unanswered` if the same payment may be sent
+        again.
         """
         headers = {"PAYMENT-SIGNATURE": record.payment, "Idempotency-Key": record.key}
         answer = await self._post(record.slug, body, headers, _PAID_S)
         if answer.status == _OK:
             started = read_json(answer.body, Started)
             if started is None:
-                raise Unanswered("The gateway took the payment and named no task.")
+                raise Unanswered("The gateway took the payment but named no task.")
             return started.task_id
         _check_passing(answer)
         raise NotBought(_describe(answer, "The gateway says that it did not take the payment"))
 
-    async def look(self, task_id: str) -> Task:
-        """Return a task once it is done, or as it is after 20 seconds.
+    async def poll(self, task_id: str) -> Task:
+        """Return a task once it is done, or in its current state after 20 seconds.
 
-        Raises `Unfinished` for an unknown task, and `Unanswered` where a later look may help.
+        Raises `Unfinished` for an unknown task, and `Unanswered` if a retry may help.
         """
         timeout_s = _WAIT_S + _WAIT_MARGIN_S
         where = f"/api/task/{task_id}?wait={_WAIT_S}"
@@ -95,15 +95,15 @@ class GatewayClient:
         if answer.status == _OK:
             task = read_json(answer.body, Task)
             if task is None or task.task_id != task_id:
-                raise Unanswered("The gateway's answer is not this task.")
+                raise Unanswered("The gateway's response is not this task.")
             return task
         _check_passing(answer)
         raise Unfinished(_describe(answer, "The gateway does not show this task"))
 
     async def fetch(self, output: Output) -> bytes:
-        """Return a file that is as long as promised, with the promised checksum.
+        """Return a file of the promised length and checksum.
 
-        Raises `Unanswered` where another try may help, and `Unfinished` where it will not.
+        Raises `Unanswered` if a retry may help, otherwise `Unfinished`.
         """
         if output.url is None:
             raise Unfinished("The gateway has deleted the files: it keeps them for a limited time.")
@@ -149,7 +149,7 @@ async def _send(outbound: Outbound, method: str, where: str, **options: Any) -> 
 
 
 def _check_passing(answer: Answer) -> None:
-    """Raise `Unanswered` where the same request may get another answer later."""
+    """Raise `Unanswered` if the same request may succeed later."""
     if answer.status in _PASSING:
         text = answer.headers.get("retry-after", "")
         is_number = text.isascii() and text.isdigit() and len(text) <= _MAX_RETRY_AFTER_DIGITS
@@ -158,7 +158,7 @@ def _check_passing(answer: Answer) -> None:
 
 
 def _describe(answer: Answer, what: str) -> str:
-    """Return a sentence about an answer, with the gateway's own words."""
+    """Return a sentence about a response, with the gateway's own message."""
     if answer.status in REDIRECTS:
         return f"{what}: it redirects (status {answer.status}), and redirects are not followed."
     words = read_refusal(answer.body).rstrip(".")
@@ -166,16 +166,16 @@ def _describe(answer: Answer, what: str) -> str:
 
 
 def _own_path(base: str, url: str) -> str | None:
-    """Return path and query, below the base, of a link to the gateway itself.
+    """Return path and query of a link to the gateway itself, relative to the base.
 
-    None for a link elsewhere. Raises `Unanswered` for what is no link.
+    None for a link elsewhere. Raises `Unanswered` for an invalid link.
     """
     own = urlsplit(base)
     try:
         link = urlsplit(url)
         is_same_port = (link.scheme, link.port) == (own.scheme, own.port)
     except ValueError:
-        raise Unanswered("The link to the file is no address.") from None
+        raise Unanswered("The link to the file is not a URL.") from None
     is_same_host = link.hostname == own.hostname or (is_loopback(base) and is_loopback(url))
     if not is_same_port or not is_same_host or not link.path.startswith(f"{own.path}/"):
         return None

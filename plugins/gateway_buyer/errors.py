@@ -1,16 +1,16 @@
-"""The ways in which a purchase ends without a saved result; each message is for the buyer."""
+"""The ways in which a purchase fails. Each message is for the buyer."""
 
 from typing import ClassVar
 
 
 class BuyError(Exception):
-    """Base of them; `exit_code` is the command's."""
+    """Base class; `exit_code` is the command's."""
 
     exit_code: ClassVar[int] = 1
 
 
 class NotBought(BuyError):
-    """No payment was made, or the gateway says that it took none."""
+    """No payment was made, or the gateway states that it took none."""
 
 
 class GenerationFailed(BuyError):
@@ -20,13 +20,13 @@ class GenerationFailed(BuyError):
 
 
 class Unfinished(BuyError):
-    """The payment was or may have been made, and the result is not here; it can be continued."""
+    """Paid or possibly paid, but the result is not saved. The purchase can be continued."""
 
     exit_code = 4
 
 
 class Unanswered(BuyError):
-    """One request got no answer that settles anything; it may be sent again as it was."""
+    """A request without a conclusive response. The same request may be sent again."""
 
     def __init__(self, sentence: str, *, retry_after_s: float = 0.0) -> None:
         super().__init__(sentence)

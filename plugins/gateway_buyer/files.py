@@ -1,4 +1,4 @@
-"""Saves what was bought under names of our own; a gateway's words never become a path."""
+"""Saves outputs under our own names; a gateway's text never becomes part of a path."""
 
 import contextlib
 import os
@@ -25,24 +25,24 @@ _ENDINGS = {
 _OTHER_ENDING = "bin"
 _WAY_OUT = "Name another file by --out, or replace it by --force."
 SLUG = re.compile(r"(?=.{1,64}$)[a-z0-9]+(?:[-._][a-z0-9]+)*")
-# So much of a task's id tells two results in one folder apart.
+# Enough of a task's id to distinguish two results in one folder.
 _ID_CHARS = 8
 
 
 @attrs.frozen(kw_only=True)
 class Destination:
-    """Where the buyer wants the result: a folder, or a file's name."""
+    """Where to save the result: a folder, or a file's name."""
 
     path: Path
     may_overwrite: bool
 
     @property
     def is_folder(self) -> bool:
-        """Whether files in it get names of their own."""
+        """Whether the files in it get generated names."""
         return self.path.is_dir()
 
     def check(self) -> None:
-        """Raise `NotBought` where a result could not be saved, before anything is paid."""
+        """Raise `NotBought` if a result could not be saved. Called before anything is paid."""
         folder = self.path if self.is_folder else self.path.parent
         if not os.access(folder, os.W_OK | os.X_OK) or not folder.is_dir():
             raise NotBought(
@@ -61,14 +61,14 @@ class Destination:
         return list(_number_path(self.path, len(names)))
 
     def save(self, path: Path, content: bytes) -> None:
-        """Write one whole file, or none; a file that holds this content already is left.
+        """Write a file atomically; an existing file with the same content stays.
 
         Raises `Unfinished`: the task can be fetched again.
         """
         try:
             with _written(path.parent, content) as temporary:
                 if not self.may_overwrite:
-                    # Of two programs that save under one name, one gets it.
+                    # If two programs save under one name, only one succeeds.
                     path.touch(exist_ok=False)
                 temporary.replace(path)
         except FileExistsError:
@@ -98,13 +98,13 @@ def _number_path(path: Path, count: int) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _written(folder: Path, content: bytes) -> Iterator[Path]:
-    """Yield a file with the content; it is deleted if it is still there."""
+    """Yield a temporary file with the content; it is deleted if it still exists."""
     opened, name = tempfile.mkstemp(dir=folder, prefix=".", suffix=".part")
     temporary = Path(name)
     try:
         with os.fdopen(opened, "wb") as file:
             file.write(content)
-        # mkstemp makes private files; a bought picture gets the usual rights.
+        # mkstemp makes private files. An output gets the usual permissions.
         umask = os.umask(0)
         os.umask(umask)
         temporary.chmod(0o666 & ~umask)

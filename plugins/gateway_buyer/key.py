@@ -1,4 +1,4 @@
-"""Reads the private key that a buyer pays with: from a file, a variable or a prompt."""
+"""Reads the buyer's private key: from a file, a variable or a prompt."""
 
 import json
 import os
@@ -14,14 +14,14 @@ from gateway_demo.tour.place import PLAY_KEY
 
 _VARIABLE = "env:"
 _DEMO = "demo"
-# A keystore has 600.
+# A keystore has 600 bytes.
 _MAX_FILE_BYTES = 64_000
 _OTHERS = 0o077
 _WAYS = "--key FILE names a file with it, or a keystore; --key env:NAME names a variable with it"
 
 
 def check_source(source: str) -> None:
-    """Raise `click.UsageError` for a private key that stands in the command itself."""
+    """Raise `click.UsageError` if the private key is in the command itself."""
     if is_key(source.strip()):
         raise click.UsageError(
             "Do not write a private key into a command: other users of this machine can read it, "
@@ -32,8 +32,8 @@ def check_source(source: str) -> None:
 def read_key(source: str | None, password: str | None, *, is_local: bool) -> bytes:
     """Return a private key, 32 bytes.
 
-    `source` is the value of `--key`, `password` that of `--password`. `is_local` says whether the
-    gateway is on this machine, where the demo's key may be used. Raises `click.ClickException`.
+    `source` and `password` are the values of `--key` and `--password`. `is_local`: the gateway is
+    on this machine, so the demo's key is allowed. Raises `click.ClickException`.
     """
     if source is None:
         return _decode(_ask("The private key is missing", "Private key"), "What you typed")
@@ -53,7 +53,7 @@ def _read_file(path: Path, password: str | None) -> bytes:
             mode, content = os.fstat(file.fileno()).st_mode, file.read(_MAX_FILE_BYTES)
         text = content.decode()
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
         raise click.UsageError(f"--key names {path}, which cannot be read ({why}).") from None
     if not text.lstrip().startswith("{"):
         if stat.S_IMODE(mode) & _OTHERS:
@@ -66,7 +66,7 @@ def _open_keystore(path: Path, text: str, password: str | None) -> bytes:
     try:
         content = dict(json.loads(text))
     except (ValueError, TypeError):
-        raise click.UsageError(f"{path} is no keystore and no private key.") from None
+        raise click.UsageError(f"{path} is neither a keystore nor a private key.") from None
     try:
         return decrypt_key(content, _read_password(path, password))
     except ValueError:

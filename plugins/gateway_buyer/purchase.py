@@ -1,7 +1,7 @@
-"""One purchase, from its price to the saved files; every step can be repeated without paying again.
+"""One purchase, from its price to the saved files. Every step can be repeated without paying twice.
 
-A lost answer repeats the same payment. A 402 to a payment that was sent ends the purchase: the
-buyer, not this program, decides whether to sign anew.
+If the response to a payment is lost, the same payment is sent again. If the gateway answers a
+payment with 402, the purchase ends: only the buyer may decide to sign another one.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import attrs
 
 from gateway.chain.keys import address_of
-from gateway.chain.signatures import sign_authorization
+from gateway.chain.smart_wallets import sign_authorization
 from gateway.domain import Authorization
 from gateway_buyer.answers import Task, shorten
 from gateway_buyer.client import GatewayClient
@@ -34,16 +34,16 @@ _Got = TypeVar("_Got")
 class Timing:
     """How long a buyer waits, in seconds."""
 
-    # The pauses between the tries of one request.
+    # The pauses between retries of one request.
     pauses_s: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 
-    # The least time between two looks at a task.
-    look_s: float = 1.0
+    # The shortest interval between polls of a task.
+    poll_s: float = 1.0
 
 
 @attrs.frozen(kw_only=True)
 class Order:
-    """What to buy where. `key` is the Idempotency-Key."""
+    """A request to buy. `key` is the Idempotency-Key."""
 
     url: str
     slug: str
@@ -53,16 +53,16 @@ class Order:
 
 @attrs.frozen(kw_only=True)
 class Buyer:
-    """Buys from a gateway. `say` gets a sentence for each thing that happens."""
+    """Buys from a gateway. `say` gets a progress message for each step."""
 
     records: Records
     say: Callable[[str], None]
     timing: Timing = Timing()
 
     def find(self, order: Order) -> Record | None:
-        """Return what was signed for this order before; None where nothing was.
+        """Return the payment that was signed earlier for this order, or None.
 
-        Raises `NotBought` where the key was used for another request.
+        Raises `NotBought` if the key was used for another request.
         """
         record = self.records.find(order.url, order.key)
         if record is None:
@@ -75,7 +75,7 @@ class Buyer:
         return record
 
     async def ask_price(self, order: Order, max_units: int) -> Terms:
-        """Return the terms of an order; raises `NotBought`, also above `max_units`."""
+        """Return the terms; raises `NotBought`, also for a price above `max_units`."""
         async with GatewayClient(order.url) as client:
             try:
                 terms = await self._persist(lambda: client.ask_price(order.slug, order.body))
@@ -85,7 +85,7 @@ class Buyer:
         return terms
 
     def sign(self, order: Order, terms: Terms, secret: bytes) -> Record:
-        """Sign the terms and write the payment down; raises `NotBought`."""
+        """Sign the terms and store the payment; raises `NotBought`."""
         signed = authorize(terms, secret, now=time.time())
         record = Record(
             url=order.url,
@@ -104,7 +104,7 @@ class Buyer:
     async def pay(self, order: Order, record: Record) -> Record:
         """Send the payment until the gateway names the task, and return the record with it.
 
-        Raises `NotBought` where the gateway says no, and `Unfinished` without an answer.
+        Raises `NotBought` if the gateway refuses, and `Unfinished` without a response.
         """
         if record.task_id is not None:
             return record
@@ -118,16 +118,16 @@ class Buyer:
         return self.records.note_task(record, task_id)
 
     async def follow(self, url: str, task_id: str, *, patience_s: float) -> Task:
-        """Return a task once it is completed.
+        """Poll a task until it is completed.
 
-        Raises `GenerationFailed`, and `Unfinished` where it is not done in time.
+        Raises `GenerationFailed`, and `Unfinished` if it is not done in time.
         """
         deadline = time.monotonic() + patience_s
         shown = ""
         async with GatewayClient(url) as client:
             while True:
                 began = time.monotonic()
-                task = await self._look(client, task_id)
+                task = await self._poll(client, task_id)
                 if task is not None and task.done:
                     return _check_completed(task)
                 if task is not None and (state := _describe(task)) != shown:
@@ -136,14 +136,14 @@ class Buyer:
                 now = time.monotonic()
                 if now > deadline:
                     raise Unfinished(f"The task is not done after {patience_s:.0f} seconds.")
-                # A gateway that holds no answer back is asked once a second.
-                await asyncio.sleep(max(0.0, self.timing.look_s - (now - began)))
+                # A gateway that ignores `?wait=` is polled once a second.
+                await asyncio.sleep(max(0.0, self.timing.poll_s - (now - began)))
 
     async def save(self, url: str, task: Task, destination: Destination) -> list[Path]:
         """Fetch and save a completed task's files; raises `Unfinished`."""
         outputs = task.result.outputs if task.result is not None else []
         if not outputs:
-            raise Unfinished("The task is completed, and its result has no file.")
+            raise Unfinished("The task is completed, but its result has no file.")
         media_types = [output.mime_type for output in outputs]
         paths = destination.choose_paths(task.slug, task.task_id, media_types)
         async with GatewayClient(url) as client:
@@ -155,35 +155,35 @@ class Buyer:
                 destination.save(path, content)
         return paths
 
-    async def _look(self, client: GatewayClient, task_id: str) -> Task | None:
-        """Return the task; None where this look got no answer, after a pause."""
+    async def _poll(self, client: GatewayClient, task_id: str) -> Task | None:
+        """Return the task; None after a pause if there was no response."""
         try:
-            return await client.look(task_id)
+            return await client.poll(task_id)
         except Unanswered as error:
-            self.say(f"{error} Looking again.")
+            self.say(f"{error} Retrying.")
             await asyncio.sleep(max(self.timing.pauses_s[0], error.retry_after_s))
             return None
 
     async def _persist(self, ask: Callable[[], Awaitable[_Got]]) -> _Got:
-        """Return an answer after a few tries of the same request; raises `Unanswered`."""
+        """Send a request with a few retries; raises `Unanswered`."""
         for pause_s in self.timing.pauses_s:
             try:
                 return await ask()
             except Unanswered as error:
                 wait_s = max(pause_s, error.retry_after_s)
-                self.say(f"{error} Sending the same again in {wait_s:.0f} s.")
+                self.say(f"{error} Retrying in {wait_s:.0f} s.")
                 await asyncio.sleep(wait_s)
         return await ask()
 
 
 def _explain_refused(record: Record) -> str:
-    """Say what a refused payment can still do."""
+    """Return a sentence on whether a refused payment can still be used."""
     if time.time() > record.valid_before:
         return "It has expired and cannot be used any more."
     until = datetime.fromtimestamp(record.valid_before, UTC).strftime("%H:%M:%S UTC")
     return (
-        f"It can be used until {until}: repeat it by --idempotency-key {record.key}, or buy anew "
-        "after that."
+        f"It can be used until {until}: repeat it with --idempotency-key {record.key}, or buy "
+        "again after that."
     )
 
 
@@ -193,7 +193,7 @@ def _check_completed(task: Task) -> Task:
     reasons = ", ".join(word for word in (task.code, task.details) if word)
     why = shorten(task.error or "The gateway gives no reason.")
     if task.refund is None:
-        money = "The answer names no refund."
+        money = "The response names no refund."
     else:
         money = f"The refund is {shorten(task.refund.state)}."
     raise GenerationFailed(f"The generation failed: {why} ({shorten(reasons)}) {money}")

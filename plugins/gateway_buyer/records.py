@@ -1,7 +1,7 @@
-"""What was signed for whom, on the disk before it is sent.
+"""Signed purchases, stored on disk before they are sent.
 
-One file a purchase, named by its address and its Idempotency-Key. A purchase that lost its answer
-goes on with the file's payment, so no purchase is signed twice.
+There is one file per purchase, named by its URL and Idempotency-Key. If a response is lost, the
+purchase continues with the stored payment and is never signed twice.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from gateway_buyer.errors import NotBought, Unfinished
 
 @attrs.frozen(kw_only=True)
 class Record:
-    """A purchase that is signed."""
+    """A signed purchase."""
 
     url: str
     slug: str
@@ -35,7 +35,7 @@ class Record:
     payee: str
     network: str
     valid_before: int
-    """Unix seconds; the payment cannot be used after them."""
+    """Unix seconds. The payment expires then."""
     task_id: str | None = None
 
 
@@ -46,7 +46,7 @@ def hash_request(body: Mapping[str, Any]) -> str:
 
 
 def default_folder() -> Path:
-    """Return the user's folder for what a program must remember (XDG base directories)."""
+    """Return the user's folder for state (XDG base directories)."""
     given = Path(os.environ.get("XDG_STATE_HOME", ""))
     base = given if given.is_absolute() else Path.home() / ".local" / "state"
     return base / "generation-gateway" / "purchases"
@@ -59,9 +59,9 @@ class Records:
     folder: Path
 
     def find(self, url: str, key: str) -> Record | None:
-        """Return the record of a purchase; None where nothing was signed.
+        """Return the record of a purchase; None if nothing was signed.
 
-        Raises `Unfinished` for a file that cannot be read: it may hold a payment.
+        Raises `Unfinished` for an unreadable file: it may contain a payment.
         """
         path = self._path(url, key)
         try:
@@ -76,12 +76,12 @@ class Records:
             ) from None
 
     def add(self, record: Record) -> None:
-        """Write a new record durably; raises `NotBought` where that fails."""
+        """Write a new record durably; raises `NotBought` if that fails."""
         path = self._path(record.url, record.key)
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             with self._written(record) as temporary:
-                # This fails where the name is taken: of two runs with one key one signs.
+                # This fails if the name is taken, so only one of two runs with the same key signs.
                 os.link(temporary, path)
                 self._sync_folder()
         except FileExistsError:
@@ -90,12 +90,12 @@ class Records:
             ) from None
         except OSError as error:
             raise NotBought(
-                f"Nothing was paid: {self.folder} cannot be written ({error.strerror}), where a "
-                "payment is noted before it is sent. XDG_STATE_HOME names another folder."
+                f"Nothing was paid: {self.folder} cannot be written ({error.strerror}), and a "
+                "payment is stored there before it is sent. XDG_STATE_HOME names another folder."
             ) from None
 
     def note_task(self, record: Record, task_id: str) -> Record:
-        """Write down which task was bought, and return the record; raises `Unfinished`."""
+        """Store the id of the task that was bought, and return the record; raises `Unfinished`."""
         noted = attrs.evolve(record, task_id=task_id)
         try:
             with self._written(noted) as temporary:
@@ -106,7 +106,7 @@ class Records:
 
     @contextlib.contextmanager
     def _written(self, record: Record) -> Iterator[Path]:
-        """Yield a private file with the record, on the disk; it is deleted if it is still there."""
+        """Yield a private, synced file with the record; it is deleted if it still exists."""
         opened, name = tempfile.mkstemp(dir=self.folder, suffix=".tmp")
         temporary = Path(name)
         try:

@@ -20,7 +20,7 @@ from gateway_buyer.errors import NotBought
 
 # A real one has 3,500.
 _MAX_HEADER_CHARS = 64_000
-# A signature can be used for this long at most, whatever the gateway asks for.
+# The longest validity of a signature, whatever the gateway asks for.
 _MAX_VALID_S = 600
 _LEAST_VALID_S = 30
 _AFTER, _UPFRONT = "authorization", UPFRONT["paymentFlow"]
@@ -31,7 +31,7 @@ _BY_CAIP2 = {network.caip2: network for network in NETWORKS.values()}
 
 @attrs.frozen(kw_only=True)
 class Terms:
-    """What a gateway asks for one generation, in a USDC that this program knows."""
+    """A gateway's price for one generation, in a USDC that this program knows."""
 
     price_units: int
 
@@ -39,23 +39,23 @@ class Terms:
     payee: str
     network: Network
 
-    # So many seconds the payment may be used for.
+    # For how many seconds the payment is valid.
     valid_s: int
 
-    # Whether the gateway settles before it generates. False: after the work, as it says.
+    # Whether the gateway settles before it generates. False: it states that it settles afterwards.
     is_upfront: bool
 
-    # What the gateway promises if the generation fails, in words.
+    # The gateway's promise for a failed generation, in words.
     refund: str
 
-    # The entry of `accepts` as the gateway wrote it: the payment repeats it.
+    # The gateway's entry of `accepts`, unchanged: the payment repeats it.
     accepted: Mapping[str, Any]
 
 
 def read_terms(header: str | None) -> Terms:
     """Return the first offer of a 402 that this program can pay; raises `NotBought`."""
     if header is None:
-        raise NotBought("The 402 has no header PAYMENT-REQUIRED: this is no x402 version 2.")
+        raise NotBought("The 402 has no header PAYMENT-REQUIRED: this is not x402 version 2.")
     entries, refund = _load_challenge(header)
     for entry in entries:
         terms = _read_entry(entry, refund)
@@ -63,18 +63,18 @@ def read_terms(header: str | None) -> Terms:
             return terms
     asked = "; ".join(_describe(entry) for entry in entries[:3]) or "nothing"
     raise NotBought(
-        "The gateway asks for a payment that this program does not make. It pays USDC on "
+        "This program cannot make the payment that the gateway asks for. It pays USDC on "
         f"{' and '.join(NETWORKS)} by the scheme exact. The gateway takes: {shorten(asked)}."
     )
 
 
 def check_price(terms: Terms, max_units: int) -> None:
-    """Raise `NotBought` where the price is above the buyer's limit."""
+    """Raise `NotBought` if the price is above the buyer's limit."""
     if terms.price_units > max_units:
         price = format_usdc(terms.price_units)
         raise NotBought(
             f"The price is {price} USDC, above the limit of {format_usdc(max_units)} USDC. "
-            f"Nothing was signed. To pay that much, say --max {price}."
+            f"Nothing was signed. To pay that much, use --max {price}."
         )
 
 
@@ -95,7 +95,7 @@ def _load_challenge(header: str) -> tuple[list[dict[str, Any]], str]:
             challenge = None
     entries = challenge.get("accepts") if isinstance(challenge, dict) else None
     if not isinstance(entries, list):
-        raise NotBought("The 402's header PAYMENT-REQUIRED is no x402 challenge.")
+        raise NotBought("The 402's header PAYMENT-REQUIRED is not an x402 challenge.")
     promised: object = challenge
     for name in ("extensions", REFUND_POLICY, "info", "onFailure"):
         promised = promised.get(name) if isinstance(promised, dict) else None
@@ -103,7 +103,7 @@ def _load_challenge(header: str) -> tuple[list[dict[str, Any]], str]:
 
 
 def _read_entry(entry: Mapping[str, Any], refund: str) -> Terms | None:
-    """Return the terms of one entry; None where this program cannot or must not sign it."""
+    """Return the terms of one entry; None if this program cannot or must not sign it."""
     network = _BY_CAIP2.get(_text(entry, "network"))
     amount, payee = _text(entry, "amount"), _text(entry, "payTo")
     if network is None or _text(entry, "scheme") != "exact":
@@ -114,10 +114,10 @@ def _read_entry(entry: Mapping[str, Any], refund: str) -> Terms | None:
         return None
     extra, valid_s = entry.get("extra"), entry.get("maxTimeoutSeconds")
     method = extra.get("assetTransferMethod") if isinstance(extra, dict) else None
-    # x402 knows further ways to move a token, which need other signatures.
+    # x402 has other ways to move a token, which need other signatures.
     if method not in (None, "eip3009") or type(valid_s) is not int or valid_s < _LEAST_VALID_S:
         return None
-    # Without the field, x402 means `authorization`. A flow of another name is not known here.
+    # x402's default is `authorization`. Unknown flows are refused.
     flow = extra.get("paymentFlow", _AFTER) if isinstance(extra, dict) else _AFTER
     if flow not in (_AFTER, _UPFRONT):
         return None
@@ -138,5 +138,7 @@ def _text(entry: Mapping[str, Any], name: str) -> str:
 
 
 def _describe(entry: Mapping[str, Any]) -> str:
-    said = [shorten(_text(entry, name)) or "?" for name in ("scheme", "network", "asset", "amount")]
-    return "{} on {}, asset {}, amount {}".format(*said)
+    parts = [
+        shorten(_text(entry, name)) or "?" for name in ("scheme", "network", "asset", "amount")
+    ]
+    return "{} on {}, asset {}, amount {}".format(*parts)

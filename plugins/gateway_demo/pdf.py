@@ -7,7 +7,7 @@ import attrs
 
 # A4.
 WIDTH, HEIGHT = 595, 842  # points
-# The number of the first page's object. Before it come catalog, page tree, two fonts and title.
+# The object number of the first page, after catalog, page tree, two fonts and title.
 _FIRST_PAGE = 6
 Colour = tuple[float, float, float]
 
@@ -28,7 +28,7 @@ _BOLD = (
     "556 333 611 611 278 278 556 278 889 611 611 611 611 389 556 333 611 556 778 556 556 500 389 "
     "280 389 584"
 )
-# The width of characters beyond ASCII; most accented letters have it.
+# The width of most accented letters, used for all characters beyond ASCII.
 _OTHER_WIDTH = 556
 
 
@@ -41,7 +41,7 @@ class Font:
     widths: tuple[int, ...]
 
     def width(self, text: str, size: float) -> float:
-        """Return the width of a line in points; `size` is the font's, in points too."""
+        """Return the width of a line; this and `size` are in points."""
         codes = [ord(character) - 32 for character in text]
         return (
             sum(self.widths[c] if c < len(self.widths) else _OTHER_WIDTH for c in codes)
@@ -56,7 +56,7 @@ BOLD = Font("F2", "Helvetica-Bold", tuple(map(int, _BOLD.split())))
 
 @attrs.define
 class Page:
-    """One page, whose lower left corner is (0, 0); all lengths are points."""
+    """One page. Its lower left corner is (0, 0), and all lengths are in points."""
 
     operators: list[str] = attrs.field(factory=list)
 
@@ -71,7 +71,7 @@ class Page:
         colour: Colour = BLACK,
         align: str = "left",
     ) -> None:
-        """Write a line that begins, or ends (`align="right"`), at x."""
+        """Write a line that starts, or ends (`align="right"`), at x."""
         if align == "right":
             x -= font.width(text, size)
         escaped = text.replace("\\", r"\\").replace("(", r"\(").replace(")", r"\)")
@@ -164,7 +164,7 @@ def _write_page(stream: int) -> bytes:
 
 
 def _assemble(bodies: Sequence[bytes]) -> bytes:
-    """Join the numbered objects and the table of the bytes where they begin."""
+    """Join the numbered objects and the table of their offsets."""
     pdf = bytearray(b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n")
     offsets = []
     for number, body in enumerate(bodies, start=1):

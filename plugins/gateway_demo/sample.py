@@ -1,6 +1,6 @@
-"""The sample document: the report and an invoice of a coffee roastery, as a PDF of two pages.
+"""The sample document: a coffee roastery's report and an invoice, as a PDF of two pages.
 
-`SCHEMA` says which data of the invoice a buyer wants.
+`SCHEMA` selects the invoice's data for a buyer.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ PALE: Colour = (0.955, 0.945, 0.925)
 RULE: Colour = (0.85, 0.82, 0.78)
 WHITE: Colour = (1, 1, 1)
 
-# Where a line of text begins and ends on the page.
+# The left and right margins of the text.
 LEFT, RIGHT = 56.0, 539.0  # points
 
 TABLE = [
@@ -33,7 +33,7 @@ INVOICE = [
     ["Freight to Rotterdam", "1", "$ 215.00", "$ 215.00"],
 ]
 
-# What a program may ask of the invoice.
+# The fields that a program may extract from the invoice.
 SCHEMA = {
     "type": "object",
     "properties": {
@@ -128,7 +128,7 @@ def _draw_heading(page: Page, y: float, text: str) -> float:
 
 
 def _draw_table(page: Page, y: float, rows: Sequence[Sequence[str]]) -> float:
-    """Draw a table with a heading row and numbers aligned right, and return the y below it."""
+    """Draw a table with a heading row and right-aligned numbers, and return the y below it."""
     edges = (LEFT, LEFT + 200, LEFT + 290, LEFT + 390, RIGHT)
     for index, row in enumerate(rows):
         page.box(LEFT, y - 8, RIGHT - LEFT, 24, (INK, WHITE, PALE)[index and 2 - index % 2])

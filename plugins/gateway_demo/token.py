@@ -1,4 +1,4 @@
-"""Play USDC: its addresses, how to call it, and how to sign an EIP-3009 authorization of it."""
+"""Play USDC: its addresses, calls, and EIP-3009 authorizations."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def balance_call(owner: str) -> bytes:
 
 
 def balance_slot(owner: str) -> int:
-    """Return the storage slot of an account's balance: Vyper hashes the map's slot and the key."""
+    """Return the storage slot of a balance: Vyper hashes the map's slot and the key."""
     key = to_canonical_address(owner).rjust(32, b"\0")
     return int.from_bytes(keccak(BALANCES_SLOT.to_bytes(32, "big") + key), "big")
 
@@ -82,7 +82,7 @@ class Authorization:
     nonce: bytes = attrs.field(factory=lambda: secrets.token_bytes(32))
 
     def digest(self, chain_id: int, token: str) -> bytes:
-        """Return the EIP-712 hash that the payer signs, 32 bytes."""
+        """Return the EIP-712 hash to sign, 32 bytes."""
         struct = encode(["bytes32", *_AUTHORIZATION], (keccak(text=_TRANSFER_TYPE), *self._values))
         return keccak(b"\x19\x01" + domain_separator(chain_id, token) + keccak(struct))
 

@@ -1,7 +1,7 @@
 """Settlement by an x402 facilitator, which sends the transfer and pays the gas.
 
-No answer of the facilitator closes a payment. Its hash only tells where to look first; the gateway
-reads the receipt, or the authorization's own event, from the chain as for any other settlement.
+The facilitator's response never decides a payment. Its transaction hash is only a hint: the gateway
+reads the receipt, or the authorization's event, from the chain as for any other settlement.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
-"""HTTP to the facilitator: one fixed host, a fresh connection each time, no request repeated.
+"""HTTP to the facilitator: one fixed host, a fresh connection per request, no retries.
 
-A kept connection may be dead without our knowing, and then it is unknown whether the facilitator
-read a request that failed. No error here names the address or a token: both may be secrets.
+If a request on a reused connection fails, the facilitator may or may not have read it. Errors never
+contain the address or a token, because both may be secret.
 """
 
 import asyncio
@@ -21,26 +21,26 @@ from gateway_facilitator_settler.tokens import bearer_of
 
 _CONNECT_S = 5.0
 
-# Of one call, in seconds. `/settle` may wait for a block.
+# Seconds per call. `/settle` may wait for a block.
 TIMEOUTS_S: Final = MappingProxyType({"/supported": 8.0, "/verify": 10.0, "/settle": 45.0})
 
-# Real answers have less than 1,000 bytes, and a long list of networks has 20,000.
+# Real responses are below 1,000 bytes; a long list of networks has 20,000.
 _MAX_BYTES = 65_536
 
-# Neither user nor query may be part of the address, because neither would be signed.
+# The address may have no user and no query, because neither would be signed.
 _ADDRESS = re.compile(
     r"(?P<host>https?://([\w.-]+|\[[0-9a-f:]+\])(:\d{1,5})?)(?P<path>(/[\w.~%+-]*)*)",
     re.ASCII | re.IGNORECASE,
 )
 
-# The longest pause that a facilitator may ask for.
+# The longest Retry-After to obey.
 _MAX_WAIT_S = 300.0
 _TOO_MANY = 429
 _SERVER_ERROR = 500
 
 
 class FacilitatorSilent(Exception):
-    """No usable answer came: it is unknown whether the facilitator read the request."""
+    """No usable response: the facilitator may or may not have read the request."""
 
     def __init__(self, what: str, *, retry_after_s: float = 0.0) -> None:
         super().__init__(what)
@@ -49,17 +49,17 @@ class FacilitatorSilent(Exception):
 
 @attrs.frozen(kw_only=True)
 class Answer:
-    """A JSON object and its status: 200 to 499, but no redirect and no 429."""
+    """A JSON object with its status: 200 to 499, except redirects and 429."""
 
     status: int
     body: Mapping[str, Any]
 
-    # The header `EXTENSION-RESPONSES`, as it was sent.
+    # The header `EXTENSION-RESPONSES`, unchanged.
     extensions: str = ""
 
 
 class FacilitatorClient:
-    """The transport of the three calls; `timeouts_s` has the seconds that each path may take."""
+    """The transport for the three calls. `timeouts_s` maps each path to its timeout in seconds."""
 
     def __init__(
         self,
@@ -79,11 +79,11 @@ class FacilitatorClient:
         self._importing = asyncio.Lock()
 
     async def get(self, path: str) -> Answer:
-        """Return the answer to a GET; raises `FacilitatorSilent`."""
+        """Send a GET. Raises `FacilitatorSilent`."""
         return await self._request("GET", path, None)
 
     async def post(self, path: str, body: Mapping[str, Any]) -> Answer:
-        """Return the answer to a POST; raises `FacilitatorSilent`."""
+        """Send a POST. Raises `FacilitatorSilent`."""
         return await self._request("POST", path, json.dumps(body, separators=(",", ":")).encode())
 
     async def _request(self, method: str, path: str, content: bytes | None) -> Answer:
@@ -95,7 +95,6 @@ class FacilitatorClient:
             raise FacilitatorSilent(f"{path}: {type(error).__name__}") from None
 
     async def _send(self, method: str, path: str, content: bytes | None) -> Answer:
-        """Send one request and read at most `_MAX_BYTES` of its answer."""
         timeout = self._httpx.Timeout(self.timeouts_s[path], connect=_CONNECT_S)
         client = self._httpx.AsyncClient(
             verify=self._tls, timeout=timeout, follow_redirects=False, trust_env=False
@@ -115,7 +114,7 @@ class FacilitatorClient:
     def _headers(self, request: str) -> dict[str, str]:
         headers = {
             "Accept": "application/json",
-            # An answer that is not compressed cannot swell past the limit.
+            # Without compression, a response cannot expand beyond the limit.
             "Accept-Encoding": "identity",
             "Content-Type": "application/json",
             "User-Agent": f"generation-gateway/{__version__}",
@@ -124,7 +123,7 @@ class FacilitatorClient:
         return headers | ({"Authorization": f"Bearer {token}"} if token else {})
 
     async def _ensure_imported(self) -> None:
-        """Load httpx2 and the trusted certificates in a thread, at the first call."""
+        """Import httpx2 and load the trusted certificates in a thread, on the first call."""
         async with self._importing:
             if self._httpx is None:
                 self._httpx, self._tls = await asyncio.to_thread(_load)
@@ -132,14 +131,14 @@ class FacilitatorClient:
 
 def _load() -> tuple[Any, Any]:
     httpx = importlib.import_module("httpx2")
-    # The context heeds SSL_CERT_FILE. Proxies do not count: the client is made without trust_env.
+    # The context respects SSL_CERT_FILE. Proxies are ignored: the client has `trust_env=False`.
     return httpx, httpx.create_ssl_context()
 
 
 def _read_base(address: str) -> str:
-    """Return the address to which paths are added. A path of its own is kept.
+    """Return the base URL, with its own path if it has one.
 
-    Raises `SettingsError` if the address is empty, or has more than scheme, host and path.
+    Raises `SettingsError` if it is empty, or has more than scheme, host and path.
     """
     name = variable("facilitator_url")
     example = f"Example: {name}=https://facilitator.example.com"
@@ -156,7 +155,7 @@ def _read_base(address: str) -> str:
 
 
 def _read_answer(path: str, status: int, raw: bytes, headers: Mapping[str, str]) -> Answer:
-    """Return the answer. Raises `FacilitatorSilent` if it is no JSON object of a usable status."""
+    """Raise `FacilitatorSilent` unless the response is a JSON object with a usable status."""
     if status == _TOO_MANY or status >= _SERVER_ERROR:
         raise FacilitatorSilent(
             f"{path}: status {status}", retry_after_s=_read_seconds(headers.get("Retry-After", ""))
@@ -171,6 +170,6 @@ def _read_answer(path: str, status: int, raw: bytes, headers: Mapping[str, str])
 
 
 def _read_seconds(text: str) -> float:
-    """Return the seconds of a Retry-After, up to a limit, or 0 for a date, which few send."""
+    """Return the seconds in a Retry-After, capped; 0 for a date, which few servers send."""
     is_number = text.isascii() and text.isdigit() and len(text) < 9  # noqa: PLR2004 - three years
     return min(float(text), _MAX_WAIT_S) if is_number else 0.0

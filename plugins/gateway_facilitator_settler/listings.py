@@ -1,7 +1,7 @@
-"""What the facilitator's Bazaar said about listing each endpoint: its `EXTENSION-RESPONSES`.
+"""How the facilitator's Bazaar lists each endpoint, from the header `EXTENSION-RESPONSES`.
 
 The header is Base64 of JSON, such as `{"bazaar": {"status": "rejected", "rejectedReason": "…"}}`.
-It is for the operator: the buyer never sees it, and no payment depends on it.
+It is shown to the operator only, and no payment depends on it.
 """
 
 import base64
@@ -22,7 +22,7 @@ _log = structlog.get_logger()
 
 @attrs.frozen
 class Listing:
-    """The last word about one endpoint, as the facilitator wrote it."""
+    """The latest status of one endpoint."""
 
     status: str
     reason: str
@@ -32,14 +32,14 @@ class Listing:
 
 
 class Listings:
-    """The last word about each endpoint since the start; logs each one that differs."""
+    """The latest status of each endpoint since the start. Changes are logged."""
 
     def __init__(self) -> None:
-        # By slug: as many as were ever sold.
+        # By slug. The number of endpoints bounds it.
         self._known: dict[str, Listing] = {}
 
     def note(self, slug: str, header: str) -> None:
-        """Keep what the header of an answer says about an endpoint, if it says anything."""
+        """Record the status in a response's header, if it has one."""
         found = read(header)
         if found is None or found == self._known.get(slug):
             return
@@ -52,22 +52,22 @@ class Listings:
 
 
 def read(header: str) -> Listing | None:
-    """Return what the header says about the Bazaar; None if it says nothing that can be read."""
+    """Return the Bazaar's status from the header; None if it is missing or malformed."""
     if not header or len(header) > _MAX_CHARS:
         return None
     try:
-        said = json.loads(base64.b64decode(header, validate=True))
+        decoded = json.loads(base64.b64decode(header, validate=True))
     except (ValueError, RecursionError):
         return None
-    bazaar = said.get(BAZAAR) if isinstance(said, dict) else None
+    bazaar = decoded.get(BAZAAR) if isinstance(decoded, dict) else None
     if not isinstance(bazaar, dict) or not _text(bazaar, "status"):
         return None
     reason = _text(bazaar, "rejectedReason") or _text(bazaar, "rejectionReason")
     return Listing(_text(bazaar, "status"), reason)
 
 
-def _text(said: Mapping[str, Any], name: str) -> str:
-    """Return a field's printable characters, or nothing for another type."""
-    value = said.get(name)
+def _text(fields: Mapping[str, Any], name: str) -> str:
+    """Return a text field's printable characters; empty for any other type."""
+    value = fields.get(name)
     text = value[:_MAX_TEXT_CHARS] if isinstance(value, str) else ""
     return "".join(character for character in text if character.isprintable())

@@ -1,7 +1,7 @@
-"""The JSON to and from a facilitator: x402 v1 and v2, scheme `exact` on EVM.
+"""Requests to and responses from a facilitator: x402 v1 and v2, scheme `exact` on EVM.
 
-The token is named by its address and never as "USDC". Addresses are sent with their checksum, which
-some facilitators demand. What a facilitator answers is not believed: the chain is asked.
+The token is sent as an address, never as "USDC". Addresses have their checksum, which some
+facilitators require. A facilitator's response is never trusted: the chain decides.
 """
 
 import re
@@ -57,7 +57,7 @@ _SAME_AS = {
     "invalid_exact_evm_failed_to_verify_signature": _SIGNATURE,
     "eip6492_factory_not_allowed": _SIGNATURE,
 }
-# These reasons are about the facilitator or the gateway: no other signature would help the payer.
+# Faults of the facilitator or the gateway. A new signature would not help the payer.
 _NOT_THE_PAYERS = {
     "unexpected_verify_error",
     "unexpected_settle_error",
@@ -77,7 +77,7 @@ _NOT_THE_PAYERS = {
 
 
 def version_of(supported: Mapping[str, Any], network: Network) -> int | None:
-    """Return the newest x402 version with our scheme and network in `/supported`, or None."""
+    """Return the newest x402 version in `/supported` for our scheme and network, or None."""
     kinds = supported.get("kinds")
     listed = [kind for kind in kinds if isinstance(kind, dict)] if isinstance(kinds, list) else []
     for version in (_V2, _V1):
@@ -92,28 +92,28 @@ def version_of(supported: Mapping[str, Any], network: Network) -> int | None:
 
 
 def lists_endpoints(supported: Mapping[str, Any]) -> bool:
-    """Return whether `/supported` names the extension by which a Bazaar lists endpoints."""
+    """Return whether `/supported` lists the extension by which a Bazaar lists endpoints."""
     named = supported.get("extensions")
     return isinstance(named, list) and BAZAAR in named
 
 
 @attrs.frozen(kw_only=True)
 class Purchase:
-    """What is settled: a signed authorization, and what it buys."""
+    """A signed authorization to settle, and the endpoint it pays for."""
 
     signed: Authorization
     price_units: int
     slug: str
 
-    # None if the endpoint is not on sale any more.
+    # None if the endpoint is no longer on sale.
     endpoint: Endpoint | None
 
 
 def request_of(settings: Settings, version: int, purchase: Purchase) -> dict[str, Any]:
     """Return the body for `/verify` and `/settle`.
 
-    The body is the same for one purchase while the catalogue and the settings are the same. What a
-    Bazaar lists comes from the catalogue, and never from what the buyer sent.
+    It is the same for one purchase as long as catalogue and settings are. A Bazaar's listing comes
+    from the catalogue, never from the buyer's input.
     """
     network, signed = settings.chain, purchase.signed
     signature = {
@@ -154,7 +154,7 @@ def _envelope(
 
 
 def refusal_of(reason: Any) -> str | None:
-    """Return the standard reason for a facilitator's `invalidReason`.
+    """Map a facilitator's `invalidReason` to the standard reason.
 
     Returns None if the payer is not at fault. An unknown reason becomes `invalid_payload`.
     """
@@ -166,7 +166,7 @@ def refusal_of(reason: Any) -> str | None:
 
 
 def hash_of(settled: Mapping[str, Any], network: Network) -> str | None:
-    """Return the hash that `/settle` names, or None if it names none on our network."""
+    """Return the transaction hash from `/settle`, or None without one on our network."""
     tx_hash = settled.get("transaction")
     if settled.get("network") not in (network.name, network.caip2):
         return None

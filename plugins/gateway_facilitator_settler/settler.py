@@ -1,7 +1,7 @@
-"""The facilitator as a settler: asked before `reserve`, told to settle after `begin_settling`.
+"""The facilitator as a settler: `/verify` before `reserve`, `/settle` after `begin_settling`.
 
-A request to settle runs in a task of its own: the facilitator may take half a minute, and meanwhile
-the payment's driver goes on looking at the chain. Only the chain decides.
+A `/settle` runs in its own task, because it may take half a minute. Until then the payment's driver
+keeps reading the chain, and only the chain decides.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ from gateway_facilitator_settler.messages import (
     version_of,
 )
 
-# An open payment may still be looked at this many seconds past `valid_before`, so its hash is kept.
+# Seconds past `valid_before` for which the hash is kept: a driver may still need it.
 _KEPT_S = 120
 _OK = 200
 _CANNOT = (
@@ -47,15 +47,15 @@ _log = structlog.get_logger()
 
 @attrs.frozen(kw_only=True)
 class FacilitatorTiming:
-    """How long the settler waits, in seconds."""
+    """Timeouts and pauses of the settler, in seconds."""
 
-    # An answer of `/supported` is believed for this time.
+    # How long a response of `/supported` is cached.
     kinds_s: float = 300.0
 
-    # If the answer of `/supported` could not be used, it is asked for again after this time.
+    # How long an unusable response of `/supported` is cached.
     unreadable_s: float = 5.0
 
-    # The wait for `/settle` before the driver looks at the chain again.
+    # How long to wait for `/settle` before the driver reads the chain again.
     answer_s: float = 2.0
 
     # The pause between two `/settle` for one payment.
@@ -69,25 +69,25 @@ class Client(Protocol):
     """HTTP to the facilitator. Both methods raise `FacilitatorSilent`."""
 
     async def get(self, path: str) -> Answer:
-        """Return the answer to a GET."""
+        """Send a GET."""
         ...
 
     async def post(self, path: str, body: Mapping[str, Any]) -> Answer:
-        """Return the answer to a POST of JSON."""
+        """Send a POST of JSON."""
         ...
 
 
 @attrs.define
 class _Attempt:
-    """The newest `/settle` of one payment. After its end another may follow."""
+    """The newest `/settle` of one payment. Another may follow once it has ended."""
 
     task: asyncio.Task[str | None]
     valid_before: int
 
-    # The newest transaction that the facilitator ever named.
+    # The newest transaction that the facilitator named.
     tx_hash: str | None = None
 
-    # When another `/settle` may follow (Unix seconds): never before this one has ended.
+    # When another `/settle` may follow (Unix seconds). Infinite while this one runs.
     again_at: float = math.inf
 
 
@@ -109,30 +109,30 @@ class FacilitatorSettler:
         self._listings = Listings()
         self._client = client or FacilitatorClient(context.settings, context.now)
         self.timing = timing or FacilitatorTiming()
-        # By the payment's id. `tend` removes payments that are past `valid_before`.
+        # By payment id. `tend` removes payments that are past `valid_before`.
         self._attempts: dict[int, _Attempt] = {}
         self._reading = asyncio.Lock()
-        # The version of x402 that `/supported` names. None: the facilitator cannot be used, and
-        # `_problem` says why.
+        # The x402 version from `/supported`. None: the facilitator is unusable, for the reason in
+        # `_problem`.
         self._version: int | None = None
         self._problem = ""
-        # Whether `/supported` names the extension by which a Bazaar lists endpoints.
+        # Whether `/supported` lists the extension by which a Bazaar lists endpoints.
         self.lists_endpoints = False
-        # These three count until then (Unix seconds).
+        # When the cached `/supported` expires (Unix seconds).
         self._believed_until = 0.0
         # The facilitator asked for no requests until then (Unix seconds).
         self._quiet_until = 0.0
 
     @property
     def about(self) -> str:
-        """What `gateway check` shows after `check_ready` succeeded; without the address's path."""
+        """A line for `gateway check` after `check_ready`. It names the host, not the path."""
         host = urlsplit(self._settings.facilitator_url).hostname
         about = f"{host} settles exact on {self._settings.chain.caip2} by x402 v{self._version}"
         listed = str(self._listings)
         return f"{about}; its Bazaar said: {listed}" if listed else about
 
     async def check_ready(self) -> None:
-        """Raise `ExecutionError` if the facilitator does not settle on our network now."""
+        """Raise `ExecutionError` if the facilitator cannot settle on our network now."""
         try:
             await self._known_version()
         except FacilitatorSilent as error:
@@ -141,8 +141,9 @@ class FacilitatorSettler:
     async def check(self, authorization: Authorization, quote: Quote) -> None:
         """Ask `/verify`.
 
-        Raises `PaymentRequired` if the facilitator would refuse this authorization, and
-        `ExecutionError` if it does not answer, or refuses for a reason that is not the payer's.
+        Raises `PaymentRequired` if the facilitator refuses this authorization. Raises
+        `ExecutionError` if it does not respond, or refuses for a reason that is not the payer's
+        fault.
         """
         try:
             slug = quote.endpoint.slug
@@ -151,15 +152,15 @@ class FacilitatorSettler:
             raise ExecutionError(_CANNOT, details=f"facilitator: {error}") from None
         if answer.body.get("isValid") is True and answer.status == _OK:
             return
-        said = answer.body.get("invalidReason")
-        refusal = refusal_of(said) if answer.body.get("isValid") is False else None
-        _log.warning("facilitator.refused", status=answer.status, reason=_shorten(said))
+        reason = answer.body.get("invalidReason")
+        refusal = refusal_of(reason) if answer.body.get("isValid") is False else None
+        _log.warning("facilitator.refused", status=answer.status, reason=_shorten(reason))
         if refusal is None:
             raise ExecutionError(_CANNOT, details=f"facilitator: /verify: status {answer.status}")
         if refusal != SPENT and not await self._is_spent(authorization):
             raise PaymentRequired(refusal)
-        # The nonce was spent since the verifier looked, perhaps to pay us, by another request or by
-        # a third party. A 402 would make the payer pay again. After `reserve` the chain decides.
+        # The nonce was spent after the verifier read it, perhaps to pay us, by another request or
+        # by a third party. A 402 would make the payer pay again. After `reserve` the chain decides.
 
     async def _is_spent(self, signed: Authorization) -> bool:
         call = AUTHORIZATION_STATE + word(signed.sender) + word(signed.nonce)
@@ -168,8 +169,8 @@ class FacilitatorSettler:
     async def submit(self, payment: Payment) -> str | None:
         """Ask for the settlement of a payment: one `/settle` at a time, with pauses between.
 
-        Returns the newest hash that the facilitator named. The hash tells where to look, and
-        proves nothing. Raises `ChainUnavailable` if the outcome of `/settle` is unknown.
+        Returns the newest hash that the facilitator named, which is only a hint. Raises
+        `ChainUnavailable` if the outcome of `/settle` is unknown.
         """
         signed = _authorization_of(payment)
         attempt = self._attempts.get(payment.id)
@@ -192,7 +193,7 @@ class FacilitatorSettler:
                 del self._attempts[payment_id]
 
     async def close(self) -> None:
-        """Stop waiting for answers. After the next start the chain shows the outcome."""
+        """Stop waiting for responses. After the next start the chain shows the outcome."""
         tasks = [attempt.task for attempt in self._attempts.values()]
         for task in tasks:
             task.cancel()
@@ -207,7 +208,7 @@ class FacilitatorSettler:
         return attempt
 
     def _end(self, attempt: _Attempt) -> None:
-        """Note the result of a `/settle`, and when the next may follow."""
+        """Keep the result of a `/settle`, and schedule the next."""
         task, found = attempt.task, None
         if not task.cancelled() and task.exception() is None:
             found = task.result()
@@ -216,7 +217,7 @@ class FacilitatorSettler:
         attempt.again_at = self._now() + pause_s
 
     async def _settle(self, payment: Payment, signed: Authorization) -> str | None:
-        """Write down that the payment is settling, then send one `/settle`.
+        """Record that the payment is settling, then send one `/settle`.
 
         Raises `ChainUnavailable` if the outcome is unknown.
         """
@@ -257,7 +258,7 @@ class FacilitatorSettler:
             raise
 
     async def _known_version(self) -> int:
-        """Return the version of x402 to use, from `/supported`. Raises `FacilitatorSilent`."""
+        """Return the x402 version to use, from `/supported`. Raises `FacilitatorSilent`."""
         if self._now() < self._quiet_until:
             raise FacilitatorSilent("asked for a pause, which is not over")
         async with self._reading:
@@ -294,5 +295,5 @@ def _authorization_of(payment: Payment) -> Authorization:
 
 
 def _shorten(reason: Any) -> str:
-    """Return at most 100 characters of the facilitator's reason, for a log line."""
+    """Cut the facilitator's reason to 100 characters, for the log."""
     return reason[:100] if isinstance(reason, str) else ""

@@ -1,7 +1,7 @@
-"""Bearer tokens for the facilitator: no token, a token from the settings, or one for each request.
+"""Bearer tokens for the facilitator: none, a fixed one from the settings, or one per request.
 
-Coinbase's Developer Platform (CDP) demands the last kind: a JWT that is valid for two minutes and
-names its request, signed with an ES256 or Ed25519 key.
+Coinbase's Developer Platform (CDP) requires the last kind: a JWT that is valid for two minutes,
+names its request, and is signed with an ES256 or Ed25519 key.
 """
 
 import base64
@@ -13,13 +13,13 @@ from typing import Any
 from gateway import Settings, SettingsError
 from gateway.settings import variable
 
-# CDP documents two minutes.
+# As CDP documents.
 _LIFE_S = 120
 
-# An Ed25519 key is 32 bytes of seed, followed by 32 bytes of public key.
+# An Ed25519 key is a 32-byte seed followed by a 32-byte public key.
 _SEED_BYTES = 32
 
-# ES256 is ECDSA over this curve and no other.
+# ES256 is ECDSA on this curve only.
 _CURVE = "secp256r1"
 
 Bearer = Callable[[str, int], str | None]
@@ -27,7 +27,7 @@ Bearer = Callable[[str, int], str | None]
 
 
 def bearer_of(settings: Settings) -> Bearer:
-    """Return the function that makes the token of each request.
+    """Return the function that makes each request's token.
 
     Raises `SettingsError` if settings contradict each other, or if a key cannot sign.
     """
@@ -60,7 +60,7 @@ def _repeat(token: str) -> Bearer:
 
 
 def _sign_each(key_id: str, secret: str) -> Bearer:
-    """Sign the claims that CDP documents: newer SDKs send `uris`, older SDKs `uri`."""
+    """Sign the claims that CDP documents. Newer SDKs send `uris`, older ones `uri`."""
     jwt, key, algorithm = _load_key(secret)
 
     def sign(request: str, now: int) -> str:
@@ -98,7 +98,7 @@ def _load_key(secret: str) -> tuple[Any, Any, str]:
             return jwt, _ec_key(secret), "ES256"
         return jwt, _ed25519_key(secret), "EdDSA"
     except (ValueError, TypeError, unsupported):
-        # The library's own message may quote the key, so it is not shown.
+        # Not the library's own message, which may quote the key.
         name = variable("facilitator_key_secret")
         raise SettingsError(
             f"{name} cannot sign: it is neither a PEM on curve P-256 nor 64 bytes in Base64 "
@@ -108,7 +108,7 @@ def _load_key(secret: str) -> tuple[Any, Any, str]:
 
 def _ec_key(secret: str) -> Any:
     serialization = importlib.import_module("cryptography.hazmat.primitives.serialization")
-    # Many environments write line ends as a backslash and an n.
+    # In many environments line ends are written as backslash and n.
     pem = secret.replace("\\n", "\n")
     key = serialization.load_pem_private_key(pem.encode(), password=None)
     if getattr(getattr(key, "curve", None), "name", None) != _CURVE:

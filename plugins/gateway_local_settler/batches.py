@@ -1,11 +1,10 @@
-"""Batches: payments that come while others are being sent go together, in one transaction.
+"""Batches: payments that arrive during a send are settled together in one transaction.
 
-The first payment is sent at once, by itself. Whoever comes meanwhile waits until that is done, at
-most a second, and then all who wait share one transaction through Multicall3. So a lone buyer waits
-for nobody, and a busy key fills its batches by itself.
+The first payment is sent at once. Payments that arrive until that send has ended, or for at most a
+second, share one transaction through Multicall3. A single buyer therefore never waits.
 
-A payment is in one batch at most: what a batch did not settle is sent alone, as if there were no
-batches. Accounts with code are never in one, because their code could use up the others' gas.
+A payment is in one batch at most. If the batch did not settle it, it is sent alone. Accounts with
+code are never batched, because their code could use up the gas of the others.
 """
 
 import asyncio
@@ -20,8 +19,8 @@ from gateway.chain.signer import Call
 from gateway.chain.smart_wallets import KEY_GAS, is_signed_by_key
 from gateway_local_settler.keys import SettlementKeys
 
-# For the transaction itself and Multicall3's own loop. 100 payments stay below the most gas that
-# Base lets one transaction have, 2^24 (EIP-7825).
+# For the transaction itself and Multicall3's loop. 100 payments stay below Base's gas limit for one
+# transaction, 2^24 (EIP-7825).
 _OWN_GAS = 50_000
 _LEAST = 2
 _MOST_WAIT_S = 1.0
@@ -30,14 +29,14 @@ _log = structlog.get_logger()
 
 @attrs.frozen(eq=False)
 class _Waiting:
-    """A payment that waits for its batch; `sent` gets what `Settler.submit` returns."""
+    """A payment waiting for its batch. `sent` gets the result of `Settler.submit`."""
 
     payment: Payment
     call: Call
     sent: asyncio.Future[str | None]
 
     def finish(self, outcome: str | BaseException | None) -> None:
-        """Tell the payment's driver, unless it has given up."""
+        """Pass the outcome to the payment's driver, unless it has given up."""
         if self.sent.done():
             return
         if isinstance(outcome, BaseException):
@@ -47,30 +46,28 @@ class _Waiting:
 
 
 class Batches:
-    """Collects payments, and sends those that wait together."""
+    """Collects waiting payments and sends them together."""
 
     def __init__(
         self, keys: SettlementKeys, context: PluginContext, is_over: Callable[[], Awaitable[bool]]
     ) -> None:
-        """`is_over` tells whether reverts have burned more gas than the operator allows."""
+        """`is_over` returns whether failed settlements burned more gas than the operator allows."""
         self._keys = keys
         self._context = context
         self._is_over = is_over
         self._most = context.settings.settlement_batch
         self._queue: list[_Waiting] = []
-        # How many sends are under way: payments alone, and batches.
+        # Sends in progress: single payments and batches.
         self._sending = 0
         self._batches: set[asyncio.Task[None]] = set()
-        # Whether Multicall3 is there; None before the first look.
+        # Whether Multicall3 is deployed; None before the first check.
         self._has_multicall: bool | None = None
 
     async def submit(self, payment: Payment, call: Call) -> str | None:
-        """Send what is signed for a payment; else sign and send, alone or with others.
+        """Resend the payment's signed transaction, or sign and send one, alone or in a batch.
 
-        Returns what `SettlementKeys.submit` does, and raises what it raises.
+        Returns and raises the same as `SettlementKeys.submit`.
         """
-        if self._most == 1:
-            return await self._keys.submit(payment, call)
         if sent := await self._keys.resend(payment):
             return sent
         if not self._sending and not self._queue:
@@ -78,7 +75,7 @@ class Batches:
         loop = asyncio.get_running_loop()
         waiting = _Waiting(payment, call, loop.create_future())
         self._queue.append(waiting)
-        # Whoever is slow now, nobody waits longer for it.
+        # A slow send delays the next payment by no more than this.
         timer = loop.call_later(_MOST_WAIT_S, self._start_batch)
         try:
             return await waiting.sent
@@ -94,12 +91,11 @@ class Batches:
             self._go_on()
 
     def _go_on(self) -> None:
-        """Start the next batch, if nothing is being sent."""
         if not self._sending:
             self._start_batch()
 
     def _start_batch(self) -> None:
-        """Send what waits, as much as one batch takes."""
+        """Send the waiting payments, up to the size of a batch."""
         batch, self._queue = self._queue[: self._most], self._queue[self._most :]
         batch = [each for each in batch if not each.sent.done()]
         if not batch:
@@ -116,11 +112,11 @@ class Batches:
             self._go_on()
 
     async def _send_batch(self, batch: Sequence[_Waiting]) -> None:
-        # Of whoever started it; the batch is of several.
+        # They belong to the request that started it; the batch has several.
         structlog.contextvars.clear_contextvars()
         try:
             left = await self._send_together(batch)
-        except Exception as error:  # noqa: BLE001 - each driver hears of it, and tries again
+        except Exception as error:  # noqa: BLE001 - each driver gets it, and retries
             for each in batch:
                 each.finish(error)
             return
@@ -129,11 +125,11 @@ class Batches:
     async def _send_alone(self, waiting: _Waiting) -> None:
         try:
             waiting.finish(await self._keys.submit(waiting.payment, waiting.call))
-        except Exception as error:  # noqa: BLE001 - its driver hears of it, and tries again
+        except Exception as error:  # noqa: BLE001 - its driver gets it, and retries
             waiting.finish(error)
 
     async def _send_together(self, batch: Sequence[_Waiting]) -> Sequence[_Waiting]:
-        """Send a batch of those that may be in one; return those that are still to be sent."""
+        """Send a batch of the eligible payments. Returns those that still have to be sent."""
         fit = await self._find_fit(batch) if len(batch) > 1 else []
         if len(fit) < _LEAST:
             return batch
@@ -153,7 +149,7 @@ class Batches:
         return [each for each in batch if each.payment.id not in payments]
 
     async def _find_fit(self, batch: Sequence[_Waiting]) -> list[_Waiting]:
-        """Return those that may be in a batch: plain accounts, in their first transaction."""
+        """Return the eligible payments: of plain accounts, without an earlier transaction."""
         if not await self._can_batch():
             return []
         fits = await asyncio.gather(*(self._fits(each.payment) for each in batch))
@@ -176,7 +172,7 @@ class Batches:
         return not await self._context.chain.code(signed.sender)
 
     async def close(self) -> None:
-        """Stop. What is signed is written down, and is sent again after the next start."""
+        """Stop. Signed transactions are stored, and are sent again after the next start."""
         self._queue.clear()
         for task in list(self._batches):
             task.cancel()
@@ -184,5 +180,5 @@ class Batches:
 
 
 def gas_of(count: int) -> int:
-    """Return the limit of a transaction that settles so many payments."""
+    """Return the gas limit of a transaction that settles `count` payments."""
     return _OWN_GAS + count * KEY_GAS

@@ -1,4 +1,4 @@
-"""The settlement keys: which of them sends the next settlement, and whether they can pay for it."""
+"""The settlement keys: which one sends the next settlement, and whether they can pay for it."""
 
 import asyncio
 import contextlib
@@ -13,31 +13,31 @@ from gateway.chain.smart_wallets import KEY_GAS
 from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import GasOfKey
 
-# A look costs a read and a call for each key, which every purchase would pay for.
+# A count costs a read and a call per key, and every purchase needs one.
 _WAITING_KEPT_S = 0.25
 _log = structlog.get_logger()
 
 
 class SettlementKeys:
-    """One key or several; the one with the fewest waiting transactions sends the next one.
+    """One or more keys. The key with the fewest pending transactions sends the next one.
 
-    A node keeps only so many waiting transactions of one sender, and 16 is a common default.
+    A node keeps a limited number of pending transactions per sender, by default often 16.
     """
 
     def __init__(self, signers: Sequence[Signer], now: Callable[[], float]) -> None:
         self._signers = signers
         self.addresses = tuple(signer.address for signer in signers)
-        # How many transactions of each key wait, by its address, at a look of a moment ago.
+        # Pending transactions by key address, cached for a moment.
         self._waiting: SharedAnswer[dict[str, int]] = SharedAnswer(now, kept_s=_WAITING_KEPT_S)
-        # How many submits are under way, by the key's address: the journal does not know them yet.
+        # Submits in progress by key address, which the journal does not contain yet.
         self._submitting: Counter[str] = Counter()
-        # The submits that no look has seen yet: those under way at the last one, and all since.
+        # Submits that the last count may have missed: those in progress during it, and later ones.
         self._unseen: Counter[str] = Counter()
-        # The addresses of keys that could not pay at the last look.
+        # Addresses of the keys that could not pay at the last check.
         self._poor: set[str] = set()
 
     async def simulate(self, call: Call) -> None:
-        """Make the call as its transaction would; raises `CallReverted`, `ChainUnavailable`."""
+        """Simulate the call as its transaction; raises `CallReverted`, `ChainUnavailable`."""
         signer = await self._choose(call.gas)
         await signer.simulate(call, await signer.bid())
 
@@ -49,12 +49,12 @@ class SettlementKeys:
         return await self.resend(payment) or await self.send_new(payment, call)
 
     async def resend(self, payment: Payment) -> str | None:
-        """Send the payment's unmined transaction, whichever key signed it; None without one."""
-        # What is signed already needs no choice, whatever became of its key's balance.
+        """Resend the payment's unmined transaction, whichever key signed it; None without one."""
+        # It is signed already, so the balance of its key does not matter.
         return await self._signers[0].resend(payment)
 
     async def send_new(self, payment: Payment, call: Call) -> str | None:
-        """Sign and send; the caller knows that no transaction of the payment waits.
+        """Sign and send. The caller has checked that no transaction of the payment is pending.
 
         Raises `ChainUnavailable` if no key can pay for it.
         """
@@ -65,9 +65,9 @@ class SettlementKeys:
     async def send_batch(
         self, batch: Sequence[tuple[Payment, Call]], gas_of: Callable[[int], int]
     ) -> tuple[str, Collection[int]] | None:
-        """Send several payments in one transaction, as many of them as a key can pay for.
+        """Send several payments in one transaction, as many as a key can pay for.
 
-        See `Signer.send_batch`. `gas_of` returns the gas limit of so many payments.
+        See `Signer.send_batch`. `gas_of` returns the gas limit for a number of payments.
         """
         signer = await self._choose(gas_of(1))
         count = len(batch)
@@ -80,7 +80,7 @@ class SettlementKeys:
 
     @contextlib.contextmanager
     def _counted(self, address: str) -> Iterator[None]:
-        """Count a submit of a key within the block, and until a look has seen what it wrote."""
+        """Count a submit during the block, and until a later count includes its transaction."""
         self._submitting[address] += 1
         self._unseen[address] += 1
         try:
@@ -89,7 +89,7 @@ class SettlementKeys:
             self._submitting[address] -= 1
 
     async def _choose(self, gas: int) -> Signer:
-        """Return the key that sends the next call of so much gas."""
+        """Return the key that sends the next call."""
         if len(self._signers) == 1:
             return self._signers[0]
         able = [signer for signer in self._signers if await self._can_pay(signer, gas)]
@@ -104,11 +104,11 @@ class SettlementKeys:
         return dict(zip(self.addresses, counts, strict=True))
 
     async def can_pay(self, gas: int) -> bool:
-        """Tell whether gas is under the cap and any key can pay for several such calls."""
+        """Return whether gas is below the cap and any key can pay for several such calls."""
         return any([await self._can_pay(signer, gas) for signer in self._signers])
 
     async def _can_pay(self, signer: Signer, gas: int) -> bool:
-        """Tell whether this key can pay; the log tells the operator once when that changes."""
+        """Return whether this key can pay. A change is logged once."""
         is_able = await signer.can_pay(gas)
         if len(self._signers) > 1 and is_able == (signer.address in self._poor):
             self._poor.symmetric_difference_update({signer.address})
@@ -117,9 +117,9 @@ class SettlementKeys:
         return is_able
 
     async def tend(self) -> None:
-        """Send every key's unmined transactions again, and dearer if they are stuck.
+        """Resend every key's unmined transactions, with a higher fee if they are stuck.
 
-        The trouble of one key does not keep the others from it.
+        An error of one key does not stop the others.
         """
         outcomes = await asyncio.gather(
             *(signer.tend() for signer in self._signers), return_exceptions=True
@@ -129,18 +129,18 @@ class SettlementKeys:
                 raise outcome
 
     async def close(self) -> None:
-        """Stop the look that is under way."""
+        """Stop the count in progress."""
         await self._waiting.close()
 
     @property
     def seen_money(self) -> GasMoney | None:
-        """The most that a key held at the last look; None before any look."""
+        """The largest balance of a key at the last check; None before any check."""
         seen = [signer.seen_money for signer in self._signers if signer.seen_money is not None]
         return max(seen, key=lambda money: money.balance_wei, default=None)
 
     @property
     def gas(self) -> tuple[GasOfKey, ...]:
-        """What each key held at the last look; a key that was not looked at yet is left out."""
+        """Each key's balance at the last check. Keys that were not checked yet are left out."""
         return tuple(
             GasOfKey(
                 address=signer.address,
@@ -153,7 +153,7 @@ class SettlementKeys:
 
     @property
     def about(self) -> str:
-        """Each key's address and ETH at the last look, and how many settlements that pays for."""
+        """Each key's address, its ETH at the last check, and how many settlements that pays for."""
         return "; ".join(_describe(signer) for signer in self._signers)
 
 

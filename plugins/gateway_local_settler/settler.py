@@ -1,7 +1,7 @@
 """Settles each authorization in a transaction of its own, or in a batch, by a settlement key.
 
-A key holds a little ETH and no USDC. Every transaction is signed and written down
-(`begin_settling`) before it is sent, so a restart sends the same bytes again and loses no nonce.
+A key holds a little ETH and no USDC. Every transaction is signed and stored (`begin_settling`)
+before it is sent, so a restart sends the same bytes again and loses no nonce.
 """
 
 import asyncio
@@ -25,10 +25,10 @@ from gateway.contracts import GasOfKey
 from gateway_local_settler.batches import Batches
 from gateway_local_settler.keys import SettlementKeys
 
-# The most nonces of the settlement key for one payment: one that another process takes, one that is
+# The most nonces of a settlement key for one payment: one that another process takes, one that is
 # overtaken, and one more. An account with code can make each of them revert at will, so its payment
-# gets one. A wallet that is still to be deployed gets two, because its deployment by a third party
-# makes the first revert.
+# gets one. A wallet that is not deployed yet gets two: if a third party deploys it, the first one
+# reverts.
 _MOST_NONCES = 3
 _MOST_NONCES_OF_CODE = 1
 _MOST_NONCES_UNDEPLOYED = 2
@@ -63,17 +63,19 @@ class LocalSettler:
             ],
             context.now,
         )
-        self._batches = Batches(self._keys, context, self._is_gas_burned)
+        self._batches: Batches | None = None
+        if context.settings.settlement_batch > 1:
+            self._batches = Batches(self._keys, context, self._is_gas_burned)
         self.addresses = self._keys.addresses
 
     @property
     def about(self) -> str:
-        """Each key's address and ETH at the last look, and how many settlements that pays for."""
+        """Each key's address, its ETH at the last check, and how many settlements that pays for."""
         return self._keys.about
 
     @property
     def gas(self) -> tuple[GasOfKey, ...]:
-        """What each key held at the last look, and how many settlements that pays for."""
+        """Each key's balance at the last check, and how many settlements it pays for."""
         return self._keys.gas
 
     async def check_ready(self) -> None:
@@ -81,9 +83,9 @@ class LocalSettler:
         await self._check_funds(KEY_GAS)
 
     async def check(self, authorization: Authorization, quote: Quote) -> None:
-        """Check that a key can pay for this settlement, at the price of a block.
+        """Check that a key can pay for this settlement at the gas price of a block.
 
-        The settlement of an account with code is simulated as its transaction would run: by our
+        For an account with code the settlement is simulated as its transaction would run: from our
         key, at real fees. Raises `PaymentRequired` if that reverts, and `ExecutionError`.
         """
         chain = self._context.chain
@@ -100,7 +102,7 @@ class LocalSettler:
             raise PaymentRequired(_REFUSED) from None
 
     async def _check_failed_gas(self) -> None:
-        """Raise `ExecutionError` if reverts of accounts with code burned the hour's gas."""
+        """Raise `ExecutionError` if failed settlements of smart accounts burned the hour's gas."""
         if await self._is_gas_burned():
             raise ExecutionError(
                 "Too many settlements of smart accounts failed in this hour, so none is tried "
@@ -113,7 +115,7 @@ class LocalSettler:
         return burned >= self._context.settings.failed_gas_per_hour * 10**18
 
     async def _most_nonces(self, payment: Payment) -> int:
-        """Return how many nonces a payment may use up. Called once a first nonce was used."""
+        """Return how many nonces a payment may use. Called once its first nonce is used."""
         if payment.authorization is None:
             raise ValueError("a direct payment is not settled by us")
         if unwrap_signature(payment.authorization.signature) is not None:
@@ -122,20 +124,24 @@ class LocalSettler:
         return _MOST_NONCES_OF_CODE if is_code else _MOST_NONCES
 
     async def submit(self, payment: Payment) -> str | None:
-        """Send what is written down for the payment, or sign and write down first.
+        """Send the payment's stored transaction, or sign and store one first.
 
-        Returns the transaction's hash, or None if nothing was sent: the chain would refuse the
-        call, or the payment may use up no more nonces.
+        Returns the transaction's hash. Returns None if nothing was sent: the chain would refuse the
+        call, or the payment has used all its nonces.
         """
-        return await self._batches.submit(payment, await self._build_call(payment))
+        call = await self._build_call(payment)
+        if self._batches is None:
+            return await self._keys.submit(payment, call)
+        return await self._batches.submit(payment, call)
 
     async def tend(self) -> None:
-        """Send unmined transactions again, and dearer if they are stuck."""
+        """Resend unmined transactions, with a higher fee if they are stuck."""
         await self._keys.tend()
 
     async def close(self) -> None:
-        """Stop what outlives its callers: the batches, and the look at the keys."""
-        await self._batches.close()
+        """Stop the background work: the batches and the count of pending transactions."""
+        if self._batches is not None:
+            await self._batches.close()
         await self._keys.close()
 
     async def _write_down(
@@ -158,7 +164,7 @@ class LocalSettler:
             )
 
     def _funds_problem(self, gas: int) -> str | None:
-        """Return the operator's sentence about keys that cannot pay, or None before any look."""
+        """Return why the keys cannot pay, for the operator; None before any check."""
         money, most_gwei = self._keys.seen_money, self._context.settings.max_fee_gwei
         if money is None:
             return None

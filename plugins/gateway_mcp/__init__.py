@@ -1,7 +1,7 @@
-"""`POST /mcp`: what is on sale, as tools of the Model Context Protocol.
+"""`POST /mcp`: the offers as tools of the Model Context Protocol.
 
-Only `server.py` imports the official SDK, at the first message: the import takes 0.64 seconds of
-the processor and 26 MB.
+Only `server.py` imports the official SDK, at the first message: the import takes 0.64 s of CPU time
+and 26 MB.
 """
 
 import importlib.util
@@ -14,7 +14,7 @@ from gateway.settings import Settings
 from gateway_mcp.settings import McpSettings
 
 MCP_RULE = "/mcp"
-# A prompt of 10,000 characters, all of them escaped, and a payment of 32 KiB in Base64.
+# A prompt of 10,000 escaped characters, and a payment of 32 KiB in Base64.
 MESSAGE_BYTES = 256 * 1024
 # A file of 7.5 MB in Base64, and a prompt.
 FILE_MESSAGE_BYTES = 11_000_000
@@ -28,7 +28,7 @@ def register_settings(register: Callable[[str, type], None]) -> None:
 
 @hookimpl
 def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
-    """Answer `/mcp`, unless it is switched off or the SDK is missing."""
+    """Serve `/mcp`, unless it is switched off or the SDK is missing."""
     if not serves_mcp(gateway.settings):
         return
     from gateway_mcp.door import McpDoor  # noqa: PLC0415 - others do not need it
@@ -63,7 +63,7 @@ def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
 def serves_mcp(settings: Settings) -> bool:
     """Whether `/mcp` is served: it is not switched off, and the extra `mcp` is installed.
 
-    The SDK before 2.0, which cannot be used here, has no `mcp_types`.
+    SDK versions before 2.0 cannot be used here; they have no `mcp_types`.
     """
     is_on = settings.section("", McpSettings).mcp
     return is_on and all(map(importlib.util.find_spec, ("mcp", "mcp_types")))

@@ -1,7 +1,7 @@
-"""Calls of tools: what is asked, what it costs, the payment, and the task that it starts.
+"""Tool calls: arguments, price, payment, and the task that a call starts.
 
-A call takes the way of `POST /api/x402/{slug}`: the same checks in the same order, and the same
-`accept_x402`, so that a payment that is sent again gives the same task.
+A call is handled like `POST /api/x402/{slug}`: the same checks in the same order, and the same
+`accept_x402`, so that a repeated payment returns the same task.
 """
 
 import asyncio
@@ -31,8 +31,8 @@ from gateway_mcp.task_handles import describe_new_task
 from gateway_mcp.tools import GET_TASK, slugs_of_tools
 
 MCP_PATH = "/mcp"
-# A client waits for a minute for an answer. So a call is not paid for later than the first, in
-# seconds after it came: a settlement may take 20 more. It waits for its task until the second, and
+# Clients time out after a minute. Seconds after a call arrived: a payment is not taken after the
+# first, because its settlement may take 20 more; the call waits for its task until the second, for
 # no longer than the third.
 _PAY_BY_S = 35.0
 _WAIT_UNTIL_S = 45.0
@@ -48,13 +48,13 @@ class ToolCall:
     arguments: Mapping[str, Any]
     # The `_meta` of its parameters.
     meta: Mapping[str, Any]
-    # Whether the client understands a task in place of a result.
+    # Whether the client accepts a task instead of a result.
     takes_tasks: bool
     incoming: Incoming
 
 
 async def answer_call(gateway: Gateway, call: ToolCall) -> dict[str, Any] | None:
-    """Return the result of a call, be it an error; None where there is no such tool."""
+    """Return the result of a call, possibly an error; None for an unknown tool."""
     if call.name == GET_TASK:
         answer = _show(gateway, call)
     elif slug := slugs_of_tools(gateway.catalog).get(call.name):
@@ -63,7 +63,7 @@ async def answer_call(gateway: Gateway, call: ToolCall) -> dict[str, Any] | None
         return None
     try:
         return await answer
-    except Exception as error:  # noqa: BLE001 - as HTTP: every error has an answer
+    except Exception as error:  # noqa: BLE001 - as over HTTP, every error has a response
         return show_error(gateway, error, MCP_PATH)
 
 
@@ -87,7 +87,7 @@ async def _sell(gateway: Gateway, registered: Registered, call: ToolCall) -> dic
     if not call.incoming.is_counted:
         limit = "x402" if is_paid(call.meta) else PRICE_LIMIT
         await gateway.limits.hit(limit, call.incoming.address)
-    # Until the request is read, a refused payment is answered with the endpoint's own price.
+    # Until the request is parsed, a refused payment is answered with the endpoint's base price.
     quote = gateway.quote(registered.endpoint)
     try:
         header = read_payment(call.meta)
@@ -99,7 +99,7 @@ async def _sell(gateway: Gateway, registered: Registered, call: ToolCall) -> dic
             if header is not None:
                 gateway.payments.methods.first.read(header)
             elif not registered.endpoint.prices_pages:
-                # The price is known, so the file can wait until somebody pays.
+                # The price is known, so the file is not fetched before there is a payment.
                 return _ask(gateway, quote, None)
         body = await _fetch(gateway, asked, call.incoming)
         request = await check_request(gateway, body, registered, call.incoming.address)
@@ -116,13 +116,13 @@ async def _sell(gateway: Gateway, registered: Registered, call: ToolCall) -> dic
 def _ask(
     gateway: Gateway, quote: Quote, reason: str | None, details: str | None = None
 ) -> dict[str, Any]:
-    """Return the result that names the price, after a refusal with its reason and its details."""
+    """Return the result that states the price, with the reason if a payment was refused."""
     here = attrs.evolve(quote, resource_url=gateway.settings.base_url + MCP_PATH)
     return ask_for_payment(make_challenge(gateway, here, reason), details)
 
 
 def _check_time_left(gateway: Gateway, call: ToolCall) -> None:
-    """Raise `ExecutionError` where the client may be gone before its payment is answered."""
+    """Raise `ExecutionError` if the client may time out before its payment is settled."""
     if gateway.now() - call.incoming.came_at > _PAY_BY_S:
         raise ExecutionError(
             "The file or its check took too long to answer a payment in time. This call charged "
@@ -131,14 +131,14 @@ def _check_time_left(gateway: Gateway, call: ToolCall) -> None:
 
 
 async def _show_sold(gateway: Gateway, accepted: Accepted, call: ToolCall) -> dict[str, Any]:
-    """Return the result of a paid call: the finished task, or where it will be.
+    """Return the result of a paid call: the finished task, or a reference to it.
 
-    The money has moved. Whatever happens here, the buyer gets the task's id and the receipt, and
-    has no reason to sign another payment.
+    The money has moved. Even after an error the buyer gets the task's id and the receipt, and has
+    no reason to sign another payment.
     """
     try:
         result = await _look_at_sold(gateway, accepted.task.id, call)
-    except Exception:  # noqa: BLE001 - a buyer without an answer would pay twice
+    except Exception:  # noqa: BLE001 - a buyer without a response would pay twice
         _log.exception("mcp.sold_not_shown", task=accepted.task.id)
         unseen = describe_new_task if call.takes_tasks else show_sold_unseen
         result = unseen(accepted.task)
@@ -146,7 +146,7 @@ async def _show_sold(gateway: Gateway, accepted: Accepted, call: ToolCall) -> di
 
 
 async def _look_at_sold(gateway: Gateway, task_id: str, call: ToolCall) -> dict[str, Any]:
-    """Return a task as a result; a client that takes tasks gets one at once, the others wait."""
+    """Return a task as a result: at once for clients that accept tasks, else after a wait."""
     left_s = call.incoming.came_at + _WAIT_UNTIL_S - gateway.now()
     wait_s = 0.0 if call.takes_tasks else max(0.0, min(left_s, _WAIT_S))
     async with asyncio.timeout(wait_s + gateway.timing.show_sold_s):
@@ -161,14 +161,14 @@ async def _look_at_sold(gateway: Gateway, task_id: str, call: ToolCall) -> dict[
 
 @attrs.frozen
 class _Asked:
-    """The arguments of a call: a request's body, and the address of a file that is not here."""
+    """The arguments of a call: a request's body, and the URL of a file to fetch."""
 
     body: wire.GenerationBody
     url: str | None
 
 
 async def _read_arguments(gateway: Gateway, endpoint: Endpoint, call: ToolCall) -> _Asked:
-    """Read the arguments as strictly as a request's body; raises `ValidationError`."""
+    """Parse the arguments as strictly as a request's body; raises `ValidationError`."""
     fields, file, url = dict(call.arguments), call.incoming.file, None
     if endpoint.takes_file:
         url = fields.pop("fileUrl", None)
@@ -192,7 +192,7 @@ async def _read_arguments(gateway: Gateway, endpoint: Endpoint, call: ToolCall) 
 
 
 def _name_of(url: str) -> str:
-    """Return the file's name in an address, or an empty text."""
+    """Return the file name in a URL, or an empty text."""
     try:
         return unquote(urlsplit(url).path.rpartition("/")[2])
     except ValueError:
@@ -200,7 +200,7 @@ def _name_of(url: str) -> str:
 
 
 async def _fetch(gateway: Gateway, asked: _Asked, incoming: Incoming) -> wire.GenerationBody:
-    """Return the body with the linked file; raises `ValidationError`, `BodiesFull` and more."""
+    """Return the body with the linked file; raises `ValidationError`, `BodiesFull` and others."""
     body, url = asked.body, asked.url
     if url is None:
         return body

@@ -1,4 +1,4 @@
-"""Hands messages to the SDK's server, which runs beside the app from the first message on."""
+"""Passes messages to the SDK's server, which runs inside the app from the first message on."""
 
 import asyncio
 import contextlib
@@ -15,13 +15,13 @@ from gateway.web.front.answers import NOT_STORED, Answer
 from gateway_mcp.envelope import unsupported_revision
 from gateway_mcp.linked_files import LinkedFiles
 
-# The key of an ASGI scope under which a tool finds the `Incoming` of its call.
+# The ASGI scope's key under which a tool finds the `Incoming` of its call.
 INCOMING = "gateway.incoming"
 _SERVER = "gateway_mcp.server"
-# web3 and the SDK both import pydantic: two threads that import one library may each meet its
-# modules half made. The SDK waits for web3, but not for a chain that is silent for longer.
+# web3 and the SDK both import pydantic. Two threads that import one library may see its modules
+# half initialized, so the SDK waits for web3. The limit is for a chain that does not respond.
 _WARM_UP_S = 30.0
-# Answers with pictures in them: each takes up to 16 MB until it is sent.
+# Responses with pictures: each takes up to 16 MB until it is sent.
 _MAX_PICTURED = 8
 _MAX_PICTURED_PER_ADDRESS = 4
 _REVISION = b"mcp-protocol-version"
@@ -32,19 +32,19 @@ _Handle = Callable[[_Message, Callable[..., Any], Callable[..., Any]], Awaitable
 
 @attrs.frozen(kw_only=True)
 class Incoming:
-    """What a tool must know about the request that calls it."""
+    """The request behind a tool call."""
 
-    # What the client is counted by.
+    # The client's key for rate limits.
     address: str
     # Unix seconds, before the body was read.
     came_at: float
     # The file that was taken out of a large message.
     file: bytes | None = attrs.field(default=None, repr=False)
-    # Whether the request was counted towards the limit of purchases before it was read.
+    # Whether the request was counted as a purchase before it was read.
     is_counted: bool = False
-    # Whether the answer may hold pictures; it then counts as one that does until it is sent.
+    # Whether the response may contain pictures. If so, it counts as pictured until it is sent.
     admit_pictures: Callable[[], bool]
-    # Takes room for so many bytes, as for a request's body; raises `BodiesFull`.
+    # Reserves memory for a number of bytes, as for a request's body; raises `BodiesFull`.
     admit: Callable[[int], None]
 
 
@@ -58,13 +58,13 @@ class McpDoor:
         self._closing = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
         self._handle: _Handle | None = None
-        # Of the protocol, oldest first.
+        # Protocol revisions, oldest first.
         self._revisions: Sequence[str] = ()
 
     async def exchange(
         self, gateway: Gateway, scope: Mapping[str, Any], data: bytes, incoming: Incoming
     ) -> Answer:
-        """Return the server's answer to one message."""
+        """Return the server's response to one message."""
         handle = await self._open(gateway)
         requested = _find_header(scope, _REVISION)
         if requested is not None and requested not in self._revisions:
@@ -82,7 +82,7 @@ class McpDoor:
         await self.linked_files.close()
 
     async def _open(self, gateway: Gateway) -> _Handle:
-        """Return what answers messages; the first call starts it."""
+        """Return the message handler; the first call starts the server."""
         async with self._opening:
             if self._handle is None or self._running is None or self._running.done():
                 with contextlib.suppress(TimeoutError):
@@ -107,9 +107,9 @@ class McpDoor:
                     raise
                 started.set_exception(error)
 
-        # The manager is not part of the request that starts it.
-        nobodys = contextvars.Context()
-        self._running = asyncio.get_running_loop().create_task(run(), name="mcp", context=nobodys)
+        # The manager must not inherit the context of the request that starts it.
+        empty = contextvars.Context()
+        self._running = asyncio.get_running_loop().create_task(run(), name="mcp", context=empty)
         await started
         handle: _Handle = manager.handle_request
         return handle
@@ -117,13 +117,13 @@ class McpDoor:
 
 @attrs.define
 class _Said:
-    """What the SDK sends: one answer."""
+    """The response that the SDK sends."""
 
     status: int = 0
     body: bytearray = attrs.field(factory=bytearray)
 
     async def send(self, message: Mapping[str, Any]) -> None:
-        """Take a message of ASGI."""
+        """Receive an ASGI message."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
         else:
@@ -131,11 +131,11 @@ class _Said:
 
 
 def _scope_of(scope: Mapping[str, Any], length: int, incoming: Incoming) -> _Message:
-    """Return the scope of a message as the SDK wants it: the route has checked the rest."""
+    """Return the scope for the SDK. The route has checked the request already."""
     ours = {
         b"content-length": str(length).encode(),
         b"content-type": b"application/json",
-        # Every answer is JSON, so a client that names no media type gets one as well.
+        # Every response is JSON, so a client that names no media type is served as well.
         b"accept": b"application/json, text/event-stream",
     }
     headers = [pair for pair in scope["headers"] if pair[0].lower() not in ours]
@@ -149,9 +149,9 @@ def _find_header(scope: Mapping[str, Any], name: bytes) -> str | None:
 
 
 def _receiving(data: bytes) -> Callable[[], Awaitable[_Message]]:
-    """Return an ASGI `receive` that gives a body once, and then nothing.
+    """Return an ASGI `receive` that returns a body once, and then blocks.
 
-    It tells of no client that hangs up: that cancels the whole exchange.
+    It never reports a disconnect, which would cancel the whole exchange.
     """
     pieces = [data]
 

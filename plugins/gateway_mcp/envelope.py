@@ -1,7 +1,7 @@
-"""JSON-RPC around a message: what is refused before the SDK reads it, and refusals in its words.
+"""JSON-RPC around a message: checks before the SDK reads it, and errors in JSON-RPC.
 
-The SDK builds every value of a message as an object, so what reaches it is small. A large message
-is a call with a file in Base64: the file is decoded in a thread and taken out of the message.
+The SDK builds every value of a message as an object, so it gets small messages only. A large
+message is a call with a file in Base64: the file is decoded in a thread and removed first.
 """
 
 import json
@@ -16,7 +16,7 @@ from gateway.web.front.answers import JSON, NOT_STORED, Answer
 from gateway_mcp import MESSAGE_BYTES
 
 if TYPE_CHECKING:
-    # At run time `services` imports the door, which imports this module.
+    # At run time this would be an import cycle, by way of the door.
     from gateway.running.gateway import Gateway
 
 
@@ -26,13 +26,13 @@ INTERNAL_ERROR = -32603
 # The code of MCP 2026-07-28.
 UNSUPPORTED_REVISION = -32022
 _MAX_REVISION_CHARS = 64
-# The first code that JSON-RPC leaves to servers: not now, try again later.
+# The first code that JSON-RPC leaves to servers. Here: try again later.
 NOT_NOW = -32000
 _CODES = {429: NOT_NOW, 503: NOT_NOW, 500: INTERNAL_ERROR}
 
 
 class Refused(Exception):
-    """A message that the SDK does not get to see."""
+    """A message that is refused before the SDK gets it."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class Refused(Exception):
 
 
 class _Envelope(msgspec.Struct):
-    """What every request and notification of JSON-RPC has."""
+    """The members of every JSON-RPC request and notification."""
 
     jsonrpc: Literal["2.0"]
     method: str
@@ -49,7 +49,7 @@ class _Envelope(msgspec.Struct):
 
 
 class _Arguments(TypedDict, total=False):
-    """The arguments of a call with a file. The others of a request are small texts."""
+    """The arguments of a call with a file. All others are short texts."""
 
     fileBase64: bytes
     fileName: msgspec.Raw
@@ -58,7 +58,7 @@ class _Arguments(TypedDict, total=False):
     aspect_ratio: msgspec.Raw
     output_format: msgspec.Raw
     resolution: msgspec.Raw
-    # It works over HTTP only, and must be there to be refused.
+    # Works over HTTP only. It is listed so that it can be refused.
     callbackUrl: msgspec.Raw
 
 
@@ -71,7 +71,7 @@ class _Params(TypedDict, total=False):
 
 
 class _Call(TypedDict, total=False):
-    """A call with a file; what is not named here is not read."""
+    """A call with a file. Other members are skipped."""
 
     jsonrpc: msgspec.Raw
     id: msgspec.Raw
@@ -85,14 +85,14 @@ _CALL = msgspec.json.Decoder(_Call)
 
 @attrs.frozen
 class Message:
-    """A message that the SDK may read, and the file that was taken out of it."""
+    """A message for the SDK, and the file that was taken out of it."""
 
     data: bytes
     file: bytes | None = attrs.field(default=None, repr=False)
 
 
 async def read_message(gateway: "Gateway", data: bytes) -> Message:
-    """Return one message of JSON-RPC; raises `Refused`."""
+    """Parse one JSON-RPC message; raises `Refused`."""
     if len(data) <= MESSAGE_BYTES:
         return _read(data)
     return await gateway.intake.bodies.run(_read, data)
@@ -124,26 +124,26 @@ def _take_file_out(data: bytes) -> Message:
 
 
 def refusal(code: int, sentence: str, *, status: int = 400) -> Refused:
-    """Return what refuses a message whose id is not known."""
+    """Return the error for a message whose id is unknown."""
     return Refused(_answer(code, sentence, status))
 
 
 def to_rpc(answer: Answer) -> Answer:
-    """Return an error's answer of the other routes in JSON-RPC's words."""
+    """Convert an HTTP error response to JSON-RPC."""
     body = json.loads(answer.body)
     more = {name: body[name] for name in ("code", "details") if name in body}
     code = _CODES.get(answer.status, INVALID_REQUEST)
-    said = _answer(code, body["error"], answer.status, more)
-    return attrs.evolve(said, headers={**answer.headers, **said.headers})
+    rpc = _answer(code, body["error"], answer.status, more)
+    return attrs.evolve(rpc, headers={**answer.headers, **rpc.headers})
 
 
 def unsupported_revision(data: bytes, requested: str, supported: Sequence[str]) -> Answer:
-    """Return the answer to a message in an unknown revision: those that are spoken here."""
+    """Return the response to a message in an unknown revision, with the supported ones."""
     asked = _ENVELOPE.decode(data).id
     about = {"supported": list(supported), "requested": requested[:_MAX_REVISION_CHARS]}
-    said = f"Unsupported protocol version. Supported are {', '.join(supported)}."
+    sentence = f"Unsupported protocol version. Supported are {', '.join(supported)}."
     message_id = None if asked is msgspec.UNSET else asked
-    return _answer(UNSUPPORTED_REVISION, said, 400, about, message_id)
+    return _answer(UNSUPPORTED_REVISION, sentence, 400, about, message_id)
 
 
 def _answer(

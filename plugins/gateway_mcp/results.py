@@ -1,4 +1,4 @@
-"""What a task looks like as the result of a tool: text, links, and small pictures themselves."""
+"""A task as the result of a tool: text, links, and small pictures inline."""
 
 import asyncio
 import base64
@@ -11,10 +11,10 @@ from gateway.contracts import OutputStoreUnavailable
 from gateway.domain import StoredOutput, StoredResult, Task
 from gateway.running.gateway import Gateway
 from gateway.web import wire
-from gateway.web.front.errors import answer_error
+from gateway.web.front.answers import answer_error
 from gateway_mcp.tools import GET_TASK
 
-# Larger pictures, and those that come after so many bytes of pictures, are links only.
+# Larger pictures, and those beyond the total, are links only.
 _MAX_PICTURE_BYTES = 1_000_000
 _MAX_PICTURES_BYTES = 4_000_000
 # Of a document's Markdown or JSON: some 6,000 tokens.
@@ -27,9 +27,9 @@ async def show_task(
 ) -> dict[str, Any]:
     """Return a task as the result of a tool.
 
-    `structuredContent` is the body of `GET /api/task/{taskId}`, its text cut. The first text is
-    the same without a document's text, which comes second. Where there are small pictures,
-    `admit_pictures` is asked once whether the result may hold them.
+    `structuredContent` is the body of `GET /api/task/{taskId}` with its text cut. The first text is
+    the same without a document's text, which comes second. If there are small pictures,
+    `admit_pictures` is called once to ask whether the result may contain them.
     """
     body = wire.task(task, network=gateway.settings.network, links=links)
     content = [_text(_write_without_text(body))]
@@ -39,7 +39,7 @@ async def show_task(
         body["result"]["text"] = (text or "")[:_MAX_TEXT_CHARS] or None
         content += await _write_outputs(gateway, task.result.outputs, links, admit_pictures)
     elif not task.is_done:
-        content.append(_text(_say_how_to_wait(task)))
+        content.append(_text(_explain_wait(task)))
     failed = task.is_done and task.result is None
     return {"isError": failed, "content": content, "structuredContent": body}
 
@@ -54,12 +54,12 @@ def _count_chars(result: StoredResult) -> int:
 
 
 def _write_text(text: str | None, chars: int, links: Sequence[str]) -> list[dict[str, Any]]:
-    """Return a document's Markdown or JSON, and where to read on if `chars` are more."""
+    """Return a document's Markdown or JSON, and a link to the rest if it is cut."""
     if text is None:
         return []
     content = [_text(text[:_MAX_TEXT_CHARS])]
     if chars > _MAX_TEXT_CHARS:
-        # The outputs' last one is the text itself.
+        # The last output is the text itself.
         rest = f" All of it: {links[-1]}" if links else ""
         content.append(
             _text(f"These are the first {_MAX_TEXT_CHARS:,} of {chars:,} characters.{rest}")
@@ -73,7 +73,7 @@ async def _write_outputs(
     links: Sequence[str],
     admit_pictures: Callable[[], bool],
 ) -> list[dict[str, Any]]:
-    """Return a link to each output that is not deleted, and the small pictures themselves."""
+    """Return a link to each output that is not deleted, and the small pictures inline."""
     content: list[dict[str, Any]] = []
     chosen = _choose_pictures(outputs) if links else set()
     if chosen and not admit_pictures():
@@ -95,7 +95,7 @@ async def _write_outputs(
 
 
 def _choose_pictures(outputs: Sequence[StoredOutput]) -> set[str]:
-    """Return the keys of the pictures that are small enough for an answer."""
+    """Return the keys of the pictures that are small enough for a response."""
     left = _MAX_PICTURES_BYTES
     chosen: set[str] = set()
     for output in outputs:
@@ -109,7 +109,7 @@ def _choose_pictures(outputs: Sequence[StoredOutput]) -> set[str]:
 async def _write_picture(
     gateway: Gateway, output: StoredOutput, until: float
 ) -> list[dict[str, Any]]:
-    """Return a picture, or nothing where the store does not give it by `until` (the loop's)."""
+    """Return a picture, or nothing if the store does not return it by `until` (loop time)."""
     try:
         async with asyncio.timeout_at(until):
             data = await gateway.output_store.read(output)
@@ -120,7 +120,7 @@ async def _write_picture(
     return [{"type": "image", "data": encoded, "mimeType": output.media_type}]
 
 
-def _say_how_to_wait(task: Task) -> str:
+def _explain_wait(task: Task) -> str:
     return (
         f'The task is not done yet. Call {GET_TASK} with taskId "{task.id}" and wait 30 for its '
         "result; it is paid for."
@@ -128,7 +128,7 @@ def _say_how_to_wait(task: Task) -> str:
 
 
 def show_sold_unseen(task: Task) -> dict[str, Any]:
-    """Return the result of a paid call whose task cannot be shown: where the task will be.
+    """Return the result of a paid call whose task cannot be shown, with the task's id.
 
     `structuredContent` is the body of the 200 of `POST /api/x402/{slug}`.
     """
@@ -142,7 +142,7 @@ def show_sold_unseen(task: Task) -> dict[str, Any]:
 
 
 def show_error(gateway: Gateway, error: Exception, rule: str) -> dict[str, Any]:
-    """Return an error as the result of a tool, which a model reads: what HTTP would answer."""
+    """Return an error as the result of a tool, with the body of the HTTP response."""
     body = answer_error(gateway, error, rule).body.decode().strip()
     return {"isError": True, "content": [_text(body)]}
 

@@ -1,13 +1,13 @@
-"""Takes out of a message what the revision of the protocol that was agreed to does not know.
+"""Removes from a message what the agreed protocol revision does not know.
 
-Clients of the official SDKs refuse a whole result for one unknown kind of content, and they read it
-after they have paid.
+Clients of the official SDKs reject a whole result for one unknown kind of content, after they have
+paid.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-# Revisions are dates, so they are compared as texts. Each brought:
+# Revisions are dates, so they compare as texts. Each is named for its additions.
 _ANNOTATIONS = "2025-03-26"
 _TITLES_LINKS_AND_STRUCTURE = "2025-06-18"
 _WEBSITE = "2025-11-25"
@@ -15,7 +15,7 @@ _EXTENSIONS = "2026-07-28"
 
 
 def speak(revision: str, method: str, result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the result of a method in the words of a revision."""
+    """Convert the result of a method to a revision."""
     said = dict(result)
     if method == "tools/call" and revision < _TITLES_LINKS_AND_STRUCTURE:
         said.pop("structuredContent", None)

@@ -1,4 +1,4 @@
-"""The route of the Model Context Protocol; `gateway_mcp` says what its messages do."""
+"""The route of the Model Context Protocol. `gateway_mcp` describes its messages."""
 
 from functools import partial
 from typing import Any, cast
@@ -7,10 +7,8 @@ from quart import Blueprint, Response, request
 
 from gateway.errors import ValidationError
 from gateway.running.gateway import Gateway
-from gateway.web.front.answers import Answer
-from gateway.web.front.clients import address
-from gateway.web.front.current import current_gateway
-from gateway.web.front.errors import answer_error
+from gateway.web.front.answers import Answer, answer_error
+from gateway.web.front.current import address, current_gateway
 from gateway.web.front.event_stream import held_of
 from gateway_mcp import MCP_RULE, MESSAGE_BYTES
 from gateway_mcp.door import Incoming, McpDoor
@@ -31,13 +29,13 @@ MCP_LIMIT = "mcp"
 @blueprint.post(MCP_RULE)
 @blueprint.post(f"{MCP_RULE}/")
 async def exchange() -> Response:
-    """Answer one message of JSON-RPC."""
+    """Handle one JSON-RPC message."""
     gateway = current_gateway()
     try:
         answer = await _answer(gateway)
     except Refused as refused:
         answer = refused.answer
-    except Exception as error:  # noqa: BLE001 - every error has an answer in JSON-RPC's words
+    except Exception as error:  # noqa: BLE001 - every error becomes a JSON-RPC error
         answer = to_rpc(answer_error(gateway, error, MCP_RULE))
     return answer.to_response()
 
@@ -57,7 +55,7 @@ async def _answer(gateway: Gateway) -> Answer:
         await gateway.limits.hit("x402", client)
         is_counted = True
     message = await read_message(gateway, data)
-    # A file would be in memory twice while the call is settled.
+    # Otherwise the file would be in memory twice during the settlement.
     del data
     door = gateway.find(McpDoor)
     pictured = door.pictured.counted(client)
@@ -73,7 +71,7 @@ async def _answer(gateway: Gateway) -> Answer:
 
 
 def _check_origin(gateway: Gateway) -> None:
-    """Raise `Refused` for a page of another origin: it may act for a person who does not know."""
+    """Raise `Refused` for a page of another origin: it may act without its visitor's knowledge."""
     origin = request.headers.get("Origin")
     allowed = (gateway.settings.base_url.lower(), *gateway.find(McpSettings).mcp_origins)
     if origin is not None and origin not in allowed and "*" not in allowed:

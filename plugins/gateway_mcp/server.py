@@ -1,7 +1,7 @@
 """The server of the official MCP SDK; the only module that imports the SDK.
 
-It serves both eras of the protocol: 2026-07-28 without a handshake, and 2025-11-25 and before,
-stateless. It keeps nothing between two messages.
+It serves both eras of the protocol, stateless: 2026-07-28 without a handshake, and 2025-11-25 and
+earlier.
 """
 
 from collections.abc import Mapping
@@ -40,22 +40,21 @@ _INSTRUCTIONS = (
     "for get_task. The extension refund-policy of each price says what happens if a task fails."
 )
 REVISIONS = KNOWN_PROTOCOL_VERSIONS
-# How long a client may keep the list of tools.
+# How long a client may cache the list of tools.
 _KEEP = CacheHint(ttl_ms=60_000, scope="public")
-# The protocol of 2026 wants it in every result that is not a task. The SDK takes it out for older
-# clients.
+# Required since 2026 in every result that is not a task. The SDK removes it for older clients.
 _COMPLETE = {"resultType": "complete"}
 _Context = ServerRequestContext[Any, Any]
 
 
 class _TaskParams(RequestParams):
-    """Parameters of the methods of the extension for tasks."""
+    """Parameters of the methods of the tasks extension."""
 
     task_id: str
 
 
 def make_manager(gateway: Gateway) -> StreamableHTTPSessionManager:
-    """Return the SDK's manager of a server with the gateway's tools."""
+    """Return the SDK's manager for a server with the gateway's tools."""
     tools = _Tools(gateway)
     server: Server[Any] = Server(
         gateway.settings.name,
@@ -72,7 +71,7 @@ def make_manager(gateway: Gateway) -> StreamableHTTPSessionManager:
     server.add_request_handler("tasks/cancel", _TaskParams, tools.cancel_task)
     server.add_request_handler("tasks/update", _TaskParams, tools.update_task)
     server.extensions[TASKS] = {}
-    # The SDK's own exports traces, and nothing here does.
+    # The SDK's own middleware exports traces, which are not used here.
     server.middleware[:] = [cast(Any, _speak_revision)]
     return StreamableHTTPSessionManager(
         server, json_response=True, stateless=True, max_request_body_size=MESSAGE_BYTES
@@ -80,7 +79,7 @@ def make_manager(gateway: Gateway) -> StreamableHTTPSessionManager:
 
 
 async def _speak_revision(context: _Context, call_next: Any) -> Any:
-    """Write a result in the revision that the request names, or that `initialize` agrees to."""
+    """Convert a result to the revision in the request, or to the one that `initialize` returns."""
     result = await call_next(context)
     if not isinstance(result, dict):
         return result
@@ -89,19 +88,19 @@ async def _speak_revision(context: _Context, call_next: Any) -> Any:
 
 
 class _Tools:
-    """The handlers of the server's methods; they return the wire's dictionaries."""
+    """The handlers of the server's methods. They return the wire's dictionaries."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
 
     async def list(self, _: _Context, __: PaginatedRequestParams | None) -> dict[str, Any]:
-        """Answer `tools/list`."""
+        """Handle `tools/list`."""
         catalog, network = self._gateway.catalog, self._gateway.settings.network
         tools = catalog.keep("mcp-tools", lambda: list_tools(catalog, network))
         return _COMPLETE | {"tools": tools}
 
     async def call(self, context: _Context, params: CallToolRequestParams) -> dict[str, Any]:
-        """Answer `tools/call`."""
+        """Handle `tools/call`."""
         meta = _meta_of(context)
         call = ToolCall(
             name=params.name,
@@ -116,7 +115,7 @@ class _Tools:
         return _COMPLETE | result
 
     async def get_task(self, context: _Context, params: _TaskParams) -> dict[str, Any]:
-        """Answer `tasks/get`."""
+        """Handle `tasks/get`."""
         _require_modern(context)
         incoming = _incoming_of(context)
         try:
@@ -128,7 +127,7 @@ class _Tools:
             raise MCPError(NOT_NOW, error.message) from None
 
     async def cancel_task(self, context: _Context, _: _TaskParams) -> dict[str, Any]:
-        """Answer `tasks/cancel`, which asks for no more than an attempt: what is paid is made."""
+        """Accept `tasks/cancel` and ignore it, as the extension allows: a paid task is finished."""
         _require_modern(context)
         return {}
 
@@ -152,6 +151,6 @@ def _is_modern(context: _Context) -> bool:
 
 
 def _require_modern(context: _Context) -> None:
-    """Raise `MCPError` where the extension for tasks does not exist: before 2026-07-28."""
+    """Raise `MCPError` for protocols before 2026-07-28, which have no tasks extension."""
     if not _is_modern(context):
         raise MCPError(METHOD_NOT_FOUND, "Method not found")

@@ -1,7 +1,7 @@
-"""Payment by the Machine Payments Protocol: the HTTP scheme `Payment`, method `evm`, one charge.
+"""Payment by the Machine Payments Protocol: HTTP scheme `Payment`, method `evm`, one charge.
 
-A buyer signs the same EIP-3009 authorization as in x402; the challenge and the credential around it
-are others. On once `GATEWAY_MPP_ENABLED` is true.
+A buyer signs the same EIP-3009 authorization as in x402; challenge and credential differ.
+`GATEWAY_MPP_ENABLED` turns it on.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,8 @@
-"""Challenges of the scheme `Payment`: made without keeping any, and known again by their id.
+"""Challenges of the scheme `Payment`: stateless, recognized by their id.
 
-The id is an HMAC over all that the challenge says. Sources: draft-httpauth-payment-00 (challenge
-binding) and draft-evm-charge-00 (the request, the nonce); where the latter and the clients of its
-authors differ, both ways are taken.
+The id is an HMAC over the challenge's content. Sources: draft-httpauth-payment-00 (challenge
+binding) and draft-evm-charge-00 (request and nonce). The latter differs from its authors' own
+clients, so both forms are accepted.
 """
 
 import base64
@@ -30,7 +30,7 @@ _DECIMALS = 6
 
 @attrs.frozen(kw_only=True)
 class ChallengeEcho:
-    """A challenge, or what a credential says that it answers. All texts are as in the header."""
+    """A challenge, or the one that a credential answers. All texts are as in the header."""
 
     id: str
     realm: str
@@ -57,22 +57,22 @@ class ChallengeEcho:
 
     @property
     def nonces(self) -> tuple[str, ...]:
-        """The nonces that bind an authorization to this challenge: the clients', the draft's."""
+        """The nonces of this challenge: the clients' form and the draft's."""
         pair = json.dumps([self.id, self.realm], separators=(",", ":"), ensure_ascii=False)
         return tuple("0x" + keccak(text.encode()).hex() for text in (pair, self.id + self.realm))
 
 
 class ChallengeMaker:
-    """Makes challenges for one realm under one secret, and knows them again."""
+    """Makes and recognizes the challenges of one realm under one secret."""
 
     def __init__(self, realm: str, secret: str) -> None:
         self._realm = realm
         self._secret = secret.encode()
 
     def make(self, quote: Quote, now: float) -> ChallengeEcho:
-        """Return a challenge for a quote that no other challenge equals.
+        """Return a unique challenge for a quote.
 
-        The same payer may buy the same thing twice: each purchase needs a nonce of its own.
+        The same payer may buy the same thing twice, and each purchase needs its own nonce.
         """
         ends = datetime.fromtimestamp(int(now) + QUOTE_LIFE_S, UTC)
         named = {
@@ -89,15 +89,15 @@ class ChallengeMaker:
         return ChallengeEcho(id=self._sign(*named.values()), **named)
 
     def is_ours(self, echo: ChallengeEcho) -> bool:
-        """Whether this installation made a challenge, with exactly this content."""
+        """Whether this installation made exactly this challenge."""
         slots = (echo.realm, echo.method, echo.intent, echo.request)
         expected = self._sign(*slots, echo.expires, echo.digest, echo.opaque)
         return hmac.compare_digest(echo.id.encode(), expected.encode())
 
     def is_for(self, echo: ChallengeEcho, quote: Quote) -> bool:
-        """Whether a challenge of ours is for this request: endpoint, price, wallet, chain, body.
+        """Whether our challenge is for this request: endpoint, price, wallet, chain, body.
 
-        A challenge without a digest was given for no body in particular.
+        A challenge without a digest fits any body.
         """
         return (
             (echo.realm, echo.method, echo.intent) == (self._realm, METHOD, INTENT)
@@ -122,12 +122,12 @@ def read_echo(challenge: Mapping[str, Any]) -> ChallengeEcho:
 
 
 def ends_at(echo: ChallengeEcho) -> float:
-    """Return when a challenge of ours ends, in Unix seconds."""
+    """Return when our challenge expires (Unix seconds)."""
     return datetime.fromisoformat(echo.expires).timestamp()
 
 
 def encode_request(quote: Quote) -> str:
-    """Return the request that a challenge for this quote holds."""
+    """Return the `request` of a challenge for this quote."""
     network = quote.network
     return _encode_request(quote.price_units, quote.wallet, network.token, network.chain_id)
 
@@ -139,7 +139,7 @@ def _encode_request(units: int, wallet: str, token: str, chain_id: int) -> str:
             "amount": str(units),
             "currency": checksum_address(token),
             "recipient": checksum_address(wallet),
-            # `permit2Address` is left out, as the clients' own server does: no Permit2 is taken.
+            # `permit2Address` is left out, as in the clients' own server: Permit2 is not accepted.
             "methodDetails": {
                 "chainId": chain_id,
                 "credentialTypes": ["authorization"],
@@ -159,6 +159,6 @@ def _base64url(raw: bytes) -> str:
 
 
 def _read_ascii(value: Any) -> str:
-    """Return a text of our alphabet; any other is an empty one, which no challenge of ours has."""
+    """Return an ASCII text; empty for any other, which none of our challenges has."""
     text = read_text(value)
     return text if text.isascii() else ""

@@ -1,4 +1,4 @@
-"""The charge of the method `evm`: challenges, credentials of the type `authorization`, receipts."""
+"""The charge of the method `evm`: challenges, credentials of type `authorization`, receipts."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ from gateway_mpp.challenges import (
 _ACCOUNT = re.compile(r"did:pkh:eip155:([0-9]{1,20}):(0x[0-9a-fA-F]{40})")
 
 
-# Problem Details (RFC 9457) with the scheme's own types, by our reasons.
+# Problem types (RFC 9457) of the scheme, by our reasons.
 _PROBLEM_BASE = "https://paymentauth.org/problems/"
 _UNKNOWN = "mpp_unknown_challenge"
 _EXPIRED = "mpp_expired_challenge"
@@ -63,11 +63,11 @@ _PROBLEMS = {
 
 @attrs.frozen(kw_only=True)
 class MppProof(Proof):
-    """A credential, decoded and unchecked."""
+    """A credential, decoded but not verified."""
 
     challenge: ChallengeEcho
 
-    # Who pays, as a DID. Empty where the client does not say.
+    # The payer as a DID. Empty if the client does not send it.
     source: str
 
 
@@ -98,7 +98,7 @@ class MppVerifier:
         self._challenges = ChallengeMaker(realm, context.derive_secret("mpp"))
 
     def challenge(self, quote: Quote, reason: str | None, version: int) -> Challenge:  # noqa: ARG002 - x402's
-        """Return a fresh challenge for a quote, and the problem if a credential was refused."""
+        """Return a new challenge for a quote, with the problem if a credential was refused."""
         made = self._challenges.make(quote, self._now())
         headers = {"WWW-Authenticate": made.header}
         if reason is None:
@@ -120,7 +120,7 @@ class MppVerifier:
         )
 
     def check_terms(self, proof: MppProof, quote: Quote, now: float) -> None:
-        """Check that the challenge is ours and for this quote, then what was signed."""
+        """Check that the challenge is ours and for this quote, then check the signed terms."""
         echo, signed = proof.challenge, proof.authorization
         if not self._challenges.is_ours(echo):
             raise PaymentRequired(_UNKNOWN)
@@ -135,7 +135,7 @@ class MppVerifier:
         check_signed_terms(signed, quote, now)
 
     def _is_source(self, source: str, sender: str) -> bool:
-        """Whether the account that a credential names is the sender; other DIDs name no account."""
+        """Whether the account in a credential is the sender; other DIDs name no account."""
         if not source.startswith("did:pkh:"):
             return True
         named = _ACCOUNT.fullmatch(source)
@@ -145,11 +145,11 @@ class MppVerifier:
         )
 
     async def check_chain(self, authorization: Authorization) -> bool:
-        """Find out whose signature it is, then simulate the exact call; False: a spent nonce."""
+        """Verify the signature, then simulate the exact call. False: the nonce is spent."""
         return await self._checks.check(authorization)
 
     def receipt_headers(self, proof: MppProof, payment: Payment) -> Mapping[str, str]:
-        """Return the receipt; none while the outcome is unknown, for it says success."""
+        """Return the receipt; none while the outcome is unknown, because it states success."""
         if payment.paid_tx is None:
             return {}
         at = datetime.fromtimestamp(int(self._now()), UTC).isoformat().replace("+00:00", "Z")
@@ -164,7 +164,7 @@ class MppVerifier:
         return {"Payment-Receipt": encode(receipt), "Cache-Control": "private, no-store"}
 
     def payment_info(self, endpoint: Endpoint) -> Mapping[str, Any]:
-        """Return what OpenAPI says of the offer (draft-payment-discovery-00)."""
+        """Return the offer for OpenAPI (draft-payment-discovery-00)."""
         lowest, highest = price_range(endpoint)
         named = {
             "intent": INTENT,
@@ -176,7 +176,7 @@ class MppVerifier:
 
 
 def _describe_problem(reason: str, challenge_id: str) -> dict[str, Any]:
-    """Return the problem for a reason; `challenge_id` is the fresh challenge's."""
+    """Return the problem for a reason; `challenge_id` is the new challenge's."""
     (name, title), sentence = _PROBLEMS.get(reason, (_FAILED, ""))
     return {
         "type": _PROBLEM_BASE + name,

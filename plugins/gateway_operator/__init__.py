@@ -1,7 +1,7 @@
-"""Operator pages, JSON, commands, alarms, books and metrics.
+"""The operator's side: pages, JSON API, commands, alarms, books and metrics.
 
-A gateway sells without them. Pages are imported with the first request to `/admin`, alarms after
-the gateway's first response.
+The gateway sells without it. The first request to `/admin` imports the pages; alarms are imported
+after the gateway's first response.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from gateway.running.gateway import Gateway
 from gateway_operator.settings import OperatorSettings, operator_settings_of
 from gateway_operator.state import Operator
 
-# Imported after the first response, before the garbage collector freezes what is loaded.
+# Imported after the first response, but before the garbage collector freezes loaded objects.
 _LATE = ("gateway_operator.alarms.state_watch", "gateway_operator.running")
 
 
@@ -27,7 +27,7 @@ def register_settings(register: Callable[[str, type], None]) -> None:
 
 @hookimpl
 def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
-    """Add the pages, the alarms and the metrics."""
+    """Register the pages, alarms and metrics."""
     operator = Operator(gateway)
     gateway.keep(operator)
     register(
@@ -53,7 +53,7 @@ async def _warm_up(operator: Operator) -> None:
 
 async def _watch_state(gateway: Gateway) -> None:
     module = importlib.import_module("gateway_operator.alarms.state_watch")
-    await module.StateWatch(gateway).look_forever()
+    await module.StateWatch(gateway).run()
 
 
 async def _watch_alarms(gateway: Gateway, operator: Operator) -> None:
@@ -62,7 +62,7 @@ async def _watch_alarms(gateway: Gateway, operator: Operator) -> None:
 
 
 def _make_metrics(gateway: Gateway, bind: str) -> Part:
-    # prometheus_client takes 10 MB, and most gateways have no Prometheus.
+    # prometheus_client takes 10 MB, and most gateways run without it.
     module = importlib.import_module("gateway_operator.metrics.server")
     server = module.MetricsServer(gateway, bind)
     return Part(name="metrics", start=server.start, close=server.close)

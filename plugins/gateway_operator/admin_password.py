@@ -1,4 +1,4 @@
-"""The admin password: its argon2 hash from the settings, or a password made at the first start."""
+"""The admin password: an argon2 hash from the settings, or created at first start."""
 
 import asyncio
 import importlib
@@ -10,14 +10,13 @@ from gateway.settings import Settings
 from gateway.store import SqlStore
 
 _META = "admin_password_hash"
-# So many passwords may wait to be compared. A comparison takes about 0.1 s, on a small machine
-# half a second, so a full queue is empty after the second figure.
+# A comparison takes 0.1 s, on a small machine 0.5 s, so a full queue drains within `_QUEUE_S`.
 _MAX_WAITING = 8
 _QUEUE_S = 5
 
 
 class AdminPassword:
-    """Compares passwords with the hash.
+    """Verifies passwords against the hash.
 
     argon2 takes 64 MB and tens of milliseconds, so it is imported and run only when needed.
     """
@@ -31,16 +30,16 @@ class AdminPassword:
         self._waiting = 0
 
     async def make_first(self) -> None:
-        """Make and print a password, unless one is set or an earlier start made one."""
+        """Create and print a password, unless one is set or an earlier start created one."""
         is_set = self._settings.admin_password_hash or self._settings.admin_password
         if is_set or await self._store.known_meta(_META) is not None:
             return
         password = secrets.token_urlsafe(12)
         made = await self._threads.run(hash_password, password)
         if await self._store.meta(_META, lambda: made) != made:
-            # Another node started at the same time, and its password counts.
+            # Another node started at the same time; its password is valid.
             return
-        # It must not go into a log.
+        # Logs must not contain it.
         print(f"Admin password, shown only this once: {password}", flush=True)  # noqa: T201
 
     async def hash(self) -> str:
@@ -52,11 +51,9 @@ class AdminPassword:
         return self._hash or await self._store.known_meta(_META) or ""
 
     async def matches(self, password: str, *, is_known: bool = False) -> bool:
-        """Whether this is the password; one password is compared at a time.
+        """Whether the password is correct. Passwords are compared one at a time.
 
-        `is_known` says that a known browser asks, which may wait in a full queue, too.
-
-        Raises `TooManyRequests` where the queue is full.
+        Raises `TooManyRequests` if the queue is full, unless the browser `is_known`.
         """
         if self._waiting >= _MAX_WAITING and not is_known:
             raise TooManyRequests(_QUEUE_S)
@@ -67,7 +64,7 @@ class AdminPassword:
             self._waiting -= 1
 
     def close(self) -> None:
-        """Stop the thread that compares; later comparisons fail."""
+        """Stop the thread; later comparisons fail."""
         self._threads.close()
 
 

@@ -1,4 +1,4 @@
-"""What an operator does and changes, as the store keeps it."""
+"""Entries of the audit log: every action of an operator."""
 
 from typing import Literal
 
@@ -9,23 +9,23 @@ Door = Literal["page", "api", "cli", "gateway"]
 
 @attrs.frozen(kw_only=True)
 class Actor:
-    """Who acts, and through which door."""
+    """Who acts, and by which interface."""
 
     door: Door
 
-    # A session's short id, a token's name, or a user of the shell.
+    # A session's short id, a token's name, or a shell user.
     name: str
 
-    # Of the client; empty for the CLI.
+    # The client's address; empty for the CLI.
     address: str = ""
 
-    # What makes a repeated request known, such as an Idempotency-Key with the actor's name.
+    # Identifies a repeated request: such as the actor's name with an Idempotency-Key.
     request: str | None = None
 
 
 @attrs.frozen(kw_only=True)
 class NewAction:
-    """What an operator did, before it is written down."""
+    """An action that is not stored yet."""
 
     actor: Actor
 
@@ -35,24 +35,24 @@ class NewAction:
     # Such as `refund.approve`.
     action: str
 
-    # A task, an endpoint, an alarm.
+    # A task, an endpoint or an alarm.
     subject: str
     reason: str = ""
 
-    # What JSON can hold; None where there is nothing to say.
+    # JSON values.
     before: object = None
     after: object = None
 
 
 @attrs.frozen(kw_only=True)
 class ActionRecord(NewAction):
-    """What an operator did, as the store keeps it."""
+    """A stored action."""
 
     id: int
 
 
 class AlreadyDone(Exception):
-    """The same request was carried out before; `action` is what was written down then."""
+    """The request was carried out before, as `action`."""
 
     def __init__(self, action: ActionRecord) -> None:
         super().__init__(f"This was done already, as action {action.id}.")

@@ -1,4 +1,4 @@
-"""What opens the operator's door, as the store keeps it: sessions, tokens, codes and passkeys."""
+"""Stored credentials of operators: sessions, tokens, codes and passkeys."""
 
 from typing import Literal
 
@@ -9,18 +9,18 @@ Scope = Literal["read", "act"]
 
 @attrs.frozen(kw_only=True)
 class OperatorSession:
-    """A browser that is logged in. Times are Unix seconds."""
+    """A logged-in browser. Times are Unix seconds."""
 
-    # SHA-256 of what the browser's cookie holds, in hexadecimal digits.
+    # SHA-256 of the cookie's value, in hexadecimal.
     id: str
     created_at: float
     seen_at: float
 
-    # Until then the operator gave the password, or a passkey, a moment ago.
+    # Until then the session counts as freshly authenticated.
     fresh_until: float
     address: str
 
-    # The browser's own words.
+    # The User-Agent header.
     device: str
 
     @property
@@ -31,7 +31,7 @@ class OperatorSession:
 
 @attrs.frozen(kw_only=True)
 class OperatorToken:
-    """A token of the JSON API, without the token itself. Times are Unix seconds."""
+    """A token of the JSON API, without its secret. Times are Unix seconds."""
 
     id: int
     name: str
@@ -44,23 +44,23 @@ class OperatorToken:
 
 @attrs.frozen(kw_only=True)
 class OperatorCodes:
-    """The secret of the operator's codes (RFC 6238), and which of them are used up."""
+    """The TOTP secret (RFC 6238) and its state."""
 
     # In Base32.
     secret: str = attrs.field(repr=False)
 
-    # Unix seconds; None: the secret was shown, and no code of it was given yet.
+    # Unix seconds; None: not confirmed by a first code yet.
     confirmed_at: float | None
 
-    # The newest time step whose code was taken.
+    # The newest accepted time step. A code counts once.
     last_step: int
 
 
 @attrs.frozen(kw_only=True)
 class OperatorPasskey:
-    """A passkey that may log in. Times are Unix seconds."""
+    """A registered passkey. Times are Unix seconds."""
 
-    # The credential's id, in Base64 for addresses.
+    # The credential's id in URL-safe Base64.
     id: str
     name: str
 

@@ -1,4 +1,4 @@
-"""Makes the desk and the alarms of one running gateway."""
+"""Factories for the desk and the alarms of a running gateway."""
 
 from collections.abc import Mapping, Sequence
 
@@ -16,12 +16,12 @@ _log = structlog.get_logger()
 
 
 def make_desk(gateway: Gateway) -> Desk:
-    """Return what the operator's pages work with."""
+    """Return the desk of this gateway."""
 
-    async def tell_checks() -> Sequence[Check]:
+    async def find_checks() -> Sequence[Check]:
         return await _read_checks(gateway)
 
-    def tell_blocks() -> Mapping[str, float]:
+    def find_blocks() -> Mapping[str, float]:
         return {} if gateway.watchdog is None else gateway.watchdog.longest_blocks()
 
     return Desk(
@@ -34,18 +34,18 @@ def make_desk(gateway: Gateway) -> Desk:
         changes=gateway.changes,
         running=Running(
             started_at=gateway.started_at,
-            checks=tell_checks,
+            checks=find_checks,
             selling=lambda found: find_selling(gateway, [one.stops for one in found if not one.ok]),
             settlement_keys=lambda: gateway.settlements.addresses,
             conditions=lambda: _read_conditions(gateway),
             undelivered=lambda task_id: _find_undelivered(gateway, task_id),
-            blocked=tell_blocks,
+            blocked=find_blocks,
         ),
     )
 
 
 def make_alarms(gateway: Gateway, desk: Desk) -> AlarmWatch:
-    """Return what tells the operator that something is wrong."""
+    """Return the alarm watch of this gateway."""
     return make_watch(
         desk,
         gateway.notifiers,
@@ -55,7 +55,6 @@ def make_alarms(gateway: Gateway, desk: Desk) -> AlarmWatch:
 
 
 async def _read_checks(gateway: Gateway) -> Sequence[Check]:
-    """Return the checks of /api/ready as the desk shows them."""
     return [
         Check(name=row["name"], ok=row["ok"], stops=row["stops"], problem=row["problem"] or "")
         for row in for_operator(await checks(gateway), gateway)
@@ -69,7 +68,7 @@ async def _find_undelivered(gateway: Gateway, task_id: str) -> Sequence[tuple[st
 
 
 async def _read_conditions(gateway: Gateway) -> Sequence[Condition]:
-    """Return what the parts of plugins add; a part that raises adds nothing, and is logged."""
+    """Return the conditions of plugins' parts. A part that raises is logged and skipped."""
     found: list[Condition] = []
     for part in gateway.lifecycle.parts:
         try:

@@ -1,4 +1,4 @@
-"""The operator's side of one running gateway, which its pages and alarms share."""
+"""The operator's objects of one running gateway."""
 
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Operator:
-    """Desk and alarms, each imported and made when it is first needed."""
+    """Holds the password, and creates desk and alarms on first use."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -22,7 +22,7 @@ class Operator:
 
     @property
     def desk(self) -> "Desk":
-        """The parts of the gateway that the operator's pages work with."""
+        """The data and services behind pages, API and commands."""
         if self._desk is None:
             from gateway_operator.running import make_desk  # noqa: PLC0415
 
@@ -31,7 +31,7 @@ class Operator:
 
     @property
     def alarms(self) -> "AlarmWatch":
-        """The watch that reports conditions to the operator."""
+        """The watch that raises alarms and sends their messages."""
         if self._alarms is None:
             from gateway_operator.running import make_alarms  # noqa: PLC0415
 
@@ -39,7 +39,7 @@ class Operator:
         return self._alarms
 
     async def close(self) -> None:
-        """Stop what desk and alarms have begun, and the thread of passwords."""
+        """Stop background work and the password thread."""
         if self._alarms is not None:
             await self._alarms.close()
         if self._desk is not None:
@@ -48,10 +48,10 @@ class Operator:
 
 
 def operator_of(gateway: Gateway) -> Operator:
-    """Return the operator's side of a gateway."""
+    """Return the `Operator` of a gateway."""
     return gateway.find(Operator)
 
 
 def operator() -> Operator:
-    """Return the operator's side of the gateway that handles the current request."""
+    """Return the `Operator` of the gateway that handles the current request."""
     return operator_of(current_gateway())

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from gateway import hookimpl
 from gateway.contracts.parts import Documents, Mount, Part
 from gateway.running.gateway import Gateway
-from gateway.web.assets import Assets, static_folder
+from gateway.web.routes.files import Assets, static_folder
 from gateway_shop.settings import ShopSettings
 
 

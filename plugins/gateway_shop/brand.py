@@ -1,4 +1,4 @@
-"""The operator's colour as a stylesheet, in tones that can be read on light and on dark."""
+"""The operator's colour as a stylesheet, in tones readable on light and dark backgrounds."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 _LIGHT = (251, 250, 247)
 _DARK = (18, 24, 31)
 _WHITE, _BLACK = (255, 255, 255), (0, 0, 0)
-# WCAG 2.2, level AA, for text of ordinary size.
+# WCAG 2.2, level AA, for normal text.
 _CONTRAST = 4.5
 _STEPS = 20
 Color = tuple[int, int, int]
@@ -15,7 +15,7 @@ Color = tuple[int, int, int]
 def stylesheet(color: str) -> str:
     """Return the rules that set the pages' accent; `color` is `#rrggbb`, checked by the settings.
 
-    The operator's colour stays as it is where it has enough contrast. Text on it is white or black.
+    A colour with enough contrast is not changed. Text on it is white or black.
     """
     chosen = _parse(color)
     return (
@@ -36,7 +36,7 @@ def _rules(accent: Color) -> str:
 
 
 def _readable(color: Color, ground: Color, towards: Color) -> Color:
-    """Return the tone nearest to `color` that has enough contrast to `ground`."""
+    """Return the tone nearest to `color` with enough contrast to `ground`."""
     tones = (_mix(color, towards, step / _STEPS) for step in range(_STEPS + 1))
     return next(tone for tone in tones if contrast(tone, ground) >= _CONTRAST)
 

@@ -1,4 +1,4 @@
-"""What the pages for people show: plain values for the templates in `static/pages`."""
+"""The content of the pages for people: plain values for the templates in `static/pages`."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ from gateway.settings import Settings
 from gateway.settings.bucket import bucket_of
 from gateway.version import VERSION
 from gateway.web import wire
-from gateway.web.assets import Assets
+from gateway.web.routes.files import Assets
 from gateway_shop import purchase_code
 from gateway_shop.settings import play_key_of
 
@@ -60,8 +60,8 @@ _SAMPLES = {
 def content_policy(settings: Settings) -> str:
     """Return the Content-Security-Policy of the pages.
 
-    Pictures may also come from the bucket with the outputs, from the operator's logo, from wallets
-    (`data:`), and from a file that the buyer has just chosen (`blob:`).
+    Pictures may also come from the bucket with the outputs, the operator's logo, wallets (`data:`),
+    and a file that the buyer has just chosen (`blob:`).
     """
     bucket = bucket_of(settings)
     addresses = [settings.logo_url, bucket.base_url if bucket else ""]
@@ -97,7 +97,6 @@ def view(gateway: Gateway, assets: Assets, slug: str) -> dict[str, Any]:
 
 
 def _describe(registered: Registered, gateway: Gateway) -> dict[str, Any]:
-    """Return what a card and a page say about one endpoint."""
     endpoint = registered.endpoint
     lowest, highest = price_range(endpoint)
     return {
@@ -120,21 +119,21 @@ def _describe(registered: Registered, gateway: Gateway) -> dict[str, Any]:
 
 
 def _name_file(endpoint: Endpoint) -> str:
-    """Return what a sentence calls the buyer's file."""
+    """Return the word for the buyer's file."""
     return "picture" if endpoint.edits_pictures else "document"
 
 
 def _cheapest(offers: Iterable[Mapping[str, Any]]) -> str | None:
-    """Return the lowest price of what is on sale, in USDC."""
+    """Return the lowest price on sale, in USDC."""
     lowest = min((offer["lowest_units"] for offer in offers if offer["on_sale"]), default=None)
     return None if lowest is None else wire.decimal(lowest)
 
 
 def _choose_sample(endpoint: Endpoint) -> str:
-    """Return which sample a card shows.
+    """Return the sample that a card shows.
 
-    `picture`, `edit`, `text` and `data` are real results of the bundled providers; `page` and
-    `drawing` only say what kind of thing is sold, because no result of a vendor is kept here.
+    `picture`, `edit`, `text` and `data` are real results of the bundled providers. `page` and
+    `drawing` only symbolize the kind of offer, because no vendor's results are kept here.
     """
     is_document = endpoint.capability in (DOCUMENT_PARSING, DOCUMENT_EXTRACTION)
     drawn = "page" if is_document else "drawing"
@@ -149,7 +148,7 @@ def _write_code(gateway: Gateway, slug: str, *, serves_mcp: bool) -> Mapping[str
 
 
 def _describe_network(settings: Settings) -> dict[str, Any]:
-    """Return the chain in words; `money` is what a buyer pays with."""
+    """Return the chain as the pages name it; `money` is the buyer's currency."""
     is_play = bool(play_key_of(settings))
     is_test = settings.network in _TEST_NETWORKS
     label = _NETWORKS.get(settings.network, settings.network)
@@ -167,7 +166,7 @@ def _describe_network(settings: Settings) -> dict[str, Any]:
 
 
 def _describe_page(gateway: Gateway, assets: Assets, slug: str) -> dict[str, Any]:
-    """Return what the script of `/play/{slug}` needs to know."""
+    """Return the data for the script of `/play/{slug}`."""
     settings, endpoint = gateway.settings, gateway.catalog[slug].endpoint
     return {
         "slug": slug,
@@ -186,7 +185,7 @@ def _describe_page(gateway: Gateway, assets: Assets, slug: str) -> dict[str, Any
 
 
 def _choose_picture(endpoint: Endpoint, assets: Assets) -> str | None:
-    """Return the address of a picture that a visitor without one may edit."""
+    """Return the URL of a sample picture for visitors without one of their own."""
     takes_webp = endpoint.edits_pictures and ".webp" in endpoint.file_extensions
     return assets.url(_PICTURE_TO_EDIT) if takes_webp else None
 

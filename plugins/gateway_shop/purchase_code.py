@@ -1,4 +1,4 @@
-"""A purchase as code that can be copied: Python, TypeScript, curl, and a client of MCP.
+"""A purchase as code to copy: Python, TypeScript, curl, and an MCP client.
 
 `frontend/src/code.ts` puts a buyer's own request into the same code, at `BODY`.
 """
@@ -14,7 +14,7 @@ from gateway.settings import Settings
 from gateway.web import wire
 from gateway_shop.settings import play_key_of
 
-# Where the code has the request's body. The templates make an element of its own of it.
+# Marks the request's body. The templates turn it into an element.
 BODY = "\ufffcBODY\ufffc"
 _PYTHON = """\
 # pip install 'x402[evm,requests]'
@@ -80,7 +80,7 @@ curl {base}/api/proxy-generate --json {direct}
 # 3. Wait for the result.
 curl '{base}/api/task/TASK_ID?wait=30'
 """
-# A buyer who transfers first and cannot sign then has paid for nothing.
+# A buyer who transfers first and then cannot sign has paid for nothing.
 _NO_TRANSFER = """
 # curl cannot sign, and this gateway takes no payment without a signature: send no transfer
 # before you can make one. Both ways to pay, step by step:
@@ -96,7 +96,7 @@ claude mcp add --transport http {name} {base}/mcp
 
 
 def write(settings: Settings, endpoint: Endpoint, *, serves_mcp: bool) -> Mapping[str, str]:
-    """Return the code by its language; `mcp` only where the gateway serves MCP."""
+    """Return the code by language; `mcp` only if the gateway serves MCP."""
     example = request_example(endpoint)
     _, highest = price_range(endpoint)
     curl = _CURL + (_NO_TRANSFER if settings.require_payer_signature else _TRANSFER)

@@ -1,4 +1,4 @@
-"""The pages for people: what is sold, a page to buy each of it, and the files of both."""
+"""The pages for people: the shop, a page per offer, and their files."""
 
 import hashlib
 from http import HTTPStatus
@@ -7,20 +7,20 @@ from quart import Blueprint, Response, render_template, request
 from werkzeug.http import quote_etag, unquote_etag
 
 from gateway.running.gateway import Gateway
-from gateway.web.assets import Assets, answer_asset
 from gateway.web.front.current import current_gateway
+from gateway.web.routes.files import Assets, answer_asset
 from gateway_shop import brand
 from gateway_shop import pages as shop_pages
 
 blueprint = Blueprint("pages", __name__)
 
-# The browser asks each time whether its copy is the newest: a page names files of one version.
+# The browser revalidates each time: a page refers to the files of one version.
 _REVALIDATED = "no-cache"
 
 
 @blueprint.get("/")
 async def home() -> Response:
-    """Show what is sold, how to buy it, and what happens if it fails."""
+    """Show the offers, how to buy them, and the refund promise."""
     return await _answer_page("home.html", "")
 
 
@@ -39,7 +39,7 @@ async def asset(name: str) -> Response:
 
 @blueprint.get("/brand.css")
 async def brand_stylesheet() -> Response:
-    """Send the operator's colour, and nothing where none is set."""
+    """Send the operator's colour; empty if none is set."""
     color = current_gateway().settings.brand_color
     rules = brand.stylesheet(color) if color else ""
     headers = {"Content-Type": "text/css; charset=utf-8", "Cache-Control": _REVALIDATED}
@@ -62,7 +62,7 @@ async def _answer_page(template: str, slug: str) -> Response:
 
 
 async def _render_kept(gateway: Gateway, template: str, slug: str) -> str:
-    """Return a page, rendered once for each state of the catalogue, the refunds and the sales."""
+    """Return a page, rendered once per state of the catalogue, the refunds and the sales."""
     kept: dict[tuple[str | None, ...], str] = gateway.catalog.keep("pages", dict)
     state = (gateway.refund_promise().on_failure, gateway.selling, gateway.unsold_because())
     key = (template, slug, *state)

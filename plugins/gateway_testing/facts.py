@@ -84,7 +84,7 @@ def authorization(nonce: int = 1, sender: str = PAYER) -> Authorization:
 
 
 def receipt_of(transaction: SignedTransaction, **facts: Any) -> Receipt:
-    """Return the receipt of a transaction that succeeded in a block of now."""
+    """Return the receipt of a successful transaction in a current block."""
     block = Block(number=7, hash=tx_hash(7), timestamp=int(NOW))
     return Receipt(tx_hash=transaction.tx_hash, succeeded=True, block=block, **facts)
 
@@ -112,7 +112,7 @@ def paying(task: Task, tx: int = 1, index: int = 0, units: int = PRICE) -> Trans
 
 
 def signed_transaction(nonce: int, fee: int = 100, *, signer: str = SIGNER) -> SignedTransaction:
-    """Return a transaction of a settlement key; hash and bytes follow from nonce and fee."""
+    """Return a settlement transaction; hash and bytes are derived from nonce and fee."""
     return SignedTransaction(
         signer=signer,
         nonce=nonce,

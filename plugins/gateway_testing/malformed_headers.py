@@ -1,4 +1,4 @@
-"""Malformed payment headers, as a stranger may send them."""
+"""Malformed payment headers, as any client may send them."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ _ODD: tuple[Any, ...] = (None, [], {}, True, -1, 2**256, 1e300, "", "0x", "é", 
 
 
 def damaged(header: str) -> Iterator[str]:
-    """Yield variants of a header: cut short, one character changed, odd values in its JSON."""
+    """Yield variants of a header: cut, with a changed character, with odd values in its JSON."""
     for place in range(0, len(header), 7):
         yield header[:place]
         yield f"{header[:place]}!{header[place + 1 :]}"

@@ -1,7 +1,6 @@
-"""What every payment method must do: subclass `PaymentMethodContract`.
+"""Tests that every payment method must pass: subclass `PaymentMethodContract`.
 
-class TestMine(PaymentMethodContract):
-    plugin = gateway_mine
+class TestMine(PaymentMethodContract): plugin = gateway_mine
 
     def header(self, quote, now):
         return a_new_header_that_pays(quote, now)
@@ -30,26 +29,24 @@ _HOOK = "register_payment_method"
 
 
 class PaymentMethodContract:
-    """Proofs, checks, and above all that the money of a claim is taken once, for one task."""
+    """Proofs, checks, and above all that a claim's money is taken once, for one task."""
 
     plugin: Any
     """The module with the hook `register_payment_method`."""
 
     values: ClassVar[Mapping[str, Any]] = {}
-    """The settings without which the plugin registers nothing, by their names in gateway.toml."""
+    """The settings that the plugin needs to register, by their names in gateway.toml."""
 
     def header(self, quote: Quote, now: int) -> str:
-        """Return a new header that pays a quote: what follows the scheme, if there is one."""
+        """Return a new header that pays a quote, without the scheme if there is one."""
         raise NotImplementedError("override `header`: return a payment header for the quote")
 
     @pytest.fixture
     def method(self, tmp_path: Path) -> PaymentMethod:
-        """Return the plugin's method."""
         return self.started(tmp_path)
 
     @pytest.fixture
     def quote(self) -> Quote:
-        """Return the price of a picture."""
         endpoint = Endpoint(
             slug="picture",
             title="A picture",
@@ -69,11 +66,10 @@ class PaymentMethodContract:
 
     @pytest.fixture
     def proof(self, method: PaymentMethod, quote: Quote) -> MethodProof:
-        """Return the proof of a header that pays."""
         return method.read(self.header(quote, NOW))
 
     def started(self, folder: Path) -> PaymentMethod:
-        """Return the plugin's method as a start of the gateway makes it."""
+        """Return the plugin's method, created as at a start of the gateway."""
         context = context_of(FakeChain(is_silent=True), folder, self.values)
         found: PaymentMethod = registered(self.plugin, _HOOK, context)
         return found
@@ -88,9 +84,9 @@ class PaymentMethodContract:
     ) -> None:
         challenge = method.challenge(quote, reason, version)
         check_headers(challenge.headers)
-        assert challenge.headers, "The 402 says nothing of this way to pay."
+        assert challenge.headers, "The 402 does not offer this payment method."
         if reason is not None:
-            assert reason in str(challenge.body), "The body does not tell the reason."
+            assert reason in str(challenge.body), "The body does not contain the reason."
 
     def test_a_header_is_read_the_same_twice(self, method: PaymentMethod, quote: Quote) -> None:
         header = self.header(quote, NOW)
@@ -101,7 +97,7 @@ class PaymentMethodContract:
 
     def test_two_headers_have_two_keys(self, method: PaymentMethod, quote: Quote) -> None:
         keys = {method.read(self.header(quote, NOW)).key for _ in range(3)}
-        assert len(keys) == 3, "Three new proofs have not three keys: one would use up another."
+        assert len(keys) == 3, "Three new proofs must have three keys: one would use up another."
 
     @pytest.mark.asyncio
     async def test_a_good_proof_passes_as_often_as_it_is_checked(
@@ -168,7 +164,8 @@ class PaymentMethodContract:
         asked = payment_of(method, proof)
         first = await method.settle(asked)
         again = self.started(tmp_path)
-        # First the other task: asked for the same one, a method that has forgotten would learn it.
+        # The other task first: if asked for the same one, a method that has forgotten would relearn
+        # it.
         other = await again.settle(attrs.evolve(asked, task_id="another"))
         assert isinstance(other, Refused), "After a restart one proof pays for two tasks."
         assert await again.settle(asked) == first, "A restart forgot that the money was taken."
@@ -181,7 +178,7 @@ class PaymentMethodContract:
 
 
 def payment_of(method: PaymentMethod, proof: MethodProof) -> MethodPayment:
-    """Return the payment that the core makes of a proof."""
+    """Return the core's payment for a proof."""
     return MethodPayment(
         claim=claim_key(method.name, proof.key),
         data=proof.data,

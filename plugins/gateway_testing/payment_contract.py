@@ -1,7 +1,6 @@
-"""What every verifier of signed payments must do: subclass `PaymentVerifierContract`.
+"""Tests that every verifier of signed payments must pass: subclass `PaymentVerifierContract`.
 
-class TestMine(PaymentVerifierContract):
-    plugin = gateway_mine
+class TestMine(PaymentVerifierContract): plugin = gateway_mine
 
     def header(self, quote, now):
         return a_payment_header_that_pays(quote, now)
@@ -27,7 +26,7 @@ from gateway_testing.fakes.chain import NOW, TX_HASH, WALLET, FakeChain, context
 from gateway_testing.malformed_headers import GARBAGE, damaged
 
 _HOOK = "register_authorization_verifier"
-# The headers that proxies pass on.
+# Most proxies accept no more.
 _MAX_HEADERS_BYTES = 8192
 _YEAR_S = 31_536_000
 _TOKEN = set(string.ascii_letters + string.digits + "-")
@@ -35,26 +34,25 @@ _OTHER = "0x" + "c3" * 20
 
 
 class PaymentVerifierContract:
-    """Challenges, payment headers, terms and receipts; none of these tests needs a chain."""
+    """Challenges, payment headers, terms and receipts. None of these tests needs a chain."""
 
     plugin: Any
     """The module with the hook `register_authorization_verifier`."""
 
     values: ClassVar[Mapping[str, Any]] = {}
-    """The settings without which the plugin registers nothing, by their names in gateway.toml."""
+    """The settings that the plugin needs to register, by their names in gateway.toml."""
 
     def header(self, quote: Quote, now: int) -> str:
-        """Return a header that pays a quote; its signature is not checked here."""
+        """Return a header that pays a quote; its signature is not verified here."""
         raise NotImplementedError("override `header`: return a payment header for the quote")
 
     @pytest.fixture
     def chain(self) -> FakeChain:
-        """Return a chain that answers nothing."""
+        """Return a chain that does not respond."""
         return FakeChain(is_silent=True)
 
     @pytest.fixture
     def verifier(self, chain: FakeChain, tmp_path: Path) -> AuthorizationVerifier:
-        """Return the plugin's verifier."""
         found: AuthorizationVerifier = registered(
             self.plugin, _HOOK, context_of(chain, tmp_path, self.values)
         )
@@ -62,7 +60,6 @@ class PaymentVerifierContract:
 
     @pytest.fixture
     def quote(self) -> Quote:
-        """Return the price of a picture."""
         endpoint = Endpoint(
             slug="picture",
             title="A picture",
@@ -82,7 +79,6 @@ class PaymentVerifierContract:
 
     @pytest.fixture
     def proof(self, verifier: AuthorizationVerifier, quote: Quote) -> Proof:
-        """Return the proof of a valid header."""
         return verifier.read(self.header(quote, NOW))
 
     def test_its_headers_have_names(self, verifier: AuthorizationVerifier) -> None:
@@ -91,7 +87,7 @@ class PaymentVerifierContract:
         headers = [split_header_name(name) for name in names]
         assert all(
             header and set(header) <= _TOKEN and set(scheme) <= _TOKEN for header, scheme in headers
-        ), f"{names} are no header names."
+        ), f"{names} are not valid header names."
         assert len({name.lower() for name in names}) == len(names), f"{names} has one name twice."
 
     @pytest.mark.parametrize("version", [1, 2])
@@ -101,16 +97,16 @@ class PaymentVerifierContract:
     ) -> None:
         challenge = verifier.challenge(quote, reason, version)
         body = json.dumps(challenge.body)
-        told = body + "".join(map(decoded, challenge.headers.values()))
-        assert "20000" in told, "Neither body nor headers tell the price in units."
-        assert quote.wallet.lower() in told.lower(), "Neither body nor headers tell the wallet."
-        assert reason is None or reason in body, "The body does not tell the reason."
+        sent = body + "".join(map(decoded, challenge.headers.values()))
+        assert "20000" in sent, "Neither body nor headers contain the price in units."
+        assert quote.wallet.lower() in sent.lower(), "Neither body nor headers contain the wallet."
+        assert reason is None or reason in body, "The body does not contain the reason."
         check_headers(challenge.headers)
         again = verifier.challenge(quote, reason, version)
         assert (again.body.keys(), again.headers.keys()) == (
             challenge.body.keys(),
             challenge.headers.keys(),
-        ), "It has not the same members and headers twice."
+        ), "A second challenge has other members or headers."
 
     def test_a_header_is_read_the_same_twice_and_asks_no_chain(
         self, verifier: AuthorizationVerifier, quote: Quote, chain: FakeChain
@@ -119,7 +115,7 @@ class PaymentVerifierContract:
         proof = verifier.read(header)
         assert verifier.read(header) == proof, "`read` is pure: the same header, the same proof."
         verifier.check_terms(proof, quote, NOW)
-        assert chain.asked == 0, "`read` and `check_terms` ask no chain."
+        assert chain.asked == 0, "`read` and `check_terms` must not use the chain."
 
     def test_garbage_is_refused_and_never_breaks(
         self, verifier: AuthorizationVerifier, quote: Quote
@@ -206,7 +202,7 @@ class PaymentVerifierContract:
         except ChainUnavailable:
             pass
         else:
-            pytest.fail("`check_chain` let a payment pass that no chain has confirmed.")
+            pytest.fail("`check_chain` accepted a payment that no chain has confirmed.")
 
     @pytest.mark.parametrize("paid_tx", [TX_HASH, None])
     def test_a_receipt_fits_into_headers(
@@ -237,22 +233,22 @@ def check_reason(error: PaymentRequired) -> None:
 def check_headers(headers: Any) -> None:
     """Fail unless headers are small and can be sent."""
     for name, value in headers.items():
-        assert set(name) <= _TOKEN, f"{name!r} is no name of a header."
+        assert set(name) <= _TOKEN, f"{name!r} is not a valid header name."
         assert value.isascii(), f"{name} is not ASCII."
-        assert value.isprintable(), f"{name} holds what no header may."
+        assert value.isprintable(), f"{name} contains a character that no header may have."
     size = sum(len(name) + len(value) + 4 for name, value in headers.items())
     assert size <= _MAX_HEADERS_BYTES, f"The headers have {size} bytes; proxies cut them off."
 
 
 def decoded(value: str) -> str:
-    """Return a header's value, followed by what its parts in Base64 hold."""
+    """Return a header's value, followed by the decoded Base64 in it."""
     parts = re.findall(r"[A-Za-z0-9+/_-]{40,}", value)
     raw = (urlsafe_b64decode(part.replace("+", "-").replace("/", "_") + "===") for part in parts)
     return value + "".join(text.decode("utf-8", "replace") for text in raw)
 
 
 def payment_of(proof: Proof, paid_tx: str | None) -> Payment:
-    """Return the payment that was made of a proof."""
+    """Return the payment for a proof."""
     return Payment(
         id=1,
         flow=Flow.X402,

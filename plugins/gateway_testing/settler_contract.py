@@ -1,4 +1,4 @@
-"""What every settler must do while its service does not answer: subclass `SettlerContract`.
+"""Tests that every settler must pass while its service is down: subclass `SettlerContract`.
 
     class TestMine(SettlerContract):
         plugin = gateway_mine
@@ -27,32 +27,29 @@ _OPEN = (PaymentState.RESERVED, PaymentState.SETTLING)
 
 
 class SettlerContract:
-    """A settler, a store on disk, and a chain that does not answer."""
+    """A settler, a store on disk, and a chain that does not respond."""
 
     plugin: Any
     """The module with the hook `register_settlers`."""
 
     name: ClassVar[str] = ""
-    """The name that an operator sets in `GATEWAY_SETTLEMENT`."""
+    """The value of `GATEWAY_SETTLEMENT` that selects it."""
 
     values: ClassVar[Mapping[str, Any]] = {}
     """The settings that the settler needs, by their names in gateway.toml."""
 
     @pytest_asyncio.fixture
     async def store(self, tmp_path: Path) -> AsyncIterator[SqliteStore]:
-        """Yield an open, empty store."""
         async with SqliteStore(tmp_path / "gateway.db") as store:
             yield store
 
     @pytest.fixture
     def context(self, store: SqliteStore, tmp_path: Path) -> PluginContext:
-        """Return the plugin's context."""
         silent = context_of(FakeChain(is_silent=True), tmp_path, self.values)
         return attrs.evolve(silent, journal=store)
 
     @pytest_asyncio.fixture
     async def settler(self, context: PluginContext) -> AsyncIterator[Settler]:
-        """Yield the settler with its settings."""
         settler = self._offered(context)[self.name]()
         yield settler
         await settler.close()
@@ -85,7 +82,9 @@ class SettlerContract:
             await _await_unless_silent(settler.submit(payment))
             await _await_unless_silent(settler.tend())
         state = (await known(store, task.id)).payment.state
-        assert state in _OPEN, f"It is {state.value}; what became of a payment, the chain decides."
+        assert state in _OPEN, (
+            f"It is {state.value}, but only the chain decides how a payment ends."
+        )
 
     @pytest.mark.asyncio
     async def test_it_tends_and_closes_with_nothing_to_do(self, settler: Settler) -> None:
@@ -101,7 +100,7 @@ class SettlerContract:
 
 
 async def _await_unless_silent(doing: Any) -> None:
-    """Await a settler's call that may raise `ChainUnavailable` and nothing else."""
+    """Await a settler's call that may raise only `ChainUnavailable`."""
     try:
         await doing
     except ChainUnavailable:

@@ -1,7 +1,6 @@
-"""What every verifier of direct transfers must do: subclass `TransferVerifierContract`.
+"""Tests that every verifier of direct transfers must pass: subclass `TransferVerifierContract`.
 
-class TestMine(TransferVerifierContract):
-    plugin = gateway_mine
+class TestMine(TransferVerifierContract): plugin = gateway_mine
 """
 
 from pathlib import Path
@@ -46,12 +45,10 @@ class TransferVerifierContract:
 
     @pytest.fixture
     def chain(self) -> FakeChain:
-        """Return the chain that the verifier asks."""
         return FakeChain()
 
     @pytest.fixture
     def verifier(self, chain: FakeChain, tmp_path: Path) -> TransferVerifier:
-        """Return the plugin's verifier."""
         found: TransferVerifier = registered(self.plugin, _HOOK, context_of(chain, tmp_path, {}))
         return found
 
@@ -137,6 +134,6 @@ async def _refused(verifier: TransferVerifier, error: type[PaymentError], **chan
     with pytest.raises(PaymentError) as raised:
         await _find(verifier, **changes)
     assert type(raised.value) is error, (
-        f"{type(raised.value).__name__} where {error.__name__} tells the buyer what to do."
+        f"{type(raised.value).__name__}, but {error.__name__} would tell the buyer how to go on."
     )
-    assert str(raised.value).strip(), "The buyer is told nothing: an error's message is a sentence."
+    assert str(raised.value).strip(), "The error needs a message for the buyer: a sentence."

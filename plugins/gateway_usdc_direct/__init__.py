@@ -16,9 +16,9 @@ from gateway import (
 )
 from gateway.domain.eip3009 import transfers_to
 
-# Base has a block every two seconds, so a buyer waits an eighth of a second too long on average.
+# Base has a block every two seconds. Polling delays a buyer by an eighth of a second on average.
 _ASK_AGAIN_S = 0.25
-_LOOKS_AT_UNKNOWN = 3
+_POLLS_OF_UNKNOWN = 3
 
 
 @hookimpl
@@ -42,8 +42,7 @@ class DirectVerifier:
     ) -> list[Transfer]:
         """Return the transfers to the wallet in the transaction, at least one.
 
-        Only the logs of the receipt count. The transaction's own `to` does not count, because it
-        may be a router or a smart wallet.
+        Only the receipt's logs count. The transaction's own `to` may be a router or a smart wallet.
         """
         receipt = await self._wait_for_receipt(tx_hash)
         if not receipt.succeeded:
@@ -57,10 +56,10 @@ class DirectVerifier:
     async def _wait_for_receipt(self, tx_hash: str) -> Receipt:
         """Return the receipt once it has its confirmations.
 
-        Asks again for `tx_patience` seconds, then raises `TxNotFound`. A hash that no endpoint
-        knows, not even as pending, gets few looks, because anybody can make up a hash. One look
-        is not enough: behind one address may be several nodes, and one of them a block behind.
-        The receipt is asked for first: most hashes have one, and then this is the only call.
+        Polls for `tx_patience` seconds, then raises `TxNotFound`. A hash that no RPC endpoint
+        knows, not even as pending, gets only a few polls, because anyone can invent a hash. A
+        single poll would not do: one address may serve several nodes, and one of them may lag by a
+        block. The receipt is requested first: most hashes have one, and then this is the only call.
         """
         waits, is_known = round(self._settings.tx_patience / self.ask_again_s), False
         for wait in range(waits + 1):
@@ -69,7 +68,7 @@ class DirectVerifier:
                 return receipt
             is_known = is_known or receipt is not None
             is_known = is_known or await self._chain.knows_transaction(tx_hash)
-            if not is_known and wait == _LOOKS_AT_UNKNOWN - 1:
+            if not is_known and wait == _POLLS_OF_UNKNOWN - 1:
                 raise TxNotFound(
                     "No such transaction is known yet. Wait until it is mined, then resend."
                 )
@@ -87,8 +86,8 @@ class DirectVerifier:
     def _check_age(self, block: Block, floor_block: int, born_at: float, now: float) -> None:
         """Raise `InvalidPayment` if the transfer is older than this database, or too old to accept.
 
-        The database does not know what an older transfer paid for. Both the block and the time are
-        compared, because an endpoint that lagged at the creation named too low a block.
+        The database does not know what an older transfer paid for. Block and time are both
+        compared: an endpoint that lagged when the database was created reported too low a block.
         """
         if block.number <= floor_block:
             raise InvalidPayment(

@@ -16,7 +16,6 @@ import structlog
 from gateway.contracts import Clock
 from gateway.domain import Task
 from gateway.store import SqlStore
-from gateway.telemetry.log_context import bind_task
 from gateway.vendors.signing import CallbackSecrets, sign
 from gateway_webhooks.queue import Delivery, DeliveryQueue
 from gateway_webhooks.sender import NotTaken, Sender
@@ -208,7 +207,9 @@ class Deliveries:
         task = await self.store.task(event.task_id)
         if task is None:
             return "Its task does not exist.", True
-        bind_task(task=task.id, slug=task.slug, payment=task.payment.id)
+        structlog.contextvars.bind_contextvars(
+            task=task.id, slug=task.slug, payment=task.payment.id
+        )
         body = await self.render(event, task)
         headers = sign(self.secrets.of(task.id), event.message_id, self.now(), body)
         try:

@@ -25,9 +25,9 @@ from gateway.domain.signed_header import (
 from gateway.errors import ValidationError
 
 MAX_TIMEOUT_S = 300
-# nginx turns an answer into a 502 whose head is longer than a page of memory. The other fields have
-# 1,200, half of them the challenge of MPP. A longer challenge describes less: first not the fields
-# of the request, then not the response. /openapi.json has all of it.
+# If the head of a response is longer than a memory page, nginx returns a 502. The other headers
+# take 1,200 bytes, half of them for the MPP challenge. A longer challenge leaves out first the
+# request's fields, then the response. /openapi.json has all of it.
 _MAX_CHARS = 2_780
 _IDENTIFIER = "payment-identifier"
 _MIN_ID_CHARS, _MAX_ID_CHARS = 16, 128
@@ -51,7 +51,7 @@ _IDENTIFIER_EXTENSION = {
 
 @attrs.frozen(kw_only=True)
 class X402Proof(Proof):
-    """A payment header of x402, decoded and unchecked."""
+    """An x402 payment header, decoded but not verified."""
 
     # 1 or 2.
     version: int
@@ -67,10 +67,10 @@ class X402Proof(Proof):
 def challenge(quote: Quote, reason: str | None, version: int, *, name: str = "") -> Challenge:
     """Return the 402: spec §2.4 in the body, the x402 v2 challenge in `PAYMENT-REQUIRED`.
 
-    The body has a second entry whose asset is the token's address: x402 v1 clients cannot sign for
-    an asset "USDC". x402-fetch and x402-axios look for that address among the entries. Clients
-    that take the first entry ask for `version` 1, which changes the order. `name` is the gateway's.
-    Where nothing can be settled there are no entries, so that nobody signs in vain.
+    The body has a second entry with the token's address as asset: x402 v1 clients cannot sign for
+    an asset "USDC", and x402-fetch and x402-axios search the entries for that address. Clients that
+    take the first entry ask for `version` 1, which reverses the order. `name` is the gateway's. If
+    nothing can be settled there are no entries, so that no buyer signs in vain.
     """
     token = checksum_address(quote.network.token)
     named = _build_entry_v1(quote, token)
@@ -95,7 +95,7 @@ def challenge(quote: Quote, reason: str | None, version: int, *, name: str = "")
 
 
 def _encode_briefly(header: dict[str, Any], quote: Quote) -> str:
-    """Return a challenge encoded; a long one describes less of the request and the response."""
+    """Encode a challenge. If it is too long, it describes less of request and response."""
     encoded = encode(header)
     for shorter in ({"has_fields": False}, {"has_fields": False, "has_output": False}):
         if len(encoded) <= _MAX_CHARS:
@@ -142,7 +142,7 @@ def _build_domain(quote: Quote) -> dict[str, str]:
 
 
 def receipt(proof: X402Proof, payment: Payment, network: str) -> Mapping[str, str]:
-    """Return the header that names the transaction of the settlement."""
+    """Return the header that names the settlement's transaction."""
     name = "X-PAYMENT-RESPONSE" if proof.version == 1 else "PAYMENT-RESPONSE"
     answer = {
         "success": True,
@@ -162,7 +162,7 @@ def encode(value: Mapping[str, Any]) -> str:
 def decode(header: str) -> X402Proof:
     """Decode a payment header of either version.
 
-    Raises `PaymentRequired`: `invalid_payload`, `invalid_x402_version`; and `ValidationError` for
+    Raises `PaymentRequired` (`invalid_payload`, `invalid_x402_version`), and `ValidationError` for
     an identifier that breaks its specification.
     """
     envelope = read_object(load_json(header))
@@ -186,9 +186,9 @@ def decode(header: str) -> X402Proof:
 
 
 def _read_identifier(envelope: Mapping[str, Any]) -> str | None:
-    """Return the id of the extension `payment-identifier`, or None without one.
+    """Return the id of the extension `payment-identifier`, or None.
 
-    Clients send all extensions of the challenge back, most of them without an id.
+    Clients echo all extensions of the challenge, most of them without an id.
     """
     found: Any = envelope
     for name in ("extensions", _IDENTIFIER, "info", "id"):

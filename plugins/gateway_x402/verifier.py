@@ -1,4 +1,4 @@
-"""The x402 flow: its challenges, and the terms that a payment header names."""
+"""The x402 flow: its challenges, and the terms of a payment header."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,7 +14,7 @@ from gateway.chain.authorization_checks import AuthorizationChecks, check_signed
 from gateway.domain.eip3009 import Network
 from gateway_x402 import messages
 
-# Challenges that are kept; each takes 6 KB. More than all slugs, prices and versions together.
+# Cached challenges, 6 KB each. More than all slugs, prices and versions together.
 _MAX_KEPT = 4096
 
 
@@ -32,7 +32,7 @@ class X402Verifier:
         name: str = "",
         max_kept: int = _MAX_KEPT,
     ) -> None:
-        """`name` is the gateway's, under which a Bazaar lists it."""
+        """`name` is the gateway's, used in a Bazaar's listing."""
         self._network = network
         self._checks = AuthorizationChecks(network, chain, factories)
         self._name = name
@@ -40,9 +40,9 @@ class X402Verifier:
         self._kept: dict[tuple[str, int, int], tuple[Quote, Challenge]] = {}
 
     def challenge(self, quote: Quote, reason: str | None, version: int) -> Challenge:
-        """Return the 402 for a quote; one without a reason is kept for the next buyer.
+        """Return the 402 for a quote. Without a reason it is cached.
 
-        A kept challenge serves while endpoint, wallet, network and address are the same.
+        A cached challenge is used while endpoint, wallet, network and address are the same.
         """
         if reason is not None:
             return messages.challenge(quote, reason, version, name=self._name)
@@ -60,12 +60,12 @@ class X402Verifier:
         return messages.decode(header)
 
     def receipt_headers(self, proof: messages.X402Proof, payment: Payment) -> Mapping[str, str]:
-        """Return the header of the 200 that describes the settlement."""
+        """Return the response header that describes the settlement."""
         name = self._network.name if proof.version == 1 else self._network.caip2
         return messages.receipt(proof, payment, name)
 
     def check_terms(self, proof: messages.X402Proof, quote: Quote, now: float) -> None:
-        """Compare what the payer signed with the quote. Asks the chain nothing."""
+        """Compare the signed terms with the quote, without the chain."""
         wallet, price = quote.wallet.lower(), quote.price_units
         expected_network = self._network.name if proof.version == 1 else self._network.caip2
         checks = {
@@ -83,15 +83,15 @@ class X402Verifier:
         check_signed_terms(proof.authorization, quote, now)
 
     async def check_chain(self, authorization: Authorization) -> bool:
-        """Find out whose signature it is, then simulate the exact call; False: a spent nonce."""
+        """Verify the signature, then simulate the exact call. False: the nonce is spent."""
         return await self._checks.check(authorization)
 
 
 def _is_same_offer(kept: Quote, quote: Quote) -> bool:
     """Whether two quotes of one slug and price lead to the same challenge.
 
-    Whoever changes an endpoint makes another object of it; comparing all fields costs more than
-    the challenge.
+    Endpoints are compared by identity: a changed endpoint is a new object, and comparing all fields
+    costs more than making the challenge.
     """
     return (
         kept.endpoint is quote.endpoint

@@ -16,7 +16,7 @@ from gateway_azure_documents.settings import (
     is_on_sale,
 )
 
-# An answer has a polygon for every word: half a megabyte a page.
+# A response has a polygon for every word: half a megabyte a page.
 _MAX_BYTES = 200_000_000
 
 
@@ -28,7 +28,7 @@ def register_settings(register: Callable[[str, type], None]) -> None:
 
 @hookimpl
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
-    """Put the model on sale if there are an endpoint and its key."""
+    """Put the model on sale if endpoint and key are set."""
     section = settings.section(PARSER.name, AzureDocumentsSettings)
     if not is_on_sale(section):
         return

@@ -1,4 +1,4 @@
-"""The provider: begins a job on the operator's resource and polls it there."""
+"""The provider: starts a job on the operator's resource and polls it there."""
 
 import re
 from collections.abc import Iterator
@@ -37,10 +37,10 @@ _VERSION = "2024-11-30"
 _REQUEST_S = 60.0
 _WAITING = ("notStarted", "running")
 _ENDED = ("failed", "canceled", "skipped")
-# The API takes a range of pages for these files. Of other files it reads everything, so the gateway
-# refuses a presentation whose slides cannot be counted for certain.
+# The API accepts a page range only for these files and reads others completely. So the gateway
+# refuses a presentation whose slides cannot be counted reliably.
 _RANGED = (".pdf", ".tif", ".tiff")
-# The depth to which errors inside errors are read.
+# The depth to which nested errors are read.
 _MAX_DEPTH = 4
 _FILE_FAULTS = (
     "InvalidContent",
@@ -53,7 +53,7 @@ _FILE_FAULTS = (
 
 @attrs.frozen
 class _Page:
-    """A page, which is counted but not read: it has a polygon for every word."""
+    """Counted but not parsed: it has a polygon for every word."""
 
 
 @attrs.frozen
@@ -79,7 +79,7 @@ class Analyzer:
     name: str = PARSER.name
 
     async def submit(self, request: GenerationRequest, job: Job) -> Handle:
-        """Begin to read one document."""
+        """Start a job for one document."""
         where = (
             f"/documentintelligence/documentModels/{quote(job.endpoint.model, safe='')}:analyze"
             f"?api-version={_VERSION}&outputContentFormat=markdown"
@@ -93,7 +93,7 @@ class Analyzer:
         return self._handle(answer.headers.get("operation-location", ""))
 
     def _handle(self, location: str) -> Handle:
-        """Return the job's handle; raise `SubmitUncertain` for an address on another host."""
+        """Raise `SubmitUncertain` for a URL on another host."""
         job_id = urlsplit(location).path.rpartition("/")[2] if self._is_own(location) else ""
         if not job_id:
             raise SubmitUncertain("Taken, but the address of the job is not on your endpoint.")
@@ -104,17 +104,17 @@ class Analyzer:
         try:
             given = urlsplit(location)
         except ValueError:
-            # An unclosed bracket, for example.
+            # For example, an unclosed bracket.
             return False
         return (given.scheme, given.netloc.lower()) == (own.scheme, own.netloc.lower())
 
     async def poll(self, handle: Handle, job: Job) -> Pending | Result:  # noqa: ARG002
-        """Get a job, with its text if it is done; an empty page has an empty text."""
+        """Get a job, with its text if it is done. An empty page has an empty text."""
         answer = await self.outbound.request("GET", handle.urls["poll"], timeout_s=_REQUEST_S)
         check_job(answer)
         operation = await read_json(answer, _Operation)
         if operation is None:
-            raise Transient("The answer tells nothing about the job.")
+            raise Transient("The response has no job status.")
         if operation.status in _WAITING:
             return Pending(note=operation.status, poll_after_s=_pause_s(answer))
         if operation.status in _ENDED:
@@ -129,7 +129,7 @@ class Analyzer:
         return Result(text=analysis.content, cost_micros=cost, is_cost_told=False)
 
     async def health(self) -> None:
-        """Check that endpoint and key belong together, which is free."""
+        """Check that endpoint and key match, which is free."""
         where = f"/documentintelligence/info?api-version={_VERSION}"
         (await self.outbound.request("GET", where, timeout_s=10.0)).check()
 
@@ -139,7 +139,6 @@ class Analyzer:
 
 
 def _check(answer: Answer) -> None:
-    """Raise the error that an answer stands for; do nothing for one that should name a job."""
     if answer.status in range(200, 300):
         return
     codes = set(_codes(json_object(answer).get("error")))
@@ -151,20 +150,18 @@ def _check(answer: Answer) -> None:
 
 
 def _pause_s(answer: Answer) -> float | None:
-    """Return the seconds that the API asks to wait before the next poll; None if it does not."""
-    told = answer.headers.get("retry-after", "")
-    return float(told) if re.fullmatch("[0-9]{1,4}", told) else None
+    delay = answer.headers.get("retry-after", "")
+    return float(delay) if re.fullmatch("[0-9]{1,4}", delay) else None
 
 
 def _job_error(operation: _Operation) -> Exception:
-    """Return the error of a job that ended without a text."""
     if set(_FILE_FAULTS).intersection(_codes(operation.error)):
         return InvalidInput("The provider cannot read this document.")
     return JobFailed(f"The job ended as {operation.status!r}.")
 
 
 def _codes(error: Any, depth: int = 0) -> Iterator[str]:
-    """Yield the codes of an error and of the errors inside it; the innermost is the cause."""
+    """Yield outer codes first; the innermost is the cause."""
     if not isinstance(error, dict) or depth > _MAX_DEPTH:
         return
     if isinstance(code := error.get("code"), str):

@@ -8,7 +8,8 @@ from gateway.vendors import DocumentParser
 
 _PAGED = (".pdf", ".pptx", ".tif", ".tiff", ".png", ".jpg", ".jpeg", ".bmp", ".heif")
 _OTHERS = (".docx", ".xlsx", ".html")
-# 10⁻⁶ US dollars of one page by model, and when that was last compared with the vendor's prices.
+# Cost of one page by model, in 10⁻⁶ US dollars, and when it was last compared with the vendor's
+# prices.
 PAGE_COSTS = {"prebuilt-layout": 10_000, "prebuilt-read": 1_500}
 CHECKED = "2026-11-22"
 PARSER = DocumentParser(
@@ -37,26 +38,26 @@ class AzureDocumentsSettings:
     price: str = setting("0.08", "USDC of a document of up to 5 pages.")
     page_prices: tuple[str, ...] = setting(
         ("6:0.30", "21:0.75", "51:1.50"),
-        "USDC of longer documents: from so many pages on, a colon, the price.",
+        "USDC of longer documents, as `pages:price`: the price from that many pages on.",
         example="6:0.30,21:0.75,51:1.50",
     )
     page_cost: str = setting(
         "",
-        "US dollars that a page costs you; empty: 0.01, as `prebuilt-layout` does.",
+        "Your cost of a page in US dollars; empty: 0.01, as for `prebuilt-layout`.",
         example="0.01",
     )
-    max_pages: int = setting(100, "Pages of the longest file that is taken; the free tier reads 2.")
+    max_pages: int = setting(100, "Maximum pages of a file; the free tier reads 2.")
     extensions: tuple[str, ...] = setting(
         _PAGED,
-        "Endings of the files that are taken, also .docx, .xlsx and .html. Their pages are not "
-        "counted: one of any length has the lowest price.",
+        "Accepted file extensions; .docx, .xlsx and .html are possible, too. Their pages are not "
+        "counted: any length has the lowest price.",
         example=".pdf,.docx",
     )
-    max_concurrency: int = setting(8, "Jobs at once; 0: no limit.")
+    max_concurrency: int = setting(8, "Concurrent jobs; 0: no limit.")
 
 
 def is_on_sale(section: AzureDocumentsSettings) -> bool:
-    """Whether both endpoint and key are set; raises `SettingsError` if only one is."""
+    """Whether endpoint and key are both set; raises `SettingsError` if only one is."""
     key = str(section.key)
     if bool(section.endpoint) != bool(key):
         missing = "ENDPOINT" if key else "KEY"

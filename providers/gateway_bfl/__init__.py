@@ -23,8 +23,8 @@ class BflSettings:
     )
     models: tuple[str, ...] = setting(
         tuple(model.slug for model in MODELS),
-        "Models of Black Forest Labs on sale: slugs of ours, or others with their price in USDC "
-        "and the one that is asked the same way.",
+        "Models of Black Forest Labs on sale: known slugs, or other models with their price in "
+        "USDC and a known model that takes the same request.",
         example="bfl-flux-2-pro,flux-3-fast=0.05 like bfl-flux-3-image",
     )
     base_url: str = setting(
@@ -32,9 +32,9 @@ class BflSettings:
         "Address of the API; https://api.eu.bfl.ai and https://api.us.bfl.ai stay in their region.",
     )
     max_concurrency: int = setting(
-        20, "Generations at once at Black Forest Labs, which allows 24; 0: no limit."
+        20, "Concurrent generations at Black Forest Labs, which allows 24; 0: no limit."
     )
-    submits_per_minute: int = setting(0, "Submits in a minute; 0: no limit.")
+    submits_per_minute: int = setting(0, "Submits per minute; 0: no limit.")
 
 
 @hookimpl
@@ -45,7 +45,7 @@ def register_settings(register: Callable[[str, type], None]) -> None:
 
 @hookimpl
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
-    """Put the chosen models on sale if there is a key."""
+    """Register the chosen models if there is a key."""
     section = settings.section("bfl", BflSettings)
     if not str(section.api_key):
         return
@@ -54,7 +54,7 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
         Outbound(
             base_url(section.base_url, name="bfl_base_url"),
             headers={"x-key": str(section.api_key)},
-            hosts=("*.bfl.ai",),  # a task is asked for in the region that has it
+            hosts=("*.bfl.ai",),  # a task is polled in its own region
         ),
         models={model.slug: model for model in models},
         traits=Traits(

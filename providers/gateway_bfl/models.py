@@ -1,10 +1,10 @@
 """The models of Black Forest Labs on sale, and the request that they take.
 
-The vendor bills by the megapixel; the first costs more than each further one. A picture that is
-sent to FLUX.2 counts by the megapixel, too, each at the price of a further one: 1.5 cents at pro, 3
-at max, 0.2 at klein 9B (the vendor's own skills repository, 2026-02). Whether it shrinks a large
-picture first is not documented, so more than 2048 by 2048 pixels, which count as five, are refused.
-FLUX 3 bills its output alone, as those who resell its edits say (fal, Runware, 2026-10).
+The vendor bills by the megapixel; the first costs more than each further one. For FLUX.2, an input
+picture also counts by the megapixel, each at the price of a further one: 1.5 cents at pro, 3 at
+max, 0.2 at klein 9B (the vendor's own skills repository, 2026-02). It is not documented whether a
+large picture is shrunk first, so more than 2048 by 2048 pixels, which count as five megapixels, are
+refused. FLUX 3 bills only the output, according to resellers of its edits (fal, Runware, 2026-10).
 """
 
 from typing import Any
@@ -12,11 +12,12 @@ from typing import Any
 from gateway import GenerationRequest
 from gateway.vendors import Model, PictureLimits, base64_text, size_like
 
-# When these costs were last compared with the vendor's prices.
+# When these costs were last checked.
 CHECKED = "2026-11-22"
 _EDITS = "Changes a picture as a prompt says."
 _FLUX_2 = PictureLimits(most_pixels=2048 * 2048, most_ratio=8)
-# docs.bfl.ai by way of Comfy's router and node: 20 MB of Base64, too, which no buyer reaches.
+# docs.bfl.ai, through Comfy's router and node. The limit of 20 MB of Base64 is beyond any buyer's
+# picture.
 _FLUX_3 = PictureLimits(least_side=256, most_pixels=16_000_000, most_ratio=64)
 
 MODELS = (
@@ -51,8 +52,7 @@ MODELS = (
         costs={"2K": 21_000},
     ),
     # POST /v1/flux-3-image takes a ratio and a resolution instead of pixels, and no format. Prices
-    # of 2026-10 as three third parties name them: 0.048 at 1K, 0.10 at 2K. 4K, at 0.607, is left
-    # out.
+    # of 2026-10 from three third parties: 0.048 at 1K, 0.10 at 2K. 4K, at 0.607, is omitted.
     Model(
         slug="bfl-flux-3-image",
         id="flux-3-image",
@@ -127,8 +127,8 @@ SIZES = {
     ("16:9", "2K"): (2560, 1440),
     ("9:16", "2K"): (1440, 2560),
 }
-# Of an edit that keeps the ratio of its picture: as many pixels as the sizes above have, and the
-# longest side that others' descriptions of the API name.
+# For an edit that keeps its picture's ratio: the pixels of the sizes above, and the longest side
+# according to third-party descriptions of the API.
 _MOST_PIXELS = {"1K": 1024 * 1024, "2K": 4_000_000}
 _LONGEST_SIDE = 2048
 # The vendor has no webp: the gateway converts a png.
@@ -136,9 +136,9 @@ _FORMATS = {"png": "png", "jpg": "jpeg", "webp": "png"}
 
 
 async def request_body(model: Model, request: GenerationRequest) -> dict[str, Any]:
-    """Return the request of a model, with the size in pixels or as a ratio and a resolution.
+    """Return the request of a model, with the size in pixels or as ratio and resolution.
 
-    An edit for which the buyer names no ratio keeps that of the picture.
+    Edits without a ratio keep the picture's own.
     """
     if model.details.get("ask") == "ratio":
         return await _body_by_ratio(model, request)
@@ -155,7 +155,7 @@ async def request_body(model: Model, request: GenerationRequest) -> dict[str, An
 
 
 async def _body_by_ratio(model: Model, request: GenerationRequest) -> dict[str, Any]:
-    """Return a request to FLUX 3, which takes no other fields and no pixels."""
+    """Build a request to FLUX 3, which takes no other fields and no pixels."""
     order: dict[str, Any] = {
         "prompt": request.prompt,
         "resolution": _resolution(model, request).lower(),
@@ -172,7 +172,6 @@ def _resolution(model: Model, request: GenerationRequest) -> str:
 
 
 def _size(model: Model, request: GenerationRequest) -> tuple[int, int]:
-    """Return width and height of the result in pixels."""
     resolution = _resolution(model, request)
     if request.aspect_ratio is None and request.attachment is not None:
         most = _MOST_PIXELS[resolution]

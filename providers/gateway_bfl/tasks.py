@@ -1,4 +1,4 @@
-"""The provider: begins a task and polls it at the address that the API gave."""
+"""The provider: starts a task and polls it at the URL from the API."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -41,44 +41,44 @@ _FAILED = ("Error", "Failed")
 _LOST = "Task not found"
 _NOT_FOUND = 404
 _TOO_MANY = 429
-# Fields that the adapter fills in from what the buyer chose.
+# Fields set by the adapter from the buyer's choices.
 _ADAPTER_FIELDS = {"width", "height", "output_format", "aspect_ratio", "resolution"}
-# 10⁻⁶ US dollars of one credit, which is a cent.
+# One credit, which is a cent, in 10⁻⁶ US dollars.
 _CREDIT_MICROS = 10_000
 
 
 @attrs.define
 class Tasks:
-    """Asks `POST {base}/v1/{model}`; there is no way to stop a task."""
+    """Submits by `POST {base}/v1/{model}`; a task cannot be cancelled."""
 
     outbound: Outbound
     models: Mapping[str, Model] = attrs.field(kw_only=True)
-    """The models on sale, by slug."""
+    """By slug."""
     traits: Traits = attrs.field(factory=Traits, kw_only=True)
     name: str = "bfl"
 
     def validate(self, request: GenerationRequest, endpoint: Endpoint) -> None:
-        """Refuse a picture that the model would not take, or would bill by its size."""
+        """Refuse a picture that the model would not accept, or would bill by its size."""
         limits = self.models[endpoint.slug].edits
         if limits is not None and request.attachment is not None:
             limits.check(request.attachment)
 
     async def submit(self, request: GenerationRequest, job: Job) -> Handle:
-        """Begin one task, once: for a picture, or for an edit of the buyer's."""
+        """Start one task: for a picture, or for an edit of the buyer's."""
         asked = await request_body(self.models[job.endpoint.slug], request)
         answer = await self.outbound.request("POST", f"/v1/{job.endpoint.model}", json=asked)
         body = as_object(await answer.submit_json())
         _check(answer, body)
         urls = job_urls(body, poll="polling_url")
         if not as_text(body.get("id")) or "poll" not in urls:
-            raise SubmitUncertain("The provider took the job and did not say where to ask for it.")
-        # Not every answer to a poll names the cost again.
+            raise SubmitUncertain("The provider accepted the job without returning its URL.")
+        # Not every poll's response repeats the cost.
         cost = as_number(body.get("cost"))
         facts = {} if cost is None else {"cost": str(cost)}
         return Handle(id=body["id"], urls=urls, facts=facts)
 
     async def poll(self, handle: Handle, job: Job) -> Pending | Result:  # noqa: ARG002
-        """Get the task; its picture can be fetched for ten minutes."""
+        """Get the task; its picture can be downloaded for ten minutes."""
         answer = await self.outbound.request("GET", handle.urls["poll"])
         task = json_object(answer)
         status = as_text(task.get("status"))
@@ -88,7 +88,7 @@ class Tasks:
             answer.check_poll()
         _check(answer, task)
         if not status:
-            raise Transient("The provider's answer names no status.")
+            raise Transient("The provider's response has no status.")
         if status in _MODERATED:
             raise ContentPolicy("The provider's filter refused the prompt or its picture.")
         if status in _FAILED:
@@ -98,7 +98,7 @@ class Tasks:
         return Pending(progress=as_number(task.get("progress")), note=status)
 
     async def health(self) -> None:
-        """Ask how many credits are left."""
+        """Check that the account has credits left."""
         answer = await self.outbound.request("GET", "/v1/credits")
         body = json_object(answer)
         _check(answer, body)
@@ -112,7 +112,7 @@ class Tasks:
 
 
 def _check(answer: Answer, body: dict[str, Any]) -> None:
-    """Raise the error that a status stands for; the body may say how long to wait."""
+    """Raise the error of a status; the body may have the time to wait."""
     for name in sorted(_ADAPTER_FIELDS & blamed_fields(body)):
         raise AccountProblem(
             f"The model does not take our {name}: change the settings.", scope="choice"
@@ -124,7 +124,7 @@ def _check(answer: Answer, body: dict[str, Any]) -> None:
 
 
 def _task_error(task: dict[str, Any]) -> ContentPolicy | InvalidInput | JobFailed:
-    """Return the error that a task ended with; its name is in `error` or in `details`."""
+    """Map a task's error, whose reason is in `error` or in `details`."""
     reason = as_text(task.get("error")) or as_text(as_object(task.get("details")).get("error"))
     if reason == "content_policy_violation":
         return ContentPolicy("The provider's filter refused the prompt or its picture.")
@@ -141,7 +141,7 @@ def _picture(task: dict[str, Any]) -> Link:
 
 
 def _cost_micros(task: dict[str, Any], handle: Handle) -> int | None:
-    """Return the task's cost in 10⁻⁶ US dollars, else that of the submit; None if none is told."""
+    """Return the task's cost, else that of the submit."""
     credits_spent = as_number(task.get("cost"))
     if credits_spent is None and "cost" in handle.facts:
         credits_spent = float(handle.facts["cost"])

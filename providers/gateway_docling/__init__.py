@@ -46,17 +46,17 @@ from gateway.vendors import (
     read_json,
 )
 
-# The time-out of one request; docling-serve answers as soon as the file has arrived.
+# Timeout of one request; docling-serve responds as soon as the file has arrived.
 _SUBMIT_S = 60.0
 _POLL_S = 30.0
 _WAITING = ("pending", "started")
-# The result tells whether the conversion is complete.
+# The result has the status of the conversion.
 _DONE = ("success", "partial_success")
 _NOT_FOUND = 404
-# Fields that the adapter fills in, not the buyer.
+# Fields set by the adapter, not the buyer.
 _ADAPTER_FIELDS = {"options", "sources", "target", "kind"}
-# A 422 whose detail is a sentence with one of these is about the server's policy of targets,
-# sources and options (docling-serve 1.22 and later), which the buyer cannot know.
+# A 422 with one of these in its `detail` text concerns the server's policy on targets, sources and
+# options (docling-serve 1.22 and later), which the buyer cannot know.
 _POLICY_WORDS = (
     "target",
     "presigned",
@@ -65,7 +65,7 @@ _POLICY_WORDS = (
     "configured maximum",
     "server policy",
 )
-# docling-serve's ErrorItem has these for a file that no reader of its kind can open (1.38).
+# docling-serve's ErrorItem has these for a file that its reader cannot open (1.38).
 _FILE_FAULTS = {"policy", "backend_failure"}
 _FILE_READERS = {"user_input", "document_backend"}
 _UNKNOWN_JOB = "00000000-0000-0000-0000-000000000000"
@@ -93,20 +93,20 @@ class DoclingSettings:
         # Some operators put a key into the path.
         shown=False,
     )
-    api_key: ts.SecretStr = secret("Its DOCLING_SERVE_API_KEY, where it has one.")
+    api_key: ts.SecretStr = secret("Its DOCLING_SERVE_API_KEY, if it has one.")
     price: str = setting("0.02", "USDC of a document of up to 20 pages.")
     page_prices: tuple[str, ...] = setting(
         ("21:0.05", "51:0.10"),
-        "USDC of longer documents: from so many pages on, a colon, the price.",
+        "USDC of longer documents, as `pages:price`: the price from that many pages on.",
         example="21:0.05,51:0.10",
     )
-    max_pages: int = setting(100, "Pages of the longest file that is taken.")
+    max_pages: int = setting(100, "Maximum pages of a file.")
     extensions: tuple[str, ...] = setting(
         _ENDINGS,
-        "Endings of the files that are taken. Pages are counted in PDF, .pptx and TIFF files.",
+        "Accepted file extensions. Pages are counted in PDF, .pptx and TIFF files.",
         example=".pdf,.docx",
     )
-    max_concurrency: int = setting(2, "Documents converted at once; 0: no limit.")
+    max_concurrency: int = setting(2, "Documents converted concurrently; 0: no limit.")
 
 
 @hookimpl
@@ -117,7 +117,7 @@ def register_settings(register: Callable[[str, type], None]) -> None:
 
 @hookimpl
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
-    """Put the converter on sale if there is a server."""
+    """Put the converter on sale if a server is set."""
     section = settings.section(PARSER.name, DoclingSettings)
     if not section.base_url:
         return
@@ -144,7 +144,7 @@ class _Task:
     task_status: str
     task_position: int | None = None
     failure: Any = None
-    """The reason with its category; only new servers name one."""
+    """The reason with its category; only recent servers report it."""
 
 
 @attrs.frozen
@@ -164,7 +164,7 @@ class _Conversion:
     document: _Document | None = None
     errors: list[_Fault] = attrs.field(factory=list)
     failure: Any = None
-    """Instead of a document: why the task failed as a whole."""
+    """Set instead of a document: why the task failed as a whole."""
 
 
 @attrs.define
@@ -176,7 +176,7 @@ class Converter:
     name: str = PARSER.name
 
     async def submit(self, request: GenerationRequest, job: Job) -> Handle:
-        """Begin to convert one document."""
+        """Start the conversion of one document."""
         answer = await self.outbound.request(
             "POST",
             "/v1/convert/source/async",
@@ -188,17 +188,17 @@ class Converter:
             answer.check()
         task = await read_json(answer, _Task)
         if task is None or not task.task_id:
-            raise SubmitUncertain("Answered with success, but without a task.")
+            raise SubmitUncertain("The response reports success, but has no task.")
         return Handle(id=task.task_id, urls={})
 
     async def poll(self, handle: Handle, job: Job) -> Pending | Result:  # noqa: ARG002
-        """Get a task's status, and its result if the task is done."""
+        """Get a task's status, and its result if it is done."""
         where = quote(handle.id, safe="")
         answer = await self.outbound.request("GET", f"/v1/status/poll/{where}", timeout_s=_POLL_S)
         check_job(answer)
         task = await read_json(answer, _Task)
         if task is None:
-            raise Transient("The answer tells nothing about the task.")
+            raise Transient("The response has no task status.")
         if task.task_status in _WAITING:
             place = task.task_position
             return Pending(note="" if place is None else f"{place} in the queue")
@@ -217,17 +217,17 @@ class Converter:
             return Result(text=text)
         if found.status == "skipped" or _is_the_files(found):
             raise InvalidInput("The document cannot be read: is it what its name says?")
-        # A document of which a part is missing is not sold.
+        # An incomplete document is not sold.
         raise JobFailed(f"The conversion ended as {found.status[:40]!r}.")
 
     async def health(self) -> None:
-        """Poll a task that cannot exist: docling-serve checks the key before it looks for it."""
+        """Poll a task that cannot exist: docling-serve checks the key before the task."""
         answer = await self.outbound.request(
             "GET", f"/v1/status/poll/{_UNKNOWN_JOB}", timeout_s=_POLL_S
         )
         detail = json_object(answer).get("detail", "Not Found")
         if answer.status == _NOT_FOUND and detail != "Not Found":
-            # FastAPI says exactly "Not Found" if the path itself does not exist.
+            # FastAPI responds with exactly "Not Found" if the path itself does not exist.
             return
         answer.check()
 
@@ -237,14 +237,14 @@ class Converter:
 
 
 def _check_fields(body: dict[str, Any]) -> None:
-    """Raise `AccountProblem` for a refusal of what the adapter fills in, and not the buyer."""
-    told = as_text(body.get("detail")).lower()
-    if blamed_fields(body) & _ADAPTER_FIELDS or any(word in told for word in _POLICY_WORDS):
+    """Raise `AccountProblem` if the server rejects the adapter's own fields."""
+    detail = as_text(body.get("detail")).lower()
+    if blamed_fields(body) & _ADAPTER_FIELDS or any(word in detail for word in _POLICY_WORDS):
         raise AccountProblem("This docling-serve wants other fields, or allows less than we ask.")
 
 
 def _is_the_files(found: _Conversion) -> bool:
-    """Whether a conversion failed because of the file, which another try would not change."""
+    """Whether the file is to blame, so that a retry is useless."""
     return as_object(found.failure).get("category") in _FILE_FAULTS or any(
         fault.category in _FILE_FAULTS or fault.component_type in _FILE_READERS
         for fault in found.errors
@@ -252,7 +252,6 @@ def _is_the_files(found: _Conversion) -> bool:
 
 
 def _job_error(task: _Task) -> Exception:
-    """Return the error of a task that failed or is in an unknown state."""
     if task.task_status == "skipped" or as_object(task.failure).get("category") in _FILE_FAULTS:
         return InvalidInput("The document is not of a kind, or a size, that is converted.")
     if task.task_status == "failure":
@@ -266,17 +265,17 @@ async def _request_body(request: GenerationRequest, endpoint: Endpoint) -> dict[
         "options": {
             "to_formats": ["md"],
             "image_export_mode": "placeholder",
-            # Files that docling does not divide into pages are converted as a whole.
+            # Files that docling does not divide into pages are converted completely.
             "page_range": [1, paid_pages(request, endpoint)],
         },
         "sources": [
             {
                 "kind": "file",
                 "base64_string": await base64_text(attachment),
-                # The buyer's own file name is not sent.
+                # The buyer's file name is not sent.
                 "filename": f"document{attachment.extension}",
             }
         ],
-        # Without it, a server with a store of its own for results answers with an address.
+        # Otherwise, a server with its own store for results would return a URL.
         "target": {"kind": "inbody"},
     }

@@ -1,4 +1,4 @@
-"""Finds out what a ZIP file is by its directory, without unpacking it."""
+"""Detects the type of a ZIP file from its directory, without unpacking it."""
 
 import io
 import struct
@@ -8,11 +8,11 @@ from gateway_documents.errors import Unreadable
 
 # As declared by the directory; parsers need 3 to 7 times as much memory.
 MAX_UNPACKED_BYTES = 200_000_000
-# Unpacked to packed: real Office files stay under 100, a bomb reaches 1,000.
+# Unpacked to packed size: real Office files stay under 100, a bomb reaches 1,000.
 MAX_RATIO = 250
 # A bomb that unpacks to less is harmless.
 _RATIO_FROM_BYTES = 10_000_000
-# About 10,000 members; a longer directory takes long to read.
+# About 10,000 members; parsing a larger directory would take too long.
 _MAX_DIRECTORY_BYTES = 1_000_000
 _ENCRYPTED_FLAG = 0x1
 
@@ -61,7 +61,7 @@ def _members(data: bytes) -> list[zipfile.ZipInfo]:
 
 
 def _refuse_bombs(members: list[zipfile.ZipInfo], packed_bytes: int) -> None:
-    """Refuse a file by its declared sizes; zipfile never unpacks more of a member than declared."""
+    """Check declared sizes: zipfile never unpacks more of a member."""
     unpacked_bytes = sum(member.file_size for member in members)
     ratio_is_absurd = unpacked_bytes > max(_RATIO_FROM_BYTES, MAX_RATIO * packed_bytes)
     if unpacked_bytes > MAX_UNPACKED_BYTES or ratio_is_absurd:

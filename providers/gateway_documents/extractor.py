@@ -1,4 +1,4 @@
-"""The provider `extraction`: JSON from documents by fixed rules, to try the gateway with."""
+"""The provider `extraction`: JSON from documents by fixed rules, for trying out the gateway."""
 
 from typing import ClassVar
 
@@ -10,7 +10,7 @@ from gateway_documents.provider import DocumentParser
 
 @attrs.define
 class DocumentExtractor:
-    """Has a parser read a document, and finds data in its Markdown in the parser's sandbox."""
+    """Parses a document, and finds data in its Markdown, in the parser's sandbox."""
 
     traits: ClassVar[gateway.Traits] = gateway.Traits(idempotent_submit=True)
     parser: DocumentParser
@@ -23,7 +23,7 @@ class DocumentExtractor:
         await self.parser.validate(request, endpoint)
 
     async def submit(self, request: gateway.GenerationRequest, job: gateway.Job) -> gateway.Result:
-        """Parse the file and extract data from it; a cancellation kills the child process."""
+        """Parse the file and extract data from it; cancelling kills the child process."""
         parsed = await self.parser.submit(request, job)
         return gateway.Result(text=await self.parser.extract(request.prompt, parsed.text or ""))
 

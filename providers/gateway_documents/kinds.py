@@ -1,4 +1,4 @@
-"""Finds out the kind of a file by its bytes, and checks that its name agrees."""
+"""Detects a file's type from its bytes, and checks that its name matches."""
 
 import re
 
@@ -20,7 +20,7 @@ KINDS = {
 PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp")
 
 _PDF_HEADER = b"%PDF-"
-# Bytes that may precede the header: Acrobat and all other readers accept so many.
+# Acrobat and other readers accept this many bytes before the header.
 _PDF_HEADER_WITHIN = 1024
 _ZIP_HEADERS = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 # PNG, JPEG, WebP, TIFF, BigTIFF and BMP.
@@ -41,10 +41,10 @@ _NAMES = {
 
 
 def recognise(extension: str, data: bytes) -> str:
-    """Return the kind of a file: a value of `KINDS`, or "picture".
+    """Return the type of a file: a value of `KINDS`, or "picture".
 
-    Reads headers, ZIP directories and charsets only, in up to 50 ms for the largest file.
-    Raises `Unreadable` for an empty, locked or damaged file, and for one with a wrong name.
+    Reads only headers, ZIP directories and charsets, in at most 50 ms. Raises `Unreadable` for an
+    empty, locked or damaged file, and for one with a wrong extension.
     """
     kind = "picture" if extension in PICTURES else KINDS.get(extension)
     if kind is None:
@@ -63,7 +63,6 @@ def recognise(extension: str, data: bytes) -> str:
 
 
 def _binary_kind(data: bytes) -> str | None:
-    """Return the kind that the first bytes name; None if they name none."""
     if data.startswith(_PDF_HEADER):
         return "pdf"
     if data.startswith(_ZIP_HEADERS):

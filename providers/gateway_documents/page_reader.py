@@ -1,4 +1,4 @@
-"""Reads pages without text, each in a child process, and puts their text into the document."""
+"""Reads pages without text, each in a child process, and inserts their text."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -8,14 +8,14 @@ import attrs
 import gateway
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost, SandboxRefusal
 
-# Pages of one document that are read as pictures; at 3 s each, other documents have to wait.
+# Maximum pages read as pictures per document: each takes 3 s, and other documents wait.
 MAX_PAGES = 50
 _UNREAD = "*(Page {number} is a picture, which was not read.)*"
 
 
 @attrs.define(kw_only=True)
 class PageReader:
-    """Reads the pages of one document; without a sandbox it marks the pages that were not read."""
+    """Reads a document's pages; without a sandbox, it marks the pages that were not read."""
 
     sandbox: Sandbox | None
     kind: str
@@ -25,10 +25,10 @@ class PageReader:
     async def fill(
         self, pages: Sequence[str], textless: Mapping[int, bool], job: gateway.Job
     ) -> list[str]:
-        """Return the pages, with the text that was read on those without text.
+        """Return the pages, with the text read from those without text.
 
-        `textless` has these pages by number, from 0; True: surely a picture and not an empty page.
-        Raises the error of `Sandbox.call` if no page could be read or another try may read more.
+        `textless` has these pages by number, from 0; True: certainly a picture, not an empty page.
+        Raises the error of `Sandbox.call` if no page could be read or a retry may read more.
         """
         filled = list(pages)
         chosen = list(textless)[:MAX_PAGES]  # `validate` may have missed a few
@@ -47,7 +47,7 @@ class PageReader:
         return filled
 
     async def _read(self, number: int, total: int, job: gateway.Job) -> str | Exception | None:
-        """Return a page's text, the error of this page, or None without a sandbox."""
+        """Read a page; None without a sandbox."""
         if self.sandbox is None:
             return None
         try:

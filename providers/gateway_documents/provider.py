@@ -30,7 +30,7 @@ _log = structlog.get_logger()
 
 @attrs.define
 class DocumentParser:
-    """Parses documents to Markdown, each in a fresh, limited child process."""
+    """Parses documents to Markdown, each in a new, confined child process."""
 
     traits: ClassVar[gateway.Traits] = gateway.Traits(idempotent_submit=True)
     name: str = "documents"
@@ -41,7 +41,7 @@ class DocumentParser:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences for the operator, which `gateway plugins` shows."""
+        """Notes for the operator, shown by `gateway plugins`."""
         return () if self._pictures else (f"pictures of text are refused: {_WAY_OUT}",)
 
     @property
@@ -54,10 +54,10 @@ class DocumentParser:
         request: gateway.GenerationRequest,
         endpoint: gateway.Endpoint,  # noqa: ARG002 - of the protocol
     ) -> None:
-        """Refuse a file that is empty, locked, not a document, or not what its name says.
+        """Refuse a file that is empty, locked, not a document, or misnamed.
 
-        A sandboxed process also checks that a PDF can be opened, and that it holds text or
-        pictures that this gateway can read.
+        A sandboxed process also checks that a PDF can be opened, and has text or pictures that this
+        gateway can read.
         """
         kind, data = await self._recognise(request)
         with suppress(gateway.Transient), _errors_of_the_gateway():
@@ -68,7 +68,7 @@ class DocumentParser:
                 self._check_pages(_textless(facts), has_text=bool(text))
 
     async def submit(self, request: gateway.GenerationRequest, job: gateway.Job) -> gateway.Result:
-        """Parse the file; a cancellation kills the child process."""
+        """Parse the file; cancelling kills the child process."""
         kind, data = await self._recognise(request)
         with _errors_of_the_gateway():
             textless, pages = await self._read(kind, request, data)
@@ -98,7 +98,7 @@ class DocumentParser:
             self._pictures.close()
 
     async def _recognise(self, request: gateway.GenerationRequest) -> tuple[str, bytes]:
-        """Return the kind of the file and its bytes; a thread works for up to 50 ms."""
+        """Detect the type in a thread, which takes up to 50 ms."""
         attachment = request.attachment
         if attachment is None:
             raise gateway.InvalidInput("There is no file to parse: send fileBase64 and fileName.")
@@ -109,7 +109,7 @@ class DocumentParser:
     async def _read(
         self, kind: str, request: gateway.GenerationRequest, data: bytes
     ) -> tuple[Mapping[int, bool], Sequence[str]]:
-        """Return the pages without text, as in `Parsed.textless`, and the Markdown of all pages.
+        """Return the pages without text, and all pages.
 
         Every frame of a picture is a page.
         """
@@ -129,7 +129,7 @@ class DocumentParser:
             )
 
     def _check_pictures_can_be_read(self) -> None:
-        """Raise `Unreadable` if the OCR extra is missing, and log that once for the operator."""
+        """Raise `Unreadable` without the OCR extra, and log that once."""
         if self._pictures is not None:
             return
         if not self._has_warned:
@@ -148,7 +148,6 @@ def _textless(facts: bytes) -> Mapping[int, bool]:
 
 @contextmanager
 def _errors_of_the_gateway() -> Iterator[None]:
-    """Convert the sandbox's errors inside the block into the gateway's."""
     try:
         yield
     except SandboxRefusal as error:

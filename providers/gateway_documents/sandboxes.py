@@ -9,12 +9,12 @@ _OCR_LIBRARIES = ("rapidocr", "onnxruntime", "pypdfium2")
 
 
 def text_reader() -> Sandbox:
-    """Return the sandbox that parses files: 0.4 s for a normal file, 60 MB at rest."""
+    """Return the sandbox that parses files: 0.4 s for a normal file, 60 MB when idle."""
     libraries = "gateway_documents.child.libraries"
     return Sandbox(
         function="gateway_documents.child.work:work",
         warm=(
-            # This comes before the imports of the parsers.
+            # This must precede the imports of the parsers.
             f"{libraries}:leave_out_heavy_libraries",
             "gateway_documents.child.work",
             f"{libraries}:load_lazy_parts",
@@ -30,9 +30,9 @@ def text_reader() -> Sandbox:
 
 
 def checker() -> Sandbox:
-    """Return the sandbox that looks at PDFs before payment, so that paid files never wait for it.
+    """Return the sandbox that checks PDFs before payment, so that paid files never wait for it.
 
-    It is 20 MB at rest.
+    It takes 20 MB when idle.
     """
     return Sandbox(
         function="gateway_documents.child.pages:check",
@@ -56,7 +56,7 @@ def picture_reader() -> Sandbox | None:
             # A page takes 3 to 5 s.
             cpu_s=90,
             wall_s=180.0,
-            # The gateway needs a processor, too.
+            # Leave CPU time for the gateway.
             children=max(1, (os.cpu_count() or 1) // 2),
             # The process holds 200 MB.
             idle_s=120.0,

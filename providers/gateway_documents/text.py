@@ -6,7 +6,7 @@ import re
 
 from gateway_documents.errors import Unreadable
 
-# Modules of `encodings` that an HTML page may name; the child loads them before the fork.
+# Modules of `encodings` that an HTML page may declare; the child loads them before the fork.
 DECLARED_CHARSETS = (
     *(f"iso8859_{number}" for number in (*range(2, 12), 13, 14, 15, 16)),
     *(f"cp{number}" for number in (*range(1250, 1259), 932, 949)),
@@ -29,10 +29,10 @@ _NOT_TEXT = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 
 
 def decode(data: bytes, *, declares_charset: bool = False) -> str:
-    """Return the text of a UTF-8, UTF-16 (with byte order mark) or Windows-1252 file.
+    """Decode a UTF-8, UTF-16 (with byte order mark) or Windows-1252 file.
 
-    An HTML page (`declares_charset`) may name another charset in its first kilobyte.
-    Raises `Unreadable` if none of them fits, or if control characters show that it is not text.
+    An HTML page (`declares_charset`) may declare another charset in its first kilobyte. Raises
+    `Unreadable` if none of them fits, or if control characters show that it is not text.
     """
     declared = _declared_charset(data) if declares_charset else None
     for charset in filter(None, (_marked_charset(data), "utf-8", declared, "cp1252")):
@@ -49,7 +49,7 @@ def _marked_charset(data: bytes) -> str | None:
 
 
 def _declared_charset(data: bytes) -> str | None:
-    """Return the charset that an HTML page names, if it is one of `DECLARED_CHARSETS`."""
+    """Return the declared charset if it is in `DECLARED_CHARSETS`."""
     found = _DECLARATION.search(data[:_DECLARATION_BYTES])
     if found is None:
         return None
@@ -59,7 +59,6 @@ def _declared_charset(data: bytes) -> str | None:
 
 
 def _checked_text(text: str) -> str:
-    """Return the text unchanged; raise `Unreadable` if it has control characters."""
     found = _NOT_TEXT.search(text)
     if found is None:
         return text

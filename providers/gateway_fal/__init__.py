@@ -23,18 +23,18 @@ class FalSettings:
     )
     models: tuple[str, ...] = setting(
         tuple(model.slug for model in MODELS),
-        "Models of fal.ai on sale: slugs of ours, or others with their price in USDC and the one "
-        "that is asked the same way.",
+        "Models of fal.ai on sale: known slugs, or other models with their price in USDC and a "
+        "known model that takes the same request.",
         example="fal-flux-2-pro,fal-ai/new-model=0.08 like fal-nano-banana-2",
     )
     base_url: str = setting("https://queue.fal.run", "Address of fal's queue.")
     platform_url: str = setting(
-        "https://api.fal.ai", "Address of fal's platform API, asked whether the key works."
+        "https://api.fal.ai", "Address of fal's platform API, which checks the key."
     )
     max_concurrency: int = setting(
-        2, "Generations at once at fal.ai, where new accounts have 2; 0: no limit."
+        2, "Concurrent generations at fal.ai, where new accounts have 2; 0: no limit."
     )
-    submits_per_minute: int = setting(0, "Submits to fal.ai in a minute; 0: no limit.")
+    submits_per_minute: int = setting(0, "Submits to fal.ai per minute; 0: no limit.")
 
 
 @hookimpl
@@ -45,7 +45,7 @@ def register_settings(register: Callable[[str, type], None]) -> None:
 
 @hookimpl
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
-    """Put the chosen models on sale if there is a key."""
+    """Register the chosen models if there is a key."""
     section = settings.section("fal", FalSettings)
     if not str(section.api_key):
         return

@@ -1,14 +1,15 @@
 """The models of fal.ai on sale, and the request that each takes.
 
-fal's own prices are those of its model pages in 2026. Some models bill by the megapixel and round
-up, so 1024 by 1024 pixels cost two. Nano Banana 2.1 is billed by the token: fal's guide
-(fal.ai/learn, 2026-10) puts a picture at 0.040 US dollars at 1K, 0.062 at 2K and 0.134 at 4K; its
-thoughts are 0.002 more, as others read. Others' code asks it with the fields of Nano Banana 2.
+fal's own prices are from its model pages in 2026. Some models bill by the megapixel and round up,
+so 1024 by 1024 pixels cost two. Nano Banana 2.1 is billed by the token: fal's guide (fal.ai/learn,
+2026-10) estimates a picture at 0.040 US dollars at 1K, 0.062 at 2K and 0.134 at 4K; its thoughts
+cost 0.002 more, according to third parties. Third-party code calls it with the fields of Nano
+Banana 2.
 
-Two of them edit pictures, too. An edit by Nano Banana 2 costs what a picture does (fal's page,
-2026). FLUX.2 [pro] counts the picture that is sent by the megapixel, each at 1.5 cents; others read
-that fal shrinks more than four. More than 2048 by 2048 pixels, which count as five, are refused.
-FLUX.1 redraws a picture and follows no instruction, so it is not on sale for edits.
+Two models also edit pictures. An edit by Nano Banana 2 costs as much as a picture (fal's page,
+2026). FLUX.2 [pro] bills the input picture by the megapixel, each at 1.5 cents; third parties
+report that fal shrinks more than four. More than 2048 by 2048 pixels, which count as five, are
+refused. FLUX.1 redraws a picture and follows no instruction, so it is not on sale for edits.
 """
 
 from typing import Any
@@ -16,14 +17,14 @@ from typing import Any
 from gateway import GenerationRequest
 from gateway.vendors import Model, PictureLimits, data_uri, size_like
 
-# When these costs were last compared with the vendor's prices.
+# When these costs were last checked.
 CHECKED = "2026-11-22"
 _EDITS = "Changes a picture as a prompt says."
-# fal's developers say that a data URI of more than 10 MB does not work (fal-ai/fal, pull request
-# 178); Base64 makes 9.4 MB of this.
+# According to fal's developers, a data URI of more than 10 MB does not work (fal-ai/fal, pull
+# request 178). In Base64, this size takes 9.4 MB.
 _MAX_SENT_BYTES = 7_000_000
-# An edit in pixels that keeps the ratio of its picture is made of one megapixel, with sides of 512
-# to 2048 pixels.
+# An edit in pixels that keeps its picture's ratio has one megapixel, with sides of 512 to 2048
+# pixels.
 _MOST_PIXELS = 1024 * 1024
 _LONGEST_SIDE = 2048
 _MOST_RATIO = 4
@@ -112,9 +113,9 @@ _IMAGE_SIZES = {
 
 
 async def request_body(model: Model, request: GenerationRequest) -> dict[str, Any]:
-    """Return the request of a model; a format that it lacks is requested as png and converted.
+    """Return the request of a model; an unsupported format is requested as png and converted.
 
-    An edit for which the buyer names no ratio keeps that of the picture.
+    Edits without a ratio keep the picture's own.
     """
     wanted = _FORMATS[request.output_format or "png"]
     asked: dict[str, Any] = {
@@ -130,7 +131,7 @@ async def request_body(model: Model, request: GenerationRequest) -> dict[str, An
 
 
 def _shape(model: Model, request: GenerationRequest) -> dict[str, Any]:
-    """Return the field of a request that says the ratio; none for what a model finds out itself."""
+    """Return the ratio's field, or none if the model chooses it."""
     ratio = request.aspect_ratio
     if ratio is None and request.attachment is not None:
         if model.details["ratio"] != "image_size":
@@ -139,7 +140,7 @@ def _shape(model: Model, request: GenerationRequest) -> dict[str, Any]:
         width, height = size_like(
             request.attachment, most_pixels=_MOST_PIXELS, longest_side=_LONGEST_SIDE
         )
-        # Of `auto`, nobody says what it makes, and each megapixel is billed.
+        # The size that `auto` chooses is undocumented, and each megapixel is billed.
         return {"image_size": {"width": width, "height": height}}
     if model.details["ratio"] == "image_size":
         return {"image_size": _IMAGE_SIZES[ratio or "1:1"]}

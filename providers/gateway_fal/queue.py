@@ -1,4 +1,4 @@
-"""The provider: puts a job into fal's queue and polls it at the addresses that fal gave."""
+"""The provider: submits a job to fal's queue and polls it at the URLs from fal."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,35 +27,35 @@ from gateway_fal.refusals import check_outcome, check_status, check_submit
 _COMPLETED = "COMPLETED"
 _BAD_REQUEST = 400
 _NOT_FOUND = 404
-# Lists with a truth value for each picture; the lcm and lora models use the second name.
+# Lists with a boolean for each picture; the lcm and lora models use the second name.
 _FLAGS = ("has_nsfw_concepts", "nsfw_content_detected")
-# The time-out of one request; the last poll makes two.
+# Timeout of one request; the last poll makes two.
 _POLL_S = 25.0
 
 
 @attrs.define
 class Queue:
-    """Submits by `POST {base}/{model}`; a poll gets the status, and at the end the response."""
+    """Submits by `POST {base}/{model}`; a poll gets the status and, finally, the response."""
 
     outbound: Outbound
     platform: Outbound = attrs.field(kw_only=True)
     models: Mapping[str, Model] = attrs.field(kw_only=True)
-    """The models on sale, by slug."""
+    """By slug."""
     traits: Traits = attrs.field(factory=Traits, kw_only=True)
     name: str = "fal"
 
     def validate(self, request: GenerationRequest, endpoint: Endpoint) -> None:
-        """Refuse a picture that the model would not take, or would bill by its size."""
+        """Refuse a picture that the model would not accept, or would bill by its size."""
         limits = self.models[endpoint.slug].edits
         if limits is not None and request.attachment is not None:
             limits.check(request.attachment)
 
     async def submit(self, request: GenerationRequest, job: Job) -> Handle:
-        """Put one job into the queue, once: fal's own ten retries are switched off."""
+        """Submit one job, with fal's own ten retries disabled."""
         headers = {
             "x-fal-no-retry": "1",
-            # The longest wait for the start: a job that begins later than this is never begun. A
-            # job that has begun is made and billed, and `cancel` asks fal to stop it at the
+            # The maximum wait for the start: a job that has not started by then never does. A job
+            # that has started is generated and billed; `cancel` asks fal to stop it at the
             # attempt's end.
             "x-fal-request-timeout": str(int(job.endpoint.timeout_s)),
         }
@@ -67,7 +67,7 @@ class Queue:
         check_submit(answer, body)
         urls = job_urls(body, status="status_url", response="response_url", cancel="cancel_url")
         if not as_text(body.get("request_id")) or not urls.keys() >= {"status", "response"}:
-            raise SubmitUncertain("fal took the job and did not say where to ask for it.")
+            raise SubmitUncertain("fal accepted the job without returning its URL.")
         return Handle(id=body["request_id"], urls=urls)
 
     async def poll(self, handle: Handle, job: Job) -> Pending | Result:  # noqa: ARG002
@@ -83,7 +83,7 @@ class Queue:
         return Result(outputs=(_picture(body),))
 
     async def cancel(self, handle: Handle) -> None:
-        """Ask fal to stop a job; fal may still finish and bill a job that runs already."""
+        """Ask fal to stop a job; fal may still finish and bill a running job."""
         if "cancel" not in handle.urls:
             raise Transient("fal gave no address to cancel the job at.")
         answer = await self.outbound.request("PUT", handle.urls["cancel"], bills=False)
@@ -92,10 +92,10 @@ class Queue:
             check_status(answer)
 
     async def health(self) -> None:
-        """Ask for a model's price, which needs a valid key; the balance needs an admin key."""
+        """Get a model's price, which needs a valid key; the balance needs an admin key."""
         model = next(iter(self.models.values()))
         answer = await self.platform.request("GET", f"/v1/models/pricing?endpoint_id={model.id}")
-        # A 404 means that fal took the key and has retired this model; the others are on sale.
+        # A 404 means that fal accepted the key and has retired this model; others are on sale.
         if answer.status != _NOT_FOUND:
             answer.check()
 
@@ -106,10 +106,10 @@ class Queue:
 
 
 def _pending(status: dict[str, Any]) -> Pending:
-    """Return the state of a job that has not ended; an unknown state does not end a job."""
+    """Describe an unfinished job; an unknown state does not end it."""
     state = as_text(status.get("status"))
     if not state:
-        raise Transient("fal's answer names no status.")
+        raise Transient("fal's response has no status.")
     place = as_number(status.get("queue_position"))
     if state == "IN_QUEUE" and place is not None:
         return Pending(note=f"{place:.0f} before it in fal's queue")
@@ -117,7 +117,7 @@ def _pending(status: dict[str, Any]) -> Pending:
 
 
 def _picture(body: dict[str, Any]) -> Link:
-    """Return the first picture; raise `ContentPolicy` if there is none or it is flagged."""
+    """Raise `ContentPolicy` for a flagged or missing picture."""
     found = body.get("images")
     images = found if isinstance(found, list) else [body.get("image")]
     first = as_object(images[0]) if images else {}

@@ -1,4 +1,4 @@
-"""What fal's errors mean: for the buyer, the operator or the job, or that a retry may help.
+"""Maps fal's errors to the gateway's.
 
 A model's own errors are a list under `detail`, each with a `type`; those of the platform have an
 `error_type` (fal.ai/docs: "Model Errors", "Request Error Types").
@@ -24,37 +24,37 @@ _FAILED = {
     "downstream_service_error",
     "downstream_service_unavailable",
 }
-# Fields that the adapter fills in from what the buyer chose.
+# Fields set by the adapter from the buyer's choices.
 _ADAPTER_FIELDS = {"aspect_ratio", "image_size", "resolution", "output_format"}
 _NOT_FOUND = 404
 _INPUT = (400, 413, 415, 422)
 _BROKEN = 500
-# fal's queue says so with a 400 about a response that is asked for before the job's end.
+# fal's queue sends a 400 with this text if the response is requested before the job's end.
 _TOO_EARLY = "in progress"
-# Not every model keeps to the documented form (docs.fal.ai/errors): some say it in a sentence.
+# Not every model keeps to the documented form (docs.fal.ai/errors): some send a sentence.
 _POLICY_WORDS = ("policy", "safety", "nsfw", "moderat", "flagged", "sensitive", "prohibited")
-# fal-client 1.0.3 takes an error with a request id for one of fal's own server, not of a proxy.
+# fal-client 1.0.3 treats an error with a request id as one of fal's own server, not a proxy's.
 _MARKS = {"x-fal-request-id", "x-fal-retryable"}
 _NOT_THE_JOBS = (401, 403, _NOT_FOUND, 429)
 
 
 def check_submit(answer: Answer, body: dict[str, Any]) -> None:
-    """Raise the error that a submit's answer stands for; do nothing for a job that was begun."""
+    """Raise the error that a submit's response means, if any."""
     _check_details(body)
     answer.check()
 
 
 def check_status(answer: Answer) -> None:
-    """Raise the error that a poll's answer stands for; do nothing for a success."""
+    """Raise the error that a poll's response means, if any."""
     if answer.status == _NOT_FOUND:
         raise HandleLost("fal does not know its own job.")
     answer.check_poll()
 
 
 def check_outcome(answer: Answer, body: dict[str, Any], status: dict[str, Any]) -> None:
-    """Raise the error of a job that `status` calls completed; do nothing for a result.
+    """Raise the error of a job that `status` calls completed; return for a result.
 
-    An error that comes from the model is the end of the job, and polling again would not change it.
+    An error from the model is final: polling again would not change it.
     """
     if answer.status in range(200, 300):
         return
@@ -72,17 +72,17 @@ def check_outcome(answer: Answer, body: dict[str, Any], status: dict[str, Any]) 
 
 
 def _refused_input(body: dict[str, Any]) -> ContentPolicy | InvalidInput | Transient:
-    """Return the error of a model that says in a sentence what it refuses."""
-    told = as_text(body.get("detail")).lower()
-    if any(word in told for word in _POLICY_WORDS):
+    """Map the error of a model that explains its refusal in a sentence."""
+    detail = as_text(body.get("detail")).lower()
+    if any(word in detail for word in _POLICY_WORDS):
         return ContentPolicy("The provider's filter refused the prompt or its picture.")
-    if _TOO_EARLY in told:
+    if _TOO_EARLY in detail:
         return Transient("fal says that the job is still in progress.")
     return InvalidInput("The provider cannot work with this input.")
 
 
 def _is_from_the_model(answer: Answer, body: dict[str, Any]) -> bool:
-    """Whether an error is a model's and not that of the queue, or of a proxy before it."""
+    """Whether an error is the model's, not the queue's or a proxy's."""
     is_told = bool(body) and answer.status in (*_INPUT, _BROKEN)
     return is_told or not _MARKS.isdisjoint(answer.headers)
 

@@ -31,8 +31,8 @@ from gateway.vendors import (
 from gateway_gemini.models import CHECKED, MODELS, ON_SALE, editing
 from gateway_gemini.painter import Painter
 
-# A 4K PNG has 45 MB in Base64. Beside each picture stands a signature of the model's thoughts that
-# may be as large, and drafts may come twice.
+# A 4K PNG has 45 MB in Base64. Each picture comes with a signature of the model's thoughts that may
+# be as large, and drafts may come twice.
 _MAX_BYTES = 160_000_000
 _VERSION = re.compile("v[0-9][a-z0-9]{0,19}")
 
@@ -46,8 +46,8 @@ class GeminiSettings:
     )
     models: tuple[str, ...] = setting(
         ON_SALE,
-        "Models of the Gemini API on sale: slugs of ours, or others with their price in USDC and "
-        "the one that is asked the same way.",
+        "Models of the Gemini API on sale: known slugs, or other models with their price in USDC "
+        "and a known model that takes the same request.",
         example="gemini-3-pro-image,gemini-4-image=0.08 like gemini-3-1-flash-lite-image",
     )
     base_url: str = setting(
@@ -57,14 +57,10 @@ class GeminiSettings:
         shown=False,
     )
     api_version: str = setting(
-        "v1beta", "Version of the API in its addresses; Google's own client asks `v1`."
+        "v1beta", "Version of the API in its URLs; Google's own client uses `v1`."
     )
-    max_concurrency: int = setting(
-        0, "Pictures that one model is asked for at the same time; 0: as many as workers."
-    )
-    submits_per_minute: int = setting(
-        0, "Pictures that one model is asked for in a minute; 0: no limit."
-    )
+    max_concurrency: int = setting(0, "Concurrent pictures per model; 0: as many as workers.")
+    submits_per_minute: int = setting(0, "Pictures per minute and model; 0: no limit.")
 
 
 @hookimpl
@@ -75,9 +71,9 @@ def register_settings(register: Callable[[str, type], None]) -> None:
 
 @hookimpl
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
-    """Put the chosen models on sale where there is a key, each for pictures and for edits.
+    """Put the chosen models on sale if there is a key, each for pictures and for edits.
 
-    Each model is a provider of its own, because Google counts requests by model and retires models
+    Each model is a separate provider, because Google limits requests per model and retires models
     one by one.
     """
     section = settings.section("gemini", GeminiSettings)
@@ -106,7 +102,7 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
 
 
 def _model_asked(model: Model, settings: Settings) -> str:
-    """Return the vendor's name of the model; the operator's table of the endpoint may name one."""
+    """Return the model, which the settings of the endpoint may override."""
     override = settings.endpoints.get(model.slug)
     return override.model if override is not None and override.model else model.id
 

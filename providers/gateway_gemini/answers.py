@@ -1,7 +1,7 @@
-"""The shape of `generateContent`'s answer, as far as it is read.
+"""The parts of `generateContent`'s response that are used.
 
-Beside a picture stands a `thoughtSignature` that may be as large as the picture. It is no field of
-these classes, so msgspec skips it without building it.
+Next to a picture there is a `thoughtSignature` that may be as large as the picture. These classes
+omit it, so msgspec skips it cheaply.
 """
 
 from typing import Any
@@ -18,13 +18,13 @@ class Picture:
 
     @property
     def media_type(self) -> str:
-        """The media type; empty if the answer names none."""
+        """The media type; empty if the response has none."""
         return self.mimeType or ""
 
 
 @attrs.frozen
 class Part:
-    """One of the things that a model said, drew or thought."""
+    """One piece of a model's output or thoughts."""
 
     inlineData: Picture | None = None  # noqa: N815 - the API's name
     thought: bool | None = None
@@ -32,7 +32,7 @@ class Part:
 
 @attrs.frozen
 class Content:
-    """All that a model said."""
+    """A model's whole output."""
 
     parts: list[Part] | None = None
 
@@ -47,14 +47,14 @@ class Candidate:
 
 @attrs.frozen
 class Feedback:
-    """What the API says about the prompt."""
+    """Feedback about the prompt."""
 
     blockReason: str | None = None  # noqa: N815 - the API's name
 
 
 @attrs.frozen
 class Generation:
-    """The whole answer."""
+    """The whole response."""
 
     candidates: list[Candidate] | None = None
     promptFeedback: Feedback | None = None  # noqa: N815 - the API's name
@@ -63,7 +63,7 @@ class Generation:
 
 
 def first_picture(generation: Generation) -> Picture | None:
-    """Return the first picture that is no draft of a thinking model; None if there is none."""
+    """Return the first picture that is not a draft of a thinking model, or None."""
     for candidate in generation.candidates or ():
         for part in (candidate.content and candidate.content.parts) or ():
             if part.inlineData is not None and part.inlineData.data and not part.thought:

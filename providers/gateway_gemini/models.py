@@ -1,11 +1,11 @@
-"""The Gemini API's picture models, which edit pictures too, and their prices.
+"""The Gemini API's picture models, which also edit pictures, and their prices.
 
 Google's prices of one picture, in US dollars (2026-11): Nano Banana 2.1 0.034 at 1K; 3.1 Flash Lite
 0.034; 3.1 Flash 0.067 at 1K, 0.101 at 2K, 0.151 at 4K; 3 Pro 0.134 at 1K and 2K, 0.24 at 4K. The
-prompt costs little more. Those of Nano Banana 2.1 are of third parties: LiteLLM's table names 1K,
-and fal's page of the model puts 4K at about 0.11; 2K lies between, and 0.06 is a guess. A picture
-that is sent counts as 1,120 tokens (Google's guide to Gemini 3). They cost 0.0023 at 3 Pro and less
-elsewhere, so an edit has the price of a picture.
+prompt adds little. The prices of Nano Banana 2.1 are from third parties: LiteLLM's table has 1K,
+and fal's page of the model about 0.11 for 4K; the 0.06 for 2K is a guess. An input picture counts
+as 1,120 tokens (Google's guide to Gemini 3). They cost 0.0023 at 3 Pro and less elsewhere, so an
+edit has the price of a picture.
 """
 
 import attrs
@@ -14,7 +14,7 @@ from gateway.vendors import Model
 
 _TIMEOUT_S = 240.0
 
-# When these costs were last compared with the vendor's prices.
+# When these costs were last checked.
 CHECKED = "2026-11-22"
 
 MODELS = (
@@ -59,19 +59,19 @@ MODELS = (
         cost_micros=67_000,
         costs={"2K": 101_000, "4K": 151_000},
         timeout_s=_TIMEOUT_S,
-        # Google's changelog of 2026-10-06 calls it deprecated and names Nano Banana 2.1 in its
-        # place; two third parties say that it was shut down on this day.
+        # Google's changelog of 2026-10-06 deprecates it in favor of Nano Banana 2.1; two third
+        # parties report that it was shut down on this day.
         retires="2026-10-29",
     ),
 )
-# Of a picture that is sent; and US dollars of a million tokens at the dearest model.
+# Tokens of an input picture, and US dollars per million tokens at the most expensive model.
 SENT_PICTURE_TOKENS = 1_120
 SENT_DOLLARS = 2.0
 ON_SALE = tuple(model.slug for model in MODELS if model.retires is None)
 
 
 def editing(model: Model) -> Model:
-    """Return the offer of edits by a model; each costs the tokens of the picture that is sent."""
+    """Return the edit offer of a model; each edit also costs the tokens of the input picture."""
     sent = round(SENT_PICTURE_TOKENS * SENT_DOLLARS)
     return attrs.evolve(
         model,

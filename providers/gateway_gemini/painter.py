@@ -1,4 +1,4 @@
-"""The provider: one request returns one picture. The API has no jobs, so there is no `poll`."""
+"""The provider: one request returns one picture, without jobs."""
 
 from typing import Any
 from urllib.parse import quote
@@ -22,10 +22,9 @@ from gateway_gemini.answers import Generation, first_picture
 from gateway_gemini.refusals import check, no_picture
 from gateway_gemini.usage import cost_micros
 
-# The time-out of one request.
 TIMEOUT_S = 220.0
 _PROBE_S = 15.0
-# Of a picture in a request, before Base64; Google documents it for Vertex AI.
+# Limit of a picture in a request, before Base64; Google documents it for Vertex AI.
 _MAX_SENT_BYTES = 7_000_000
 
 
@@ -35,9 +34,9 @@ class Painter:
 
     outbound: Outbound
     model: str = attrs.field(kw_only=True)
-    """The model that `health` asks about."""
+    """The model that `health` checks."""
     version: str = attrs.field(default="v1beta", kw_only=True)
-    """The API's, as its addresses name it."""
+    """The API version in URLs."""
     traits: Traits = attrs.field(default=Traits(), kw_only=True)
     name: str = "gemini"
     timeout_s: float = TIMEOUT_S
@@ -47,14 +46,14 @@ class Painter:
         request: GenerationRequest,
         endpoint: Endpoint,  # noqa: ARG002 - of the protocol
     ) -> None:
-        """Refuse a picture that is larger than what Google takes in a request."""
+        """Refuse a picture that is larger than Google accepts in a request."""
         if request.attachment is not None and len(request.attachment.data) > _MAX_SENT_BYTES:
             raise InvalidInput("The picture is larger than 7 MB, which is the most here.")
 
     async def submit(self, request: GenerationRequest, job: Job) -> Result:
-        """Ask for one picture, or for an edit of the buyer's.
+        """Request one picture, or an edit of the buyer's.
 
-        Raises `SubmitUncertain` if a picture was made, or may have been, and cannot be reached.
+        Raises `SubmitUncertain` if a picture may have been generated but cannot be obtained.
         """
         answer = await self.outbound.request(
             "POST",
@@ -72,7 +71,7 @@ class Painter:
         return Result(outputs=(output,), cost_micros=cost)
 
     async def health(self) -> None:
-        """Ask for the model's description, which is free and fails for a wrong key or model."""
+        """Get the model's description, which is free and fails for a wrong key or model."""
         answer = await self.outbound.request("GET", self._path(self.model), timeout_s=_PROBE_S)
         check(answer, json_object(answer))
 
@@ -85,21 +84,18 @@ class Painter:
 
 
 async def _read_generation(answer: Answer) -> Generation:
-    """Return the generation of an answer; raises what an error stands for.
-
-    Raises `SubmitUncertain` for a success that is not of the documented shape.
-    """
+    """Parse a response; raises `SubmitUncertain` for an undocumented shape."""
     if answer.status not in range(200, 300):
         check(answer, as_object(await answer.submit_json()))
     generation = await read_json(answer, Generation)
     if generation is None:
-        raise SubmitUncertain("Answered with success, but not as documented.")
+        raise SubmitUncertain("The response reports success, but is not as documented.")
     check(answer, {"error": generation.error})
     return generation
 
 
 async def _request_body(request: GenerationRequest, endpoint: Endpoint) -> dict[str, Any]:
-    """Return the request; it names a size only for a model that has several."""
+    """Build the request; only models with several sizes take one."""
     parts: list[dict[str, Any]] = [{"text": request.prompt}]
     if (sent := request.attachment) is not None:
         data = await base64_text(sent)

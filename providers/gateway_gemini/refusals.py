@@ -1,4 +1,4 @@
-"""What the Gemini API's errors mean: for the buyer or the operator, or that a retry may help."""
+"""Maps the Gemini API's errors to the gateway's."""
 
 import re
 from collections.abc import Iterator
@@ -18,30 +18,30 @@ from gateway.vendors import as_object, as_text
 from gateway_gemini.answers import Generation
 
 _ACCOUNT = ("FAILED_PRECONDITION", "PERMISSION_DENIED", "UNAUTHENTICATED", "NOT_FOUND")
-# Fields that the adapter fills in, not the buyer.
+# Fields set by the adapter, not the buyer.
 _ADAPTER_FIELDS = ("generation_config", "generationconfig", "model")
 # Messages without details that blame such a field, or the key, begin with one of these.
 _CHOICE_MESSAGES = ("aspect ratio", "image size")
 _KEY_MESSAGE = "api key"
-# ai.google.dev/gemini-api/docs/billing says that a request that fails with 500 is not charged. It
-# says nothing about 503, and a proxy's 500 does not have the name INTERNAL.
+# According to ai.google.dev/gemini-api/docs/billing, a request that fails with 500 is not charged.
+# It does not mention 503, and a proxy's 500 does not have the name INTERNAL.
 _NOT_CHARGED = (500, "INTERNAL")
 _SPENT = re.compile(r"prepayment|credits are depleted|spending cap|limit: 0(?![\d.])")
 _SECONDS = re.compile(r"(\d{1,6}(?:\.\d{1,9})?)s")
 # google-genai 3.4.0 documents PUP_LIMITED_DISABLED as "account limited or disabled".
 _LIMITED = "PUP_"
-# Ends that no filter and no account causes.
+# Finish reasons that neither a filter nor the account causes.
 _UNFINISHED = ("MAX_TOKENS", "MALFORMED_RESPONSE", "OTHER", "IMAGE_OTHER")
 _NAME = re.compile(r"[A-Z][A-Z_]{1,39}")
 
 
 def check(answer: Answer, body: dict[str, Any]) -> None:
-    """Raise the error that an answer stands for; do nothing for one that should hold a picture."""
+    """Raise the error that a response means, if any."""
     error = as_object(body.get("error"))
     status = as_text(error.get("status"))
     if status in _ACCOUNT:
-        said = f"The provider answers {answer.status} {status}."
-        raise AccountProblem(said, scope="model" if status == "NOT_FOUND" else "vendor")
+        text = f"The provider answers {answer.status} {status}."
+        raise AccountProblem(text, scope="model" if status == "NOT_FOUND" else "vendor")
     if status == "INVALID_ARGUMENT":
         _check_argument(error)
     if status == "RESOURCE_EXHAUSTED":
@@ -52,7 +52,7 @@ def check(answer: Answer, body: dict[str, Any]) -> None:
 
 
 def no_picture(generation: Generation) -> ProviderError:
-    """Return the error of a success without a picture; it names the API's reason."""
+    """Return the error of a success without a picture, with the API's reason."""
     feedback = generation.promptFeedback
     blocked = (feedback and feedback.blockReason) or ""
     ended = [candidate.finishReason or "" for candidate in generation.candidates or ()]
@@ -60,18 +60,17 @@ def no_picture(generation: Generation) -> ProviderError:
     if reason.startswith(_LIMITED):
         return AccountProblem(f"The provider limits the account: {reason}.")
     if reason in _UNFINISHED and reason != blocked:
-        # Google bills the tokens of such an answer, so it is not asked for again.
+        # Google bills the tokens of such a response, so it is not requested again.
         return ResultUnusable(f"The provider ended without a picture: {reason}.")
     return ContentPolicy(f"The provider returned no picture: {reason}.")
 
 
 def _entries(value: object) -> list[dict[str, Any]]:
-    """Return the objects of a list; an empty list for a value of another type."""
     return [as_object(entry) for entry in value] if isinstance(value, list) else []
 
 
 def _check_argument(error: dict[str, Any]) -> None:
-    """Raise `AccountProblem` for a wrong key or a refused setting, otherwise `InvalidInput`."""
+    """Raise the error: a wrong key or setting, or bad input."""
     for detail in _details(error, "ErrorInfo"):
         if as_text(detail.get("reason")).startswith("API_KEY_"):
             raise AccountProblem("The provider does not take the API key.")
@@ -87,18 +86,17 @@ def _check_argument(error: dict[str, Any]) -> None:
 
 
 def _refused_field(field: str) -> AccountProblem:
-    """Return the error for a field that the adapter fills in; ratio and size are the buyer's."""
+    """Map a refused field: ratio and size are the buyer's choices."""
     if field == "model" or "modalities" in field:
         return AccountProblem("The model does not take our request.", scope="model")
-    said = "The model does not take our ratio or size: change the settings."
-    return AccountProblem(said, scope="choice")
+    text = "The model does not take our ratio or size: change the settings."
+    return AccountProblem(text, scope="choice")
 
 
 def _check_quota(error: dict[str, Any]) -> None:
-    """Raise `RateLimited` with the wait that the API names, if waiting helps.
+    """Raise `RateLimited` with the API's retry delay, if waiting helps.
 
-    A used-up daily quota or credit is an `AccountProblem`. The API often names a wait of a few
-    seconds for it, which is wrong.
+    For an exhausted daily quota or credit, the API often suggests a few seconds, which is wrong.
     """
     for violation in _violations(error, "QuotaFailure", "violations"):
         is_daily = "PerDay" in as_text(violation.get("quotaId"))
@@ -113,7 +111,6 @@ def _check_quota(error: dict[str, Any]) -> None:
 
 
 def _details(error: dict[str, Any], kind: str) -> Iterator[dict[str, Any]]:
-    """Yield the details of one of google.rpc's types."""
     for detail in _entries(error.get("details")):
         if as_text(detail.get("@type")).endswith(f"google.rpc.{kind}"):
             yield detail

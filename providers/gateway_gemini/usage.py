@@ -1,8 +1,8 @@
-"""What a picture cost, reckoned from the tokens that Google's answer names.
+"""The cost of a picture, computed from the token counts in Google's response.
 
-US dollars of a million tokens of Nano Banana 2.1 (LiteLLM's discussion 44983, 2026-10): 1.50 of
-text, 7.50 of text that is made, of which thoughts are a part, 30 of the picture. What a picture
-that is sent costs is not said there, so an edit has no cost here; nor have other models.
+US dollars per million tokens of Nano Banana 2.1 (LiteLLM's discussion 44983, 2026-10): 1.50 of
+input text, 7.50 of output text including thoughts, 30 of output pictures. It does not mention input
+pictures, so the cost of an edit is unknown here; likewise that of other models.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from gateway.vendors import as_object
 
 _SENT = {"gemini-nano-banana-2.1": {"TEXT": 1.5}}
 _MADE = {"gemini-nano-banana-2.1": {"TEXT": 7.5, "IMAGE": 30.0}}
-# Above it, a number is a mistake that would spoil the books.
+# A larger number is an error that would distort the books.
 _MOST_TOKENS = 1_000_000
 
 
@@ -32,7 +32,7 @@ def cost_micros(model: str, usage_metadata: Any) -> int | None:
 
 
 def _cost(usage: dict[str, Any], side: str, prices: dict[str, float]) -> float | None:
-    """Return what the tokens of one side cost; None if one of them has no price."""
+    """Sum up the tokens' costs; None if one has no price."""
     details = usage.get(f"{side}TokensDetails")
     cost, tokens = 0.0, 0
     for entry in details if isinstance(details, list) else []:

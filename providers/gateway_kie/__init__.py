@@ -23,14 +23,14 @@ class KieSettings:
     )
     models: tuple[str, ...] = setting(
         tuple(model.slug for model in MODELS),
-        "Models of kie.ai on sale: slugs of ours, or others with their price in USDC and the one "
-        "that is asked the same way.",
+        "Models of kie.ai on sale: known slugs, or other models with their price in USDC and a "
+        "known model that takes the same request.",
         example="kie-flux-2-pro,new-model=0.08 like kie-nano-banana-2-lite",
     )
     base_url: str = setting("https://api.kie.ai", "Address of kie.ai's API.")
-    max_concurrency: int = setting(20, "Generations at once at kie.ai; 0: no limit.")
+    max_concurrency: int = setting(20, "Concurrent generations at kie.ai; 0: no limit.")
     submits_per_minute: int = setting(
-        100, "Submits to kie.ai in a minute, of which it takes 20 in ten seconds; 0: no limit."
+        100, "Submits to kie.ai per minute; it accepts 20 in ten seconds; 0: no limit."
     )
 
 
@@ -42,7 +42,7 @@ def register_settings(register: Callable[[str, type], None]) -> None:
 
 @hookimpl
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
-    """Put the chosen models on sale if there is a key."""
+    """Register the chosen models if there is a key."""
     section = settings.section("kie", KieSettings)
     if not str(section.api_key):
         return

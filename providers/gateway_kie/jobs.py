@@ -26,22 +26,22 @@ from gateway_kie.models import request_body
 from gateway_kie.refusals import UNPROCESSABLE, check_poll, check_submit, task_error
 
 _PERCENT = 100
-# 10⁻⁶ US dollars of one credit: 200 cost a dollar.
+# One credit in 10⁻⁶ US dollars: 200 cost a dollar.
 _CREDIT_MICROS = 5_000
 
 
 @attrs.define
 class Jobs:
-    """Submits by `POST {base}/api/v1/jobs/createTask`; kie.ai has no way to stop a task."""
+    """Submits by `POST {base}/api/v1/jobs/createTask`; kie.ai cannot cancel a task."""
 
     outbound: Outbound
     models: Mapping[str, Model] = attrs.field(kw_only=True)
-    """The models on sale, by slug."""
+    """By slug."""
     traits: Traits = attrs.field(factory=Traits, kw_only=True)
     name: str = "kie"
 
     async def submit(self, request: GenerationRequest, job: Job) -> Handle:
-        """Create one task, once."""
+        """Create one task."""
         asked = request_body(self.models[job.endpoint.slug], request)
         answer = await self.outbound.request(
             "POST",
@@ -52,7 +52,7 @@ class Jobs:
         check_submit(answer, body)
         task_id = as_text(as_object(body.get("data")).get("taskId"))
         if not task_id:
-            raise SubmitUncertain("kie.ai took the task and did not say its id.")
+            raise SubmitUncertain("kie.ai accepted the task without returning its id.")
         return Handle(id=task_id)
 
     async def poll(self, handle: Handle, job: Job) -> Pending | Result:  # noqa: ARG002
@@ -67,7 +67,7 @@ class Jobs:
             return Pending(note="created, and not in kie.ai's records yet")
         if not state:
             check_poll(answer, body)
-            raise Transient("kie.ai's answer names no state.")
+            raise Transient("kie.ai's response has no state.")
         if state == "fail":
             raise task_error(task)
         if state == "success":
@@ -76,13 +76,13 @@ class Jobs:
         return Pending(progress=None if done is None else done / _PERCENT, note=state)
 
     async def health(self) -> None:
-        """Ask how many credits are left."""
+        """Check that the account has credits left."""
         answer = await self.outbound.request("GET", "/api/v1/chat/credit")
         body = json_object(answer)
         check_submit(answer, body)
         left = as_number(body.get("data"))
         if left is None:
-            raise Transient("kie.ai does not say how many credits are left.")
+            raise Transient("kie.ai's response has no credit balance.")
         if left <= 0:
             raise AccountProblem("kie.ai has no credits left.")
 
@@ -92,24 +92,21 @@ class Jobs:
 
 
 def _is_not_recorded_yet(body: dict[str, Any]) -> bool:
-    """Whether kie.ai answers that it has no record yet, as it does just after creating a task.
+    """Whether there is no record yet, as just after creating a task.
 
-    kie.ai says the same of a task that does not exist; there, the attempt's deadline ends the wait.
+    A task that does not exist gets the same response; then the attempt's deadline ends the wait.
     """
     return body.get("code") == UNPROCESSABLE and body.get("msg") == "recordInfo is null"
 
 
 def _cost_micros(task: dict[str, Any]) -> int | None:
-    """Return the task's cost in 10⁻⁶ US dollars; None if the record names none.
-
-    kie.ai's own pages do not document the field; third parties read it.
-    """
+    """Return the cost from a field that only third parties document."""
     spent = as_number(task.get("creditsConsumed"))
     return None if spent is None or spent < 0 else round(spent * _CREDIT_MICROS)
 
 
 def _picture(task: dict[str, Any]) -> Link:
-    """Return the first picture; its address is in JSON inside a text field of the JSON."""
+    """Return the picture, whose URL is JSON in a string of the JSON."""
     try:
         made = as_object(json.loads(as_text(task.get("resultJson")) or "{}"))
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
 """The models of kie.ai on sale, and the request that each takes.
 
-kie.ai bills credits, of which 200 cost a dollar. Its prices change often: see kie.ai/pricing.
-The costs here are those of third parties; kie.ai's own page could not be read.
+kie.ai bills credits, of which 200 cost a dollar. Its prices change often: see kie.ai/pricing. The
+costs here are from third parties, because kie.ai's own page could not be read.
 """
 
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 from gateway import GenerationRequest
 from gateway.vendors import Model
 
-# When these costs were last compared with the vendor's prices.
+# When these costs were last checked.
 CHECKED = "2026-11-22"
 
 MODELS = (

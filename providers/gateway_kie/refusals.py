@@ -1,7 +1,7 @@
-"""What kie.ai's error codes mean, which come with HTTP status 200, and why a task failed.
+"""Maps kie.ai's error codes, which come with HTTP status 200, and failed tasks to errors.
 
-The documentation names the codes 401, 402, 404, 422, 429, 433, 455, 500, 501 and 505. It says that
-a failed task has a `failCode` and a `failMsg`, but does not list them.
+The documentation lists the codes 401, 402, 404, 422, 429, 433, 455, 500, 501 and 505. A failed task
+has a `failCode` and a `failMsg`, whose values are not documented.
 """
 
 from typing import Any
@@ -35,8 +35,8 @@ _ACCOUNT = {
     _NO_MODEL: "kie.ai has switched the model off",
 }
 _INPUT = (400, 413, UNPROCESSABLE)
-# Words of a failMsg in lower case, where "_" is a space; kie.ai has no code for refused content. A
-# refusal that is not known for one is submitted four times, and perhaps billed as often.
+# Words in a failMsg, in lower case with spaces for "_"; kie.ai has no code for refused content. An
+# unrecognised refusal is submitted four times, and perhaps billed as often.
 _POLICY = (
     "sensitive",
     "nsfw",
@@ -53,7 +53,7 @@ _POLICY = (
 
 
 def check_submit(answer: Answer, body: dict[str, Any]) -> None:
-    """Raise the error that a submit's answer stands for; do nothing for a task that was begun."""
+    """Raise the error that a submit's response means, if any."""
     code = body.get("code")
     if code == NOT_FOUND:
         raise AccountProblem(
@@ -65,12 +65,12 @@ def check_submit(answer: Answer, body: dict[str, Any]) -> None:
 
 
 def check_poll(answer: Answer, body: dict[str, Any]) -> None:
-    """Raise the error that a poll's answer stands for; do nothing for a success."""
+    """Raise the error that a poll's response means, if any."""
     code = body.get("code")
     if NOT_FOUND in (code, answer.status):
         raise HandleLost("kie.ai does not know its own task.")
     if code in _INPUT:
-        # A poll holds nothing of the buyer's, so this says nothing about the task.
+        # A poll contains no input of the buyer, so this says nothing about the task.
         raise Transient(f"kie.ai answers with code {code}.")
     if isinstance(code, int) and code != OK:
         raise _refusal(code, as_text(body.get("msg")))
@@ -87,15 +87,15 @@ def task_error(task: dict[str, Any]) -> ProviderError:
     return JobFailed(f"kie.ai's task failed with code {code[:20] or 'none'}.")
 
 
-def _is_policy(told: str) -> bool:
-    words = told.lower().replace("_", " ")
+def _is_policy(text: str) -> bool:
+    words = text.lower().replace("_", " ")
     return any(word in words for word in _POLICY)
 
 
 def _refusal(code: int, message: str) -> ProviderError:
     if code in _ACCOUNT:
-        said = f"{_ACCOUNT[code].capitalize()} (code {code})."
-        return AccountProblem(said, scope="model" if code == _NO_MODEL else "vendor")
+        text = f"{_ACCOUNT[code].capitalize()} (code {code})."
+        return AccountProblem(text, scope="model" if code == _NO_MODEL else "vendor")
     if code in _INPUT:
         policy = ContentPolicy("The provider's filter refused the prompt.")
         invalid = InvalidInput("The provider cannot work with this input.")

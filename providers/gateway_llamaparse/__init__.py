@@ -53,7 +53,7 @@ def _offer(
     settings: Settings,
     kind: type[Jobs],
 ) -> tuple[Endpoint, Jobs]:
-    """Return an endpoint with its provider; raises `SettingsError`."""
+    """Create an endpoint and its provider; raises `SettingsError`."""
     cost, key = page_cost_micros(parser, section.page_cost), str(section.api_key)
     jobs = kind(
         Outbound(
@@ -69,7 +69,8 @@ def _offer(
         ),
     )
     override = settings.endpoints.get(parser.slug)
-    # The tier decides what a page costs, so the prices follow the tier of the endpoint's table too.
+    # The tier determines the cost of a page, so prices follow an overriding tier of the endpoint
+    # too.
     tier = override.model if override is not None and override.model else section.tier
     endpoint = document_endpoint(
         parser,

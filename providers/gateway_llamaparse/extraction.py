@@ -31,7 +31,7 @@ from gateway.vendors import (
 from gateway_llamaparse.jobs import REQUEST_S, Created, Jobs, job_error
 
 _PATH = "/api/v2/extract"
-# Fields that the adapter fills in, not the buyer.
+# Fields set by the adapter, not the buyer.
 _ADAPTER_FIELDS = {"tier", "parse_tier", "version"}
 # LlamaIndex's limits (read 2026-11).
 _MAX_LEVELS = 7
@@ -43,7 +43,7 @@ class _Extraction:
     extract_result: Any = None
     error_message: Any = None
     usage: Any = None
-    """What the job has used, its parsing included, once that is recorded."""
+    """The usage of the job, including parsing, once it is recorded."""
 
 
 @attrs.define
@@ -58,19 +58,19 @@ class ExtractJobs(Jobs):
         request: GenerationRequest,
         endpoint: Endpoint,  # noqa: ARG002 - of the protocol
     ) -> None:
-        """Refuse a schema that is nested deeper than LlamaExtract takes."""
+        """Refuse a schema that is nested deeper than LlamaExtract accepts."""
         if _levels(schema_of(request)) > _MAX_LEVELS:
             raise InvalidInput(
                 f"The JSON Schema has objects in objects on more than {_MAX_LEVELS} levels."
             )
 
     async def submit(self, request: GenerationRequest, job: Job) -> Handle:
-        """Upload one document, which is free, and begin a job, which is billed."""
+        """Upload one document, which is free, and start a job, which is billed."""
         schema, tier = schema_of(request), job.endpoint.model
         configuration: dict[str, Any] = {
             "data_schema": schema or answer_schema(),
             "tier": tier,
-            # Billed on top of the extraction.
+            # Billed in addition to the extraction.
             "parse_tier": tier,
             "version": self.version,
             "max_pages": paid_pages(request, job.endpoint),
@@ -85,7 +85,7 @@ class ExtractJobs(Jobs):
             answer.check()
         created = await read_json(answer, Created)
         if created is None or not created.id:
-            raise SubmitUncertain("Answered with success, but without a job.")
+            raise SubmitUncertain("The response reports success, but has no job.")
         return Handle(id=created.id)
 
     async def poll(self, handle: Handle, job: Job) -> Pending | Result:  # noqa: ARG002
@@ -95,7 +95,7 @@ class ExtractJobs(Jobs):
         check_job(answer)
         state = await read_json(answer, _Extraction)
         if state is None:
-            raise Transient("The answer tells nothing about the job.")
+            raise Transient("The response has no job status.")
         if state.status in ("PENDING", "RUNNING"):
             return Pending(note=state.status.lower())
         if state.status != "COMPLETED":
@@ -106,18 +106,18 @@ class ExtractJobs(Jobs):
         return self.result(text, state.usage, pages=None)
 
     async def cancel(self, handle: Handle) -> None:
-        """Ask LlamaExtract to stop a job; whether it bills a job that was stopped is not known."""
+        """Ask LlamaExtract to stop a job; whether it bills a stopped job is unknown."""
         where = f"{_PATH}/{quote(handle.id, safe='')}/cancel"
         answer = await self.outbound.request("POST", where, timeout_s=REQUEST_S, bills=False)
         check_job(answer)
 
     async def health(self) -> None:
-        """Check the key by asking for the list of jobs, which is free."""
+        """Check the key by listing jobs, which is free."""
         (await self.outbound.request("GET", f"{_PATH}?page_size=1", timeout_s=10.0)).check()
 
 
 def _levels(schema: Any) -> int:
-    """Return on how many levels a schema has properties; what it refers to is not followed."""
+    """Count levels with properties, without following references."""
     if isinstance(schema, list):
         return max(map(_levels, schema), default=0)
     if not isinstance(schema, dict):

@@ -1,4 +1,4 @@
-"""The provider: uploads a file, begins a job that parses it, and polls the job."""
+"""The provider: uploads a file, starts a job that parses it, and polls the job."""
 
 from typing import Any, ClassVar
 from urllib.parse import quote
@@ -33,7 +33,7 @@ from gateway.vendors import (
 from gateway_llamaparse.settings import PARSER
 
 REQUEST_S = 60.0
-# Fields that the adapter fills in, not the buyer.
+# Fields set by the adapter, not the buyer.
 _ADAPTER_FIELDS = {"tier", "version", "processing_control"}
 _FILE_FAULTS = (
     "UNSUPPORTED_FILE_TYPE",
@@ -43,13 +43,13 @@ _FILE_FAULTS = (
     "DOCUMENT_TOO_LARGE",
     "TOO_MANY_PAGES",
 )
-# 10⁻⁶ US dollars of one credit: 1,000 cost 1.25.
+# One credit in 10⁻⁶ US dollars: 1,000 cost 1.25.
 _CREDIT_MICROS = 1_250
 
 
 @attrs.frozen
 class Created:
-    """A file that was uploaded, or a job that was begun."""
+    """An uploaded file, or a started job."""
 
     id: str
 
@@ -60,7 +60,7 @@ class _Job:
     error_message: Any = None
     error_code: Any = None
     usage: Any = None
-    """What the job has used, once it is done; `credits` are what is billed."""
+    """The usage of the job, once it is done; `credits` are billed."""
 
 
 @attrs.frozen
@@ -92,13 +92,13 @@ class Jobs:
     purpose: ClassVar[str] = "parse"
 
     async def submit(self, request: GenerationRequest, job: Job) -> Handle:
-        """Upload one document, which is free, and begin a job, which is billed."""
+        """Upload one document, which is free, and start a job, which is billed."""
         order = {
             "file_id": await self.upload(request),
             "tier": job.endpoint.model,
             "version": self.version,
             "page_ranges": {"max_pages": paid_pages(request, job.endpoint)},
-            # A document without some of its pages is not sold.
+            # An incomplete document is not sold.
             "processing_control": {"job_failure_conditions": {"allowed_page_failure_ratio": 0}},
         }
         answer = await self.outbound.request(
@@ -110,16 +110,16 @@ class Jobs:
             answer.check()
         created = await read_json(answer, Created)
         if created is None or not created.id:
-            raise SubmitUncertain("Answered with success, but without a job.")
+            raise SubmitUncertain("The response reports success, but has no job.")
         return Handle(id=created.id)
 
     async def upload(self, request: GenerationRequest) -> str:
-        """Upload the file and return its id; LlamaParse bills no upload."""
+        """Upload the file and return its id; LlamaParse does not bill uploads."""
         attachment = attached_file(request)
-        # The buyer's own file name is not sent.
+        # The buyer's file name is not sent.
         name = f"document{attachment.extension}"
         files = {
-            # Without a name, this is a field of the form and not a file.
+            # Without a name, this is a form field and not a file.
             "purpose": ("", self.purpose.encode(), "text/plain"),
             "file": (name, attachment.data, media_type(attachment)),
         }
@@ -129,7 +129,7 @@ class Jobs:
         answer.check()
         created = await read_json(answer, Created)
         if created is None or not created.id:
-            raise Transient("The upload was answered without a file.")
+            raise Transient("The response to the upload has no file.")
         return created.id
 
     async def poll(self, handle: Handle, job: Job) -> Pending | Result:  # noqa: ARG002
@@ -139,7 +139,7 @@ class Jobs:
         check_job(answer)
         state = await read_json(answer, _State)
         if state is None:
-            raise Transient("The answer tells nothing about the job.")
+            raise Transient("The response has no job status.")
         if state.job.status in ("PENDING", "RUNNING"):
             return Pending(note=state.job.status.lower())
         if state.job.status != "COMPLETED":
@@ -158,7 +158,7 @@ class Jobs:
         return self.result(text, job.usage, len(texts))
 
     def result(self, text: str, usage: Any, pages: int | None) -> Result:
-        """Return a result with its cost: what the job says, else the operator's of each page."""
+        """Return a result with its cost: reported by the job, else the operator's cost per page."""
         if (spent := as_number(as_object(usage).get("credits"))) is not None:
             return Result(text=text, cost_micros=round(spent * _CREDIT_MICROS))
         page_cost = self.page_cost_micros
@@ -166,13 +166,13 @@ class Jobs:
         return Result(text=text, cost_micros=cost, is_cost_told=False)
 
     async def cancel(self, handle: Handle) -> None:
-        """Ask LlamaParse to stop a job; whether it bills a job that was stopped is not known."""
+        """Ask LlamaParse to stop a job; whether it bills a stopped job is unknown."""
         where = f"/api/v2/parse/{quote(handle.id, safe='')}/cancel"
         answer = await self.outbound.request("POST", where, timeout_s=REQUEST_S, bills=False)
         check_job(answer)
 
     async def health(self) -> None:
-        """Check the key by asking for the list of jobs, which is free."""
+        """Check the key by listing jobs, which is free."""
         (await self.outbound.request("GET", "/api/v2/parse?page_size=1", timeout_s=10.0)).check()
 
     async def close(self) -> None:
@@ -180,10 +180,10 @@ class Jobs:
         await self.outbound.close()
 
 
-def job_error(status: str, told: str) -> Exception:
-    """Return the error of a job that failed or is in an unknown state; `told` are its words."""
+def job_error(status: str, message: str) -> Exception:
+    """Return the error of a job that failed or is in an unknown state; `message` is its message."""
     if status not in ("FAILED", "CANCELLED"):
         return Transient(f"The job is {status[:40]!r}.")
-    if any(fault in told for fault in _FILE_FAULTS):
+    if any(fault in message for fault in _FILE_FAULTS):
         return InvalidInput("The provider cannot read this document.")
     return JobFailed(f"The job ended as {status}.")

@@ -1,4 +1,4 @@
-"""The operator's settings: key, address, tiers and prices of parsing and of extraction."""
+"""The operator's settings: key, URL, tiers and prices of parsing and extraction."""
 
 from collections.abc import Mapping
 
@@ -12,27 +12,27 @@ from gateway.vendors import DocumentParser
 
 @attrs.frozen
 class TierPrices:
-    """What a document costs the buyer unless the operator sets prices."""
+    """The buyer's default prices in a tier."""
 
     price: str
     page_prices: tuple[str, ...]
     page_cost_micros: int
-    """What a page costs the operator, in 10⁻⁶ US dollars."""
+    """The operator's cost of a page, in 10⁻⁶ US dollars."""
 
 
-# When these costs were last compared with the vendor's prices.
+# When these costs were last checked.
 CHECKED = "2026-11-22"
 # LlamaIndex's glossary (read 2026-11) bills 3, 10 and 45 credits a page; 1,000 credits cost 1.25 US
-# dollars. Each step is about 1.5 times the cost of its longest document. The tier `fast` is left
-# out, because it makes no Markdown.
+# dollars. Each price step is about 1.5 times the cost of its longest document. The tier `fast` is
+# omitted, because it produces no Markdown.
 TIERS: Mapping[str, TierPrices] = {
     "cost_effective": TierPrices("0.03", ("6:0.12", "21:0.30", "51:0.60"), 3_750),
     "agentic": TierPrices("0.10", ("6:0.38", "21:0.95", "51:1.90"), 12_500),
     "agentic_plus": TierPrices("0.45", ("6:1.70", "21:4.25", "51:8.50"), 56_250),
 }
-# llama-cloud 2.19.0 (its types, read 2026-11) bills 5, 15 and 50 credits a page, and those of the
-# parsing come on top (a list of prices by others, 2026-06). The tier `turbo` is left out: it costs
-# 35 and parses nothing.
+# llama-cloud 2.19.0 (its types, read 2026-11) bills 5, 15 and 50 credits a page, in addition to
+# those of parsing (a third-party price list, 2026-06). The tier `turbo` is omitted: it costs 35 and
+# parses nothing.
 EXTRACT_TIERS: Mapping[str, TierPrices] = {
     "cost_effective": TierPrices("0.08", ("6:0.30", "21:0.75", "51:1.50"), 10_000),
     "agentic": TierPrices("0.25", ("6:0.95", "21:2.40", "51:4.70"), 31_250),
@@ -47,7 +47,7 @@ PARSER = DocumentParser(
     title="Document to Markdown by LlamaParse",
     description="Reads PDFs and scans into Markdown, with their tables and layout.",
     extensions=(*_PAGED, *_OFFICE),
-    # A hundred pages take this long, the vendor's queue included.
+    # A hundred pages take this long, including the vendor's queue.
     timeout_s=900.0,
 )
 
@@ -72,17 +72,16 @@ class LlamaParseSettings:
     )
     base_url: str = setting(
         "https://api.cloud.llamaindex.ai",
-        "Address of the API; that of the region your key is of.",
+        "Address of the API in the region of your key.",
         example="https://api.cloud.eu.llamaindex.ai",
         # Some operators put a key into the path.
         shown=False,
     )
     tier: str = setting(
         "cost_effective",
-        "How it is parsed, which decides what it costs you: `cost_effective`, `agentic` or "
-        "`agentic_plus`.",
+        "Parsing tier, which determines your cost: `cost_effective`, `agentic` or `agentic_plus`.",
     )
-    version: str = setting("latest", "Version of the tier; a date stays what it is.")
+    version: str = setting("latest", "Version of the tier; a date pins it.")
     price: str = setting(
         "",
         "USDC of a document of up to 5 pages; empty: 0.03, with the tier `agentic` 0.10, with "
@@ -91,53 +90,53 @@ class LlamaParseSettings:
     )
     page_prices: tuple[str, ...] = setting(
         (),
-        "USDC of longer documents: from so many pages on, a colon, the price. Empty: those of the "
-        "example, more with the tiers `agentic` (6:0.38, 21:0.95, 51:1.90) and `agentic_plus` "
-        "(6:1.70, 21:4.25, 51:8.50).",
+        "USDC of longer documents, as `pages:price`: the price from that many pages on. Empty: as "
+        "in the example, more with the tiers `agentic` (6:0.38, 21:0.95, 51:1.90) and "
+        "`agentic_plus` (6:1.70, 21:4.25, 51:8.50).",
         example="6:0.12,21:0.30,51:0.60",
     )
     page_cost: str = setting(
         "",
-        "US dollars that a page costs you; empty: 0.00375, 0.0125 or 0.05625, by the tier.",
+        "Your cost of a page in US dollars; empty: 0.00375, 0.0125 or 0.05625, by the tier.",
         example="0.004",
     )
     extract_tier: str = setting(
         "cost_effective",
-        "How data is extracted (`llama-extract`), with the same words as `tier`.",
+        "Extraction tier (`llama-extract`), with the same values as `tier`.",
     )
     extract_price: str = setting(
         "",
-        "USDC of data of a document of up to 5 pages; empty: 0.08, with the tier `agentic` 0.25, "
-        "with `agentic_plus` 0.90.",
+        "USDC for data from a document of up to 5 pages; empty: 0.08, with the tier `agentic` "
+        "0.25, with `agentic_plus` 0.90.",
         example="0.08",
     )
     extract_page_prices: tuple[str, ...] = setting(
         (),
-        "USDC of data of longer documents, as in page_prices. Empty: those of the example, more "
+        "USDC for data from longer documents, as in page_prices. Empty: as in the example, more "
         "with the tiers `agentic` (6:0.95, 21:2.40, 51:4.70) and `agentic_plus` (6:3.60, 21:9.00, "
         "51:17.80).",
         example="6:0.30,21:0.75,51:1.50",
     )
     extract_page_cost: str = setting(
         "",
-        "US dollars that a page costs you whose data is extracted, its parsing included; empty: "
+        "Your cost of extracting a page in US dollars, including parsing; empty: "
         "0.01, 0.03125 or 0.11875, by the tier.",
         example="0.01",
     )
     max_pages: int = setting(
-        100, "Pages of the longest file that is taken; one not counted is read up to there."
+        100, "Maximum pages of a file; files that are not counted are read up to this page."
     )
     extensions: tuple[str, ...] = setting(
         _PAGED,
-        "Endings of the files that are taken, also those of other Office files. Their pages are "
-        "not counted: one of any length has the lowest price.",
+        "Accepted file extensions; those of other Office files are possible, too. Their pages are "
+        "not counted: any length has the lowest price.",
         example=".pdf,.docx",
     )
-    max_concurrency: int = setting(8, "Jobs at once; 0: no limit.")
+    max_concurrency: int = setting(8, "Concurrent jobs; 0: no limit.")
 
 
 def of_extraction(section: LlamaParseSettings) -> LlamaParseSettings:
-    """Return the settings with the tier, the prices and the cost of extraction."""
+    """Return the settings with the tier, prices and cost of extraction."""
     return attrs.evolve(
         section,
         tier=section.extract_tier,
@@ -154,7 +153,7 @@ def with_prices(
     parser: DocumentParser = PARSER,
     tiers: Mapping[str, TierPrices] = TIERS,
 ) -> LlamaParseSettings:
-    """Return the settings with the prices of a tier where the operator has set none.
+    """Return the settings with a tier's default prices filled in.
 
     Raises `SettingsError` for a tier that is not sold.
     """

@@ -69,5 +69,4 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
 
 
 def _usual_cost(costs: Mapping[str, int], model: str) -> int | None:
-    """Return the 10⁻⁶ US dollars that a page of a model costs; None for a model not known."""
     return next((cost for name, cost in costs.items() if model.startswith(name)), None)

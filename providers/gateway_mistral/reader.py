@@ -36,7 +36,7 @@ from gateway.vendors import (
 )
 from gateway_mistral.settings import PARSER, PICTURES, TIMEOUT_S
 
-# Only these models are known to take the field (mistralai 3.7.0).
+# Only these models are known to accept the field (mistralai 3.7.0).
 _MODELS_WITH_BLOCKS = "mistral-ocr-4"
 _BROKEN_SCHEMA = "invalid_request_json_schema"
 
@@ -51,7 +51,7 @@ class _Reading:
     pages: list[_Page]
     usage_info: Any = None
     document_annotation: Any = None
-    """JSON as a text, where a schema was sent."""
+    """JSON as a string, if a schema was sent."""
 
 
 @attrs.define
@@ -60,16 +60,16 @@ class Reader:
 
     outbound: Outbound
     page_costs: Mapping[str, int | None] = attrs.field(kw_only=True)
-    """10⁻⁶ US dollars of a page by capability, where the operator has set them."""
+    """The operator's cost of a page in 10⁻⁶ US dollars by capability, if set."""
     traits: Traits = attrs.field(kw_only=True)
     timeout_s: float = TIMEOUT_S
     name: str = PARSER.name
 
     async def submit(self, request: GenerationRequest, job: Job) -> Result:
-        """Ask for the text of one document, or for data of it; an empty page has an empty text.
+        """Request the text of a document, or data from it. An empty page has an empty text.
 
-        Raises `SubmitUncertain` if Mistral read and billed it and the text cannot be reached,
-        `ResultMissing` if it gave no data.
+        Raises `SubmitUncertain` if Mistral has read and billed it without returning a text,
+        `ResultMissing` if it returned no data.
         """
         order = await _request_body(request, job.endpoint)
         if job.endpoint.extracts_data:
@@ -78,7 +78,7 @@ class Reader:
         _check(answer)
         reading = await read_json(answer, _Reading)
         if reading is None or not reading.pages:
-            raise SubmitUncertain("Answered with success, but without a page.")
+            raise SubmitUncertain("The response reports success, but has no page.")
         text = (
             _found(reading.document_annotation)
             if job.endpoint.extracts_data
@@ -93,7 +93,7 @@ class Reader:
         return None if page_cost is None or pages is None else int(pages) * page_cost
 
     async def health(self) -> None:
-        """Check the key by asking for the list of models, which is free."""
+        """Check the key by listing models, which is free."""
         (await self.outbound.request("GET", "/models", timeout_s=10.0)).check()
 
     async def close(self) -> None:
@@ -109,7 +109,7 @@ async def _request_body(request: GenerationRequest, endpoint: Endpoint) -> dict[
         "include_image_base64": False,
     }
     if endpoint.model.startswith(_MODELS_WITH_BLOCKS):
-        # Every paragraph again with its place: several times the text, and never sold.
+        # Repeats every paragraph with its position: several times the text, and never sold.
         order["include_blocks"] = False
     if attachment.extension not in PICTURES:
         order["pages"] = f"0-{paid_pages(request, endpoint) - 1}"
@@ -120,10 +120,9 @@ async def _request_body(request: GenerationRequest, endpoint: Endpoint) -> dict[
 
 
 def _annotation(request: GenerationRequest) -> dict[str, Any]:
-    """Return the fields that ask for data.
+    """Request data, for a question with a schema of ours: the API needs one.
 
-    A question goes beside a schema of ours, because the API takes it with one only. `strict` would
-    refuse schemas whose fields are not all required.
+    `strict` would reject schemas with optional fields.
     """
     schema = schema_of(request)
     form = {"name": "document", "schema": schema or answer_schema(), "strict": False}
@@ -136,7 +135,6 @@ def _annotation(request: GenerationRequest) -> dict[str, Any]:
 
 
 def _found(annotation: Any) -> str:
-    """Return the JSON that was extracted; raises `ResultMissing` if there is none."""
     if isinstance(annotation, dict):
         return json.dumps(annotation, ensure_ascii=False)
     if not isinstance(annotation, str) or not annotation:
@@ -151,7 +149,6 @@ async def _document(attachment: Attachment) -> dict[str, str]:
 
 
 def _check(answer: Answer) -> None:
-    """Raise the error that an answer stands for; do nothing for one that should hold pages."""
     if answer.status in range(200, 300):
         return
     error = json_object(answer)

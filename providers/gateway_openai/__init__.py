@@ -1,4 +1,4 @@
-"""Pictures and edits by an OpenAI-compatible API: OpenAI's own, or a server of the operator's.
+"""Pictures and edits by an OpenAI-compatible API: OpenAI's own, or the operator's server.
 
 On sale once `GATEWAY_OPENAI_API_KEY` is set, or `GATEWAY_OPENAI_BASE_URL` names another server.
 """
@@ -50,6 +50,5 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
 
 
 def _model_named_for(slug: str, settings: Settings) -> str:
-    """Return the model that the operator's table of an endpoint names; empty if it names none."""
     override = settings.endpoints.get(slug)
     return override.model if override is not None and override.model else ""

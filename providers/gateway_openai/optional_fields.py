@@ -1,9 +1,9 @@
-"""The fields of a request that it works without, and how a server says that it refuses one.
+"""Optional fields of a request, and how servers reject them.
 
-OpenAI and relays such as new-api name it in `param` (`unknown_parameter`). LiteLLM names it in its
-sentence: "Setting `response_format` is not supported by openai, sd3.5-large". FastAPI names it in
-`detail`. All answer before anything is generated or billed. (Issues of LiteLLM, of uni-api and of
-Vercel's AI SDK, read 2026-11-26.)
+OpenAI and relays such as new-api name the field in `param` (`unknown_parameter`). LiteLLM names it
+in its message: "Setting `response_format` is not supported by openai, sd3.5-large". FastAPI names
+it in `detail`. All respond before anything is generated or billed. (Issues of LiteLLM, of uni-api
+and of Vercel's AI SDK, read 2026-11-26.)
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Any
 from gateway.vendors import as_object, as_text, blamed_fields
 
 _BY_PARAM = ("response_format", "output_format", "n")
-# It decides what OpenAI bills, so it is left out only where the model has no such field at all.
+# It determines the bill at OpenAI, so it is omitted only if the model has no such field at all.
 _QUALITY = "quality"
 _UNKNOWN_CODES = ("unknown_parameter", "unsupported_parameter")
 _REFUSALS = (400, 422)
@@ -24,7 +24,7 @@ _UNKNOWN = re.compile(
 
 
 def find_refused(status: int, body: Any, order: Mapping[str, Any]) -> str | None:
-    """Return the optional field of an order that an answer refuses by its name, if it does."""
+    """Return the optional field that a response rejects by name, or None."""
     if status not in _REFUSALS or not isinstance(body, dict):
         return None
     error = as_object(body.get("error"))
@@ -33,20 +33,20 @@ def find_refused(status: int, body: Any, order: Mapping[str, Any]) -> str | None
         return _QUALITY
     blamed = {param} if isinstance(param, str) else set()
     blamed |= blamed_fields(body)
-    said = _sentence_of(body)
-    # It may repeat what the buyer wrote.
-    said = said.replace(as_text(order.get("prompt")) or "\0", "")
-    if _UNKNOWN.search(said):
-        blamed |= set(re.findall(r"[`'\"](\w+)[`'\"]", said))
+    message = _sentence_of(body)
+    # The message may repeat the prompt.
+    message = message.replace(as_text(order.get("prompt")) or "\0", "")
+    if _UNKNOWN.search(message):
+        blamed |= set(re.findall(r"[`'\"](\w+)[`'\"]", message))
     return next((name for name in _BY_PARAM if name in blamed and name in order), None)
 
 
 def _sentence_of(body: Mapping[str, Any]) -> str:
     error = body.get("error")
-    told = (
+    candidates = (
         error,
         as_object(error).get("message"),
         body.get("message"),
         body.get("detail"),
     )
-    return next((text for text in told if isinstance(text, str)), "")
+    return next((text for text in candidates if isinstance(text, str)), "")

@@ -1,4 +1,4 @@
-"""The provider: one request returns one picture. The API has no jobs, so there is no `poll`."""
+"""The provider: one request returns one picture, without jobs."""
 
 from typing import Any
 
@@ -24,13 +24,13 @@ from gateway_openai.refusals import check
 from gateway_openai.sizes import SIZES
 from gateway_openai.usage import cost_micros
 
-# The time-out of one request; a large picture takes two minutes.
+# A large picture takes two minutes.
 TIMEOUT_S = 240.0
 _PROBE_S = 15.0
 _FORMATS = {"png": "png", "jpg": "jpeg", "webp": "webp"}
 _NO_ROUTE = (404, 405)
-# sd-server takes steps, sizes and numbers of pictures from a prompt that holds this, so one price
-# would buy any amount of work.
+# sd-server reads steps, sizes and numbers of pictures from a prompt with this tag, so that one
+# price would buy any amount of work.
 _SD_SERVER_OPTIONS = "<sd_cpp_extra_args>"
 
 
@@ -38,19 +38,19 @@ _SD_SERVER_OPTIONS = "<sd_cpp_extra_args>"
 class Painter:
     """Submits by `POST {base}/images/generations`, or `…/images/edits` for a buyer's picture.
 
-    The gateway itself checks what comes back.
+    The gateway itself checks the result.
     """
 
     outbound: Outbound
     quality: str | None = attrs.field(kw_only=True)
     response_format: str | None = attrs.field(kw_only=True)
-    """None for OpenAI's own models, which refuse the field."""
+    """None for OpenAI's own models, which reject the field."""
     is_openai: bool = attrs.field(default=False, kw_only=True)
-    """Whether OpenAI's prices of tokens count."""
+    """Whether OpenAI's token prices apply."""
     traits: Traits = attrs.field(default=Traits(), kw_only=True)
     name: str = "openai"
     timeout_s: float = TIMEOUT_S
-    # By path: the optional fields that the server refuses.
+    # The optional fields that the server rejects, by path.
     _refused: dict[str, frozenset[str]] = attrs.field(factory=dict, init=False)
 
     def validate(self, request: GenerationRequest, endpoint: Endpoint) -> None:  # noqa: ARG002 - Provider
@@ -59,9 +59,9 @@ class Painter:
             raise InvalidInput(f"A prompt may not hold {_SD_SERVER_OPTIONS}.")
 
     async def submit(self, request: GenerationRequest, job: Job) -> Result:
-        """Ask for one picture.
+        """Request one picture.
 
-        Raises `SubmitUncertain` if a picture was made, or may have been, and cannot be reached.
+        Raises `SubmitUncertain` if a picture may have been generated but cannot be obtained.
         """
         answer, body = await self._ask(request, job.endpoint.model)
         check(answer, body)
@@ -70,10 +70,10 @@ class Painter:
         return Result(outputs=(await _picture(body, kind),), cost_micros=cost)
 
     async def _ask(self, request: GenerationRequest, model: str) -> tuple[Answer, Any]:
-        """Return the server's answer and its JSON, without the fields that the server refuses.
+        """Repeat the request without fields that the server rejects by name.
 
-        A field that is refused by its name is left out, and the request is sent again: nothing was
-        generated. What was refused is remembered once the request has worked without it.
+        Nothing was generated then. The fields are remembered once the request has succeeded without
+        them.
         """
         order, sent = self._request_body(request, model), request.attachment
         path = "/images/generations" if sent is None else "/images/edits"
@@ -92,13 +92,13 @@ class Painter:
         return answer, body
 
     async def health(self) -> None:
-        """Ask for the list of models, which is free; a server without the list counts as up."""
+        """List the models, which is free; a server without that list counts as up."""
         answer = await self.outbound.request("GET", "/models", timeout_s=_PROBE_S)
         if answer.status not in _NO_ROUTE:
             answer.check()
 
     def _request_body(self, request: GenerationRequest, model: str) -> dict[str, Any]:
-        # An edit for which the buyer names no ratio keeps that of the picture.
+        # Edits without a ratio keep the picture's own.
         ratio = request.aspect_ratio or ("1:1" if request.attachment is None else None)
         order = {
             "model": model,
@@ -112,8 +112,8 @@ class Painter:
         return {name: value for name, value in order.items() if value is not None}
 
     def _asked_format(self, request: GenerationRequest) -> str:
-        # Servers of operators do not take every format: sd-server edits to no WebP, LocalAI makes
-        # PNG only. The gateway converts what comes, without a second loss.
+        # Operators' servers do not support every format: sd-server edits to no WebP, LocalAI makes
+        # PNG only. The gateway converts the result, without a second loss.
         return _FORMATS[request.output_format or "png"] if self.is_openai else "png"
 
     async def close(self) -> None:
@@ -122,18 +122,14 @@ class Painter:
 
 
 def _form(order: dict[str, Any], sent: Attachment) -> dict[str, tuple[str, bytes, str]]:
-    """Return an order as fields of a form, with the buyer's picture as its file."""
-    # Without a name, this is a field of the form and not a file.
+    # Without a name, this is a form field and not a file.
     fields = {name: ("", str(value).encode(), "text/plain") for name, value in order.items()}
-    # The buyer's name of the file may say who he is.
+    # The buyer's file name may identify the buyer.
     return fields | {"image": (f"picture{sent.extension}", sent.data, media_type(sent))}
 
 
 async def _picture(body: Any, kind: str) -> Output | Link:
-    """Return the first picture of an answer; one was requested and paid.
-
-    Raises `ContentPolicy` for an answer without a picture, because a filter removed it.
-    """
+    """Return the first picture; raises `ContentPolicy` if a filter removed it."""
     found = body.get("data") if isinstance(body, dict) else None
     for entry in found if isinstance(found, list) else []:
         if not isinstance(entry, dict):

@@ -1,4 +1,4 @@
-"""What an OpenAI-compatible API's errors mean: for buyer or operator, or to retry later."""
+"""Maps the errors of an OpenAI-compatible API to the gateway's."""
 
 from typing import Any, Literal
 
@@ -17,9 +17,9 @@ _ACCOUNT = (
     "model_not_found",
     "unknown_parameter",
 )
-# Of these, what is wrong with this model alone.
+# Those that concern only this model.
 _MODEL = ("model_not_found", "unknown_parameter")
-# Fields that the adapter fills in, not the buyer.
+# Fields set by the adapter, not the buyer.
 _ADAPTER_FIELDS = (
     "model",
     "size",
@@ -30,16 +30,16 @@ _ADAPTER_FIELDS = (
     "moderation",
     "background",
 )
-# Of these, what depends on what the buyer chose.
+# Those that depend on the buyer's choices.
 _CHOSEN = ("size", "output_format")
 _BAD_REQUEST = 400
 _FORBIDDEN = 403
-# A relay such as OpenRouter refuses content with a 403, and says in `metadata` what it found.
+# A relay such as OpenRouter refuses content with a 403, and has the reasons in `metadata`.
 _FLAGS = ("reasons", "flagged_input")
 
 
 def check(answer: Answer, body: Any) -> None:
-    """Raise the error that an answer stands for; do nothing for one that should hold a picture."""
+    """Raise the error that a response means, if any."""
     error = body.get("error") if isinstance(body, dict) else None
     if isinstance(error, dict):
         _check_error(answer.status, error)
@@ -55,8 +55,8 @@ def _check_error(status: int, error: dict[str, Any]) -> None:
         scope: Literal["vendor", "model"] = "model" if code in _MODEL else "vendor"
         raise AccountProblem(f"The provider answers {status} {code}.", scope=scope)
     if status == _BAD_REQUEST and error.get("param") in _ADAPTER_FIELDS:
-        said = f"The model does not take our {error['param']}: change the settings."
-        raise AccountProblem(said, scope="choice" if error["param"] in _CHOSEN else "model")
+        message = f"The model does not take our {error['param']}: change the settings."
+        raise AccountProblem(message, scope="choice" if error["param"] in _CHOSEN else "model")
 
 
 def _is_plain(error: dict[str, Any]) -> bool:

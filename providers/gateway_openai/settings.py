@@ -1,4 +1,4 @@
-"""The operator's settings: key, address, model and prices."""
+"""The operator's settings: key, URL, model and prices."""
 
 import re
 
@@ -10,9 +10,9 @@ from gateway.vendors import Model, base_url, limit_or_none
 from gateway_openai.sizes import PRICE_FACTORS, RESOLUTIONS
 
 OPENAI = "https://api.openai.com/v1"
-# The model of the best price for its quality: a medium picture costs a quarter of gpt-image-2's.
+# The model with the best price for its quality: a medium picture costs a quarter of gpt-image-2's.
 _DEFAULT_MODEL = "gpt-image-2.5-flare"
-# USDC of a picture at 1K by quality, and of a long prompt. `auto` may be the best.
+# USDC of a picture at 1K by quality, including a long prompt. `auto` may be the best quality.
 _FLARE_PRICES = {
     "low": "0.03",
     "medium": "0.04",
@@ -21,16 +21,16 @@ _FLARE_PRICES = {
     "max": "0.32",
     "auto": "0.32",
 }
-# Of gpt-image-2, and of models that nobody here knows. What `xhigh` and `max` cost there was found
-# nowhere, so the operator has to say their price.
+# For gpt-image-2 and unknown models. The costs of `xhigh` and `max` are unknown there, so the
+# operator must set their price.
 _PRICES = {"low": "0.08", "medium": "0.08", "high": "0.32", "auto": "0.32", "xhigh": "", "max": ""}
-# What an edit costs more. A picture that is sent to gpt-image-2 counts as 1,536 tokens at most, as
-# a developer found by measuring (community.openai.com, 2026-06), at 8 US dollars a million: 0.0123.
+# The surcharge of an edit. A picture sent to gpt-image-2 counts as 1,536 tokens at most, according
+# to a developer's measurements (community.openai.com, 2026-06), at 8 US dollars a million: 0.0123.
 _SENT_PICTURE_UNITS = usdc("0.02")
 _SENT_PICTURE_MICROS = 12_300
-# 10⁻⁶ US dollars of a picture at 1K by model and quality. gpt-image-2: OpenAI's guide, as other
-# companies quote it (2026-05). 2.5 Flare: 196, 439, 1,756, 3,122 and 7,024 tokens (a measurement of
-# 2026-09, sanand0/blog) at 30 US dollars a million. Nobody names those of 2K and 4K.
+# Cost of a picture at 1K in 10⁻⁶ US dollars by model and quality. gpt-image-2: OpenAI's guide, as
+# quoted by other companies (2026-05). 2.5 Flare: 196, 439, 1,756, 3,122 and 7,024 tokens (measured
+# 2026-09, sanand0/blog) at 30 US dollars a million. The costs of 2K and 4K are unknown.
 _COSTS = {
     "gpt-image-2": {"low": 6_000, "medium": 53_000, "high": 211_000, "auto": 211_000},
     _DEFAULT_MODEL: {
@@ -53,14 +53,14 @@ _RETIRES = {
     "gpt-image-1.5-2025-12-16": "2026-12-01",
     "chatgpt-image-latest": "2026-12-01",
 }
-# When these costs were last compared with the vendor's prices.
+# When these costs were last checked.
 CHECKED = "2026-11-22"
-# The price of another server's picture, which has no quality.
+# The price at another server, which has no quality levels.
 _PLAIN_PRICE = "0.08"
 # openai 3.54.0 documents `xhigh` and `max` for gpt-image-2.5 and later.
 _NEW_QUALITIES = ("xhigh", "max")
 _OLDER_MODEL = re.compile(r"gpt-image-[12](?![.\d])|gpt-image-1\.|dall-e")
-# The time-out of one attempt; a large picture takes two minutes.
+# A large picture takes two minutes.
 _TIMEOUT_S = 300.0
 
 
@@ -74,22 +74,22 @@ class OpenAISettings:
     )
     base_url: str = setting(
         OPENAI,
-        "Address of that API. Another than OpenAI's own is on sale without a key, too.",
+        "Address of that API. Servers other than OpenAI's need no key.",
         example="http://127.0.0.1:8000/v1",
         # Some operators put a key into the path.
         shown=False,
     )
     image_model: str = setting(
-        _DEFAULT_MODEL, "Model that is asked; it must take any size whose sides divide by 16."
+        _DEFAULT_MODEL, "Model; it must accept any size whose sides divide by 16."
     )
     image_quality: str = setting(
         "medium",
-        "Quality that OpenAI is asked for: `low`, `medium`, `high`, `xhigh`, `max` or `auto`. It "
-        "decides what a picture costs you. Other servers are not sent it.",
+        "Quality at OpenAI: `low`, `medium`, `high`, `xhigh`, `max` or `auto`. It determines your "
+        "cost of a picture. Not sent to other servers.",
     )
     image_price: str = setting(
         "",
-        "USDC for one picture at 1K; see what it costs you. Empty: for gpt-image-2.5-flare 0.03, "
+        "USDC for one picture at 1K; compare your cost. Empty: for gpt-image-2.5-flare 0.03, "
         "0.04, 0.08, 0.14, 0.32 or 0.32, by the quality; for another model 0.08, at `high` and "
         "`auto` 0.32, and `xhigh` and `max` need a price; at another server 0.08.",
         example="0.08",
@@ -111,18 +111,16 @@ class OpenAISettings:
     )
     edit_price: str = setting(
         "",
-        "USDC for one edit; see what it costs you. Empty: 0.02 more than a picture at 1K.",
+        "USDC for one edit; compare your cost. Empty: 0.02 more than a picture at 1K.",
         example="0.10",
     )
-    max_concurrency: int = setting(
-        0, "Pictures that are asked for at the same time; 0: as many as there are workers."
-    )
+    max_concurrency: int = setting(0, "Concurrent pictures; 0: as many as there are workers.")
 
 
 def model_on_sale(section: OpenAISettings, *, asked: str = "") -> Model:
-    """Return the model on sale; raises `SettingsError` for a setting that cannot be right.
+    """Return the model on sale; raises `SettingsError` for an invalid setting.
 
-    `asked` is the model that the table of the endpoint names in its place.
+    `asked` is the model in the settings of the endpoint, which takes precedence.
     """
     resolutions = tuple(value for value in RESOLUTIONS if value in section.image_resolutions)
     if not resolutions:
@@ -146,9 +144,9 @@ def model_on_sale(section: OpenAISettings, *, asked: str = "") -> Model:
 
 
 def edit_on_sale(section: OpenAISettings, *, asked: str = "") -> Model | None:
-    """Return the model that edits pictures, if one does.
+    """Return the model that edits pictures, if any; raises `SettingsError`.
 
-    `asked` is the model that the table of the endpoint names in its place. Raises `SettingsError`.
+    `asked` is the model in the settings of the endpoint, which takes precedence.
     """
     model = section.edit_model or (section.image_model if is_openai(section) else "")
     if not model:
@@ -175,30 +173,30 @@ def edit_on_sale(section: OpenAISettings, *, asked: str = "") -> Model | None:
 
 
 def is_openai(section: OpenAISettings) -> bool:
-    """Whether OpenAI itself is asked, and not another server with the same API."""
+    """Whether the server is OpenAI itself."""
     return base_url(section.base_url, name="openai_base_url") == OPENAI
 
 
 def traits(section: OpenAISettings) -> Traits:
-    """Return the provider's limits; submits of this API are not idempotent."""
+    """Return the provider's limits; submits to this API are not idempotent."""
     return Traits(
         max_concurrency=limit_or_none(section.max_concurrency, name="openai_max_concurrency")
     )
 
 
 def _cost_micros(section: OpenAISettings, model: str) -> int | None:
-    """Return what a picture at 1K costs, in 10⁻⁶ US dollars; None where that is not known."""
+    """Return the cost of a picture at 1K, if known."""
     known = _COSTS.get(model, {}) if is_openai(section) else {}
     return known.get(section.image_quality)
 
 
 def _retires(section: OpenAISettings, model: str) -> str | None:
-    """Return the day on which OpenAI stops serving a model; another server's models stay."""
+    """Return the day of retirement, known only for OpenAI's own models."""
     return _RETIRES.get(model) if is_openai(section) else None
 
 
 def _check_quality(section: OpenAISettings, model: str) -> None:
-    """Raise `SettingsError` for a quality that does not exist, or that the model does not take."""
+    """Check that the quality exists, and that the model supports it."""
     quality = section.image_quality
     if quality not in _PRICES:
         raise SettingsError(
@@ -213,7 +211,7 @@ def _check_quality(section: OpenAISettings, model: str) -> None:
 
 
 def _prices(section: OpenAISettings, model: str) -> dict[str, str]:
-    """Return USDC by resolution: the operator's price, or a multiple of the price at 1K."""
+    """Return prices; the defaults are multiples of the price at 1K."""
     table = _FLARE_PRICES if model == _DEFAULT_MODEL else _PRICES
     usual = table[section.image_quality] if is_openai(section) else _PLAIN_PRICE
     price = section.image_price or usual

@@ -1,4 +1,4 @@
-"""The pixels of each ratio and resolution; sides are multiples of 16, as the models want."""
+"""Pixels by ratio and resolution; sides are multiples of 16, as the models require."""
 
 RESOLUTIONS = ("1K", "2K", "4K")
 # The cost of gpt-image-2 grows 2.0 times at 2K and 2.6 times at 4K.

@@ -1,7 +1,7 @@
-"""What a picture cost, reckoned from the tokens that OpenAI's answer names.
+"""The cost of a picture, computed from the token counts in OpenAI's response.
 
-US dollars of a million tokens (OpenAI's price page of 2026-09-09, as apidog.com quotes it): 5 of
-text, 8 of a picture that is sent, 30 of the picture that is made. They are the same for each model.
+US dollars per million tokens (OpenAI's price page of 2026-09-09, as quoted by apidog.com): 5 of
+text, 8 of input pictures, 30 of output pictures, for every model.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ from gateway.vendors import as_object
 
 _TEXT, _SENT, _MADE = 5, 8, 30
 _MODELS = frozenset({"gpt-image-2", "gpt-image-2.5-flare", "gpt-image-2.5-sunburst"})
-# Above it, a number is a mistake that would spoil the books.
+# A larger number is an error that would distort the books.
 _MOST_TOKENS = 1_000_000
 
 
@@ -22,7 +22,7 @@ def cost_micros(model: str, body: Any) -> int | None:
     output = _count(made, "image_tokens")
     if model not in _MODELS or text is None or picture is None or not output:
         return None
-    # A token beside these, such as one of text that is made, has a price that nobody here knows.
+    # Any further token, such as output text, has an unknown price.
     if (_count(usage, "input_tokens"), _count(usage, "output_tokens")) != (text + picture, output):
         return None
     return _TEXT * text + _SENT * picture + _MADE * output

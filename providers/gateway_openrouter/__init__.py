@@ -23,13 +23,13 @@ class OpenRouterSettings:
     )
     models: tuple[str, ...] = setting(
         tuple(model.slug for model in MODELS),
-        "Models of OpenRouter on sale: slugs of ours, or others with their price in USDC and the "
-        "one that is asked the same way.",
+        "Models of OpenRouter on sale: known slugs, or other models with their price in USDC and a "
+        "known model that takes the same request.",
         example="openrouter-flux-3-image,krea/krea-2-large=0.10 like openrouter-flux-3-image",
     )
     base_url: str = setting("https://openrouter.ai/api/v1", "Address of OpenRouter's API.")
-    max_concurrency: int = setting(20, "Generations at once at OpenRouter; 0: no limit.")
-    submits_per_minute: int = setting(0, "Submits to OpenRouter in a minute; 0: no limit.")
+    max_concurrency: int = setting(20, "Concurrent generations at OpenRouter; 0: no limit.")
+    submits_per_minute: int = setting(0, "Submits to OpenRouter per minute; 0: no limit.")
 
 
 @hookimpl
@@ -40,7 +40,7 @@ def register_settings(register: Callable[[str, type], None]) -> None:
 
 @hookimpl
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
-    """Put the chosen models on sale if there is a key."""
+    """Register the chosen models if there is a key."""
     section = settings.section("openrouter", OpenRouterSettings)
     if not str(section.api_key):
         return

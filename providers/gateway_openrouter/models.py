@@ -1,17 +1,17 @@
 """The models of OpenRouter on sale, and the request that each takes.
 
-OpenRouter bills what the vendor behind a model bills, and names it in each answer. Buying its
-credits costs 5.5 % more, which `cost_micros` holds. The vendors' prices of a picture, in US dollars
-(2026-11-22, by third parties that read OpenRouter's list of image models in 2026-09 and 2026-10):
-FLUX 3 0.048 at 1K, 0.10 at 2K; Nano Banana 2.1 0.034, 0.05 and 0.11; Seedream 5 Flash 0.018 at any
-size, Pro 0.045 and 0.09; Qwen-Image 3 0.03; GPT Image 2.5 Flare at medium quality 0.013
-at 1K, and no more than 0.03 for the other ratios. Grok Imagine 2.0 at medium quality 0.06 and 0.08
-(2026-11-26, by copies of OpenRouter's catalogue and of its list of a model's endpoints).
+OpenRouter passes on the bill of the vendor behind a model, and reports it in each response. Its
+credits cost a surcharge of 5.5 %, which `cost_micros` includes. The vendors' prices of a picture,
+in US dollars (2026-11-22, by third parties that read OpenRouter's list of image models in 2026-09
+and 2026-10): FLUX 3 0.048 at 1K, 0.10 at 2K; Nano Banana 2.1 0.034, 0.05 and 0.11; Seedream 5 Flash
+0.018 at any size, Pro 0.045 and 0.09; Qwen-Image 3 0.03; GPT Image 2.5 Flare at medium quality
+0.013 at 1K, and no more than 0.03 for the other ratios. Grok Imagine 2.0 at medium quality 0.06 and
+0.08 (2026-11-26, from copies of OpenRouter's catalogue and its list of a model's endpoints).
 
-Three of them edit pictures, too; of the others nobody says what a picture that is sent costs, or
-which ratio its edit has. At FLUX 3 the output alone is billed (fal's page of its edits, 2026-10).
-At Nano Banana a picture counts as 1,120 tokens of at most 2 dollars a million, at GPT Image 2.5 as
-1,536 tokens of 8 dollars, which are measured of gpt-image-2.
+Three of them also edit pictures; for the others, the cost of an input picture and the ratio of an
+edit are undocumented. FLUX 3 bills only the output (fal's page of its edits, 2026-10). At Nano
+Banana an input picture counts as 1,120 tokens of at most 2 dollars a million, at GPT Image 2.5 as
+1,536 tokens of 8 dollars, as measured for gpt-image-2.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 from gateway import GenerationRequest
 from gateway.vendors import Model, PictureLimits, data_uri
 
-# When these costs were last compared with the vendor's prices.
+# When these costs were last checked.
 CHECKED = "2026-11-22"
 _EDITS = "Changes a picture as a prompt says."
 MODELS = (
@@ -86,7 +86,7 @@ MODELS = (
         title="GPT Image 2.5 Flare on OpenRouter",
         price="0.05",
         cost_micros=31_650,
-        # Quality decides what it costs, and `auto` may be high.
+        # The quality determines the cost, and `auto` may be high.
         details={"quality": "medium"},
     ),
     Model(
@@ -99,7 +99,7 @@ MODELS = (
         resolutions=("1K", "2K"),
         cost_micros=50_640,
         costs={"2K": 105_500},
-        # As its maker documents them.
+        # Limits from the model's documentation.
         edits=PictureLimits(least_side=256, most_pixels=16_000_000, most_ratio=64),
     ),
     Model(
@@ -129,10 +129,10 @@ MODELS = (
 
 
 async def request_body(model: Model, model_id: str, request: GenerationRequest) -> dict[str, Any]:
-    """Return the request of a model; OpenRouter refuses fields that the model does not take.
+    """Return the request of a model; OpenRouter rejects fields that the model does not support.
 
-    It names no output format, which few models take: the gateway converts. An edit for which the
-    buyer names no ratio names none either, so that the picture keeps its own.
+    It has no output format, which few models support: the gateway converts. An edit without a ratio
+    keeps the picture's own.
     """
     sent = request.attachment
     order = {

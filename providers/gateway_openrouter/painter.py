@@ -1,4 +1,4 @@
-"""The provider: one request returns one picture. The API has no jobs, so there is no `poll`."""
+"""The provider: one request returns one picture, without jobs."""
 
 import math
 from collections.abc import Mapping
@@ -23,10 +23,10 @@ from gateway.vendors import Model, as_object, as_text, json_object
 from gateway_openrouter.models import request_body
 from gateway_openrouter.refusals import check
 
-# The time-out of one request; a large picture takes two minutes.
+# A large picture takes two minutes.
 TIMEOUT_S = 240.0
 _PROBE_S = 15.0
-# No picture costs so much; a larger number is a mistake that would spoil the books.
+# A larger cost is an error that would distort the books.
 _MOST_USD = 1_000
 
 
@@ -36,21 +36,21 @@ class Painter:
 
     outbound: Outbound
     models: Mapping[str, Model] = attrs.field(kw_only=True)
-    """The models on sale, by slug."""
+    """By slug."""
     traits: Traits = attrs.field(factory=Traits, kw_only=True)
     name: str = "openrouter"
     timeout_s: float = TIMEOUT_S
 
     def validate(self, request: GenerationRequest, endpoint: Endpoint) -> None:
-        """Refuse a picture that the model would not take."""
+        """Refuse a picture that the model would not accept."""
         limits = self.models[endpoint.slug].edits
         if limits is not None and request.attachment is not None:
             limits.check(request.attachment)
 
     async def submit(self, request: GenerationRequest, job: Job) -> Result:
-        """Ask for one picture, or for an edit of the buyer's; the result names what was billed.
+        """Request one picture, or an edit of the buyer's; the result has the billed cost.
 
-        Raises `SubmitUncertain` if a picture was made, or may have been, and cannot be reached.
+        Raises `SubmitUncertain` if a picture may have been generated but cannot be obtained.
         """
         model = self.models[job.endpoint.slug]
         answer = await self.outbound.request(
@@ -59,18 +59,18 @@ class Painter:
             json=await request_body(model, job.endpoint.model, request),
             timeout_s=self.timeout_s,
         )
-        told = await answer.submit_json()
-        body = as_object(told)
+        parsed = await answer.submit_json()
+        body = as_object(parsed)
         check(answer, body)
-        if body is not told:
-            raise SubmitUncertain("OpenRouter answered with success, but not as documented.")
+        if body is not parsed:
+            raise SubmitUncertain("OpenRouter reported success, but not as documented.")
         return Result(outputs=(await _picture(body),), cost_micros=cost_micros(body))
 
     async def health(self) -> None:
-        """Ask what the key may still spend, which is free.
+        """Get the key's remaining limit, which is free.
 
-        Only an administrator's key may ask for the account's credit, so a spent account shows with
-        the next submit.
+        The account's credit needs an administrator's key, so an exhausted account shows only at the
+        next submit.
         """
         answer = await self.outbound.request("GET", "/key", timeout_s=_PROBE_S)
         body = json_object(answer)
@@ -85,10 +85,10 @@ class Painter:
 
 
 def cost_micros(body: dict[str, Any]) -> int | None:
-    """Return what a picture cost, in 10⁻⁶ US dollars and rounded up; None if no number is told.
+    """Return a picture's cost in 10⁻⁶ US dollars, rounded up, or None.
 
-    With a vendor's key that the operator has left at OpenRouter, `cost` is OpenRouter's fee alone,
-    and the vendor's own bill stands beside it.
+    With the operator's own vendor key at OpenRouter, `cost` is only OpenRouter's fee, and the
+    vendor's bill is a separate field.
     """
     usage = as_object(body.get("usage"))
     parts = [usage.get("cost")]
@@ -99,15 +99,12 @@ def cost_micros(body: dict[str, Any]) -> int | None:
         if not isinstance(part, int | float) or isinstance(part, bool) or not 0 <= part < _MOST_USD:
             return None
         dollars += part
-    # The ninth digit hides what binary fractions add.
+    # Rounding at the ninth digit removes binary fractions.
     return math.ceil(round(dollars * 1_000_000, 3))
 
 
 async def _picture(body: dict[str, Any]) -> Output:
-    """Return the first picture of an answer.
-
-    Raises `ContentPolicy` for an answer without a picture, because a filter removed it.
-    """
+    """Return the first picture; raises `ContentPolicy` if a filter removed it."""
     found = body.get("data")
     for entry in map(as_object, found if isinstance(found, list) else []):
         if encoded := as_text(entry.get("b64_json")):

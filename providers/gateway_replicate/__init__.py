@@ -23,14 +23,14 @@ class ReplicateSettings:
     )
     models: tuple[str, ...] = setting(
         tuple(model.slug for model in MODELS),
-        "Models of Replicate on sale: slugs of ours, or others with their price in USDC and the "
-        "one that is asked the same way; `owner/name`, or `owner/name:version`.",
+        "Models of Replicate on sale: known slugs, or other models with their price in USDC and a "
+        "known model that takes the same request; `owner/name`, or `owner/name:version`.",
         example="replicate-flux-2-pro,owner/new-model=0.08 like replicate-flux-schnell",
     )
     base_url: str = setting("https://api.replicate.com", "Address of Replicate's API.")
-    max_concurrency: int = setting(20, "Generations at once at Replicate; 0: no limit.")
+    max_concurrency: int = setting(20, "Concurrent generations at Replicate; 0: no limit.")
     submits_per_minute: int = setting(
-        500, "Predictions created in a minute, of which Replicate takes 600; 0: no limit."
+        500, "Predictions created per minute; Replicate accepts 600; 0: no limit."
     )
 
 
@@ -42,7 +42,7 @@ def register_settings(register: Callable[[str, type], None]) -> None:
 
 @hookimpl
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
-    """Put the chosen models on sale if there is a key."""
+    """Register the chosen models if there is a key."""
     section = settings.section("replicate", ReplicateSettings)
     if not str(section.api_key):
         return

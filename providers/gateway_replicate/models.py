@@ -1,9 +1,9 @@
 """The models of Replicate on sale, and the request that each takes.
 
-Replicate's own prices are on the models' pages. FLUX.2 [pro] costs 0.015 dollars a run and as much
-for each megapixel, made or sent. Others read that Replicate shrinks a picture of more than four
-megapixels; one of more than 2048 by 2048 pixels, which count as five, is refused. The other models
-do not follow an instruction about a picture.
+Replicate's prices are on the models' pages. FLUX.2 [pro] costs 0.015 dollars a run and the same for
+each input or output megapixel. Third parties report that Replicate shrinks pictures of more than
+four megapixels; one of more than 2048 by 2048 pixels, which count as five, is refused. The other
+models do not edit pictures by instruction.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from gateway import GenerationRequest
 from gateway.vendors import Model, PictureLimits, size_like
 
-# When these costs were last compared with the vendor's prices.
+# When these costs were last checked.
 CHECKED = "2026-11-22"
 
 MODELS = (
@@ -54,17 +54,17 @@ MODELS = (
         details={"megapixels": {"1K": "1 MP", "2K": "4 MP"}},
     ),
 )
-# Of an edit that keeps the ratio of its picture; sides are multiples of 32 pixels at most 2048.
+# For an edit that keeps its picture's ratio; sides are multiples of 32 pixels, at most 2048.
 _MOST_PIXELS = {"1K": 1024 * 1024, "2K": 4_000_000}
 _LONGEST_SIDE = 2048
 _STEP = 32
 
 
 def request_body(model: Model, request: GenerationRequest, sent: str = "") -> dict[str, Any]:
-    """Return the request of a model; Replicate names formats and ratios as the gateway does.
+    """Return the request of a model; formats and ratios have the same names at Replicate.
 
-    `sent` is the address at which Replicate has the buyer's picture. An edit for which the buyer
-    names no ratio keeps that of the picture.
+    `sent` is the URL of the buyer's picture at Replicate. An edit without a ratio keeps the
+    picture's own.
     """
     asked: dict[str, Any] = {
         "prompt": request.prompt,

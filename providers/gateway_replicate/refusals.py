@@ -1,4 +1,4 @@
-"""What Replicate's errors mean: for the buyer, the operator or the job, or to retry later."""
+"""Maps Replicate's errors to the gateway's."""
 
 import re
 from typing import Any
@@ -20,23 +20,23 @@ _UNPROCESSABLE = 422
 _TOO_MANY = 429
 # Matches "Your rate limit resets in ~30s."
 _RESETS = re.compile(r"resets in ~?([0-9]{1,6})s")
-# Fields with what the buyer writes or sends, or without a name.
+# Fields with the buyer's own content, or without a name.
 _BUYERS = re.compile(r"(input\.(prompt|input_images)\b.*)?")
-# Fields that the adapter fills in from what the buyer chose.
+# Fields set by the adapter from the buyer's choices.
 _CHOSEN = re.compile(r"input\.(aspect_ratio|resolution|width|height|output_format)\b.*")
 # E005 is the filter's code.
 _POLICY = ("E005", "sensitive", "nsfw", "content policy", "moderation")
 
 
 def check_submit(answer: Answer, body: dict[str, Any]) -> None:
-    """Raise the error that a submit's answer stands for; do nothing for a prediction."""
+    """Raise the error that a submit's response means, if any."""
     if answer.status == _UNPROCESSABLE:
         raise _unprocessable_error(body)
     _check(answer, body)
 
 
 def check_poll(answer: Answer, body: dict[str, Any]) -> None:
-    """Raise the error that a poll's answer stands for; do nothing for a success."""
+    """Raise the error that a poll's response means, if any."""
     if answer.status == _NOT_FOUND:
         raise HandleLost("Replicate does not know its own prediction.")
     if answer.status != _TOO_MANY:
@@ -53,7 +53,7 @@ def prediction_error(prediction: dict[str, Any]) -> ProviderError:
 
 
 def _check(answer: Answer, body: dict[str, Any]) -> None:
-    """Raise the error that a status stands for; a sentence in the body says how long to wait."""
+    """Raise the error of a status; the body's text may have the time to wait."""
     waiting = _RESETS.search(as_text(body.get("detail")))
     if answer.status == _TOO_MANY and waiting and "retry-after" not in answer.headers:
         raise RateLimited("Replicate asks to wait.", retry_after_s=float(waiting[1]))
@@ -61,16 +61,16 @@ def _check(answer: Answer, body: dict[str, Any]) -> None:
 
 
 def _unprocessable_error(body: dict[str, Any]) -> ProviderError:
-    """Return the error of a 422: the adapter fills in what the buyer has not sent."""
+    """Map a 422: the adapter fills in all fields except the buyer's content."""
     invalid = body.get("invalid_fields")
     entries = invalid if isinstance(invalid, list) else []
     names = [as_text(as_object(entry).get("field")) for entry in entries]
     ours = [name for name in names if not _BUYERS.fullmatch(name)]
     if ours:
-        said = f"Replicate's model does not take our {ours[0][:60]}."
+        message = f"Replicate's model does not take our {ours[0][:60]}."
         is_choice = all(map(_CHOSEN.fullmatch, ours))
-        return AccountProblem(said, scope="choice" if is_choice else "model")
+        return AccountProblem(message, scope="choice" if is_choice else "model")
     if "version" in as_text(body.get("title")).lower():
-        said = "Replicate does not know the model's version, or keeps it private."
-        return AccountProblem(said, scope="model")
+        message = "Replicate does not know the model's version, or keeps it private."
+        return AccountProblem(message, scope="model")
     return InvalidInput("The provider cannot work with this input.")

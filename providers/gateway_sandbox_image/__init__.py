@@ -1,4 +1,4 @@
-"""Sandbox images: pictures that a program, not an AI, draws or restyles by the prompt's words."""
+"""Sandbox images: procedural pictures and edits, by the words of the prompt, without AI."""
 
 from collections.abc import Callable
 
@@ -43,7 +43,7 @@ EDIT = Endpoint(
 
 @hookimpl
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
-    """Put both on sale if the operator has set `sandbox`."""
+    """Put both on sale if `sandbox` is set."""
     if settings.sandbox:
         renderer = Renderer()
         register(ENDPOINT, renderer)

@@ -21,7 +21,7 @@ from gateway_sandbox_image.sizes import MEDIA_TYPES, size_of
 TIMEOUT_S = 60.0
 # The gateway's own process has a higher priority.
 _NICENESS = 10
-# The child's arguments are the gateway's process id, the boot script, and the import path with this
+# The child's arguments: the gateway's process id, the boot script, and the import path with this
 # folder first. The boot script announces the packages, so that the child runs nothing of the
 # gateway but its confinement.
 _START = f"""
@@ -55,7 +55,7 @@ class Renderer:
     _free: asyncio.Semaphore = attrs.field(factory=_slots, init=False)
 
     async def submit(self, request: GenerationRequest, job: Job) -> Result:
-        """Draw the prompt, or restyle the picture that came with it.
+        """Draw the prompt, or restyle the buyer's picture.
 
         Raises `Transient` if the child process fails or takes too long.
         """
@@ -84,9 +84,9 @@ class Renderer:
 
 
 async def draw(order: Mapping[str, object], picture: bytes = b"", *, timeout_s: float) -> bytes:
-    """Draw one order in a child process; a cancellation kills the child.
+    """Draw one order in a child process; cancelling kills the child.
 
-    `picture` is the file that an order with `restyle` is about.
+    `picture` is the file to restyle, for an order with `restyle`.
     """
     process = await asyncio.create_subprocess_exec(
         *_command(),
@@ -110,14 +110,14 @@ async def draw(order: Mapping[str, object], picture: bytes = b"", *, timeout_s: 
 
 
 def _command() -> list[str]:
-    """Return the child's command: an isolated Python with the gateway's import path."""
+    """Use an isolated Python with the gateway's import path."""
     here = str(Path(__file__).parent)
     path = (entry for entry in sys.path if entry)
     return [sys.executable, "-I", "-c", _START, str(os.getpid()), boot.__file__, here, *path]
 
 
 def _cause(stderr: bytes, code: int | None) -> str:
-    """Return the class name of the child's error, because its text might quote the prompt."""
+    """Return only the error's class: its text might quote the prompt."""
     lines = stderr.decode(errors="replace").strip().splitlines()
     name = lines[-1].partition(":")[0] if lines else ""
     return name if name.isidentifier() else f"exit code {code}"

@@ -1,5 +1,5 @@
-// Keeps the page new: fetches it again every five seconds while somebody looks at it, and puts in
-// what has changed. Without this script every page and every action works just the same.
+// Refreshes the page every five seconds while it is visible, and replaces the parts that changed.
+// Every page and action works without this script too.
 const EVERY_MS = 5000, LONGEST_MS = 60000, PATIENCE_MS = 8000;
 const live = document.getElementById("live");
 const said = document.getElementById("said"), stale = document.getElementById("stale");
@@ -7,12 +7,12 @@ let timer, misses = 0, lastGood = new Date();
 
 const clock = (at) => at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 
-function tellLocalTimes(root) {
+function addLocalTimes(root) {
   for (const one of root.querySelectorAll("time[datetime]"))
     one.title = `${new Date(one.dateTime).toLocaleString()} here`;
 }
 
-// Whether something was begun that a refresh would take away: a tick, a text, a marked passage.
+// Whether a refresh would discard input: a ticked box, a typed text, a selection.
 function isBusy() {
   const focus = document.activeElement;
   if (live.contains(focus) && focus.closest("input, select, textarea, dialog")) return true;
@@ -23,7 +23,7 @@ function isBusy() {
       : one.type !== "hidden" && one.value !== one.defaultValue);
 }
 
-// How to find an element again after its surroundings were replaced.
+// A selector that finds the element again after a refresh.
 function placeOf(element, root) {
   if (!element || !root.contains(element)) return null;
   if (element.id) return `#${CSS.escape(element.id)}`;
@@ -33,7 +33,7 @@ function placeOf(element, root) {
   return summary ? `#${CSS.escape(summary.parentElement.id)} > summary` : null;
 }
 
-// Replaces only the parts that differ, so focus and scroll stay where nothing has changed.
+// Replaces only the parts that differ, so that focus and scroll position are kept elsewhere.
 function putIn(old, fresh) {
   for (const details of old.querySelectorAll("details[id][open]"))
     fresh.querySelector(`#${CSS.escape(details.id)}`)?.setAttribute("open", "");
@@ -53,7 +53,7 @@ function showFresh(text) {
   const page = new DOMParser().parseFromString(text, "text/html");
   const fresh = page.getElementById("live");
   if (!fresh) return location.reload();
-  tellLocalTimes(page);
+  addLocalTimes(page);
   const urgent = new Set([...live.querySelectorAll(".needs .bad[id]")].map((one) => one.id));
   for (const [old, next] of [[live, fresh], [document.getElementById("pages"), page.getElementById("pages")]]) {
     if (!old || !next) continue;
@@ -66,7 +66,7 @@ function showFresh(text) {
   if (news) said.textContent = news.querySelector("strong").textContent;
 }
 
-function tellAge() {
+function showAge() {
   const isStale = misses > 1;
   document.body.classList.toggle("stale", isStale);
   stale.hidden = !isStale;
@@ -87,7 +87,7 @@ async function refresh() {
   } catch {
     misses++;
   }
-  tellAge();
+  showAge();
   later();
 }
 
@@ -96,8 +96,8 @@ function later() {
   timer = setTimeout(refresh, Math.min(EVERY_MS * 2 ** Math.max(0, misses - 1), LONGEST_MS));
 }
 
-tellLocalTimes(document);
-// On a phone the bar scrolls: the page that is shown is to be seen in it.
+addLocalTimes(document);
+// On a phone the bar scrolls: scroll to the current page.
 const bar = document.getElementById("pages"), shown = bar?.querySelector("[aria-current]");
 if (shown) bar.scrollLeft = shown.offsetLeft - (bar.clientWidth - shown.offsetWidth) / 2;
 if (live) {

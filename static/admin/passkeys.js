@@ -1,5 +1,5 @@
-// Passkeys: browsers offer them to scripts only. It asks the gateway what to sign, lets the browser
-// sign it, and sends the answer back. The password works without this script.
+// Passkeys, which browsers offer only to scripts: fetches a challenge, lets the browser sign it, and
+// sends the response. The password works without this script.
 const bytes = (text) => Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
 const text = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer))).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 const place = document.querySelector("[data-passkey]");
@@ -41,7 +41,7 @@ async function use(what) {
   }
   await ask(path, signedBy(await sign(path)));
   if (what === "login") return location.assign(place.dataset.next || "/admin");
-  // The session is fresh now, so the form goes on without the password.
+  // The session is fresh now, so the form needs no password.
   const form = place.closest("form");
   for (const name of ["password", "code"]) form.elements[name]?.remove();
   form.submit();

@@ -1,4 +1,4 @@
-"""What several themes watch, or break, at the edge of the app."""
+"""Fixtures that several folders use to watch, or break, the edge of the app."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from tests.proof.faults.proxy import FaultProxy
 
 @pytest.fixture
 def proxy(chain) -> Iterator[FaultProxy]:
-    """Start an RPC endpoint in front of the chain, which fails as a test wishes."""
+    """Start an RPC endpoint in front of the chain that fails on demand."""
     proxy = FaultProxy(chain)
     proxy.start()
     yield proxy
@@ -18,7 +18,7 @@ def proxy(chain) -> Iterator[FaultProxy]:
 
 @pytest.fixture
 def rpc_calls(chain, monkeypatch) -> list[bytes]:
-    """Return every call that reaches the chain's endpoint from now on."""
+    """Return a list of every call that reaches the chain's endpoint from now on."""
     calls: list[bytes] = []
     server = chain._server._http
     answer = server.answer

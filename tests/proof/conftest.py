@@ -1,4 +1,4 @@
-"""What all proofs share: the programs that they start end by Ctrl-C; a key that pays for gas."""
+"""Shared by all proofs: child programs that react to Ctrl-C, and a key that pays for gas."""
 
 import re
 import signal
@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-# Tests that share what is expensive to start: a gateway on each server, a browser, a wheel, a demo,
-# a parser. `--dist loadgroup` gives those of one folder, and of one server, to the same process; of
-# the kit, those of one class; of OCR, those of one file. The mark
-# `xdist_group` is not used: pytest-xdist 3.8 loses it with pytest 9.2.
+# Tests that share something expensive: a gateway on each server, a browser, a wheel, a demo, a
+# parser. `--dist loadgroup` gives those of one folder and server to the same process; of the kit,
+# those of one class; of OCR, those of one file. The mark `xdist_group` is not used, because
+# pytest-xdist 3.8 loses it with pytest 9.2.
 _SHARING = re.compile(
     r"tests/(?:plugins/gateway_demo/proof/test_demo|proof/(?:distribution/test_(?:wheel|plugin_docs)"
     r"|fuzz/test_fuzz_c|pages/test_(?!built)"
@@ -19,7 +19,7 @@ _SHARING = re.compile(
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Distribute tests one by one, but those that share something together."""
+    """Distribute tests one by one, except those that share something."""
     if config.getvalue("dist") != "loadgroup":
         return None
     from xdist.scheduler import LoadScopeScheduling
@@ -32,7 +32,7 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def group_of(nodeid: str) -> str:
-    """Return what is the same for tests of one process."""
+    """Return the key that tests of one process have in common."""
     if nodeid.startswith("tests/proof/kit/"):
         return nodeid.partition("::test_")[0]
     if nodeid.startswith("tests/proof/providers/test_documents_ocr"):
@@ -45,9 +45,9 @@ def group_of(nodeid: str) -> str:
 
 @pytest.fixture(scope="session", autouse=True)
 def _programs_hear_ctrl_c() -> Iterator[None]:
-    """Undo a shell script, which lets what it starts in its background ignore SIGINT.
+    """Reset SIGINT, which a shell script lets its background programs ignore.
 
-    A program inherits that; it does not inherit a handler.
+    Programs inherit an ignored signal, but no handler.
     """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield

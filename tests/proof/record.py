@@ -1,4 +1,4 @@
-"""Runs proofs at full depth, one after the other, and records what came of them: `make proof`.
+"""Runs proofs in full depth, one after the other, and records the results: `make proof`.
 
 `python -m tests.proof.record sim crash` runs `make sim` and `make crash`, and writes the date, the
 commit and the result of each into docs/proof-runs.md. A row stays until that proof runs again.
@@ -30,13 +30,13 @@ def main(names: list[str]) -> int:
 
 
 def make_row(name: str, at: datetime, commit: str, seconds: float, *, is_held: bool) -> str:
-    """Return the line of the table for one run."""
+    """Return the table row of one run."""
     result = "held" if is_held else "**failed**"
     return f"| `make {name}` | {at:%Y-%m-%d} | {commit} | {seconds / 60:.0f} min | {result} |"
 
 
 def with_row(page: str, name: str, row: str) -> str:
-    """Return the page with a proof's row replaced, or added below the last one."""
+    """Return the page with a proof's row replaced, or appended."""
     for found in _ROW.finditer(page):
         if found["name"] == name:
             return page[: found.start()] + row + page[found.end() :]

@@ -1,14 +1,26 @@
 """What every store must do with what nodes tell each other about providers."""
 
-from gateway.contracts.provider_states import OffSale, OnSale, Paused, ProviderState, Report
 from gateway.store import SqlStore
+from gateway_nodes.provider_states import (
+    OffSale,
+    OnSale,
+    Paused,
+    ProviderState,
+    Report,
+    SqlProviderStates,
+)
 
 _NAME = "provider:acme:acme"
 
 
+def states_of(store: SqlStore) -> SqlProviderStates:
+    """Return the states in a store's database, as a node of it has them."""
+    return SqlProviderStates(store.read, store.write, store.nodes.name)
+
+
 async def _told(store: SqlStore, *reports: Report) -> ProviderState:
     """Tell, and return what all nodes then know of the one provider."""
-    (state,) = (await store.provider_states.exchange(reports)).states
+    (state,) = (await states_of(store).exchange(reports)).states
     return state
 
 
@@ -20,7 +32,7 @@ class ProviderStatesContract:
     """Off sale, on sale again, and paused, by the database's own clock."""
 
     async def test_nothing_is_known_of_providers_at_first(self, store: SqlStore) -> None:
-        assert (await store.provider_states.exchange([])).states == []
+        assert (await states_of(store).exchange([])).states == []
 
     async def test_a_provider_is_off_sale_until_it_is_put_back(self, store: SqlStore) -> None:
         off = await _told(store, _off())

@@ -1,8 +1,7 @@
-"""Writes the project of `gateway plugins new`: a provider of one of four kinds, with its tests.
+"""Generates the project of `gateway plugins new`: a provider of one of four kinds, with tests.
 
-The folder `common` has what all kinds share, and each kind has a folder of its own.
-
-The command itself is in `gateway.cli.plugins`.
+The folder `common` has the files of all kinds; each kind has a folder of its own. The command
+itself is in `gateway.cli.plugins`.
 """
 
 import keyword
@@ -19,7 +18,7 @@ from gateway.version import VERSION
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _MAX_CHARS = 40
-# The path of each template's file in the project.
+# Template to path in the project.
 _COMMON = {
     "pyproject.toml.txt": "pyproject.toml",
     "README.md.txt": "README.md",
@@ -34,11 +33,11 @@ _OWN = {
 
 @attrs.frozen(kw_only=True)
 class Kind:
-    """What a new plugin sells, in the words of its README and pyproject.toml."""
+    """A kind of plugin, in the words of its README and pyproject.toml."""
 
     sells: str
 
-    # What the slug ends in.
+    # The suffix of the slug.
     slug: str
     price: str
     unit: str
@@ -50,7 +49,7 @@ KINDS = {
     "document": Kind(sells="Parsed documents", slug="document", price="0.01", unit="page"),
     "edit": Kind(sells="Edited pictures", slug="edit", price="0.05", unit="edit"),
 }
-"""The kinds of plugins, by the names of their folders here."""
+"""The kinds of plugins, by folder name."""
 
 
 @attrs.frozen
@@ -61,17 +60,17 @@ class Name:
 
     @classmethod
     def of(cls, text: str) -> "Name":
-        """Return the name without a leading `gateway-`; raises `SettingsError` for a bad name."""
+        """Return the name without a leading `gateway-`; raises `SettingsError` if invalid."""
         plain = text.removeprefix("gateway-")
         if not _NAME.fullmatch(plain) or len(plain) > _MAX_CHARS or keyword.iskeyword(plain):
             raise SettingsError(
-                f"{text!r} is no name for a plugin: use small letters, digits and hyphens, a "
-                "letter first. Example: gateway plugins new acme"
+                f"{text!r} is not a valid plugin name: use lower-case letters, digits and "
+                "hyphens, starting with a letter. Example: gateway plugins new acme"
             )
         name = cls(plain)
         if name.module in BUNDLED:
             raise SettingsError(
-                f"The gateway has a plugin {name.module} of its own. Choose another name: "
+                f"{name.module} is a bundled plugin. Choose another name: "
                 f"gateway plugins new my-{plain}"
             )
         return name
@@ -88,7 +87,7 @@ class Name:
 
     @property
     def words(self) -> dict[str, str]:
-        """Return the values of the placeholders in the templates."""
+        """Return the values of the templates' placeholders."""
         return {
             "name": self.plain,
             "module": self.module,
@@ -101,9 +100,9 @@ class Name:
 
 
 def write_project(text: str, parent: Path, kind: str = "picture") -> Path:
-    """Write a project of one of `KINDS` into a new folder `gateway-NAME`, and return it.
+    """Write a project of one of `KINDS` into a new folder `gateway-NAME`, and return the folder.
 
-    Raises `SettingsError` for a bad name, and where the folder exists or cannot be created.
+    Raises `SettingsError` for an invalid name, or if the folder exists or cannot be created.
     """
     name = Name.of(text)
     folder = parent / f"gateway-{name.plain}"
@@ -111,7 +110,7 @@ def write_project(text: str, parent: Path, kind: str = "picture") -> Path:
         folder.mkdir()
     except FileExistsError:
         raise SettingsError(
-            f"There is a folder {folder.name} here already. Choose another name, or remove it."
+            f"The folder {folder.name} already exists here. Choose another name, or remove it."
         ) from None
     except OSError as error:
         raise SettingsError(
@@ -128,6 +127,5 @@ def write_project(text: str, parent: Path, kind: str = "picture") -> Path:
 
 
 def _compatible_versions() -> str:
-    """Return the range of gateway versions with which a plugin for this one works."""
     major, minor, *_ = (int(part) for part in VERSION.split("."))
     return f">={major}.{minor},<{major}.{minor + 1}" if major == 0 else f">={VERSION},<{major + 1}"

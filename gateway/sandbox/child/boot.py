@@ -1,4 +1,4 @@
-"""Starts the warmed process; run by its path, so that nothing of the gateway is imported first."""
+"""Boots the warmed process. Run by path, so that nothing of the gateway is imported first."""
 
 import importlib.util
 import json
@@ -8,14 +8,14 @@ from importlib.machinery import ModuleSpec
 
 
 class _LazyPackage(types.ModuleType):
-    """A package whose `__init__` runs only when a name that it defines is looked up.
+    """A package whose `__init__` runs only when one of its names is accessed.
 
-    The `__init__` of `gateway` and of its plugins loads an HTTP client and more. `import a.b` and
-    `from a.b import c` work without it. `from a import b` runs it: `b` may be defined there.
+    The `__init__` of `gateway` and its plugins imports an HTTP client and more. `import a.b` and
+    `from a.b import c` do not need it; `from a import b` runs it.
     """
 
     def __getattr__(self, name: str) -> object:
-        """Become an ordinary package, run its `__init__`, and return the name from it."""
+        """Run the real `__init__`, then return the attribute."""
         if name.startswith("__"):
             raise AttributeError(name)
         self.__class__ = types.ModuleType  # type: ignore[assignment]
@@ -30,7 +30,7 @@ def _loader_of(spec: ModuleSpec | None) -> "importlib.abc.Loader":
 
 
 def announce(name: str) -> None:
-    """Make a package importable without running its `__init__`; leave a plain module alone."""
+    """Make a package importable without running its `__init__`. Ignores plain modules."""
     if name in sys.modules:
         return
     spec = importlib.util.find_spec(name)
@@ -47,14 +47,14 @@ def announce(name: str) -> None:
 
 
 def announce_around(module: str) -> None:
-    """Announce every package around a module, from the outside in."""
+    """Announce every package around a module, outermost first."""
     parents = module.split(".")[:-1]
     for depth in range(len(parents)):
         announce(".".join(parents[: depth + 1]))
 
 
 def main() -> None:
-    """Start the fork server that the order describes: a line of JSON from `WarmedProcess`."""
+    """Start the fork server from the order: a line of JSON from `WarmedProcess`."""
     order = json.loads(sys.argv[1])
     sys.path[:] = order["path"]
     sys.argv[1:] = []

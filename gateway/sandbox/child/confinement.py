@@ -1,4 +1,4 @@
-"""Limits what a child may use of the machine: little, and it can open nothing."""
+"""Resource limits of a child, which cannot open any file or socket."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ from gateway.sandbox.child import seccomp
 from gateway.sandbox.child.prctl import drop_capabilities, hide_memory, prctl
 from gateway.sandbox.limits import PAID_NICE
 
-# What a 4K picture takes; the limit on the smallest machine.
+# The memory that a 4K picture takes: the limit on the smallest machine.
 _MIN_MEMORY_BYTES = 600_000_000
 # From SIGXCPU to SIGKILL.
 _GRACE_S = 2
@@ -22,9 +22,9 @@ _OOM_SCORE = Path("/proc/self/oom_score_adj")
 
 
 def memory_bytes(most: int) -> int:
-    """Return the address space of a child in bytes: half of the machine's memory, within bounds."""
+    """Return a child's address space limit: half of the machine's memory, within bounds."""
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    # The file says "max", which is no number, where the group has no limit.
+    # A group without a limit has the text "max".
     with contextlib.suppress(OSError, ValueError):
         machine = min(machine, int(_CGROUP_MEMORY.read_text()))
     return min(most, max(_MIN_MEMORY_BYTES, machine // 2))
@@ -39,11 +39,11 @@ def die_with_parent(parent: int) -> None:
 
 
 def confine(*, memory: int, cpu_s: int, open_files: int, nice: int = PAID_NICE) -> None:
-    """Limit this process for good.
+    """Limit this process irreversibly.
 
-    With `open_files` at 0 the open descriptors stay open and nothing can be opened, not even in
-    the place of a closed one: no file, no socket, and no `/proc` of the gateway. A limit that the
-    system does not know or refuses (macOS: address space) is skipped.
+    With `open_files` at 0, open descriptors keep working, but nothing can be opened: no file, no
+    socket, and no `/proc` of the gateway. Limits that the system does not support are skipped
+    (address space on macOS).
     """
     _offer_to_oom_killer()
     os.nice(nice)
@@ -60,7 +60,7 @@ def confine(*, memory: int, cpu_s: int, open_files: int, nice: int = PAID_NICE) 
 
 
 def _offer_to_oom_killer() -> None:
-    """Have the kernel kill this process first when memory is short; hide its memory afterwards."""
+    """Make this process the OOM killer's first choice, then hide its memory."""
     # A hidden process may not write to its own /proc.
     hide_memory(hidden=False)
     with contextlib.suppress(OSError):
@@ -69,9 +69,9 @@ def _offer_to_oom_killer() -> None:
 
 
 def filter_calls(*, may_read: bool = False) -> None:
-    """Leave this process only the system calls that computing takes, for good.
+    """Restrict this process irreversibly to the system calls that computing needs.
 
-    If the kernel refuses the filter, only the limits apply; `gateway check` tells the operator.
+    If the kernel refuses the filter, only the limits apply; `gateway check` warns the operator.
     """
     with contextlib.suppress(OSError):
         drop_capabilities()

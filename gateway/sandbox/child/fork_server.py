@@ -1,4 +1,4 @@
-"""The fork server: forks a child for every call, and watches, kills and reaps it."""
+"""The fork server: forks a child per call, monitors it, kills it and reaps it."""
 
 import contextlib
 import os
@@ -16,11 +16,11 @@ from gateway.sandbox.errors import End
 from gateway.sandbox.frames import END, pack
 from gateway.sandbox.limits import SandboxLimits
 
-# The only descriptor of a child that is open besides the standard ones.
+# The only open descriptor of a child, besides the standard streams.
 _CONVERSATION = 3
-# The fork server never has so many descriptors.
+# Higher than any descriptor of the fork server.
 _MAX_DESCRIPTOR = 256
-# How often the fork server checks the deadlines, and whether the gateway is alive.
+# Interval for checking deadlines and that the gateway is alive.
 _TICK_MS = 1000
 _SIGNALS: Mapping[int, End] = {
     signal.SIGXCPU: End.OUT_OF_TIME,
@@ -37,29 +37,27 @@ _EXITS = {0: End.DONE, EXIT_OUT_OF_MEMORY: End.OUT_OF_MEMORY}
 
 @attrs.define
 class _Child:
-    """A child at work and the fork server's copy of its conversation, to report how it ended."""
-
     pid: int
     conversation: socket.socket
     deadline: float
     is_late: bool = False
 
     def kill(self) -> None:
-        """Kill the child and all that it has forked."""
-        # The child is not reaped yet, so the number still belongs to it.
+        """Kill the child and every process that it forked."""
+        # The child is not reaped yet, so its pid cannot have been reused.
         os.kill(self.pid, signal.SIGKILL)
-        # The call fails if the child does not lead its process group yet.
+        # Fails if the child does not lead its process group yet.
         with contextlib.suppress(OSError):
             os.killpg(self.pid, signal.SIGKILL)
 
     @property
     def has_ended(self) -> bool:
-        """Whether the child can be reaped; until then its number belongs to it and its group."""
+        """Whether the child can be reaped. Until then, its pid and process group are its own."""
         options = os.WEXITED | os.WNOHANG | os.WNOWAIT
         return os.waitid(os.P_PID, self.pid, options) is not None
 
     def report(self, status: int, cpu_s: float) -> None:
-        """Tell the gateway how the child ended, unless the gateway has hung up."""
+        """Report to the gateway how the child ended, unless the gateway has hung up."""
         words = f"{self._end_of(status)}\n{cpu_s:.3f}"
         with contextlib.suppress(OSError), self.conversation:
             # A gateway that does not read must not block the fork server.
@@ -76,11 +74,11 @@ class _Child:
 
 @attrs.define(kw_only=True)
 class ForkServer:
-    """Forks, watches, kills and reaps children until the gateway hangs up."""
+    """Forks, monitors, kills and reaps children until the gateway hangs up."""
 
     control: socket.socket
     gateway_pid: int
-    # Answers the conversation behind a file descriptor.
+    # Serves the conversation on a file descriptor.
     serve: Callable[[int], None]
     limits: SandboxLimits
     _memory_bytes: int = attrs.field(init=False)
@@ -94,7 +92,7 @@ class ForkServer:
         return confinement.memory_bytes(self.limits.memory_bytes)
 
     def run(self) -> None:
-        """Serve until the gateway has gone or the sandbox was idle for too long."""
+        """Serve until the gateway is gone or the sandbox was idle for too long."""
         with _wake_on_child_end() as wake:
             try:
                 self._serve(wake)
@@ -124,7 +122,7 @@ class ForkServer:
         return os.getppid() == self.gateway_pid and not is_idle
 
     def _fork_children(self) -> bool:
-        """Fork a child for each conversation that arrives; False once the gateway has hung up."""
+        """Fork a child per conversation; False once the gateway has hung up."""
         message, descriptors, _, _ = socket.recv_fds(self.control, 1, 1)
         if not message:
             return False
@@ -136,12 +134,11 @@ class ForkServer:
                 self._become_child(conversation, server_pid)
             deadline = time.monotonic() + self.limits.wall_s
             self._children[descriptor] = _Child(pid, conversation, deadline)
-            # Hang-ups only: what arrives is for the child.
+            # Hang-ups only: the data is for the child.
             self._poller.register(descriptor, 0)
         return True
 
     def _become_child(self, conversation: socket.socket, server_pid: int) -> None:
-        """Serve one call and exit; never returns."""
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -169,7 +166,7 @@ class ForkServer:
     def _reap(self) -> None:
         for fd, child in list(self._children.items()):
             if child.has_ended:
-                # Kill the processes that the child has left behind.
+                # Kill any processes that the child left behind.
                 child.kill()
                 _, status, used = os.wait4(child.pid, 0)
                 self._poller.unregister(fd)
@@ -178,7 +175,7 @@ class ForkServer:
 
 
 def _wake_on_child_end() -> socket.socket:
-    """Return a socket that becomes readable with every SIGCHLD."""
+    """Return a socket that becomes readable on SIGCHLD."""
     ours, theirs = socket.socketpair()
     theirs.settimeout(0)
     signal.set_wakeup_fd(theirs.detach(), warn_on_full_buffer=False)

@@ -1,4 +1,4 @@
-"""Asks Linux to hide this process's memory and to take its capabilities away."""
+"""Hides this process's memory and drops its capabilities, on Linux."""
 
 import contextlib
 import ctypes
@@ -9,12 +9,12 @@ import sys
 _PR_SET_DUMPABLE = 4
 # linux/capability.h
 _CAPABILITY_VERSION = 0x20080522
-# Effective, permitted and inheritable; each has two words of 32 bits.
+# Effective, permitted and inheritable, each of two 32-bit words.
 _CAPABILITY_WORDS = 6
 
 
 def prctl(option: int, *arguments: int) -> int:
-    """Call `prctl`; raises `OSError` if the kernel refuses, or on another system than Linux."""
+    """Call `prctl`. Raises `OSError` if the kernel refuses, or on other systems than Linux."""
     if sys.platform != "linux":
         raise OSError("prctl is a call of Linux")
     words = (*arguments, 0, 0, 0, 0)[:4]
@@ -26,23 +26,23 @@ def prctl(option: int, *arguments: int) -> int:
 
 
 def hide_memory(*, hidden: bool = True) -> None:
-    """Keep other processes of the same user from reading this one, attaching to it, or its `/proc`.
+    """Keep processes of the same user from reading this one's memory or its `/proc`.
 
-    The process then leaves no core dump either, and root owns its files in `/proc`. Linux only.
+    It also leaves no core dump then. Linux only.
     """
     with contextlib.suppress(OSError):
         prctl(_PR_SET_DUMPABLE, int(not hidden))
 
 
 def drop_capabilities() -> None:
-    """Leave this process no more rights than any user has, even if root runs it. Linux only.
+    """Drop all capabilities, even if root runs this process. Linux only.
 
     Raises `OSError` if the kernel refuses.
     """
     if sys.platform != "linux":
         return
     libc = ctypes.CDLL(None, use_errno=True)
-    # Process 0 means this process.
+    # Process 0 is this process.
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
     nothing = (ctypes.c_uint32 * _CAPABILITY_WORDS)()
     if libc.capset(header, nothing) < 0:

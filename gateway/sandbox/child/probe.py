@@ -1,8 +1,8 @@
-"""A function that runs in the sandbox and tells how its child is confined."""
+"""A sandboxed function that reports how its child is confined."""
 
 from gateway.sandbox.child import seccomp
 
 
-def tell() -> bytes:
+def report() -> bytes:
     """Return `filtered` if the kernel filters this child's system calls, else `limited`."""
     return b"filtered" if seccomp.is_installed() else b"limited"

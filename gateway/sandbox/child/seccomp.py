@@ -1,6 +1,6 @@
-"""Installs the kernel's filter: a child may make the system calls of `system_calls` and no other.
+"""Installs a seccomp filter: a child may make only the calls in `system_calls`.
 
-Most other calls fail with EPERM, so that a library goes on without them; a hostile call kills the
+Most other calls fail with EPERM, so that libraries continue without them. A hostile call kills the
 process.
 """
 
@@ -17,7 +17,7 @@ _PR_SET_NO_NEW_PRIVS = 38
 _PR_GET_SECCOMP = 21
 _PR_SET_SECCOMP = 22
 _SECCOMP_MODE_FILTER = 2
-# PR_SET_NAME, PR_GET_NAME and PR_SET_VMA give names to threads and to memory.
+# PR_SET_NAME, PR_GET_NAME and PR_SET_VMA name threads and memory.
 _NAMING = (15, 16, 0x53564D41)
 
 # linux/seccomp.h and asm-generic/errno.h
@@ -33,7 +33,7 @@ _JUMP_EQUAL = 0x15
 _JUMP_ANY_BIT = 0x45
 _RETURN = 0x06
 
-# The offsets of the call's number and of the machine in `struct seccomp_data` of linux/seccomp.h.
+# Offsets of the call's number and the architecture in `struct seccomp_data` (linux/seccomp.h).
 _NUMBER_AT = 0
 _MACHINE_AT = 4
 # linux/audit.h
@@ -42,9 +42,9 @@ _AUDIT_MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 # linux/sched.h: the flags with which glibc and musl start a thread.
 _CLONE_THREAD = 0x00010000
 _THREAD_FLAGS = 0x007D0F00
-# fcntl.h: F_GETFD, F_SETFD and F_GETFL. F_SETOWN would have the kernel send signals to others.
+# fcntl.h: F_GETFD, F_SETFD and F_GETFL. F_SETOWN could direct signals to other processes.
 _HARMLESS_FCNTL = (1, 2, 3)
-# glibc asks for an open file's size with this flag.
+# glibc reads an open file's size with this flag.
 _AT_EMPTY_PATH = 0x1000
 # O_WRONLY and O_RDWR, O_CREAT, O_TRUNC.
 _WRITING = 0o3 | 0o100 | 0o1000
@@ -58,7 +58,7 @@ def _load(at: int) -> Instruction:
 
 
 def _load_argument(index: int) -> Instruction:
-    """Load the lower half of an argument: the kernel reads no more of an `int`."""
+    """Load the lower half, because the kernel reads no more of an `int`."""
     return _load(16 + 8 * index)
 
 
@@ -71,7 +71,6 @@ def _if_equal(value: int, then: list[Instruction]) -> list[Instruction]:
 
 
 def _allow_values(index: int, values: tuple[int, ...]) -> list[Instruction]:
-    """Allow the call if an argument is one of some values."""
     tests = [one for value in values for one in _if_equal(value, [_return(ALLOW)])]
     return [_load_argument(index), *tests, _return(EPERM)]
 
@@ -81,7 +80,7 @@ def _refuse_any_bit(index: int, bits: int) -> list[Instruction]:
 
 
 def _allow_threads() -> list[Instruction]:
-    """Allow `clone` to start a thread, never a process."""
+    """Allow `clone` for threads, not for processes."""
     return [
         _load_argument(0),
         (_JUMP_ANY_BIT, 0, 1, 0xFFFFFFFF ^ _THREAD_FLAGS),
@@ -93,15 +92,14 @@ def _allow_threads() -> list[Instruction]:
 
 
 def _allow_reading_own_limits() -> list[Instruction]:
-    """Allow `prlimit64` to read a limit of this process: pid 0 and no new value."""
-    # The offsets of the pid and of both halves of the pointer to the new value.
+    """Allow `prlimit64` to read own limits: pid 0 and no new value."""
+    # Offsets of the pid, and of both halves of the pointer to the new value.
     halves = (16, 32, 36)
     tests = [test for at in halves for test in (_load(at), (_JUMP_EQUAL, 1, 0, 0), _return(EPERM))]
     return [*tests, _return(ALLOW)]
 
 
 def _conditional_rules(pid: int, *, may_read: bool) -> Mapping[str, list[Instruction]]:
-    """Return the instructions for each call whose arguments decide."""
     open_file_only = [
         _load_argument(3),
         (_JUMP_ANY_BIT, 0, 1, _AT_EMPTY_PATH),
@@ -114,7 +112,7 @@ def _conditional_rules(pid: int, *, may_read: bool) -> Mapping[str, list[Instruc
         "clone3": [_return(ENOSYS)],
         "fcntl": _allow_values(1, _HARMLESS_FCNTL),
         "kill": _allow_values(0, (pid,)),
-        # `abort` ends the process with it.
+        # Used by `abort`.
         "tgkill": _allow_values(0, (pid,)),
         "prctl": _allow_values(0, (*_NAMING, _PR_GET_SECCOMP)),
         "prlimit64": _allow_reading_own_limits(),
@@ -128,9 +126,9 @@ def _conditional_rules(pid: int, *, may_read: bool) -> Mapping[str, list[Instruc
 
 
 def program(machine: str, pid: int, *, may_read: bool = False) -> list[Instruction]:
-    """Return the filter for process `pid` on a machine of `system_calls.MACHINES`.
+    """Return the filter for process `pid` on one of `system_calls.MACHINES`.
 
-    `may_read` also allows it to open files for reading.
+    `may_read` also allows opening files for reading.
     """
     index = system_calls.MACHINES.index(machine)
     allowed = {**system_calls.ALLOWED, **(system_calls.READING if may_read else {})}
@@ -141,7 +139,7 @@ def program(machine: str, pid: int, *, may_read: bool = False) -> list[Instructi
     filtering = [
         _load(_MACHINE_AT),
         (_JUMP_EQUAL, 1, 0, _AUDIT_MACHINES[machine]),
-        # The calls of another processor, or of one with 32 bits, have other numbers.
+        # Other architectures, and 32-bit mode, number their calls differently.
         _return(KILL),
         _load(_NUMBER_AT),
     ]
@@ -173,9 +171,9 @@ class _Program(ctypes.Structure):
 
 
 def install(*, may_read: bool = False) -> None:
-    """Filter the calls of this process and of its threads for good.
+    """Filter the calls of this process and its threads, irreversibly.
 
-    Does nothing on a processor whose numbers are unknown. Raises `OSError` if the kernel refuses.
+    Does nothing on an unknown architecture. Raises `OSError` if the kernel refuses.
     """
     machine = platform.machine()
     if machine not in system_calls.MACHINES:
@@ -188,7 +186,7 @@ def install(*, may_read: bool = False) -> None:
 
 
 def is_installed() -> bool:
-    """Whether the kernel filters the calls of this process."""
+    """Whether the kernel filters this process's calls."""
     try:
         return prctl(_PR_GET_SECCOMP) == _SECCOMP_MODE_FILTER
     except OSError:

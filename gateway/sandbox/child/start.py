@@ -1,4 +1,4 @@
-"""Turns the warmed process into the fork server: loads what the children need, then serves."""
+"""Turns the warmed process into the fork server: loads the children's code, then serves."""
 
 import functools
 import gc
@@ -21,7 +21,7 @@ def start(order: Mapping[str, Any]) -> None:
     """Serve the gateway, which holds the other end of standard input."""
     gateway_pid = os.getppid()
     control = socket.socket(fileno=os.dup(0))
-    # The memory is hidden from the children, too.
+    # Also hides this memory from the children.
     hide_memory()
     with _exit_on_hang_up(control):
         for entry in order["warm"]:
@@ -29,7 +29,7 @@ def start(order: Mapping[str, Any]) -> None:
         function = _load_function(order["function"])
     _close_standard_streams()
     gc.collect()
-    # What is loaded now stays shared with the children.
+    # Keep the loaded memory shared with the children.
     gc.freeze()
     limits = SandboxLimits(**order["limits"])
     serve = functools.partial(work.serve, function)
@@ -37,7 +37,7 @@ def start(order: Mapping[str, Any]) -> None:
 
 
 def _close_standard_streams() -> None:
-    """Point the standard streams to nowhere: what a library prints may be a buyer's text."""
+    """Redirect them to /dev/null: a library's output may contain a buyer's text."""
     with open(os.devnull, "r+b") as nothing:  # noqa: PTH123 - a device, not a path
         for standard in (0, 1, 2):
             os.dup2(nothing.fileno(), standard)
@@ -45,7 +45,7 @@ def _close_standard_streams() -> None:
 
 @contextmanager
 def _exit_on_hang_up(control: socket.socket) -> Iterator[None]:
-    """Exit if the gateway hangs up within the block, which may take seconds."""
+    """Exit if the gateway hangs up during the block, which takes seconds."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         watcher = threading.Thread(target=_wait_for_hang_up, args=(control, theirs), daemon=True)
@@ -54,14 +54,13 @@ def _exit_on_hang_up(control: socket.socket) -> Iterator[None]:
             yield
         finally:
             ours.close()
-            # A child that is forked beside another thread could find a lock held.
+            # A child forked beside another thread could inherit a held lock.
             watcher.join()
 
 
 def _wait_for_hang_up(control: socket.socket, loaded: socket.socket) -> None:
-    """Exit when the gateway closes `control`; return when the block closes `loaded`."""
     poller = select.poll()
-    # Hang-ups only: what arrives is read after loading.
+    # Hang-ups only: data is read after loading.
     poller.register(control, 0)
     poller.register(loaded, 0)
     if any(fd == control.fileno() for fd, _ in poller.poll()):

@@ -1,4 +1,4 @@
-"""The numbers of Linux's system calls on two processors, and which of them a child may make."""
+"""Linux system call numbers on two architectures, and the calls that a child may make."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -8,7 +8,7 @@ MACHINES = ("x86_64", "aarch64")
 
 
 def _read_numbers(rows: str) -> Mapping[str, tuple[int | None, int | None]]:
-    """Read rows of a name and its number on each machine; `-` if a machine has no such call."""
+    """Parse a name and its number on each machine; `-` if there is none."""
     found = {}
     for row in rows.strip().splitlines():
         name, *numbers = row.split()
@@ -17,7 +17,7 @@ def _read_numbers(rows: str) -> Mapping[str, tuple[int | None, int | None]]:
     return MappingProxyType(found)
 
 
-# Calls that computing takes: memory, clocks, threads and the conversation that is already open.
+# For computing: memory, clocks, threads, and the conversation that is already open.
 ALLOWED = _read_numbers("""
     read 0 63
     write 1 64
@@ -74,7 +74,7 @@ ALLOWED = _read_numbers("""
     getegid 108 177
 """)
 
-# Calls that loading a library or a font takes besides; none of them changes a file.
+# For loading libraries and fonts; none of them changes a file.
 READING = _read_numbers("""
     pread64 17 67
     getdents64 217 61
@@ -91,7 +91,7 @@ READING = _read_numbers("""
     fadvise64 221 223
 """)
 
-# Calls whose arguments decide; `seccomp` has a rule for each.
+# Allowed depending on the arguments; `seccomp` has a rule for each.
 CONDITIONAL = _read_numbers("""
     clone 56 220
     clone3 435 435
@@ -105,7 +105,7 @@ CONDITIONAL = _read_numbers("""
     tgkill 234 131
 """)
 
-# Calls that no parser ever makes, not even in vain: a process that makes one has been taken over.
+# No parser makes these calls. A process that makes one has been taken over.
 HOSTILE = _read_numbers("""
     ptrace 101 117
     process_vm_readv 310 270

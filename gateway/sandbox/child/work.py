@@ -1,4 +1,4 @@
-"""A child's work: reads the arguments, calls the function, answers, and exits."""
+"""A child's work: read the arguments, call the function, respond, and exit."""
 
 import os
 import socket
@@ -14,7 +14,7 @@ Function = Callable[..., bytes | Sequence[bytes]]
 
 
 def serve(function: Function, descriptor: int) -> None:
-    """Answer the conversation behind a descriptor and exit."""
+    """Serve the call on a descriptor, then exit."""
     with socket.socket(fileno=descriptor) as conversation:
         try:
             for part in _call_function(function, conversation):
@@ -25,7 +25,7 @@ def serve(function: Function, descriptor: int) -> None:
 
 
 def _call_function(function: Function, conversation: socket.socket) -> Sequence[bytes]:
-    """Call the function and return what to send, without copying what may be large."""
+    """Return the frames to send, without copying large parts."""
     arguments = _read_call(conversation)
     try:
         result = function(*arguments)
@@ -43,7 +43,7 @@ def _call_function(function: Function, conversation: socket.socket) -> Sequence[
 
 
 def _place_of(error: BaseException) -> str:
-    """Return an error's kind and place without its message, which may quote the input."""
+    """Describe an error without its message, which may quote the input."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -1,6 +1,6 @@
-"""What only SQLite has: its connections, the one writer, its files' size, copies and migrations.
+"""SQLite: connections, the single writer, file size, copies and migrations.
 
-What the transactions write is one folder up, and the same on every database.
+The transactions themselves are one folder up; both databases share them.
 """
 
 from gateway.store.sqlite.store import SqliteStore

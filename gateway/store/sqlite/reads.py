@@ -1,8 +1,8 @@
-"""Small reads: `Reads` shares hops to the database's thread, `RowReads` needs none.
+"""Small reads: `Reads` batches thread hops, `RowReads` avoids them.
 
-A read of one row by its key takes 15 µs; the way to the thread and back takes ten times as long.
-So `RowReads` reads on the event loop itself while the disk answers at once. After a slow read the
-thread reads for fifty times as long, so a bad disk takes 2 % of the loop's time.
+Reading one row by key takes 15 µs; the hop to the thread and back takes ten times that. So
+`RowReads` reads on the event loop while the disk is fast. After a slow read it uses the thread for
+fifty times as long, so a slow disk blocks the loop for at most 2 % of the time.
 """
 
 import asyncio
@@ -18,28 +18,28 @@ from gateway.store.sqlite.connection import ThreadConnection, answer_caller
 Value = TypeVar("Value")
 Read = Callable[[sqlite3.Connection], Value]
 
-# So many reads share a hop. Two thousand at once would hold the loop with their answers.
+# Reads per thread hop. Resolving two thousand callers at once would block the loop.
 _MAX_BATCH = 64
-# A read that takes longer than this holds up every other request.
+# A read on the event loop that takes longer than this delays every other request.
 _SLOW_S = 0.02
 _TIMES_IN_THREAD = 50
 _MOST_IN_THREAD_S = 60.0
-# SQLite's default is 2 MB. A row needs a few pages, and the system keeps the rest.
+# SQLite's default is 2 MB. A row needs a few pages, and the OS caches the rest.
 _CACHE_KB = 256
 
 
 class Reads:
-    """Runs reads that take microseconds each. Longer reads go to the connection by themselves."""
+    """Runs short reads (microseconds) in batches. Longer reads go directly to the connection."""
 
     def __init__(self, connection: ThreadConnection) -> None:
         self._connection = connection
-        # What was asked for while another read runs.
+        # Reads that wait while another one runs.
         self._asked: list[tuple[Read[Any], asyncio.Future[Any]]] = []
         self._is_reading = False
         self._rest: asyncio.Task[None] | None = None
 
     async def run(self, read: Read[Value]) -> Value:
-        """Return what a read returns; it sees every write that was answered before this call."""
+        """Return the result of a read. It sees every write acknowledged before this call."""
         answer: asyncio.Future[Value] = asyncio.get_running_loop().create_future()
         if self._is_reading:
             self._asked.append((read, answer))
@@ -55,7 +55,6 @@ class Reads:
                 self._rest = asyncio.create_task(self._read_rest(), name="store-reads")
 
     async def _read_rest(self) -> None:
-        """Run what was asked for meanwhile, and what is asked for until that is done."""
         try:
             while self._asked:
                 batch, self._asked = self._asked[:_MAX_BATCH], self._asked[_MAX_BATCH:]
@@ -71,7 +70,6 @@ class Reads:
 
 
 def _read_batch(reads: Sequence[Read[Any]], db: sqlite3.Connection) -> list[Any]:
-    """Run each read; an outcome may be an error."""
     return [_read(read, db) for read in reads]
 
 
@@ -83,7 +81,7 @@ def _read(read: Read[Any], db: sqlite3.Connection) -> Any:
 
 
 class RowReads:
-    """Runs reads on a connection of the loop's thread, or hands them to `reads`."""
+    """Runs reads on a connection of the event loop's thread, or passes them to `reads`."""
 
     def __init__(
         self, path: Path, reads: Reads, clock: Callable[[], float] = time.perf_counter
@@ -94,15 +92,15 @@ class RowReads:
         self._db = _connect(path)
 
     async def run(self, read: Read[Value]) -> Value:
-        """Return what a read returns; it sees every write that was answered before this call."""
+        """Return the result of a read. It sees every write acknowledged before this call."""
         begun = self._clock()
         if begun < self._in_thread_until:
             return await self._reads.run(read)
         try:
             return read(self._db)
         except sqlite3.OperationalError:
-            # Another process holds the file for a moment. The thread can wait for it, and raises
-            # what does not pass.
+            # Another process may hold a lock for a moment. The thread can wait for it, and raises
+            # an error that lasts.
             return await self._reads.run(read)
         finally:
             ended = self._clock()
@@ -118,7 +116,7 @@ class RowReads:
 
 def _connect(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(path, isolation_level=None)
-    # The loop never waits for a lock.
+    # Never wait for a lock on the event loop.
     db.execute("PRAGMA busy_timeout = 0")
     db.execute("PRAGMA query_only = ON")
     db.execute(f"PRAGMA cache_size = -{_CACHE_KB}")

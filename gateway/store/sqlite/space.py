@@ -1,28 +1,28 @@
-"""Gives the disk back what deleted rows and request files took, while the gateway runs.
+"""Returns space of deleted rows and request files to the disk at runtime.
 
-By itself SQLite keeps freed pages in its file, and a write-ahead log at the size it has grown to.
-A volume that requests have filled would stay full after all of them are deleted.
+SQLite keeps freed pages in its file and never shrinks its write-ahead log. A volume filled by
+requests would stay full after they are deleted.
 """
 
 import sqlite3
 from pathlib import Path
 
-# SQLite lets the write-ahead log grow to about this size by itself.
+# SQLite checkpoints the write-ahead log at about this size.
 MOST_WAL_BYTES = 4_000_000
-# The next writes use these pages: about 1 MB.
+# Kept for the next writes: about 1 MB.
 _FREE_PAGES_KEPT = 256
-# About 4 MB, so that no other write waits long.
+# About 4 MB per step, so that other writes do not wait long.
 _PAGES_AT_ONCE = 1_000
-# SQLite's number for auto_vacuum = INCREMENTAL.
+# The value of auto_vacuum = INCREMENTAL.
 _INCREMENTAL = 2
 _BUSY_MS = 100
 
 
 def cut_free_pages(db: sqlite3.Connection) -> int:
-    """Cut some free pages off the end of the file; returns how many, 0 where none is left.
+    """Truncate some free pages at the end of the file. Returns how many, 0 when done.
 
-    Call this outside of BEGIN and COMMIT. `executescript` runs the pragma to its end; `execute`
-    would stop after one page.
+    Call this outside a transaction. `executescript` runs the pragma to its end; `execute` would
+    stop after one page.
     """
     free: int = db.execute("PRAGMA freelist_count").fetchone()[0]
     if free <= _FREE_PAGES_KEPT or db.execute("PRAGMA auto_vacuum").fetchone()[0] != _INCREMENTAL:
@@ -33,13 +33,13 @@ def cut_free_pages(db: sqlite3.Connection) -> int:
 
 
 def wal_bytes(path: Path) -> int:
-    """Return the size of the write-ahead log; 0 where there is none."""
+    """Return the size of the write-ahead log, or 0 if it does not exist."""
     wal = path.with_name(path.name + "-wal")
     return wal.stat().st_size if wal.exists() else 0
 
 
 def empty_wal(db: sqlite3.Connection) -> None:
-    """Move the write-ahead log into the database and cut it, unless a reader is in the way."""
+    """Checkpoint and truncate the write-ahead log, unless a reader blocks it."""
     db.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
     try:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

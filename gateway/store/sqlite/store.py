@@ -1,4 +1,4 @@
-"""The store on SQLite: reads on connections of their own, every write through the one writer."""
+"""The SQLite store: one writer, and separate connections for reads."""
 
 import asyncio
 import contextlib
@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
+from gateway.contracts.store import CheckRow
 from gateway.errors import SettingsError
 from gateway.private_files import FOLDER_MODE, create_private
 from gateway.store.disk import full_disk
@@ -25,10 +26,10 @@ Value = TypeVar("Value")
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    """Open the database so that a COMMIT that returned survives a power cut."""
+    """Open the database so that commits survive a power cut."""
     db = sqlite3.connect(path, isolation_level=None)
     try:
-        # This counts for a new database, before its first page.
+        # Takes effect only for a new database, before its first page is written.
         db.execute("PRAGMA auto_vacuum = INCREMENTAL")
         db.execute("PRAGMA busy_timeout = 5000")
         db.execute("PRAGMA journal_mode = WAL")
@@ -44,9 +45,8 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _prepare(path: Path) -> None:
-    """Make the folder and bring the schema up to date, before the connections are opened."""
     path.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
-    # SQLite gives the side files the mode of the database.
+    # SQLite creates its side files with the mode of the database.
     with contextlib.suppress(FileExistsError):
         create_private(path)
     with contextlib.closing(_connect(path)) as db:
@@ -61,6 +61,15 @@ class SqliteStore(SqlStore):
         self._path = path
         super().__init__()
 
+    async def check_rows(self) -> list[CheckRow]:
+        return [("database", self._check)]
+
+    async def _check(self) -> str:
+        async with self:
+            await self.ping()
+            payments = (await self.counts())["payments"]
+        return f"writable, {sum(payments.values())} payments"
+
     async def __aenter__(self) -> Self:
         writer = ThreadConnection(partial(_connect, self._path))
         self._reader = ThreadConnection(partial(_connect, self._path))
@@ -74,8 +83,8 @@ class SqliteStore(SqlStore):
             await writer.close()
             await self._reader.close()
             raise full_disk(self._path.parent, error) or SettingsError(
-                f"The database in {self._path.parent} cannot be opened ({error}). "
-                "Name a folder the gateway may write: GATEWAY_DATA_DIR=/data"
+                f"Cannot open the database in {self._path.parent} ({error}). "
+                "Set a folder that the gateway can write to: GATEWAY_DATA_DIR=/data"
             ) from error
         self._writer = Writer(writer)
         self._writer.start()
@@ -88,7 +97,7 @@ class SqliteStore(SqlStore):
         trace: TracebackType | None,
     ) -> None:
         await self._sums.close()
-        # What is still to be written may be read meanwhile.
+        # Queued writes may still read.
         await self._writer.close()
         self._row_reads.close()
         await self._reader.close()
@@ -120,6 +129,6 @@ class SqliteStore(SqlStore):
         is_cut = False
         while await self._writer.run_between_batches(space.cut_free_pages):
             is_cut = True
-        # The file itself shrinks when the write-ahead log is moved into it.
+        # The file itself shrinks only at a checkpoint of the write-ahead log.
         if is_cut or space.wal_bytes(self._path) > space.MOST_WAL_BYTES:
             await self._writer.run_between_batches(space.empty_wal)

@@ -1,4 +1,4 @@
-"""A connection for an operator's sums, which may take seconds: it reads beside everything else."""
+"""A read-only connection for the operator's sums, which may take seconds."""
 
 import sqlite3
 from collections.abc import Callable
@@ -12,22 +12,22 @@ Value = TypeVar("Value")
 
 
 class SqliteSums:
-    """Runs functions that only read, each on one state of the database."""
+    """Runs functions that only read, each on one snapshot of the database."""
 
     def __init__(self, connection: ThreadConnection) -> None:
         self._connection = connection
 
     async def run(self, function: Callable[[sqlite3.Connection], Value]) -> Value:
-        """Call `function` with the connection, on the connection's own thread."""
+        """Call `function` with the connection, on the connection's thread."""
         return await self._connection.run(lambda db: _read_one_state(db, function))
 
     async def close(self) -> None:
-        """Close the connection, and end its thread."""
+        """Close the connection and end its thread."""
         await self._connection.close()
 
 
 async def open_sum_reader(path: Path) -> SqliteSums:
-    """Open the database for reading only, on a thread of its own."""
+    """Open the database read-only, on its own thread."""
     connection = ThreadConnection(lambda: _connect(path))
     await connection.open()
     return SqliteSums(connection)
@@ -45,7 +45,6 @@ def _connect(path: Path) -> sqlite3.Connection:
 def _read_one_state(
     db: sqlite3.Connection, function: Callable[[sqlite3.Connection], Value]
 ) -> Value:
-    """Run all statements of a function on one state of the database."""
     if db.in_transaction:
         return function(db)
     db.execute("BEGIN")

@@ -1,4 +1,4 @@
-"""Keeps a copy of a database before it is migrated, and says what a migration would change."""
+"""Backup before a migration, and a preview of what a migration would change."""
 
 import contextlib
 import os
@@ -12,23 +12,23 @@ from gateway.errors import SettingsError
 from gateway.private_files import create_private
 from gateway.store.sqlite import migrations, space
 
-# Beside the copy itself, the migration and the write-ahead log need a little.
+# Space for the migration and the write-ahead log, in addition to the copy.
 _MARGIN_BYTES = 5_000_000
 
 
 @attrs.frozen(kw_only=True)
 class Plan:
-    """What a start of this gateway would change in a database."""
+    """The changes that starting this gateway would make to a database."""
 
     version: int
     target: int
     # Such as "table alarms", "column tasks.provider", "index tasks_created".
     added: tuple[str, ...]
-    # The same of what would be gone; empty where a migration only adds.
+    # Likewise; empty if the migration only adds.
     removed: tuple[str, ...]
-    # The files with tables of plugins, such as "webhooks 0002".
+    # Migrations of plugins, such as "webhooks 0002".
     of_plugins: tuple[str, ...]
-    # The oldest schema whose gateway may run on the database afterwards.
+    # The oldest schema version whose gateway can use the database afterwards.
     readable_by: int
     copy: Path
     copy_bytes: int
@@ -36,18 +36,18 @@ class Plan:
 
 
 def keep_before(db: sqlite3.Connection, path: Path) -> Path | None:
-    """Write `gateway.db.before-<n>` where a database is about to be migrated to version n.
+    """Write a copy `gateway.db.before-<n>` if the database is about to be migrated to version n.
 
-    Returns its path; None where nothing is to be migrated, or there is nothing in it yet. An older
-    copy of that name is replaced: this one knows what it knew.
+    Returns its path, or None if there is nothing to migrate. Replaces an older copy of that name,
+    which is outdated.
 
-    Raises `SettingsError` where the disk has no room for the copy; then nothing was changed.
+    Raises `SettingsError`, with nothing changed, if the disk has no room for the copy.
     """
     waiting = migrations.pending(db)
     if not waiting or migrations.version_of(db) == 0:
         return None
     copy = _copy_path(path, waiting[-1][0])
-    check_room(path, what=f"Before an upgrade {path.name} is copied to {copy.name}")
+    check_room(path, what=f"An upgrade first copies {path.name} to {copy.name}")
     part = copy.with_name(f"{copy.name}.part")
     try:
         write_copy(db, part)
@@ -55,14 +55,14 @@ def keep_before(db: sqlite3.Connection, path: Path) -> Path | None:
     except (OSError, sqlite3.Error) as error:
         part.unlink(missing_ok=True)
         raise SettingsError(
-            f"The copy {copy}, made before an upgrade, cannot be written ({error}). Nothing was "
-            "changed; make room on that disk, or go back to the release before."
+            f"Cannot write the copy {copy} before the upgrade ({error}). Nothing was changed. "
+            "Free some space on that disk, or go back to the previous release."
         ) from None
     return copy
 
 
 def write_copy(db: sqlite3.Connection, target: Path) -> None:
-    """Write a consistent copy of an open database to a private file that survives a power cut."""
+    """Write a consistent, private copy of an open database, and sync it to disk."""
     target.unlink(missing_ok=True)
     create_private(target)
     db.execute("VACUUM INTO ?", (str(target),))
@@ -71,9 +71,9 @@ def write_copy(db: sqlite3.Connection, target: Path) -> None:
 
 
 def check_room(path: Path, *, what: str, floor_bytes: int = 0) -> None:
-    """Raise `SettingsError` where a copy of the database would leave less than `floor_bytes` free.
+    """Raise `SettingsError` if a copy of the database would leave less than `floor_bytes` free.
 
-    `what` completes "…, which needs 12 MB".
+    `what` begins the message, before ", which needs 12 MB".
     """
     needed = copy_bytes(path) + max(floor_bytes, _MARGIN_BYTES)
     free = shutil.disk_usage(path.parent).free
@@ -85,14 +85,14 @@ def check_room(path: Path, *, what: str, floor_bytes: int = 0) -> None:
 
 
 def copy_bytes(path: Path) -> int:
-    """Return how large a copy of the database may get."""
+    """Return an upper bound for the size of a copy."""
     return path.stat().st_size + space.wal_bytes(path)
 
 
 def plan(path: Path) -> Plan:
-    """Return what a start would change in the database; it is read only.
+    """Return the changes that a start would make, without writing anything.
 
-    Raises `SettingsError` for a database that this gateway may not run on.
+    Raises `SettingsError` for a database that this gateway cannot use.
     """
     with contextlib.closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as db:
         waiting, version = migrations.pending(db), migrations.version_of(db)
@@ -118,14 +118,11 @@ def _copy_path(path: Path, target: int) -> Path:
 
 @attrs.frozen
 class _Schema:
-    """The names in a database of one version, and the oldest schema that may run on it."""
-
     names: set[str]
     readable_by: int
 
 
 def _schema_at(version: int) -> _Schema:
-    """Return the schema that our migrations up to a version make."""
     with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         for number, sql in migrations.migrations():
             if number <= version:
@@ -134,7 +131,7 @@ def _schema_at(version: int) -> _Schema:
 
 
 def _names_in(db: sqlite3.Connection) -> set[str]:
-    """Return tables, columns, indexes and triggers, such as "column tasks.note"."""
+    """Return names such as "column tasks.note"."""
     listed = "SELECT type, name FROM sqlite_master WHERE name NOT LIKE 'sqlite%'"
     found = set()
     for kind, name in db.execute(listed).fetchall():
@@ -146,7 +143,7 @@ def _names_in(db: sqlite3.Connection) -> set[str]:
 
 
 def _shown(names: set[str]) -> tuple[str, ...]:
-    """Return names in order; a whole table's columns are not listed beside it."""
+    """Omit the columns of tables that are listed themselves."""
     tables = {name.removeprefix("table ") for name in names if name.startswith("table ")}
 
     def is_in_table(name: str) -> bool:

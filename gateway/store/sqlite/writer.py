@@ -1,9 +1,9 @@
-"""The one writer: runs writes in their order and commits many of them at once.
+"""The single writer: runs writes in order and commits many of them together.
 
-A write is a plain function of the connection. It may run twice, so it changes nothing but the
-database. A write that raises leaves nothing behind and does not harm the others. Its caller is
-answered after COMMIT, so what a caller has seen is durable. The write of a cancelled caller still
-runs to its end.
+A write is a plain function of the connection. It may run twice, so it must change nothing but the
+database. A write that raises is rolled back without affecting the others. Callers get their results
+after COMMIT, so a result they have seen is durable. The write of a cancelled caller still
+completes.
 """
 
 import asyncio
@@ -20,33 +20,32 @@ from gateway.store.disk import means_full
 from gateway.store.meta import write_something
 from gateway.store.sqlite.connection import ThreadConnection, answer_caller
 from gateway.telemetry import signals
-from gateway.telemetry.signals import tell
 
 Value = TypeVar("Value")
 Write = Callable[[sqlite3.Connection], Value]
 
 _log = structlog.get_logger()
 
-# So many writes share a commit; more only adds latency (docs/architecture.md).
+# Writes per commit; more only adds latency (docs/architecture.md).
 MAX_BATCH = 64
 
 
 class Writer:
-    """Owns the write connection; nothing else writes."""
+    """Owns the write connection; all writes go through it."""
 
     def __init__(self, connection: ThreadConnection) -> None:
         self._connection = connection
         self._queue: asyncio.Queue[tuple[Write[Any], asyncio.Future[Any]]] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
-        # Whether the newest batch that changed something failed for want of room.
+        # Set when a write fails on a full disk, until `try_room` succeeds.
         self.is_full = False
 
     def start(self) -> None:
-        """Begin to serve; writes that were queued before have waited."""
+        """Start processing writes, including those already queued."""
         self._task = asyncio.create_task(self._serve(), name="store-writer")
 
     async def close(self) -> None:
-        """Finish what is queued, then stop and close the connection."""
+        """Finish the queued writes, then stop and close the connection."""
         if self._task is not None:
             finished = asyncio.create_task(self._queue.join(), name="store-finished")
             await asyncio.wait({finished, self._task}, return_when=asyncio.FIRST_COMPLETED)
@@ -58,7 +57,7 @@ class Writer:
     async def run(self, write: Write[Value]) -> Value:
         """Run a write; it is durable when this returns.
 
-        Raises what the write raises, and `DiskFull`.
+        Raises the write's own errors, and `DiskFull`.
         """
         if self._task is None or self._task.done():
             raise RuntimeError("the store is not open")
@@ -67,7 +66,7 @@ class Writer:
         return await answer
 
     async def run_between_batches(self, function: Callable[[sqlite3.Connection], Value]) -> Value:
-        """Run a function between two batches, outside of BEGIN and COMMIT."""
+        """Run a function between two batches, outside any transaction."""
         return await self._connection.run(function)
 
     async def _serve(self) -> None:
@@ -81,21 +80,20 @@ class Writer:
                 outcomes = await self._connection.run(partial(_commit_batch, writes))
             except Exception as error:  # noqa: BLE001 - COMMIT failed: every caller gets the reason
                 outcomes = [error] * len(batch)
-            tell(signals.batch_committed, seconds=time.perf_counter() - began_s)
+            signals.batch_committed.send(seconds=time.perf_counter() - began_s)
             self._note_room(outcomes)
             for (_, answer), outcome in zip(batch, outcomes, strict=True):
                 answer_caller(answer, _explain(outcome))
                 self._queue.task_done()
 
     def _note_room(self, outcomes: list[Any]) -> None:
-        """Note whether the disk takes writes; log a change once."""
         full = [each for each in outcomes if means_full(each)]
         if full and not self.is_full:
             _log.error("disk.full", error=str(full[0]))
         self.is_full = self.is_full or bool(full)
 
     async def try_room(self) -> None:
-        """Write something where the disk was full; raises `DiskFull` while it still is."""
+        """If the disk was full, test a write. Raises `DiskFull` while it still is."""
         if not self.is_full:
             return
         await self.run(write_something)
@@ -104,16 +102,15 @@ class Writer:
 
 
 def _explain(outcome: Any) -> Any:
-    """Return an outcome, or the sentence for a buyer where the disk is full."""
+    """Replace a disk-full error by the buyer's error."""
     return DiskFull() if means_full(outcome) else outcome
 
 
 def _commit_batch(writes: list[Write[Any]], db: sqlite3.Connection) -> list[Any]:
     """Run all writes and commit them together; an outcome may be an error.
 
-    A savepoint copies every page that a write changes, which is a fourth of a sale's cost. So the
-    writes run without savepoints first. A write that fails halfway undoes them all, and all run
-    again, each in a savepoint of its own.
+    Savepoints copy every changed page, a quarter of the cost of a sale. So the writes run without
+    them first. If one fails halfway, all are rolled back and run again, each in its own savepoint.
     """
     db.execute("BEGIN IMMEDIATE")
     try:
@@ -131,7 +128,7 @@ def _commit_batch(writes: list[Write[Any]], db: sqlite3.Connection) -> list[Any]
 
 
 def _run_plainly(db: sqlite3.Connection, writes: list[Write[Any]]) -> list[Any] | None:
-    """Run writes one after the other; None once one has failed after it had changed something."""
+    """Run writes in order; None if one failed after changing something."""
     outcomes: list[Any] = []
     for write in writes:
         changes = db.total_changes
@@ -139,7 +136,7 @@ def _run_plainly(db: sqlite3.Connection, writes: list[Write[Any]]) -> list[Any] 
             outcomes.append(write(db))
         except BaseException as error:
             if not db.in_transaction:
-                # On a full disk SQLite has rolled the whole batch back: every write of it failed.
+                # On a full disk SQLite has rolled the whole batch back, so every write has failed.
                 raise
             if db.total_changes != changes:
                 return None
@@ -153,7 +150,7 @@ def _run_in_savepoint(db: sqlite3.Connection, write: Write[Any]) -> Any:
         outcome = write(db)
     except BaseException as error:
         if not db.in_transaction:
-            # On a full disk SQLite has rolled the whole batch back: every write of it failed.
+            # On a full disk SQLite has rolled the whole batch back, so every write has failed.
             raise
         db.execute("ROLLBACK TO one")
         outcome = error

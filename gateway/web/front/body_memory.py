@@ -5,15 +5,14 @@ addresses that take more are refused first. Otherwise a few slow clients could k
 """
 
 import asyncio
-import contextlib
 import math
 from collections import Counter
-from collections.abc import Callable, Coroutine, Generator, Iterator, MutableMapping
+from collections.abc import Callable, Coroutine, Generator, MutableMapping
 from typing import Any, Self
 
 from werkzeug.exceptions import RequestEntityTooLarge, RequestTimeout
 
-from gateway.concurrency.eager_start import EagerStart
+from gateway.concurrency.awaiting import EagerStart
 from gateway.errors import BodiesFull
 
 SMALL_BODY_BYTES = 64 * 1024
@@ -62,14 +61,9 @@ class BodyMemory:
         fits = self._taken_bytes + more_bytes <= self._most_bytes
         return fits and own <= self._most_bytes * _PER_ADDRESS
 
-    @contextlib.contextmanager
-    def held(self, address: str, taken_bytes: int) -> Iterator[None]:
-        """Count a complete small body within the block; ask `has_room` before."""
-        self._change(address, taken_bytes)
-        try:
-            yield
-        finally:
-            self._change(address, -taken_bytes)
+    def hold(self, address: str, more_bytes: int) -> None:
+        """Count a complete small body, for which `has_room`; a negative number gives back."""
+        self._change(address, more_bytes)
 
     def stay(self, body: "CountedBody") -> None:
         """Keep a complete body: it is not refused for another any more."""

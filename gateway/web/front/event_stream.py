@@ -1,4 +1,4 @@
-"""Streams a task to a client that waits for it: server-sent events (WHATWG HTML §9.2).
+"""Server-sent events (WHATWG HTML §9.2) on Quart.
 
 Quart ends an answer after `RESPONSE_TIMEOUT`, and a stream takes longer. So each event has a time
 of its own in which the client must take it.
@@ -6,31 +6,17 @@ of its own in which the client must take it.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
-from quart import Request, Response
+from quart import Request
 from quart.asgi import ASGIHTTPConnection
 
-from gateway.domain import Task
-from gateway.errors import TooManyStreams
-from gateway.running.gateway import Gateway
-from gateway.running.long_texts import ShownTask
-from gateway.tasks.notifications import seconds_to_look
 from gateway.web.server.connection_limits import IDLE_S
 
 EVENT_STREAM = "text/event-stream"
-# A client that lost the stream connects again after this time.
-_RETRY = b"retry: 2000\n\n"  # milliseconds
-# Proxies close a connection that is silent.
-_COMMENT = b": waiting\n\n"
 # In a request's scope: what is released once its answer has ended, whatever ended it.
 _HELD = "gateway.held"
-
-Find = Callable[[Gateway, str], Awaitable[Task]]
-"""Returns a task by its id; raises `NotFound`."""
-Show = Callable[[Gateway, Task], Awaitable[ShownTask]]
-"""Returns the JSON that shows a task."""
 
 
 class EventConnection(ASGIHTTPConnection):
@@ -108,55 +94,3 @@ def wants_events(asked: Request) -> bool:
         return False
     kinds = ("application/json", EVENT_STREAM)
     return asked.accept_mimetypes.best_match(kinds) == EVENT_STREAM
-
-
-async def answer_stream(
-    gateway: Gateway, asked: Request, client: str, task_id: str, find: Find, show: Show
-) -> Response:
-    """Return a stream of a task's changes, which ends with the task.
-
-    `client` is the address that the stream is counted by. Raises `NotFound` for an unknown id, and
-    `TooManyStreams`.
-    """
-    await find(gateway, task_id)
-    if not held_of(asked).enter_context(gateway.streams.counted(client)):
-        raise TooManyStreams(int(gateway.timing.stream_s))
-    # `X-Accel-Buffering` tells nginx to pass each event on at once.
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    events = _stream_task(gateway, task_id, find, show)
-    response = Response(events, 200, headers, content_type=EVENT_STREAM)
-    response.timeout = None
-    return response
-
-
-async def _stream_task(
-    gateway: Gateway, task_id: str, find: Find, show: Show
-) -> AsyncGenerator[bytes, None]:
-    """Yield the task as it is, each change of it, and a comment where nothing changes.
-
-    The first event is always the present state, so a client that connects again misses nothing.
-    """
-    now, timing = asyncio.get_running_loop().time, gateway.timing
-    end, number, shown = now() + timing.stream_s, 0, None
-    with gateway.notifications.subscribed(task_id) as subscription:
-        yield _RETRY
-        while True:
-            task = await find(gateway, task_id)
-            if task != shown:
-                shown, number = task, number + 1
-                event = _as_event(number, await show(gateway, task))
-                async for piece in event.pieces(gateway.long_texts):
-                    yield piece
-                comment_at = now() + timing.stream_quiet_s
-            elif now() >= comment_at:
-                yield _COMMENT
-                comment_at = now() + timing.stream_quiet_s
-            if task.is_done or gateway.readiness.is_drained or now() >= end:
-                return
-            pauses = (seconds_to_look(timing.stream_look_s), comment_at - now(), end - now())
-            await subscription.wait(max(min(pauses), 0.0))
-
-
-def _as_event(number: int, shown: ShownTask) -> ShownTask:
-    """Return one event; its data is one line, because JSON escapes line breaks."""
-    return shown.within(f"id: {number}\nevent: task\ndata: ".encode(), b"\n\n")

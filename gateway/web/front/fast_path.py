@@ -1,66 +1,55 @@
-"""Answers the plain form of what is asked most in front of Quart: price, purchase, task, health.
+"""Answers plain requests to the declared routes in front of Quart, which takes longer.
 
-It calls the functions that Quart's routes call, so it decides nothing by itself. A request with
-anything unusual goes to Quart unread: it only takes longer there (docs/architecture.md).
+A request with anything unusual goes to Quart unread (docs/architecture.md).
 """
 
+import asyncio
 import contextlib
 import functools
 import re
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, cast
 
+import attrs
 from quart import Quart
 
-from gateway.errors import NotFound
+from gateway.concurrency.awaiting import EagerStart
 from gateway.running.gateway import Gateway
-from gateway.web.front.answers import Answer, Send, send_answer
-from gateway.web.front.body_memory import SMALL_BODY_BYTES, BodyMemory, HungUp, Receive
-from gateway.web.front.clients import client_address, peer_of
-from gateway.web.front.current import EXTENSION
-from gateway.web.front.errors import answer_error
+from gateway.web.front.answers import Answer, Send, answer_error, send_answer
+from gateway.web.front.body_memory import SMALL_BODY_BYTES, BodyMemory, CountedBody, HungUp, Receive
+from gateway.web.front.current import EXTENSION, client_address, peer_of
 from gateway.web.front.headers import begin_request, end_request, own_headers, standing_headers
-from gateway.web.front.plain_requests import (
-    DirectPurchase,
-    Health,
-    Poll,
-    Price,
-    Purchase,
-    Question,
-    SmallBody,
-    watched,
-)
-from gateway.web.routes import generate, health
-from gateway.web.server.unread import OUTBOX, Outbox, UnreadMemory
+from gateway.web.front.routing import Route, RouteTable
+from gateway.web.server.connection_limits import OUTBOX, Outbox, UnreadMemory
 
-_Scope = MutableMapping[str, Any]
-_Asgi = Callable[[_Scope, Receive, Send], Awaitable[None]]
+_Message = MutableMapping[str, Any]
+_Asgi = Callable[[_Message, Receive, Send], Awaitable[None]]
 _Headers = Mapping[bytes, bytes]
 
 _LABEL = rb"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _HOST = re.compile(rb"(?:%b\.){0,8}%b(?::[0-9]{1,5})?" % (_LABEL, _LABEL))
-_TASK_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_PART = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _LENGTH = re.compile(rb"[0-9]{1,5}")
-_WAIT = re.compile(rb"wait=([0-9]{1,3})")
 # Headers by which a client asks for more than an answer.
 _UNUSUAL = frozenset((b"transfer-encoding", b"content-encoding", b"expect", b"upgrade"))
 _JSON = (None, b"application/json", b"application/json; charset=utf-8")
-_X402_VERSIONS = {b"": 2, b"x402Version=1": 1, b"x402Version=2": 2}
-_X402, _TASK = "/api/x402/", "/api/task/"
+# Most answers are ready before this time, so they need no task that waits for a hang-up.
+_UNWATCHED_S = 0.02
 
 
 class FastPath:
     """An ASGI app in front of Quart's."""
 
-    def __init__(self, app: Quart, memory: BodyMemory) -> None:
+    def __init__(self, app: Quart, table: RouteTable, memory: BodyMemory) -> None:
         # The ASGI app that takes every other request.
         self.behind = cast(_Asgi, app.asgi_app)
         self._app = app
+        self._table = table
         self._memory = memory
         self.unread = UnreadMemory()
 
-    async def __call__(self, scope: _Scope, receive: Receive, send: Send) -> None:
-        """Answer a plain request, and hand every other one to Quart."""
+    async def __call__(self, scope: _Message, receive: Receive, send: Send) -> None:
+        """Answer a plain request, and pass every other one to Quart."""
         # Missing before the start.
         gateway: Gateway | None = self._app.extensions.get(EXTENSION)
         headers = dict(scope.get("headers", ()))
@@ -71,90 +60,191 @@ class FastPath:
         outbox: Outbox | None = scope.get("extensions", {}).get(OUTBOX)
         if outbox is not None:
             outbox.belong_to(self.unread, address)
-        question = self._read_head(gateway, scope, headers)
-        if question is None:
+        found = self._find_route(scope, headers)
+        if found is None:
             await self.behind(scope, receive, send)
             return
+        route, part = found
         begun = begin_request(headers.get(b"x-request-id", b"").decode("latin1"))
+        asked = PlainAsked(
+            part=part,
+            address=address,
+            headers=headers,
+            query_string=scope["query_string"],
+            receive=receive,
+            memory=self._memory,
+            body_s=self._app.config["BODY_TIMEOUT"],
+            most_bytes=functools.partial(route.body_bytes, gateway.catalog, part),
+            is_read=route.method != "POST",
+        )
         try:
-            answer = await _answer(gateway, question, address, receive)
+            answer = await _answer(gateway, route, asked)
         except HungUp:
             return
         standing = standing_headers(gateway, scope["path"], scope["method"])
-        end_request(gateway, begun, scope["method"], question.rule, answer.status)
+        end_request(gateway, begun, scope["method"], route.rule, answer.status)
         timeout_s = self._app.config["RESPONSE_TIMEOUT"]
         sending = send_answer(answer, own_headers(begun), standing, scope, send, timeout_s)
         if answer.pieces is None:
             await sending
             return
-        # The pieces for a client that has hung up would be read for nobody.
         with contextlib.suppress(HungUp):
-            async with watched(receive):
+            async with asked.watched():
                 await sending
 
-    def _read_head(self, gateway: Gateway, scope: _Scope, headers: _Headers) -> Question | None:
-        """Return the question of a plain request; None where anything about it is unusual."""
-        if not _is_plain(scope, headers):
+    def _find_route(self, scope: _Message, headers: _Headers) -> tuple[Route, str] | None:
+        """Return the route of a plain request and its part; None for any other request."""
+        found = self._table.find(scope["method"], scope["path"])
+        if found is None or not _has_plain_head(scope, headers):
             return None
-        path, query = scope["path"], scope["query_string"]
-        if scope["method"] == "POST":
-            return self._read_post(gateway, path, query, headers)
-        if scope["method"] != "GET" or headers.get(b"content-length", b"0") != b"0":
+        route, part = found
+        query = scope["query_string"]
+        if not route.skips_quart or (part and not _PART.fullmatch(part)):
             return None
-        if path == health.HEALTH_RULE and not query:
-            return Health()
-        wait = _WAIT.fullmatch(query or b"wait=0")
-        task_id = path.removeprefix(_TASK)
-        is_stream = b"event-stream" in headers.get(b"accept", b"").lower()
-        if wait and task_id != path and _TASK_ID.fullmatch(task_id) and not is_stream:
-            return Poll(task_id, wait[1].decode())
-        return None
-
-    def _read_post(
-        self, gateway: Gateway, path: str, query: bytes, headers: _Headers
-    ) -> Question | None:
-        length = headers.get(b"content-length", b"0")
+        if query and not route.plain_query.fullmatch(query):
+            return None
+        if route.stream and b"event-stream" in headers.get(b"accept", b"").lower():
+            return None
+        length = headers.get(b"content-length", b"")
+        if route.method != "POST":
+            return found if length in (b"", b"0") else None
         is_small = _LENGTH.fullmatch(length) and int(length) <= SMALL_BODY_BYTES
-        if not is_small or headers.get(b"content-type") not in _JSON:
-            return None
-        body = SmallBody(int(length), self._app.config["BODY_TIMEOUT"], self._memory)
-        # Without a length the body may be as large as one with a file.
-        if path == generate.DIRECT_RULE and not query and b"content-length" in headers:
-            return DirectPurchase(_text_of(headers, b"idempotency-key"), body)
-        if path.startswith(_X402):
-            return _read_sale(gateway, path[len(_X402) :], query, headers, body)
-        return None
+        return found if is_small and headers.get(b"content-type") in _JSON else None
 
 
-def _read_sale(
-    gateway: Gateway, slug: str, query: bytes, headers: _Headers, body: SmallBody
-) -> Question | None:
-    """Return the purchase that a payment header asks for; the question for the price without."""
-    version = _X402_VERSIONS.get(query)
+@attrs.define(kw_only=True)
+class PlainAsked:
+    """A plain request: its head, and its body as it arrives."""
+
+    part: str
+    address: str
+    headers: _Headers
+    query_string: bytes
+    receive: Receive
+    memory: BodyMemory
+    # How long the body may take to arrive.
+    body_s: float
+    most_bytes: Callable[[], int]
+    # Whether the body was read, or the request has none.
+    is_read: bool
+    # Whether the answer has waited for anything, so that other requests ran.
+    _has_waited: bool = False
+    _end_of_body: asyncio.Event | None = None
+    _whole_bytes: int = 0
+    _counted: CountedBody | None = None
+
+    def header(self, name: str) -> str | None:
+        """Return the value of a header; None without it."""
+        value = self.headers.get(name.lower().encode())
+        return None if value is None else value.decode("latin1")
+
+    def query(self, name: str, default: str) -> str:
+        """Return a parameter of the query, which has one at most and no escapes."""
+        key, _, value = self.query_string.decode().partition("=")
+        return value if key == name else default
+
+    async def read_body(self) -> bytes:
+        """Return the whole body; also raises `HungUp`."""
+        first = EagerStart(self.receive())
+        data = _whole_body(first)
+        if data is None or self._has_waited or not self.memory.has_room(self.address, len(data)):
+            data = await self._read_counted(first)
+        else:
+            self._whole_bytes = len(data)
+        self.is_read = True
+        if self._end_of_body is not None:
+            self._end_of_body.set()
+        return data
+
+    async def _read_counted(self, first: EagerStart[_Message]) -> bytes:
+        """Read a body that is still arriving, or for which others may have to give way."""
+        length = int(self.headers[b"content-length"])
+        body = self._counted = CountedBody(length, self.most_bytes())
+        body.memory, body.address_of = self.memory, lambda: self.address
+        body.admit(length)
+        return await body.read_from(_receive_again(first, self.receive), self.body_s)
+
+    def begin_waiting(self) -> None:
+        """Count the memory of a body that came at once; most answers never wait."""
+        self._has_waited = True
+        self.memory.hold(self.address, self._whole_bytes)
+
+    def release(self) -> None:
+        """Give the body's memory back."""
+        if self._counted is not None:
+            self._counted.release()
+        if self._has_waited:
+            self.memory.hold(self.address, -self._whole_bytes)
+
+    @contextlib.asynccontextmanager
+    async def watched(self) -> AsyncIterator[None]:
+        """Cancel the block and raise `HungUp` if the client hangs up before its end."""
+        watching: list[asyncio.Task[None]] = []
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(None) as block:
+                timer = loop.call_later(
+                    _UNWATCHED_S, lambda: watching.append(loop.create_task(self._watch(block)))
+                )
+                try:
+                    yield
+                finally:
+                    timer.cancel()
+                    for task in watching:
+                        task.cancel()
+        except TimeoutError:
+            if block.expired():
+                raise HungUp from None
+            raise
+
+    async def _watch(self, block: asyncio.Timeout) -> None:
+        """End the block once the client hangs up; `read_body` notices it while it reads."""
+        if not self.is_read:
+            self._end_of_body = asyncio.Event()
+            await self._end_of_body.wait()
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
+        block.reschedule(0)
+
+
+async def _answer(gateway: Gateway, route: Route, asked: PlainAsked) -> Answer:
+    """Return the answer to a request, or to the error that it raises; raises `HungUp`."""
     try:
-        registered = gateway.catalog[slug]
-    except NotFound:
+        await route.count(gateway, asked)
+        work = EagerStart(route.answer(gateway, asked))
+        if work.is_done:
+            return work.result
+        asked.begin_waiting()
+        async with asked.watched():
+            return await work
+    except HungUp:
+        raise
+    except Exception as error:  # noqa: BLE001 - as Quart: every error has an answer
+        return answer_error(gateway, error, route.rule)
+    finally:
+        asked.release()
+
+
+def _whole_body(first: EagerStart[_Message]) -> bytes | None:
+    """Return the body if all of it came with the head and it is small; else None."""
+    if not first.is_done or first.result["type"] != "http.request":
         return None
-    if version is None or registered.endpoint.takes_file:
-        return None
-    key, methods = _text_of(headers, b"idempotency-key"), gateway.payments.methods
-    if methods.header_names.isdisjoint(headers):
-        return Price(registered, key, version, body)
-
-    def read(name: str) -> str | None:
-        return _text_of(headers, name.lower().encode())
-
-    # A header such as `Authorization` may carry something else than a payment.
-    return Purchase(registered, key, version, body, read) if methods.is_paid(read) else None
+    data: bytes = first.result.get("body", b"")
+    return None if first.result.get("more_body") or len(data) > SMALL_BODY_BYTES else data
 
 
-def _text_of(headers: _Headers, name: bytes) -> str | None:
-    value = headers.get(name)
-    return None if value is None else value.decode("latin1")
+def _receive_again(first: EagerStart[_Message], receive: Receive) -> Receive:
+    """Return a `receive` that gives the message that was asked for already, then the others."""
+    asked: list[EagerStart[_Message]] = [first]
+
+    async def give() -> _Message:
+        return await (asked.pop() if asked else receive())
+
+    return give
 
 
-def _is_plain(scope: _Scope, headers: _Headers) -> bool:
-    """Whether nothing about path and headers is unusual: none twice, no escapes, a host name."""
+def _has_plain_head(scope: _Message, headers: _Headers) -> bool:
+    """Whether no header comes twice, the path has no escapes, and `Host` is a host name."""
     return (
         not scope.get("root_path")
         and b"%" not in (scope.get("raw_path") or b"%")
@@ -170,20 +260,8 @@ def _is_host(host: bytes) -> bool:
     return _HOST.fullmatch(host) is not None
 
 
-def _address(gateway: Gateway, scope: _Scope, headers: _Headers) -> str:
-    """Return what the client is counted by."""
+def _address(gateway: Gateway, scope: _Message, headers: _Headers) -> str:
+    """Return the address by which the client is counted."""
     trusted = gateway.settings.client_ip_header.lower().encode()
     forwarded = headers.get(trusted, b"").decode("latin1") if trusted else None
     return client_address(peer_of(scope), forwarded)
-
-
-async def _answer(gateway: Gateway, question: Question, address: str, receive: Receive) -> Answer:
-    """Return the answer to a question, be it an error; raises `HungUp`."""
-    try:
-        if question.limit is not None:
-            await gateway.limits.hit(question.limit, address)
-        return await question.answer(gateway, address, receive)
-    except HungUp:
-        raise
-    except Exception as error:  # noqa: BLE001 - as Quart: every error has an answer
-        return answer_error(gateway, error, question.rule)

@@ -14,7 +14,6 @@ from gateway.running.gateway import Gateway
 from gateway.telemetry import signals
 from gateway.telemetry.redaction import hide_prompt
 from gateway.telemetry.request_lines import log_request
-from gateway.telemetry.signals import tell
 from gateway.web.front.answers import LAST
 from gateway.web.front.current import current_gateway
 
@@ -159,6 +158,6 @@ def end_request(gateway: Gateway, begun: Begun, method: str, rule: str | None, s
     """Write the request's log line; `rule` is the route's path, None where no route matches."""
     gateway.lifecycle.answered.set()
     seconds = time.perf_counter() - begun.at_s
-    tell(signals.request_answered, rule=rule, status=status, seconds=seconds)
+    signals.request_answered.send(rule=rule, status=status, seconds=seconds)
     given = None if begun.is_given else begun.name
     log_request(method, rule, status, round(seconds * 1000, 1), given)

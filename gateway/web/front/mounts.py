@@ -7,14 +7,12 @@ from urllib.parse import urlparse
 
 from quart import Quart
 
-from gateway.concurrency.outliving import outlive
+from gateway.concurrency.awaiting import outlive
 from gateway.contracts.parts import Mount
 from gateway.running.gateway import Gateway
-from gateway.web.front.answers import Send, send_answer
+from gateway.web.front.answers import Send, answer_error, send_answer
 from gateway.web.front.body_memory import Receive
-from gateway.web.front.clients import address_of
-from gateway.web.front.current import EXTENSION
-from gateway.web.front.errors import answer_error
+from gateway.web.front.current import EXTENSION, address_of
 from gateway.web.front.headers import begin_request, end_request, own_headers, standing_headers
 
 _Scope = MutableMapping[str, Any]

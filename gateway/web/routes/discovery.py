@@ -1,4 +1,4 @@
-"""Documents by which agents and crawlers find the gateway; `gateway.web.discovery` makes them."""
+"""Documents by which agents and crawlers find the gateway."""
 
 import hashlib
 from collections.abc import Callable
@@ -14,15 +14,16 @@ from gateway.domain.extraction import MAX_SCHEMA_DEPTH
 from gateway.running.gateway import Gateway
 from gateway.settings import parse_limit
 from gateway.web import wire
-from gateway.web.discovery.listings import (
+from gateway.web.front.current import current_gateway
+from gateway.web.routes.documents import (
     describe_agent,
+    describe_gateway,
+    describe_identity,
     guide_crawlers,
     list_addresses,
     list_resources,
 )
-from gateway.web.discovery.manifest import describe_gateway, describe_identity
-from gateway.web.discovery.openapi import describe_api
-from gateway.web.front.current import current_gateway
+from gateway.web.routes.openapi import describe_api
 
 blueprint = Blueprint("discovery", __name__)
 _MINUTE, _DAY = "public, max-age=60", "public, max-age=86400"

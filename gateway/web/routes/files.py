@@ -1,14 +1,24 @@
-"""The route that sends outputs to the holders of signed links."""
+"""Files: outputs, sent to the holders of signed links, and the built files of the pages.
+
+`make frontend` builds the latter from `frontend/` into `static/web/`, each named by its content, so
+that browsers may keep it for ever. `manifest.json` maps the name of a source to that name.
+"""
 
 import asyncio
+import gzip
+import json
+from collections.abc import Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Self, cast
 
+import attrs
 from quart import Blueprint, Response, request
 from quart.wrappers.response import FileBody
 from werkzeug.datastructures import Range
 from werkzeug.http import quote_etag, unquote_etag
 
+from gateway.errors import NotFound
 from gateway.outputs.keys import headers_of
 from gateway.web.front.current import current_gateway
 from gateway.web.server.connection_limits import PIECE_BYTES
@@ -16,6 +26,17 @@ from gateway.web.server.connection_limits import PIECE_BYTES
 blueprint = Blueprint("files", __name__)
 
 _NO_SCRIPTS = "default-src 'none'; sandbox"
+MANIFEST = "manifest.json"
+_FOR_EVER = "public, max-age=31536000, immutable"
+_MEDIA_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+    ".webp": "image/webp",
+}
+# Pictures are compressed already.
+_COMPRESSED = (".css", ".js", ".svg", ".txt")
 
 
 class Download(FileBody):
@@ -111,3 +132,71 @@ def _read_range(size: int) -> tuple[int, int]:
     if begin < 0:
         return max(size + begin, 0), size
     return begin, size if end is None else min(end, size)
+
+
+@attrs.frozen(kw_only=True)
+class Asset:
+    """One built file."""
+
+    media_type: str
+    data: bytes = attrs.field(repr=False)
+    # The same by gzip; None where that saves nothing.
+    gzipped: bytes | None = attrs.field(repr=False)
+
+
+@attrs.define
+class Assets:
+    """The built files of one folder; each is read when it is first asked for, and kept."""
+
+    folder: Path
+    # Of the paths under which the files are served.
+    prefix: str = "/web/"
+    _names: Mapping[str, str] | None = None
+    _kept: dict[str, Asset] = attrs.field(factory=dict)
+
+    def url(self, source: str) -> str:
+        """Return the path of a built file by the name of its source, such as `play.js`."""
+        return f"{self.prefix}{self._built_names()[source]}"
+
+    def __getitem__(self, name: str) -> Asset:
+        """Return a file by its built name; raises `NotFound`.
+
+        Only names of the manifest are looked up, so no request reaches another file.
+        """
+        if name not in self._kept:
+            if name not in self._built_names().values():
+                raise NotFound("There is no such file. GET / shows what is sold here.")
+            self._kept[name] = _read(self._path(name))
+        return self._kept[name]
+
+    def _built_names(self) -> Mapping[str, str]:
+        if self._names is None:
+            self._names = json.loads((self.folder / MANIFEST).read_text())
+        return self._names
+
+    def _path(self, name: str) -> Path:
+        """Return where the file of a built name lies."""
+        return self.folder / name
+
+
+def _read(path: Path) -> Asset:
+    data = path.read_bytes()
+    packed = gzip.compress(data, mtime=0) if path.suffix in _COMPRESSED else None
+    return Asset(media_type=_MEDIA_TYPES[path.suffix], data=data, gzipped=packed)
+
+
+def answer_asset(found: Asset) -> Response:
+    """Return a file that browsers may keep for ever, by gzip if they take that."""
+    headers = {"Content-Type": found.media_type, "Cache-Control": _FOR_EVER}
+    if found.gzipped is None:
+        return Response(found.data, headers=headers)
+    headers["Vary"] = "Accept-Encoding"
+    if not request.accept_encodings.quality("gzip"):
+        return Response(found.data, headers=headers)
+    return Response(found.gzipped, headers=headers | {"Content-Encoding": "gzip"})
+
+
+def static_folder() -> Path:
+    """Return the folder of llms.txt and the pages: inside the wheel, or a checkout's top level."""
+    inside = Path(__file__).parents[1] / "static"
+    return inside if inside.is_dir() else Path(__file__).parents[3] / "static"

@@ -4,27 +4,16 @@ from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 
-from quart import Blueprint, Response
-
 from gateway.contracts.parts import Check
 from gateway.running.checks import checks, find_selling, status_of
 from gateway.running.gateway import Gateway
 from gateway.version import VERSION
 from gateway.web.front.answers import Answer, json_answer
-from gateway.web.front.current import current_gateway
-
-HEALTH_RULE = "/api/health"
-blueprint = Blueprint("health", __name__)
+from gateway.web.front.routing import Asked, Route
 
 
-@blueprint.get(HEALTH_RULE)
-async def health() -> Response:
+async def answer_health(gateway: Gateway, _: Asked) -> Answer:
     """Answer while the event loop and the database writer work; never ask the chain (spec §4.6)."""
-    return (await answer_health(current_gateway())).to_response()
-
-
-async def answer_health(gateway: Gateway) -> Answer:
-    """Return the answer of a gateway that works."""
     await gateway.store.ping()
     depth = await gateway.store.queue.depth()
     body = {
@@ -41,16 +30,13 @@ async def answer_health(gateway: Gateway) -> Answer:
     return json_answer(body)
 
 
-@blueprint.get("/api/ready")
-async def ready() -> tuple[dict[str, Any], int]:
+async def answer_ready(gateway: Gateway, _: Asked) -> Answer:
     """Show each check of the machine, and what it sells; status 503 where it should get no request.
 
     Everybody reads fixed sentences. The operator reads the details at /admin/ready.
     """
-    gateway = current_gateway()
     found = await checks(gateway)
-    rows = [check.for_public() for check in found]
-    return describe(gateway, found, rows)
+    return json_answer(*describe(gateway, found, [check.for_public() for check in found]))
 
 
 def describe(
@@ -64,3 +50,9 @@ def describe(
     is_ready = status == HTTPStatus.OK
     selling = find_selling(gateway, [check.stops for check in found if not check.ok])
     return {"ready": is_ready, "selling": selling, "checks": rows}, status
+
+
+ROUTES = (
+    Route(method="GET", rule="/api/health", answer=answer_health, skips_quart=True),
+    Route(method="GET", rule="/api/ready", answer=answer_ready),
+)

@@ -1,54 +1,93 @@
 """The route that shows a task (spec §4.3), once or as a stream of events."""
 
+import asyncio
+import re
+from collections.abc import AsyncGenerator
 from typing import Any
 
-from quart import Blueprint, Response, request
+from quart import Response
 
 from gateway.domain import Task
-from gateway.errors import NotFound, ValidationError
+from gateway.errors import NotFound, TooManyStreams, ValidationError
 from gateway.running.gateway import Gateway
 from gateway.running.long_texts import ShownTask
 from gateway.tasks.notifications import seconds_to_look
 from gateway.web import wire
 from gateway.web.front.answers import JSON, NOT_STORED, Answer, Pieces
-from gateway.web.front.clients import address, limited
-from gateway.web.front.current import current_gateway
-from gateway.web.front.event_stream import answer_stream, wants_events
+from gateway.web.front.event_stream import EVENT_STREAM, held_of
+from gateway.web.front.routing import Asked, QuartAsked, Route
 
-blueprint = Blueprint("tasks", __name__)
-
-TASK_RULE = "/api/task/<task_id>"
 TASK_LIMIT = "task"
 _MAX_WAIT_S = 30.0
 _MAX_ID_CHARS = 64
 _HEADERS = JSON | NOT_STORED
+# A client that lost the stream connects again after this time.
+_RETRY = b"retry: 2000\n\n"  # milliseconds
+# Proxies close a connection that is silent.
+_COMMENT = b": waiting\n\n"
 
 
-@blueprint.get(TASK_RULE)
-@limited(TASK_LIMIT)
-async def show_task(task_id: str) -> Response:
-    """Show a task; with `?wait=N` once it is done, or after N seconds; or stream its changes."""
-    wait_s = read_wait_s(request.args.get("wait", "0"))
-    if wants_events(request):
-        return await answer_stream(
-            current_gateway(), request, address(), task_id, _find_task, _encode_task
-        )
-    answer = await answer_task(current_gateway(), task_id, wait_s, address())
-    return answer.to_response(request.method)
+async def answer_task(gateway: Gateway, asked: Asked) -> Answer:
+    """Show a task; with `?wait=N` once it is done, or after N seconds.
 
-
-async def answer_task(gateway: Gateway, task_id: str, wait_s: float, client: str) -> Answer:
-    """Return the answer that shows a task, once it is done or `wait_s` seconds have passed.
-
-    `client` is the address that the request is counted by. Where too many requests wait already,
-    the answer comes at once. Raises `NotFound` for an unknown id.
+    If too many requests wait already, the answer comes at once. Raises `NotFound` for an unknown
+    id.
     """
-    task = await _look(gateway, task_id, wait_s, client)
+    wait_s = read_wait_s(asked.query("wait", "0"))
+    task = await _look(gateway, asked.part, wait_s, asked.address)
     shown = (await _encode_task(gateway, task)).within(b"", b"\n")
     if shown.text is None:
         return Answer(200, shown.before, _HEADERS)
     pieces = Pieces(shown.size, lambda: shown.pieces(gateway.long_texts))
     return Answer(200, b"", _HEADERS, pieces)
+
+
+async def stream_task(gateway: Gateway, asked: QuartAsked) -> Response:
+    """Return a stream of a task's changes, which ends with the task.
+
+    Raises `NotFound` for an unknown id, and `TooManyStreams`.
+    """
+    read_wait_s(asked.query("wait", "0"))
+    await _find_task(gateway, asked.part)
+    if not held_of(asked.request).enter_context(gateway.streams.counted(asked.address)):
+        raise TooManyStreams(int(gateway.timing.stream_s))
+    # `X-Accel-Buffering` tells nginx to pass each event on at once.
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    events = _stream_task(gateway, asked.part)
+    response = Response(events, 200, headers, content_type=EVENT_STREAM)
+    response.timeout = None
+    return response
+
+
+async def _stream_task(gateway: Gateway, task_id: str) -> AsyncGenerator[bytes, None]:
+    """Yield the task as it is, each change of it, and a comment where nothing changes.
+
+    The first event is always the present state, so a client that connects again misses nothing.
+    """
+    now, timing = asyncio.get_running_loop().time, gateway.timing
+    end, number, shown = now() + timing.stream_s, 0, None
+    with gateway.notifications.subscribed(task_id) as subscription:
+        yield _RETRY
+        while True:
+            task = await _find_task(gateway, task_id)
+            if task != shown:
+                shown, number = task, number + 1
+                event = _as_event(number, await _encode_task(gateway, task))
+                async for piece in event.pieces(gateway.long_texts):
+                    yield piece
+                comment_at = now() + timing.stream_quiet_s
+            elif now() >= comment_at:
+                yield _COMMENT
+                comment_at = now() + timing.stream_quiet_s
+            if task.is_done or gateway.readiness.is_drained or now() >= end:
+                return
+            pauses = (seconds_to_look(timing.stream_look_s), comment_at - now(), end - now())
+            await subscription.wait(max(min(pauses), 0.0))
+
+
+def _as_event(number: int, shown: ShownTask) -> ShownTask:
+    """Return one event; its data is one line, because JSON escapes line breaks."""
+    return shown.within(f"id: {number}\nevent: task\ndata: ".encode(), b"\n\n")
 
 
 async def look_at_task(
@@ -130,3 +169,16 @@ def read_wait_s(text: str) -> float:
     if not 0 <= wait_s <= _MAX_WAIT_S:
         raise ValidationError("wait must be a number of seconds from 0 to 30.")
     return wait_s
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        rule="/api/task/<task_id>",
+        answer=answer_task,
+        stream=stream_task,
+        limit=TASK_LIMIT,
+        skips_quart=True,
+        plain_query=re.compile(rb"wait=[0-9]{1,3}"),
+    ),
+)

@@ -20,10 +20,10 @@ from gateway.web.server.connection_limits import (
     MAX_UNREAD_BYTES,
     PIECE_BYTES,
     WRITE_BUFFER_BYTES,
+    LazyTimer,
+    Outbox,
 )
-from gateway.web.server.lazy_timer import LazyTimer
 from gateway.web.server.request_framing import Body, RefusedError, has_head, take_head
-from gateway.web.server.unread import Outbox
 
 # Every server closes a connection after it.
 _INVALID_REQUEST = b"\0\r\n\r\n"

@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from typing import Any
 
 from hypercorn.asyncio import serve
@@ -11,8 +12,9 @@ from hypercorn.config import Config
 from hypercorn.utils import LifespanFailureError
 from quart import Quart
 
+from gateway.web.front.answers import WHOLE_ANSWER
 from gateway.web.front.current import FAILURE
-from gateway.web.server.connection_guard import Guard
+from gateway.web.server.connection_guard import CONNECTION, Guard, date_line
 from gateway.web.server.connection_limits import (
     BACKLOG,
     GRACE_S,
@@ -20,9 +22,18 @@ from gateway.web.server.connection_limits import (
     KEEP_ALIVE_S,
     MAX_HEAD_BYTES,
     MAX_REQUESTS,
+    OUTBOX,
     STOP_S,
+    WRITE_BUFFER_BYTES,
 )
-from gateway.web.server.guarded_app import guarded
+
+_Message = MutableMapping[str, Any]
+_Receive = Callable[[], Awaitable[_Message]]
+_Send = Callable[[_Message], Awaitable[None]]
+_Asgi = Callable[[_Message, _Receive, _Send], Awaitable[None]]
+# Their answers have no body.
+_BODILESS = (204, 304)
+_CLOSE = (b"connection", b"close")
 
 
 async def run(app: Quart, listener: socket.socket, stop: asyncio.Event) -> None:
@@ -102,3 +113,109 @@ def hypercorn_config(listener: socket.socket) -> Config:
     config.errorlog = "-"
     config.loglevel = "WARNING"
     return config
+
+
+def guarded(app: _Asgi) -> _Asgi:
+    """Return an app for a server whose connections have a `Guard`."""
+
+    async def guarded_app(scope: _Message, receive: _Receive, send: _Send) -> None:
+        if scope["type"] != "http":
+            await app(scope, receive, send)
+            return
+        headers = [(name.lower(), value) for name, value in scope["headers"]]
+        # A copy: the server's own would hold the exchange until garbage is collected.
+        scope = {**scope, "headers": headers}
+        exchange = _Exchange(CONNECTION.get(), scope, receive, send)
+        scope["extensions"] = {WHOLE_ANSWER: exchange.write_whole, OUTBOX: exchange.guard.outbox}
+        try:
+            await app(scope, exchange.receive, exchange.send)
+        finally:
+            if exchange.written_status is not None:
+                await exchange.tell_server(exchange.written_status)
+
+    return guarded_app
+
+
+class _Exchange:
+    """One request and its answer."""
+
+    # Of an answer that was written past the server.
+    written_status: int | None = None
+    _is_over = False
+
+    def __init__(self, guard: Guard, scope: _Message, receive: _Receive, send: _Send) -> None:
+        self.guard = guard
+        self._method: str = scope["method"]
+        # Whether the client may send a further request.
+        self._is_kept = scope["http_version"] == "1.1" and all(
+            name != b"connection" or value.lower() == b"keep-alive"
+            for name, value in scope["headers"]
+        )
+        self._receive = receive
+        self._send = send
+        # What the server sent before the app asked for it.
+        self._early: deque[_Message] = deque()
+        self._is_read = False
+
+    async def receive(self) -> _Message:
+        """Return the next message: of the request, then that its client is gone."""
+        if self._early:
+            return self._early.popleft()
+        if not self._is_read:
+            self.guard.want_body()
+            return await self._receive_next()
+        if not self._is_over:
+            await self.guard.wait_gone()
+        return {"type": "http.disconnect"}
+
+    async def _receive_next(self) -> _Message:
+        message = await self._receive()
+        self._is_read = not message.get("more_body", False)
+        self._is_over |= message["type"] == "http.disconnect"
+        return message
+
+    async def send(self, message: _Message) -> None:
+        """Send a message of the answer."""
+        if message["type"] == "http.response.start":
+            await self._read_to_end()
+            if self.guard.is_body_missing or self.guard.is_stopping:
+                # What is left of the request is dropped, and the connection closed.
+                message = {**message, "headers": [*message.get("headers", ()), _CLOSE]}
+            self.guard.begin_answer()
+        await self._send(message)
+        if message["type"] == "http.response.body" and not message.get("more_body", False):
+            self._end()
+
+    async def _read_to_end(self) -> None:
+        """Let the server read what is here of the request, so that it keeps the connection."""
+        if self.guard.body is None or self.guard.body.is_empty:
+            return
+        self.guard.want_body()
+        while not (self._is_read or self.guard.is_body_missing):
+            self._early.append(await self._receive_next())
+
+    def write_whole(self, status: int, lines: bytes, body: bytes) -> bool:
+        """Write an answer in one piece; False where the server has more to do about it.
+
+        It checks each header of each answer again, which takes longer than all the rest.
+        """
+        # A longer one waits for its client.
+        is_short = len(body) <= WRITE_BUFFER_BYTES and status not in _BODILESS
+        has_body = self._method != "HEAD"
+        if not (is_short and has_body and self._is_kept and self.guard.may_write_whole()):
+            return False
+        first = b"HTTP/1.1 %d \r\n" % status
+        self.guard.write(b"".join((first, lines, date_line(), b"\r\n", body)))
+        self.guard.is_written, self.written_status = True, status
+        return True
+
+    async def tell_server(self, status: int) -> None:
+        """Tell the server of an answer that was written; its own bytes for it are dropped."""
+        headers = [(b"content-length", b"0")]
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+        await self._send({"type": "http.response.body"})
+        self._end()
+
+    def _end(self) -> None:
+        self._is_over = True
+        self.guard.end_answer()

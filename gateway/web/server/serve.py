@@ -21,7 +21,6 @@ from gateway.running.gateway import Gateway
 from gateway.sandbox.child.prctl import hide_memory
 from gateway.settings import Settings, check_database, check_limits, check_server
 from gateway.store.data_folder import enter_data, lock_data
-from gateway.store.opening import refuse_left_behind
 from gateway.telemetry.logs import configure_logs, redacted_output
 from gateway.telemetry.redaction import Redactor, secrets_of
 from gateway.web.front.current import EXTENSION
@@ -50,7 +49,6 @@ def serve(settings: Settings, create_app: Callable[..., Quart]) -> None:
     # Our memory holds the keys.
     hide_memory()
     prepare_database(settings)
-    refuse_left_behind(settings)
     # The lock is held as long as this variable lives.
     lock = lock_data(settings)  # noqa: F841
     listener = listen(settings.bind)

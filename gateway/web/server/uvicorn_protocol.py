@@ -26,11 +26,12 @@ from gateway.web.server.connection_limits import (
     MAX_HEADERS,
     MAX_SHORT_CHUNKS,
     MAX_UNREAD_BYTES,
+    OUTBOX,
     SHORT_CHUNK_BYTES,
     WRITE_BUFFER_BYTES,
+    LazyTimer,
+    Outbox,
 )
-from gateway.web.server.lazy_timer import LazyTimer
-from gateway.web.server.unread import OUTBOX, Outbox
 
 _VERSIONS = ("1.0", "1.1")
 # Requests of one connection that wait for the answers before theirs. Each takes some kilobytes,

@@ -6,14 +6,18 @@ Names in camelCase and amounts as floats belong here. Rules about a payment do n
 
 from gateway.web.wire.answers import (
     POLL_S,
+    challenge_schema,
     decimal,
     dumps,
     encode,
     encode_around_text,
+    error_schema,
     event,
     number,
     started,
+    started_schema,
     task,
+    task_schema,
 )
 from gateway.web.wire.bodies import (
     Body,
@@ -27,12 +31,6 @@ from gateway.web.wire.bodies import (
     request_of,
     request_without_file,
     with_file,
-)
-from gateway.web.wire.schemas import (
-    challenge_schema,
-    error_schema,
-    started_schema,
-    task_schema,
 )
 
 __all__ = [

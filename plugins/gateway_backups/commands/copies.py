@@ -28,7 +28,7 @@ from gateway_operator.desk.desk import Desk
 def back_up(*, file: Path | None) -> None:
     """Write a consistent copy of the database to FILE.
 
-    Without FILE the copy goes to GATEWAY_BACKUP_URL, compressed. The gateway may run meanwhile.
+    Without FILE the copy goes to GATEWAY_BACKUP_URL, compressed. The gateway may keep running.
     """
     settings = _load_settings()
     if file is not None:
@@ -45,10 +45,10 @@ def back_up(*, file: Path | None) -> None:
 @one_sentence
 def list_copies(*, as_json: bool, wide: bool) -> None:
     """List the copies in GATEWAY_BACKUP_URL, newest first."""
-    # It loads rich, which the other commands here do without.
+    # Loads rich, which the other commands do not need.
     from gateway.cli.tables import print_rows  # noqa: PLC0415
 
-    copies, status = asyncio.run(_look(_load_settings()))
+    copies, status = asyncio.run(_read_copies(_load_settings()))
     if not copies and not as_json:
         click.echo("There are no copies yet: gateway backup")
         return
@@ -73,30 +73,30 @@ def restore(*, copy: str) -> None:
     """Replace the database by a copy.
 
     COPY is a file, `latest`, a name that `gateway backups` lists, or an s3:// address. Transfers
-    made until now pay for nothing any more.
+    made before the restore no longer pay for anything.
     """
     done = restore_copy(_load_settings(), copy, shell_actor(), now=time.time())
     if done.old is not None:
         click.echo(f"The previous database is now {done.old}.")
-        forgets = "what cannot be told" if done.forgotten is None else str(done.forgotten)
+        forgets = "an unknown number of payments" if done.forgotten is None else str(done.forgotten)
         click.echo(f"The restore forgets {forgets}.")
     click.echo(
-        "Restored. Transfers that are on-chain already will not pay for anything; "
-        "`gateway transfers unclaimed --hours 0` lists those that the copy does not know."
+        "Restored. Transfers that are already on-chain no longer pay for anything; "
+        "`gateway transfers unclaimed --hours 0` lists those that the copy lacks."
     )
     click.echo(
         "Sessions were ended and tokens revoked: log in and make new ones. Passkeys and codes are "
-        "those of the copy; remove on /admin/access what you had removed since."
+        "those of the copy: any that you removed since must be removed again on /admin/access."
     )
 
 
 def _load_settings() -> Settings:
-    """Return the settings; raises `SettingsError` where the database is no file to be copied."""
+    """Load the settings; raises `SettingsError` if the database is a PostgreSQL."""
     settings = load_settings()
     if settings.database_url:
         raise SettingsError(
             "`gateway backup`, `backups`, `drill` and `restore` are for SQLite files. A PostgreSQL "
-            "is copied and restored by its own tools: pg_dump, or what your provider has."
+            "is copied and restored by its own tools: pg_dump, or those of your provider."
         )
     return settings
 
@@ -108,7 +108,7 @@ async def _run_now(settings: Settings, kind: Kind) -> tuple[BackupRecord, Forgot
     return row, Forgotten(**row.details) if kind == "drill" and row.details else None
 
 
-async def _look(settings: Settings) -> tuple[list[Copy], service.BackupStatus]:
+async def _read_copies(settings: Settings) -> tuple[list[Copy], service.BackupStatus]:
     async with open_session(settings) as desk:
         found = _open_copies(settings, desk)
         return await service.copies(found), await service.status(desk)
@@ -132,7 +132,7 @@ def _describe(status: service.BackupStatus) -> list[str]:
     if status.failed is not None:
         lines.append(f"The last attempt failed: {status.failed.error}")
     if status.drill is None:
-        lines.append("No copy was tried yet: gateway drill")
+        lines.append("No copy was tested yet: gateway drill")
     elif status.drill.error is not None:
         lines.append(f"The last drill failed: {status.drill.error}")
     else:

@@ -26,7 +26,7 @@ from gateway_buyer.purchase import Buyer, Order
 from gateway_buyer.records import Record, Records, default_folder
 from gateway_buyer.terms import Terms, format_usdc
 
-# The exit code of a program that Ctrl-C ended.
+# The exit code of a program ended by Ctrl-C.
 _INTERRUPTED = 130
 _TASK_ID = re.compile(r"[0-9A-Za-z-]{1,64}")
 _HEADER_VALUE = re.compile(r"[!-~]{1,255}")
@@ -36,8 +36,6 @@ _COLUMNS = 79
 
 @attrs.frozen(kw_only=True)
 class _Options:
-    """What the buyer typed."""
-
     slug: str | None
     prompt: str | None
     task: str | None
@@ -58,7 +56,7 @@ class _Options:
 
 
 def _read_url(_: click.Context, __: click.Parameter, url: str) -> str:
-    """Return an address without a slash at its end; raises `click.BadParameter`."""
+    """Return a URL without a trailing slash; raises `click.BadParameter`."""
     url = url.rstrip("/")
     try:
         parts = urlsplit(url)
@@ -66,9 +64,9 @@ def _read_url(_: click.Context, __: click.Parameter, url: str) -> str:
     except ValueError:
         is_whole = False
     if not is_whole or parts.query or parts.fragment or parts.username is not None:
-        raise click.BadParameter("an address is such as https://gateway.example.com")
+        raise click.BadParameter("give a URL such as https://gateway.example.com")
     if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(url)):
-        raise click.BadParameter("a gateway's address begins with https://, but on this machine")
+        raise click.BadParameter("the URL must begin with https://, except on this machine")
     return url
 
 
@@ -86,7 +84,7 @@ def _read_source(_: click.Context, __: click.Parameter, source: str | None) -> s
 
 
 def _matching(pattern: re.Pattern[str], what: str) -> Any:
-    """Return a callback that refuses a value of another shape."""
+    """Return a callback that rejects values that do not match."""
 
     def check(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
         if value is not None and not pattern.fullmatch(value):
@@ -98,16 +96,16 @@ def _matching(pattern: re.Pattern[str], what: str) -> Any:
 
 @click.command(
     epilog="Exit codes: 0 saved; 1 not bought; 2 a mistake in the command; 3 paid, and the "
-    "generation failed; 4 open, and the printed command continues; 130 ended by Ctrl-C."
+    "generation failed; 4 unfinished, continue with the printed command; 130 ended by Ctrl-C."
 )
 @click.argument("slug", required=False, callback=_matching(SLUG, "a slug is such as my-model"))
 @click.argument("prompt", required=False)
-@click.option("--url", required=True, callback=_read_url, help="The gateway's address.")
+@click.option("--url", required=True, callback=_read_url, help="The gateway's URL.")
 @click.option(
     "--key",
     callback=_read_source,
     help="A file with the private key, a keystore, env:NAME for a variable, or demo for the "
-    "play money of `gateway demo`; without this option the command asks.",
+    "play money of `gateway demo`. Without it the command asks.",
 )
 @click.option("--password", help="env:NAME: the variable with the keystore's password.")
 @click.option(
@@ -116,7 +114,7 @@ def _matching(pattern: re.Pattern[str], what: str) -> Any:
     default="0.10",
     show_default=True,
     callback=_read_amount,
-    help="The most USDC to pay.",
+    help="The highest price to pay, in USDC.",
 )
 @click.option("--aspect-ratio", help="Such as 16:9.")
 @click.option("--format", "output_format", help="Such as png, jpg or webp.")
@@ -134,7 +132,7 @@ def _matching(pattern: re.Pattern[str], what: str) -> Any:
 @click.option(
     "--idempotency-key",
     callback=_matching(_HEADER_VALUE, "a key is 1 to 255 characters without spaces"),
-    help="Names this purchase: with the same key and request it goes on and is not paid "
+    help="Names this purchase: the same key and request continue it without paying "
     "twice.  [default: random, printed]",
 )
 @click.option("--yes", is_flag=True, help="Pay up to --max without asking.")
@@ -154,16 +152,16 @@ def _matching(pattern: re.Pattern[str], what: str) -> Any:
 def buy(**given: Any) -> None:
     """Buy a generation from a gateway and save it.
 
-    The gateway names its price, which is paid in USDC by x402 where it is not above --max. On a
-    terminal the command asks before it signs. What was signed is noted below
+    The gateway names its price. It is paid in USDC by x402 if it is not above --max. On a terminal
+    the command asks before it signs. Each signed payment is stored below
     ~/.local/state/generation-gateway before it is sent.
     """
-    sys.exit(_Shopping(_Options(**given)).run())
+    sys.exit(_Purchase(_Options(**given)).run())
 
 
 @attrs.define
-class _Shopping:
-    """One run of the command, and how far it came."""
+class _Purchase:
+    """One run of the command, and its progress."""
 
     options: _Options
     order: Order | None = None
@@ -196,7 +194,7 @@ class _Shopping:
         self.paths = asyncio.run(buyer.save(options.url, self.task, destination))
 
     def _pay(self, buyer: Buyer, order: Order) -> str:
-        """Return the task that was bought, by this run or by an earlier one with this key."""
+        """Return the task that this run, or an earlier one with this key, has bought."""
         self.record = buyer.find(order)
         if self.record is None:
             terms = asyncio.run(buyer.ask_price(order, self.options.max_units))
@@ -211,7 +209,7 @@ class _Shopping:
         return str(self.record.task_id)
 
     def _confirm(self, terms: Terms, payer: str) -> None:
-        """Show what will be signed; on a terminal ask. Raises `NotBought` for a no."""
+        """Show the terms, and ask on a terminal. Raises `NotBought` if the buyer declines."""
         _say(f"Price  {format_usdc(terms.price_units)} USDC on {terms.network.name}")
         _say(f"To     {terms.payee}")
         _say(f"From   {payer}")
@@ -287,13 +285,13 @@ class _Shopping:
 
 
 def _read_order(options: _Options) -> Order | None:
-    """Return what to buy; None where the buyer names a task. Raises `click.UsageError`."""
+    """Return the order; None if the buyer names a task. Raises `click.UsageError`."""
     if options.task is not None:
         if options.slug is not None:
             raise click.UsageError("--task buys nothing, so it takes no SLUG and no PROMPT.")
         return None
     if options.slug is None or (options.prompt is None and options.file is None):
-        raise click.UsageError("Say what to buy: a SLUG, and a PROMPT or --file.")
+        raise click.UsageError("Name a SLUG, and a PROMPT or --file.")
     fields = {
         "prompt": options.prompt,
         "aspect_ratio": options.aspect_ratio,
@@ -314,10 +312,10 @@ def _read_document(path: Path) -> dict[str, str]:
     except OSError as error:
         raise click.UsageError(f"{path} cannot be read ({error.strerror}).") from None
     if len(content) > MAX_FILE_BYTES:
-        raise click.UsageError(f"{path} has more than {MAX_FILE_BYTES:,} bytes, which is the most.")
+        raise click.UsageError(f"{path} is larger than the limit of {MAX_FILE_BYTES:,} bytes.")
     return {"fileBase64": base64.b64encode(content).decode(), "fileName": path.name}
 
 
 def _say(sentence: str) -> None:
-    """Print to standard error; a gateway's words may be in it."""
+    """Print to standard error, without the control characters that a gateway may send."""
     click.echo(blank_control_chars(sentence), err=True)

@@ -1,4 +1,4 @@
-"""Runs the embedded chain as a process, which prints one JSON line when it answers.
+"""Runs the embedded chain as a process, which prints one JSON line once it is ready.
 
 python -m gateway_demo.chain --port 8545 --fund 0x...
 """

@@ -1,4 +1,4 @@
-"""Runs messages without keeping their effects: `eth_call` and `eth_estimateGas` on any block."""
+"""`eth_call` and `eth_estimateGas` on any block: messages whose effects are discarded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gateway_demo.chain.faults import EXECUTION_REVERTED, RpcFault
 
 PLAIN_TRANSFER_GAS: Final = 21_000
 CALL_STIPEND: Final = 2_300
-# Of `Error(string)`, as Solidity and Vyper encode the reason of a revert.
+# The selector of `Error(string)`, by which Solidity and Vyper encode a revert reason.
 _ERROR_SELECTOR: Final = bytes.fromhex("08c379a0")
 
 
@@ -27,8 +27,8 @@ _ERROR_SELECTOR: Final = bytes.fromhex("08c379a0")
 class Call:
     """A message to run.
 
-    Without fees the sender pays no gas and needs no ETH beyond `value_wei`. With fees the message
-    sees the gas price of a block, as in geth, and the sender must hold what the gas may cost.
+    Without fees the sender pays no gas. With fees, as in geth, the message runs at a block's gas
+    price, and the sender needs enough ETH for the gas.
     """
 
     sender: Address = ZERO_ADDRESS
@@ -43,7 +43,7 @@ class Call:
 def call(evm: Evm, block: Block, message: Call) -> bytes:
     """Run a message on the state after `block` and return its output.
 
-    Raises `RpcFault` when it reverts or fails, with the reason.
+    Raises `RpcFault` with the reason if it reverts or fails.
     """
     computation = _run(evm, block, message)
     if computation.is_error:
@@ -52,9 +52,9 @@ def call(evm: Evm, block: Block, message: Call) -> bytes:
 
 
 def estimate_gas(evm: Evm, block: Block, message: Call) -> int:
-    """Return gas that suffices: the gas used, and the 1/64 that EIP-150 holds back from calls.
+    """Return enough gas: the gas used, plus the 1/64 that EIP-150 withholds from calls.
 
-    Raises `RpcFault` when the message reverts or fails.
+    Raises `RpcFault` if the message reverts or fails.
     """
     computation = _run(evm, block, message)
     if computation.is_error:

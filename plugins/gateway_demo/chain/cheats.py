@@ -1,4 +1,4 @@
-"""JSON-RPC methods for tests, which change the chain; named as in Anvil and Hardhat."""
+"""JSON-RPC methods by which tests change the chain, named as in Anvil and Hardhat."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Cheats:
         return True
 
     def drop_transaction(self, value: Any) -> str | None:
-        """Forget a waiting transaction; returns its hash, or None where none waits under it."""
+        """Drop a pending transaction; returns its hash, or None if it is not pending."""
         key = chain_params.fixed(value, chain_params.HASH_BYTES)
         return chain_json.data(key) if self.node.pool.drop(key) else None
 

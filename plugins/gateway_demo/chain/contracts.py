@@ -1,7 +1,7 @@
-"""The contracts of the embedded chain: Vyper source, and the compiled artefact beside it.
+"""The contracts of the embedded chain: Vyper sources and their compiled artefacts.
 
-The artefacts are committed, so the demo needs no compiler. After a change to a source, build them
-again, which needs the development dependency vyper:
+The artefacts are committed, so the demo needs no compiler. After changing a source, rebuild them
+with the development dependency vyper:
 
     python -m gateway_demo.chain.contracts
 """
@@ -18,14 +18,14 @@ from typing import Any, Final
 import attrs
 
 CONTRACT_NAMES: Final = ("PlayUSDC", "Multicall", "SmartAccount", "AccountFactory")
-# Names of arguments that Vyper does not allow, by the names that the sources use instead.
+# Argument names that Vyper does not allow, by their replacements in the sources.
 _REAL_NAMES: Final = {"frm": "from", "amount": "value"}
 _INIT_CODE_LENGTH: Final = 10  # bytes
 
 
 @attrs.frozen(kw_only=True)
 class Contract:
-    """A compiled contract without a constructor; its code can be put at any address."""
+    """A compiled contract without a constructor, so its code fits any address."""
 
     name: str
     compiler: str
@@ -35,7 +35,7 @@ class Contract:
 
     @property
     def creation(self) -> bytes:
-        """The data of a transaction that deploys the contract: code that returns `runtime`."""
+        """The data of a deploying transaction: init code that returns `runtime`."""
         size = len(self.runtime).to_bytes(2, "big")
         # PUSH2 size, DUP1, PUSH1 10, RETURNDATASIZE (0), CODECOPY, RETURNDATASIZE (0), RETURN
         return (
@@ -78,9 +78,9 @@ def source(name: str) -> str:
 def build(name: str) -> Contract:
     """Compile a source.
 
-    Raises `ImportError` where vyper is not installed.
+    Raises `ImportError` if vyper is not installed.
     """
-    # The compiler is a development dependency: the demo runs without it.
+    # A development dependency, which the demo does not need.
     import vyper  # noqa: PLC0415
 
     text = source(name)
@@ -95,7 +95,7 @@ def build(name: str) -> Contract:
 
 
 def _make_published_abi(compiled: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the ABI with USDC's names, and with the overload that `__default__` answers."""
+    """Return the ABI with USDC's argument names, and the overload that `__default__` implements."""
     abi = [_rename_arguments(entry) for entry in compiled]
     for entry in list(abi):
         if entry.get("name") == "transferWithAuthorization":

@@ -1,7 +1,7 @@
-"""Turns transactions into blocks by py-evm's Cancun rules.
+"""Builds blocks from transactions by py-evm's Cancun rules.
 
-Uses py-evm's states and headers, but not its `Chain` and not eth-tester: those need one second a
-block, keep the chain id in two places and search every block for a transaction.
+It uses py-evm's states and headers, but not its `Chain` or eth-tester: they need a second per
+block, store the chain id twice and search every block for a transaction.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from eth_typing import Address, BlockNumber, Hash32
 from eth_utils.crypto import keccak
 from eth_utils.exceptions import ValidationError
 
-# Base's lowest base fee. It never changes here, so that costs are predictable.
+# Base's lowest base fee. It is constant here, so that costs are predictable.
 BASE_FEE_WEI: Final = 5_000_000
 GAS_LIMIT: Final = 60_000_000
-# Enough for hundreds of nested contract calls. py-evm asks for 12,288 and py_ecc for 100,000, with
-# which a deeply nested JSON body overflows the C stack and kills the whole process.
+# Enough for hundreds of nested contract calls. py-evm sets 12,288 and py_ecc 100,000; with these a
+# deeply nested JSON body overflows the C stack and kills the process.
 sys.setrecursionlimit(min(sys.getrecursionlimit(), 3_000))
 # Base's coinbase.
 FEE_VAULT: Final = Address(bytes.fromhex("4200000000000000000000000000000000000011"))
@@ -37,7 +37,7 @@ FEE_VAULT: Final = Address(bytes.fromhex("42000000000000000000000000000000000000
 
 @attrs.frozen(kw_only=True, eq=False)
 class Executed:
-    """A mined transaction with its receipt and its place in the block."""
+    """A mined transaction with its receipt and its position in the block."""
 
     transaction: SignedTransactionAPI
     receipt: ReceiptAPI
@@ -78,7 +78,7 @@ class Block:
         return self.header.hash
 
     def ancestors(self) -> Iterator[Block]:
-        """Walk from this block to the genesis, both included."""
+        """Yield the blocks from this one to the genesis block."""
         block: Block | None = self
         while block is not None:
             yield block
@@ -87,7 +87,7 @@ class Block:
 
 @attrs.define
 class Evm:
-    """Everything that the chain has stored, and the rules that change it. Not thread-safe."""
+    """The chain's storage and rules. Not thread-safe."""
 
     chain_id: int
     _db: AtomicDB = attrs.field(factory=AtomicDB, init=False)
@@ -101,7 +101,7 @@ class Evm:
         return Block(header=header.copy(state_root=state.state_root), parent=None)
 
     def state(self, block: Block, *, base_fee_wei: int = BASE_FEE_WEI) -> StateAPI:
-        """Open the state after `block`, with its number and time; writes to it are not kept."""
+        """Open the state after `block`, with its number and time; writes are discarded."""
         header = block.header.copy(base_fee_per_gas=base_fee_wei)
         before = block.parent.ancestors() if block.parent else ()
         return self._open_state(header, block.header.state_root, before)
@@ -114,10 +114,10 @@ class Evm:
         timestamp: int,
         edit: Callable[[StateAPI], None] = lambda _: None,
     ) -> Block:
-        """Build the next block of those transactions that the rules allow, in the given order.
+        """Build the next block from the given transactions, leaving out invalid ones.
 
-        `edit` writes to the state before the first transaction. `timestamp` is in Unix seconds;
-        several blocks may have the same time, but times never go back.
+        `edit` writes to the state before the first transaction. `timestamp` is in Unix seconds and
+        raised to the parent's time if it is earlier.
         """
         header = _make_header(
             number=parent.number + 1,
@@ -168,14 +168,14 @@ def _execute(
     transaction: SignedTransactionAPI,
     before: list[Executed],
 ) -> Executed | None:
-    """Run a transaction; None, and no change, when the rules refuse it in this block."""
+    """Run a transaction; None, without a change, if the rules reject it in this block."""
     if header.gas_used + transaction.gas > header.gas_limit:
         return None
     state.lock_changes()
     try:
         computation = state.apply_transaction(transaction)
     except ValidationError:
-        # Nonce, balance or fee is wrong. py-evm raises this before it changes anything.
+        # Wrong nonce, balance or fee. py-evm raises this before it changes anything.
         return None
     receipt = CancunVM.make_receipt(header, transaction, computation, state)
     return Executed(

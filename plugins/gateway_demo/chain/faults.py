@@ -1,4 +1,4 @@
-"""JSON-RPC errors of the embedded chain, in geth's words."""
+"""JSON-RPC errors of the embedded chain, worded as in geth."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ INVALID_REQUEST: Final = -32600
 METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
-# geth's code for everything that the chain refuses.
+# geth's code for most errors.
 SERVER_ERROR: Final = -32000
-# geth's code for a revert, which comes with the contract's revert data.
+# geth's code for a revert, sent with the contract's revert data.
 EXECUTION_REVERTED: Final = 3
 
 
 class RpcFault(Exception):
-    """A request that the chain refuses."""
+    """A request that the chain rejects."""
 
     def __init__(self, message: str, *, code: int = SERVER_ERROR, data: str | None = None) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""Blocks, transactions, receipts and logs as JSON-RPC writes them."""
+"""Blocks, transactions, receipts and logs in JSON-RPC format."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def block(value: Block, *, full: bool) -> Json:
 
 
 def pending_block(value: Block, *, full: bool) -> Json:
-    """Write the block that would be mined now; its hash, nonce, bloom and miner are null."""
+    """Write the `pending` block; its hash, nonce, bloom and miner are null."""
     unknown = dict.fromkeys(("hash", "nonce", "logsBloom", "miner"))
     transactions: list[Any] = [
         transaction(done.transaction) if full else data(done.transaction.hash)
@@ -75,7 +75,7 @@ def pending_block(value: Block, *, full: bool) -> Json:
 def transaction(
     value: SignedTransactionAPI, where: Block | None = None, done: Executed | None = None
 ) -> Json:
-    """Write a transaction; without `where` it waits to be mined."""
+    """Write a transaction; without `where` it is pending."""
     fields = {
         "blockHash": data(where.hash) if where else None,
         "blockNumber": hex(where.number) if where else None,
@@ -119,7 +119,7 @@ def receipt(where: Block, done: Executed) -> Json:
 
 
 def logs(where: Block, done: Executed) -> Iterator[Json]:
-    """Write a transaction's logs, numbered through its block."""
+    """Write a transaction's logs, numbered within their block."""
     for offset, log in enumerate(done.receipt.logs):
         yield {
             "address": to_checksum_address(log.address),

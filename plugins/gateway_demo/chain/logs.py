@@ -15,7 +15,7 @@ from gateway_demo.chain.node import BlockHash, Node
 
 @attrs.frozen(kw_only=True)
 class LogFilter:
-    """The addresses and topics of a query; an empty set, also of topics at a place, matches all."""
+    """A query's addresses and topics by position. An empty set matches everything."""
 
     addresses: frozenset[bytes]
     topics: tuple[frozenset[bytes], ...]
@@ -32,7 +32,7 @@ class LogFilter:
 
 
 def find_logs(node: Node, query: Any) -> list[chain_json.Json]:
-    """Answer `eth_getLogs`: blocks by `blockHash`, or from `fromBlock` to `toBlock` (latest)."""
+    """Return the logs of `eth_getLogs`: by `blockHash`, or `fromBlock` to `toBlock` (latest)."""
     if not isinstance(query, dict):
         raise RpcFault("invalid argument 0: a filter object is wanted", code=INVALID_PARAMS)
     wanted = _read_filter(query)
@@ -59,7 +59,7 @@ def _read_set(value: Any, size: int) -> frozenset[bytes]:
         return frozenset()
     values = value if isinstance(value, list) else [value]
     if None in values:
-        # null among the alternatives matches everything.
+        # A null among the alternatives matches everything.
         return frozenset()
     return frozenset(chain_params.fixed(item, size) for item in values)
 
@@ -95,6 +95,6 @@ def _find_number(node: Node, value: Any) -> int:
     if isinstance(ref, int):
         return ref
     if ref == "pending":
-        # Transactions that wait to be mined have no logs.
+        # Pending transactions have no logs.
         return node.head.number
     return node.at(ref).number

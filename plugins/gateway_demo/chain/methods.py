@@ -26,7 +26,7 @@ Method = Callable[..., Any]
 class Methods:
     """The methods, from JSON parameters to JSON results; the caller holds the node's lock.
 
-    Each raises `RpcFault` for parameters that geth would refuse.
+    Each raises `RpcFault` for parameters that geth rejects.
     """
 
     node: Node
@@ -61,11 +61,11 @@ class Methods:
         }
 
     def chain_id(self) -> str:
-        """Answer `eth_chainId`."""
+        """`eth_chainId`."""
         return hex(self.node.evm.chain_id)
 
     def fee_history(self, count: Any, newest: Any, percentiles: Any = None) -> Json:
-        """Answer `eth_feeHistory`, as if every tip had been `TIP_WEI`."""
+        """`eth_feeHistory`, as if every tip had been `TIP_WEI`."""
         wanted = count if isinstance(count, int) else chain_params.quantity(count)
         last = self.node.at(chain_params.block_ref(newest)).number
         first = max(0, last + 1 - min(wanted, MAX_HISTORY))
@@ -81,7 +81,7 @@ class Methods:
 
     # Parameters are positional in JSON-RPC, so `full` is too, here and below.
     def block_by_number(self, ref: Any, full: Any = False) -> Json | None:  # noqa: FBT002
-        """Answer `eth_getBlockByNumber`; null where there is no such block."""
+        """`eth_getBlockByNumber`; null if there is no such block."""
         read = chain_params.block_ref(ref)
         block = self.node.find(read)
         if block is None:
@@ -90,34 +90,34 @@ class Methods:
         return write(block, full=bool(full))
 
     def block_by_hash(self, value: Any, full: Any = False) -> Json | None:  # noqa: FBT002
-        """Answer `eth_getBlockByHash`."""
+        """`eth_getBlockByHash`."""
         block = self.node.find(_read_block_hash(value))
         return None if block is None else chain_json.block(block, full=bool(full))
 
     def block_receipts(self, ref: Any) -> list[Json] | None:
-        """Answer `eth_getBlockReceipts`."""
+        """`eth_getBlockReceipts`."""
         block = self.node.find(_read_mined_block(ref))
         if block is None:
             return None
         return [chain_json.receipt(block, done) for done in block.executed]
 
     def balance(self, owner: Any, ref: Any = "latest") -> str:
-        """Answer `eth_getBalance`."""
+        """`eth_getBalance`."""
         address = chain_params.address(owner)
         return hex(self._open_state(ref).get_balance(address))
 
     def code(self, owner: Any, ref: Any = "latest") -> str:
-        """Answer `eth_getCode`."""
+        """`eth_getCode`."""
         address = chain_params.address(owner)
         return chain_json.data(self._open_state(ref).get_code(address))
 
     def storage_at(self, owner: Any, slot: Any, ref: Any = "latest") -> str:
-        """Answer `eth_getStorageAt`."""
+        """`eth_getStorageAt`."""
         address, key = chain_params.address(owner), chain_params.quantity(slot)
         return chain_json.word(self._open_state(ref).get_storage(address, key))
 
     def transaction_count(self, owner: Any, ref: Any = "latest") -> str:
-        """Answer `eth_getTransactionCount`; `pending` adds waiting transactions that can follow."""
+        """`eth_getTransactionCount`; `pending` counts consecutive pending transactions too."""
         address = chain_params.address(owner)
         if ref != "pending":
             return hex(self._open_state(ref).get_nonce(address))
@@ -126,7 +126,7 @@ class Methods:
         )
 
     def call(self, transaction: Any, ref: Any = "latest", overrides: Any = None) -> str:
-        """Answer `eth_call`."""
+        """`eth_call`."""
         if overrides:
             raise RpcFault("state overrides are not supported here", code=INVALID_PARAMS)
         message = chain_params.message(transaction)
@@ -134,17 +134,17 @@ class Methods:
         return chain_json.data(chain_calls.call(self.node.evm, block, message))
 
     def estimate_gas(self, transaction: Any, ref: Any = "latest") -> str:
-        """Answer `eth_estimateGas`."""
+        """`eth_estimateGas`."""
         message = chain_params.message(transaction)
         block = self.node.at(chain_params.block_ref(ref))
         return hex(chain_calls.estimate_gas(self.node.evm, block, message))
 
     def send_raw_transaction(self, raw: Any) -> str:
-        """Answer `eth_sendRawTransaction`."""
+        """`eth_sendRawTransaction`."""
         return chain_json.data(self.node.send(chain_params.data(raw)))
 
     def transaction_by_hash(self, value: Any) -> Json | None:
-        """Answer `eth_getTransactionByHash`, also for a transaction that waits."""
+        """`eth_getTransactionByHash`, also for a pending transaction."""
         key = chain_params.fixed(value, chain_params.HASH_BYTES)
         if mined := self.node.find_mined(key):
             block, done = mined
@@ -153,7 +153,7 @@ class Methods:
         return None if waiting is None else chain_json.transaction(waiting)
 
     def transaction_receipt(self, value: Any) -> Json | None:
-        """Answer `eth_getTransactionReceipt`; null until the transaction is mined."""
+        """`eth_getTransactionReceipt`; null until the transaction is mined."""
         mined = self.node.find_mined(chain_params.fixed(value, chain_params.HASH_BYTES))
         return chain_json.receipt(*mined) if mined else None
 

@@ -1,4 +1,4 @@
-"""The node of the embedded chain: blocks, waiting transactions, the clock, and mining."""
+"""The node of the embedded chain: blocks, pending transactions, the clock, and mining."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from gateway_demo.token import TOTAL_SUPPLY_SLOT, balance_slot
 
 # Base's block time.
 BLOCK_TIME_S: Final = 2
-# Tags that name the latest block here: what is mined is safe and final at once.
+# Tags of the latest block: here a mined block is safe and final at once.
 _HEAD_TAGS: Final = ("latest", "safe", "finalized")
 
 
 @attrs.frozen(kw_only=True)
 class BlockHash:
-    """A block named by its hash; `canonical` refuses a block that a revert has removed."""
+    """A block's hash; `canonical` rejects a block that a revert has removed."""
 
     value: bytes
     canonical: bool = False
@@ -36,7 +36,7 @@ BlockRef = str | int | BlockHash
 
 @attrs.frozen(kw_only=True, eq=False)
 class Snapshot:
-    """The state that a revert restores: the latest block and the waiting transactions."""
+    """The state to restore: the latest block and the pending transactions."""
 
     head: Block
     waiting: dict[bytes, SignedTransactionAPI]
@@ -44,7 +44,7 @@ class Snapshot:
 
 @attrs.define(eq=False)
 class Node:
-    """One chain. The caller takes `lock` around every use: py-evm is not thread-safe."""
+    """One chain. The caller holds `lock` for every use: py-evm is not thread-safe."""
 
     evm: Evm
     _clock: Callable[[], float]
@@ -66,7 +66,7 @@ class Node:
     def start(
         cls, chain_id: int, clock: Callable[[], float], edit: Callable[[StateAPI], None]
     ) -> Node:
-        """Begin a chain whose genesis holds what `edit` writes."""
+        """Start a chain with the genesis state that `edit` writes."""
         evm = Evm(chain_id)
         return cls(evm, clock, [evm.genesis(int(clock()), edit)])
 
@@ -77,7 +77,7 @@ class Node:
 
     @property
     def now_s(self) -> int:
-        """The wall time plus what `advance` added, in Unix seconds."""
+        """The wall time plus the total of `advance`, in Unix seconds."""
         return int(self._clock() + self._offset_s)
 
     def keep_up(self) -> None:
@@ -86,18 +86,18 @@ class Node:
             self.mine()
 
     def send(self, raw: bytes) -> bytes:
-        """Accept a signed transaction, mine it if mining is automatic, and return its hash."""
+        """Accept a signed transaction, mine it if automine is on, and return its hash."""
         transaction = self.pool.add(raw, self.evm.state(self.head))
         if self.automine:
             self.mine()
         return transaction.hash
 
     def mine(self, edit: Callable[[StateAPI], None] = lambda _: None) -> Block:
-        """Put every waiting transaction that fits into a block."""
+        """Mine a block with every pending transaction that fits."""
         return self._append(self.preview(edit))
 
     def preview(self, edit: Callable[[StateAPI], None] = lambda _: None) -> Block:
-        """Return the block that `mine` would mine now: the `pending` block."""
+        """Return the `pending` block: the one that `mine` would mine now."""
         waiting = self.pool.in_order()
         return self.evm.extend(self.head, waiting, timestamp=self.now_s, edit=edit)
 
@@ -125,15 +125,15 @@ class Node:
         self.mine()
 
     def snapshot(self) -> int:
-        """Remember this moment and return a number for `revert`."""
+        """Return a number by which `revert` restores the current state."""
         number = next(self._numbers)
         self._snapshots[number] = Snapshot(head=self.head, waiting=dict(self.pool.waiting))
         return number
 
     def revert(self, number: int) -> bool:
-        """Go back to a snapshot, as a reorganisation does, and forget later snapshots.
+        """Restore a snapshot, as a reorganisation does, and forget later snapshots.
 
-        The clock does not go back. Returns False where there is no such snapshot.
+        The clock does not go back. Returns False if there is no such snapshot.
         """
         snapshot = self._snapshots.get(number)
         if snapshot is None:
@@ -147,7 +147,7 @@ class Node:
         return True
 
     def find(self, ref: BlockRef) -> Block | None:
-        """Return a block; None where there is no such block."""
+        """Return a block, or None."""
         if isinstance(ref, BlockHash):
             return self._find_hash(ref)
         if ref == "pending":
@@ -159,10 +159,7 @@ class Node:
         return self._canonical[ref] if isinstance(ref, int) and ref <= self.head.number else None
 
     def at(self, ref: BlockRef) -> Block:
-        """Return a block whose state is to be read.
-
-        Raises `RpcFault` where there is no such block.
-        """
+        """Return a block; raises `RpcFault` if there is none."""
         block = self.find(ref)
         if block is not None:
             return block
@@ -171,11 +168,11 @@ class Node:
         )
 
     def find_mined(self, transaction_hash: bytes) -> tuple[Block, Executed] | None:
-        """Return a mined transaction and its block; None for any other."""
+        """Return a mined transaction and its block, or None."""
         return self._mined.get(transaction_hash)
 
     def between(self, first: int, last: int) -> list[Block]:
-        """Return the blocks of a range of numbers, both ends included."""
+        """Return the blocks from `first` to `last`, inclusive."""
         return self._canonical[first : last + 1]
 
     def _find_hash(self, ref: BlockHash) -> Block | None:

@@ -1,4 +1,4 @@
-"""Reads parameters of JSON-RPC calls strictly; each function raises `RpcFault` for a wrong one."""
+"""Strict parsing of JSON-RPC parameters. Each function raises `RpcFault` for a wrong one."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def fixed(value: Any, size: int) -> bytes:
 
 
 def address(value: Any) -> Address:
-    """Read an address; the checksum in its letters' case is not checked, as in geth."""
+    """Parse an address. As in geth, its checksum is not verified."""
     return Address(fixed(value, ADDRESS_BYTES))
 
 
 def block_ref(value: Any) -> BlockRef:
-    """Read a tag, a number, or EIP-1898's object."""
+    """Parse a tag, a number, or EIP-1898's object."""
     if isinstance(value, dict):
         if "blockHash" in value:
             canonical = value.get("requireCanonical", False) is True
@@ -61,13 +61,13 @@ def block_ref(value: Any) -> BlockRef:
     if isinstance(value, str) and value in _TAGS:
         return value
     if isinstance(value, str) and len(value) == 2 + 2 * HASH_BYTES:
-        # geth takes a hash without an object as well.
+        # geth accepts a bare hash as well.
         return BlockHash(value=fixed(value, HASH_BYTES))
     return quantity(value)
 
 
 def message(value: Any) -> Call:
-    """Read the transaction object of `eth_call`; `gasPrice` is ignored."""
+    """Parse the transaction object of `eth_call`; `gasPrice` is ignored."""
     if not isinstance(value, dict):
         raise _make_fault("a transaction object is wanted")
     payload = value.get("input") if value.get("input") is not None else value.get("data")

@@ -1,4 +1,4 @@
-"""A chain of one node in this process: `with PlayChain() as chain: chain.rpc_url`."""
+"""A chain with one node in this process: `with PlayChain() as chain: chain.rpc_url`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from gateway_demo.chain.server import RpcServer
 OTHER_TOKEN: Final = "0x00000000000000000000000000000000000F0f0F"  # noqa: S105
 # The address of Multicall3 on Base.
 MULTICALL: Final = "0xcA11bde05977b3631167028862bE2a173976CA11"
-# The key that pays the gas of `mint`.
+# The key that pays the gas for `mint`.
 FAUCET_KEY: Final = keccak(text="play money faucet")
 ONE_ETH: Final = 10**18  # wei
 DEFAULT_GAS: Final = 500_000
@@ -34,7 +34,7 @@ DEFAULT_MAX_FEE_WEI: Final = 1_000_000_000
 
 
 class PlayChain:
-    """A chain of one node with its JSON-RPC server, and methods for tests to change it."""
+    """A chain with one node and its JSON-RPC server, and methods by which tests change it."""
 
     def __init__(
         self,
@@ -58,11 +58,11 @@ class PlayChain:
         self.stop()
 
     def start(self) -> None:
-        """Answer JSON-RPC."""
+        """Start the JSON-RPC server."""
         self._server.start()
 
     def stop(self) -> None:
-        """Close the port."""
+        """Stop the server."""
         self._server.stop()
 
     @property
@@ -86,7 +86,7 @@ class PlayChain:
         return self.send_transaction(FAUCET_KEY, asset or self.usdc, token.mint_call(to, units))
 
     def transfer_usdc(self, key: bytes, to: str, units: int, *, asset: str | None = None) -> str:
-        """Send a token transfer and return its transaction's hash; `asset` names another token."""
+        """Send a token transfer and return its hash; `asset` names another token."""
         return self.send_transaction(key, asset or self.usdc, token.transfer_call(to, units))
 
     def usdc_balance(self, address: str, *, asset: str | None = None) -> int:
@@ -128,8 +128,8 @@ class PlayChain:
     ) -> str:
         """Sign and send a transaction and return its hash.
 
-        `fees` are keywords of `sign_transaction`. Raises `RpcFault` when the node refuses the
-        transaction. A transaction that reverts is mined all the same.
+        `fees` are keywords of `sign_transaction`. Raises `RpcFault` if the node rejects the
+        transaction. A transaction that reverts is mined nevertheless.
         """
         return self.send_raw(self.sign_transaction(key, to, data, value_wei, **fees))
 
@@ -139,7 +139,7 @@ class PlayChain:
         return answer
 
     def deploy(self, key: bytes, contract: Contract) -> str:
-        """Deploy a contract and return its address; mining must be automatic."""
+        """Deploy a contract and return its address. Requires automine."""
         tx_hash = self.send_transaction(key, None, contract.creation, gas=5_000_000)
         receipt = self.receipt(tx_hash)
         if receipt is None or receipt["status"] != "0x1":
@@ -153,7 +153,7 @@ class PlayChain:
         return bytes.fromhex(answer[2:])
 
     def receipt(self, tx_hash: str) -> dict[str, Any] | None:
-        """Return a receipt as JSON-RPC writes it; None until the transaction is mined."""
+        """Return a receipt as JSON-RPC; None until the transaction is mined."""
         answer: dict[str, Any] | None = self.rpc.result("eth_getTransactionReceipt", tx_hash)
         return answer
 
@@ -163,7 +163,7 @@ class PlayChain:
             self.node.set_automine(on=on)
 
     def mine(self, blocks: int = 1) -> Block:
-        """Mine waiting transactions and return the latest block."""
+        """Mine pending transactions and return the latest block."""
         with self.node.lock:
             for _ in range(blocks):
                 self.node.mine()
@@ -175,21 +175,21 @@ class PlayChain:
             self.node.advance(seconds)
 
     def snapshot(self) -> int:
-        """Remember this moment and return a number for `revert`."""
+        """Return a number by which `revert` restores the current state."""
         with self.node.lock:
             return self.node.snapshot()
 
     def revert(self, snapshot: int) -> None:
-        """Go back to a snapshot: later blocks become orphans, the clock does not go back.
+        """Restore a snapshot: later blocks become orphans, the clock does not go back.
 
-        Raises `KeyError` where there is no such snapshot.
+        Raises `KeyError` if there is no such snapshot.
         """
         with self.node.lock:
             if not self.node.revert(snapshot):
                 raise KeyError(snapshot)
 
     def drop(self, tx_hash: str) -> bool:
-        """Make the node forget a waiting transaction."""
+        """Drop a pending transaction."""
         with self.node.lock:
             return self.node.pool.drop(bytes.fromhex(tx_hash[2:]))
 
@@ -202,6 +202,6 @@ class PlayChain:
         }
         for address, runtime in code.items():
             state.set_code(to_canonical_address(address), runtime)
-            # Every contract has had a nonce of 1 since EIP-161.
+            # Since EIP-161 every new contract has nonce 1.
             state.set_nonce(to_canonical_address(address), 1)
         state.set_balance(to_canonical_address(token.address_of(FAUCET_KEY)), 10**6 * ONE_ETH)

@@ -1,4 +1,4 @@
-"""Transactions that wait for a block, and the checks that a new one must pass."""
+"""Pending transactions, and the checks for new ones."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from rlp.exceptions import RLPException
 from gateway_demo.chain.evm import GAS_LIMIT
 from gateway_demo.chain.faults import RpcFault
 
-# A replacement must offer this much of both fees, as in geth.
+# The least fee of a replacement, relative to both fees of the replaced one, as in geth.
 PRICE_BUMP: Final = 110  # per cent
 
 
 @attrs.define
 class Pool:
-    """Waiting transactions by hash, in order of arrival."""
+    """Pending transactions by hash, in order of arrival."""
 
     chain_id: int
     waiting: dict[bytes, SignedTransactionAPI] = attrs.field(factory=dict)
@@ -30,7 +30,7 @@ class Pool:
     def add(self, raw: bytes, state: StateAPI) -> SignedTransactionAPI:
         """Add a signed transaction; `state` is the state after the latest block.
 
-        Raises `RpcFault` in geth's words for a transaction that is known or can never be mined.
+        Raises `RpcFault`, worded as in geth, for a transaction that is known or can never be mined.
         """
         transaction = decode(raw, self.chain_id)
         if transaction.hash in self.waiting:
@@ -46,7 +46,7 @@ class Pool:
         return transaction
 
     def drop(self, transaction_hash: bytes) -> bool:
-        """Forget a transaction, as a node under pressure does; False where it does not wait."""
+        """Drop a transaction, as a node under pressure does; False if it is not pending."""
         return self.waiting.pop(transaction_hash, None) is not None
 
     def forget_mined(self, state: StateAPI) -> None:
@@ -58,7 +58,7 @@ class Pool:
         }
 
     def in_order(self) -> list[SignedTransactionAPI]:
-        """Return all by arrival, but those of one sender in the order of their nonces."""
+        """Return all by arrival, but those of one sender by nonce."""
         by_nonce = sorted(self.waiting.values(), key=lambda item: item.nonce, reverse=True)
         queues: dict[bytes, list[SignedTransactionAPI]] = {}
         for transaction in by_nonce:
@@ -66,7 +66,7 @@ class Pool:
         return [queues[transaction.sender].pop() for transaction in self.waiting.values()]
 
     def next_nonce(self, sender: bytes, mined: int) -> int:
-        """Return a sender's next nonce after `mined` ones and the waiting ones that follow."""
+        """Return a sender's next nonce after `mined` and consecutive pending transactions."""
         taken = {item.nonce for item in self.waiting.values() if item.sender == sender}
         while mined in taken:
             mined += 1
@@ -98,9 +98,9 @@ class Pool:
 
 
 def decode(raw: bytes, chain_id: int) -> SignedTransactionAPI:
-    """Read a signed transaction of type 0, 1 or 2.
+    """Decode a signed transaction of type 0, 1 or 2.
 
-    Raises `RpcFault` for other bytes, and for a signature that is for another chain or for any.
+    Raises `RpcFault` for malformed bytes, and for a signature for another chain or for any chain.
     """
     try:
         transaction = CancunTransactionBuilder.decode(raw)

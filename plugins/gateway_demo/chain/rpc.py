@@ -1,4 +1,4 @@
-"""Answers JSON-RPC 2.0 requests and batches, one request at a time."""
+"""Handles JSON-RPC 2.0 requests and batches, one request at a time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class Rpc:
-    """Turns the body of a request into the body of its answer."""
+    """Turns the body of a request into the body of its response."""
 
     def __init__(self, node: Node, token: str) -> None:
         self._node = node
@@ -33,7 +33,7 @@ class Rpc:
         self._signatures = {name: inspect.signature(run) for name, run in self._methods.items()}
 
     def answer(self, body: bytes) -> bytes:
-        """Answer a request or a batch; the answer is empty for notifications."""
+        """Handle a request or a batch; the response is empty for notifications."""
         try:
             request = json.loads(body)
         except (ValueError, RecursionError):
@@ -49,7 +49,7 @@ class Rpc:
     def result(self, method: str, *params: Any) -> Any:
         """Call a method in this process and return its result.
 
-        Raises `RpcFault` where the answer would be an error.
+        Raises `RpcFault` if the response would be an error.
         """
         run = self._methods.get(method)
         if run is None:
@@ -82,7 +82,7 @@ class Rpc:
         except RpcFault:
             raise
         except Exception as error:
-            # One request that the chain cannot handle must not end the chain.
+            # An unexpected error must not stop the chain.
             _log.exception("rpc_failed")
             why = f"internal error: {type(error).__name__}"
             raise RpcFault(why, code=INTERNAL_ERROR) from error

@@ -1,4 +1,4 @@
-"""Serves JSON-RPC over HTTP/1.1: one thread a connection, open to web pages of any origin."""
+"""Serves JSON-RPC over HTTP/1.1 with one thread per connection and CORS for any origin."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _CORS: Final = {
 
 
 class RpcServer:
-    """An HTTP server in its own thread, which calls `answer` from one thread a connection."""
+    """An HTTP server in its own thread. It calls `answer` from each connection's thread."""
 
     def __init__(self, answer: Callable[[bytes], bytes], *, host: str, port: int) -> None:
         self._http = _Server((host, port), _Handler)
         self._http.answer = answer
         self._thread = threading.Thread(
             target=self._http.serve_forever,
-            # `stop` waits this long at most.
+            # The longest time that `stop` waits.
             kwargs={"poll_interval": 0.02},  # seconds
             name="play-chain",
             daemon=True,
@@ -35,16 +35,16 @@ class RpcServer:
 
     @property
     def url(self) -> str:
-        """The URL that takes POST requests."""
+        """The URL for POST requests."""
         host, port = self._http.server_address[:2]
         return f"http://{host!s}:{port}"
 
     def start(self) -> None:
-        """Start to answer."""
+        """Start serving."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Close the port and every connection."""
+        """Close the port and all connections."""
         if self._thread.is_alive():
             self._http.shutdown()
             self._thread.join()
@@ -85,19 +85,19 @@ class _Server(ThreadingHTTPServer):
                 continue
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print nothing about clients that close their connection."""
+        """Ignore clients that close their connection."""
 
 
 class _Handler(BaseHTTPRequestHandler):
-    # HTTP/1.1 keeps connections alive.
+    # For keep-alive.
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    # Buffered, so that head and body leave in one packet.
+    # Buffered, so that head and body are sent in one packet.
     wbufsize = -1
     server: _Server
 
     def do_POST(self) -> None:
-        """Answer JSON-RPC."""
+        """Handle JSON-RPC."""
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal() or int(length) > MAX_BODY:
             self.close_connection = True
@@ -107,15 +107,15 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(HTTPStatus.OK, self.server.answer(body))
 
     def do_OPTIONS(self) -> None:
-        """Answer a browser's question whether a page may POST here."""
+        """Handle a CORS preflight request."""
         self._send(HTTPStatus.NO_CONTENT, b"")
 
     def do_GET(self) -> None:
-        """Tell a person with a browser what this is."""
+        """Explain the port to a person with a browser."""
         self._send(HTTPStatus.OK, b'{"playChain":"POST JSON-RPC here"}')
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Print no line for a request."""
+        """Log no requests."""
 
     def _send(self, status: HTTPStatus, body: bytes) -> None:
         self.send_response(status)

@@ -10,8 +10,10 @@ from gateway_demo.tour.guide import run_demo
 
 
 @click.command()
-@click.option("--once", is_flag=True, help="Leave after the two purchases.")
-@click.option("--open", "open_page", is_flag=True, help="Open the gateway's page in the browser.")
+@click.option("--once", is_flag=True, help="Exit after the purchases.")
+@click.option(
+    "--open", "open_page", is_flag=True, help="Open the gateway's shop page in the browser."
+)
 @click.option("--port", default=8402, show_default=True, help="Port of the gateway.")
 @click.option("--rpc-port", default=8545, show_default=True, help="Port of the embedded chain.")
 @click.option(
@@ -19,10 +21,10 @@ from gateway_demo.tour.guide import run_demo
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("demo-output"),
     show_default=True,
-    help="Folder for the picture and the Markdown.",
+    help="Folder for the results.",
 )
 @one_sentence
 def demo(*, once: bool, open_page: bool, port: int, rpc_port: int, output: Path) -> None:
-    """Buy a picture and a parsed document with play money. The chain is an embedded one."""
+    """Buy a picture and a parsed document with play money. The chain is embedded."""
     code = run_demo(once=once, port=port, rpc_port=rpc_port, output=output, open_page=open_page)
     sys.exit(code)

@@ -1,7 +1,7 @@
-"""Runs the chain or the gateway in a child process, which ends when the demo ends.
+"""Runs the chain or the gateway in a child process, which exits when the demo does.
 
-The demo holds the other end of the child's standard input and writes nothing to it. When the demo
-ends, by SIGKILL too, every system closes that pipe; no other sign works on every system.
+The demo holds the write end of the child's standard input and never writes to it. When the demo
+exits, even by SIGKILL, the system closes that pipe. No other signal works on every system.
 """
 
 import os
@@ -12,19 +12,19 @@ import threading
 import time
 
 _MODULES = {"chain": "gateway_demo.chain", "gateway": "gateway"}
-# The child has this long to end in order after the demo has ended.
+# The child's time for a clean shutdown.
 _GRACE_S = 10
 
 
 def main() -> None:
-    """Run the module that the first argument names, with the others, as `python -m` would."""
+    """Run the module in the first argument, with the others, as `python -m` would."""
     threading.Thread(target=_follow_parent, name="parent", daemon=True).start()
     sys.argv = sys.argv[1:]
     runpy.run_module(_MODULES[sys.argv[0]], run_name="__main__", alter_sys=True)
 
 
 def _follow_parent() -> None:
-    """Wait for the demo's end, then end this process as SIGTERM from the demo would."""
+    """Wait until the demo has exited, then end this process like a SIGTERM."""
     while os.read(0, 1):
         continue
     os.kill(os.getpid(), signal.SIGTERM)

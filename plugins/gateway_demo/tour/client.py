@@ -1,4 +1,4 @@
-"""A client of the gateway, as an agent might write one: post, follow the task, download."""
+"""A client of the gateway, as an agent might write one: post, poll the task, download."""
 
 import hashlib
 import time
@@ -11,15 +11,15 @@ import requests
 
 from gateway_demo.tour.errors import DemoError
 
-# The gateway may take 20 seconds to answer a payment.
+# The gateway may take 20 seconds to respond to a payment.
 _TIMEOUT_S = 40.0
-# Four polls a second; the gateway allows five.
+# Four polls a second; the gateway's limit is five.
 _POLL_S = 0.25
 _DONE_S = 120.0
 
 
 def open_session() -> requests.Session:
-    """Return a session that talks to this machine without any proxy."""
+    """Return a session that uses no proxy."""
     session = requests.Session()
     session.trust_env = False
     return session
@@ -27,20 +27,20 @@ def open_session() -> requests.Session:
 
 @attrs.define
 class Client:
-    """Talks to one gateway."""
+    """A client of one gateway."""
 
     base_url: str
     session: requests.Session = attrs.field(repr=False)
 
     def answers(self) -> bool:
-        """Whether the gateway answers."""
+        """Whether the gateway is up."""
         try:
             return self.session.get(f"{self.base_url}/api/health", timeout=_TIMEOUT_S).ok
         except requests.ConnectionError:
             return False
 
     def manifest(self) -> dict[str, Any]:
-        """Return the manifest: what is on sale, and the wallet to pay."""
+        """Return the manifest: the offers, and the wallet to pay."""
         return self._get("/.well-known/agent-manifest.json")
 
     def post(
@@ -53,9 +53,9 @@ class Client:
         return _check_status(answer, expect)
 
     def follow(self, status_url: str, show: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-        """Poll a task until it is done, and call `show` with each answer.
+        """Poll a task until it is done, and call `show` with each response.
 
-        Raises `DemoError` for a task that failed or is not done in time.
+        Raises `DemoError` if the task fails or is not done in time.
         """
         deadline = time.monotonic() + _DONE_S
         while time.monotonic() < deadline:
@@ -69,10 +69,10 @@ class Client:
         raise DemoError(f"The task {status_url} is not done after {_DONE_S:.0f} seconds.")
 
     def download(self, output: dict[str, Any]) -> bytes:
-        """Return an output's bytes; raises `DemoError` where its checksum is another one."""
+        """Return an output's bytes; raises `DemoError` if its checksum differs."""
         answer = _check_status(self.session.get(output["url"], timeout=_TIMEOUT_S), HTTPStatus.OK)
         if hashlib.sha256(answer.content).hexdigest() != output["sha256"]:
-            raise DemoError(f"The file behind {output['url']} is not the one that was promised.")
+            raise DemoError(f"The file at {output['url']} does not match its SHA-256.")
         return answer.content
 
     def _get(self, path: str) -> dict[str, Any]:
@@ -85,9 +85,11 @@ def _check_status(answer: requests.Response, status: HTTPStatus) -> requests.Res
     if answer.status_code == status:
         return answer
     try:
-        said = answer.json()
-        why = " ".join(str(said[name]) for name in ("code", "error", "details") if said.get(name))
+        fields = answer.json()
+        why = " ".join(
+            str(fields[name]) for name in ("code", "error", "details") if fields.get(name)
+        )
     except (ValueError, AttributeError):
         why = answer.text[:200]
     asked = f"{answer.request.method} {answer.request.path_url}"
-    raise DemoError(f"{asked} answered {answer.status_code}: {why}")
+    raise DemoError(f"{asked} returned {answer.status_code}: {why}")

@@ -2,10 +2,9 @@
 
 
 class DemoError(Exception):
-    """The demo cannot go on.
+    """The demo cannot continue.
 
-    The message is a sentence for the person at the terminal. `log` has the last lines of the
-    process that failed.
+    The message is for the person at the terminal. `log` has the last lines of the failed process.
     """
 
     def __init__(self, sentence: str, *, log: str = "") -> None:

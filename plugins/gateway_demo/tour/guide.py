@@ -16,9 +16,9 @@ from gateway_demo.tour.processes import Child, choose_port, ignored_settings
 from gateway_demo.tour.screen import NOTABLE, Screen
 
 _WATCH_S = 0.3
-# The exit code of a program that Ctrl-C ended.
+# The exit code of a program ended by Ctrl-C.
 _INTERRUPTED = 130
-_PLAY_MONEY = "All of it is play money, on 127.0.0.1 only: nothing here is worth anything."
+_PLAY_MONEY = "Everything is play money, on 127.0.0.1 only. Nothing here has real value."
 
 
 def run_demo(
@@ -51,7 +51,7 @@ def run_demo(
             return 1
         except KeyboardInterrupt:
             return _INTERRUPTED
-    _take_leave(screen, once=once)
+    _print_farewell(screen, once=once)
     return 0
 
 
@@ -82,9 +82,9 @@ def _prepare(port: int, rpc_port: int, output: Path, folder: Path) -> Place:
 
 def _introduce(screen: Screen, place: Place) -> None:
     screen.part("Generation Gateway", VERSION)
-    screen.say("A picture, its edit, a document and its data: by HTTP, with real signatures.")
+    screen.say("Four purchases over HTTP, with real signatures.")
     screen.say(_PLAY_MONEY, style=NOTABLE)
-    screen.say(f"Buy by click, once the gateway runs: {place.base_url}/")
+    screen.say(f"Shop page, once the gateway runs: {place.base_url}/")
     ignored = ignored_settings()
     if ignored:
         screen.say(f"The demo ignores {', '.join(ignored)}.")
@@ -92,7 +92,7 @@ def _introduce(screen: Screen, place: Place) -> None:
 
 @contextmanager
 def _run_children(place: Place) -> Iterator[tuple[Child, Child]]:
-    """Start chain and gateway at the same time, and stop the gateway first at the end."""
+    """Start chain and gateway at the same time; at the end stop the gateway first."""
     with ExitStack() as stack:
         chain = Child.start("chain", ["--port", str(place.rpc_port)], place.folder)
         stack.callback(chain.stop)
@@ -108,16 +108,16 @@ def _purchase(
     picture_format: str,
     opened: str | None,
 ) -> None:
-    """Make the purchases; raises `DemoError` with the log of the process that failed.
+    """Make the purchases; raises `DemoError` with the log of the failed process.
 
-    `opened` is the address to open in the browser before the first purchase.
+    `opened` is the URL to open in the browser before the first purchase.
     """
     chain, gateway = children
     try:
         with ExitStack() as stack:
-            screen.part("Start", "an embedded chain that looks like Base, and the gateway on it")
+            screen.part("Start", "an embedded chain that mimics Base, and a gateway on it")
             with screen.step("Start the chain") as step:
-                # This import takes seconds, in which the chain starts as well.
+                # The chain starts during this import, which takes seconds.
                 from gateway_demo.tour.tour import Tour  # noqa: PLC0415
 
                 tour = stack.enter_context(Tour.open(screen, place, picture_format))
@@ -126,7 +126,7 @@ def _purchase(
             if opened is not None and not webbrowser.open(opened):
                 screen.say(f"No browser could be opened here: open {opened}/ yourself.")
             tour.buy()
-            tour.reckon()
+            tour.show_balances()
     except (DemoError, OSError) as error:
         for child in children:
             child.check()
@@ -134,11 +134,11 @@ def _purchase(
 
 
 def _serve(screen: Screen, place: Place, children: tuple[Child, Child]) -> None:
-    """Keep serving until Ctrl-C; raises `DemoError` when a process ends."""
-    screen.part("Your turn", "both keep answering until Ctrl-C")
+    """Keep serving until Ctrl-C; raises `DemoError` if a process exits."""
+    screen.part("Your turn", "chain and gateway run until Ctrl-C")
     screen.lines(place.invitation())
     try:
-        with screen.waiting("Serving. Ctrl-C ends."):
+        with screen.waiting("Serving. Press Ctrl-C to stop."):
             while True:
                 for child in children:
                     child.check()
@@ -147,9 +147,9 @@ def _serve(screen: Screen, place: Place, children: tuple[Child, Child]) -> None:
         return
 
 
-def _take_leave(screen: Screen, *, once: bool) -> None:
+def _print_farewell(screen: Screen, *, once: bool) -> None:
     screen.say("")
     if once:
-        screen.say("Without --once the demo keeps serving, so that you can buy as well.")
-    screen.say("It was play money, on 127.0.0.1 only.", style=NOTABLE)
+        screen.say("Without --once the demo keeps running, so that you can buy too.")
+    screen.say("That was play money, on 127.0.0.1 only.", style=NOTABLE)
     screen.say("To sell for real: gateway check, then gateway serve.")

@@ -1,6 +1,6 @@
 """Draws the README's pictures by running the demo: `python -m gateway_demo.tour.picture FOLDER`.
 
-Writes the terminal to `demo.svg`, and the picture that the demo bought to `picture.webp`.
+Writes the terminal to `demo.svg`, and the purchased picture to `picture.webp`.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ _DUSK = TerminalTheme(
 @click.command()
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 def main(folder: Path) -> None:
-    """Run the demo once, and keep its terminal and the picture that it bought."""
+    """Run the demo once, and save its terminal and the purchased picture."""
     sys.path[:] = [str(Path(entry).absolute()) for entry in sys.path]
     folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
@@ -60,7 +60,7 @@ def main(folder: Path) -> None:
 
 
 def _replace_fonts(svg: str) -> str:
-    """Return the SVG with fonts of the reader's system: rich names fonts of a third party."""
+    """Return the SVG with local fonts: rich links to a third party's."""
     local = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL)
     return local.replace("font-family: Fira Code, monospace", f"font-family: {_FONTS}")
 

@@ -8,8 +8,8 @@ import attrs
 from gateway.domain.eip3009 import checksum_address
 from gateway_demo.tour.processes import HOST
 
-# The first account of every developer chain (anvil, Hardhat). With a known key the purchase in the
-# README runs as it stands, and no reader takes the key for a secret.
+# The first account of every developer chain (anvil, Hardhat). With this well-known key the purchase
+# in the README can be copied and run, and no reader takes the key for a secret.
 PLAY_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
 
 
@@ -24,19 +24,19 @@ class Place:
     wallet: str = attrs.field(factory=lambda: checksum_address("0x" + secrets.token_hex(20)))
     settlement_key: str = attrs.field(factory=lambda: "0x" + secrets.token_hex(32), repr=False)
     buyer_key: str = attrs.field(default=PLAY_KEY, repr=False)
-    # Of the pages' purse. With a key of its own, a purchase by click does not change the money that
-    # the demo counts.
+    # The key for purchases on the shop page. It is separate from the buyer's, whose balance the
+    # demo shows.
     purse_key: str = attrs.field(factory=lambda: "0x" + secrets.token_hex(32), repr=False)
     password: str = attrs.field(factory=lambda: secrets.token_urlsafe(9), repr=False)
 
     @property
     def base_url(self) -> str:
-        """The gateway's address."""
+        """The gateway's URL."""
         return f"http://{HOST}:{self.port}"
 
     @property
     def rpc_url(self) -> str:
-        """The chain's address."""
+        """The chain's URL."""
         return f"http://{HOST}:{self.rpc_port}"
 
     @property
@@ -56,14 +56,14 @@ class Place:
         }
 
     def invitation(self) -> list[tuple[str, str]]:
-        """Return what to try next, as labels and lines to copy."""
+        """Return suggestions for further steps, as labels and lines to copy."""
         return [
-            ("buy by click", f"{self.base_url}/"),
-            ("what is sold", f"curl {self.base_url}/.well-known/agent-manifest.json"),
-            ("for a model", f"curl {self.base_url}/llms.txt"),
+            ("shop page", f"{self.base_url}/"),
+            ("offers", f"curl {self.base_url}/.well-known/agent-manifest.json"),
+            ("for LLMs", f"curl {self.base_url}/llms.txt"),
             ("a 402", f"curl -i -X POST {self.base_url}/api/x402/sandbox-image"),
             ("admin", f"{self.base_url}/admin  password {self.password}"),
             ("JSON-RPC", f"{self.rpc_url}  chain id 8453"),
             ("buyer's key", self.buyer_key),
-            ("", "play money: it opens nothing but this chain"),
+            ("", "play money: it works on this chain only"),
         ]

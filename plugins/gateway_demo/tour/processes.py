@@ -1,4 +1,4 @@
-"""Starts, watches and ends the demo's two processes: the embedded chain and the gateway."""
+"""Starts, watches and stops the demo's two processes: the embedded chain and the gateway."""
 
 import os
 import socket
@@ -12,13 +12,13 @@ import attrs
 
 from gateway_demo.tour.errors import DemoError
 
-# The demo listens here only; no setting changes that.
+# The demo's only address; no setting changes it.
 HOST = "127.0.0.1"
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
-# A slow machine without compiled files took 18 seconds.
+# 18 seconds were measured on a slow machine without compiled files.
 _READY_S = 60.0
 _POLL_S = 0.02
-# The gateway finishes what it has begun meanwhile.
+# In this time the gateway finishes its work in progress.
 _STOP_S = 15.0
 _TAIL_LINES = 15
 _NEARBY_PORTS = 50
@@ -34,11 +34,11 @@ class Child:
 
     @classmethod
     def start(cls, name: str, arguments: list[str], folder: Path, **settings: str) -> "Child":
-        """Start `chain` or `gateway` in `folder`; the process ends when the demo ends."""
+        """Start `chain` or `gateway` in `folder`; the process exits when the demo does."""
         log = folder / f"{name}.log"
         with log.open("wb") as output:
-            # The folder has no gateway.toml. In a session of its own the child does not get the
-            # Ctrl-C of the terminal, which the demo handles. Module and arguments are our own.
+            # The folder has no gateway.toml. In its own session the child does not get the
+            # terminal's Ctrl-C, which the demo handles. Module and arguments are our own.
             process = subprocess.Popen(  # noqa: S603
                 [sys.executable, "-m", "gateway_demo.tour.child", name, *arguments],
                 cwd=folder,
@@ -51,7 +51,7 @@ class Child:
         return cls(name=name, log=log, process=process)
 
     def wait_until(self, is_ready: Callable[[], bool]) -> None:
-        """Wait until `is_ready`; raises `DemoError` when the process ends or is too slow."""
+        """Wait until `is_ready`; raises `DemoError` if the process exits or is too slow."""
         deadline = time.monotonic() + _READY_S
         while not is_ready():
             self.check()
@@ -61,19 +61,21 @@ class Child:
             time.sleep(_POLL_S)
 
     def check(self) -> None:
-        """Raise `DemoError` when the process has ended."""
+        """Raise `DemoError` if the process has exited."""
         code = self.process.poll()
         if code is not None:
-            raise DemoError(f"The {self.name} ended by itself (exit code {code}).", log=self.tail())
+            raise DemoError(
+                f"The {self.name} exited unexpectedly (exit code {code}).", log=self.tail()
+            )
 
     def tail(self) -> str:
         """Return the last lines of the process's output, without those of level info."""
         lines = self.log.read_text(errors="replace").splitlines()
-        telling = [line for line in lines if '"level": "info"' not in line]
-        return "\n".join(telling[-_TAIL_LINES:])
+        relevant = [line for line in lines if '"level": "info"' not in line]
+        return "\n".join(relevant[-_TAIL_LINES:])
 
     def stop(self) -> None:
-        """End the process and wait for its end."""
+        """Stop the process and wait for it."""
         self.process.terminate()
         try:
             self.process.wait(_STOP_S)
@@ -85,9 +87,10 @@ class Child:
 
 
 def _make_environment(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return our environment without settings and proxies, and with `settings`.
+    """Return our environment with `settings`, without other settings and proxies.
 
-    The child runs in another folder, so it gets our import path: a checkout may not be installed.
+    The child runs in another folder and a checkout may not be installed, so it gets our import
+    path.
     """
     kept = {
         name: value
@@ -100,14 +103,14 @@ def _make_environment(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def ignored_settings() -> list[str]:
-    """Return the names of settings in the environment; the demo ignores them."""
+    """Return the names of the gateway's settings in the environment."""
     return sorted(name for name in os.environ if name.startswith("GATEWAY_"))
 
 
 def choose_port(wanted: int, option: str, *, taken: int = 0) -> int:
-    """Return a free port: the wanted one, or any for 0. `taken` is the other process's port.
+    """Return a free port: `wanted`, or any for 0. `taken` is the other process's port.
 
-    Raises `DemoError`, which names a port that is free.
+    Raises `DemoError`, which suggests a free port.
     """
     if wanted and wanted == taken:
         why = f"--port and --rpc-port are both {wanted}"
@@ -134,7 +137,7 @@ def _find_nearby(port: int, taken: int) -> int:
 
 
 def _try_port(port: int) -> int:
-    """Listen on a port for a moment and return it; raises `OSError` where that fails."""
+    """Listen on a port briefly and return it; raises `OSError` if that fails."""
     with socket.socket() as probe:
         # On Windows this option would allow a port that is in use.
         if os.name == "posix":

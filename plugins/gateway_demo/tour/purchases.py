@@ -1,4 +1,4 @@
-"""The purchases: a picture, its edit and data by X402, a document by a direct transfer."""
+"""The purchases: a picture, its edit and data by x402, a document by direct transfer."""
 
 import base64
 import json
@@ -38,10 +38,10 @@ class Buyer:
     picture_format: str = "png"
 
     def buy_picture(self) -> bytes:
-        """Ask, get the price, sign it, ask again with the signature (spec §4.1)."""
+        """Request, get the price, sign it, repeat the request with the signature (spec §4.1)."""
         path = f"/api/x402/{PICTURE_SLUG}"
         body: Any = {"prompt": PROMPT, "aspect_ratio": "16:9", "output_format": self.picture_format}
-        with self.screen.step("Ask without paying") as step:
+        with self.screen.step("Request without payment") as step:
             refusal = self.client.post(path, body, expect=HTTPStatus.PAYMENT_REQUIRED)
             challenge = from_header(refusal.headers["PAYMENT-REQUIRED"])
             terms = challenge["accepts"][0]
@@ -50,12 +50,12 @@ class Buyer:
             price = dollars(int(terms["amount"]))
             step.fact("answer", f"402 Payment Required: {price}", NOTABLE)
             step.fact("to", f"{terms['payTo']} on {terms['network']}")
-        with self.screen.step("Sign the price") as step:
+        with self.screen.step("Sign the payment") as step:
             payment = self.wallet.sign_payment(challenge)
             step.fact("signed", "EIP-3009 authorization: no transaction, no gas, no account")
-        with self.screen.step("Ask again, with X-PAYMENT") as step:
+        with self.screen.step("Repeat the request with X-PAYMENT") as step:
             status_url, transaction = self._pay(path, body, payment)
-            step.fact("answer", "200 OK: paid, and the picture is being made", DONE)
+            step.fact("answer", "200 OK: paid, task started", DONE)
             step.fact("settled", transaction)
         return self._fetch_picture("picture", status_url)
 
@@ -67,7 +67,7 @@ class Buyer:
             "fileName": f"picture.{self.picture_format}",
             "output_format": self.picture_format,
         }
-        with self.screen.step("Ask with the picture, sign, ask again") as step:
+        with self.screen.step("Request with the picture, sign, repeat") as step:
             status_url = self._buy_at_once(step, EDIT_SLUG, body, f'"{CHANGE}"')
         self._fetch_picture("edited", status_url)
 
@@ -76,7 +76,7 @@ class Buyer:
         body: Any = {"prompt": json.dumps(SCHEMA), **_file_fields()}
         properties: Any = SCHEMA["properties"]
         asked = f"a JSON Schema of {', '.join(properties)}"
-        with self.screen.step("Ask with a JSON Schema, sign, ask again") as step:
+        with self.screen.step("Request with a JSON Schema, sign, repeat") as step:
             status_url = self._buy_at_once(step, DATA_SLUG, body, asked)
         with self._follow_task("data", status_url) as (step, task):
             data = self.client.download(task["result"]["outputs"][0])
@@ -84,7 +84,7 @@ class Buyer:
         self.screen.excerpt(data.decode())
 
     def _buy_at_once(self, step: Step, slug: str, body: Any, prompt: str) -> str:
-        """Make both requests without a person in between; return the task's address."""
+        """Make both requests in one step; return the task's URL."""
         path = f"/api/x402/{slug}"
         refusal = self.client.post(path, body, expect=HTTPStatus.PAYMENT_REQUIRED)
         challenge = from_header(refusal.headers["PAYMENT-REQUIRED"])
@@ -93,12 +93,12 @@ class Buyer:
         step.fact("price", dollars(int(challenge["accepts"][0]["amount"])), NOTABLE)
         payment = self.wallet.sign_payment(challenge)
         status_url, transaction = self._pay(path, body, payment)
-        step.fact("answer", "200 OK: paid, and the task is begun", DONE)
+        step.fact("answer", "200 OK: paid, task started", DONE)
         step.fact("settled", transaction)
         return status_url
 
     def _pay(self, path: str, body: Any, payment: dict[str, Any]) -> tuple[str, str]:
-        """Send a request with its payment; return the task's address and the settlement."""
+        """Send a request with its payment; return the task's URL and the settlement."""
         header = to_header(payment)
         answer = self.client.post(path, body, expect=HTTPStatus.OK, X_PAYMENT=header)
         receipt = from_header(
@@ -107,14 +107,14 @@ class Buyer:
         return answer.json()["statusUrl"], receipt["transaction"]
 
     def _fetch_picture(self, name: str, status_url: str) -> bytes:
-        """Wait for a picture, save it under a name, and return its bytes."""
+        """Wait for a picture, save it, and return its bytes."""
         with self._follow_task("picture", status_url) as (step, task):
             output = task["result"]["outputs"][0]
             picture = self.client.download(output)
             saved = self._save(f"{name}.{self.picture_format}", picture)
             step.fact("saved", str(saved), NOTABLE)
             size = f"{output['width']} x {output['height']}"
-            step.fact("", f"{size}, {output['bytes'] / 1000:,.0f} kB, SHA-256 as promised")
+            step.fact("", f"{size}, {output['bytes'] / 1000:,.0f} kB, SHA-256 verified")
         return picture
 
     def buy_document(self) -> None:
@@ -133,7 +133,7 @@ class Buyer:
         with self.screen.step("Send the hash and a PDF of two pages") as step:
             answer = self._send_document(tx_hash)
             step.fact("POST", "/api/proxy-generate")
-            step.fact("answer", f"200 OK: {answer['paidAmount']} USDC are paid", DONE)
+            step.fact("answer", f"200 OK: {answer['paidAmount']} USDC paid", DONE)
         with self._follow_task("document", answer["statusUrl"]) as (step, task):
             markdown = self.client.download(task["result"]["outputs"][0])
             step.fact("saved", str(self._save("document.md", markdown)), NOTABLE)
@@ -148,7 +148,7 @@ class Buyer:
 
     @contextmanager
     def _follow_task(self, what: str, status_url: str) -> Iterator[tuple[Step, dict[str, Any]]]:
-        """Show a step that follows a task, and yield the task once it is completed."""
+        """Show a step that follows a task, and yield the completed task."""
         seen: list[str] = []
 
         def show(task: dict[str, Any]) -> None:

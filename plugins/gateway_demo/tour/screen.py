@@ -1,4 +1,4 @@
-"""Shows the demo's steps with their durations and facts; plain text where there is no terminal."""
+"""Shows the demo's steps with durations and facts; plain text without a terminal."""
 
 import sys
 import time
@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 _WIDEST = 96  # columns
-# With this and the indent before it a transaction's hash ends in column 79.
+# Together with the indent, this lets a transaction hash end in column 79.
 _LABEL = 8  # columns
 _INDENT = 5
 _EXCERPT_LINES = 12
@@ -25,7 +25,7 @@ NOTABLE, DONE = "yellow", "green"
 
 
 def open_console() -> Console:
-    """Return standard output, with question marks for what the terminal cannot show."""
+    """Return standard output, with question marks for characters that it cannot show."""
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="replace")
@@ -74,14 +74,14 @@ class Screen:
             yield
 
     def lines(self, rows: list[tuple[str, str]]) -> None:
-        """Show labelled lines to copy; a long line is not wrapped."""
+        """Show labelled lines to copy, without wrapping."""
         label_width = max(len(label) for label, _ in rows) + 2
         for label, value in rows:
             line = Text.assemble(" " * _INDENT, (label.ljust(label_width), _DIM), value)
             self.console.print(line, soft_wrap=True)
 
     def table(self, headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
-        """Show a small table; all columns but the first hold numbers."""
+        """Show a small table with right-aligned numbers after the first column."""
         table = Table(box=None, header_style=_DIM, pad_edge=False, padding=(0, 4, 0, 0))
         for index, heading in enumerate(headings):
             table.add_column(heading, justify="right" if index else "left", no_wrap=True)
@@ -90,7 +90,7 @@ class Screen:
         self.console.print(Padding(table, (0, 0, 0, _INDENT), expand=False))
 
     def excerpt(self, text: str) -> None:
-        """Show the first lines of a text that are not empty, beside a rule."""
+        """Show the first non-empty lines of a text, beside a rule."""
         lines = [line for line in text.splitlines() if line.strip()]
         for line in lines[:_EXCERPT_LINES]:
             style = "bold" if line.startswith("#") else ""
@@ -99,7 +99,7 @@ class Screen:
             self.console.print(shown, soft_wrap=True)
 
     def fail(self, sentence: str, log: str = "") -> None:
-        """Print why the demo ends to standard error, after the end of a log."""
+        """Print the end of a log, and why the demo failed, to standard error."""
         errors = Console(stderr=True, highlight=False)
         if log:
             errors.print(Text(log, _DIM), soft_wrap=True)
@@ -108,7 +108,7 @@ class Screen:
 
 @attrs.define(kw_only=True)
 class Step:
-    """One step while it runs."""
+    """A running step."""
 
     console: Console
     number: int
@@ -137,7 +137,7 @@ class Step:
             self._status.update(Text.assemble(self._make_head(), (f"  {doing}", _DIM)))
 
     def fact(self, label: str, value: str, style: str = "") -> None:
-        """Note something to show below the step."""
+        """Add a fact to show below the step."""
         self._facts.append((label, Text(value, style)))
 
     def finish(self, width: int, mark: str, style: str) -> None:

@@ -1,4 +1,4 @@
-"""The tour: wait for chain and gateway, hand out play money, buy four things, count money."""
+"""The tour: wait for chain and gateway, hand out play money, buy four things, show balances."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,7 +33,7 @@ class Tour:
     @classmethod
     @contextmanager
     def open(cls, screen: Screen, place: Place, picture_format: str) -> Iterator[Self]:
-        """Open the connections, and close them before the gateway ends."""
+        """Open the connections, and close them before the gateway stops."""
         with open_session() as session:
             rpc, client = Rpc(place.rpc_url, session), Client(place.base_url, session)
             buyer = Buyer(
@@ -68,30 +68,30 @@ class Tour:
             step.fact("wallet", self.place.wallet)
             for endpoint in self.client.manifest()["availableEndpoints"]:
                 step.fact("sells", f"{endpoint['slug']} for {endpoint['price']} USDC")
-        with self.screen.step("Give a buyer play money") as step:
+        with self.screen.step("Give the buyer play money") as step:
             self.rpc.fund(self.buyer.wallet.address, eth_wei=ONE_ETH, usdc_units=_BUYER_UNITS)
             self.rpc.fund(self.settler.address, eth_wei=ONE_ETH, usdc_units=0)
             self.rpc.fund(self.purse.address, eth_wei=0, usdc_units=_BUYER_UNITS)
             step.fact("buyer", self.buyer.wallet.address)
             step.fact("has", f"{dollars(_BUYER_UNITS)}, and 1 ETH for gas")
-            step.fact("purse", f"{dollars(_BUYER_UNITS)}, for purchases by click")
+            step.fact("purse", f"{dollars(_BUYER_UNITS)}, for the shop page")
         self._before = self._read_balances()
 
     def buy(self) -> None:
         """Buy a picture, its edit and data by x402, and a document by direct transfer."""
-        self.screen.part("A picture, by X402", "the signed price travels in a header")
+        self.screen.part("A picture, by x402", "the payment is a signature in a header")
         picture = self.buyer.buy_picture()
         self.screen.part("The same picture, edited", "a prompt and a file in one request")
         self.buyer.edit_picture(picture)
         self.screen.part("A document, by direct transfer", "the transaction's hash is the proof")
         self.buyer.buy_document()
-        self.screen.part("The same document, as data", "a JSON Schema says which")
+        self.screen.part("The same document, as data", "a JSON Schema selects the fields")
         self.buyer.extract_data()
 
-    def reckon(self) -> None:
+    def show_balances(self) -> None:
         """Show both balances, before and after, and the gas that each side paid."""
         after = self._read_balances()
-        self.screen.part("The money", "as the chain counts it")
+        self.screen.part("The money", "balances on the chain")
         rows = [
             (name, dollars(before), dollars(after[name]), _format_change(after[name] - before))
             for name, before in self._before.items()

@@ -1,4 +1,4 @@
-"""A throw-away wallet: signs x402 payments and transactions, and asks the chain over JSON-RPC."""
+"""A throw-away wallet: signs x402 payments and transactions, and calls the chain's JSON-RPC."""
 
 import base64
 import json
@@ -18,7 +18,7 @@ from gateway_demo.tour.errors import DemoError
 CHAIN_ID = 8453
 USDC = token.USDC_ADDRESSES[CHAIN_ID]
 ONE_ETH = 10**18  # wei
-# A client should know the largest amount that it is willing to sign for.
+# A client should limit the amount that it signs.
 _MAX_UNITS = 1_000_000
 _TIMEOUT_S = 10.0
 _AUTHORIZATION = {
@@ -35,13 +35,13 @@ _AUTHORIZATION = {
 
 @attrs.define
 class Rpc:
-    """A node that speaks JSON-RPC."""
+    """A JSON-RPC node."""
 
     url: str
     session: requests.Session = attrs.field(repr=False)
 
     def ask(self, method: str, *params: Any) -> Any:
-        """Return a call's result; raises `DemoError` where the node refuses."""
+        """Return a call's result; raises `DemoError` for an error."""
         body: Any = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         answer = self.session.post(self.url, json=body, timeout=_TIMEOUT_S).json()
         if "error" in answer:
@@ -49,7 +49,7 @@ class Rpc:
         return answer["result"]
 
     def answers(self) -> bool:
-        """Whether the node answers for this chain."""
+        """Whether the node responds with this chain's id."""
         try:
             return int(self.ask("eth_chainId"), 16) == CHAIN_ID
         except requests.ConnectionError:
@@ -65,11 +65,11 @@ class Rpc:
         return int(self.ask("eth_getBalance", owner, "latest"), 16)
 
     def fund(self, owner: str, *, eth_wei: int, usdc_units: int) -> None:
-        """Give an account play money by a method that only the embedded chain has."""
+        """Give an account play money, by a method that only the embedded chain has."""
         self.ask("play_fund", owner, hex(eth_wei), hex(usdc_units))
 
     def gas_paid(self, tx_hash: str) -> tuple[int, int]:
-        """Return the gas a mined transaction used, and the wei it cost."""
+        """Return the gas that a mined transaction used, and its cost in wei."""
         receipt = self.ask("eth_getTransactionReceipt", tx_hash)
         if receipt is None or int(receipt["status"], 16) != 1:
             raise DemoError(f"The transaction {tx_hash} is not on the chain.")
@@ -96,7 +96,7 @@ class Wallet:
     def sign_payment(self, challenge: dict[str, Any]) -> dict[str, Any]:
         """Sign the first offer of an x402 challenge: an EIP-3009 authorization of a transfer.
 
-        Raises `DemoError` for another token or a higher price than a careful client signs for.
+        Raises `DemoError` for another token or a price above the client's limit.
         """
         terms = challenge["accepts"][0]
         _check_terms(terms)
@@ -114,7 +114,7 @@ class Wallet:
             "chainId": int(terms["network"].removeprefix("eip155:")),
             "verifyingContract": terms["asset"],
         }
-        # In early releases of eth-account 0.13 an account has no such method of its own.
+        # In early releases of eth-account 0.13 accounts have no such method.
         signed = Account.sign_typed_data(self.account.key, domain, _AUTHORIZATION, message)
         numbers = {name: str(message[name]) for name in ("value", "validAfter", "validBefore")}
         return {
@@ -127,7 +127,7 @@ class Wallet:
         }
 
     def transfer_usdc(self, rpc: Rpc, to: str, units: int) -> str:
-        """Send a transfer of USDC and return its hash; the chain mines it at once."""
+        """Send a transfer of USDC and return its hash. It is mined at once."""
         # False: without the block's transactions.
         block = rpc.ask("eth_getBlockByNumber", "latest", False)  # noqa: FBT003
         tip_wei = int(rpc.ask("eth_maxPriorityFeePerGas"), 16)

@@ -3,6 +3,6 @@
 COMMANDS = {
     "mcp-config": (
         "gateway_mcp.commands.mcp_config:mcp_config",
-        "Print what goes into Claude, Cursor and Codex.",
+        "Print the MCP settings for Claude, Cursor and Codex.",
     ),
 }

@@ -1,1 +1,1 @@
-"""What an operator decides. Each function writes its audit row in the write of the decision."""
+"""Operators' decisions. Each is written together with its audit row."""

@@ -1,4 +1,4 @@
-"""What an operator decides about endpoints: pause, price, cost, and a look at the vendor."""
+"""Operators' decisions about endpoints."""
 
 import contextlib
 from collections.abc import Sequence
@@ -17,51 +17,50 @@ from gateway_operator.sql import overrides
 from gateway_operator.sql.overrides import Field
 
 _DAY_S = 86_400
-# Between two looks at one vendor that operators ask for.
+# Between two checks of a vendor at operators' request.
 _PROBE_PAUSE_S = 10.0
-# A million dollars: more is a mistake of the keyboard.
+# A million dollars; more is a typing error.
 _MOST_UNITS = 10**12
 
 
 @attrs.frozen(kw_only=True)
 class PausePreview:
-    """What a pause would stop, and what it would not."""
+    """The effect of a pause, before it is confirmed."""
 
     registered: Registered
 
-    # Paid tasks that wait or run: they are finished.
+    # Paid tasks queued or running, which a pause does not stop.
     unfinished: int
 
 
 @attrs.frozen(kw_only=True)
 class PricePreview:
-    """What a change of price would do, for the page that asks once more. Units of 10⁻⁶ USDC."""
+    """The effect of a new price, before it is confirmed. Units of 10⁻⁶ USDC."""
 
     slug: str
     old_units: int
     new_units: int
 
-    # What the settings file says.
     file_units: int
 
-    # The prices by resolution or pages, which rise and fall by the same factor.
+    # By resolution or pages; all change by the same factor.
     old_steps: Sequence[PriceStep]
     new_steps: Sequence[PriceStep]
 
     # 10⁻⁶ US dollars; None: not known.
     cost_micros: int | None
 
-    # What is left of one sale; None where the cost is not known.
+    # None if the cost is not known.
     margin_units: int | None
     is_below_cost: bool
 
-    # In the last 24 hours.
+    # Of the last 24 hours.
     sales: int
     sold_units: int
 
 
 def find_endpoint(desk: Desk, slug: str) -> Registered:
-    """Return an endpoint, one that does not sell included; raises `WrongValue`."""
+    """Return an endpoint, on sale or not; raises `WrongValue`."""
     for registered in desk.catalog.everything():
         if registered.endpoint.slug == slug:
             return registered
@@ -69,16 +68,16 @@ def find_endpoint(desk: Desk, slug: str) -> Registered:
 
 
 async def preview_pause(desk: Desk, slug: str) -> PausePreview:
-    """Return what a pause would do; writes nothing. Raises `WrongValue`."""
+    """Return the effect of a pause without pausing. Raises `WrongValue`."""
     registered = await _find_now(desk, slug)
     unfinished: int = await desk.store.sum(overrides.unfinished, slug)
     return PausePreview(registered=registered, unfinished=unfinished)
 
 
 async def pause(desk: Desk, actor: Actor, slug: str, *, reason: str) -> Registered:
-    """Sell an endpoint no more until it is resumed; what was paid for is finished.
+    """Stop selling an endpoint until it is resumed; paid tasks are finished.
 
-    Raises `ActionRefused` where it is paused already, and `WrongValue` without a reason.
+    Raises `ActionRefused` if it is already paused, and `WrongValue` without a reason.
     """
     _check_reason(reason)
     refusal, newest = None, await _find_newest(desk, slug, "paused")
@@ -88,7 +87,7 @@ async def pause(desk: Desk, actor: Actor, slug: str, *, reason: str) -> Register
 
 
 async def resume(desk: Desk, actor: Actor, slug: str, *, reason: str = "") -> Registered:
-    """Sell a paused endpoint again. Raises `ActionRefused` where it is not paused."""
+    """Sell a paused endpoint again. Raises `ActionRefused` if it is not paused."""
     refusal, newest = None, await _find_newest(desk, slug, "paused")
     if not (await _find_now(desk, slug)).is_paused:
         refusal = ActionRefused(f"{slug} is not paused.")
@@ -96,9 +95,9 @@ async def resume(desk: Desk, actor: Actor, slug: str, *, reason: str = "") -> Re
 
 
 async def preview_price(desk: Desk, slug: str, price_units: int | None) -> PricePreview:
-    """Return what another price would do; None is the price of the settings file.
+    """Return the effect of a new price without changing it; raises `WrongValue`.
 
-    Raises `WrongValue`.
+    None is the price of the settings file.
     """
     registered = await _find_now(desk, slug)
     new, old = _priced(desk, slug, price_units), registered.endpoint
@@ -130,11 +129,11 @@ async def change_price(
     reason: str,
     is_fresh: bool = False,
 ) -> Registered:
-    """Sell an endpoint at another price; None goes back to the settings file.
+    """Change an endpoint's price; None restores the price of the settings file.
 
-    Prices by resolution or pages change by the same factor. A 402 that was given before stays good
-    for its lifetime. Raises `StaleForm` where the price is not `seen_units` any more, `WrongValue`,
-    `ActionRefused` for a price below the cost unless the settings file allows losses, and then
+    Prices by resolution or pages change by the same factor. A 402 sent before stays valid for its
+    lifetime. Raises `WrongValue`, and `StaleForm` if the price is no longer `seen_units`. A price
+    below the cost raises `ActionRefused` unless the settings file allows losses, and then
     `NeedsFresh`.
     """
     _check_reason(reason)
@@ -144,7 +143,7 @@ async def change_price(
     if registered.endpoint.price_units != seen_units:
         refusal = StaleForm(
             f"{slug} costs {registered.endpoint.price_units / 10**6:g} USDC by now. Nothing was "
-            "changed; look at it again."
+            "changed. Check it and try again."
         )
     losses = _find_losses(new, registered)
     if losses and not desk.catalog.allows_loss(slug):
@@ -164,11 +163,10 @@ async def change_cost(
     reason: str = "",
     is_fresh: bool = False,
 ) -> Registered:
-    """Say what one generation costs; None goes back to the settings file, or to the adapter.
+    """Set the cost of one generation; None restores that of the settings file or the adapter.
 
-    It counts for tasks that end from now on, and only where the vendor names no cost. Raises
-    `WrongValue`, and `NeedsFresh` for a change that a price below the cost would need the password
-    for.
+    It applies to tasks that end from now on, if the vendor reports no cost. Raises `WrongValue`,
+    and `NeedsFresh` if the change would open a way around the password for prices below cost.
     """
     if cost_micros is not None and not 0 <= cost_micros < _MOST_UNITS:
         raise WrongValue("A cost is an amount of US dollars from 0 on.")
@@ -181,9 +179,9 @@ async def change_cost(
 
 
 async def try_vendor_now(desk: Desk, actor: Actor, slug: str) -> str | None:
-    """Ask the vendor of an endpoint whether it works, and sell again if it does.
+    """Check a vendor now, and put the endpoint back on sale if it works.
 
-    Returns what is wrong, or None. Raises `ActionRefused` within ten seconds of the last look.
+    Returns the problem, or None. Raises `ActionRefused` within ten seconds of the last check.
     """
     registered = find_endpoint(desk, slug)
     upstream = registered.upstream
@@ -203,19 +201,19 @@ async def try_vendor_now(desk: Desk, actor: Actor, slug: str) -> str | None:
 
 
 async def _find_now(desk: Desk, slug: str) -> Registered:
-    """Return an endpoint with what other operators have changed meanwhile."""
-    await desk.look_at_changes()
+    """Return an endpoint after applying operators' newest changes, in other processes too."""
+    await desk.apply_changes()
     return find_endpoint(desk, slug)
 
 
 async def _find_newest(desk: Desk, slug: str, field: Field) -> str | None:
-    """Return an override as it is now; read it first, so that a later change is noticed."""
+    """Return the current override. Read it before any check, to detect a concurrent change."""
     value: str | None = await desk.store.sum(overrides.newest_value, slug, field)
     return value
 
 
 def _priced(desk: Desk, slug: str, price_units: int | None) -> Endpoint:
-    """Return the endpoint of the settings file at another price; raises `WrongValue`."""
+    """Return the settings file's endpoint at another price; raises `WrongValue`."""
     filed = desk.catalog.filed(slug)
     if price_units is None:
         return filed
@@ -225,7 +223,7 @@ def _priced(desk: Desk, slug: str, price_units: int | None) -> Endpoint:
 
 
 def _find_losses(priced: Endpoint, registered: Registered) -> list[Sale]:
-    """Return what would be sold below the cost that operators have set, or else the adapter's."""
+    """Return the sales below cost, by the cost that operators set, else the adapter's."""
     change = registered.change
     if change is not None and change.cost_micros is not None:
         priced = set_cost(priced, change.cost_micros)
@@ -233,10 +231,10 @@ def _find_losses(priced: Endpoint, registered: Registered) -> list[Sale]:
 
 
 def _check_guards_price(desk: Desk, registered: Registered, cost_micros: int | None) -> None:
-    """Raise `NeedsFresh` for a cost with which two changes would end in a price below the cost.
+    """Raise `NeedsFresh` if this cost lets two changes end in a price below the real cost.
 
-    The first is a lower cost, or an unknown one: a lower price could follow. The second is a cost
-    above a price that an operator has chosen.
+    Either the cost is lowered or removed, so that a lower price could follow. Or it exceeds a price
+    that an operator has chosen.
     """
     before, change = registered.endpoint, registered.change
     price_units = change.price_units if change is not None else None
@@ -272,10 +270,10 @@ async def _override(
     seen: str | None,
     refusal: ActionRefused | None = None,
 ) -> Registered:
-    """Write an override with its audit row, and apply it here at once.
+    """Write an override with its audit row, and apply it in this process.
 
-    `seen` is the newest override of the field as it was before the endpoint was checked. The
-    refusal is raised unless the request was carried out before.
+    `seen` is the newest override from before the checks. Raises `refusal` unless the request is a
+    repeat.
     """
     verb = "resume" if field == "paused" and value is None else _VERBS[field]
     action = NewAction(
@@ -287,7 +285,7 @@ async def _override(
         before={field: seen},
         after={field: value},
     )
-    # A repeated request has been carried out: the endpoint is as it left it, or as others have.
+    # A repeated request gets the current state.
     with contextlib.suppress(AlreadyDone):
         await desk.records.act(
             overrides.insert, slug, field, value, seen, desk.now(), refusal, action=action

@@ -1,4 +1,4 @@
-"""What an operator decides about refunds: approve, to whom, reject, retry, take back."""
+"""Operators' decisions about refunds."""
 
 import asyncio
 import re
@@ -22,45 +22,44 @@ from gateway_operator.sql import actions
 from gateway_operator.sql import refunds as writes
 from gateway_operator.sql.refunds import Approval
 
-# A page acts on the refunds that it shows.
+# As many as a page shows.
 _MOST_AT_ONCE = 50
-# A page that shows what the key holds waits so long for the chain.
+# A page waits this long for the key's balance.
 _HOLDS_S = 2.0
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 
 
 @attrs.frozen(kw_only=True)
 class RefundChoice:
-    """A refund as the operator saw it: what a form repeats, so that it can be compared."""
+    """A refund as the operator saw it. Forms send it back, so that changes are detected."""
 
     task_id: str
     amount_units: int
     recipient: str
 
-    # Whether it was shown as rejected: an approval takes back no rejection that nobody saw.
+    # An approval overrides only a rejection that was shown.
     is_rejected: bool = False
 
 
 @attrs.frozen(kw_only=True)
 class ApprovalPreview:
-    """What an approval would do, for the page that asks once more."""
+    """The effect of an approval, before it is confirmed."""
 
     cases: list[RefundCase]
     sum_units: int
 
-    # What the refund key holds; None where the chain is silent, or without a key.
+    # None without a key, or if the chain does not respond.
     holds_units: int | None
 
-    # Refunds to addresses that nobody proved to be the buyer's: the sender's of a plain transfer,
-    # which whoever saw it could have used, or the one that the proof of a method names.
+    # Recipients not proven to be the buyer: of plain transfers, which anyone who saw them could
+    # have used, and addresses named by a payment method's proof.
     unproven: list[RefundCase]
 
-    # Whether a password or code must be given again.
     needs_fresh: bool
 
 
 def choice_of(case: RefundCase) -> RefundChoice:
-    """Return a refund as it is now, as what a form repeats."""
+    """Return a refund's current state as a choice."""
     return RefundChoice(
         task_id=case.task_id,
         amount_units=case.amount_units,
@@ -72,9 +71,9 @@ def choice_of(case: RefundCase) -> RefundChoice:
 async def preview_approval(
     desk: Desk, task_ids: Sequence[str], to: str | None = None
 ) -> ApprovalPreview:
-    """Return what approving these refunds would do; writes nothing.
+    """Return the effect of approving these refunds without approving them.
 
-    Raises `RefundRefused` for a task without a refund, and `WrongValue` for an impossible `to`.
+    Raises `RefundRefused` for a task without a refund, and `WrongValue` for an invalid `to`.
     """
     if to is not None:
         check_recipient(desk, to)
@@ -101,13 +100,13 @@ async def approve(
 ) -> list[RefundCase]:
     """Approve refunds, all or none; the gateway's next sweep sends them.
 
-    `to` is another recipient than the payer, for one refund. Raises `StaleForm` where a refund is
-    not as it was seen, `RefundRefused`, also where no address is known, `WrongValue`, `NeedsFresh`
-    for another recipient or past the daily cap, and `ActionRefused` for a payer who proved nothing
-    and was not accepted.
+    `to` replaces the payer, for refunds of one payer. Raises `WrongValue`, `StaleForm` if a refund
+    has changed since the operator saw it, `RefundRefused`, also if no address is known,
+    `NeedsFresh` for another recipient or above the daily cap, and `ActionRefused` for an unproven
+    payer unless `accepts_unproven`.
     """
     _check_count(actor, choices)
-    # What was approved counts towards the daily cap, so a repeated request is looked for first.
+    # A first request counts towards the daily cap, so recognize its repeat before checking.
     if await _was_done(desk, actor, "refund.approve", choices[0].task_id):
         return [await _find_case(desk, choice.task_id) for choice in choices]
     recipient = _check_other_recipient(desk, actor, choices, to, reason)
@@ -131,7 +130,7 @@ async def approve(
 async def reject(
     desk: Desk, actor: Actor, task_ids: Sequence[str], *, reason: str
 ) -> list[RefundCase]:
-    """Reject refunds, all or none; a later approval takes the rejection back.
+    """Reject refunds, all or none; a later approval overrides the rejection.
 
     Raises `RefundRefused`, and `WrongValue` without a reason.
     """
@@ -151,9 +150,9 @@ async def reject(
 async def retry(
     desk: Desk, actor: Actor, choice: RefundChoice, *, reason: str = ""
 ) -> list[RefundCase]:
-    """Send a refund that failed once more, with the same nonce: the token pays it once.
+    """Send a failed refund again with the same nonce, so that the token pays it at most once.
 
-    Raises `RefundRefused` where it did not fail, and `StaleForm`.
+    Raises `RefundRefused` if it has not failed, and `StaleForm`.
     """
     action = _new_action(desk, actor, "refund.retry", choice.task_id, reason)
     approval = Approval(**attrs.asdict(choice))
@@ -163,14 +162,14 @@ async def retry(
 async def take_back(
     desk: Desk, actor: Actor, task_id: str, *, reason: str = ""
 ) -> list[RefundCase]:
-    """Take an approval back while nothing is signed.
+    """Withdraw an approval whose refund is not signed yet.
 
-    Raises `RefundRefused` where it is signed, or where settings would send it all the same.
+    Raises `RefundRefused` if it is signed, or if the settings would send it anyway.
     """
     case = await _find_case(desk, task_id)
     if desk.settings.refunds_automatically and case.payer_proven:
         raise RefundRefused(
-            "Refunds are automatic here, so it would be sent all the same: reject it instead."
+            "Refunds are automatic here, so it would be sent anyway: reject it instead."
         )
     action = _new_action(desk, actor, "refund.take_back", task_id, reason)
     return await _act(desk, writes.take_back, task_id, desk.now(), action=action)
@@ -179,7 +178,7 @@ async def take_back(
 def check_recipient(desk: Desk, address: str) -> str:
     """Return another recipient in lower case.
 
-    Raises `WrongValue` for what is no address, has a wrong checksum, or would lose the money.
+    Raises `WrongValue` for an invalid address or checksum, or if the money would be lost.
     """
     if not _ADDRESS.fullmatch(address):
         raise WrongValue("An address is 0x followed by 40 hexadecimal digits.")
@@ -204,7 +203,7 @@ def check_recipient(desk: Desk, address: str) -> str:
 async def _act(
     desk: Desk, write: Callable[..., list[RefundCase]], *arguments: Any, action: NewAction
 ) -> list[RefundCase]:
-    """Run a write with its audit row; a repeated request gets the refunds as they are now."""
+    """Run a write with its audit row; a repeated request gets the refunds' current state."""
     try:
         return await desk.records.act(write, *arguments, action=action)
     except AlreadyDone as done:
@@ -214,7 +213,6 @@ async def _act(
 
 
 async def _was_done(desk: Desk, actor: Actor, action: str, task_id: str) -> bool:
-    """Whether the actor's request was carried out as this action before."""
     if actor.request is None:
         return False
     found = await desk.store.read(actions.find_request, actor.request)
@@ -236,7 +234,7 @@ def _approval_actions(
     recipient: str | None,
     reason: str,
 ) -> list[NewAction]:
-    """Return an audit row for each refund; only the first carries the request, which is unique."""
+    """Return an audit row per refund; only the first has the request key, which is unique."""
     together = [choice.task_id for choice in choices]
     nameless = attrs.evolve(actor, request=None)
     return [
@@ -278,11 +276,11 @@ def _check_reason(reason: str) -> None:
 def _check_other_recipient(
     desk: Desk, actor: Actor, choices: Sequence[RefundChoice], to: str | None, reason: str
 ) -> str | None:
-    """Return another recipient in lower case, or None where the payer gets the money."""
+    """Return another recipient in lower case; None: the payer."""
     if to is None:
         return None
     payers = {choice.recipient for choice in choices}
-    # Refunds without an address are of different buyers.
+    # Refunds without an address belong to different buyers.
     is_one = len(choices) == 1 if NO_ADDRESS in payers else len(payers) == 1
     if actor.door != "cli" and not is_one:
         raise WrongValue("Another recipient is for the refunds of one payer.")
@@ -291,7 +289,7 @@ def _check_other_recipient(
 
 
 def _check_named_by_proofs(desk: Desk, cases: Sequence[RefundCase]) -> None:
-    """Raise `WrongValue` where the proof of a method names an address that would lose the money."""
+    """Raise `WrongValue` if a method's proof names an address that would lose the money."""
     for case in cases:
         if case.payment.method is not None and not case.needs_address:
             check_recipient(desk, case.recipient)
@@ -300,7 +298,7 @@ def _check_named_by_proofs(desk: Desk, cases: Sequence[RefundCase]) -> None:
 def _is_redirected(cases: Sequence[RefundCase], to: str | None) -> bool:
     """Whether an approval pays another address than the buyer's.
 
-    A refund that was signed for another address keeps it, also if it was rejected since.
+    A refund that was signed for another address keeps it, even if it was rejected later.
     """
     return to is not None or any(case.recipient != case.own_recipient for case in cases)
 
@@ -311,7 +309,6 @@ def _is_unproven(case: RefundCase) -> bool:
 
 
 def _check_unproven(cases: Sequence[RefundCase]) -> None:
-    """Raise `ActionRefused` for a payer who proved nothing."""
     for case in filter(_is_unproven, cases):
         doubt = (
             "signed nothing, so somebody else may have used the transaction"
@@ -324,14 +321,13 @@ def _check_unproven(cases: Sequence[RefundCase]) -> None:
 
 
 async def _is_over_cap(desk: Desk, sum_units: int) -> bool:
-    """Whether operators would have given back more than the daily cap in 24 hours."""
     since = desk.now() - writes.DAY_S
     approved: int = await desk.store.sum(writes.approved_units, since)
     return approved + sum_units > usdc(desk.settings.refund_daily_cap)
 
 
 async def _holds_units(desk: Desk) -> int | None:
-    """Return the USDC that the refund key holds, in units; None where nobody can say now."""
+    """Return the refund key's USDC in units; None if there is no key or no response."""
     if desk.refunds is None:
         return None
     try:

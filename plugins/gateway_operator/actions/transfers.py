@@ -1,4 +1,4 @@
-"""What an operator decides about transfers that bought nothing."""
+"""Operators' decisions about unused transfers."""
 
 import contextlib
 import re
@@ -13,16 +13,16 @@ _MOST_DIGITS = 6
 
 
 def parse_log(text: str) -> int:
-    """Return the number of a log in its block; raises `WrongValue`."""
+    """Return a log index; raises `WrongValue`."""
     if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
         raise WrongValue("A transfer is named by its transaction's hash and the log's number.")
     return int(text)
 
 
 async def mark_seen(desk: Desk, actor: Actor, tx_hash: str, log_index: int, *, reason: str) -> None:
-    """Note that a transfer was looked at, and what was done about it.
+    """Mark a transfer as seen; `reason` is the operator's note about it.
 
-    Raises `ActionRefused` where it paid for something or is marked already, and `WrongValue`.
+    Raises `WrongValue`, and `ActionRefused` if it paid for a task or is already marked.
     """
     if not re.fullmatch(TX_HASH, tx_hash):
         raise WrongValue("A transaction's hash is 0x followed by 64 hexadecimal digits.")

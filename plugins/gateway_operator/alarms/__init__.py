@@ -1,1 +1,1 @@
-"""Alarms: what needs the operator is told once, by channels that delay nothing (docs/alarms.md)."""
+"""Alarms: notify the operator of conditions once, without delaying requests (docs/alarms.md)."""

@@ -1,8 +1,8 @@
-"""The program that tells letters by Apprise. It runs alone, and imports nothing of the gateway.
+"""The child process that sends messages by Apprise. It imports nothing of the gateway.
 
-It reads one JSON object from its standard input: `limit_s`, and `letters` with `url`, `title`,
-`body` and `kind`. For each letter it prints one JSON line: its number, and None or what is wrong.
-An answer names no address. What has not ended within `limit_s` seconds is not told.
+Reads one JSON object from standard input: `limit_s`, and `letters` with `url`, `title`, `body` and
+`kind`. Prints one JSON line per letter: its index, and None or an error without the URL. Letters
+that take longer than `limit_s` seconds are not reported.
 """
 
 import json
@@ -13,13 +13,13 @@ import threading
 
 
 def main() -> None:
-    """Tell all letters side by side, and end without waiting for what hangs."""
+    """Send all letters in parallel, and exit even if some hang."""
     order = json.load(sys.stdin)
-    # Apprise's own lines may quote an address, which holds a password.
+    # Apprise's log lines may quote a URL, which contains a password.
     logging.disable(logging.CRITICAL)
     lock = threading.Lock()
 
-    def tell(number: int, letter: dict[str, str]) -> None:
+    def send(number: int, letter: dict[str, str]) -> None:
         try:
             problem = notify(letter)
         except Exception as error:  # noqa: BLE001 - one of 130 services may raise anything
@@ -28,7 +28,7 @@ def main() -> None:
             print(json.dumps([number, problem]), flush=True)  # noqa: T201 - the answer
 
     threads = [
-        threading.Thread(target=tell, args=(number, letter), daemon=True)
+        threading.Thread(target=send, args=(number, letter), daemon=True)
         for number, letter in enumerate(order["letters"])
     ]
     for thread in threads:
@@ -40,20 +40,20 @@ def main() -> None:
 
 
 def notify(letter: dict[str, str]) -> str | None:
-    """Tell one letter; return None, or what is wrong."""
+    """Send one letter; return None or an error."""
     from apprise import Apprise, AppriseAsset  # noqa: PLC0415 - slow, and it may be missing
 
-    # Nothing is kept on the disk.
+    # Keep nothing on disk.
     asset = AppriseAsset(storage_mode="memory", async_mode=False)
     service = Apprise.instantiate(letter["url"], asset=asset)
     if service is None:
         return "Apprise does not know such an address."
     apprise = Apprise(asset=asset)
     apprise.add(service)
-    is_told = apprise.notify(
+    is_sent = apprise.notify(
         body=letter["body"], title=letter["title"], notify_type=letter["kind"], body_format="text"
     )
-    return None if is_told else "The service did not take it."
+    return None if is_sent else "The service rejected it."
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Tells letters by Apprise, in a child process that ends with them: its memory does not stay."""
+"""Sends alarms by Apprise, in a child process, so that its memory is freed afterwards."""
 
 import asyncio
 import contextlib
@@ -17,11 +17,11 @@ from gateway_operator.alarms.messages import write_letter
 from gateway_operator.alarms.records import AlarmMessage
 
 _CHILD = Path(__file__).with_name("apprise_child.py")
-# Of the child, after which what is not told is tried again later.
+# For the child; messages not sent by then are retried later.
 _LIMIT_S = 30.0
-# To start Python and import Apprise, also on a machine that is busy.
+# To start Python and import Apprise on a busy machine.
 _START_S = 30.0
-# The child's whole environment. The gateway's own holds keys.
+# The gateway's own environment contains keys.
 _KEPT_VARIABLES = (
     *("PATH", "HOME", "LANG", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"),
     *("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
@@ -30,14 +30,14 @@ _KINDS = {"urgent": "failure", "soon": "warning", "notice": "info"}
 
 
 def name_of(url: str) -> str:
-    """Return a channel's name: the kind of service, and a digest that tells two of it apart."""
+    """Return a channel's name: the service, and a digest to distinguish two of a kind."""
     scheme = url.partition("://")[0][:20]
     return f"{scheme}-{hashlib.sha256(url.encode()).hexdigest()[:8]}"
 
 
 @attrs.define(kw_only=True)
 class AppriseUrls:
-    """Tells each address its messages as one letter."""
+    """Sends each URL its messages as one letter."""
 
     urls: Sequence[str] = attrs.field(repr=False)
     limit_s: float = _LIMIT_S
@@ -45,25 +45,25 @@ class AppriseUrls:
 
     @property
     def channels(self) -> Sequence[str]:
-        """The name of each address."""
+        """The channels' names."""
         return [name_of(url) for url in self.urls]
 
     async def carry(self, batches: Mapping[str, Sequence[AlarmMessage]]) -> Outcomes:
-        """Start one child for all letters."""
-        told = [(url, batches[name_of(url)]) for url in self.urls if batches.get(name_of(url))]
-        letters = [_write(url, [one.alarm for one in messages]) for url, messages in told]
+        """Send all letters by one child."""
+        wanted = [(url, batches[name_of(url)]) for url in self.urls if batches.get(name_of(url))]
+        letters = [_write(url, [one.alarm for one in messages]) for url, messages in wanted]
         answers = await self._run_child(letters)
         return {
             message.id: answers.get(number, LATE)
-            for number, (_, messages) in enumerate(told)
+            for number, (_, messages) in enumerate(wanted)
             for message in messages
         }
 
     def close(self) -> None:
-        """Nothing is kept between two messages."""
+        """Nothing to release."""
 
     async def _run_child(self, letters: Sequence[Mapping[str, str]]) -> dict[int, str | None]:
-        """Return by a letter's number None or what is wrong, for those that have ended."""
+        """Return None or an error by letter index, for the letters that have completed."""
         order = json.dumps({"limit_s": self.limit_s, "letters": letters}).encode()
         child = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", str(_CHILD)),
@@ -76,9 +76,9 @@ class AppriseUrls:
         answers: dict[int, str | None] = {}
         try:
             async with asyncio.timeout(self.limit_s + self.start_s):
-                await _converse(child, order, answers)
+                await _exchange(child, order, answers)
         except (TimeoutError, OSError, ValueError):
-            # What was answered before counts.
+            # Results that arrived before the error count.
             pass
         finally:
             with contextlib.suppress(ProcessLookupError):
@@ -87,10 +87,9 @@ class AppriseUrls:
         return answers
 
 
-async def _converse(
+async def _exchange(
     child: asyncio.subprocess.Process, order: bytes, answers: dict[int, str | None]
 ) -> None:
-    """Give the child its order, and read an answer from each line."""
     if child.stdin is None or child.stdout is None:
         raise OSError("the child has no pipes")
     child.stdin.write(order)

@@ -1,4 +1,4 @@
-"""What carries messages to one kind of channel. No carrier raises, and each has a time limit."""
+"""The interface of carriers, which send messages. They do not raise, and have time limits."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -6,22 +6,22 @@ from typing import Protocol
 from gateway_operator.alarms.records import AlarmMessage
 
 Outcomes = dict[int, str | None]
-"""By the message's id: None where it was taken, else a sentence that says why not."""
+"""By message id: None if sent, else the reason in one sentence."""
 LATE = "No answer came in time."
 
 
 class Carrier(Protocol):
-    """Carries messages to its channels."""
+    """Sends messages to the channels of one kind."""
 
     @property
     def channels(self) -> Sequence[str]:
-        """The names of its channels; no name holds a secret."""
+        """The names of its channels, which contain no secret."""
         ...
 
     async def carry(self, batches: Mapping[str, Sequence[AlarmMessage]]) -> Outcomes:
-        """Tell each channel its messages; a message that is left out was not tried."""
+        """Send each channel its messages. A message missing from the result was not tried."""
         ...
 
     def close(self) -> None:
-        """Give up what still hangs; called once nothing is carried any more."""
+        """Abandon calls that still hang."""
         ...

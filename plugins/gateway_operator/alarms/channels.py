@@ -1,4 +1,4 @@
-"""The channels that the settings and the plugins name."""
+"""The alarm channels of the settings and of plugins."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -19,7 +19,7 @@ Notify = Callable[[Alarm], Any]
 def make_carriers(
     settings: Settings, now: Clock, notifiers: Mapping[str, Notify] | None = None
 ) -> list[Carrier]:
-    """Return what carries messages; `notifiers` are the plugins' hooks by their names."""
+    """Return the carriers; `notifiers` are the plugins' hooks by plugin name."""
     carriers: list[Carrier] = []
     chosen = operator_settings_of(settings)
     if chosen.alarm_webhook:

@@ -1,4 +1,4 @@
-"""The day's digest: what was sold, what is owed, what was kept, and what needs the operator."""
+"""The daily digest: sales, refunds owed, margin, and conditions."""
 
 from collections.abc import Sequence
 
@@ -8,16 +8,16 @@ from gateway_operator.desk.overview import Money, Overview
 from gateway_operator.desk.wording import counted, usdc
 
 _DAY_S = 86_400.0
-# A gateway that starts later than this after the hour leaves the day's digest out.
+# A gateway that starts later than this after the hour skips the day's digest.
 _LATE_S = 7_200.0
 _MOST_NAMED = 10
 _WORDS = {"bad": "Urgent", "warn": "Soon", "note": "Notice"}
 
 
 def is_due(at_s: float | None, last: float | None, now: float) -> bool:
-    """Whether a digest is to be written now.
+    """Whether to write a digest now.
 
-    `at_s` are the seconds from midnight UTC; None: never. `last` is when the newest was written.
+    `at_s` is in seconds from midnight UTC; None: never.
     """
     if at_s is None:
         return False
@@ -52,7 +52,6 @@ def write_digest(overview: Overview, base_url: str, gateway: str, now: float) ->
 
 
 def _write_margin(money: Money) -> str:
-    """Return what was kept; a cost that is not known is not zero."""
     kept = f"{usdc(money.kept_units)} USDC before gas"
     if money.uncosted:
         return f"Kept: at most {kept}; the cost of {counted(money.uncosted, 'result')} is unknown."

@@ -1,4 +1,4 @@
-"""Lengths of time as an operator types them, such as `1h`."""
+"""Durations as an operator types them, such as `1h`."""
 
 import re
 
@@ -10,7 +10,7 @@ ENDS = "ends"
 
 
 def parse_length(text: str) -> float | None:
-    """Return seconds; None for `ends`, which is until the alarm ends, and 0 for `0`.
+    """Return seconds; None for `ends` (until the alarm ends).
 
     Raises `WrongValue`.
     """

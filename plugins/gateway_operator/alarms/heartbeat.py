@@ -1,4 +1,4 @@
-"""Asks an address outside every minute while nothing urgent is on: silence is an alarm as well."""
+"""The heartbeat: a request every minute unless an urgent alarm is on. Silence is the alarm."""
 
 import attrs
 import structlog
@@ -12,26 +12,25 @@ _log = structlog.get_logger()
 
 @attrs.define(kw_only=True)
 class Heartbeat:
-    """One address, and whether it has answered."""
+    """One address, and the result of its last request."""
 
     address: OwnAddress
     now: Clock
     every_s: float = EVERY_S
-    # Why the last beat failed; None: it was heard, or there was none.
     problem: str | None = attrs.field(default=None, init=False)
-    # Unix seconds; None: never.
+    # Unix seconds.
     heard_at: float | None = attrs.field(default=None, init=False)
     _asked_at: float | None = attrs.field(default=None, init=False)
 
     @property
     def is_due(self) -> bool:
-        """Whether a minute has passed since the last beat."""
+        """Whether a minute has passed since the last request."""
         now = self.now()
-        # A clock that was put back must not silence it.
+        # A clock that was set back must not silence the heartbeat.
         return self._asked_at is None or not 0 <= now - self._asked_at < self.every_s
 
     async def beat(self) -> None:
-        """Ask once; what goes wrong is logged when it changes."""
+        """Send one request; log a problem when it changes."""
         self._asked_at = self.now()
         try:
             await self.address.ask("GET")

@@ -1,7 +1,6 @@
-"""What a message says: what, since when, what it costs now, what to do, and a link.
+"""The text of messages: condition, start, action and link.
 
-Titles and texts are written for the operator's page and hold no key. A vendor's words may be in
-them, and addresses of the gateway's own keys.
+Texts contain no private key, but may contain a vendor's message and the keys' addresses.
 """
 
 import re
@@ -16,14 +15,14 @@ from gateway_operator.alarms.records import AlarmRecord
 # A vendor's text may be long; a phone shows a few lines.
 _MAX_TEXT_CHARS = 1_000
 _MAX_TITLE_CHARS = 200
-# What Discord, Slack and Telegram read as a call to people; a vendor's words may hold one.
+# Mentions in Discord, Slack and Telegram; a vendor's message may contain one.
 _MENTION = re.compile(r"@(?=everyone|here|channel|all)|<(?=[@!#])", re.IGNORECASE)
 _WORDS = {"raised": "", "again": "Still: ", "ended": "Over: ", "digest": "", "test": ""}
 _URGENCY_WORDS = {"urgent": "Urgent", "soon": "Soon", "notice": "Notice"}
 
 
 def message_of(record: AlarmRecord, event: Event, base_url: str, gateway: str) -> Alarm:
-    """Return what is told of an alarm."""
+    """Return the message about an alarm."""
     text = record.text
     return Alarm(
         event=event,
@@ -46,7 +45,7 @@ def make_test(base_url: str, gateway: str, now: float) -> Alarm:
         key="test",
         urgency="notice",
         title="This is a test",
-        text="Alarms of this gateway come by this channel.",
+        text="This channel receives the alarms of this gateway.",
         todo="",
         link=f"{base_url}/admin/alarms",
         since=now,
@@ -62,20 +61,20 @@ def clean(text: str, most: int) -> str:
 
 @attrs.frozen(kw_only=True)
 class Letter:
-    """A message as people read it."""
+    """The text of one message or several."""
 
     title: str
     body: str
 
 
 def write_letter(alarms: Sequence[Alarm]) -> Letter:
-    """Return one letter about one or more messages of one gateway; it calls nobody by a mention."""
+    """Return one letter about messages of one gateway, without working mentions."""
     letter = _write_letter(alarms)
     return Letter(title=_mute_mentions(letter.title), body=_mute_mentions(letter.body))
 
 
 def _mute_mentions(text: str) -> str:
-    # A zero-width space: people read the same.
+    # A zero-width space is invisible.
     return _MENTION.sub("\\g<0>\u200b", text)
 
 

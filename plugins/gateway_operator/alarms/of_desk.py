@@ -1,4 +1,4 @@
-"""The alarms of a desk: what holds by its facts, and the channels that its settings name."""
+"""Connects the alarm watch with a desk."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -32,12 +32,12 @@ def make_watch(
     *,
     every_s: float = EVERY_S,
 ) -> AlarmWatch:
-    """Return the alarms of a desk; `clean` takes secrets out of a text."""
+    """Return the alarm watch of a desk; `clean` removes secrets from a text."""
     settings, chosen = desk.settings, operator_settings_of(desk.settings)
     thresholds = Thresholds.of(settings)
     at_s = parse_time(chosen.digest_at)
 
-    async def find_told() -> Sequence[Condition]:
+    async def find_reported() -> Sequence[Condition]:
         found = await _find_conditions(desk, thresholds)
         return [one for one in found if one.is_told]
 
@@ -52,7 +52,7 @@ def make_watch(
     beats = chosen.heartbeat_url
     return AlarmWatch(
         store=desk.store,
-        find_conditions=find_told,
+        find_conditions=find_reported,
         try_write=partial(_try_write, desk),
         write_digest=write_due_digest,
         clean=clean,
@@ -71,9 +71,9 @@ async def _try_write(desk: Desk) -> None:
 
 
 async def _find_conditions(desk: Desk, thresholds: Thresholds) -> Sequence[Condition]:
-    """Return what needs the operator; where the database cannot be read, what the checks say."""
+    """Return the conditions; only failed checks if the database cannot be read."""
     try:
-        await _search_unclaimed(desk)
+        await _search_unused(desk)
         return find_conditions(await read_facts(desk), thresholds)
     except Exception:
         checks = () if desk.running is None else await desk.running.checks()
@@ -83,10 +83,10 @@ async def _find_conditions(desk: Desk, thresholds: Thresholds) -> Sequence[Condi
         return failed
 
 
-async def _search_unclaimed(desk: Desk) -> None:
-    """Begin to search for transfers that paid for nothing, once in ten minutes; wait for nothing.
+async def _search_unused(desk: Desk) -> None:
+    """Start a search for unused transfers every ten minutes, without waiting.
 
-    The first search asks for a week of the chain, each later one for what was mined meanwhile.
+    The first search reads a week of the chain, later ones only new blocks.
     """
     search = desk.unclaimed
     if search.looked_at is None or desk.now() - search.looked_at >= _SEARCH_EVERY_S:

@@ -1,8 +1,8 @@
-"""Asks an address that the operator has set: the alarms' webhook, and the heartbeat.
+"""Requests to the operator's URLs: the alarm webhook and the heartbeat.
 
-It may be in the operator's own network, unlike an address that a buyer names. By plain http it must
-be: on the internet an alarm would be readable on its way. No redirect is followed, and of the
-answer only the status is read.
+Unlike a buyer's URL, it may be in a private network. Only there is plain http allowed, because an
+alarm could be read on its way through the internet. Redirects are not followed, and only the status
+of a response is used.
 """
 
 import asyncio
@@ -24,25 +24,25 @@ LookUp = Callable[..., Sequence[Any]]
 
 
 class NotTold(Exception):
-    """The other side could not be told; the text says why, without its address."""
+    """The request failed; the text gives the reason, without the URL."""
 
 
 @attrs.define(kw_only=True)
 class OwnAddress:
-    """One address, and the connections to it while a request is open."""
+    """One URL."""
 
     url: str = attrs.field(repr=False)
-    # From the look-up of the name to the status.
+    # From DNS lookup to response status.
     timeout_s: float = 10.0
-    # None: the trusted certificates of the system.
+    # None: the system's trusted certificates.
     tls: ssl.SSLContext | None = attrs.field(default=None, repr=False)
     look_up: LookUp = socket.getaddrinfo
 
     async def ask(
         self, method: str, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> None:
-        """Send one request; raises `NotTold` unless the status is one of 200 to 299."""
-        # Alarms are rare: nothing is kept open between two.
+        """Send one request; raises `NotTold` unless the status is 2xx."""
+        # Alarms are rare, so no connection is kept open.
         transport = await open_transport(self.tls)
         try:
             async with asyncio.timeout(self.timeout_s):
@@ -69,7 +69,7 @@ class OwnAddress:
             return status
 
     async def _find_addresses(self, link: Any) -> list[str]:
-        """Return the addresses of the host; raises `Transient` where they may not be asked."""
+        """Return the host's IP addresses; raises `Transient` for plain http to a public one."""
         port = link.port or _PORTS.get(link.scheme, 0)
         look_up = functools.partial(self.look_up, link.host, port, type=socket.SOCK_STREAM)
         found = await run_in_daemon(look_up, "alarm-names")

@@ -1,4 +1,4 @@
-"""A plugin that tells alarms by its hook `gateway_notify`."""
+"""Sends alarms by a plugin's hook `gateway_notify`."""
 
 import asyncio
 import functools
@@ -14,42 +14,41 @@ from gateway.contracts.alarms import Alarm
 from gateway_operator.alarms.carriers import LATE, Outcomes
 from gateway_operator.alarms.records import AlarmMessage
 
-# A plugin has so long for one message, and so long to end after that.
+# For one message, and for a cancelled call to end.
 _LIMIT_S = 15.0
 _STOP_S = 2.0
 
 
 @attrs.define(kw_only=True)
 class PluginChannel:
-    """Calls one plugin's function, a plain one in a thread."""
+    """Calls a plugin's hook, a synchronous one in a thread."""
 
     plugin: str
     notify: Callable[[Alarm], Any]
     limit_s: float = _LIMIT_S
-    # A plain function that has not ended: a thread cannot be stopped.
+    # Has not ended. A thread cannot be stopped.
     _hanging: asyncio.Task[Any] | None = attrs.field(default=None, init=False)
 
     @property
     def channels(self) -> Sequence[str]:
-        """The plugin, as the one channel."""
+        """One channel, named after the plugin."""
         return (f"plugin {self.plugin}",)
 
     async def carry(self, batches: Mapping[str, Sequence[AlarmMessage]]) -> Outcomes:
-        """Call the plugin for each message; after one that fails, the others wait."""
+        """Call the hook for each message; after a failure the others wait."""
         outcomes: Outcomes = {}
         for message in batches.get(self.channels[0], ()):
-            outcomes[message.id] = problem = await self._tell(message.alarm)
+            outcomes[message.id] = problem = await self._send(message.alarm)
             if problem is not None:
                 break
         return outcomes
 
     def close(self) -> None:
-        """Forget a call that has not ended."""
+        """Abandon a call that has not ended."""
         if self._hanging is not None:
             self._hanging.cancel()
 
-    async def _tell(self, alarm: Alarm) -> str | None:
-        """Return None, or what is wrong."""
+    async def _send(self, alarm: Alarm) -> str | None:
         if self._hanging is not None and not self._hanging.done():
             return "Its last call has not ended."
         try:
@@ -61,7 +60,7 @@ class PluginChannel:
         except TimeoutError:
             return LATE
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
-            # Its text may hold a key of the plugin's.
+            # The exception's text may contain a key of the plugin.
             return f"It failed: {type(error).__name__}."
 
     async def _call_in_thread(self, alarm: Alarm) -> str | None:

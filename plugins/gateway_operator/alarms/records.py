@@ -1,4 +1,4 @@
-"""Alarms and their messages, as the database keeps them."""
+"""Alarms and their messages as the database stores them."""
 
 from typing import Any
 
@@ -11,25 +11,25 @@ RANKS: dict[str, int] = {"notice": 0, "soon": 1, "urgent": 2}
 
 @attrs.frozen(kw_only=True)
 class AlarmRecord:
-    """A condition that holds or held, as the store keeps it. Times are Unix seconds."""
+    """A condition that holds or held. Times are Unix seconds."""
 
     condition: str
 
-    # A slug, a vendor, a key; empty: the gateway.
+    # A slug, a vendor or a key; empty for the gateway itself.
     subject: str
     urgency: Urgency
 
-    # What JSON can hold: title, text, todo, href.
+    # JSON: title, text, todo, href.
     text: dict[str, Any]
 
-    # When the condition was first seen, and since when it is as urgent as it is.
+    # First seen; and when it reached its current urgency.
     since: float
     urgent_since: float
 
-    # None: it does not hold for long enough yet.
+    # None: it has not held long enough yet.
     raised_at: float | None = None
 
-    # When the channels were given a message last, and how urgent it was then.
+    # When a message was last queued, and the urgency then.
     told_at: float | None = None
     told_urgency: Urgency | None = None
     calm_since: float | None = None
@@ -37,26 +37,26 @@ class AlarmRecord:
     muted_until: float | None = None
     mute_reason: str | None = None
 
-    # None: it is not stored yet.
+    # None: not stored yet.
     id: int | None = None
 
     @property
     def key(self) -> str:
-        """Return the name by which an operator mutes it."""
+        """The name by which operators mute it."""
         return key_of(self.condition, self.subject)
 
     def is_muted(self, now: float) -> bool:
-        """Whether its messages are held back now."""
+        """Whether it is muted now."""
         return self.muted_until is not None and self.muted_until > now
 
     def is_on(self, now: float) -> bool:
-        """Whether it is raised, and not muted."""
+        """Whether it is raised and not muted."""
         return self.raised_at is not None and self.ended_at is None and not self.is_muted(now)
 
 
 @attrs.frozen(kw_only=True)
 class AlarmMessage:
-    """A message for one channel, as the store keeps it until it is told or given up."""
+    """A message for one channel, stored until it is sent or given up."""
 
     id: int
 
@@ -65,11 +65,10 @@ class AlarmMessage:
     alarm: Alarm
     created_at: float
 
-    # When it is tried next; None: it was told, or it is given up.
+    # The next attempt; None: sent or given up.
     due_at: float | None
     failures: int = 0
 
-    # Why the last attempt failed.
     problem: str | None = None
     told_at: float | None = None
 

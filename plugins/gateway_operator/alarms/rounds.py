@@ -1,8 +1,8 @@
-"""One round of the alarms: what becomes of each, from what holds now. Pure: time comes in as `now`.
+"""One round of the alarms: their next state from the current conditions. Pure; time is `now`.
 
-A condition that holds for long enough is raised and told once. It is told again when it becomes
-urgent, and every 24 hours while it is. It ends after five minutes of calm, which is told as well.
-Nothing of an alarm is told while it is muted.
+A condition that holds long enough is raised and reported, again when it becomes urgent, and every
+24 hours while it is. It ends after five minutes without the condition, which is reported too. A
+muted alarm sends no messages.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from gateway_operator.sql.alarms import Step
 CALM_S = 300.0
 AGAIN_S = 86_400.0
 URGENCIES: Mapping[str, Urgency] = {"bad": "urgent", "warn": "soon", "note": "notice"}
-# How long a condition holds before it is raised, in seconds; the others are raised at once.
+# Seconds that a condition must hold to be raised; 0 for all others.
 HOLDS_S: Mapping[str, float] = {
     "check": 30.0,
     "gas": 60.0,
@@ -27,30 +27,29 @@ HOLDS_S: Mapping[str, float] = {
     "rpc": 120.0,
     "clock": 120.0,
     "queue": 120.0,
-    # A new gateway makes its first copy soon.
+    # A new gateway makes its first backup soon.
     "backup": 3_600.0,
 }
 
 
 @attrs.frozen(kw_only=True)
 class Round:
-    """Judges all alarms at one moment."""
+    """Evaluates all alarms at one moment."""
 
     conditions: Sequence[Condition]
     # Unix seconds.
     now: float
-    # Where messages link to, and who tells them.
     base_url: str
     gateway: str
-    # Without a channel nothing counts as told.
+    # Without a channel no alarm counts as reported.
     has_channels: bool = True
 
     def judge(
         self, records: Sequence[AlarmRecord], mutes: Iterable[AlarmRecord] = ()
     ) -> list[Step]:
-        """Return what becomes of each alarm that changes.
+        """Return the next state of each alarm that changes.
 
-        `records` are the open alarms, `mutes` those that ended while their mute goes on.
+        `records` are the open alarms, `mutes` ended alarms whose mute has not expired.
         """
         return list(self._judge(records, {(one.condition, one.subject): one for one in mutes}))
 
@@ -82,8 +81,7 @@ class Round:
         )
 
     def _hold(self, condition: Condition, record: AlarmRecord) -> Step:
-        """Return the step of an alarm whose condition holds now."""
-        record = self._note(condition, record)
+        record = self._update(condition, record)
         holds_s = HOLDS_S.get(condition.condition, 0.0)
         if self.now - record.urgent_since < holds_s:
             return Step(record=record)
@@ -95,12 +93,11 @@ class Round:
         told = attrs.evolve(record, told_at=self.now, told_urgency=record.urgency)
         return Step(record=told, tells=(message_of(told, event, self.base_url, self.gateway),))
 
-    def _note(self, condition: Condition, record: AlarmRecord) -> AlarmRecord:
-        """Return the record with what the condition says now."""
+    def _update(self, condition: Condition, record: AlarmRecord) -> AlarmRecord:
         urgency = URGENCIES[condition.level]
         changes: dict[str, Any] = {}
         if RANKS[urgency] > RANKS[record.urgency]:
-            # A mute was for something that could wait.
+            # The mute was for a less urgent condition.
             changes = {"urgent_since": self.now, "muted_until": None, "mute_reason": None}
         elif urgency != record.urgency:
             changes = {"urgent_since": record.since}
@@ -109,7 +106,7 @@ class Round:
         )
 
     def _due_event(self, record: AlarmRecord) -> Event | None:
-        """Return what is to be told of a raised alarm now; None: nothing."""
+        """Return the event to report now, or None."""
         if not self.has_channels or record.is_muted(self.now):
             return None
         if record.told_at is None or record.told_urgency is None:
@@ -120,7 +117,6 @@ class Round:
         return "again" if record.urgency == "urgent" and is_day_over else None
 
     def _calm(self, record: AlarmRecord) -> Step:
-        """Return the step of an alarm whose condition does not hold now."""
         if record.raised_at is None:
             return Step(record=record, is_forgotten=True)
         if record.calm_since is None:
@@ -128,8 +124,8 @@ class Round:
         if self.now - record.calm_since < CALM_S:
             return Step(record=record)
         ended = attrs.evolve(record, ended_at=self.now)
-        is_told = record.told_at is not None and record.urgency != "notice"
-        if not is_told or not self.has_channels or record.is_muted(self.now):
+        reports_end = record.told_at is not None and record.urgency != "notice"
+        if not reports_end or not self.has_channels or record.is_muted(self.now):
             return Step(record=ended)
         return Step(record=ended, tells=(message_of(ended, "ended", self.base_url, self.gateway),))
 

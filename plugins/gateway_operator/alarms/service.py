@@ -1,4 +1,4 @@
-"""What an operator sees of alarms, and how one is muted: for page, JSON and command line."""
+"""List and mute alarms, for pages, API and commands."""
 
 from collections.abc import Sequence
 
@@ -10,9 +10,8 @@ from gateway_operator.audit_log import Actor, AlreadyDone, NewAction
 from gateway_operator.desk.desk import Desk
 from gateway_operator.sql import alarm_messages, alarms
 
-# Longer than this no urgent alarm is silent.
 URGENT_MUTE_S = 86_400.0
-# A mute until the alarm ends: the year 2100.
+# The year 2100.
 UNTIL_IT_ENDS = 4_102_444_800.0
 _MAX_MUTE_S = 30 * 86_400.0
 _PAST = 50
@@ -23,19 +22,19 @@ _MAX_REASON_CHARS = 500
 
 @attrs.frozen(kw_only=True)
 class Alarms:
-    """The alarms as they are now."""
+    """The current alarms."""
 
-    # Raised, the most urgent first; then those that are muted.
+    # The most urgent first.
     now: Sequence[AlarmRecord]
     muted: Sequence[AlarmRecord]
-    # The newest first.
+    # Newest first.
     past: Sequence[AlarmRecord]
-    # What a channel did not take within the last week, the newest first.
+    # Not accepted within the last week, newest first.
     untold: Sequence[AlarmMessage]
 
 
 async def current(desk: Desk) -> Alarms:
-    """Return the alarms that are on, muted and past, and what could not be told."""
+    """Return raised, muted and past alarms, and messages that could not be sent."""
     now = desk.now()
     held = [one for one in await desk.store.sum(alarms.open_alarms) if one.raised_at is not None]
     order = {"urgent": 0, "soon": 1, "notice": 2}
@@ -51,13 +50,13 @@ async def current(desk: Desk) -> Alarms:
 async def mute(
     desk: Desk, actor: Actor, key: str, *, for_s: float | None, reason: str
 ) -> AlarmRecord:
-    """Hold back an alarm's messages for so many seconds, or until it ends (`for_s` None).
+    """Mute an alarm for `for_s` seconds; None mutes it until it ends, 0 unmutes it.
 
-    With 0 seconds it is told again. Raises `WrongValue` and `ActionRefused`.
+    Raises `WrongValue` and `ActionRefused`.
     """
     reason = reason.strip()[:_MAX_REASON_CHARS]
     if not reason:
-        raise WrongValue("Say why it is muted: the reason stands in the audit log.")
+        raise WrongValue("Give a reason for the mute: it is kept in the audit log.")
     now = desk.now()
     record = await _find(desk, key)
     until = _end_of(record, for_s, now)
@@ -68,7 +67,7 @@ async def mute(
         subject=record.key,
         reason=reason,
         before={"mutedUntil": record.muted_until},
-        # A repeated request is known by what it asks for, which the time is not part of.
+        # The end of the mute would differ in a repeated request.
         after={"forSeconds": for_s},
     )
     try:
@@ -81,7 +80,7 @@ async def mute(
 
 
 def _end_of(record: AlarmRecord, for_s: float | None, now: float) -> float | None:
-    """Return until when an alarm is muted; None: not at all. Raises `WrongValue`."""
+    """Return the end of a mute; None: unmute. Raises `WrongValue`."""
     if record.urgency == "urgent" and (for_s is None or for_s > URGENT_MUTE_S):
         raise WrongValue("An urgent alarm is muted for 24 hours at most.")
     if for_s is None:
@@ -92,7 +91,7 @@ def _end_of(record: AlarmRecord, for_s: float | None, now: float) -> float | Non
 
 
 async def _find(desk: Desk, key: str) -> AlarmRecord:
-    """Return a raised alarm by its key; raises `ActionRefused` where there is none."""
+    """Return a raised alarm by its key; raises `ActionRefused`."""
     condition, _, subject = key.partition(":")
     record = await desk.store.sum(alarms.find_open, condition, subject)
     if record is None or record.raised_at is None:

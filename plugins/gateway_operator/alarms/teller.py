@@ -1,8 +1,8 @@
-"""Tells what is due, each carrier in a task of its own: one that hangs holds up itself only.
+"""Sends due messages, each carrier in its own task, so that none delays another.
 
-A message is told once it is in the queue of the database, so a restart forgets none. After a crash
-between telling and writing it down, it is told again. While the database takes no writes, messages
-wait in memory, and so does what came of the stored ones.
+Messages are queued in the database, so they survive a restart. After a crash between sending and
+writing it down, a message is sent twice. While the database takes no writes, new messages and
+results wait in memory.
 """
 
 import asyncio
@@ -22,47 +22,47 @@ from gateway_operator.alarms.carriers import LATE, Carrier, Outcomes
 from gateway_operator.alarms.records import AlarmMessage
 from gateway_operator.sql import alarm_messages
 
-# Before each further attempt, in seconds; the last one repeats until a message is a day old.
+# Before each retry; the last pause repeats until a message is a day old.
 _PAUSES_S = (30.0, 60.0, 300.0, 900.0, 3_600.0)
 _GIVEN_UP_S = 86_400.0
-# A carrier has limits of its own; this one is for a carrier with a mistake.
+# Against a faulty carrier; carriers have limits of their own.
 _LIMIT_S = 300.0
-# Messages that one channel is told at once, and that are looked at in one round.
+# Per channel and send, and read per round.
 _BATCH = 20
-_LOOKED_AT = 500
-# A channel that was told so often within an hour is told every five minutes from then on.
+_MOST_DUE = 500
+# After this many messages within an hour, a channel gets one every `_SLOW_S` seconds.
 _HOURLY = 20
 _SLOW_S = 300.0
 _HOUR_S = 3_600.0
-# Of the id of a message that is not stored: no other node's, and none of an earlier process.
+# Makes ids of unstored messages unique across nodes and processes.
 _ID_BITS = 53
 _log = structlog.get_logger()
 
 
 @attrs.define(kw_only=True)
 class Teller:
-    """Takes messages from the queue and has them carried."""
+    """Reads the queue of messages and hands them to carriers."""
 
     store: SqlStore
     carriers: Sequence[Carrier]
     now: Clock
     limit_s: float = _LIMIT_S
     _running: dict[int, asyncio.Task[None]] = attrs.field(factory=dict, init=False)
-    # By channel: until when it is left alone, and when it was told lately.
+    # By channel: when to use it again, and when it was used.
     _rests_until: dict[str, float] = attrs.field(factory=dict, init=False)
     _told: dict[str, deque[float]] = attrs.field(factory=dict, init=False)
-    # Messages that are in memory only, by their ids, which are below 0.
+    # Messages only in memory, by negative id.
     _unwritten: dict[int, AlarmMessage] = attrs.field(factory=dict, init=False)
-    # By a stored message's id: when it was told, where that could not be written down.
+    # When stored messages were sent, until that can be written.
     _unnoted: dict[int, float] = attrs.field(factory=dict, init=False)
 
     @property
     def channels(self) -> list[str]:
-        """Return the names of all channels."""
+        """The names of all channels."""
         return [name for carrier in self.carriers for name in carrier.channels]
 
     async def start_due(self) -> None:
-        """Begin to tell what is due by every carrier that is free; waits for none of them."""
+        """Start sending due messages by each idle carrier, without waiting."""
         due = await self._find_due()
         for place, carrier in enumerate(self.carriers):
             if place in self._running:
@@ -73,8 +73,8 @@ class Teller:
                 self._start(place, carrier, batches)
         await self._give_up_lost(due)
 
-    def tell_unwritten(self, alarms: Sequence[Alarm]) -> None:
-        """Have messages told that the database cannot keep."""
+    def queue_unwritten(self, alarms: Sequence[Alarm]) -> None:
+        """Queue messages in memory that the database cannot store."""
         now = self.now()
         for alarm in alarms:
             for channel in self.channels:
@@ -84,12 +84,12 @@ class Teller:
                 )
 
     async def _find_due(self) -> list[AlarmMessage]:
-        """Return what is to be told now, stored or not; what was told is not told again."""
+        """Return due messages, stored or not, without those that were already sent."""
         now = self.now()
         kept = [one for one in self._unwritten.values() if (one.due_at or now) <= now]
         try:
             await self._note_late()
-            due = await self.store.sum(alarm_messages.due, now, _LOOKED_AT)
+            due = await self.store.sum(alarm_messages.due, now, _MOST_DUE)
         except Exception:
             if not kept:
                 raise
@@ -97,18 +97,18 @@ class Teller:
         return [*kept, *(one for one in due if one.id not in self._unnoted)]
 
     async def _note_late(self) -> None:
-        """Write down what was told while the database took no writes."""
+        """Write down messages that were sent while the database took no writes."""
         with contextlib.suppress(GatewayError):
             for number, at in list(self._unnoted.items()):
                 await self.store.write(alarm_messages.note_told, [number], at)
                 self._unnoted.pop(number, None)
 
     async def finish(self) -> None:
-        """Wait until what has begun has ended."""
+        """Wait for all running carriers."""
         await asyncio.gather(*self._running.values(), return_exceptions=True)
 
     async def close(self) -> None:
-        """Put down what has begun; it is told after the next start."""
+        """Cancel running carriers; their messages are sent after the next start."""
         for task in self._running.values():
             task.cancel()
         await self.finish()
@@ -123,11 +123,10 @@ class Teller:
         task.add_done_callback(lambda _: self._running.pop(place, None))
 
     def _take(self, channel: str, due: Sequence[AlarmMessage]) -> list[AlarmMessage]:
-        """Return what a channel is told now."""
         now = self.now()
         told = self._told.setdefault(channel, deque(maxlen=_HOURLY))
         if told and told[-1] > now:
-            # The clock was put back: a channel must not be silent until it has caught up.
+            # The clock was set back: do not stay silent until it catches up.
             told.clear()
         if self._rests_until.get(channel, 0.0) > now + _PAUSES_S[-1]:
             del self._rests_until[channel]
@@ -137,10 +136,10 @@ class Teller:
         return [one for one in due if one.channel == channel][:_BATCH]
 
     async def _give_up_lost(self, due: Sequence[AlarmMessage]) -> None:
-        """Give up messages of channels that the settings do not name any more."""
+        """Give up messages of channels that are no longer in the settings."""
         lost = [one.id for one in due if one.channel not in self.channels]
         if lost:
-            problem = "The settings do not name this channel any more."
+            problem = "This channel is no longer in the settings."
             await self.store.write(alarm_messages.note_failed, lost, problem, None)
 
     async def _carry(self, carrier: Carrier, batches: Mapping[str, Sequence[AlarmMessage]]) -> None:
@@ -159,22 +158,21 @@ class Teller:
                 return await carrier.carry(batches)
         except TimeoutError:
             problem = LATE
-        except Exception as error:  # noqa: BLE001 - a carrier's edge: nothing was told
+        except Exception as error:  # noqa: BLE001 - a carrier's edge: nothing was sent
             problem = f"It failed: {type(error).__name__}."
         return {one.id: problem for messages in batches.values() for one in messages}
 
     async def _note(
         self, channel: str, messages: Sequence[AlarmMessage], outcomes: Outcomes
     ) -> None:
-        """Write down what came of a channel's messages."""
         now = self.now()
-        told = [one for one in messages if one.id in outcomes and outcomes[one.id] is None]
+        sent = [one for one in messages if one.id in outcomes and outcomes[one.id] is None]
         failed = [one for one in messages if outcomes.get(one.id) is not None]
-        if told:
+        if sent:
             self._told[channel].append(now)
             self._rests_until.pop(channel, None)
-            _log.info("alarm.told", channel=channel, alarms=[one.alarm.key for one in told])
-            await self._note_told(told, now)
+            _log.info("alarm.told", channel=channel, alarms=[one.alarm.key for one in sent])
+            await self._note_told(sent, now)
         for one in failed:
             await self._note_failed(channel, one, str(outcomes[one.id]), now)
 

@@ -1,7 +1,7 @@
-"""Alarms while the database takes no writes: they are judged and kept in memory, and told from it.
+"""Alarms while the database takes no writes: evaluated, kept and sent from memory.
 
-Once the database takes writes again, the first round writes down what is kept here. Of several
-nodes each one that cannot write tells: a message that comes twice is better than none.
+The first round with writes stores them. Each node that cannot write sends its own messages: a
+duplicate is better than none.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,16 +15,16 @@ from gateway_operator.sql.alarms import Step
 
 @attrs.define
 class UnwrittenAlarms:
-    """What became of alarms since the database took its last write."""
+    """Changes of alarms since the last successful write."""
 
     _records: dict[tuple[str, str], AlarmRecord] = attrs.field(factory=dict, init=False)
 
     def judge(
         self, one_round: Round, stored: Sequence[AlarmRecord], mutes: Iterable[AlarmRecord] = ()
     ) -> list[Step]:
-        """Return the round's steps; what is kept here counts before what is stored.
+        """Return the round's steps; records kept here override stored ones.
 
-        Each record that is kept here is in a step, so that it is written down.
+        Each record kept here is in a step, so that it gets written.
         """
         known = self._merge(stored)
         steps = one_round.judge([one for one in known.values() if one.ended_at is None], mutes)
@@ -32,25 +32,25 @@ class UnwrittenAlarms:
         return [*steps, *(Step(record=known[name]) for name in unchanged)]
 
     def keep(self, steps: Iterable[Step]) -> None:
-        """Keep what could not be written down."""
+        """Keep steps that could not be written."""
         for step in steps:
             if step.is_forgotten:
-                # Where it is stored, it is judged again.
+                # If it is stored, it is evaluated again.
                 self._records.pop(_name_of(step.record), None)
             else:
                 self._records[_name_of(step.record)] = step.record
 
     def is_urgent(self, stored: Sequence[AlarmRecord], now: float) -> bool:
-        """Whether an urgent alarm is raised, and not muted."""
+        """Whether an urgent alarm is raised and not muted."""
         known = self._merge(stored).values()
         return any(one.urgency == "urgent" and one.is_on(now) for one in known)
 
     def clear(self) -> None:
-        """Forget everything: it is written down now, or another node has done so."""
+        """Forget everything: this or another node has written it."""
         self._records.clear()
 
     def _merge(self, stored: Sequence[AlarmRecord]) -> dict[tuple[str, str], AlarmRecord]:
-        """Return the alarms by name: the stored ones, replaced by those that are kept here."""
+        """Return the stored alarms by name, overridden by those kept here."""
         found = {_name_of(one): one for one in stored}
         for name, kept in self._records.items():
             row = found.get(name)

@@ -1,7 +1,6 @@
-"""Looks every 30 seconds at what holds, raises and ends alarms, and has them told.
+"""Evaluates conditions every 30 seconds, raises and ends alarms, and sends their messages.
 
-No request waits for it: numbers come from the connection for sums, and what is told is told in
-tasks of its own.
+It delays no request: it reads through the connection for sums, and carriers run in their own tasks.
 """
 
 import asyncio
@@ -24,11 +23,11 @@ from gateway_operator.sql import alarm_messages, alarms
 from gateway_operator.sql.alarms import Step
 
 EVERY_S = 30.0
-# The heartbeat is silent when the numbers could not be read for so long.
+# Seconds without an evaluation after which the heartbeat stops.
 BLIND_S = 300.0
-# Of the checks those that stop the heartbeat at once, not only once their alarm is raised.
+# These stop the heartbeat at once, before their alarm is raised.
 _STORAGE_CHECKS = ("disk", "database")
-# Old rows are deleted once in so many seconds.
+# Interval for deleting old rows.
 _TIDY_S = 86_400.0
 _log = structlog.get_logger()
 
@@ -38,48 +37,47 @@ class AlarmWatch:
     """The alarms of one running gateway."""
 
     store: SqlStore
-    # What holds now, and the day's digest; the digest is None where it is not due.
+    # The conditions that hold; the daily digest, or None if it is not due.
     find_conditions: Callable[[], Awaitable[Sequence[Condition]]]
     write_digest: Callable[[float | None], Awaitable[Alarm | None]]
-    # Writes to the database; raises where that takes no writes.
+    # Raises if the database takes no writes.
     try_write: Callable[[], Awaitable[None]]
-    # Takes secrets out of what is told.
+    # Removes secrets from a text.
     clean: Callable[[str], str]
     teller: Teller
-    # None: nothing is asked.
     heartbeat: Heartbeat | None
     now: Clock
     base_url: str
     gateway: str
     every_s: float = EVERY_S
-    # While it says no, another node watches, if the database takes writes.
+    # Whether this node leads. Others watch only if the database takes no writes.
     is_mine: Callable[[], bool] = attrs.field(default=lambda: True)
     _beating: asyncio.Task[None] | None = attrs.field(default=None, init=False)
-    _looked_at: float | None = attrs.field(default=None, init=False)
+    _evaluated_at: float | None = attrs.field(default=None, init=False)
     _tidied_at: float = attrs.field(default=0.0, init=False)
     _is_urgent: bool = attrs.field(default=False, init=False)
     _is_storage_well: bool = attrs.field(default=True, init=False)
     _is_writable: bool = attrs.field(default=True, init=False)
-    # The open alarms as they were last read.
+    # As of the last read.
     _stored: Sequence[AlarmRecord] = attrs.field(default=(), init=False)
     _unwritten: UnwrittenAlarms = attrs.field(factory=UnwrittenAlarms, init=False)
 
     async def run(self) -> None:
-        """Look again and again, whatever a look raises; a start is given time to begin."""
+        """Evaluate until cancelled. The first pause leaves a starting gateway time."""
         while True:
             await asyncio.sleep(self.every_s)
             await self.step()
 
     async def step(self) -> None:
-        """Look once, and begin to tell what is due.
+        """Evaluate once, and start sending due messages.
 
-        Without writes no node can lead, so then each one looks and tells.
+        Without database writes there is no leader, so then every node does both.
         """
         await self._find_writable()
         if self._is_writable and not self.is_mine():
             self._unwritten.clear()
             return
-        for work in (self._look, self._add_digest, self._tidy, self.teller.start_due):
+        for work in (self._evaluate, self._add_digest, self._tidy, self.teller.start_due):
             try:
                 await work()
             except Exception:  # noqa: BLE001 - the edge of a background task: it goes on
@@ -87,13 +85,13 @@ class AlarmWatch:
         self._start_beat()
 
     async def close(self) -> None:
-        """Put down what has begun; messages wait in the database."""
+        """Cancel running work; messages stay in the database."""
         if self._beating is not None:
             self._beating.cancel()
             await asyncio.gather(self._beating, return_exceptions=True)
         await self.teller.close()
 
-    async def _look(self) -> None:
+    async def _evaluate(self) -> None:
         conditions = [self._clean(one) for one in await self.find_conditions()]
         now, channels = self.now(), self.teller.channels
         one_round = Round(
@@ -103,19 +101,19 @@ class AlarmWatch:
             gateway=self.gateway,
             has_channels=bool(channels),
         )
-        for step in await self._play(one_round):
+        for step in await self._apply(one_round):
             _log_step(step, now)
         await self._read_stored()
         self._is_urgent = self._unwritten.is_urgent(self._stored, now)
         self._is_storage_well = not any(
             one.condition == "check" and one.subject in _STORAGE_CHECKS for one in conditions
         )
-        self._looked_at = now
+        self._evaluated_at = now
 
     async def _find_writable(self) -> None:
         try:
             await self.try_write()
-        except Exception as error:  # noqa: BLE001 - whatever it is, alarms are told from memory
+        except Exception as error:  # noqa: BLE001 - whatever it is, alarms are sent from memory
             self._note_unwritable(error)
         else:
             self._is_writable = True
@@ -125,8 +123,8 @@ class AlarmWatch:
             _log.error("alarms.from_memory", error=str(error) or type(error).__name__)
         self._is_writable = False
 
-    async def _play(self, one_round: Round) -> list[Step]:
-        """Write down what becomes of the alarms, or keep it in memory, and return it."""
+    async def _apply(self, one_round: Round) -> list[Step]:
+        """Write the alarms' changes, or keep them in memory; return them."""
         judge = functools.partial(self._unwritten.judge, one_round)
         channels, now = self.teller.channels, one_round.now
         if self._is_writable:
@@ -140,11 +138,11 @@ class AlarmWatch:
         await self._read_stored()
         steps = judge(self._stored)
         self._unwritten.keep(steps)
-        self.teller.tell_unwritten([alarm for step in steps for alarm in step.tells])
+        self.teller.queue_unwritten([alarm for step in steps for alarm in step.tells])
         return steps
 
     async def _read_stored(self) -> None:
-        """Read the open alarms; a database that is not readable now has those of before."""
+        """Read the open alarms; keep those of the last read if that fails."""
         try:
             self._stored = await self.store.sum(alarms.open_alarms)
         except Exception:
@@ -152,7 +150,7 @@ class AlarmWatch:
                 raise
 
     def _clean(self, condition: Condition) -> Condition:
-        """Return a condition without secrets: a vendor's words may quote one."""
+        """Remove secrets, which a vendor's message may quote."""
         return attrs.evolve(
             condition, title=self.clean(condition.title), text=self.clean(condition.text)
         )
@@ -173,12 +171,12 @@ class AlarmWatch:
             await self.store.write(alarms.forget_old, now)
 
     def _start_beat(self) -> None:
-        """Ask the heartbeat's address, unless something urgent is on or nothing is known.
+        """Send a heartbeat, unless an urgent alarm is on or the conditions are unknown.
 
         A database that takes no writes stops it at once.
         """
         beat, now = self.heartbeat, self.now()
-        is_blind = self._looked_at is None or now - self._looked_at > BLIND_S
+        is_blind = self._evaluated_at is None or now - self._evaluated_at > BLIND_S
         if not (self._is_writable and self._is_storage_well):
             return
         is_beating = self._beating is not None and not self._beating.done()
@@ -188,7 +186,6 @@ class AlarmWatch:
 
 
 def _log_step(step: Step, now: float) -> None:
-    """Log an alarm that was raised or has ended in this round."""
     record = step.record
     about = {"alarm": record.key, "urgency": record.urgency, "title": record.text.get("title")}
     if record.ended_at == now:

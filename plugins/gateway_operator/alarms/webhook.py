@@ -1,4 +1,4 @@
-"""The alarms' webhook: one signed POST for each message (Standard Webhooks)."""
+"""The alarm webhook: one signed POST per message (Standard Webhooks)."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ CHANNEL = "webhook"
 
 @attrs.define(kw_only=True)
 class Webhook:
-    """Posts messages to the address that the operator has set."""
+    """Posts messages to the operator's URL."""
 
     address: OwnAddress
     secret: str = attrs.field(repr=False)
@@ -26,7 +26,7 @@ class Webhook:
     channels: tuple[str, ...] = (CHANNEL,)
 
     async def carry(self, batches: Mapping[str, Sequence[AlarmMessage]]) -> Outcomes:
-        """Post messages one by one; the first that is not taken keeps the others for later."""
+        """Post messages in order; after the first failure the others wait."""
         outcomes: Outcomes = {}
         for message in batches.get(CHANNEL, ()):
             try:
@@ -38,17 +38,17 @@ class Webhook:
         return outcomes
 
     def close(self) -> None:
-        """Nothing is kept between two messages."""
+        """Nothing to release."""
 
     async def _post(self, message: AlarmMessage) -> None:
         body = json.dumps(body_of(message.alarm, message.created_at)).encode()
-        # A repeated message has the same id, so that a receiver can know it.
+        # Retries have the same id, so that receivers can recognize them.
         headers = sign(self.secret, f"alarm_{message.id}", self.now(), body)
         await self.address.ask("POST", body, headers)
 
 
 def body_of(alarm: Alarm, at: float) -> dict[str, object]:
-    """Return the event that is posted."""
+    """Return the webhook's JSON body."""
     return {
         "type": f"alarm.{alarm.event}",
         "timestamp": _iso(at),

@@ -1,4 +1,4 @@
-"""The operator's pages as JSON under `/admin/api/v1`: one module a theme."""
+"""The JSON API under `/admin/api/v1`, a module per subject."""
 
 from gateway_operator.api import alarms, copies, endpoints, lists, refunds
 

@@ -1,4 +1,4 @@
-"""Alarms as JSON: those that are on, muted and past, and a mute."""
+"""Alarms: list and mute."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from gateway_operator.state import operator
 @blueprint.get(f"{API}/alarms")
 @needs_scope("read")
 async def api_alarms() -> Response:
-    """Return the alarms, and what could not be told."""
+    """Return the alarms, and messages that could not be sent."""
     found = await service.current(operator().desk)
     untold = [
         {
@@ -37,7 +37,7 @@ async def api_alarms() -> Response:
 @blueprint.post(f"{API}/alarms/<key>/mute")
 @needs_scope("act")
 async def api_mute(key: str) -> Response:
-    """Hold back an alarm's messages: `for` is 30m, 1h, 1d, `ends`, or 0 to tell it again."""
+    """Mute an alarm: `for` is 30m, 1h, 1d, `ends`, or 0 to unmute it."""
     body = await read_body("for", "reason", needed=["for", "reason"])
     for_s = parse_length(text_of(body, "for"))
     reason = text_of(body, "reason")
@@ -47,7 +47,7 @@ async def api_mute(key: str) -> Response:
 
 
 def row_of(record: AlarmRecord) -> dict[str, Any]:
-    """Return what an operator is told of an alarm. Times are Unix seconds."""
+    """Return an alarm as JSON. Times are Unix seconds."""
     return {
         "key": record.key,
         "urgency": record.urgency,

@@ -1,4 +1,4 @@
-"""Copies of the database: what is known of them, and a copy or a drill now."""
+"""Backups and restore drills: status, and start one now."""
 
 from http import HTTPStatus
 
@@ -16,21 +16,21 @@ from gateway_operator.state import operator
 @blueprint.get(f"{API}/backups")
 @needs_scope("read")
 async def api_backups() -> Response:
-    """Return what is known of copies and drills, without a question to the bucket."""
+    """Return the status of backups and drills, without a request to the bucket."""
     return answer(await backups.status(operator().desk))
 
 
 @blueprint.post(f"{API}/backups")
 @needs_scope("act")
 async def api_back_up() -> Response:
-    """Begin a copy."""
+    """Start a backup."""
     return await _begin("backup")
 
 
 @blueprint.post(f"{API}/drills")
 @needs_scope("act")
 async def api_drill() -> Response:
-    """Begin a drill."""
+    """Start a drill."""
     return await _begin("drill")
 
 

@@ -1,4 +1,4 @@
-"""Endpoints: what each earns; pause, resume, price, cost, and a look at the vendor."""
+"""Endpoints: list, pause, price, cost, check."""
 
 from typing import Any
 
@@ -20,14 +20,14 @@ _ENDPOINT = f"{API}/endpoints/<slug>"
 @blueprint.get(f"{API}/endpoints")
 @needs_scope("read")
 async def api_endpoints() -> Response:
-    """Return each endpoint with what it sold in the period `range`."""
+    """Return each endpoint with its sales in the period `range`."""
     return answer(await read_endpoints(operator().desk, request.args.get("range", DEFAULT_PERIOD)))
 
 
 @blueprint.post(f"{_ENDPOINT}/pause")
 @needs_scope("act")
 async def api_pause(slug: str) -> Response:
-    """Sell an endpoint no more until it is resumed."""
+    """Stop selling an endpoint until it is resumed."""
     reason = text_of(await read_body("reason", needed=["reason"]), "reason")
     return _answer(await endpoints.pause(operator().desk, actor(), slug, reason=reason))
 
@@ -43,7 +43,7 @@ async def api_resume(slug: str) -> Response:
 @blueprint.post(f"{_ENDPOINT}/price")
 @needs_scope("act")
 async def api_price(slug: str) -> Response:
-    """Sell at another price; without `priceUnits` at that of the settings file."""
+    """Change the price; without `priceUnits`, restore that of the settings file."""
     body = await read_body("priceUnits", "seenUnits", "reason", needed=["seenUnits", "reason"])
     seen_units = whole_of(body, "seenUnits")
     if seen_units is None:
@@ -63,7 +63,7 @@ async def api_price(slug: str) -> Response:
 @blueprint.post(f"{_ENDPOINT}/cost")
 @needs_scope("act")
 async def api_cost(slug: str) -> Response:
-    """Say what one generation costs; without `costMicros` what the settings say."""
+    """Set the cost of one generation; without `costMicros`, restore that of the settings."""
     body = await read_body("costMicros", "reason")
     micros, reason = whole_of(body, "costMicros"), text_of(body, "reason")
     changed = await endpoints.change_cost(
@@ -75,7 +75,7 @@ async def api_cost(slug: str) -> Response:
 @blueprint.post(f"{_ENDPOINT}/try")
 @needs_scope("act")
 async def api_try_vendor(slug: str) -> Response:
-    """Ask the vendor whether it works, and sell again if it does."""
+    """Check the vendor now, and put the endpoint back on sale if it works."""
     await read_body()
     problem = await endpoints.try_vendor_now(operator().desk, actor(), slug)
     return answer({"works": problem is None, "problem": problem})
@@ -86,7 +86,7 @@ def _answer(registered: Registered) -> Response:
 
 
 def row_of(registered: Registered) -> dict[str, Any]:
-    """Return an endpoint as it is sold now."""
+    """Return an endpoint as JSON."""
     endpoint, change = registered.endpoint, registered.change
     return {
         "slug": endpoint.slug,

@@ -1,4 +1,4 @@
-"""How the operator's JSON is written and read: names in camelCase, amounts in units."""
+"""Requests and responses of the JSON API: names in camelCase, amounts in units."""
 
 import enum
 import re
@@ -16,27 +16,24 @@ from gateway.web.front.current import current_gateway
 from gateway_operator.desk.references import shorten_ids
 
 API = "/admin/api/v1"
-# A list has at most so many rows; `before` asks for those after them.
+# `before` requests the next page.
 MOST_ROWS = 200
 _ROWS = 50
-# What operators and holders of tokens type. Without a secret in it, it would confirm a guess.
+# Typed by operators, so not redacted: a removed secret would confirm a guess.
 _TYPED = ("reason", "pauseReason", "note", "subject", "actor", "name", "muteReason")
-# Ids of others, which open nothing here: vendors' and requests'.
+# Ids of vendors and requests, which give no access here.
 _WHOLE = ("jobId", "requestId")
 _WORD = re.compile(r"_([a-z0-9])")
 _MOST_ID = 2**63 - 1
 
 
 def answer(value: Any, status: int = HTTPStatus.OK) -> Response:
-    """Answer with what a function of the desk returned, without secrets and ids of tasks."""
+    """Return the JSON response, without secrets and full task ids."""
     return json_answer(_make_readable(to_json(value)), status, NOT_STORED).to_response()
 
 
 def _make_readable(value: Any, name: str = "") -> Any:
-    """Return JSON with references for ids, and without secrets in texts that no caller has typed.
-
-    `name` is the field of the value.
-    """
+    """Shorten task ids, and redact secrets except in typed fields; `name` is the value's field."""
     if isinstance(value, dict):
         return {each: _make_readable(inner, each) for each, inner in value.items()}
     if isinstance(value, list):
@@ -44,14 +41,14 @@ def _make_readable(value: Any, name: str = "") -> Any:
     if not isinstance(value, str) or name in _WHOLE:
         return value
     clean = value if name in _TYPED else current_gateway().redactor.without_secrets(value)
-    # A caller that sent an id knows it.
+    # An id in the request's path is not shortened.
     return shorten_ids(clean, request.path)
 
 
 def to_json(value: Any) -> Any:
-    """Return a value as JSON holds it: attrs classes as objects, with their public properties.
+    """Convert a value to JSON: attrs classes become objects with their public properties.
 
-    Raises `TypeError` for what is no data.
+    Raises `TypeError` for any other object.
     """
     if value is None or isinstance(value, str | int | float):
         return value.value if isinstance(value, enum.Enum) else value
@@ -65,7 +62,6 @@ def to_json(value: Any) -> Any:
 
 
 def _names_of(kind: type) -> list[str]:
-    """Return the public fields and properties of an attrs class, in their order."""
     fields = [field.name for field in attrs.fields(kind)]
     properties = [
         name
@@ -83,13 +79,13 @@ def _camel(name: str) -> str:
 async def read_body(*names: str, needed: Collection[str] = ()) -> dict[str, Any]:
     """Return the request's JSON object; an empty body is an empty object.
 
-    Raises `ValidationError` for an unknown field, and for a needed one that is missing.
+    Raises `ValidationError` for an unknown field, and for a missing one of `needed`.
     """
     data = cast(bytes, await request.get_data(as_text=False))
     body = dict(wire.read_object(data)) if data else {}
     unknown = sorted(set(body) - set(names))
     if unknown:
-        # The field is not quoted: it is a caller's word.
+        # The field is not quoted: it is user input.
         raise ValidationError(f"The body may hold {', '.join(names) or 'nothing'}; no other field.")
     for name in needed:
         if body.get(name) is None:
@@ -98,7 +94,7 @@ async def read_body(*names: str, needed: Collection[str] = ()) -> dict[str, Any]
 
 
 def text_of(body: Mapping[str, Any], name: str, *, most_chars: int = 500) -> str:
-    """Return a text of the body, empty without one; raises `ValidationError`."""
+    """Return a string of the body, empty if missing; raises `ValidationError`."""
     value = body.get(name)
     if value is None:
         return ""
@@ -108,10 +104,7 @@ def text_of(body: Mapping[str, Any], name: str, *, most_chars: int = 500) -> str
 
 
 def whole_of(body: Mapping[str, Any], name: str) -> int | None:
-    """Return a whole number of the body, not negative; None without one.
-
-    Raises `ValidationError`.
-    """
+    """Return a non-negative integer of the body, or None; raises `ValidationError`."""
     value = body.get(name)
     if value is None:
         return None
@@ -121,7 +114,7 @@ def whole_of(body: Mapping[str, Any], name: str) -> int | None:
 
 
 def flag_of(body: Mapping[str, Any], name: str) -> bool:
-    """Return a truth value of the body, False without one; raises `ValidationError`."""
+    """Return a boolean of the body, False if missing; raises `ValidationError`."""
     value = body.get(name, False)
     if not isinstance(value, bool):
         raise ValidationError(f"{name} must be true or false.")

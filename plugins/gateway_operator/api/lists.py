@@ -1,4 +1,4 @@
-"""What the pages show as JSON: overview, books, refunds, tasks, payments, machine, audit log."""
+"""Read-only lists: overview, books, refunds, tasks, payments, machine, audit log."""
 
 from quart import Response, request
 
@@ -23,7 +23,7 @@ _FILTERS = ("state", "slug", "reason", "payer", "day", "q", "before")
 @blueprint.get(f"{API}/refunds")
 @needs_scope("read")
 async def api_refunds() -> Response:
-    """Return the refunds of a kind, with the sums above them."""
+    """Return the refunds of a kind, with the sums of all kinds."""
     before, _ = page_asked_for()
     kind = request.args.get("state", "undecided")
     return answer(await read_refunds(operator().desk, kind, before))
@@ -32,7 +32,7 @@ async def api_refunds() -> Response:
 @blueprint.get(f"{API}/tasks")
 @needs_scope("read")
 async def api_tasks() -> Response:
-    """Return the newest tasks that the filter lets through."""
+    """Return the newest tasks that match the filter."""
     given = {name: request.args.get(name, "") for name in _FILTERS}
     given["state"] = given["state"] or request.args.get("status", "")
     for name in ("q", "before"):
@@ -43,7 +43,7 @@ async def api_tasks() -> Response:
 @blueprint.get(f"{API}/tasks/<task_id>")
 @needs_scope("read")
 async def api_task(task_id: str) -> Response:
-    """Return all about one task, but neither its prompt nor links to its outputs."""
+    """Return one task, without its prompt and links to its outputs."""
     desk = operator().desk
     return answer(await find_task(desk, await find_id(desk, task_id)))
 
@@ -51,21 +51,21 @@ async def api_task(task_id: str) -> Response:
 @blueprint.get(f"{API}/payments")
 @needs_scope("read")
 async def api_payments() -> Response:
-    """Return payments that are open, and those that paid too much."""
+    """Return open and overpaid payments."""
     return answer(await read_payments(operator().desk))
 
 
 @blueprint.get(f"{API}/transfers/unclaimed")
 @needs_scope("read")
 async def api_unclaimed() -> Response:
-    """Return the transfers of seven days that bought nothing, as of the last look."""
+    """Return the unused transfers of seven days, as of the last search."""
     return answer(await read_unclaimed(operator().desk))
 
 
 @blueprint.post(f"{API}/transfers/<tx_hash>/<log_index>/seen")
 @needs_scope("act")
 async def api_seen(tx_hash: str, log_index: str) -> Response:
-    """Mark a transfer as seen, for a reason."""
+    """Mark a transfer as seen, with a reason."""
     body = await read_body("reason", needed=["reason"])
     reason = text_of(body, "reason")
     log = parse_log(log_index)
@@ -76,14 +76,14 @@ async def api_seen(tx_hash: str, log_index: str) -> Response:
 @blueprint.get(f"{API}/system")
 @needs_scope("read")
 async def api_system() -> Response:
-    """Return the machine: keys, chain, disk, copies, and settings without secrets."""
+    """Return the machine: keys, chain, disk, backups, and settings without secrets."""
     return answer(await read_machine(operator().desk))
 
 
 @blueprint.get(f"{API}/actions")
 @needs_scope("read")
 async def api_actions() -> Response:
-    """Return what operators did, newest first, `before` an id."""
+    """Return the audit log, newest first, `before` an id."""
     before, limit = page_asked_for()
     subject, action = request.args.get("subject"), request.args.get("action")
     if subject is not None:

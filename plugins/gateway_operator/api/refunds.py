@@ -28,7 +28,7 @@ _SEEN = ("amountUnits", "recipient")
 @blueprint.post(f"{_REFUND}/approve")
 @needs_scope("act")
 async def api_approve(task_id: str) -> Response:
-    """Approve a refund of the amount and to the recipient that the caller saw."""
+    """Approve a refund with the amount and recipient that the caller saw."""
     names = (*_SEEN, "isRejected", "reason", "to", "acceptsUnproven")
     body = await read_body(*names, needed=_SEEN)
     cases = await refunds.approve(
@@ -46,7 +46,7 @@ async def api_approve(task_id: str) -> Response:
 @blueprint.post(f"{_REFUND}/reject")
 @needs_scope("act")
 async def api_reject(task_id: str) -> Response:
-    """Reject a refund, for a reason."""
+    """Reject a refund, with a reason."""
     body = await read_body("reason", needed=["reason"])
     reason = text_of(body, "reason")
     desk, found = operator().desk, await _find_id(task_id)
@@ -56,7 +56,7 @@ async def api_reject(task_id: str) -> Response:
 @blueprint.post(f"{_REFUND}/retry")
 @needs_scope("act")
 async def api_retry(task_id: str) -> Response:
-    """Send a refund that failed once more."""
+    """Send a failed refund again."""
     body = await read_body(*_SEEN, "reason", needed=_SEEN)
     choice, reason = _choice(await _find_id(task_id), body), text_of(body, "reason")
     return _answer(await refunds.retry(operator().desk, actor(), choice, reason=reason))
@@ -65,7 +65,7 @@ async def api_retry(task_id: str) -> Response:
 @blueprint.post(f"{_REFUND}/take-back")
 @needs_scope("act")
 async def api_take_back(task_id: str) -> Response:
-    """Take an approval back that was not signed yet."""
+    """Withdraw an approval that is not signed yet."""
     body = await read_body("reason")
     reason = text_of(body, "reason")
     desk, found = operator().desk, await _find_id(task_id)
@@ -93,7 +93,7 @@ def _answer(cases: list[RefundCase]) -> Response:
 
 
 def row_of(case: RefundCase) -> dict[str, Any]:
-    """Return what an operator is told of a refund."""
+    """Return a refund as JSON."""
     return {
         "task": case.task_id,
         "amountUnits": case.amount_units,

@@ -1,4 +1,1 @@
-"""The books: what was earned, given back and spent, and whether the chain says the same.
-
-No HTTP and no click: page, JSON and `gateway books` print what is returned here.
-"""
+"""The books: income, refunds and costs, and their comparison with the chain. No HTTP, no click."""

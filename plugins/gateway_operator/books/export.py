@@ -1,7 +1,7 @@
-"""The books as rows of text, for a spreadsheet or a program.
+"""The books as rows of text, for spreadsheets and programs.
 
-CSV follows RFC 4180 with a dot before decimals. A cell that a spreadsheet would take for a formula
-gets an apostrophe in front; a plain number does not.
+CSV follows RFC 4180 with a dot before decimals. A cell that a spreadsheet would read as a formula
+gets a leading apostrophe, unless it is a number.
 """
 
 import csv
@@ -20,7 +20,7 @@ from gateway_operator.desk.references import shorten_ids
 from gateway_operator.sql import ledger
 from gateway_operator.sql.ledger import LedgerRow
 
-# Six hours of rows are in memory at a time.
+# Limits the rows in memory.
 _PIECE_S = DAY_S / 4
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
@@ -50,9 +50,9 @@ Row = dict[str, str]
 async def read_rows(
     desk: Desk, span: Span, eth_usd: Decimal | None = None
 ) -> AsyncIterator[list[Row]]:
-    """Yield the rows of a period, some at a time, in the order of time.
+    """Yield the rows of a period in chunks, in the order of time.
 
-    With `eth_usd`, the price of an ETH in dollars, rows of gas have it in `eth_usd` as well.
+    `eth_usd`, the price of one ETH in dollars, adds a column of the same name to rows of gas.
     """
     since = span.since
     while since < span.until:
@@ -90,7 +90,7 @@ def _row(one: LedgerRow, eth_usd: Decimal | None) -> Row:
 
 
 def line_rows(books: Books, by: str, eth_usd: Decimal | None = None) -> list[Row]:
-    """Return the lines of books as rows; the sum is not among them."""
+    """Return the lines of the books as rows, without the total."""
     return [line_row(line, by, eth_usd) for line in books.lines]
 
 
@@ -118,7 +118,7 @@ def line_row(line: BooksLine, by: str, eth_usd: Decimal | None = None) -> Row:
 
 
 def write_csv(rows: Iterable[Mapping[str, str]], columns: Iterable[str], *, head: bool) -> str:
-    """Return rows as CSV, with the line of the columns' names where `head` says so."""
+    """Return rows as CSV, with a header row if `head`."""
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     columns = tuple(columns)
@@ -129,7 +129,7 @@ def write_csv(rows: Iterable[Mapping[str, str]], columns: Iterable[str], *, head
 
 
 def quote(cell: str) -> str:
-    """Return a cell that no spreadsheet takes for a formula."""
+    """Return a cell that no spreadsheet reads as a formula."""
     if cell.startswith(_FORMULA) and not _NUMBER.fullmatch(cell):
         return f"'{cell}"
     return cell
@@ -146,7 +146,7 @@ def ether(wei: int | None) -> str:
 
 
 def in_dollars(wei: int | None, eth_usd: Decimal) -> str:
-    """Return what wei are worth, to a millionth of a dollar."""
+    """Return the value of wei, to a millionth of a dollar."""
     if wei is None:
         return ""
     return _plain((Decimal(wei).scaleb(-18) * eth_usd).quantize(Decimal("0.000001")))
@@ -158,7 +158,7 @@ def _plain(amount: Any) -> str:
 
 
 async def note_export(desk: Desk, actor: Actor, span: Span, by: str) -> None:
-    """Write down that the books leave the gateway: rows of sales name payers."""
+    """Record the export in the audit log, because rows of sales name payers."""
     action = NewAction(
         actor=actor,
         at=desk.now(),

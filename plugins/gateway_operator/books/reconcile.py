@@ -1,7 +1,7 @@
 """Compares the books with the chain, to the unit.
 
-Transfers to the wallet are sales, or nobody used them. Transfers of the refund key are refunds, or
-the operator's own. What the books hold and the chain does not is listed.
+Transfers to the wallet are sales or unused. Transfers of the refund key are refunds or the
+operator's own.
 """
 
 from collections import Counter
@@ -9,22 +9,22 @@ from collections.abc import Sequence
 
 import attrs
 
+from gateway.chain.block_times import last_block_before
 from gateway.domain import MinedTransfer
-from gateway.payments.cutoff import last_block_before
 from gateway_operator.books.span import Span
 from gateway_operator.desk.desk import Desk
 from gateway_operator.sql import ledger
 from gateway_operator.sql.ledger import Booked
 
-# Public RPC endpoints refuse queries over more blocks than this.
+# The limit of public RPC endpoints for one query.
 _MAX_BLOCKS = 2_000
-# A refund is seen, and so booked, some time after its block.
+# A refund is booked when it is seen, after its block.
 _SEEN_AFTER_S = 7 * 86_400.0
 
 
 @attrs.frozen(kw_only=True)
 class Side:
-    """One direction: what the chain holds and what the books hold, in 10⁻⁶ USDC."""
+    """One direction of transfers, in 10⁻⁶ USDC."""
 
     transfers: int
     transfers_units: int
@@ -39,37 +39,37 @@ class Side:
 
     @property
     def unbooked_units(self) -> int:
-        """Return the sum of what only the chain holds."""
+        """The sum of transfers that are only on the chain."""
         return sum(one.amount_units for one in self.unbooked)
 
     @property
     def difference_units(self) -> int:
-        """Return transfers less booked less unbooked: 0, or negative by what is missing."""
+        """Transfers less booked less unbooked: 0, or minus the missing amount."""
         return self.transfers_units - self.booked_units - self.unbooked_units
 
 
 @attrs.frozen(kw_only=True)
 class Reconciliation:
-    """What a comparison found, in the blocks `first` to `last`."""
+    """The comparison of the blocks `first` to `last`."""
 
     first: int
     last: int
 
-    # Transfers to the wallet against sales. What is unbooked is unclaimed.
+    # Unbooked ones are unused.
     sales: Side
 
-    # Transfers of the refund key, and of earlier ones, against refunds; None without a key.
+    # Of current and earlier refund keys; None without a key.
     refunds: Side | None
 
     @property
     def is_exact(self) -> bool:
-        """Whether the books hold nothing that the chain does not."""
+        """Whether everything in the books is on the chain."""
         sides = [side for side in (self.sales, self.refunds) if side is not None]
         return not any(side.missing for side in sides)
 
 
 async def reconcile(desk: Desk, span: Span) -> Reconciliation:
-    """Compare a period; only blocks that the network calls safe count.
+    """Compare a period, up to the newest safe block.
 
     Raises `ChainUnavailable`.
     """
@@ -93,7 +93,7 @@ async def _compare_sales(desk: Desk, span: Span, first: int, last: int) -> Side:
 async def _compare_refunds(desk: Desk, key: str, span: Span, first: int, last: int) -> Side:
     until = span.until + _SEEN_AFTER_S
     booked = await desk.store.sum(ledger.booked_refunds, span.since, until)
-    # Another key may have sent them: keys are changed.
+    # Keys are rotated, so include earlier ones.
     senders = await desk.store.sum(ledger.refund_senders, span.since, until)
     transfers: list[MinedTransfer] = []
     for sender in sorted({key.lower(), *senders}):
@@ -104,7 +104,7 @@ async def _compare_refunds(desk: Desk, key: str, span: Span, first: int, last: i
 async def _transfers(
     desk: Desk, first: int, last: int, *, recipient: str | None = None, sender: str | None = None
 ) -> list[MinedTransfer]:
-    """Return transfers of something, without those from an address to itself."""
+    """Return transfers above 0, without those from an address to itself."""
     found: list[MinedTransfer] = []
     for start in range(first, last + 1, _MAX_BLOCKS):
         end = min(start + _MAX_BLOCKS - 1, last)
@@ -121,7 +121,7 @@ async def _compare(
     first: int,
     last: int,
 ) -> Side:
-    """Match by transaction and amount: a replaced block gives a log another index."""
+    """Match by transaction and amount: a reorganisation can change the log index."""
     open_transfers = Counter((one.tx_hash, one.amount_units) for one in transfers)
     matched, missing = [], []
     for one in booked:
@@ -149,10 +149,10 @@ async def _compare(
 
 
 async def _belongs_here(desk: Desk, one: Booked, first: int, last: int) -> bool:
-    """Whether the books' transfer should have been among these blocks.
+    """Whether the booked transfer should have been in these blocks.
 
-    Where the books do not say in which block it was, the chain is asked. One that the chain does
-    not know at all belongs here: it is missing.
+    If its block is not known, the chain is asked; one that the chain does not know counts as
+    missing.
     """
     block = one.block
     if block is None:

@@ -1,4 +1,4 @@
-"""The days that books are about: whole days of UTC."""
+"""The period of the books: whole days of UTC."""
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
@@ -8,26 +8,26 @@ import attrs
 from gateway.errors import WrongValue
 
 DAY_S = 86_400
-# Ten years; a longer period is a slip of the finger.
+# Ten years; more is a typing error.
 _MOST_DAYS = 3_660
 _DEFAULT_DAYS = 30
 
 
 @attrs.frozen(kw_only=True)
 class Span:
-    """From the begin of one day to the end of another, both of UTC."""
+    """Whole days from `first` to `last`, in UTC."""
 
     first: date
     last: date
 
     @property
     def since(self) -> float:
-        """Return the first moment, in Unix seconds."""
+        """The first moment, in Unix seconds."""
         return begin_of(self.first)
 
     @property
     def until(self) -> float:
-        """Return the first moment after it, in Unix seconds."""
+        """The first moment after it, in Unix seconds."""
         return begin_of(self.last) + DAY_S
 
     def days(self) -> Iterator[date]:
@@ -47,7 +47,7 @@ def day_of(at: float) -> date:
 
 
 def read_span(first: str | None, last: str | None, now: float) -> Span:
-    """Return the days that a person named as 2026-11-30; without them the newest 30.
+    """Return the period between two days such as 2026-11-30; by default the last 30 days.
 
     Raises `WrongValue`.
     """
@@ -57,7 +57,7 @@ def read_span(first: str | None, last: str | None, now: float) -> Span:
     if begin > end:
         raise WrongValue(f"The first day, {begin}, is after the last one, {end}.")
     if (end - begin).days >= _MOST_DAYS:
-        raise WrongValue("The books show ten years at most. Name a later first day.")
+        raise WrongValue("The books show at most ten years. Choose a later first day.")
     return Span(first=begin, last=end)
 
 
@@ -65,4 +65,4 @@ def _read_day(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise WrongValue(f"{text[:20]!r} is no day. Write it as 2026-11-30.") from None
+        raise WrongValue(f"{text[:20]!r} is not a date. Write it as 2026-11-30.") from None

@@ -1,4 +1,4 @@
-"""The books added up: a line for each day, or for each endpoint."""
+"""The books summed up by day or by endpoint."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from gateway_operator.sql.ledger import LedgerSum, OwedChange
 
 @attrs.frozen(kw_only=True)
 class BooksLine:
-    """What a day or an endpoint brought. Money is in units of 10⁻⁶, gas in wei."""
+    """The totals of a day or an endpoint. Money is in units of 10⁻⁶, gas in wei."""
 
     # The day as 2026-11-30, or the endpoint's slug.
     name: str
@@ -24,33 +24,33 @@ class BooksLine:
     taken_units: int
     refunded_units: int
 
-    # What was owed to buyers when the day ended; None of an endpoint.
+    # Owed to buyers at the end of the day; None for an endpoint.
     owed_units_at_end: int | None
     vendor_micros: int
 
-    # Of how many of the completed tasks the vendor's cost is known.
+    # Completed tasks with a known vendor cost.
     cost_known: int
     gas_wei: int
 
-    # Mined transactions whose cost is not known.
+    # Mined transactions without a known cost.
     gas_unknown: int
 
     @property
     def margin_units(self) -> int | None:
-        """Return what stays before gas; None while a vendor's cost is not known."""
+        """The margin before gas; None if a vendor cost is not known."""
         if self.cost_known < self.completed:
             return None
         return self.kept_at_most_units
 
     @property
     def kept_at_most_units(self) -> int:
-        """Return what stays before gas and before costs that are not known."""
+        """The margin before gas and unknown costs."""
         return self.taken_units - self.refunded_units - self.vendor_micros
 
 
 @attrs.frozen(kw_only=True)
 class Books:
-    """The lines of a period, and their sum."""
+    """The lines of a period, and their total."""
 
     span: Span
     lines: Sequence[BooksLine]
@@ -58,7 +58,7 @@ class Books:
 
 
 async def read_days(desk: Desk, span: Span) -> Books:
-    """Return a line for each day, the first one first."""
+    """Return a line for each day, in order."""
     names = {day.isoformat(): (begin_of(day), begin_of(day) + DAY_S) for day in span.days()}
     found, changes = await desk.store.sum(_read_periods, names)
     lines = [
@@ -69,7 +69,7 @@ async def read_days(desk: Desk, span: Span) -> Books:
 
 
 async def read_endpoints(desk: Desk, span: Span) -> Books:
-    """Return a line for each endpoint that was sold, by what it brought."""
+    """Return a line for each endpoint that was sold, by income."""
     found, changes = await desk.store.sum(_read_periods, {"": (span.since, span.until)})
     sums, failed = found[""]
     slugs = sorted({one.slug for one in sums} | failed.keys())
@@ -92,7 +92,7 @@ _Found = dict[str, tuple[list[LedgerSum], dict[str, int]]]
 def _read_periods(
     db: Any, periods: Mapping[str, tuple[float, float]]
 ) -> tuple[_Found, list[OwedChange]]:
-    """Return the sums of each period, of one state of the database, and what was owed when."""
+    """Return each period's sums from one database state, and changes of the amount owed."""
     found = {
         name: (ledger.sums(db, since, until), ledger.failed(db, since, until))
         for name, (since, until) in periods.items()

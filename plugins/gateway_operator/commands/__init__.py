@@ -3,35 +3,31 @@
 COMMANDS = {
     "actions": (
         "gateway_operator.commands.actions:actions",
-        "List what operators did, newest first: who, when, why.",
+        "List the audit log: who did what, when and why.",
     ),
     "alarms": (
         "gateway_operator.commands.alarms:alarms",
-        "List what needs you now, mute it, and test how you are told.",
+        "List and mute alarms, and test the alarm channels.",
     ),
     "books": (
         "gateway_operator.commands.books:books",
-        "Print what was earned, given back and spent.",
+        "Print income, refunds and costs.",
     ),
     "codes": (
         "gateway_operator.commands.codes:codes",
-        "Switch off the codes of the admin login.",
+        "Turn off two-factor login.",
     ),
     "endpoints": (
         "gateway_operator.commands.endpoints:endpoints",
-        "List what is on sale, and what is switched off.",
+        "List, pause and price endpoints.",
     ),
     "hash-password": (
         "gateway_operator.commands.hash_password:hash_password",
         "Print the argon2 hash of a password.",
     ),
-    "nodes": (
-        "gateway_operator.commands.nodes:nodes",
-        "Show which machines share the database, and which of them leads.",
-    ),
     "payers": (
         "gateway_operator.commands.payers:payers",
-        "List payers that are barred from x402, and lift the bar.",
+        "List payers that are barred from x402, and unbar them.",
     ),
     "refunds": (
         "gateway_operator.commands.refunds:refunds",
@@ -39,14 +35,14 @@ COMMANDS = {
     ),
     "tasks": (
         "gateway_operator.commands.tasks:tasks",
-        "List the newest tasks, their payments and their jobs.",
+        "List the newest tasks with their payments and jobs.",
     ),
     "tokens": (
         "gateway_operator.commands.tokens:tokens",
-        "Make, list and revoke tokens of the JSON API.",
+        "Create, list and revoke tokens of the JSON API.",
     ),
     "transfers": (
         "gateway_operator.commands.transfers:transfers",
-        "Look at what came into the wallet.",
+        "List unused transfers to the wallet.",
     ),
 }

@@ -1,4 +1,4 @@
-"""The command `gateway actions`: the audit log of what operators did."""
+"""The command `gateway actions`: the audit log."""
 
 import asyncio
 import json
@@ -15,11 +15,11 @@ from gateway_operator.commands.session import open_session
 
 
 @click.command()
-@click.option("--subject", help="Only those about this task, endpoint or alarm.")
-@click.option("--action", help="Only those of this kind, such as refund.approve.")
-@click.option("--before", type=int, help="Only those with a lower id: the next page.")
+@click.option("--subject", help="Only actions on this task, endpoint or alarm.")
+@click.option("--action", help="Only actions of this kind, such as refund.approve.")
+@click.option("--before", type=int, help="Only actions with a lower id, for the next page.")
 @click.option(
-    "--limit", default=20, show_default=True, type=click.IntRange(1), help="How many at most."
+    "--limit", default=20, show_default=True, type=click.IntRange(1), help="Maximum number of rows."
 )
 @json_option
 @wide_option
@@ -33,7 +33,10 @@ def actions(
     as_json: bool,
     wide: bool,
 ) -> None:
-    """List what operators did, newest first: who, when, why."""
+    """List the audit log: who did what, when and why.
+
+    The newest actions come first.
+    """
 
     async def find() -> list[ActionRecord]:
         async with open_session(load_settings()) as desk:
@@ -41,7 +44,7 @@ def actions(
 
     found = asyncio.run(find())
     if not found and not as_json:
-        click.echo("No such action was written down.")
+        click.echo("No matching actions.")
         return
     print_rows([_make_row(one) for one in found], as_json=as_json, wide=wide, stacked=_stack_row)
 
@@ -66,7 +69,7 @@ def _format_value(value: object) -> str:
 
 
 def _stack_row(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row with fewer columns for a narrow terminal: related values below each other."""
+    """Use fewer columns on a narrow terminal."""
     who = [row["who"], row["door"], *filter(None, [row["address"]])]
     change = [f"{name}: {row[name]}" for name in ("before", "after") if row[name]]
     return {

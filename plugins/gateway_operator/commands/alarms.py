@@ -28,20 +28,20 @@ _LIMIT_S = 90.0
 
 @attrs.frozen(kw_only=True)
 class _Trial:
-    """What came of a test message; `problem` None: the channel took it."""
+    """The result of a test message; `problem` None: sent."""
 
     channel: str
     problem: str | None
 
 
 @click.group(invoke_without_command=True, subcommand_metavar="[COMMAND] [ARGS]...")
-@click.option("--past", is_flag=True, help="List those that have ended, the newest first.")
+@click.option("--past", is_flag=True, help="List ended alarms instead, newest first.")
 @json_option
 @wide_option
 @click.pass_context
 @one_sentence
 def alarms(ctx: click.Context, *, past: bool, as_json: bool, wide: bool) -> None:
-    """List what needs you now, mute it, and test how you are told."""
+    """List and mute alarms, and test the alarm channels."""
     if ctx.invoked_subcommand is not None:
         return
 
@@ -62,14 +62,14 @@ def alarms(ctx: click.Context, *, past: bool, as_json: bool, wide: bool) -> None
 @json_option
 @one_sentence
 def test_channels(*, as_json: bool) -> None:
-    """Send one message by every channel, and say what came of it."""
+    """Send a test message by every channel, and print the results."""
     trials = asyncio.run(_try_all())
     rows = [{"channel": one.channel, "problem": one.problem or ""} for one in trials]
     if as_json:
         print_rows([attrs.asdict(one) for one in trials], as_json=True)
     else:
         print_rows(
-            [row | {"problem": row["problem"] or "none: told"} for row in rows], as_json=False
+            [row | {"problem": row["problem"] or "none: sent"} for row in rows], as_json=False
         )
     if any(one.problem for one in trials):
         sys.exit(1)
@@ -93,21 +93,21 @@ async def _try_all() -> Sequence[_Trial]:
     "--for",
     "length",
     required=True,
-    help="How long: 30m, 1h, 1d; `ends` is until it ends; 0 tells it again.",
+    help="How long: 30m, 1h, 1d; `ends`: until it ends; 0: unmute.",
 )
-@click.option("--reason", required=True, help="Why; it stands in the audit log.")
+@click.option("--reason", required=True, help="The reason, for the audit log.")
 @one_sentence
 def mute_alarm(*, key: str, length: str, reason: str) -> None:
-    """Hold back the messages of the alarm KEY for some time."""
+    """Send no messages about the alarm KEY for some time."""
 
-    async def hold_back() -> AlarmRecord:
+    async def mute_key() -> AlarmRecord:
         async with open_session(load_settings()) as desk:
             for_s = parse_length(length)
             return await mute(desk, shell_actor(), key, for_s=for_s, reason=reason)
 
-    muted = asyncio.run(hold_back())
+    muted = asyncio.run(mute_key())
     if muted.muted_until is None:
-        click.echo(f"{muted.key} is told again.")
+        click.echo(f"{muted.key} is no longer muted.")
     else:
         click.echo(f"{muted.key} is muted until {_write_end(muted.muted_until)}.")
 
@@ -117,7 +117,7 @@ def _print_untold(found: Alarms) -> None:
     if found.untold:
         newest = found.untold[0]
         click.echo(
-            f"{len(found.untold)} messages could not be told ({len(waiting)} are tried again). "
+            f"{len(found.untold)} messages could not be sent ({len(waiting)} will be retried). "
             f"The newest, by {newest.channel}: {newest.problem}",
             err=True,
         )
@@ -153,7 +153,6 @@ def _stack(row: dict[str, Any]) -> dict[str, Any]:
 async def _try_channels(
     settings: Settings, carriers: Sequence[Carrier], now: Clock
 ) -> list[_Trial]:
-    """Send a test message by every channel; writes nothing down."""
     found = await asyncio.gather(*(_try(settings, one, now) for one in carriers))
     return [trial for trials in found for trial in trials]
 
@@ -161,7 +160,7 @@ async def _try_channels(
 async def _try(settings: Settings, carrier: Carrier, now: Clock) -> list[_Trial]:
     alarm = make_test(settings.base_url, settings.name, now())
     messages = [
-        # Receivers know a message by its number: a test's is none of the queue's.
+        # Receivers recognize messages by id; the queue uses no negative one.
         AlarmMessage(id=-place, channel=channel, alarm=alarm, created_at=now(), due_at=None)
         for place, channel in enumerate(carrier.channels, start=int(now()))
     ]

@@ -37,7 +37,7 @@ _SHOWN = "table"
     type=click.Choice(["day", "endpoint", "sale"]),
     default="day",
     show_default=True,
-    help="What a line is; sale: a row for each sale, refund, transaction and result.",
+    help="What each line is; sale: one for each sale, refund, transaction and result.",
 )
 @click.option(
     "--format",
@@ -46,7 +46,7 @@ _SHOWN = "table"
     default=_SHOWN,
     show_default=True,
 )
-@click.option("--eth-usd", metavar="PRICE", help="Dollars for an ETH: adds what gas was worth.")
+@click.option("--eth-usd", metavar="PRICE", help="Dollars for one ETH: adds the value of gas.")
 @click.option("--reconcile", "compares", is_flag=True, help="Compare with the chain instead.")
 @wide_option
 @one_sentence
@@ -60,9 +60,9 @@ def books(
     compares: bool,
     wide: bool,
 ) -> None:
-    """Print what was earned, given back and spent.
+    """Print income, refunds and costs.
 
-    Without --from and --to these are the newest 30 days.
+    By default, of the last 30 days.
     """
     span = _read_span(first, last)
     price = _read_price(eth_usd)
@@ -89,7 +89,7 @@ def _read_price(text: str | None) -> Decimal | None:
     except InvalidOperation:
         price = Decimal(0)
     if not price.is_finite() or price <= 0:
-        raise SettingsError("--eth-usd must be dollars for an ETH, such as 3250.50.")
+        raise SettingsError("--eth-usd must be dollars for one ETH, such as 3250.50.")
     return price
 
 
@@ -122,11 +122,11 @@ def _print_table(found: Books, by: str, price: Decimal | None, *, wide: bool) ->
     print_rows([*rows, line_row(found.total, by, price)], as_json=False, wide=wide, stacked=_stack)
     if found.total.margin_units is None:
         unknown = found.total.completed - found.total.cost_known
-        click.echo(f"The margin is not known: of {unknown:,} results nobody told the cost.")
+        click.echo(f"The margin is not known: {unknown:,} results have no known cost.")
 
 
 def _stack(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a line with fewer columns for a narrow terminal."""
+    """Use fewer columns on a narrow terminal."""
     name = next(iter(row))
     owed = [f"owed {row['owed_usdc_at_end']}"] if "owed_usdc_at_end" in row else []
     margin = row["margin_usdc"] or "unknown"
@@ -160,7 +160,7 @@ async def _print_sales(span: Span, price: Decimal | None, shape: str, *, wide: b
 
 
 def _stack_row(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row with fewer columns for a narrow terminal."""
+    """Use fewer columns on a narrow terminal."""
     amounts = ((row["usdc"], "USDC"), (row["eth"], "ETH"), (row["usd"], "USD"))
     amount = [f"{value} {unit}" for value, unit in amounts if value]
     return {
@@ -207,7 +207,7 @@ def _side_row(name: str, side: Side) -> dict[str, Any]:
 def _print_findings(found: Reconciliation) -> None:
     for transfer in found.sales.unbooked:
         amount = f"{transfer.amount_units / 10**6:g} USDC of {transfer.sender}"
-        click.echo(f"Unclaimed: {amount}, transaction {transfer.tx_hash}.")
+        click.echo(f"Unused: {amount}, transaction {transfer.tx_hash}.")
     for transfer in found.refunds.unbooked if found.refunds else ():
         amount = f"{transfer.amount_units / 10**6:g} USDC"
         click.echo(f"Sent by the refund key, but no refund: {amount}, {transfer.tx_hash}.")

@@ -1,4 +1,4 @@
-"""The command `gateway codes`: the way back in for an operator without the phone."""
+"""The command `gateway codes`: a way to log in without the phone."""
 
 import asyncio
 
@@ -12,20 +12,25 @@ from gateway_operator.desk.codes import switch_off
 
 @click.group()
 def codes() -> None:
-    """Switch off the codes of the admin login.
+    """Turn off two-factor login.
 
-    They are switched on at /admin/access, by an app on your phone.
+    It is turned on at /admin/access, with an app on your phone.
     """
 
 
 @codes.command()
 @one_sentence
 def off() -> None:
-    """Let the password be enough, such as after the phone was lost. It is in the audit log."""
+    """Turn off two-factor login, for example after losing the phone.
+
+    This is recorded in the audit log.
+    """
 
     async def switch() -> None:
         async with open_session(load_settings()) as desk:
             await switch_off(desk, shell_actor())
 
     asyncio.run(switch())
-    click.echo("Codes are off: the login asks for the password only. Set them up anew there.")
+    click.echo(
+        "Codes are off: the login needs only the password. Set codes up again at /admin/access."
+    )

@@ -1,4 +1,4 @@
-"""The command `gateway endpoints`: what is on sale, and what the operator changes about it."""
+"""The command `gateway endpoints`."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -20,8 +20,8 @@ from gateway_operator.desk.desk import Desk
 
 _SLUG = click.argument("slug")
 _ONLY_SET = (
-    "That is what settings and operators say. A vendor that fails is off sale as well: a running "
-    "gateway says so under /api/ready and on the page Endpoints."
+    "This list ignores vendors that fail now, which are off sale too: see /api/ready of the "
+    "running gateway, or the page Endpoints."
 )
 _REASON = click.option("--reason", required=True, help="The reason, for the audit log.")
 
@@ -32,10 +32,10 @@ _REASON = click.option("--reason", required=True, help="The reason, for the audi
 @click.pass_context
 @one_sentence
 def endpoints(context: click.Context, *, as_json: bool, wide: bool) -> None:
-    """List what is on sale, and what is switched off.
+    """List, pause and price endpoints.
 
-    The commands below change it. A running gateway follows within two seconds. Which vendors fail
-    now, only the running gateway knows: see its /api/ready, or the page Endpoints.
+    A running gateway follows a change within two seconds. Only the running gateway knows which
+    vendors fail now: see its /api/ready, or the page Endpoints.
     """
     if context.invoked_subcommand is not None:
         return
@@ -48,9 +48,9 @@ def endpoints(context: click.Context, *, as_json: bool, wide: bool) -> None:
 
 
 def _apply_changes(catalog: Catalog) -> None:
-    """Apply what operators changed while the gateway ran. Before its first start there is none."""
+    """Apply operators' changes, if the gateway was ever started."""
 
-    async def look() -> None:
+    async def apply() -> None:
         async with open_session(load_settings(), catalog=catalog):
             pass
 
@@ -58,9 +58,9 @@ def _apply_changes(catalog: Catalog) -> None:
     if not (settings.data_dir / "gateway.db").exists():
         return
     try:
-        asyncio.run(look())
+        asyncio.run(apply())
     except SettingsError as error:
-        click.echo(f"gateway: {error} What operators have changed is not shown.", err=True)
+        click.echo(f"gateway: {error} Changes by operators are not shown.", err=True)
 
 
 def _make_row(catalog: Catalog, registered: Registered) -> dict[str, Any]:
@@ -83,7 +83,6 @@ def _pause_reason(change: EndpointChange | None) -> str | None:
 
 
 def _format_price_steps(endpoint: Endpoint) -> list[str]:
-    """Return each price in USDC for another resolution or by pages, after its name."""
     formatted = []
     for step in endpoint.price_steps:
         pages = f"{step.min_pages} pages" if step.min_pages is not None else None
@@ -95,7 +94,7 @@ def _format_price_steps(endpoint: Endpoint) -> list[str]:
 
 
 def _stack_row(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row with fewer columns for a narrow terminal: related values below each other."""
+    """Use fewer columns on a narrow terminal."""
     cost = [f"cost {row['cost']}"] if row["cost"] else []
     state = [] if row["on sale"] else ["not on sale"]
     if row["paused"] is not None:
@@ -108,7 +107,7 @@ def _stack_row(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _act(act: Callable[[Desk], Awaitable[str]]) -> None:
-    """Run an action beside the gateway, and print what it says."""
+    """Run an action beside the gateway."""
 
     async def run() -> str:
         catalog, _ = catalog_of_settings()
@@ -123,7 +122,7 @@ def _act(act: Callable[[Desk], Awaitable[str]]) -> None:
 @_REASON
 @one_sentence
 def pause(*, slug: str, reason: str) -> None:
-    """Sell an endpoint no more. What was paid for is finished."""
+    """Stop selling an endpoint. Paid tasks will be finished."""
 
     async def act(desk: Desk) -> str:
         preview = await actions.preview_pause(desk, slug)
@@ -150,14 +149,14 @@ def resume(*, slug: str, reason: str) -> None:
 @endpoints.command()
 @_SLUG
 @click.argument("usdc_amount", metavar="[USDC]", required=False)
-@click.option("--reset", is_flag=True, help="Go back to the price of the settings.")
+@click.option("--reset", is_flag=True, help="Restore the price of the settings.")
 @_REASON
 @one_sentence
 def price(*, slug: str, usdc_amount: str | None, reset: bool, reason: str) -> None:
-    """Sell an endpoint at another price, such as 0.05.
+    """Change an endpoint's price, to 0.05 for example.
 
-    Prices by resolution or pages rise and fall by the same factor. The old price stays good
-    for five minutes more, for anybody.
+    Prices by resolution or pages change by the same factor. Buyers who already have the old price
+    may pay it for five more minutes.
     """
     units = _read_amount(usdc_amount, usdc, reset=reset)
 
@@ -178,25 +177,25 @@ def price(*, slug: str, usdc_amount: str | None, reset: bool, reason: str) -> No
 
 
 def _describe_price(preview: actions.PricePreview) -> str:
-    said = (
+    text = (
         f"{preview.slug} costs {preview.new_units / 10**6:g} USDC "
         f"instead of {preview.old_units / 10**6:g}."
     )
     if preview.is_below_cost and preview.cost_micros is not None:
-        said += f" That is below its cost of {preview.cost_micros / 10**6:g} US dollars."
-    return said
+        text += f" That is below its cost of {preview.cost_micros / 10**6:g} US dollars."
+    return text
 
 
 @endpoints.command()
 @_SLUG
 @click.argument("usd_amount", metavar="[USD]", required=False)
-@click.option("--reset", is_flag=True, help="Go back to the cost of the settings or the adapter.")
+@click.option("--reset", is_flag=True, help="Restore the cost of the settings or the adapter.")
 @click.option("--reason", default="", help="The reason, for the audit log.")
 @one_sentence
 def cost(*, slug: str, usd_amount: str | None, reset: bool, reason: str) -> None:
-    """Say what one generation costs you, in US dollars.
+    """Set the cost of one generation, in US dollars.
 
-    It counts where the vendor names no cost.
+    It applies if the vendor reports no cost.
     """
     micros = _read_amount(usd_amount, dollars, reset=reset)
 
@@ -215,7 +214,7 @@ def cost(*, slug: str, usd_amount: str | None, reset: bool, reason: str) -> None
 def _read_amount(amount: str | None, read: Callable[[str], int], *, reset: bool) -> int | None:
     """Return an amount in units of 10⁻⁶, or None for `--reset`."""
     if (amount is None) != reset:
-        raise click.UsageError("Name an amount such as 0.05, or say --reset.")
+        raise click.UsageError("Give an amount such as 0.05, or --reset.")
     if amount is None:
         return None
     try:

@@ -11,8 +11,11 @@ from gateway_operator.admin_password import hash_password as hash_with_argon2
     prompt=True,
     hide_input=True,
     confirmation_prompt=True,
-    help="The password; without this option the command asks for it.",
+    help="The password. By default the command asks for it.",
 )
 def hash_password(password: str) -> None:
-    """Print the argon2 hash of a password. GATEWAY_ADMIN_PASSWORD_HASH takes it."""
+    """Print the argon2 hash of a password.
+
+    Set it as GATEWAY_ADMIN_PASSWORD_HASH.
+    """
     click.echo(hash_with_argon2(password))

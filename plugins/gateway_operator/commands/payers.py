@@ -1,4 +1,4 @@
-"""The command `gateway payers`: lists payers that are barred from x402, and lifts the bar."""
+"""The command `gateway payers`: payers that are barred from x402."""
 
 import asyncio
 import contextlib
@@ -22,9 +22,9 @@ from gateway_operator.desk.desk import Desk
 
 @click.group()
 def payers() -> None:
-    """List payers that are barred from x402, and lift the bar.
+    """List payers that are barred from x402, and unbar them.
 
-    A payer is barred when a settlement of its payment failed on-chain.
+    A payer is barred after a settlement of its payment failed on-chain.
     """
 
 
@@ -32,7 +32,7 @@ def payers() -> None:
 @json_option
 @one_sentence
 def barred(*, as_json: bool) -> None:
-    """List payers that may pay by direct transfer only. A settlement of theirs failed."""
+    """List barred payers, who may pay by direct transfer only."""
 
     async def find() -> list[FailedSettlement]:
         async with open_session(load_settings()) as desk:
@@ -61,7 +61,7 @@ def _make_row(failure: FailedSettlement) -> dict[str, Any]:
 @click.option("--note", "--reason", "note", required=True, help="The reason, for the audit log.")
 @one_sentence
 def lift(*, address: str, note: str) -> None:
-    """Let a payer pay by x402 again. Settlements that failed until now bar it no more."""
+    """Unbar a payer: failed settlements so far no longer count."""
     if not re.fullmatch(r"0x[0-9a-fA-F]{40}", address):
         raise click.BadParameter("an address is 0x followed by 40 hexadecimal digits")
 
@@ -74,10 +74,7 @@ def lift(*, address: str, note: str) -> None:
 
 
 async def _lift_bar(desk: Desk, actor: Actor, address: str, *, reason: str) -> None:
-    """Let a payer pay by x402 again; settlements that failed until now bar it no more.
-
-    Raises `ActionRefused` where the payer is not barred.
-    """
+    """Unbar a payer; raises `ActionRefused` if it is not barred."""
     payer, now = address.lower(), desk.now()
     if await desk.store.payers.failure_of(payer, since=now - BARRED_S) is None:
         raise ActionRefused(

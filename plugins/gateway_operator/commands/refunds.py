@@ -1,4 +1,4 @@
-"""The command `gateway refunds`; what is decided and sent is in `gateway_operator.desk.refunds`."""
+"""The command `gateway refunds`."""
 
 import asyncio
 import re
@@ -42,12 +42,12 @@ def refunds() -> None:
 
 
 @refunds.command("list")
-@click.option("--all", "everything", is_flag=True, help="Paid refunds as well.")
+@click.option("--all", "everything", is_flag=True, help="Include paid refunds.")
 @json_option
 @wide_option
 @one_sentence
 def list_refunds(*, everything: bool, as_json: bool, wide: bool) -> None:
-    """List refunds: to whom, how much, why, and what holds them up."""
+    """List refunds: recipient, amount, reason and problem."""
 
     async def find() -> list[RefundCase]:
         async with open_session(load_settings()) as desk:
@@ -81,24 +81,24 @@ def _make_row(case: RefundCase, **more: Any) -> dict[str, Any]:
     "--to",
     "recipient",
     callback=_parse_address,
-    help="Pay this address instead of the payer, or where none is known.",
+    help="Pay this address instead of the payer's, or if none is known.",
 )
 @click.option("--note", "--reason", "note", default="", help="The reason, for the audit log.")
 @one_sentence
 def approve(*, task_ids: Sequence[str], everything: bool, recipient: str | None, note: str) -> None:
-    """Approve refunds. The running gateway sends them, or `gateway refunds pay` does."""
+    """Approve refunds. The running gateway or `gateway refunds pay` sends them."""
     if everything and (task_ids or recipient is not None):
         raise click.UsageError(
-            "--all approves every refund that is due; it goes with neither tasks nor --to."
+            "--all approves every refund that is due. Use it without tasks and --to."
         )
     if not task_ids and not everything:
-        raise click.UsageError("Name the tasks, or say --all; `gateway refunds list` shows them.")
+        raise click.UsageError("Name the tasks, or use --all; `gateway refunds list` shows them.")
     decided, left, problem = asyncio.run(_approve(task_ids, recipient, note))
     click.echo(f"Approved: {decided}.")
     for task_id in left:
         click.echo(
-            f"Left: no address is known for {task_id}; `gateway refunds approve {task_id} --to "
-            "ADDRESS` names one.",
+            f"Not approved: no address is known for {task_id}. Use `gateway refunds approve "
+            f"{task_id} --to ADDRESS`.",
             err=True,
         )
     if problem:
@@ -110,7 +110,7 @@ def approve(*, task_ids: Sequence[str], everything: bool, recipient: str | None,
 @click.option("--note", "--reason", "note", required=True, help="The reason, for the audit log.")
 @one_sentence
 def reject(*, task_ids: Sequence[str], note: str) -> None:
-    """Reject refunds. A later approval takes the rejection back."""
+    """Reject refunds. A later approval overrides the rejection."""
     if not task_ids:
         raise click.UsageError("Name the tasks; `gateway refunds list` shows them.")
     decided = asyncio.run(_reject(task_ids, note))
@@ -122,7 +122,7 @@ def reject(*, task_ids: Sequence[str], note: str) -> None:
 @click.option("--note", "--reason", "note", default="", help="The reason, for the audit log.")
 @one_sentence
 def take_back(*, task_id: str, note: str) -> None:
-    """Take an approval back while its refund is not signed yet."""
+    """Withdraw an approval whose refund is not signed yet."""
 
     async def act() -> None:
         async with open_session(load_settings()) as desk:
@@ -135,9 +135,9 @@ def take_back(*, task_id: str, note: str) -> None:
 async def _approve(
     task_ids: Sequence[str], recipient: str | None, note: str
 ) -> tuple[int, Sequence[str], str | None]:
-    """Approve the refunds of these tasks, or every refund that is due and has an address.
+    """Approve these tasks' refunds, or every due refund with an address.
 
-    Returns how many, the tasks that are left for want of an address, and why none can be sent now.
+    Returns their number, the tasks without an address, and why none can be sent now.
     """
     left: list[str] = []
     async with open_session(load_settings()) as desk:
@@ -152,7 +152,7 @@ async def _approve(
 async def _approve_named(
     desk: Desk, task_ids: Sequence[str], *, recipient: str | None = None, note: str = ""
 ) -> Sequence[RefundCase]:
-    """Approve refunds as they are now. Whoever has the shell needs no fresh password."""
+    """Approve refunds as they are now. Shell access replaces the fresh password."""
     choices = [choice_of(case) for case in await find_payable(desk, task_ids)] if task_ids else []
     if not choices:
         return []
@@ -181,7 +181,7 @@ async def _reject(task_ids: Sequence[str], note: str) -> int:
     default=60.0,
     show_default=True,
     type=FiniteRange(0),
-    help="Seconds to wait at most.",
+    help="Maximum seconds to wait.",
 )
 @json_option
 @wide_option
@@ -189,7 +189,7 @@ async def _reject(task_ids: Sequence[str], note: str) -> int:
 def pay(
     *, task_ids: Sequence[str], dry_run: bool, wait_s: float, as_json: bool, wide: bool
 ) -> None:
-    """Send approved refunds now. With tasks: approve their refunds and send only those."""
+    """Send approved refunds now. With tasks, approve their refunds and send only those."""
     rows = asyncio.run(_preview(task_ids) if dry_run else _pay(task_ids, wait_s))
     if not rows and not as_json:
         click.echo("Nothing is approved. `gateway refunds list` shows what is owed.")
@@ -207,7 +207,7 @@ async def _preview(task_ids: Sequence[str]) -> list[dict[str, Any]]:
 
 async def _pay(task_ids: Sequence[str], wait_s: float) -> list[dict[str, Any]]:
     async with open_session(load_settings()) as desk:
-        # Without a refund key this raises: nothing is approved that cannot be sent.
+        # Raises without a refund key, so that nothing is approved that cannot be sent.
         desk.sender()
         cases = await find_payable(desk, task_ids)
         moving = PaymentState.REFUNDING

@@ -1,7 +1,7 @@
-"""An open store and chain for one command.
+"""Opens store and chain for one command.
 
-A command works beside a running gateway: the database decides every race, and the nonce of a
-refund's authorization lets the token pay it once only.
+It may run beside the gateway: the database resolves races, and a refund's nonce lets the token pay
+it only once.
 """
 
 import contextlib
@@ -11,8 +11,7 @@ import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from gateway.catalog.catalog import Catalog
-from gateway.catalog.live_changes import LiveChanges
+from gateway.catalog.catalog import Catalog, LiveChanges
 from gateway.chain.client import Web3Chain
 from gateway.chain.keys import load_key, load_settlement_keys
 from gateway.contracts import PluginContext
@@ -28,7 +27,7 @@ from gateway_operator.desk.desk import Desk
 
 
 def shell_actor() -> Actor:
-    """Return who runs this command, for the audit log."""
+    """Return the shell's user, for the audit log."""
     try:
         name = getpass.getuser()
     except (OSError, KeyError):
@@ -41,10 +40,10 @@ def shell_actor() -> Actor:
 async def open_session(
     settings: Settings, *, catalog: Catalog | None = None
 ) -> AsyncIterator[Desk]:
-    """Open the desk on the gateway's own database and chain, without a server.
+    """Open the desk without a server.
 
-    Raises `SettingsError` where the database is missing, older than this version or of another
-    network, and where one key would settle and refund.
+    Raises `SettingsError` if the database is missing, older than this version or of another
+    network, or if one key would both settle and refund.
     """
     enter_data(settings)
     if not settings.database_url:
@@ -77,7 +76,7 @@ async def open_session(
 
 
 def _check_version(path: Path) -> None:
-    """Refuse an older database: migrating it would change tables under a gateway that runs."""
+    """Refuse an older database: a migration would change tables of a running gateway."""
     try:
         with contextlib.closing(sqlite3.connect(path)) as db:
             version = db.execute("PRAGMA user_version").fetchone()[0]

@@ -22,13 +22,13 @@ _UNCERTAIN = "uncertain_submit"
 @click.option(
     "--uncertain",
     is_flag=True,
-    help="Only failed tasks whose job a vendor may have made, and billed, all the same: look for "
-    "the job, or for the time it was sent, in your account there.",
+    help="Only failed tasks whose job the vendor may still have made and billed. Find the job, or "
+    "the time it was sent, in your account at the vendor.",
 )
 @click.option(
-    "--limit", default=20, show_default=True, type=click.IntRange(1), help="How many at most."
+    "--limit", default=20, show_default=True, type=click.IntRange(1), help="Maximum number of rows."
 )
-# `refunds list` exists, so `tasks list` is tried as well.
+# People try `tasks list`, because `refunds list` exists.
 @click.argument(
     "word", type=click.Choice(["list"]), required=False, metavar="[list]", expose_value=False
 )
@@ -36,9 +36,9 @@ _UNCERTAIN = "uncertain_submit"
 @wide_option
 @one_sentence
 def tasks(*, status: str | None, uncertain: bool, limit: int, as_json: bool, wide: bool) -> None:
-    """List the newest tasks, their payments and their jobs.
+    """List the newest tasks with their payments and jobs.
 
-    A job is what the vendor does for a task.
+    A job is the vendor's work on a task.
     """
 
     async def find() -> list[tuple[Task, JobRecord]]:
@@ -50,7 +50,7 @@ def tasks(*, status: str | None, uncertain: bool, limit: int, as_json: bool, wid
 
     found = asyncio.run(find())
     if not found and not as_json:
-        click.echo("There are no such tasks.")
+        click.echo("No matching tasks.")
         return
     rows = [_make_row(task, job) for task, job in found]
     print_rows(rows, as_json=as_json, wide=wide, stacked=_stack_row)
@@ -78,7 +78,7 @@ def _make_row(task: Task, job: JobRecord) -> dict[str, Any]:
 
 
 def _stack_row(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row with fewer columns for a narrow terminal: related values below each other."""
+    """Use fewer columns on a narrow terminal."""
     sent = f"sent {row['sent']}" if row["sent"] else ""
     cost = f"cost {row['cost']}" if row["cost"] else ""
     paid = f"{row['amount']} {row['flow']}, {row['payment']}"

@@ -1,4 +1,4 @@
-"""The command `gateway tokens`: makes, lists and revokes tokens of the JSON API."""
+"""The command `gateway tokens`: tokens of the JSON API."""
 
 import asyncio
 import time
@@ -16,7 +16,7 @@ from gateway_operator.logins import OperatorToken
 
 @click.group()
 def tokens() -> None:
-    """Make, list and revoke tokens of the JSON API.
+    """Create, list and revoke tokens of the JSON API.
 
     A program sends its token with each request to /admin/api/v1/, as Authorization: Bearer TOKEN.
     """
@@ -36,11 +36,11 @@ def tokens() -> None:
     type=click.IntRange(1, service.MOST_DAYS),
     default=service.DAYS,
     show_default=True,
-    help="How long it is valid.",
+    help="Days until it expires.",
 )
 @one_sentence
 def new(*, name: str, scope: str, days: int) -> None:
-    """Make a token and print it, only this once. NAME says what uses it."""
+    """Create a token and print it once. NAME is the program that uses it."""
 
     async def make() -> service.NewToken:
         async with open_session(load_settings()) as desk:
@@ -53,7 +53,7 @@ def new(*, name: str, scope: str, days: int) -> None:
 @json_option
 @one_sentence
 def list_them(*, as_json: bool) -> None:
-    """List the tokens, without themselves: only their hashes are kept."""
+    """List the tokens. Their secrets are stored only as hashes."""
 
     async def find() -> list[OperatorToken]:
         async with open_session(load_settings()) as desk:
@@ -62,7 +62,7 @@ def list_them(*, as_json: bool) -> None:
     now = time.time()
     rows = [_make_row(token, now) for token in asyncio.run(find())]
     if not rows and not as_json:
-        click.echo("No token was made yet.")
+        click.echo("There are no tokens.")
         return
     print_rows(rows, as_json=as_json)
 
@@ -71,7 +71,7 @@ def list_them(*, as_json: bool) -> None:
 @click.argument("name")
 @one_sentence
 def revoke(*, name: str) -> None:
-    """Revoke the token NAME; it opens nothing from now on."""
+    """Revoke the token NAME at once."""
 
     async def end() -> None:
         async with open_session(load_settings()) as desk:

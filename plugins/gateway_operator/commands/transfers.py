@@ -1,4 +1,4 @@
-"""The command `gateway transfers`."""
+"""The command `gateway transfers`: unused transfers."""
 
 import asyncio
 
@@ -19,11 +19,13 @@ _AMOUNT = FiniteRange(0, 3650)
 
 @click.group()
 def transfers() -> None:
-    """Look at what came into the wallet."""
+    """List unused transfers to the wallet."""
 
 
 @transfers.command()
-@click.option("--days", default=7.0, show_default=True, type=_AMOUNT, help="How far to look back.")
+@click.option(
+    "--days", default=7.0, show_default=True, type=_AMOUNT, help="How many days to search."
+)
 @click.option(
     "--hours", type=_AMOUNT, help="Leave out younger transfers.  [default: too old to pay]"
 )
@@ -31,11 +33,14 @@ def transfers() -> None:
 @wide_option
 @one_sentence
 def unclaimed(*, days: float, hours: float | None, as_json: bool, wide: bool) -> None:
-    """List USDC transfers to the wallet that paid for nothing. No buyer sent their hash."""
+    """List transfers to the wallet that paid for nothing.
+
+    These are USDC transfers whose hash no buyer has sent.
+    """
 
     async def find() -> tuple[list[MinedTransfer], dict[tuple[str, int], str]]:
         settings = load_settings()
-        # Transfers that are younger than this may still pay for a task.
+        # Younger transfers may still pay for a task.
         age_hours = max(24.0, settings.max_transfer_age_hours) if hours is None else hours
         async with open_session(settings) as desk:
             found = await unclaimed_transfers(
@@ -57,7 +62,7 @@ def unclaimed(*, days: float, hours: float | None, as_json: bool, wide: bool) ->
         for found in unused
     ]
     if not rows and not as_json:
-        click.echo("Every transfer paid for something.")
+        click.echo("No unused transfers.")
         return
     print_rows(rows, as_json=as_json, wide=wide)
 

@@ -1,5 +1,5 @@
-"""What an operator may see and do, over the open parts of a gateway. No HTTP and no click.
+"""Operators' queries and actions, without HTTP or click.
 
-Every function takes a `Desk`, and an `Actor` where it acts, and returns attrs classes. Page, JSON
-and command line only print them.
+Functions take a `Desk`, and an `Actor` if they act, and return attrs classes, which pages, API and
+commands render.
 """

@@ -1,4 +1,4 @@
-"""The audit log: pages of it, and all of it as CSV."""
+"""The audit log, in pages and as CSV."""
 
 import contextlib
 import csv
@@ -19,24 +19,24 @@ _COLUMNS = (
     *("id", "time", "door", "actor", "address", "action", "subject", "reason"),
     *("before", "after"),
 )
-# A spreadsheet takes a cell that begins so for a formula.
+# Spreadsheets read cells that begin so as formulas.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @attrs.frozen(kw_only=True)
 class AuditPage:
-    """Actions, the newest first."""
+    """Actions, newest first."""
 
     actions: Sequence[ActionRecord]
 
-    # What `before` of the next page is; None on the last one.
+    # `before` of the next page; None on the last.
     next_before: int | None
 
 
 async def read_audit(
     desk: Desk, before: int | None = None, *, subject: str = "", action: str = ""
 ) -> AuditPage:
-    """Return a page of the audit log; empty texts do not limit it."""
+    """Return a page of the audit log; empty texts do not filter."""
     found = await desk.records.actions(
         before, PER_PAGE + 1, subject=subject or None, action=action or None
     )
@@ -45,9 +45,9 @@ async def read_audit(
 
 
 async def export_audit(desk: Desk, actor: Actor) -> AsyncIterator[str]:
-    """Return the audit log as pieces of CSV, newest first, and write down that it was exported."""
+    """Return the audit log as chunks of CSV, newest first, and record the export."""
     new = NewAction(actor=actor, at=desk.now(), action="audit.export", subject="audit log")
-    # The same file twice is one export.
+    # A repeated request is the same export.
     with contextlib.suppress(AlreadyDone):
         await desk.records.note(new)
     return _write_pieces(desk)
@@ -69,7 +69,7 @@ def _row_of(one: ActionRecord) -> Sequence[str]:
 
 
 def _plain(text: str) -> str:
-    """Return a text that opens no task, and that no spreadsheet takes for a formula."""
+    """Shorten task ids, which give access, and escape formulas."""
     text = shorten_ids(text)
     return f"'{text}" if text.startswith(_FORMULA) else text
 

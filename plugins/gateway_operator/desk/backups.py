@@ -1,4 +1,4 @@
-"""Copies of the database: their age, what a restore would forget, a copy or a drill now."""
+"""Status of backups and restore drills, and starting them."""
 
 import attrs
 
@@ -18,45 +18,45 @@ _MOST_RECORDS = 50
 
 @attrs.frozen(kw_only=True)
 class BackupStatus:
-    """What is known of copies and drills, without a question to the bucket."""
+    """Status as the database knows it, without a request to the bucket."""
 
-    # Whether GATEWAY_BACKUP_URL is set, and the seconds between two copies.
+    # Whether GATEWAY_BACKUP_URL is set, and the interval.
     is_on: bool
     every_s: float
 
-    # Whether the database's server makes the copies, of which nothing is known here.
+    # Whether the PostgreSQL server makes the backups; then their status is not known.
     is_servers: bool = False
 
-    # The newest copy that was made, and the newest failure if it is newer than that.
+    # The newest success, and the newest failure if it is newer.
     last: BackupRecord | None = None
     failed: BackupRecord | None = None
 
-    # The newest drill, failed or not, and the newest that succeeded.
+    # The newest drill, and the newest success.
     drill: BackupRecord | None = None
     good_drill: BackupRecord | None = None
 
-    # What a restore of the newest copy would forget now; None without a copy.
+    # Sales that a restore of the newest backup would lose; None without a backup.
     forgotten: Forgotten | None = None
 
     # Newest first.
     records: tuple[BackupRecord, ...] = ()
 
-    # Seconds since the newest copy and the newest drill that succeeded; None: there was none.
+    # Since the newest success; None: there was none.
     age_s: float | None = None
     drill_age_s: float | None = None
 
 
-# PostgreSQL is copied by its server. Records in it are of the SQLite file before it.
+# Any stored records are of an earlier SQLite file.
 _NO_COPIES = BackupStatus(is_on=False, every_s=0.0, is_servers=True)
 
 
 def of(gateway: Gateway) -> Backups | None:
-    """Return what makes the copies of a running gateway, or None."""
+    """Return the `Backups` of a running gateway, or None."""
     return gateway.find(Backups) if gateway.keeps(Backups) else None
 
 
 async def status(desk: Desk) -> BackupStatus:
-    """Return what is known of copies and drills."""
+    """Return the status of backups and drills."""
     return await desk.store.sum(_read_status, desk)
 
 
@@ -91,27 +91,27 @@ def _forgotten(db: Connection, last: BackupRecord | None, now: float) -> Forgott
 
 
 async def copies(backups: Backups | None) -> list[Copy]:
-    """Return the copies in the bucket or folder, newest first; this asks it.
+    """List the bucket or folder, newest backup first.
 
-    Raises `ActionRefused` where none is set, and `BackupFailed` where it does not answer.
+    Raises `ActionRefused` if none is set, and `BackupFailed` if it does not respond.
     """
     return await _needed(backups).copies()
 
 
 async def run_now(desk: Desk, backups: Backups | None, actor: Actor, kind: Kind) -> BackupRecord:
-    """Make a copy or a drill now, and wait for it; returns its row.
+    """Run a backup or drill now, and return its row.
 
-    Raises `ActionRefused` where no place is set or another runs, `AlreadyDone` for a repeated
-    request, and `BackupFailed` after the failure was written down.
+    Raises `ActionRefused` without a bucket or while another one runs, `AlreadyDone` for a repeated
+    request, and `BackupFailed` after recording the failure.
     """
     found = await _note(desk, backups, actor, kind)
     return await (found.back_up() if kind == "backup" else found.drill())
 
 
 async def begin(desk: Desk, backups: Backups | None, actor: Actor, kind: Kind) -> None:
-    """Begin a copy or a drill and return at once; `status` tells how it ended.
+    """Start a backup or drill and return at once.
 
-    Raises what `run_now` raises before it begins.
+    Raises `ActionRefused` and `AlreadyDone` like `run_now`.
     """
     found = await _note(desk, backups, actor, kind)
     found.begin(kind)
@@ -120,7 +120,7 @@ async def begin(desk: Desk, backups: Backups | None, actor: Actor, kind: Kind) -
 async def _note(desk: Desk, backups: Backups | None, actor: Actor, kind: Kind) -> Backups:
     found = _needed(backups)
     if found.running is not None:
-        raise ActionRefused(f"A {found.running} runs already. Look again in a minute.")
+        raise ActionRefused(f"A {found.running} is already running. Try again in a minute.")
     action = NewAction(actor=actor, at=desk.now(), action=f"{kind}.now", subject="database")
     await desk.records.note(action)
     return found
@@ -129,7 +129,7 @@ async def _note(desk: Desk, backups: Backups | None, actor: Actor, kind: Kind) -
 def _needed(backups: Backups | None) -> Backups:
     if backups is None:
         raise ActionRefused(
-            "GATEWAY_BACKUP_URL is not set, so copies go nowhere. Name a private bucket, such as "
-            "s3://my-backups/gateway; docs/backups.md says how."
+            "GATEWAY_BACKUP_URL is not set, so there are no backups. Set it to a private bucket, "
+            "such as s3://my-backups/gateway (docs/backups.md)."
         )
     return backups

@@ -1,4 +1,4 @@
-"""How much waits on each page, from the database alone: every page's bar shows it."""
+"""Counters in every page's navigation bar."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -11,24 +11,24 @@ from gateway_operator.sql import standing
 
 @attrs.frozen(kw_only=True)
 class Badges:
-    """How many things wait on each page, as the bar shows them."""
+    """The counters of all pages."""
 
-    # By the page's key: how many, and what they are.
+    # By the page's key: number and label.
     counts: Mapping[str, tuple[int, str]] = attrs.field(factory=dict)
-    # Whether something is urgent: the title of the window says so.
+    # Shown in the window title.
     urgent: bool = False
 
     def of(self, page: str) -> int:
-        """Return how many things wait on a page."""
+        """Return the number for a page."""
         return self.counts.get(page, (0, ""))[0]
 
     def word(self, page: str) -> str:
-        """Return what waits on a page, such as `to decide`."""
+        """Return the label of a page's number, such as `to decide`."""
         return self.counts.get(page, (0, ""))[1]
 
 
 async def read_badges(desk: Desk) -> Badges:
-    """Return the badges; pages of the same two seconds share them. It asks no chain."""
+    """Return the counters, cached for two seconds. Does not call the chain."""
     badges: Badges = await desk.shared.get("badges", lambda: _read_badges(desk))
     return badges
 

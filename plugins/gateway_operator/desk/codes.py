@@ -1,4 +1,4 @@
-"""Codes of six digits at the login (RFC 6238), from an app on the operator's phone."""
+"""Two-factor login by six-digit codes (RFC 6238)."""
 
 import importlib
 import re
@@ -13,7 +13,7 @@ from gateway_operator.desk.desk import Desk
 from gateway_operator.logins import OperatorCodes
 
 STEP_S = 30
-# The code before and the code after are taken as well: clocks differ, and people type slowly.
+# Neighbouring codes are accepted too, for clock differences and slow typing.
 _STEPS_AROUND = (0, -1, 1)
 _CODE = re.compile(r"[0-9]{6}")
 _SUBJECT = "codes"
@@ -21,11 +21,11 @@ _SUBJECT = "codes"
 
 @attrs.frozen(kw_only=True)
 class CodesSetUp:
-    """What sets an app up: shown until a code confirms it."""
+    """The data to set up an app, until a code confirms it."""
 
     secret: str = attrs.field(repr=False)
 
-    # The QR code, as an SVG image for a page.
+    # A QR code as SVG.
     svg: str = attrs.field(repr=False)
 
 
@@ -36,7 +36,7 @@ async def are_on(desk: Desk) -> bool:
 
 
 async def take_code(desk: Desk, code: str) -> bool:
-    """Whether this code is right and was not taken before; it is used up then."""
+    """Whether this code is correct and unused. Uses it up."""
     known = await desk.store.read(_find)
     if known is None or known.confirmed_at is None:
         return False
@@ -45,13 +45,13 @@ async def take_code(desk: Desk, code: str) -> bool:
 
 
 async def begin(desk: Desk, actor: Actor) -> None:
-    """Make a secret that is not in use yet; raises `ActionRefused` where codes are on."""
+    """Create an unconfirmed secret; raises `ActionRefused` if codes are on."""
     action = NewAction(actor=actor, at=desk.now(), action="codes.begin", subject=_SUBJECT)
     await desk.records.act(_begin, _pyotp().random_base32(), action=action)
 
 
 async def read_set_up(desk: Desk) -> CodesSetUp | None:
-    """Return what sets an app up; None where nothing waits for its first code."""
+    """Return the data to set up an app; None if no secret waits for its first code."""
     known = await desk.store.read(_find)
     if known is None or known.confirmed_at is not None:
         return None
@@ -66,27 +66,26 @@ async def read_set_up(desk: Desk) -> CodesSetUp | None:
 
 
 async def confirm(desk: Desk, actor: Actor, code: str) -> None:
-    """Switch codes on by the first one; raises `WrongValue` for a wrong code."""
+    """Turn codes on with the first code; raises `WrongValue` for a wrong one."""
     known = await desk.store.read(_find)
     if known is None:
-        raise ActionRefused("Codes are not set up; begin anew.")
+        raise ActionRefused("Codes are not set up. Start the setup again.")
     step = _find_step(known.secret, code, desk.now())
     if step is None:
         raise WrongValue(
-            "This is not the code of now. Look at the clock of the phone, and give the next code."
+            "This code is wrong. Check the clock of the phone, and enter the next code."
         )
     action = NewAction(actor=actor, at=desk.now(), action="codes.on", subject=_SUBJECT)
     await desk.records.act(_confirm, step, desk.now(), action=action)
 
 
 async def switch_off(desk: Desk, actor: Actor) -> None:
-    """Let a login need no code; raises `ActionRefused` where it needs none already."""
+    """Turn codes off; raises `ActionRefused` if they are off."""
     action = NewAction(actor=actor, at=desk.now(), action="codes.off", subject=_SUBJECT)
     await desk.records.act(_remove, action=action)
 
 
 def _find_step(secret: str, code: str, now: float) -> int | None:
-    """Return the time step that a code is of; None for a wrong one."""
     digits = code.replace(" ", "")
     if not _CODE.fullmatch(digits):
         return None
@@ -102,30 +101,27 @@ def _pyotp() -> ModuleType:
     return importlib.import_module("pyotp")
 
 
-# -- the secret's row, as functions of a connection
+# -- the secret's row in the database
 
 
 def _find(db: Connection) -> OperatorCodes | None:
-    """Return the secret, confirmed or not; None where there is none."""
     row = db.execute("SELECT secret, confirmed_at, last_step FROM operator_codes").fetchone()
     return None if row is None else OperatorCodes(**row)
 
 
 def _begin(db: Connection, secret: str) -> None:
-    """Keep a secret that is not confirmed yet; raises `ActionRefused` where codes are on."""
     _refuse_confirmed(db)
     db.execute("DELETE FROM operator_codes")
     db.execute("INSERT INTO operator_codes (id, secret) VALUES (1, ?)", (secret,))
 
 
 def _confirm(db: Connection, step: int, now: float) -> None:
-    """Switch codes on; `step` is the time step of the code that was given."""
     _refuse_confirmed(db)
     db.execute("UPDATE operator_codes SET confirmed_at = ?, last_step = ?", (now, step))
 
 
 def _take(db: Connection, step: int) -> bool:
-    """Use a time step's code up; False where it, or a later one, was taken before."""
+    """Use up a time step; False if it or a later one was used before."""
     done = db.execute(
         """UPDATE operator_codes SET last_step = ?
            WHERE confirmed_at IS NOT NULL AND last_step < ?""",
@@ -135,7 +131,6 @@ def _take(db: Connection, step: int) -> bool:
 
 
 def _remove(db: Connection) -> None:
-    """Delete the secret; raises `ActionRefused` where there is none."""
     if db.execute("DELETE FROM operator_codes").rowcount == 0:
         raise ActionRefused("Codes are off already.")
 
@@ -143,4 +138,4 @@ def _remove(db: Connection) -> None:
 def _refuse_confirmed(db: Connection) -> None:
     codes = _find(db)
     if codes is not None and codes.confirmed_at is not None:
-        raise ActionRefused("Codes are on already; switch them off first.")
+        raise ActionRefused("Codes are on already; turn them off first.")

@@ -1,4 +1,4 @@
-"""One thing that needs the operator, and from which numbers on something does."""
+"""Conditions that need the operator, and their thresholds."""
 
 from typing import Literal
 
@@ -15,38 +15,37 @@ DAY_S = 86_400.0
 
 @attrs.frozen(kw_only=True)
 class Condition:
-    """One thing that needs the operator, in words that a page, a message and a terminal print."""
+    """A condition that needs the operator, with its texts."""
 
     # Such as `off_sale`; the subject is a slug, a provider, a key, or empty for the gateway.
     condition: str
     subject: str = ""
     level: Level
     title: str
-    # What is known of it.
     text: str
     # The one thing to do, as a sentence.
     action: str
-    # The key of the page that the button leads to, what it says, and its path.
+    # Where the button leads: page key, label, path.
     page: str
     button: str
     href: str
-    # Whether an alarm tells it; pages show it all the same.
+    # Whether it raises an alarm; pages always show it.
     is_told: bool = True
 
     @property
     def key(self) -> str:
-        """Return what tells this condition from every other."""
+        """The unique name of this condition."""
         return f"{self.condition}:{self.subject}"
 
 
 @attrs.frozen(kw_only=True)
 class Thresholds:
-    """When a number needs the operator: for each of them, from which on it is soon and urgent."""
+    """From which values a condition is soon or urgent."""
 
-    # In settlements that the gas pays for; it is soon as well when it lasts for less than 3 days.
+    # In remaining settlements; also soon if less than three days of sales are left.
     gas_soon: int = 200
     gas_urgent: int = 20
-    # Refunds that the refund key's ETH pays for.
+    # In remaining refunds.
     refund_gas_soon: int = 20
     # Seconds.
     payment_open_soon_s: float = 2 * MINUTE_S
@@ -65,17 +64,17 @@ class Thresholds:
     clock_urgent_s: float = MINUTE_S
     blocked_soon_s: float = 5.0
     blocked_urgent_s: float = 30.0
-    # Refused within an hour.
+    # Within an hour.
     logins_soon: int = 5
     retires_soon_s: float = 30 * DAY_S
     off_sale_urgent_s: float = 15 * MINUTE_S
-    # Of the newest 20 of an endpoint.
+    # Of an endpoint's newest 20 finished tasks.
     failures_soon: int = 5
     failures_urgent: int = 15
 
     @classmethod
     def of(cls, settings: Settings) -> "Thresholds":
-        """Return the thresholds that the settings name."""
+        """Return the thresholds of the settings."""
         chosen = operator_settings_of(settings)
         gas = parse_pair(chosen.alarm_gas)
         failures = parse_pair(chosen.alarm_failures)

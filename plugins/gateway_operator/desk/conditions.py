@@ -1,39 +1,36 @@
-"""What needs the operator: facts become conditions. Overview shows them, alarms tell them.
-
-Each condition is one small function of the facts. Nothing here asks or remembers anything.
-"""
+"""Derives conditions from facts, each by a small pure function."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from gateway_operator.desk.condition import Condition, Level, Thresholds
-from gateway_operator.desk.endpoint_conditions import ENDPOINT_LOOKS
+from gateway_operator.desk.endpoint_conditions import ENDPOINT_RULES
 from gateway_operator.desk.facts import Facts, KeyFacts
-from gateway_operator.desk.machine_conditions import MACHINE_LOOKS
+from gateway_operator.desk.machine_conditions import MACHINE_RULES
 from gateway_operator.desk.running import Check
 from gateway_operator.desk.wording import age, counted, usdc
 
 # By the name of the check.
 _CHECK_ACTIONS = {
-    "database": "Look whether the disk is full, or the database server is down.",
-    "rpc": "Name another endpoint in GATEWAY_RPC_URLS.",
-    "disk": "Free some space, or make the volume larger.",
+    "database": "Check that the disk is not full and that the database server runs.",
+    "rpc": "Set another endpoint in GATEWAY_RPC_URLS.",
+    "disk": "Free some space, or enlarge the volume.",
     "wallet": "Set GATEWAY_WALLET to an address that can receive.",
-    "workers": "Start a machine that works (GATEWAY_ROLE).",
-    "wakes": "Look whether the database takes LISTEN; a pooler in between may not.",
-    "limits": "Look at the Redis of GATEWAY_LIMITS_URL.",
+    "workers": "Start a node with workers (GATEWAY_ROLE).",
+    "wakes": "Check that the database connection supports LISTEN; a pooler may not.",
+    "limits": "Check the Redis server of GATEWAY_LIMITS_URL.",
 }
 _ORDER: Mapping[str, int] = {"bad": 0, "warn": 1, "note": 2}
 __all__ = ["Condition", "Level", "Thresholds", "find_conditions", "find_failed_checks"]
 
 
 def find_conditions(facts: Facts, thresholds: Thresholds | None = None) -> list[Condition]:
-    """Return what needs the operator, worst first."""
+    """Return the conditions that hold, worst first."""
     limits = thresholds or Thresholds()
-    found = [one for look in _LOOKS for one in look(facts, limits)]
+    found = [one for rule in _RULES for one in rule(facts, limits)]
     return sorted(found, key=lambda one: _ORDER[one.level])
 
 
-Look = Callable[[Facts, Thresholds], Iterator[Condition]]
+Rule = Callable[[Facts, Thresholds], Iterator[Condition]]
 
 
 def _checks(facts: Facts, _: Thresholds) -> Iterator[Condition]:
@@ -41,10 +38,7 @@ def _checks(facts: Facts, _: Thresholds) -> Iterator[Condition]:
 
 
 def find_failed_checks(checks: Sequence[Check]) -> Iterator[Condition]:
-    """Tell what stops sales; providers and draining have their own words.
-
-    A machine that sells nothing by its role is as its operator wants it.
-    """
+    """Yield failed checks, except of providers, which have conditions of their own, and roles."""
     for check in checks:
         if (
             check.ok
@@ -53,16 +47,14 @@ def find_failed_checks(checks: Sequence[Check]) -> Iterator[Condition]:
         ):
             continue
         stopped = "Nothing is sold" if check.stops_all_sales else f"{check.stops} stopped"
-        title = f"Not well: {check.name}" if check.stops_nothing else f"{stopped}: {check.name}"
+        title = f"Check failed: {check.name}" if check.stops_nothing else f"{stopped}: {check.name}"
         yield Condition(
             condition="check",
             subject=check.name,
             level="warn" if check.stops_nothing else "bad",
             title=title,
             text=check.problem,
-            action=_CHECK_ACTIONS.get(
-                check.name, "Run `gateway check`: it says what to set right."
-            ),
+            action=_CHECK_ACTIONS.get(check.name, "Run `gateway check`: it reports what to fix."),
             page="system",
             button="Details",
             href="/admin/system",
@@ -76,10 +68,10 @@ def _refunds_failed(facts: Facts, _: Thresholds) -> Iterator[Condition]:
             condition="refund_failed",
             level="bad",
             title=f"{counted(owed.failed, 'refund')} failed, {usdc(owed.failed_units)} USDC",
-            text="The chain or the token refused.",
-            action="Decide anew about each, with another address or by hand.",
+            text="The chain or the token rejected the transfer.",
+            action="Send each again, or refund another address.",
             page="refunds",
-            button="Look",
+            button="View",
             href="/admin/refunds?state=failed",
         )
 
@@ -94,7 +86,7 @@ def _refunds_undecided(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
     held = (
         "There is no refund key."
         if key is None
-        else "What the refund key holds is unknown."
+        else "The balance of the refund key is unknown."
         if holds is None
         else f"The refund key holds {usdc(holds)} USDC."
     )
@@ -107,7 +99,7 @@ def _refunds_undecided(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
         page="refunds",
         button="Decide",
         href="/admin/refunds",
-        # A page shows it at once; an alarm is for one that waits for too long.
+        # Pages show it at once; the alarm waits.
         is_told=waits_s >= limits.refund_soon_s,
     )
 
@@ -134,7 +126,7 @@ def _refund_key(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
 
 
 def _gas(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
-    # Of the last day; some of them paid by a transfer of their own.
+    # Of the last day. Sales by transfer need no settlement.
     sold = sum(one.sold for one in facts.endpoints)
     for key in facts.keys:
         if key.role != "settlement" or key.lasts_for is None:
@@ -173,25 +165,24 @@ def _open_payments(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
         condition="payment_open",
         level="bad" if age_s >= limits.payment_open_urgent_s else "warn",
         title=f"{counted(waiting.count, 'payment')} without an outcome",
-        text=f"The oldest since {age(age_s)}. {_who_knows(facts)}",
-        action="Look whether the RPC endpoints and the facilitator answer.",
+        text=f"The oldest since {age(age_s)}. {_describe_open(facts)}",
+        action="Check that the RPC endpoints and the facilitator respond.",
         page="payments",
-        button="Look",
+        button="View",
         href="/admin/payments",
     )
 
 
-def _who_knows(facts: Facts) -> str:
-    """Say what has to tell whether open payments were paid."""
+def _describe_open(facts: Facts) -> str:
     methods = facts.open_by_method
-    said = [
-        f"{name} has not said whether it took the money: it is asked again; while no plugin for it "
-        "is installed, the payment stays open."
+    found = [
+        f"{name} has not confirmed or refused the payment and is asked again. Without a plugin "
+        "for it the payment stays open."
         for name in sorted(methods)
     ]
     if facts.open_payments.count > sum(methods.values()):
-        said.insert(0, "The chain has not said yet whether it was paid.")
-    return " ".join(said)
+        found.insert(0, "The chain has not confirmed or ruled out the payment yet.")
+    return " ".join(found)
 
 
 def _queue(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
@@ -204,18 +195,18 @@ def _queue(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
         level="bad" if age_s >= limits.queue_urgent_s else "warn",
         title=f"{counted(waiting.count, 'paid task')} in the queue",
         text=f"The oldest waits for {age(age_s)}.",
-        action="Look at what the vendor and the workers do; more may run with GATEWAY_WORKERS.",
+        action="Check the vendor, or raise GATEWAY_WORKERS.",
         page="tasks",
-        button="Look",
+        button="View",
         href="/admin/tasks?status=queued",
     )
 
 
 def _chain(facts: Facts, _: Thresholds) -> Iterator[Condition]:
-    """Tell that no endpoint answers; how old the newest block is compares the clock with it."""
+    """Yield an unreachable chain. `machine_conditions` compares the clock with its newest block."""
     head = facts.head
     if head.problem is not None or head.value is None:
-        # The checks of a running gateway have told this already.
+        # Otherwise a failed check reports it.
         if facts.checks is None:
             yield _rpc(
                 "The chain does not answer", head.problem or "No RPC endpoint answers.", "bad"
@@ -229,7 +220,7 @@ def _rpc(title: str, text: str, level: Level) -> Condition:
         level=level,
         title=title,
         text=text,
-        action="Name another endpoint in GATEWAY_RPC_URLS.",
+        action="Set another endpoint in GATEWAY_RPC_URLS.",
         page="system",
         button="Details",
         href="/admin/system#rpc",
@@ -243,13 +234,13 @@ def _backup(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
     if facts.backup_at is None:
         title = "No backup yet"
         text = (
-            "The database is copied nowhere. With the volume you would lose who is owed and who "
-            "has paid."
+            "The database has no backup. If the volume is lost, the records of payments and "
+            "refunds are lost too."
         )
         level: Level = "warn" if facts.has_backup_url else "note"
     elif facts.at - facts.backup_at > limits.backup_age_s:
         title = f"The newest backup is {age(facts.at - facts.backup_at)} old"
-        text = "A restore now would forget every sale since."
+        text = "A restore now would lose every sale since."
         level = "bad"
     else:
         return
@@ -258,9 +249,11 @@ def _backup(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
         level=level,
         title=title,
         text=text,
-        action="Look why no copy is made." if facts.has_backup_url else "Set GATEWAY_BACKUP_URL.",
+        action=(
+            "Find out why no backup is made." if facts.has_backup_url else "Set GATEWAY_BACKUP_URL."
+        ),
         page="system",
-        button="Look at backups" if facts.has_backup_url else "Set up backups",
+        button="View backups" if facts.has_backup_url else "Set up backups",
         href="/admin/system#backups",
     )
 
@@ -281,7 +274,7 @@ def _of_parts(facts: Facts, _: Thresholds) -> Iterator[Condition]:
         )
 
 
-_LOOKS: tuple[Look, ...] = (
+_RULES: tuple[Rule, ...] = (
     _checks,
     _chain,
     _refunds_failed,
@@ -292,6 +285,6 @@ _LOOKS: tuple[Look, ...] = (
     _refunds_undecided,
     _backup,
     _of_parts,
-    *ENDPOINT_LOOKS,
-    *MACHINE_LOOKS,
+    *ENDPOINT_RULES,
+    *MACHINE_RULES,
 )

@@ -1,13 +1,11 @@
-"""The desk: the open parts of a gateway that an operator's functions work with."""
+"""The desk: the parts of a gateway that operators' functions use."""
 
 from collections import deque
 from typing import Any
 
 import attrs
 
-from gateway.catalog.catalog import Catalog
-from gateway.catalog.live_changes import LiveChanges
-from gateway.chain.rpc_watch import RpcWatch
+from gateway.catalog.catalog import Catalog, LiveChanges
 from gateway.concurrency.shared_answers import SharedAnswers
 from gateway.contracts import Chain, Clock
 from gateway.errors import SettingsError
@@ -16,36 +14,37 @@ from gateway.payments.unclaimed import UnclaimedSearch
 from gateway.settings import Settings
 from gateway.store import SqlStore
 from gateway_operator.desk.last_seen import LastSeen
+from gateway_operator.desk.rpc_watch import RpcWatch
 from gateway_operator.desk.running import Running
 from gateway_operator.sql.kept_bars import KeptBars
 from gateway_operator.sql.records import OperatorRecords
 
-# What one page has computed is shown to every page of so many seconds.
+# Seconds that results shared by pages are cached.
 _SHARED_S = 2.0
 _MOST_SHARED = 64
-# The pace of the disk is that of the last day.
+# Free space is sampled every hour for a day, to predict when the disk is full.
 _SAMPLE_EVERY_S = 3_600.0
 _MOST_SAMPLES = 24
-# A shorter span would take a burst of large files for a habit.
+# A shorter span would mistake a burst of large files for the usual pace.
 _LEAST_SPAN_S = 12 * 3_600.0
 
 
 class DiskPace:
-    """Keeps the free room of each hour since the start, for a day."""
+    """Samples of free space."""
 
     def __init__(self) -> None:
         # Unix seconds and bytes, oldest first.
         self._samples: deque[tuple[float, int]] = deque(maxlen=_MOST_SAMPLES)
 
     def note(self, now: float, free: int) -> None:
-        """Keep how many bytes are free, once an hour."""
+        """Add a sample, at most once an hour."""
         if not self._samples or now - self._samples[-1][0] >= _SAMPLE_EVERY_S:
             self._samples.append((now, free))
 
     def lasts_s(self, now: float, free: int, floor: int) -> float | None:
-        """Return in how many seconds only `floor` bytes are left at this pace.
+        """Return the seconds until only `floor` bytes are free at this pace.
 
-        None where the pace is not known yet, or the disk does not fill.
+        None if the pace is not known yet, or if usage does not grow.
         """
         if not self._samples or now - self._samples[0][0] < _LEAST_SPAN_S:
             return None
@@ -56,7 +55,7 @@ class DiskPace:
 
 @attrs.frozen(kw_only=True)
 class Desk:
-    """An open store and chain, what is on sale, and the sender of refunds."""
+    """The open store and chain, the catalog, and the sender of refunds."""
 
     settings: Settings
     store: SqlStore
@@ -66,30 +65,29 @@ class Desk:
     # None without a refund key.
     refunds: Refunds | None
 
-    # Both None in a command that was opened without the plugins.
+    # Both None in a command without plugins.
     _catalog: Catalog | None
     _changes: LiveChanges | None = None
 
-    # None in a command beside the gateway.
+    # None in a command.
     running: Running | None = None
 
-    # The audit log, and actions that are written with their row of it.
     records: OperatorRecords = attrs.field(init=False)
 
     # Values of the chain, with their age.
     last_seen: LastSeen = attrs.field(init=False)
 
-    # Which endpoints of the chain only fail, and how fast the disk fills.
+    # Failing RPC endpoints, and the pace at which the disk fills.
     rpc_watch: RpcWatch = attrs.field(init=False, factory=RpcWatch)
     disk_pace: DiskPace = attrs.field(init=False, factory=DiskPace)
 
-    # What several pages want at the same time, by name.
+    # Results shared by pages, by name.
     shared: SharedAnswers[Any] = attrs.field(init=False)
 
-    # Sums of sales by bar, for the overview.
+    # Sums of sales by bar.
     kept_bars: KeptBars = attrs.field(init=False, factory=KeptBars)
 
-    # Transfers to the wallet that bought nothing.
+    # Finds unused transfers.
     unclaimed: UnclaimedSearch = attrs.field(init=False)
 
     @unclaimed.default
@@ -110,18 +108,18 @@ class Desk:
 
     @property
     def catalog(self) -> Catalog:
-        """What is on sale. Raises `RuntimeError` where the desk was opened without it."""
+        """The offers. Raises `RuntimeError` if the desk was opened without them."""
         if self._catalog is None:
             raise RuntimeError("this desk was opened without the catalog")
         return self._catalog
 
-    async def look_at_changes(self) -> None:
-        """Apply to the catalogue what operators have changed until now, in other processes too."""
+    async def apply_changes(self) -> None:
+        """Apply operators' changes, also by other processes, to the catalog."""
         if self._changes is not None:
             await self._changes.look()
 
     def sender(self) -> Refunds:
-        """Return the sender of refunds; raises `SettingsError` without a key."""
+        """Return the sender of refunds; raises `SettingsError` without a refund key."""
         if self.refunds is None:
             raise SettingsError(
                 "GATEWAY_REFUND_KEY is not set. It is the private key that sends refunds: it "

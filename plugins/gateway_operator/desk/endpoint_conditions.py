@@ -1,4 +1,4 @@
-"""What needs the operator of the endpoints: off sale, failing, sold at a loss, soon retired."""
+"""Conditions of endpoints: off sale, failing, sold at a loss, soon retired."""
 
 import datetime as dt
 from collections.abc import Iterator, Mapping
@@ -18,18 +18,18 @@ def _off_sale(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
             subject=provider,
             level="bad" if is_long or first.is_account else "warn",
             title=f"{join(one.slug for one in endpoints)}: off sale",
-            text=f"{sentence(first.problem or '')} Nobody is charged for it.",
-            action=_way_back(first),
+            text=f"{sentence(first.problem or '')} Nobody is charged.",
+            action=_suggest_fix(first),
             page="endpoints",
-            button="Look at the endpoint",
+            button="View the endpoint",
             href=f"/admin/endpoints#{first.slug}",
         )
 
 
-def _way_back(one: EndpointFacts) -> str:
+def _suggest_fix(one: EndpointFacts) -> str:
     if one.is_account:
-        return "Set the key, the credit or the model right at the vendor, then try it now."
-    return "Wait: it is tried again by itself. Pause it if it goes on failing."
+        return "Fix the key, credit or model at the vendor, then press Try now."
+    return "Wait: it is tried again automatically. Pause it if it keeps failing."
 
 
 def _retiring(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
@@ -46,9 +46,9 @@ def _retiring(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
                 f"{one.slug} is not sold: {gone}" if one.is_retired else f"{one.slug} ends on {day}"
             ),
             text=f"The vendor stops serving {one.model} on {day}.",
-            action=f"Name another model for {one.slug}, or switch it off.",
+            action=f"Set another model for {one.slug}, or switch it off.",
             page="endpoints",
-            button="Look at the endpoint",
+            button="View the endpoint",
             href=f"/admin/endpoints#{one.slug}",
         )
 
@@ -62,10 +62,10 @@ def _failures(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
             subject=one.slug,
             level="bad" if one.failed >= limits.failures_urgent else "warn",
             title=f"{one.slug} fails: {one.failed} of its last {one.looked_at}",
-            text="Each failed sale is owed back. The tasks say why, in the vendor's words.",
-            action="Read why they failed; pause the endpoint if it goes on.",
+            text="Each failed sale must be refunded. The tasks show the vendor's error.",
+            action="Read the errors. Pause the endpoint if it keeps failing.",
             page="tasks",
-            button="Look at the tasks",
+            button="View the tasks",
             href=f"/admin/tasks?slug={one.slug}&status=failed",
         )
 
@@ -90,7 +90,7 @@ def _below_cost(facts: Facts, _: Thresholds) -> Iterator[Condition]:
 
 
 def _losing(facts: Facts, _: Thresholds) -> Iterator[Condition]:
-    """Tell that an endpoint lost money of late although its price is not below its cost."""
+    """Yield endpoints whose newest tasks lost money although the price covers the cost."""
     for one in facts.endpoints:
         if one.margin_units is None or one.margin_units >= 0 or not one.sells:
             continue
@@ -101,7 +101,7 @@ def _losing(facts: Facts, _: Thresholds) -> Iterator[Condition]:
             title=f"{one.slug} lost money in its newest 20 tasks",
             text=(
                 f"Each cost {usdc(-one.margin_units)} more than it brought, on average, "
-                "before gas. What failed was paid back and may have been billed."
+                "before gas. Failed tasks were refunded and may have been billed."
             ),
             action="Raise the price, or pause the endpoint.",
             page="endpoints",
@@ -117,7 +117,7 @@ def _unknown_cost(facts: Facts, _: Thresholds) -> Iterator[Condition]:
             condition="cost_unknown",
             level="note",
             title="Margin unknown",
-            text=f"{join(one.slug for one in unknown)}: the vendor tells no cost and none is set.",
+            text=f"{join(one.slug for one in unknown)}: no cost is reported or set.",
             action="Set what one generation costs you.",
             page="endpoints",
             button="Set a cost",
@@ -152,7 +152,7 @@ def _by_provider(facts: Facts) -> Mapping[str, list[EndpointFacts]]:
     return found
 
 
-ENDPOINT_LOOKS = (
+ENDPOINT_RULES = (
     _off_sale,
     _retiring,
     _failures,

@@ -1,4 +1,4 @@
-"""The endpoints: what each costs and earns, how it does, and why it is off sale if it is."""
+"""Endpoints with their cost, sales and state."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -11,38 +11,36 @@ from gateway_operator.desk.facts import EndpointFacts
 from gateway_operator.desk.overview import DEFAULT_PERIOD, EndpointSums, read_overview
 
 EndpointState = Literal["on sale", "paused", "off sale", "switched off", "retired"]
-# Where the cost of a result is known from: what the vendor told of each, what the operator set, or
-# the price that the model's table names.
+# Reported by the vendor, set by the operator, or from the adapter's table of models.
 CostSource = Literal["told", "set", "table"]
 
 
 @attrs.frozen(kw_only=True)
 class EndpointRow:
-    """One endpoint with what it sold in a period. Money is in units of 10⁻⁶."""
+    """One endpoint with its sales of a period. Money is in units of 10⁻⁶."""
 
     facts: EndpointFacts
     sums: EndpointSums
     state: EndpointState
-    # Of one result: the mean of the period where results have a cost; None: not known.
+    # The mean of the period if results have a cost; None: not known.
     cost_micros: int | None
     cost_source: CostSource | None
-    # How many of its tasks are being generated now.
     running: int
 
     @property
     def margin_units(self) -> int | None:
-        """What one sale leaves before gas and failures; None: the cost is not known."""
+        """The margin of one sale before gas and failures; None: not known."""
         return None if self.cost_micros is None else self.facts.price_units - self.cost_micros
 
     @property
     def margin_share(self) -> float | None:
-        """The same as a share of the price."""
+        """The margin as a share of the price."""
         return None if self.margin_units is None else self.margin_units / self.facts.price_units
 
 
 @attrs.frozen(kw_only=True)
 class Endpoints:
-    """All that the page shows."""
+    """The data of the page."""
 
     # Unix seconds.
     at: float
@@ -62,11 +60,11 @@ async def read_endpoints(desk: Desk, period_name: str = DEFAULT_PERIOD) -> Endpo
 
 
 async def find_endpoint(desk: Desk, slug: str) -> EndpointRow:
-    """Return one endpoint with what it sold in the last day; raises `NotFound`."""
+    """Return one endpoint with its sales of the last day; raises `NotFound`."""
     found = await read_endpoints(desk)
     row = next((one for one in found.rows if one.facts.slug == slug), None)
     if row is None:
-        raise NotFound("No plugin registers such an endpoint. The page Endpoints lists them.")
+        raise NotFound("There is no such endpoint. The page Endpoints lists them.")
     return row
 
 
@@ -93,7 +91,6 @@ def _find_state(facts: EndpointFacts) -> EndpointState:
 
 
 def _find_cost(facts: EndpointFacts, sums: EndpointSums) -> tuple[int | None, CostSource | None]:
-    """Return what one result costs now, and where that is known from."""
     if facts.cost_override is not None and facts.cost_override.value is not None:
         return int(facts.cost_override.value), "set"
     if sums.costed and facts.cost_micros is None:

@@ -1,4 +1,4 @@
-"""The facts that conditions are made of: the desk's numbers as of now."""
+"""The facts from which conditions are derived."""
 
 import asyncio
 import math
@@ -28,24 +28,23 @@ _DAY_S = 86_400.0
 
 @attrs.frozen(kw_only=True)
 class EndpointFacts:
-    """One endpoint as it is now. Times are Unix seconds, money is in units of 10⁻⁶."""
+    """One endpoint now. Times are Unix seconds, money is in units of 10⁻⁶."""
 
     slug: str
     provider: str
     plugin: str
     price_units: int
-    # None: nobody told it, and none is set.
+    # None: neither reported nor set.
     cost_micros: int | None
-    # Why it is off sale by itself; None while it is not.
+    # Why it was taken off sale automatically; None if it was not.
     problem: str | None
-    # Whether only the operator can help: the vendor refuses the key, or wants money.
+    # Whether only the operator can fix it, as with a rejected key or an unpaid bill.
     is_account: bool
-    # Since when it is off sale by itself, and when it is tried next.
+    # Since when it is off sale, and the next attempt.
     off_since: float | None
     next_try_at: float | None
-    # Switched off in the settings.
+    # In the settings.
     is_switched_off: bool
-    # The operator's, from the page or the command line.
     pause: Override | None
     price_override: Override | None
     cost_override: Override | None
@@ -55,10 +54,10 @@ class EndpointFacts:
     # Of its newest finished tasks.
     failed: int
     looked_at: int
-    # What one of its newest 20 tasks left on average; None: fewer, or the cost is not known.
+    # The average of its newest 20 tasks; None: fewer, or not known.
     margin_units: int | None = None
     model: str = ""
-    # From when on the vendor does not serve the model (Unix seconds), and whether that has come.
+    # When the vendor retires the model, and whether that time has come.
     retires_at: float = math.inf
     is_retired: bool = False
 
@@ -76,12 +75,12 @@ class EndpointFacts:
 
 @attrs.frozen(kw_only=True)
 class KeyFacts:
-    """An address of the operator's, and what it held when it was last seen."""
+    """An address of the operator's, with its last known balances."""
 
     # `wallet`, `settlement` or `refund`.
     role: str
     address: str
-    # None where it needs none.
+    # None if the role needs none.
     usdc: Seen[int] | None
     wei: Seen[int] | None
     # About how many transactions its ETH pays for; None: not known.
@@ -90,12 +89,12 @@ class KeyFacts:
 
 @attrs.frozen(kw_only=True)
 class Facts:
-    """The desk's numbers as of `at` (Unix seconds)."""
+    """The facts as of `at` (Unix seconds)."""
 
     at: float
-    # None in a command beside the gateway.
+    # None in a command.
     checks: Sequence[Check] | None
-    # What can be bought now; None where `checks` is.
+    # None if `checks` is.
     selling: Selling | None
     owed: OwedNow
     open_payments: Waiting
@@ -104,15 +103,14 @@ class Facts:
     endpoints: Sequence[EndpointFacts]
     keys: Sequence[KeyFacts]
     head: Seen[Block]
-    # When the newest backup was made; None without one.
     backup_at: float | None
     has_backup_url: bool
     machine: MachineFacts = attrs.field(factory=MachineFacts)
 
-    # What plugins add to the conditions.
+    # Added by plugins' parts.
     of_parts: Sequence[PartCondition] = ()
 
-    # Of the open payments those that only a payment method can close, by its name.
+    # Open payments by payment method, which only the method can close.
     open_by_method: Mapping[str, int] = attrs.field(factory=dict)
 
     def key(self, role: str) -> KeyFacts | None:
@@ -121,9 +119,9 @@ class Facts:
 
 
 async def read_facts(desk: Desk) -> Facts:
-    """Return the facts; pages, JSON and alarms of the same two seconds share them.
+    """Return the facts, cached for two seconds.
 
-    A silent chain costs two seconds at most, and then what it said last is told with its age.
+    Uses the last known values if the chain does not respond within two seconds.
     """
     facts: Facts = await desk.shared.get("facts", lambda: _read_facts(desk))
     return facts
@@ -158,7 +156,7 @@ async def _read_facts(desk: Desk) -> Facts:
 
 
 def _read_stored(db: Any, now: float, *, is_automatic: bool) -> dict[str, Any]:
-    """Return what the database tells, of one state of it."""
+    """Return the facts of one database state."""
     slugs = sums.sold_slugs(db)
     day = sums.Period(since=now - _DAY_S, step_s=_DAY_S, bars=1)
     return {
@@ -213,12 +211,10 @@ def _describe_endpoint(
 
 
 def _without_kind(problem: str | None) -> str | None:
-    """Return what a circuit breaker noted, without the name of the error's class."""
     return None if problem is None else re.sub(r"^[A-Z][A-Za-z]+: ", "", problem)
 
 
 def _is_switched_on(desk: Desk, slug: str) -> bool:
-    """Whether the settings leave an endpoint on sale."""
     setting = desk.settings.endpoints.get(slug)
     return setting is None or setting.enabled
 
@@ -227,7 +223,7 @@ def _is_switched_on(desk: Desk, slug: str) -> bool:
 
 
 async def _read_keys(desk: Desk, gas: sums.GasSum) -> list[KeyFacts]:
-    """Return wallet and keys, asked side by side."""
+    """Read wallet and keys concurrently."""
     settlement = desk.running.settlement_keys() if desk.running else ()
     refund = () if desk.refunds is None else (desk.refunds.address,)
     each_wei = await _cost_of_transaction(desk, gas)
@@ -254,7 +250,7 @@ async def _read_key(desk: Desk, role: str, address: str, each_wei: int | None) -
 
 
 async def _cost_of_transaction(desk: Desk, gas: sums.GasSum) -> int | None:
-    """Return what one transaction costs: the mean of a week, else all its gas at today's fee."""
+    """Return the cost of one transaction: a week's mean, else the gas limit at today's fee."""
     known = gas.transactions - gas.unknown
     if known:
         return max(1, gas.wei // known)

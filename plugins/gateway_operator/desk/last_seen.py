@@ -1,4 +1,4 @@
-"""Values of the chain with their age: what does not answer in time is shown as it was last seen."""
+"""Values of the chain: the last known one is used if it does not respond in time."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,25 +12,25 @@ from gateway.errors import GatewayError
 
 Value = TypeVar("Value")
 
-# A page waits so long for the chain, in seconds.
+# Seconds to wait for the chain.
 PATIENCE_S = 2.0
-# A value, or the news that none came, is shown to every page of so many seconds.
+# Seconds that a value or failure is cached.
 KEPT_S = 5.0
 _MOST = 64
 
 
 @attrs.frozen(kw_only=True)
 class Seen(Generic[Value]):
-    """A value, and when it was seen; `problem` says why there is no newer one."""
+    """A value, and when it was read; `problem` is why there is no newer one."""
 
-    # None: it was never seen.
+    # None: never read.
     value: Value | None
     at: float | None
     problem: str | None = None
 
 
 class LastSeen:
-    """Remembers the last value of each name."""
+    """The last known value of each name."""
 
     def __init__(self, now: Clock) -> None:
         self._now = now
@@ -38,7 +38,7 @@ class LastSeen:
         self._shared: SharedAnswers[Seen[Any]] = SharedAnswers(now, kept_s=KEPT_S, most=_MOST)
 
     async def ask(self, name: str, call: Callable[[], Awaitable[Value]]) -> Seen[Value]:
-        """Return what `call` returns within two seconds, else the last value under this name."""
+        """Return the result of `call` within two seconds, else the last value of this name."""
         return await self._shared.get(name, lambda: self._ask(name, call))
 
     async def _ask(self, name: str, call: Callable[[], Awaitable[Value]]) -> Seen[Value]:

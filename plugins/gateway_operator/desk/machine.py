@@ -1,4 +1,4 @@
-"""What the page System shows: keys, chain, disk, copies, version and settings."""
+"""The data of the page System."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -21,16 +21,15 @@ from gateway_operator.desk.facts import Facts, read_facts
 from gateway_operator.desk.last_seen import Seen
 from gateway_operator.desk.system import read_clock
 
-# Of the audit log, on this page.
 _ACTIONS = 10
-# Settings of plugins may be keys, so none is shown.
+# A plugin's setting may be a key.
 _SET, _NOT_SET = "set", "not set"
 _CLOCK_LATE_S = 15.0
 
 
 @attrs.frozen(kw_only=True)
 class ShownSetting:
-    """A setting as it may be shown: a secret only as `set`."""
+    """A setting; of a secret only whether it is set."""
 
     variable: str
     value: str
@@ -39,47 +38,47 @@ class ShownSetting:
 
 @attrs.frozen(kw_only=True)
 class TopUp:
-    """What a wallet app reads to send something to one of our keys."""
+    """A payment request to one of the gateway's keys, for wallet apps."""
 
     # `ETH` or `USDC`.
     asset: str
 
-    # An EIP-681 address, which names the chain, too.
+    # An EIP-681 URI, which includes the chain.
     uri: str
 
 
 @attrs.frozen(kw_only=True)
 class ShownKey:
-    """An address of the operator's, and how to top it up."""
+    """An address of the operator's, and ways to top it up."""
 
     # `wallet`, `settlement` or `refund`.
     role: str
 
-    # With the checksum of EIP-55.
+    # With the EIP-55 checksum.
     address: str
     top_ups: Sequence[TopUp]
 
 
 @attrs.frozen(kw_only=True)
 class Machine:
-    """The gateway, what it stands on, and what was done to it."""
+    """The state of the gateway and its machine."""
 
     # Unix seconds.
     at: float
     version: str
     network: str
 
-    # None in a command beside the gateway.
+    # None in a command.
     started_at: float | None
     facts: Facts
 
-    # Seconds that this machine's clock is ahead of the newest block; negative: behind.
+    # Seconds that the clock is ahead of the newest block; negative: behind.
     clock: Seen[float]
     clock_is_off: bool
     disk: DiskState
     database_bytes: int
 
-    # The hosts of the RPC endpoints, in their order. A path may hold a key.
+    # Hosts only: a path may contain a key.
     rpc_hosts: Sequence[str]
     workers: int
     backups: BackupStatus
@@ -88,12 +87,12 @@ class Machine:
     # By address in lower case.
     keys: Mapping[str, ShownKey]
 
-    # The newest of the audit log.
+    # The newest ones.
     actions: Sequence[ActionRecord]
 
 
 async def read_machine(desk: Desk) -> Machine:
-    """Return the machine as it is; what does not answer costs two seconds at most."""
+    """Return the state of the machine; an unresponsive part costs at most two seconds."""
     facts, clock, copies, database_bytes, actions, disk = await asyncio.gather(
         read_facts(desk),
         desk.last_seen.ask("clock", lambda: read_clock(desk.chain, desk.now)),
@@ -123,13 +122,13 @@ async def read_machine(desk: Desk) -> Machine:
 
 
 def _database_bytes(db: Connection) -> int:
-    """Return the size of the database without its journal, in bytes."""
+    """In bytes, without the journal."""
     size: int = db.execute(dialect_of(db).size_query).fetchone()[0]
     return size
 
 
 def show_settings(settings: Settings) -> list[ShownSetting]:
-    """Return every setting; of a secret, and of what may hold one, only whether it is set."""
+    """Return every setting; of secrets, and possible ones, only whether it is set."""
     parts: list[Any] = [settings.section("", one.kind) for one in find_sections(settings)]
     shown = [
         _show_setting(field, getattr(values, field.name))

@@ -1,4 +1,4 @@
-"""Conditions of the machine, its clock, its copies and its door, each of the facts alone."""
+"""Conditions of machine, clock, backups, logins and unused transfers."""
 
 from collections.abc import Callable, Iterator
 
@@ -6,12 +6,12 @@ from gateway_operator.desk.condition import Condition, Level, Thresholds
 from gateway_operator.desk.facts import Facts
 from gateway_operator.desk.wording import age, counted
 
-_COPIES_OVERDUE = 2
-_DRILL = "Run `gateway drill`: it says what is wrong."
+_BACKUPS_OVERDUE = 2
+_DRILL = "Run `gateway drill`: it reports the problem."
 
 
 def _clock(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
-    """Compare the clock with the newest block: x402 payments are refused where they differ."""
+    """x402 payments are refused if clock and chain differ."""
     block, seen_at = facts.head.value, facts.head.at
     if block is None or seen_at is None or facts.head.problem is not None:
         return
@@ -25,9 +25,9 @@ def _clock(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
         title=f"The clock is {age(abs(ahead_s))} {how} the newest block",
         text=(
             "x402 payments are refused while it is wrong."
-            f"{' The RPC endpoint may also stand still.' if ahead_s > 0 else ''}"
+            f"{' The RPC endpoint may also be behind.' if ahead_s > 0 else ''}"
         ),
-        action="Set the machine's clock by NTP.",
+        action="Synchronize the machine's clock by NTP.",
         page="system",
         button="Details",
         href="/admin/system#rpc",
@@ -35,7 +35,7 @@ def _clock(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
 
 
 def _dead_nodes(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
-    """Tell of machines that have ended without a stop; one that stopped in order is not missed."""
+    """Yield nodes that ended without a regular stop."""
     for node in facts.machine.nodes:
         silent_s = facts.at - node.seen_at
         if node.is_stopped or silent_s < limits.node_soon_s:
@@ -45,16 +45,15 @@ def _dead_nodes(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
             subject=node.name,
             level="warn",
             title=f"Node {node.name} has not been seen for {age(silent_s)}",
-            text="It ended without a stop. The others do its work, if one of them has its role.",
-            action="Start it again; one that is gone for good is forgotten after a day.",
+            text="It ended without a regular stop. Other nodes with its role do its work.",
+            action="Start it again. A node that is gone for good disappears after a day.",
             page="system",
-            button="Look at the nodes",
+            button="View the nodes",
             href="/admin/system#nodes",
         )
 
 
 def _rpc_endpoints(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
-    """Tell that an endpoint only fails while others still do its work."""
     for place, seconds in facts.machine.failing_rpc.items():
         if seconds < limits.rpc_endpoint_soon_s:
             continue
@@ -63,8 +62,8 @@ def _rpc_endpoints(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
             subject=str(place),
             level="warn",
             title=f"RPC endpoint {place} has not answered for {age(seconds)}",
-            text="The others do its work. Where none is left, nothing that is paid for is sold.",
-            action="Put another endpoint in its place in GATEWAY_RPC_URLS.",
+            text="The other endpoints do its work. If none is left, nothing paid is sold.",
+            action="Replace it in GATEWAY_RPC_URLS.",
             page="system",
             button="Details",
             href="/admin/system#rpc",
@@ -72,7 +71,7 @@ def _rpc_endpoints(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
 
 
 def _disk(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
-    """Tell that the disk gets full; under the floor the check of the same name tells it."""
+    """Yield a disk that fills up; below the floor, a failed check reports it."""
     disk, lasts_s = facts.machine.disk, facts.machine.disk_lasts_s
     if disk is None or disk.problem is not None:
         return
@@ -88,7 +87,7 @@ def _disk(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
         level="warn",
         title=f"The disk has {left} left",
         text=f"With less than {floor} nothing is sold.{pace}",
-        action="Free some space, or make the volume larger.",
+        action="Free some space, or enlarge the volume.",
         page="system",
         button="Details",
         href="/admin/system#disk",
@@ -104,8 +103,8 @@ def _blocked(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
             subject=plugin,
             level="bad" if seconds > limits.blocked_urgent_s else "warn",
             title=f"{plugin} blocked the gateway for {age(seconds)}",
-            text="Every request waited meanwhile. The log names the code: loop.blocked.",
-            action=f"Remove {plugin}, or tell its author what the log says.",
+            text="All requests had to wait. The log event loop.blocked names the code.",
+            action=f"Remove {plugin}, or report the log line to its author.",
             page="system",
             button="Details",
             href="/admin/system",
@@ -120,10 +119,10 @@ def _refused_logins(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
         condition="logins",
         level="warn",
         title=f"{counted(count, 'login')} refused within an hour",
-        text="Somebody tries passwords, or you forgot yours. Each address has few attempts.",
+        text="Somebody may be guessing the password. The attempts per address are limited.",
         action="Change the password if it may be known.",
         page="system",
-        button="Look at the addresses",
+        button="View the addresses",
         href="/admin/access",
     )
 
@@ -134,28 +133,28 @@ def _new_logins(facts: Facts, _: Thresholds) -> Iterator[Condition]:
             condition="login",
             subject=login.actor.name,
             level="note",
-            title="A login from a browser that was not known",
+            title="A login from an unknown browser",
             text=f"From {login.actor.address}.",
-            action="End the session and change the password if it was not you.",
+            action="If it was not you, end the session and change the password.",
             page="system",
-            button="Look at the sessions",
+            button="View the sessions",
             href="/admin/access",
         )
 
 
-def _late_copies(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
-    """Tell what the age of the newest copy alone does not: it is overdue, or it failed."""
+def _late_backups(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+    """Yield an overdue or failed backup. `conditions` reports a missing or old one."""
     known = facts.machine.backups
     if known is None or not known.is_on:
         return
-    is_overdue = known.age_s is not None and known.age_s > _COPIES_OVERDUE * known.every_s
+    is_overdue = known.age_s is not None and known.age_s > _BACKUPS_OVERDUE * known.every_s
     if is_overdue and known.age_s is not None and known.age_s <= limits.backup_age_s:
         why = known.failed.error if known.failed is not None else None
-        yield _about_copies(
+        yield _about_backups(
             "backup_late",
             f"The newest backup is {age(known.age_s)} old",
             f"One is made every {age(known.every_s)}. {why or ''}".rstrip(),
-            "Look whether the place of GATEWAY_BACKUP_URL can be reached and written.",
+            "Check that the gateway can write to GATEWAY_BACKUP_URL.",
             "warn",
         )
     yield from _drills(facts, limits)
@@ -167,13 +166,13 @@ def _drills(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
         return
     if known.drill.error is not None:
         words = f"A restore may not work: {known.drill.error}"
-        yield _about_copies("drill", "The newest restore drill failed", words, _DRILL, "bad")
+        yield _about_backups("drill", "The newest restore drill failed", words, _DRILL, "bad")
     elif known.drill_age_s is not None and known.drill_age_s > limits.drill_age_s:
         title = f"The newest restore drill is {age(known.drill_age_s)} old"
-        yield _about_copies("drill", title, "Nobody knows that a restore works.", _DRILL, "warn")
+        yield _about_backups("drill", title, "A restore may not work.", _DRILL, "warn")
 
 
-def _about_copies(condition: str, title: str, text: str, action: str, level: Level) -> Condition:
+def _about_backups(condition: str, title: str, text: str, action: str, level: Level) -> Condition:
     return Condition(
         condition=condition,
         level=level,
@@ -181,7 +180,7 @@ def _about_copies(condition: str, title: str, text: str, action: str, level: Lev
         text=text,
         action=action,
         page="system",
-        button="Look at backups",
+        button="View backups",
         href="/admin/system#backups",
     )
 
@@ -198,15 +197,15 @@ def _unclaimed(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
         condition="unclaimed",
         level="bad" if max(waiting) > limits.unclaimed_urgent_s else "warn",
         title=f"{counted(len(waiting), 'transfer')} to the wallet paid for nothing",
-        text=f"The oldest came {age(max(waiting))} ago. A buyer may wait for an answer.",
-        action="Send the money back, or start the task that it was for.",
+        text=f"The oldest came {age(max(waiting))} ago. A buyer may be waiting.",
+        action="Send the money back, or start the buyer's task.",
         page="payments",
-        button="Look",
+        button="View",
         href="/admin/payments#unclaimed",
     )
 
 
-MACHINE_LOOKS: tuple[Callable[[Facts, Thresholds], Iterator[Condition]], ...] = (
+MACHINE_RULES: tuple[Callable[[Facts, Thresholds], Iterator[Condition]], ...] = (
     _dead_nodes,
     _rpc_endpoints,
     _clock,
@@ -214,6 +213,6 @@ MACHINE_LOOKS: tuple[Callable[[Facts, Thresholds], Iterator[Condition]], ...] = 
     _blocked,
     _refused_logins,
     _new_logins,
-    _late_copies,
+    _late_backups,
     _unclaimed,
 )

@@ -1,4 +1,4 @@
-"""What the machine and the door tell: room on the disk, blocks of the loop, logins, copies."""
+"""Facts of disk, event loop, logins, backups, nodes and unused transfers."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,33 +14,32 @@ from gateway_operator.desk.desk import Desk
 from gateway_operator.sql import actions, logins, marks
 
 _HOUR_S = 3_600.0
-_LOOKED_AT = 20
+_MOST_LOGINS = 20
 
 
 @attrs.frozen(kw_only=True)
 class MachineFacts:
-    """Numbers as of now; None: not known. Times are Unix seconds."""
+    """Current values; None: not known. Times are Unix seconds."""
 
     disk: DiskState | None = None
-    # In how many seconds only the floor is left at the pace of the last day.
+    # Until only the floor is free, at the pace of the last day.
     disk_lasts_s: float | None = None
-    # By place in the settings: for how many seconds an RPC endpoint has only failed.
+    # By place in the settings: seconds of failures only.
     failing_rpc: Mapping[int, float] = attrs.field(factory=dict)
-    # By plugin: its longest block of the event loop in the last ten minutes, in seconds.
+    # By plugin: its longest block in the last ten minutes, in seconds.
     blocked: Mapping[str, float] = attrs.field(factory=dict)
     # Of the last hour.
     refused_logins: int = 0
     new_logins: Sequence[ActionRecord] = ()
     backups: BackupStatus | None = None
-    # The machines of the last day; empty on SQLite.
+    # Of the last day; empty on SQLite.
     nodes: Sequence[NodeRecord] = ()
-    # When transfers came in that paid for nothing, and that nobody has looked at; None: not
-    # searched for yet.
+    # Times of unmarked unused transfers; None: not searched yet.
     unclaimed: Sequence[float] | None = None
 
 
 async def read_machine(desk: Desk) -> MachineFacts:
-    """Return these facts. Nothing outside of this machine is asked."""
+    """Return these facts, without any request to the network."""
     now = desk.now()
     refused, new_logins = await desk.store.sum(_read_logins, now - _HOUR_S)
     search = desk.unclaimed
@@ -61,7 +60,6 @@ async def read_machine(desk: Desk) -> MachineFacts:
 
 
 async def _read_unclaimed(desk: Desk) -> list[float]:
-    """Return when the transfers came that the newest search found, without those marked as seen."""
     known = desk.unclaimed.known
     hashes = [one.transfer.tx_hash for one in known]
     seen = await desk.store.sum(marks.find, hashes) if hashes else {}
@@ -69,8 +67,7 @@ async def _read_unclaimed(desk: Desk) -> list[float]:
 
 
 def _read_logins(db: Connection, since: float) -> tuple[int, list[ActionRecord]]:
-    """Return how many logins were refused, and those from browsers that were not known."""
-    newest = actions.find(db, None, _LOOKED_AT, action="login")
+    newest = actions.find(db, None, _MOST_LOGINS, action="login")
     fresh = [one for one in newest if one.at >= since and _is_new(one)]
     return logins.refused_since(db, since), fresh
 

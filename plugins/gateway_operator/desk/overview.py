@@ -1,4 +1,4 @@
-"""The overview: whether it sells, what needs the operator, and what was earned in a period."""
+"""The overview: sales, conditions, and income of a period."""
 
 import asyncio
 import math
@@ -17,7 +17,7 @@ from gateway_operator.sql import sums
 from gateway_operator.sql.kept_bars import KeptBars
 from gateway_operator.sql.sums import GasSum, NewestSale, Period, SalesBar
 
-# By name: how long, and in how many bars.
+# By name: seconds, and number of bars.
 PERIODS: Mapping[str, tuple[float, int]] = {
     "1h": (3600.0, 30),
     "24h": (86_400.0, 24),
@@ -31,9 +31,9 @@ _NEWEST = 8
 
 @attrs.frozen(kw_only=True)
 class EndpointSums:
-    """What one endpoint sold in a period. Money is in units of 10⁻⁶."""
+    """Sales of one endpoint in a period. Money is in units of 10⁻⁶."""
 
-    # None: it was sold once, and no plugin registers it now.
+    # None: no plugin registers it now.
     facts: EndpointFacts | None
     slug: str
     sold: int = 0
@@ -43,7 +43,7 @@ class EndpointSums:
     completed: int = 0
     costed: int = 0
     cost_micros: int = 0
-    # Half of the newest results took at most so long, and 95 of 100, in seconds; None: no results.
+    # Seconds within which half and 95 % of the newest results came; None: no results.
     half_s: float | None = None
     most_s: float | None = None
 
@@ -54,45 +54,45 @@ class EndpointSums:
 
     @property
     def margin_units(self) -> int | None:
-        """What was kept before gas; None while a cost is not known."""
+        """The margin before gas; None if a cost is not known."""
         if not self.is_costed:
             return None
         return self.taken_units - self.back_units - self.cost_micros
 
     @property
     def success(self) -> float | None:
-        """The share of ended sales that were delivered; None without any."""
+        """The delivered share of ended sales; None without any."""
         ended = self.completed + self.back
         return self.completed / ended if ended else None
 
 
 @attrs.frozen(kw_only=True)
 class Money:
-    """What was earned in a period, in units of 10⁻⁶ USDC or US dollars."""
+    """Income and costs of a period, in units of 10⁻⁶ USDC or US dollars."""
 
     sold: int
     taken_units: int
     back: int
     back_units: int
     vendor_micros: int
-    # Results whose cost nobody told.
+    # Results without a known cost.
     uncosted: int
     gas: GasSum
 
     @property
     def kept_units(self) -> int:
-        """What is left before gas: at most so much while `uncosted` is not 0."""
+        """The margin before gas; an upper bound if `uncosted` is not 0."""
         return self.taken_units - self.back_units - self.vendor_micros
 
     @property
     def kept_share(self) -> float | None:
-        """The share of what was taken; None without sales."""
+        """The margin as a share of income; None without sales."""
         return self.kept_units / self.taken_units if self.taken_units else None
 
 
 @attrs.frozen(kw_only=True)
 class Machine:
-    """The machine's own numbers, in bytes."""
+    """Disk and database, in bytes."""
 
     disk_free: int
     disk_size: int
@@ -101,7 +101,7 @@ class Machine:
 
 @attrs.frozen(kw_only=True)
 class Overview:
-    """All that the page shows."""
+    """The data of the page."""
 
     period_name: str
     period: Period
@@ -116,9 +116,9 @@ class Overview:
 
 
 def period_of(name: str, now: float) -> Period:
-    """Return a period that ends with the bar of this moment; raises `ValidationError`.
+    """Return a period that ends with the current bar; raises `ValidationError`.
 
-    Bars begin at whole hours or days of UTC, so that a bar that is over does not change any more.
+    Bars begin at whole multiples of their length in UTC, so that a finished bar does not change.
     """
     if name not in PERIODS:
         raise ValidationError(f"range must be one of {', '.join(PERIODS)}.")
@@ -129,7 +129,7 @@ def period_of(name: str, now: float) -> Period:
 
 
 async def read_overview(desk: Desk, period_name: str = DEFAULT_PERIOD) -> Overview:
-    """Return the overview; pages of the same two seconds share it.
+    """Return the overview, cached for two seconds.
 
     Raises `ValidationError` for an unknown period.
     """
@@ -164,7 +164,7 @@ async def _read_overview(desk: Desk, period_name: str) -> Overview:
 
 
 def _read_period(db: Any, period: Period, kept_bars: KeptBars) -> dict[str, Any]:
-    """Return what the database tells of a period, of one state of it."""
+    """Return the data of a period, from one database state."""
     bars = kept_bars.sales(db, period)
     return {
         "bars": bars,
@@ -177,13 +177,13 @@ def _read_period(db: Any, period: Period, kept_bars: KeptBars) -> dict[str, Any]
 def read_times(
     db: Any, slugs: set[str], since: float
 ) -> dict[str, tuple[float | None, float | None]]:
-    """Return by slug within what time half of the results came, and 95 of 100, in seconds."""
+    """Return by slug the seconds within which half and 95 % of the results came."""
     found = {slug: sums.seconds_to_result(db, slug, since) for slug in slugs}
     return {slug: (_rank(times, 0.5), _rank(times, 0.95)) for slug, times in found.items()}
 
 
 def _rank(times: Sequence[float], share: float) -> float | None:
-    """Return the time within which a share of the results came; `times` are in order."""
+    """Return the time within which a share came; `times` are sorted."""
     return times[max(0, math.ceil(len(times) * share) - 1)] if times else None
 
 
@@ -192,7 +192,7 @@ def sum_endpoints(
     bars: Sequence[SalesBar],
     times: Mapping[str, tuple[float | None, float | None]],
 ) -> list[EndpointSums]:
-    """Return each endpoint that is registered or was sold in the period, by its slug."""
+    """Return each endpoint registered, or sold in the period, by slug."""
     known = {one.slug: one for one in facts.endpoints}
     slugs = sorted({*known, *(bar.slug for bar in bars)})
     found = []
@@ -230,7 +230,6 @@ def _sum_money(endpoints: Sequence[EndpointSums], gas: GasSum) -> Money:
 
 
 def _find_selling(facts: Facts) -> Selling:
-    """Return whether all is sold, some, or nothing."""
     if facts.selling is None:
         return "unknown"
     offered = [one for one in facts.endpoints if not one.is_switched_off]

@@ -1,4 +1,4 @@
-"""Passkeys (WebAuthn): a login without a password, by the extra `passkeys`."""
+"""Passkeys (WebAuthn): login without a password. Needs the extra `passkeys`."""
 
 import asyncio
 import base64
@@ -21,34 +21,34 @@ from gateway_operator.logins import OperatorPasskey
 from gateway_operator.sql import passkeys
 
 HOW_TO_INSTALL = "pip install 'generation-gateway[passkeys]'"
-# A browser signs a challenge within so many seconds, or asks for a new one.
+# Seconds that a challenge is valid.
 ASKED_S = 300
 _MAC_BYTES = 16
 _TIME_BYTES = 8
 _RANDOM_BYTES = 16
 _MOST_NAME_CHARS = 40
-# An authenticator keeps one passkey of a user; all of ours belong to the one operator.
+# An authenticator keeps one passkey per user; the operator is one user.
 _USER = hashlib.sha256(b"operator").digest()
-# ES256, EdDSA, RS256: numbers of the COSE registry.
+# ES256, EdDSA and RS256 in the COSE registry.
 _ALGORITHMS = (-7, -8, -257)
 
 
 def are_installed() -> bool:
-    """Whether the extra is there; nothing of it is imported."""
+    """Whether the extra is installed, without importing it."""
     return importlib.util.find_spec("webauthn") is not None
 
 
-# -- challenges: random, and signed by us, so that nothing is kept for a stranger who asks
+# -- challenges: random and signed, so that unauthenticated requests store nothing
 
 
 def make_challenge(key: str, purpose: str, now: float) -> bytes:
-    """Return a challenge of this time; `purpose` says what its answer may be used for."""
+    """Return a challenge with its time; `purpose` limits the use of its response."""
     head = int(now * 1000).to_bytes(_TIME_BYTES, "big") + secrets.token_bytes(_RANDOM_BYTES)
     return head + _sign(key, purpose, head)
 
 
 def _asked_at(key: str, purpose: str, challenge: bytes) -> float | None:
-    """Return when we made a challenge for this purpose; None where we did not."""
+    """Return when the gateway made this challenge for this purpose, or None."""
     head, mac = challenge[:-_MAC_BYTES], challenge[-_MAC_BYTES:]
     if len(head) != _TIME_BYTES + _RANDOM_BYTES:
         return None
@@ -62,21 +62,21 @@ def _sign(key: str, purpose: str, head: bytes) -> bytes:
     return hmac.digest(key.encode(), text, "sha256")[:_MAC_BYTES]
 
 
-# -- what a browser is asked
+# -- options for the browser
 
 
 @attrs.frozen(kw_only=True)
 class Asking:
-    """What a challenge is for, and the key that signs it."""
+    """A challenge's purpose, and the key that signs it."""
 
     key: str = attrs.field(repr=False)
 
-    # `login`, or `add` or `fresh` with the session's id.
+    # `login`, or `new` or `fresh` with the session's id.
     purpose: str
 
 
 def login_options(desk: Desk, asking: Asking) -> dict[str, Any]:
-    """Return what `navigator.credentials.get` is given; it names no passkey to strangers."""
+    """Return the options of `navigator.credentials.get`. Public, so it lists no passkeys."""
     return {
         "challenge": _encode(make_challenge(asking.key, asking.purpose, desk.now())),
         "rpId": _host(desk),
@@ -86,7 +86,7 @@ def login_options(desk: Desk, asking: Asking) -> dict[str, Any]:
 
 
 async def new_options(desk: Desk, asking: Asking) -> dict[str, Any]:
-    """Return what `navigator.credentials.create` is given."""
+    """Return the options of `navigator.credentials.create`."""
     known = await list_passkeys(desk)
     return {
         "challenge": _encode(make_challenge(asking.key, asking.purpose, desk.now())),
@@ -100,7 +100,7 @@ async def new_options(desk: Desk, asking: Asking) -> dict[str, Any]:
     }
 
 
-# -- what a browser answers
+# -- responses of the browser
 
 
 async def list_passkeys(desk: Desk) -> list[OperatorPasskey]:
@@ -111,7 +111,7 @@ async def list_passkeys(desk: Desk) -> list[OperatorPasskey]:
 async def add_passkey(
     desk: Desk, actor: Actor, name: str, answer: dict[str, Any], asking: Asking
 ) -> OperatorPasskey:
-    """Keep a passkey that a browser has made; raises `WrongValue` or `ActionRefused`."""
+    """Store a passkey that a browser has made; raises `WrongValue` or `ActionRefused`."""
     shown = " ".join(name.split())[:_MOST_NAME_CHARS]
     if not shown or not shown.isprintable():
         raise WrongValue("Give the passkey a name, such as the device it is on.")
@@ -132,9 +132,9 @@ async def add_passkey(
 
 
 async def take_answer(desk: Desk, answer: dict[str, Any], asking: Asking) -> OperatorPasskey:
-    """Return the passkey that signed our challenge; a signature counts once.
+    """Return the passkey that signed the challenge; a signature counts once.
 
-    Nothing is imported for an answer that names no passkey of ours. Raises `WrongValue`.
+    Nothing is imported for an unknown passkey. Raises `WrongValue`.
     """
     given = answer.get("id")
     passkey = await desk.store.read(passkeys.find, given) if _is_id(given) else None
@@ -152,12 +152,12 @@ async def take_answer(desk: Desk, answer: dict[str, Any], asking: Asking) -> Ope
     if not await desk.store.write(
         passkeys.take, passkey.id, verified.new_sign_count, asked_at, desk.now()
     ):
-        raise WrongValue("This answer was used already; try again.")
+        raise WrongValue("This passkey response was used already; try again.")
     return passkey
 
 
 async def remove_passkey(desk: Desk, actor: Actor, passkey_id: str) -> None:
-    """Delete a passkey; raises `ActionRefused` where it is not there."""
+    """Delete a passkey; raises `ActionRefused` if it does not exist."""
     found = await desk.store.read(passkeys.find, passkey_id)
     name = found.name if found is not None else passkey_id[:_MOST_NAME_CHARS]
     action = NewAction(
@@ -167,22 +167,22 @@ async def remove_passkey(desk: Desk, actor: Actor, passkey_id: str) -> None:
 
 
 def _check_challenge(desk: Desk, answer: dict[str, Any], asking: Asking) -> tuple[bytes, float]:
-    """Return the challenge that was signed and when we made it; raises `WrongValue`."""
+    """Return the signed challenge and its time; raises `WrongValue`."""
     try:
         signed = json.loads(_decode(answer["response"]["clientDataJSON"]))
         challenge = _decode(signed["challenge"])
     except (KeyError, TypeError, ValueError, RecursionError, binascii.Error):
-        raise WrongValue("This is not the answer of a passkey.") from None
+        raise WrongValue("This is not a passkey's response.") from None
     asked_at = _asked_at(asking.key, asking.purpose, challenge)
     if asked_at is None or not 0 <= desk.now() - asked_at <= ASKED_S:
-        raise WrongValue("The passkey's answer came too late; try again.")
+        raise WrongValue("The passkey's response came too late; try again.")
     return challenge, asked_at
 
 
 async def _verify(
     desk: Desk, name: str, answer: dict[str, Any], challenge: bytes, **known: Any
 ) -> Any:
-    """Call a function of webauthn in a thread, and import it there; raises `WrongValue`."""
+    """Import and call a function of webauthn in a thread; raises `WrongValue`."""
     arguments = {
         "credential": answer,
         "expected_challenge": challenge,
@@ -200,8 +200,8 @@ def _call_webauthn(name: str, arguments: dict[str, Any]) -> Any:
     try:
         return getattr(webauthn, name)(**arguments)
     except (known_errors, ValueError, TypeError, KeyError) as error:
-        # What webauthn says quotes the answer, which a stranger wrote.
-        raise WrongValue("The passkey's answer is not right.") from error
+        # webauthn's error quotes the response, which is untrusted.
+        raise WrongValue("The passkey's response is invalid.") from error
 
 
 def _host(desk: Desk) -> str:

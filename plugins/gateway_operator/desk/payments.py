@@ -1,4 +1,4 @@
-"""Payments as an operator looks at them: open ones, and money that came and bought nothing."""
+"""Open payments, overpayments, and unused transfers."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -16,16 +16,16 @@ from gateway_operator.sql import marks, payment_lists
 from gateway_operator.sql.marks import Mark
 from gateway_operator.sql.payment_lists import PaymentRow
 
-# A page shows so many of each.
+# The limit of each list.
 _MOST = 100
-# A page waits so long for the chain, in seconds.
+# Seconds to wait for the chain.
 _PATIENCE_S = 2.0
-# A payment is late after the first, and something is wrong so long after its authorization ended.
+# Late after the first; an error this long after the authorization ended.
 _LATE_S = 120.0
 _WRONG_S = 300.0
-# A transfer of the same amount, so near to a payment of the same payer, looks like a second one.
+# Another transfer of this amount so close to a payment looks like a duplicate.
 _TWICE_S = 86_400.0
-# Blocks have times of their own: what came in so shortly before the database began is not older.
+# Tolerance for block times when a transfer is compared with the database's creation.
 _CLOCKS_S = 30.0
 
 Why = Literal[
@@ -60,7 +60,7 @@ class OverPayment:
 
 @attrs.frozen(kw_only=True)
 class PaymentsPage:
-    """Payments that are open, and those that paid too much."""
+    """Open payments, and overpayments."""
 
     at: float
     open: Sequence[OpenPayment]
@@ -69,7 +69,7 @@ class PaymentsPage:
 
 @attrs.frozen(kw_only=True)
 class Unclaimed:
-    """A transfer to the wallet that bought nothing, and what it looks like."""
+    """An unused transfer, and the likely reason."""
 
     tx_hash: str
     log_index: int
@@ -80,38 +80,37 @@ class Unclaimed:
     age_s: float
     why: Why
 
-    # Of `paid twice`: the task that was bought for the same amount.
+    # For `paid twice`: the task bought for the same amount.
     task_id: str | None
 
-    # None: no operator has looked at it.
+    # None: not marked.
     mark: Mark | None
 
 
 @attrs.frozen(kw_only=True)
 class UnclaimedPage:
-    """The transfers that bought nothing, as of the last look."""
+    """The unused transfers as of the last search."""
 
     at: float
 
-    # Those that nobody has looked at come first.
+    # Unmarked first.
     transfers: Sequence[Unclaimed]
 
-    # Of those that nobody has looked at.
+    # Of unmarked transfers.
     unseen_units: int
 
-    # When the chain was searched last; None: that has not come to its end yet.
+    # When the last search ended; None: not yet.
     looked_at: float | None
     since: float | None
 
-    # Why the last look failed, or None.
     problem: str | None
 
-    # Small transfers that are not listed.
+    # Small transfers, not listed.
     left_out: int
 
 
 async def read_payments(desk: Desk) -> PaymentsPage:
-    """Return payments that are open, oldest first, and those that paid too much, newest first."""
+    """Return open payments, oldest first, and overpayments, newest first."""
     rows, over = await desk.store.sum(payment_lists.open_and_over, _MOST)
     now = desk.now()
     return PaymentsPage(
@@ -124,9 +123,9 @@ async def read_payments(desk: Desk) -> PaymentsPage:
 
 
 async def read_unclaimed(desk: Desk, *, patience_s: float = _PATIENCE_S) -> UnclaimedPage:
-    """Return the transfers of seven days that bought nothing.
+    """Return the unused transfers of seven days.
 
-    The first look takes longer than a page waits: it goes on, and a later page shows what it found.
+    The first search takes longer than a page waits; a later page shows its result.
     """
     search = desk.unclaimed
     await search.look(patience_s)
@@ -150,20 +149,20 @@ async def read_unclaimed(desk: Desk, *, patience_s: float = _PATIENCE_S) -> Uncl
 
 
 async def find_unclaimed(desk: Desk, tx_hash: str, log_index: int) -> Unclaimed:
-    """Return one transfer that bought nothing, as of the last look; raises `NotFound`."""
+    """Return one unused transfer, as of the last search; raises `NotFound`."""
     for one in (await read_unclaimed(desk)).transfers:
         if (one.tx_hash, one.log_index) == (tx_hash, log_index):
             return one
-    raise NotFound("This transfer has bought something meanwhile, or is none of the last 7 days.")
+    raise NotFound("This transfer was used since, or is older than 7 days.")
 
 
 @attrs.frozen(kw_only=True)
 class _Facts:
-    """What the database knows about a transfer that bought nothing."""
+    """Stored facts about an unused transfer."""
 
     like: str | None
     has_paid: bool
-    # A restore begins the database anew: the copy may have forgotten what was sold.
+    # A restored backup may lack sales.
     is_older: bool
     mark: Mark | None
 
@@ -208,7 +207,7 @@ def _describe_unclaimed(
 def _explain(
     amount_units: int, age_s: float, facts: _Facts, cheapest_units: int, late_s: float
 ) -> Why:
-    """Say what a transfer looks like; nobody can know what its sender meant."""
+    """Return the likely reason; the sender's intention is not known."""
     if facts.is_older:
         return "older than this database"
     if amount_units < cheapest_units:
@@ -224,12 +223,12 @@ def _describe_open(row: PaymentRow, now: float) -> OpenPayment:
     age_s = now - row.created_at
     is_wrong = row.valid_before is not None and now > row.valid_before + _WRONG_S
     shape: Shape = "bad" if is_wrong else "warn" if age_s > _LATE_S else "busy"
-    return OpenPayment(row=row, age_s=age_s, shape=shape, closes=_say_what_closes(row, now))
+    return OpenPayment(row=row, age_s=age_s, shape=shape, closes=_describe_closing(row, now))
 
 
-def _say_what_closes(row: PaymentRow, now: float) -> str:
+def _describe_closing(row: PaymentRow, now: float) -> str:
     if row.method is not None:
-        return _say_what_a_method_closes(row.method, row.state)
+        return _describe_closing_by_method(row.method, row.state)
     begun = (
         "It is signed and may be on-chain: its event closes it"
         if row.state == PaymentState.SETTLING
@@ -242,15 +241,15 @@ def _say_what_closes(row: PaymentRow, now: float) -> str:
         return f"{begun}, or the end of its authorization at {ends} UTC."
     return (
         f"Its authorization ended at {ends} UTC. The next block that an RPC endpoint shows closes "
-        "it: as paid where its event is there, else as never paid."
+        "it: as paid if its event is there, else as never paid."
     )
 
 
-def _say_what_a_method_closes(method: str, state: str) -> str:
+def _describe_closing_by_method(method: str, state: str) -> str:
     begun = (
-        f"{method} was asked for the money and has not told the outcome: it is asked again until "
-        "it does"
+        f"{method} was asked for the money and has not reported the outcome: it is asked again "
+        "until it does"
         if state == PaymentState.SETTLING
-        else f"Its proof is written down, and {method} was not asked yet: its answer closes it"
+        else f"Its proof is stored, and {method} was not asked yet: its answer closes it"
     )
     return f"{begun}. While no plugin for {method} is installed, it stays open."

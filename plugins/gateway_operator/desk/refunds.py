@@ -1,4 +1,4 @@
-"""Refunds: what is owed, and sending it; what is decided is in `gateway_operator.actions`."""
+"""Refunds that are owed, and sending them. `actions.refunds` decides about them."""
 
 import asyncio
 import time
@@ -12,11 +12,11 @@ from gateway_operator.desk.desk import Desk
 OPEN = (PaymentState.REFUND_DUE, PaymentState.REFUNDING, PaymentState.REFUND_FAILED)
 DECIDABLE = (PaymentState.REFUND_DUE, PaymentState.REFUND_FAILED)
 # Half of Base's block time.
-_LOOK_S = 1.0
+_POLL_S = 1.0
 
 
 async def find_payable(desk: Desk, task_ids: Sequence[str]) -> list[RefundCase]:
-    """Return the refunds of these tasks; without tasks, all that are approved or on their way.
+    """Return these tasks' refunds; without tasks, all that are approved or being sent.
 
     Raises `RefundRefused` for a task without a refund.
     """
@@ -33,7 +33,7 @@ async def find_payable(desk: Desk, task_ids: Sequence[str]) -> list[RefundCase]:
 async def preview_refunds(
     desk: Desk, cases: Sequence[RefundCase]
 ) -> list[tuple[RefundCase, str | None]]:
-    """Return each refund with the problem that keeps it from being sent now; sends nothing."""
+    """Return each refund with the problem that prevents sending it; sends nothing."""
     sender = desk.sender()
     return [(case, await sender.problem_of(case)) for case in cases]
 
@@ -41,7 +41,7 @@ async def preview_refunds(
 async def pay_refunds(
     desk: Desk, cases: Sequence[RefundCase], *, wait_s: float
 ) -> list[RefundCase]:
-    """Send refunds, and wait `wait_s` seconds at most until each is on-chain or has a problem."""
+    """Send refunds, and wait until each is on-chain or has a problem, at most `wait_s` seconds."""
     sender, ledger = desk.sender(), desk.store.refunds
     task_ids = [case.task_id for case in cases]
     deadline = time.monotonic() + wait_s
@@ -50,21 +50,21 @@ async def pay_refunds(
         shown = [case for task_id in task_ids if (case := await ledger.case(task_id))]
         if not any(_is_moving(case) for case in shown) or time.monotonic() > deadline:
             return shown
-        await asyncio.sleep(_LOOK_S)
+        await asyncio.sleep(_POLL_S)
 
 
 def why_it_waits(case: RefundCase) -> str:
-    """Return why only an operator can send a refund of a method's payment; else the empty text."""
+    """Return why a payment method's refund waits for the operator; empty if it does not."""
     if case.needs_address:
         return missing_address(case)
     is_undecided = case.payment.state is PaymentState.REFUND_DUE and case.decision is None
     if case.payment.method is None or not is_undecided:
         return ""
-    return f"It was paid by {case.payment.method}, so it is never sent by itself: approve it."
+    return f"It was paid by {case.payment.method}, so it is never sent automatically: approve it."
 
 
 def _is_moving(case: RefundCase) -> bool:
-    """Whether a later look may differ: the refund is on its way, or unsent without a problem."""
+    """Whether it is being sent, or due without a problem."""
     state = case.payment.state
     is_due = state is PaymentState.REFUND_DUE and case.problem is None
     return is_due or state is PaymentState.REFUNDING

@@ -1,4 +1,4 @@
-"""What the page of refunds shows: who is owed what and why, and what may be decided about it."""
+"""The data of the page Refunds."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -13,21 +13,21 @@ from gateway_operator.desk.last_seen import Seen
 from gateway_operator.sql import refund_lists
 from gateway_operator.sql.refund_lists import KINDS, Kind, KindCount, RefundRow
 
-# A page shows so many, and so many are decided about at once.
+# Also the limit of decisions at once.
 PER_PAGE = 50
 
-# Ends after which the vendor may have made the job, and billed it, all the same.
+# Failures after which the vendor may still have made and billed the job.
 _UNCERTAIN = ("uncertain_submit", "timed_out")
 
 
 @attrs.frozen(kw_only=True)
 class OwedRefund:
-    """One refund with what may be decided about it."""
+    """One refund with its possible decisions."""
 
     row: RefundRow
     kind: Kind
 
-    # Why the task failed: the vendor's own words where they are known, else our sentence.
+    # The vendor's message if known, else the gateway's sentence.
     why: str
     is_vendors_word: bool
 
@@ -35,22 +35,22 @@ class OwedRefund:
     age_s: float
     may_be_billed: bool
 
-    # Whether the money surely goes back to who paid it.
+    # Whether the recipient is proven to be the payer.
     is_proven: bool
     can_approve: bool
     can_reject: bool
     can_retry: bool
     can_take_back: bool
 
-    # Another recipient than the payer; not once it was signed.
+    # Refund another address than the payer's; not after signing.
     can_redirect: bool
 
-    # Whether nobody can get it until the operator names an address.
+    # Whether the operator must enter an address first.
     needs_address: bool
 
     @property
     def decisions(self) -> list[tuple[str, str]]:
-        """Return what may be decided: a word, and what a button says. The likeliest is first."""
+        """Return the possible decisions with their labels, the likeliest first."""
         every = (
             (self.can_retry, "retry", "Send again"),
             (self.can_approve, "approve", "Approve"),
@@ -64,7 +64,7 @@ class OwedRefund:
 
 @attrs.frozen(kw_only=True)
 class RefundKey:
-    """The key that sends refunds, and what it held when the chain said it last."""
+    """The key that sends refunds, with its last known balance."""
 
     address: str
 
@@ -81,37 +81,36 @@ class RefundsPage:
     kind: Kind
     refunds: Sequence[OwedRefund]
 
-    # What `before` of the next page is; None on the last one.
+    # `before` of the next page; None on the last.
     next_before: int | None
     counts: Mapping[Kind, KindCount]
 
-    # All that is not paid and was not rejected.
+    # Neither paid nor rejected.
     owed_units: int
 
-    # None without a key.
     key: RefundKey | None
     is_automatic: bool
 
-    # Of 24 hours, for refunds that nobody approves.
+    # For refunds without an approval: the daily cap, and what is left of it.
     cap_units: int
     cap_left_units: int
 
     @property
     def lacks_units(self) -> int | None:
-        """Return what the key lacks to pay everything that is owed; None where it is unknown."""
+        """The USDC that the key lacks for all refunds owed; None: not known."""
         if self.key is None or self.key.holds.value is None:
             return None
         return max(0, self.owed_units - self.key.holds.value)
 
 
 async def read_refunds(desk: Desk, kind: str, before: int | None = None) -> RefundsPage:
-    """Return a page of refunds of a kind; `before` is what the page before said.
+    """Return a page of refunds of a kind; `before` is the previous page's `next_before`.
 
-    A silent chain costs two seconds at most. Raises `WrongValue` for an unknown kind.
+    Waits at most two seconds for the chain. Raises `WrongValue` for an unknown kind.
     """
     known = parse_kind(kind)
     is_automatic = desk.settings.refunds_automatically
-    # One row more than a page shows tells whether there is a next page.
+    # One row more shows whether there is a next page.
     rows = await desk.store.sum(
         partial(refund_lists.find_refunds, is_automatic=is_automatic), known, before, PER_PAGE + 1
     )
@@ -133,7 +132,7 @@ async def read_refunds(desk: Desk, kind: str, before: int | None = None) -> Refu
 
 
 async def find_refunds(desk: Desk, task_ids: Sequence[str]) -> list[OwedRefund]:
-    """Return the refunds of these tasks, in their order.
+    """Return the refunds of these tasks, in order.
 
     Raises `WrongValue` without tasks or for too many, and `NotFound` for one without a refund.
     """
@@ -149,7 +148,7 @@ async def find_refunds(desk: Desk, task_ids: Sequence[str]) -> list[OwedRefund]:
 
 
 def parse_kind(text: str) -> Kind:
-    """Return the kind of a word; raises `WrongValue`."""
+    """Return the kind of this name; raises `WrongValue`."""
     for kind in KINDS:
         if text == kind:
             return kind
@@ -159,7 +158,7 @@ def parse_kind(text: str) -> Kind:
 def may_be_billed(
     details: str | None, error: str | None, *, has_job: bool, cost_micros: int | None
 ) -> bool:
-    """Whether a vendor may have made the job of a failed task, and billed it."""
+    """Whether a vendor may have made and billed the job of a failed task."""
     was_made = (error or "").startswith("The result was made")
     is_open = details in _UNCERTAIN or was_made or bool(cost_micros)
     return is_open or (has_job and details == "provider_error")

@@ -1,4 +1,4 @@
-"""What only the running gateway can tell an operator; a command on the database has none of it."""
+"""Data that only a running gateway has, and a command does not."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
@@ -10,12 +10,12 @@ from gateway.contracts.parts import Condition
 
 @attrs.frozen(kw_only=True)
 class Check:
-    """Whether one thing works. `stops` names what is not sold while it does not."""
+    """The result of one check. `stops` names the sales that stop while it fails."""
 
     name: str
     ok: bool
     stops: str
-    # What was found; empty while it works. Secrets are taken out.
+    # Without secrets; empty if ok.
     problem: str = ""
 
     @property
@@ -25,24 +25,23 @@ class Check:
 
     @property
     def stops_nothing(self) -> bool:
-        """Whether all is sold although the check fails."""
+        """Whether the check stops no sales."""
         return self.stops == "nothing"
 
 
 @attrs.frozen(kw_only=True)
 class Running:
-    """The running gateway, as the desk asks it."""
+    """The desk's access to the running gateway."""
 
     # Unix seconds.
     started_at: float
     checks: Callable[[], Awaitable[Sequence[Check]]]
-    # What can be bought now, after these checks.
     selling: Callable[[Sequence[Check]], Selling]
-    # The addresses that pay the gas of x402 settlements; empty for a facilitator.
+    # Empty with a facilitator.
     settlement_keys: Callable[[], Sequence[str]]
-    # What the plugins' parts add.
+    # Of plugins' parts.
     conditions: Callable[[], Awaitable[Sequence[Condition]]]
     # Type and failed attempts of each event of a task that waits for its receiver.
     undelivered: Callable[[str], Awaitable[Sequence[tuple[str, int]]]]
-    # By plugin: its longest block of the event loop in the last ten minutes, in seconds.
+    # By plugin: its longest block in the last ten minutes, in seconds.
     blocked: Callable[[], Mapping[str, float]] = dict

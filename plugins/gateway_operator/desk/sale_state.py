@@ -1,4 +1,4 @@
-"""The state of a sale as a shape and words: a refunded sale looks refunded everywhere."""
+"""The state of a sale, as shape and words."""
 
 from typing import Literal
 
@@ -7,7 +7,7 @@ import attrs
 from gateway.domain import Decision, PaymentState, TaskStatus
 from gateway_operator.sql.task_lists import TaskRow
 
-# A circle, a diamond, a square, a ring and a bar on the pages.
+# Drawn as circle, diamond, square, ring and bar.
 Shape = Literal["ok", "warn", "bad", "busy", "off"]
 
 _OF_TASK: dict[str, tuple[Shape, str]] = {
@@ -28,7 +28,7 @@ _OF_REFUND: dict[str, tuple[Shape, str]] = {
 
 @attrs.frozen(kw_only=True)
 class SaleState:
-    """How a sale stands."""
+    """The state of a sale."""
 
     shape: Shape
     words: str
@@ -40,7 +40,7 @@ class SaleState:
 
 
 def describe_state(row: TaskRow) -> SaleState:
-    """Return how a sale stands: what became of its money counts before its task."""
+    """Return the state of a sale. A refund's state takes precedence over the task's."""
     is_rejected = row.decision == Decision.REJECTED
     if row.payment_state == PaymentState.REFUND_FAILED and is_rejected:
         return SaleState(shape="off", words="refund rejected")

@@ -1,4 +1,4 @@
-"""The operator's sessions: opened by a login, kept fresh, listed and ended."""
+"""The operator's sessions."""
 
 import hashlib
 import secrets
@@ -12,39 +12,38 @@ from gateway_operator.logins import OperatorSession
 from gateway_operator.sql import logins, sessions
 from gateway_operator.sql.logins import RefusedLogins
 
-# A session that nobody uses ends after so long, and every session after the second, in seconds.
+# Idle timeout, and longest life, in seconds.
 IDLE_S = 12 * 3600
 MOST_S = 7 * 86_400
-# After a password, a code or a passkey a session counts as fresh for so long.
+# Seconds.
 FRESH_S = 600
-# A session in use is written down as seen once in so many seconds.
+# How often use is recorded, in seconds.
 _SEEN_EVERY_S = 60
 _MOST_DEVICE_CHARS = 200
 _LISTED_REFUSED = 50
-# The subject of refused logins in the audit log.
+# Of refused logins, in the audit log.
 _LOGIN = "login"
 
 
 @attrs.frozen(kw_only=True)
 class NewLogin:
-    """A login that succeeded: from where, and by what."""
+    """A successful login."""
 
     address: str
 
-    # The browser's own words.
+    # The User-Agent header.
     device: str
 
     # `password`, `password and code`, or `passkey`.
     by: str
 
-    # Whether this browser had logged in before.
     is_known: bool
 
 
 async def open_session(desk: Desk, login: NewLogin, password: str) -> tuple[str, OperatorSession]:
-    """Open a session; returns the secret for the browser's cookie, and the session.
+    """Open a session; return the cookie's secret, and the session.
 
-    `password` is the fingerprint of the password's hash: with a new password the session ends.
+    `password` is the fingerprint of the password's hash: a new password ends the session.
     """
     secret, now = secrets.token_urlsafe(32), desk.now()
     session = OperatorSession(
@@ -67,7 +66,7 @@ async def open_session(desk: Desk, login: NewLogin, password: str) -> tuple[str,
 
 
 async def find_session(desk: Desk, secret: str, password: str) -> OperatorSession | None:
-    """Return the open session of a cookie's secret, and write down that it is in use."""
+    """Return the open session of a cookie's secret, and record its use."""
     now = desk.now()
     session = await desk.store.read(
         sessions.find_open, _digest(secret), password, now - IDLE_S, now - MOST_S
@@ -78,7 +77,7 @@ async def find_session(desk: Desk, secret: str, password: str) -> OperatorSessio
 
 
 async def list_sessions(desk: Desk, password: str) -> list[OperatorSession]:
-    """Return the open sessions; the one that was used last comes first."""
+    """Return the open sessions, the most recently used first."""
     now = desk.now()
     return await desk.store.read(sessions.list_open, password, now - IDLE_S, now - MOST_S)
 
@@ -92,7 +91,7 @@ async def end_session(desk: Desk, actor: Actor, session: OperatorSession) -> Non
 
 
 async def find_listed(desk: Desk, short: str, password: str) -> OperatorSession:
-    """Return an open session by its short name; raises `ActionRefused` where there is none."""
+    """Return an open session by its short name; raises `ActionRefused` if there is none."""
     for session in await list_sessions(desk, password):
         if session.short == short:
             return session
@@ -100,12 +99,12 @@ async def find_listed(desk: Desk, short: str, password: str) -> OperatorSession:
 
 
 def is_fresh(desk: Desk, session: OperatorSession) -> bool:
-    """Whether password, code or passkey were given a moment ago."""
+    """Whether the operator authenticated within the last minutes."""
     return desk.now() < session.fresh_until
 
 
 async def make_fresh(desk: Desk, actor: Actor, session: OperatorSession, by: str) -> None:
-    """Write down that the operator gave password or passkey again; `by` says which."""
+    """Record that the operator authenticated again; `by` is the method."""
     action = NewAction(
         actor=attrs.evolve(actor, request=None),
         at=desk.now(),
@@ -117,7 +116,7 @@ async def make_fresh(desk: Desk, actor: Actor, session: OperatorSession, by: str
 
 
 async def note_refused(desk: Desk, address: str) -> None:
-    """Count a login that was refused."""
+    """Count a refused login."""
     action = NewAction(
         actor=Actor(door="page", name="a stranger", address=address),
         at=desk.now(),

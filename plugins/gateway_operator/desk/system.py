@@ -1,4 +1,4 @@
-"""What a gateway stands on: the machine's clock, the refund key's ETH."""
+"""Checks of the machine's clock and the refund key's ETH."""
 
 import asyncio
 
@@ -6,7 +6,6 @@ from gateway.contracts import Chain, Clock
 from gateway.errors import ChainUnavailable
 from gateway_operator.desk.desk import Desk
 
-# A warning is not worth a longer wait.
 _ANSWER_S = 5.0
 
 
@@ -21,7 +20,7 @@ async def read_clock(chain: Chain, now: Clock) -> float:
 
 
 async def refund_key_problem(desk: Desk) -> str | None:
-    """Return why no approved refund can be sent now; None where nothing is known to be wrong."""
+    """Return why no approved refund can be sent now; None if nothing is known."""
     if desk.refunds is None:
         return "GATEWAY_REFUND_KEY is not set."
     try:

@@ -1,4 +1,4 @@
-"""Tasks as an operator finds them: lists, all about one, and a look at what was made."""
+"""Lists and details of tasks, and access to prompts and outputs."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -8,7 +8,7 @@ import attrs
 from gateway.contracts import OutputStore
 from gateway.domain import StoredOutput, TaskStatus
 from gateway.errors import ActionRefused, NotFound, WrongValue
-from gateway_operator.audit_log import ActionRecord, Actor, AlreadyDone, NewAction
+from gateway_operator.audit_log import Actor, AlreadyDone, NewAction
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.refunds_list import OwedRefund, find_refunds, may_be_billed
 from gateway_operator.desk.sale_state import SaleState, describe_state
@@ -20,7 +20,7 @@ from gateway_operator.sql.task_lists import TaskFilter, TaskRow
 PER_PAGE = 50
 STATES = (*(str(status) for status in TaskStatus), "owed", "refunded")
 
-# A link to an output that an operator looks at works for so long.
+# Seconds that an operator's link to an output works.
 _LINK_S = 600.0
 _MOST_CHARS = 200
 
@@ -32,22 +32,22 @@ class ListedTask:
     row: TaskRow
     state: SaleState
 
-    # Why it failed, in the vendor's words where they are known; empty otherwise.
+    # The vendor's message if known, else the gateway's; empty unless it failed.
     why: str
 
-    # From the sale to the end, in seconds; None while it is not over.
+    # In seconds; None before the end.
     took_s: float | None
 
 
 @attrs.frozen(kw_only=True)
 class TasksPage:
-    """Tasks that a filter lets through, and what can be filtered by."""
+    """The tasks that match a filter, and the choices of filters."""
 
     # Unix seconds.
     at: float
     tasks: Sequence[ListedTask]
 
-    # What `before` of the next page is; None on the last one.
+    # `before` of the next page; None on the last.
     next_before: str | None
     slugs: Sequence[str]
     reasons: Sequence[str]
@@ -55,7 +55,7 @@ class TasksPage:
 
 @attrs.frozen(kw_only=True)
 class TaskDetail:
-    """All about one task."""
+    """The details of one task."""
 
     at: float
     facts: TaskFacts
@@ -63,10 +63,9 @@ class TaskDetail:
     timeline: Sequence[Moment]
     may_be_billed: bool
 
-    # None where nothing is owed or was given back.
+    # None if no refund is due or paid.
     refund: OwedRefund | None
 
-    # Whether the outputs can still be looked at.
     has_outputs: bool
 
 
@@ -80,16 +79,16 @@ class LinkedOutput:
 
 @attrs.frozen(kw_only=True)
 class Look:
-    """What the operator asked to see of a task."""
+    """The buyer's content that the operator asked to see."""
 
     task_id: str
 
-    # None where the outputs were asked for.
+    # None if the outputs were requested.
     prompt: str | None = attrs.field(default=None, repr=False)
     file_name: str | None = None
     outputs: Sequence[LinkedOutput] = ()
 
-    # Until when the links work (Unix seconds).
+    # When the links expire (Unix seconds).
     until: float | None = None
 
 
@@ -110,11 +109,11 @@ async def list_tasks(desk: Desk, wanted: TaskFilter) -> TasksPage:
 
 
 async def find_task(desk: Desk, task_id: str) -> TaskDetail:
-    """Return all about one task; raises `NotFound`."""
+    """Return the details of one task; raises `NotFound`."""
     facts = await desk.store.sum(task_detail.find_task, task_id)
     if facts is None:
         raise NotFound("There is no such task.")
-    # The key of a request names its session: no page and no JSON needs it.
+    # A request's key names a session, which must not be shown.
     shown = [
         attrs.evolve(one, actor=attrs.evolve(one.actor, request=None)) for one in facts.actions
     ]
@@ -136,8 +135,8 @@ async def find_task(desk: Desk, task_id: str) -> TaskDetail:
     )
 
 
-async def look_at_prompt(desk: Desk, actor: Actor, task_id: str, *, reason: str) -> Look:
-    """Return what the buyer asked for, and write down that the operator looked.
+async def show_prompt(desk: Desk, actor: Actor, task_id: str, *, reason: str) -> Look:
+    """Return the prompt, and record the access in the audit log.
 
     Raises `WrongValue` without a reason, and `NotFound`.
     """
@@ -148,12 +147,12 @@ async def look_at_prompt(desk: Desk, actor: Actor, task_id: str, *, reason: str)
     return Look(task_id=task_id, prompt=found[0], file_name=found[1])
 
 
-async def look_at_outputs(
+async def show_outputs(
     desk: Desk, output_store: OutputStore, actor: Actor, task_id: str, *, reason: str
 ) -> Look:
-    """Return links to what a task made, and write down that the operator looked.
+    """Return links to the outputs, and record the access in the audit log.
 
-    Raises `WrongValue` without a reason, `ActionRefused` where they are deleted, and `NotFound`.
+    Raises `WrongValue` without a reason, `ActionRefused` if they are deleted, and `NotFound`.
     """
     facts, now = (await find_task(desk, task_id)).facts, desk.now()
     if not facts.outputs:
@@ -215,10 +214,6 @@ def describe_task(row: TaskRow) -> ListedTask:
     )
 
 
-def _without_key(action: ActionRecord) -> ActionRecord:
-    return attrs.evolve(action, actor=attrs.evolve(action.actor, request=None))
-
-
 def _are_gone(facts: TaskFacts, now: float) -> bool:
     expires_at = facts.own.expires_at
     return bool(facts.own.outputs_gone) or (expires_at is not None and expires_at <= now)
@@ -233,7 +228,7 @@ def _read_day(text: str) -> tuple[float, float]:
 
 
 async def _note_look(desk: Desk, actor: Actor, action: str, task_id: str, reason: str) -> None:
-    """Write a look down; a repeated request is the same look."""
+    """Record the access; a repeated request counts once."""
     if not reason.strip():
         raise WrongValue("Give a reason: the audit log shows who looked, and why.")
     new = NewAction(

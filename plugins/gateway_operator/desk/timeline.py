@@ -1,4 +1,4 @@
-"""What happened to one task, in order: its payment, its work, its refund, and what people did."""
+"""The timeline of a task."""
 
 from collections.abc import Iterator
 
@@ -14,31 +14,29 @@ _ACTIONS = {
     "refund.reject": "Refund rejected",
     "refund.retry": "Refund to be sent again",
     "refund.take_back": "Approval taken back",
-    "output.look": "Outputs looked at",
-    "prompt.look": "Prompt looked at",
+    "output.look": "Outputs viewed",
+    "prompt.look": "Prompt viewed",
 }
 _DOORS = {"page": "on the page", "api": "by the JSON API", "cli": "on the command line"}
 
 
 @attrs.frozen(kw_only=True)
 class Moment:
-    """One thing that happened (Unix seconds)."""
+    """One event (Unix seconds)."""
 
     at: float
     shape: Shape
     title: str
     text: str = ""
 
-    # What somebody typed.
     reason: str = ""
 
-    # A transaction's hash.
     tx_hash: str = ""
 
 
 def make_timeline(facts: TaskFacts) -> list[Moment]:
-    """Return what happened to a task, the oldest first."""
-    # A failure and the refund that it leads to are one write: they stand in this order.
+    """Return the timeline, oldest first."""
+    # The sort is stable: a failure stays before its refund, which has the same time.
     found = [
         *_purchase_moments(facts),
         *_transaction_moments(facts),
@@ -66,28 +64,27 @@ def _payment_moments(facts: TaskFacts) -> Iterator[Moment]:
             yield moment
 
 
-# How a moment looks, its title and text, and its transaction.
-_Told = tuple[Shape, str, str, str | None]
+# Shape, title, text, transaction.
+_Texts = tuple[Shape, str, str, str | None]
 
 
 def _describe_change(facts: TaskFacts, change: PaymentChange) -> Moment | None:
     row, own = facts.row, facts.own
     owed, recipient, problem = usdc(row.refund_units or 0), own.recipient, own.problem or ""
-    told: dict[str, _Told] = {
-        **_tell_payment(facts),
+    texts: dict[str, _Texts] = {
+        **_payment_texts(facts),
         PaymentState.REFUND_DUE: ("warn", f"Refund of {owed} USDC owed", problem, None),
         PaymentState.REFUNDING: ("busy", f"Refund signed to {recipient}", "", None),
         PaymentState.REFUNDED: ("ok", f"Refunded: {owed} USDC to {recipient}", "", own.refund_tx),
         PaymentState.REFUND_FAILED: ("bad", "Refund not sent", problem, None),
     }
-    if change.state not in told:
+    if change.state not in texts:
         return None
-    shape, title, text, tx_hash = told[change.state]
+    shape, title, text, tx_hash = texts[change.state]
     return Moment(at=change.at, shape=shape, title=title, text=text, tx_hash=tx_hash or "")
 
 
-def _tell_payment(facts: TaskFacts) -> dict[str, _Told]:
-    """Return what is told of each state up to the payment's outcome."""
+def _payment_texts(facts: TaskFacts) -> dict[str, _Texts]:
     row, own = facts.row, facts.own
     paid = usdc(row.paid_units if row.paid_units is not None else row.price_units)
     if row.method is not None:
@@ -118,7 +115,7 @@ def _transaction_moments(facts: TaskFacts) -> Iterator[Moment]:
 
 def _describe_mined(sent: SentTransaction, what: str) -> Moment:
     is_reverted = sent.succeeded == 0
-    # Blocks carry whole seconds, so one may be dated before its transaction was sent.
+    # Block times are whole seconds, so one may precede its transaction's sending.
     mined_at = max(sent.mined_at or sent.sent_at, sent.sent_at)
     return Moment(
         at=mined_at,

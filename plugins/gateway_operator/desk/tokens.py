@@ -1,4 +1,4 @@
-"""Tokens of the JSON API: made, shown once, listed and revoked."""
+"""Tokens of the JSON API."""
 
 import hashlib
 import re
@@ -15,14 +15,14 @@ from gateway_operator.sql import tokens
 PREFIX = "ggw_"
 DAYS = 90
 MOST_DAYS = 366
-# A token in use is written down as used once in so many seconds.
+# How often use is recorded, in seconds.
 _USED_EVERY_S = 60
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,39}")
 
 
 @attrs.frozen(kw_only=True)
 class NewToken:
-    """A token that was made just now: the only time that its secret is shown."""
+    """A new token, with the secret that is shown only once."""
 
     secret: str = attrs.field(repr=False)
     token: OperatorToken
@@ -31,10 +31,9 @@ class NewToken:
 async def make_token(
     desk: Desk, actor: Actor, name: str, scope: str, *, days: int = DAYS
 ) -> NewToken:
-    """Make a token.
+    """Create a token.
 
-    Raises `WrongValue` for a name, scope or time that cannot be, and `ActionRefused` where a valid
-    token has the name.
+    Raises `WrongValue`, and `ActionRefused` if a valid token has this name.
     """
     kind = _parse_scope(scope)
     if not _NAME.fullmatch(name):
@@ -59,7 +58,7 @@ async def make_token(
 
 
 async def find_token(desk: Desk, secret: str) -> OperatorToken | None:
-    """Return the valid token of a secret, and write down that it was used."""
+    """Return the valid token of a secret, and record its use."""
     if not secret.startswith(PREFIX):
         return None
     now = desk.now()
@@ -70,12 +69,12 @@ async def find_token(desk: Desk, secret: str) -> OperatorToken | None:
 
 
 async def list_tokens(desk: Desk) -> list[OperatorToken]:
-    """Return the newest tokens, also those that were revoked or have expired."""
+    """Return the newest tokens, including revoked and expired ones."""
     return await desk.store.read(tokens.list_all)
 
 
 async def revoke_token(desk: Desk, actor: Actor, name: str) -> None:
-    """Revoke a token; raises `ActionRefused` where no valid one has this name."""
+    """Revoke a token; raises `ActionRefused` if no valid token has this name."""
     action = NewAction(actor=actor, at=desk.now(), action="token.revoke", subject=f"token {name}")
     await desk.records.act(tokens.revoke, name, desk.now(), action=action)
 

@@ -1,4 +1,4 @@
-"""Amounts, times and lists as words: pages, messages and the terminal write them alike."""
+"""Amounts, times and lists as words."""
 
 from collections.abc import Iterable
 
@@ -8,14 +8,14 @@ _MINUS = "\u2212"
 
 
 def usdc(units: int) -> str:
-    """Return an amount in units of 10⁻⁶ with two decimals, and with more where it has more."""
+    """Return an amount in units of 10⁻⁶ with at least two decimals."""
     whole, rest = divmod(abs(units), _UNITS)
     decimals = f"{rest:06}".rstrip("0").ljust(2, "0")
     return f"{_MINUS if units < 0 else ''}{whole:,}.{decimals}"
 
 
 def age(seconds: float) -> str:
-    """Return a time in seconds in its largest unit, such as `3 min`."""
+    """Return a duration in its largest unit, such as `3 min`."""
     for size, unit in _PERIODS_S:
         if seconds >= size:
             return f"{seconds / size:.0f} {unit}"
@@ -34,6 +34,6 @@ def join(words: Iterable[str]) -> str:
 
 
 def sentence(text: str) -> str:
-    """Return a text with the capital and the full stop that it may lack."""
+    """Return a text with a capital letter and a full stop."""
     text = text[:1].upper() + text[1:]
     return text if text.endswith((".", "!", "?")) else f"{text}."

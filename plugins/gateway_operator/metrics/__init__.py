@@ -1,5 +1,5 @@
-"""The gateway's metrics for Prometheus; prometheus_client is imported only where they are on.
+"""Prometheus metrics; prometheus_client is imported only if they are on.
 
-What must be right after a restart (sales, money, states) is read from the database at each scrape.
-Rates and times of this process are counted by `instruments`.
+Sales, money and states must survive a restart, so each scrape reads them from the database.
+`instruments` counts rates and times of this process.
 """

@@ -1,6 +1,6 @@
-"""The table of metrics that are read at a scrape: their names, help, units and labels.
+"""Metrics read at each scrape: names, help, units and labels.
 
-`instruments.py` has those that this process counts. docs/metrics.md is made from both.
+`instruments.py` has the metrics of this process. docs/metrics.md is generated from both.
 """
 
 from collections.abc import Iterator
@@ -19,14 +19,14 @@ _WEI = 10**18
 
 
 class Families:
-    """A collector of prometheus_client's; yields the numbers of one scrape."""
+    """A collector of prometheus_client; yields the numbers of one scrape."""
 
     def __init__(self, numbers: Numbers, network: str) -> None:
         self._numbers = numbers
         self._network = network
 
     def collect(self) -> Iterator[Metric]:
-        """Yield every family; one without a sample as well, so that its name is known."""
+        """Yield every family, even without samples, so that its name is known."""
         yield from _sold(self._numbers.totals)
         yield from _made(self._numbers.totals)
         yield from _waiting(self._numbers)
@@ -48,7 +48,7 @@ class Families:
         yield _family(
             GaugeMetricFamily,
             "info",
-            "1; its labels tell the version and the network.",
+            "1; its labels are the version and the network.",
             {(VERSION, self._network): 1.0},
             "version",
             "network",
@@ -64,14 +64,14 @@ def _sold(totals: Totals) -> Iterator[Metric]:
 
 
 def _made(totals: Totals) -> Iterator[Metric]:
-    said = "Tasks that ended: completed, or the details of the failure."
-    yield _family(CounterMetricFamily, "tasks", said, totals.tasks, "slug", "outcome")
+    about = "Tasks that ended: completed, or the details of the failure."
+    yield _family(CounterMetricFamily, "tasks", about, totals.tasks, "slug", "outcome")
     costs = {(slug,): micros / _UNITS for slug, micros in totals.cost_micros.items()}
-    said = "US dollars that vendors took for completed tasks, where the cost is known."
-    yield _family(CounterMetricFamily, "vendor_cost_usd", said, costs, "slug")
+    about = "US dollars that vendors took for completed tasks, where the cost is known."
+    yield _family(CounterMetricFamily, "vendor_cost_usd", about, costs, "slug")
     unknown = {(slug,): tasks for slug, tasks in totals.unknown_costs.items()}
-    said = "Completed tasks whose cost is not known."
-    yield _family(CounterMetricFamily, "vendor_cost_unknown", said, unknown, "slug")
+    about = "Completed tasks whose cost is not known."
+    yield _family(CounterMetricFamily, "vendor_cost_unknown", about, unknown, "slug")
 
 
 def _waiting(numbers: Numbers) -> Iterator[Metric]:
@@ -79,8 +79,8 @@ def _waiting(numbers: Numbers) -> Iterator[Metric]:
     queue = _by_state(numbers.queue, "queued", "processing")
     payments = _by_state(numbers.payments, "reserved", "settling")
     refunds = _by_state(numbers.refunds, "refund_due", "refunding", "refund_failed")
-    for name, said, found in (
-        ("queue_tasks", "Tasks that wait or are being made.", _counts(queue)),
+    for name, about, found in (
+        ("queue_tasks", "Tasks that are queued or running.", _counts(queue)),
         ("queue_oldest_seconds", "Age of the oldest of them.", _ages(queue, at)),
         ("payments_open", "Payments whose outcome is not known yet.", _counts(payments)),
         ("payment_oldest_open_seconds", "Age of the oldest of them.", _ages(payments, at)),
@@ -88,11 +88,11 @@ def _waiting(numbers: Numbers) -> Iterator[Metric]:
         ("refunds_usdc", "USDC of these refunds.", _sums(refunds)),
         ("refund_oldest_seconds", "Age of the oldest of them.", _ages(refunds, at)),
     ):
-        yield _family(GaugeMetricFamily, name, said, found, "state")
+        yield _family(GaugeMetricFamily, name, about, found, "state")
 
 
 def _by_state(found: Any, *states: str) -> dict[str, Waiting]:
-    """Return what waits by its state; nothing in a state is zero, not unknown."""
+    """Add states without items: these are 0, not unknown."""
     empty = {state: Waiting(state=state, count=0, units=0, oldest_at=0.0) for state in states}
     return empty | {one.state: one for one in found}
 
@@ -111,8 +111,8 @@ def _ages(found: dict[str, Waiting], at: float) -> dict[tuple[str, ...], float]:
     }
 
 
-def _family(kind: Any, name: str, said: str, found: Any, *labels: str) -> Metric:
-    family: Any = kind(_PREFIX + name, said, labels=labels)
+def _family(kind: Any, name: str, about: str, found: Any, *labels: str) -> Metric:
+    family: Any = kind(_PREFIX + name, about, labels=labels)
     for values, number in sorted(found.items()):
         family.add_metric(list(values), float(number))
     made: Metric = family

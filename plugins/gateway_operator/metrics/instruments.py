@@ -1,6 +1,6 @@
-"""What this process counts while it runs: requests, refusals, attempts, RPC calls and times.
+"""Metrics of this process: requests, refusals, attempts, RPC calls and times.
 
-The numbers start at zero with each start, as Prometheus expects of a counter.
+They start at zero with each start, as Prometheus expects.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ _COMMIT_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1)
 
 
 class Instruments:
-    """Counters and histograms that listen to the gateway's signals until `close`."""
+    """Counters and histograms, updated by the gateway's signals until `close`."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -29,13 +29,13 @@ class Instruments:
         self._count_machine()
 
     def close(self) -> None:
-        """Listen no more."""
+        """Disconnect from the signals."""
         for signal, receiver in self._listening:
             signal.disconnect(receiver)
 
     def _count_requests(self) -> None:
         http = self._histogram(
-            "http_seconds", "Time of an answer.", _HTTP_S, "rule", "status_class"
+            "http_seconds", "Time of a response.", _HTTP_S, "rule", "status_class"
         )
         refused = self._counter("refused", "Purchases that were refused.", "slug", "flow", "code")
         self._listen(
@@ -71,13 +71,15 @@ class Instruments:
         )
 
     def _count_machine(self) -> None:
-        calls = self._counter("rpc_calls", "Calls of the chain.", "endpoint", "method", "result")
-        rpc = self._histogram("rpc_seconds", "Time of a call of the chain.", _RPC_S, "endpoint")
+        calls = self._counter(
+            "rpc_calls", "RPC calls to the chain.", "endpoint", "method", "result"
+        )
+        rpc = self._histogram("rpc_seconds", "Time of an RPC call.", _RPC_S, "endpoint")
         commits = self._histogram("commit_seconds", "Time of a commit.", _COMMIT_S)
         blocked = self._counter(
             "loop_blocked_seconds", "Time for which a plugin held the event loop.", "plugin"
         )
-        dropped = self._counter("log_lines_dropped", "Log lines that nobody took.")
+        dropped = self._counter("log_lines_dropped", "Log lines that were dropped.")
 
         def count_call(endpoint: int, method: str, result: str, seconds: float) -> None:
             calls.labels(str(endpoint), method, result).inc()
@@ -94,14 +96,14 @@ class Instruments:
         def receive(_: Any, **facts: Any) -> None:
             count(**facts)
 
-        # blinker would otherwise forget a receiver that nobody else holds.
+        # By default blinker holds a weak reference and would drop this receiver.
         signal.connect(receive, weak=False)
         self._listening.append((signal, receive))
 
-    def _counter(self, name: str, said: str, *labels: str) -> Counter:
-        return Counter(f"gateway_{name}", said, labels, registry=self.registry)
+    def _counter(self, name: str, about: str, *labels: str) -> Counter:
+        return Counter(f"gateway_{name}", about, labels, registry=self.registry)
 
     def _histogram(
-        self, name: str, said: str, buckets: tuple[float, ...], *labels: str
+        self, name: str, about: str, buckets: tuple[float, ...], *labels: str
     ) -> Histogram:
-        return Histogram(f"gateway_{name}", said, labels, buckets=buckets, registry=self.registry)
+        return Histogram(f"gateway_{name}", about, labels, buckets=buckets, registry=self.registry)

@@ -1,4 +1,4 @@
-"""What a scrape reads from the database, the catalog and the last look at chain and disk."""
+"""The numbers of one scrape, read from database, catalog and facts."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,13 +10,13 @@ from gateway_operator.metrics.state import State, read_state
 from gateway_operator.sql import totals
 from gateway_operator.sql.totals import Ended, ReadTotals, Sales, Waiting
 
-# Gas is summed over every transaction, so it is asked for less often than it is scraped.
+# Gas is summed over all transactions, so it is read less often.
 _GAS_S = 60.0
 
 
 @attrs.frozen(kw_only=True)
 class Totals:
-    """Everything that was sold and made, ever."""
+    """Totals since the first sale."""
 
     # By slug and flow: sales, and 10⁻⁶ USDC.
     sales: Counter[tuple[str, str]] = attrs.field(factory=Counter)
@@ -30,7 +30,7 @@ class Totals:
     unknown_costs: Counter[str] = attrs.field(factory=Counter)
 
     def plus(self, sales: Sequence[Sales], ended: Sequence[Ended]) -> "Totals":
-        """Return totals with these sales and tasks as well."""
+        """Return totals that include these sales and tasks."""
         known = attrs.asdict(self, recurse=False)
         new = Totals(**{name: counter.copy() for name, counter in known.items()})
         for one in sales:
@@ -56,14 +56,14 @@ class Numbers:
     # In wei, by purpose.
     gas_wei: dict[str, float]
 
-    # Whether each provider is on sale.
+    # By provider.
     on_sale: dict[str, bool]
 
     state: State
 
 
 class Reader:
-    """Reads the numbers of each scrape; remembers the totals of what is closed for ever."""
+    """Reads the numbers of each scrape, and remembers final totals."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
@@ -73,9 +73,9 @@ class Reader:
         self._gas_until = 0.0
 
     async def read(self) -> Numbers:
-        """Return today's numbers.
+        """Return the current numbers.
 
-        Where the database cannot be read, SQLite raises `sqlite3.Error`, and PostgreSQL
+        If the database cannot be read, SQLite raises `sqlite3.Error` and PostgreSQL
         `StoreUnavailable`.
         """
         now = self._desk.now()

@@ -1,6 +1,6 @@
-"""Serves `/metrics` on a port of its own, for a Prometheus in the same private network.
+"""Serves `/metrics` on a separate port, for Prometheus in the same private network.
 
-It is imported only if `GATEWAY_METRICS_BIND` is set.
+Imported only if `GATEWAY_METRICS_BIND` is set.
 """
 
 import asyncio
@@ -21,14 +21,14 @@ from gateway_operator.metrics.instruments import Instruments
 from gateway_operator.metrics.numbers import Numbers, Reader
 from gateway_operator.state import operator_of
 
-# Several scrapers share one look at the database.
+# Several scrapers share one read of the database.
 _KEPT_S = 1.0
 _log = structlog.get_logger()
 _Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 class MetricsServer:
-    """Listens on an address of its own while the gateway runs."""
+    """Listens on its own address while the gateway runs."""
 
     def __init__(self, gateway: Gateway, bind: str) -> None:
         self._gateway = gateway
@@ -36,11 +36,11 @@ class MetricsServer:
         self._instruments = Instruments()
         self._stop = asyncio.Event()
         self._server: asyncio.Task[None] | None = None
-        # The port, once it is open.
+        # Known once it is open.
         self.port = 0
 
     async def start(self) -> None:
-        """Open the port; raises `SettingsError` if it cannot be opened."""
+        """Open the port; raises `SettingsError` if that fails."""
         listener = listen(self._bind)
         self.port = listener.getsockname()[1]
         asgi = _Metrics(self._gateway, self._instruments)
@@ -65,7 +65,7 @@ class _Metrics:
         self._reader: Reader | None = None
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: _Send) -> None:
-        """Answer `GET /metrics`; everything else is not found."""
+        """Serve `GET /metrics`; everything else is not found."""
         if scope["type"] == "lifespan":
             await _answer_lifespan(receive, send)
             return
@@ -81,7 +81,7 @@ class _Metrics:
             numbers = await self._read()
         except Exception:  # noqa: BLE001 - an edge: a scrape that fails is shown by Prometheus
             _log.exception("metrics.failed")
-            await _answer(send, 500, "text/plain", b"The numbers cannot be read now.\n")
+            await _answer(send, 500, "text/plain", b"The metrics cannot be read now.\n")
             return
         registry = CollectorRegistry()
         registry.register(Families(numbers, self._gateway.settings.network))
@@ -97,16 +97,15 @@ class _Metrics:
 
 
 def _choose_encoder(accepted: str) -> tuple[Callable[[Collector], bytes], str]:
-    """Return what writes the metrics, and its content type; plain text for an unreadable Accept."""
+    """Use plain text if the Accept header is malformed."""
     try:
         return choose_encoder(accepted)
     except (TypeError, ValueError):
-        # The library compares the parts of a version that are no numbers with numbers.
+        # The library raises for a version that is not a number.
         return choose_encoder("")
 
 
 async def _answer_lifespan(receive: Any, send: _Send) -> None:
-    """Agree to start and to stop."""
     for _ in range(2):
         message = await receive()
         await send({"type": message["type"] + ".complete"})

@@ -1,4 +1,4 @@
-"""Gauges of keys, chain, disk and copies: as the operator's pages saw them last."""
+"""Gauges of keys, chain, disk and backups, from the facts of the operator's pages."""
 
 from collections.abc import Iterator, Sequence
 
@@ -17,11 +17,11 @@ _WEI = 10**18
 
 @attrs.frozen(kw_only=True)
 class State:
-    """What a scrape reads beside the sums. None is unknown, and has no sample."""
+    """Current values of a scrape. None is unknown, and has no sample."""
 
     keys: Sequence[KeyFacts]
 
-    # Seconds: age of the newest block when it was seen, and now.
+    # Seconds that the clock is ahead of the newest block, and the block's age.
     clock_ahead_s: float | None
     block_age_s: float | None
 
@@ -31,14 +31,14 @@ class State:
 
     disk_inodes: int | None
 
-    # Seconds, and payments that a restore of the newest copy would forget.
+    # Seconds, and payments that a restore would lose.
     backup_age_s: float | None
     drill_age_s: float | None
     forgets: int | None
 
 
 async def read_state(desk: Desk) -> State:
-    """Return the state; a silent chain costs two seconds at most."""
+    """Return the state; waits at most two seconds for the chain."""
     facts = await read_facts(desk)
     copies = await backups.status(desk)
     head, folder = facts.head, desk.settings.data_dir
@@ -59,37 +59,37 @@ async def read_state(desk: Desk) -> State:
 
 
 def collect_state(state: State) -> Iterator[Metric]:
-    """Yield a gauge for each number; one that is unknown has no sample."""
+    """Yield a gauge for each number; unknown ones have no sample."""
     yield from _collect_keys(state.keys)
-    for name, said, value in (
+    for name, about, value in (
         (
             "clock_offset_seconds",
-            "Seconds that this machine was ahead of the newest block when it was seen.",
+            "Seconds that this machine's clock is ahead of the newest block.",
             state.clock_ahead_s,
         ),
         ("rpc_block_age_seconds", "Age of the newest block that was seen.", state.block_age_s),
         ("disk_free_bytes", "Free bytes of the data folder's disk.", state.disk_free),
         ("disk_free_inodes", "Free inodes of the data folder's disk.", state.disk_inodes),
         ("database_bytes", "Bytes of the database, without its write-ahead log.", state.database),
-        ("backup_age_seconds", "Age of the newest copy.", state.backup_age_s),
+        ("backup_age_seconds", "Age of the newest backup.", state.backup_age_s),
         ("drill_age_seconds", "Age of the newest drill that succeeded.", state.drill_age_s),
         (
             "restore_lost_payments",
-            "Payments that a restore of the newest copy would forget.",
+            "Payments that a restore of the newest backup would lose.",
             state.forgets,
         ),
     ):
-        family = GaugeMetricFamily(_PREFIX + name, said)
+        family = GaugeMetricFamily(_PREFIX + name, about)
         if value is not None:
-            family = GaugeMetricFamily(_PREFIX + name, said, value=float(value))
+            family = GaugeMetricFamily(_PREFIX + name, about, value=float(value))
         yield family
 
 
 def _collect_keys(keys: Sequence[KeyFacts]) -> Iterator[Metric]:
     eth = GaugeMetricFamily(_PREFIX + "key_eth", "ETH of a key.", labels=["key"])
     usdc = GaugeMetricFamily(_PREFIX + "key_usdc", "USDC of a key or the wallet.", labels=["key"])
-    said = "About how many transactions the ETH of a key pays for."
-    left = GaugeMetricFamily(_PREFIX + "settlements_left", said, labels=["key"])
+    about = "About how many transactions the ETH of a key pays for."
+    left = GaugeMetricFamily(_PREFIX + "settlements_left", about, labels=["key"])
     for name, key in _named(keys):
         if key.wei is not None and key.wei.value is not None:
             eth.add_metric([name], key.wei.value / _WEI)
@@ -101,7 +101,7 @@ def _collect_keys(keys: Sequence[KeyFacts]) -> Iterator[Metric]:
 
 
 def _named(keys: Sequence[KeyFacts]) -> Iterator[tuple[str, KeyFacts]]:
-    """Yield each key with its role; of several settlement keys, the later ones get a number."""
+    """Yield each key with its role; further keys of a role get a number."""
     counts: dict[str, int] = {}
     for key in keys:
         counts[key.role] = counts.get(key.role, 0) + 1

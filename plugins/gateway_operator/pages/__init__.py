@@ -1,4 +1,4 @@
-"""The operator's pages and their JSON: one module a page."""
+"""The operator's pages, one module each, and the JSON API."""
 
 from quart import Blueprint
 
@@ -19,7 +19,7 @@ from gateway_operator.pages import (
 from gateway_operator.pages import files as operator_files
 from gateway_operator.pages.frame import blueprint
 
-# Importing a module puts its routes into the blueprint.
+# Importing a module registers its routes in the blueprint.
 MODULES = (
     access,
     alarms,
@@ -39,7 +39,7 @@ __all__ = ["MODULES", "make_blueprint"]
 
 
 def make_blueprint() -> Blueprint:
-    """Return the blueprint of the pages and their files."""
+    """Return the blueprint of pages, API and assets."""
     operators = Blueprint("operators", __name__)
     operators.register_blueprint(blueprint)
     operators.register_blueprint(operator_files.blueprint)

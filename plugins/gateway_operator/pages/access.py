@@ -1,4 +1,4 @@
-"""The page of who may come in: sessions, codes, passkeys, tokens and refused logins."""
+"""The page Access: sessions, codes, passkeys, tokens and refused logins."""
 
 from http import HTTPStatus
 
@@ -26,7 +26,7 @@ _PAGE = "/admin/access"
 @blueprint.get(_PAGE)
 @needs_session
 async def show_access() -> Response:
-    """List who may come in, and how."""
+    """Show the page."""
     return await _render_access()
 
 
@@ -40,7 +40,7 @@ async def _render_access(new_token: tokens.NewToken | None = None) -> Response:
         current=current_session(),
         sessions=await sessions.list_sessions(desk, await password_fingerprint()),
         codes_are_on=await codes.are_on(desk),
-        # Who holds a stolen session would else read the secret, and wait until it is in use.
+        # With a stolen session, an attacker could read the secret and wait until it is confirmed.
         set_up=await codes.read_set_up(desk) if is_fresh() else None,
         passkeys=await passkeys.list_passkeys(desk),
         passkeys_are_installed=passkeys.are_installed(),
@@ -56,7 +56,7 @@ async def _render_access(new_token: tokens.NewToken | None = None) -> Response:
 @blueprint.post(f"{_PAGE}/sessions/end")
 @needs_fresh
 async def end_session() -> Redirect:
-    """End one session, or all but this one."""
+    """End one session, or all others."""
     desk, fingerprint = operator().desk, await password_fingerprint()
     if g.form.get("which") == "others":
         for session in await sessions.list_sessions(desk, fingerprint):
@@ -71,7 +71,7 @@ async def end_session() -> Redirect:
 @blueprint.post(f"{_PAGE}/codes/begin")
 @needs_fresh
 async def begin_codes() -> Redirect:
-    """Make a secret for codes; the page shows it until the first code confirms it."""
+    """Create a secret for codes; the page shows it until the first code confirms it."""
     await codes.begin(operator().desk, actor())
     return _back()
 
@@ -79,7 +79,7 @@ async def begin_codes() -> Redirect:
 @blueprint.post(f"{_PAGE}/codes/confirm")
 @needs_fresh
 async def confirm_codes() -> Redirect:
-    """Switch codes on by the first one."""
+    """Turn codes on with the first code."""
     await codes.confirm(operator().desk, actor(), g.form.get("first_code", ""))
     return _back()
 
@@ -87,7 +87,7 @@ async def confirm_codes() -> Redirect:
 @blueprint.post(f"{_PAGE}/codes/off")
 @needs_fresh
 async def switch_codes_off() -> Redirect:
-    """Let the password be enough again."""
+    """Turn codes off."""
     await codes.switch_off(operator().desk, actor())
     return _back()
 
@@ -103,7 +103,7 @@ async def remove_passkey() -> Redirect:
 @blueprint.post(f"{_PAGE}/tokens")
 @needs_fresh
 async def make_token() -> Response:
-    """Make a token and show it, once."""
+    """Create a token, and show it once."""
     form, desk = g.form, operator().desk
     days = form.get("days", str(tokens.DAYS))
     if not days.isascii() or not days.isdigit() or len(days) > len(str(tokens.MOST_DAYS)):
@@ -117,13 +117,13 @@ async def make_token() -> Response:
 @blueprint.post(f"{_PAGE}/tokens/revoke")
 @needs_session
 async def revoke_token() -> Redirect:
-    """Revoke a token; a lost one ends at once, so no password is asked for."""
+    """Revoke a token. A lost one must end at once, so no password is needed."""
     await tokens.revoke_token(operator().desk, actor(), g.form.get("name", ""))
     return _back()
 
 
 def _actor_without_key() -> Actor:
-    """Return who acts in one of several actions of one form."""
+    """Return the actor without a request key, which only one action may have."""
     return attrs.evolve(actor(), request=None)
 
 

@@ -1,4 +1,4 @@
-"""The page of the alarms: what is on, muted and past, what could not be told, and how to mute."""
+"""The page Alarms: list and mute."""
 
 import secrets
 
@@ -11,7 +11,7 @@ from gateway_operator.pages.frame import blueprint, render
 from gateway_operator.pages.guards import actor, needs_session
 from gateway_operator.state import operator
 
-# What the form offers; an urgent alarm is muted for a day at most.
+# The form's choices.
 LENGTHS = (("1h", "1 hour"), ("1d", "1 day"), ("ends", "until it ends"))
 
 
@@ -33,7 +33,7 @@ async def show_alarms() -> Response:
 @blueprint.post("/admin/alarms/mute")
 @needs_session
 async def mute_alarm() -> Redirect:
-    """Mute an alarm, or tell it again."""
+    """Mute or unmute an alarm."""
     form = g.form
     await service.mute(
         operator().desk,

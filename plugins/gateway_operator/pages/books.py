@@ -1,4 +1,4 @@
-"""The page of the books, and the same as CSV."""
+"""The page Books, and its CSV exports."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -27,7 +27,7 @@ from gateway_operator.state import operator
 
 PAGE = "/admin/books"
 _BY = ("day", "endpoint")
-# A page reads a week of blocks at most: each 2,000 of them are a call of the chain.
+# 2,000 blocks are one RPC call.
 _MOST_COMPARED_DAYS = 7
 _COMPARE_S = 45.0
 
@@ -35,7 +35,7 @@ _COMPARE_S = 45.0
 @blueprint.get(PAGE)
 @needs_session
 async def show_books() -> Response:
-    """Show the books of some days: a line for each day, or for each endpoint."""
+    """Show the books of a period, by day or by endpoint."""
     desk, span, by = operator().desk, read_asked_span(), request.args.get("by", "day")
     found = await read_books(desk, span, by)
     return await render("books.html", page="books", b=found, by=by, compared=None)
@@ -44,12 +44,12 @@ async def show_books() -> Response:
 @blueprint.post(f"{PAGE}/compare")
 @needs_session
 async def compare_books() -> Response:
-    """Show the books with what the chain holds in the same days."""
+    """Show the books together with the chain's transfers."""
     desk, span = operator().desk, read_asked_span()
     if (span.last - span.first).days >= _MOST_COMPARED_DAYS:
         raise WrongValue(
-            f"The page compares {_MOST_COMPARED_DAYS} days at most, because it reads every block "
-            "of them. Choose fewer days, or run `gateway books --reconcile`."
+            f"The page compares at most {_MOST_COMPARED_DAYS} days, because it reads each block. "
+            "Choose fewer days, or run `gateway books --reconcile`."
         )
     found = await read_books(desk, span, "day")
     compared = await _compare(desk, span)
@@ -57,7 +57,7 @@ async def compare_books() -> Response:
 
 
 async def _compare(desk: Desk, span: Span) -> Reconciliation:
-    """Compare with the chain; pages that ask at the same time share the answer."""
+    """Compare with the chain; concurrent requests share the result."""
     try:
         async with asyncio.timeout(_COMPARE_S):
             found: Reconciliation = await desk.shared.get(
@@ -65,7 +65,7 @@ async def _compare(desk: Desk, span: Span) -> Reconciliation:
             )
     except (TimeoutError, ChainUnavailable):
         raise ActionRefused(
-            "The chain did not tell its transfers in time. Try fewer days, or run "
+            "The chain did not return its transfers in time. Try fewer days, or run "
             "`gateway books --reconcile`."
         ) from None
     return found
@@ -74,13 +74,13 @@ async def _compare(desk: Desk, span: Span) -> Reconciliation:
 @blueprint.get(f"{PAGE}/export.csv")
 @needs_session
 async def export_books() -> Response:
-    """Send the books as CSV, one line a day, an endpoint, or an event."""
+    """Send the books as CSV, by day, endpoint or event."""
     span, by = read_asked_span(), request.args.get("by", "day")
     return await answer_csv(span, by)
 
 
 async def answer_csv(span: Span, by: str) -> Response:
-    """Return the books as a file of CSV; the export is written down."""
+    """Return the books as a CSV file, and record the export."""
     desk = operator().desk
     if by not in (*_BY, "sale"):
         raise WrongValue("by must be day, endpoint or sale.")
@@ -105,13 +105,13 @@ async def _stream_rows(desk: Desk, span: Span) -> AsyncIterator[bytes]:
 
 
 def read_asked_span() -> Span:
-    """Return the days that the request's `from` and `to` name; raises `WrongValue`."""
+    """Return the period of the query's `from` and `to`; raises `WrongValue`."""
     asked = request.args
     return read_span(asked.get("from"), asked.get("to"), current_gateway().now())
 
 
 async def read_books(desk: Desk, span: Span, by: str) -> Books:
-    """Return the lines of some days; the newest day comes first. Raises `WrongValue`."""
+    """Return the lines of a period, newest day first. Raises `WrongValue`."""
     if by not in _BY:
         raise WrongValue("by must be day or endpoint.")
     if by == "endpoint":

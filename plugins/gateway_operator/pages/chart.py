@@ -1,4 +1,4 @@
-"""A stacked bar chart as SVG: without script, readable without colour, its numbers in a table."""
+"""A stacked bar chart as SVG: no script, and readable without colour."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -10,39 +10,38 @@ from gateway_operator.desk.wording import usdc
 from gateway_operator.sql.sums import Period, SalesBar
 
 OTHERS = "others"
-# So many endpoints have a colour of their own; the rest are drawn as one.
+# If there are more endpoints, the rest share a colour.
 _MOST_KEYS = 5
 _DAY_S = 86_400
 _LEFT = 44.0
 _RIGHT = 4.0
 _TOP = 8.0
 _BOTTOM = 22.0
-# Of a bar's place, so much is left free on each side.
+# Free share of a bar's slot on each side.
 _GAP = 0.14
-# The scale never ends below 0.01 USDC.
 _LEAST_UNITS = 10_000
 _LINES = 4
 
 
 @attrs.frozen(kw_only=True)
 class Bar:
-    """What one bar shows, in units of 10⁻⁶."""
+    """One bar, in units of 10⁻⁶."""
 
     # Unix seconds.
     at: float
-    # By key; what is owed or given back is not in it.
+    # By key, without refunds.
     kept: Mapping[str, int]
     back: int
 
     @property
     def total(self) -> int:
-        """Return how high the bar is."""
+        """The height of the bar."""
         return sum(self.kept.values()) + self.back
 
 
 @attrs.frozen(kw_only=True)
 class Chart:
-    """What was taken over time, by endpoint."""
+    """Income over time, by endpoint."""
 
     keys: Sequence[str]
     bars: Sequence[Bar]
@@ -50,13 +49,13 @@ class Chart:
     step_s: float
 
     def label(self, at: float) -> str:
-        """Return the time of a bar, as the table writes it."""
+        """Return the time of a bar for the table."""
         if self._is_of_one_day or self.step_s >= _DAY_S:
             return self.short_label(at)
         return datetime.fromtimestamp(at, UTC).strftime("%d %b %H:%M")
 
     def short_label(self, at: float) -> str:
-        """Return the time of a bar, as the axis writes it."""
+        """Return the time of a bar for the axis."""
         form = "%H:%M" if self._is_of_one_day else "%d %b"
         return datetime.fromtimestamp(at, UTC).strftime(form)
 
@@ -66,7 +65,7 @@ class Chart:
 
 
 def make_chart(period: Period, sold: Sequence[SalesBar]) -> Chart:
-    """Return the chart of a period: the endpoints that took most by name, the rest as others."""
+    """Return the chart of a period, with small endpoints merged as others."""
     taken: dict[str, int] = {}
     for one in sold:
         taken[one.slug] = taken.get(one.slug, 0) + one.taken_units
@@ -90,7 +89,7 @@ def make_chart(period: Period, sold: Sequence[SalesBar]) -> Chart:
 
 
 def merge(chart: Chart, count: int) -> Chart:
-    """Return the chart with so many bars drawn as one: a phone has room for half of them."""
+    """Merge each `count` bars into one; a phone has room for half of them."""
     merged = []
     for start in range(0, len(chart.bars), count):
         part = chart.bars[start : start + count]
@@ -100,7 +99,7 @@ def merge(chart: Chart, count: int) -> Chart:
 
 
 def draw(chart: Chart, *, name: str, width: int, height: int) -> Markup:
-    """Return the chart as SVG; `name` tells its hatching from that of another chart."""
+    """Return the chart as SVG; `name` makes its hatching's id unique."""
     step, top = _scale(max((bar.total for bar in chart.bars), default=0))
     plot = _Plot(width=width, height=height, top=top, count=len(chart.bars))
     lines = [plot.draw_line(value) for value in range(0, top + 1, step)]
@@ -120,7 +119,7 @@ def draw(chart: Chart, *, name: str, width: int, height: int) -> Markup:
 
 
 def _scale(highest: int) -> tuple[int, int]:
-    """Return the distance of two lines and the end of the scale, in units."""
+    """Return the distance of lines and the end of the scale."""
     highest = max(highest, _LEAST_UNITS)
     steps = (factor * 10**power for power in range(3, 16) for factor in (1, 2, 5))
     step = next(step for step in steps if highest <= step * _LINES)
@@ -129,7 +128,7 @@ def _scale(highest: int) -> tuple[int, int]:
 
 @attrs.frozen(kw_only=True)
 class _Plot:
-    """The measures of one drawing, in pixels of its own."""
+    """The measures of one drawing, in SVG pixels."""
 
     width: int
     height: int
@@ -166,7 +165,7 @@ class _Plot:
         parts = [(f"s{n}", key, bar.kept.get(key, 0)) for n, key in enumerate(chart.keys)]
         parts.append(("back", "owed or given back", bar.back))
         shown = [part for part in parts if part[2]]
-        told = "&#10;".join(f"{escape(key)} {usdc(units)}" for _, key, units in shown)
+        details = "&#10;".join(f"{escape(key)} {usdc(units)}" for _, key, units in shown)
         y, drawn = self.base, []
         for kind, _, units in shown:
             high = self.high(units)
@@ -176,7 +175,7 @@ class _Plot:
                 f'width="{self.slot * (1 - 2 * _GAP):.1f}" height="{max(high - 0.8, 0.8):.1f}" '
                 'rx="1.5"/>'
             )
-        title = f"{chart.label(bar.at)}: {usdc(bar.total)} USDC&#10;{told}"
+        title = f"{chart.label(bar.at)}: {usdc(bar.total)} USDC&#10;{details}"
         return f"<g><title>{title}</title>{''.join(drawn)}</g>"
 
     def draw_label(self, chart: Chart, place: int) -> str:

@@ -1,7 +1,7 @@
-"""Known browsers: those that have logged in, recognised for a month by a signed cookie.
+"""Known browsers: recognized for a month by a signed cookie after a login.
 
-Login attempts are limited over all addresses together, and strangers can use that limit up. An
-attempt from a known browser counts by itself instead, so strangers cannot lock the operator out.
+Login attempts are limited over all addresses together, and anyone can use that limit up. A known
+browser has a limit of its own, so that a flood cannot lock the operator out.
 """
 
 import hashlib
@@ -16,9 +16,9 @@ _KNOWN_S = 30 * 86_400
 
 
 def known_device(password: str) -> str | None:
-    """Return the name of the current request's browser; None where it never logged in.
+    """Return the name of the request's browser; None if it never logged in.
 
-    `password` is the fingerprint of today's password: a new password forgets every browser.
+    `password` is the current password's fingerprint: a new password forgets every browser.
     """
     try:
         signed = _cookie_signer().unsign(request.cookies.get(_COOKIE, ""), max_age=_KNOWN_S)
@@ -29,10 +29,10 @@ def known_device(password: str) -> str | None:
 
 
 def remember_device(response: Response, password: str, session_id: str) -> None:
-    """Make the current request's browser known for a month from now, for its session.
+    """Make the request's browser known for a month.
 
-    A browser that is new is named after the session: whoever has stolen one could else have
-    himself named anew for each attempt at the password.
+    A new browser is named after its session. With a random name, the holder of a stolen session
+    could get a new name, and so a new limit, for each password attempt.
     """
     name = known_device(password) or session_id[:16]
     response.set_cookie(

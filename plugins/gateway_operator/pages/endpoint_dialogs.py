@@ -1,4 +1,4 @@
-"""What is asked before an endpoint is paused, resumed, or sold at another price or cost."""
+"""Confirmation dialogs of endpoints: pause, resume, price and cost."""
 
 import secrets
 
@@ -12,22 +12,22 @@ _UNKNOWN = "unknown"
 
 
 def ask_pause(preview: PausePreview) -> Ask:
-    """Return the question before a pause."""
+    """Return the dialog for a pause."""
     slug = preview.registered.endpoint.slug
     return _ask(
         slug,
         "pause",
         title=f"Pause {slug}?",
         button=f"Pause {slug}",
-        intro="It is sold no more until you resume it, also after a restart. Nobody is charged.",
-        facts=[("Paid tasks that wait or run", f"{preview.unfinished:,}; they are finished")],
+        intro="It is not sold until you resume it, even after a restart. Nobody is charged.",
+        facts=[("Paid tasks queued or running", f"{preview.unfinished:,}; they will be finished")],
         reason="required",
         danger=True,
     )
 
 
 def ask_resume(row: EndpointRow) -> Ask:
-    """Return the question before a pause ends."""
+    """Return the dialog that ends a pause."""
     slug, pause = row.facts.slug, row.facts.pause
     why = pause.reason if pause is not None else ""
     return _ask(
@@ -41,13 +41,13 @@ def ask_resume(row: EndpointRow) -> Ask:
 
 
 def ask_price(row: EndpointRow) -> Ask:
-    """Return the page that takes another price; the next page asks once more."""
+    """Return the form for a new price; `ask_new_price` then confirms it."""
     slug = row.facts.slug
     return _ask(
         slug,
         "price/ask",
         title=f"Price of {slug}",
-        button="Show what that means",
+        button="Preview",
         facts=[
             ("Price now", f"{usdc(row.facts.price_units)} USDC"),
             ("Cost of one", _dollars(row.cost_micros)),
@@ -56,7 +56,7 @@ def ask_price(row: EndpointRow) -> Ask:
             Input(
                 name="price",
                 label="New price in USDC",
-                hint="Such as 0.05. Leave it empty to go back to the price of the settings file.",
+                hint="Such as 0.05. Leave it empty to restore the price of the settings file.",
                 mode="decimal",
                 longest=20,
                 required=False,
@@ -66,7 +66,7 @@ def ask_price(row: EndpointRow) -> Ask:
 
 
 def ask_new_price(preview: PricePreview, typed: str, *, is_fresh: bool, has_codes: bool) -> Ask:
-    """Return the question before another price."""
+    """Return the dialog for a new price."""
     slug, margin = preview.slug, preview.margin_units
     warning = (
         f"This is below the cost: each sale loses {usdc(-margin)} USDC."
@@ -79,7 +79,7 @@ def ask_new_price(preview: PricePreview, typed: str, *, is_fresh: bool, has_code
         "price",
         title=f"Sell {slug} for {usdc(preview.new_units)} USDC?",
         button=f"Sell it for {usdc(preview.new_units)} USDC",
-        intro="A price that a buyer was told a moment ago stays good for its lifetime. Prices by "
+        intro="Buyers who already have the old price may pay it until it expires. Prices by "
         "resolution or pages change by the same factor.",
         facts=[
             ("Price now", f"{usdc(preview.old_units)} USDC"),
@@ -102,14 +102,14 @@ def ask_new_price(preview: PricePreview, typed: str, *, is_fresh: bool, has_code
 
 
 def ask_cost(row: EndpointRow) -> Ask:
-    """Return the page that takes what one result costs."""
+    """Return the form for the cost of one result."""
     slug = row.facts.slug
     return _ask(
         slug,
         "cost",
         title=f"Cost of {slug}",
         button="Set the cost",
-        intro="It counts for results from now on, where the vendor itself tells no cost.",
+        intro="It applies to results from now on, if the vendor reports no cost.",
         facts=[
             ("Cost now", _dollars(row.cost_micros)),
             ("Price", f"{usdc(row.facts.price_units)} USDC"),
@@ -118,7 +118,7 @@ def ask_cost(row: EndpointRow) -> Ask:
             Input(
                 name="cost",
                 label="Cost of one result in US dollars",
-                hint="Such as 0.011; 0 for what costs nothing. Leave it empty to take yours back.",
+                hint="Such as 0.011, or 0 if it is free. Leave it empty to remove your cost.",
                 mode="decimal",
                 longest=20,
                 required=False,
@@ -129,7 +129,7 @@ def ask_cost(row: EndpointRow) -> Ask:
 
 
 def _ask(slug: str, verb: str, *, fields: dict[str, str] | None = None, **more: object) -> Ask:
-    """Return a question about one endpoint, with a key that makes a repeated form known."""
+    """Return a dialog with a key that identifies a repeated form."""
     return Ask(
         action=f"{PAGE}/{slug}/{verb}",
         back=f"{PAGE}#{slug}",

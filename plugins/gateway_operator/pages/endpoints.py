@@ -1,4 +1,4 @@
-"""The page of the endpoints, and one question before each change of one."""
+"""The page Endpoints, with a confirmation dialog for each change."""
 
 import re
 from collections.abc import Callable
@@ -13,29 +13,29 @@ from gateway_operator.actions import endpoints as actions
 from gateway_operator.desk import codes
 from gateway_operator.desk.endpoints import find_endpoint, read_endpoints
 from gateway_operator.desk.overview import DEFAULT_PERIOD, PERIODS
-from gateway_operator.pages import endpoint_dialogs as questions
+from gateway_operator.pages import endpoint_dialogs as dialogs
 from gateway_operator.pages.frame import blueprint, render
 from gateway_operator.pages.guards import actor, is_fresh, needs_session
-from gateway_operator.pages.page import Ask, answer_question
+from gateway_operator.pages.page import Ask, answer_dialog
 from gateway_operator.state import operator
 
 _AMOUNT = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?")
-_ENDPOINT = f"{questions.PAGE}/<slug>"
-# What `?done=` may be, and what the page then says.
+_ENDPOINT = f"{dialogs.PAGE}/<slug>"
+# By the value of `?done=`.
 _DONE = {
-    "paused": "Paused. What was paid for is finished; nothing more is sold.",
-    "resumed": "It is sold again.",
-    "price": "The price is changed.",
-    "cost": "The cost is set. It counts for results from now on.",
+    "paused": "Paused. Paid tasks will be finished; nothing more is sold.",
+    "resumed": "It is on sale again.",
+    "price": "The price was changed.",
+    "cost": "The cost was set. It applies to results from now on.",
     "works": "The vendor answers: it is on sale again.",
-    "silent": "The vendor still does not work; the page says why.",
+    "silent": "The vendor still fails; the reason is shown below.",
 }
 
 
-@blueprint.get(questions.PAGE)
+@blueprint.get(dialogs.PAGE)
 @needs_session
 async def show_endpoints() -> Response:
-    """Show what each endpoint costs and earns, and whether it is on sale."""
+    """Show cost, income and state of each endpoint."""
     found = await read_endpoints(operator().desk, request.args.get("range", DEFAULT_PERIOD))
     return await render(
         "endpoints.html",
@@ -49,14 +49,14 @@ async def show_endpoints() -> Response:
 @blueprint.get(f"{_ENDPOINT}/pause")
 @needs_session
 async def ask_to_pause(slug: str) -> Response:
-    """Ask before a pause, and say how many paid tasks are finished all the same."""
-    return await _question(questions.ask_pause(await actions.preview_pause(operator().desk, slug)))
+    """Show the dialog for a pause."""
+    return await _show_dialog(dialogs.ask_pause(await actions.preview_pause(operator().desk, slug)))
 
 
 @blueprint.post(f"{_ENDPOINT}/pause")
 @needs_session
 async def pause_endpoint(slug: str) -> Redirect:
-    """Sell an endpoint no more until it is resumed."""
+    """Stop selling an endpoint until it is resumed."""
     await actions.pause(operator().desk, actor(), slug, reason=_reason())
     return _back(slug, "paused")
 
@@ -64,8 +64,8 @@ async def pause_endpoint(slug: str) -> Redirect:
 @blueprint.get(f"{_ENDPOINT}/resume")
 @needs_session
 async def ask_to_resume(slug: str) -> Response:
-    """Ask before a pause ends."""
-    return await _question(questions.ask_resume(await find_endpoint(operator().desk, slug)))
+    """Show the dialog that ends a pause."""
+    return await _show_dialog(dialogs.ask_resume(await find_endpoint(operator().desk, slug)))
 
 
 @blueprint.post(f"{_ENDPOINT}/resume")
@@ -79,29 +79,29 @@ async def resume_endpoint(slug: str) -> Redirect:
 @blueprint.get(f"{_ENDPOINT}/price")
 @needs_session
 async def ask_for_price(slug: str) -> Response:
-    """Take another price."""
-    return await _question(questions.ask_price(await find_endpoint(operator().desk, slug)))
+    """Show the form for a new price."""
+    return await _show_dialog(dialogs.ask_price(await find_endpoint(operator().desk, slug)))
 
 
 @blueprint.post(f"{_ENDPOINT}/price/ask")
 @needs_session
 async def ask_about_price(slug: str) -> Response:
-    """Ask before another price: what it leaves, and what was sold in the last day."""
+    """Show the dialog for a new price, with its margin and recent sales."""
     desk, typed = operator().desk, g.form.get("price", "").strip()
     preview = await actions.preview_price(desk, slug, _read_price(typed))
     has_codes = await codes.are_on(desk)
-    return await _question(
-        questions.ask_new_price(preview, typed, is_fresh=is_fresh(), has_codes=has_codes)
+    return await _show_dialog(
+        dialogs.ask_new_price(preview, typed, is_fresh=is_fresh(), has_codes=has_codes)
     )
 
 
 @blueprint.post(f"{_ENDPOINT}/price")
 @needs_session
 async def change_price(slug: str) -> Redirect:
-    """Sell an endpoint at another price."""
+    """Change the price."""
     seen = g.form.get("seen", "")
     if not (seen.isascii() and seen.isdigit() and len(seen) < 19):  # noqa: PLR2004 - 64 bits
-        raise WrongValue("The form lacks the price that it showed. Load the page anew.")
+        raise WrongValue("The form lacks the price that it showed. Reload the page.")
     await actions.change_price(
         operator().desk,
         actor(),
@@ -117,14 +117,14 @@ async def change_price(slug: str) -> Redirect:
 @blueprint.get(f"{_ENDPOINT}/cost")
 @needs_session
 async def ask_for_cost(slug: str) -> Response:
-    """Take what one result costs."""
-    return await _question(questions.ask_cost(await find_endpoint(operator().desk, slug)))
+    """Show the form for a cost."""
+    return await _show_dialog(dialogs.ask_cost(await find_endpoint(operator().desk, slug)))
 
 
 @blueprint.post(f"{_ENDPOINT}/cost")
 @needs_session
 async def change_cost(slug: str) -> Redirect:
-    """Say what one result costs."""
+    """Change the cost."""
     typed = g.form.get("cost", "").strip()
     micros = _read_amount(typed, dollars)
     await actions.change_cost(
@@ -136,13 +136,13 @@ async def change_cost(slug: str) -> Redirect:
 @blueprint.post(f"{_ENDPOINT}/try")
 @needs_session
 async def try_vendor(slug: str) -> Redirect:
-    """Ask the vendor now whether it works."""
+    """Check the vendor now."""
     problem = await actions.try_vendor_now(operator().desk, actor(), slug)
     return _back(slug, "works" if problem is None else "silent")
 
 
-async def _question(ask: Ask) -> Response:
-    return await answer_question(ask, page="endpoints")
+async def _show_dialog(ask: Ask) -> Response:
+    return await answer_dialog(ask, page="endpoints")
 
 
 def _reason() -> str:
@@ -150,15 +150,13 @@ def _reason() -> str:
 
 
 def _read_price(typed: str) -> int | None:
-    """Return a price in units; None for an empty one. Raises `WrongValue`."""
     return _read_amount(typed, usdc)
 
 
 def _read_amount(typed: str, parse: Callable[[str], int]) -> int | None:
     """Return a typed amount in units of 10⁻⁶; None for an empty one. Raises `WrongValue`.
 
-    Python would also read `1e3` and the digits of other scripts: a person who typed those meant
-    something else.
+    Stricter than Python, which accepts `1e3` and digits of other scripts.
     """
     if not typed:
         return None
@@ -167,10 +165,10 @@ def _read_amount(typed: str, parse: Callable[[str], int]) -> int | None:
     try:
         return parse(typed)
     except ValueError as error:
-        raise WrongValue(f"The amount cannot be taken: {error}.") from None
+        raise WrongValue(f"The amount is not accepted: {error}.") from None
 
 
 def _back(slug: str, done: str) -> Redirect:
-    # What was computed a moment ago does not know of the change.
+    # Forget results from before the change.
     operator().desk.shared.forget()
-    return redirect(f"{questions.PAGE}?done={done}#{slug}", HTTPStatus.SEE_OTHER)
+    return redirect(f"{dialogs.PAGE}?done={done}#{slug}", HTTPStatus.SEE_OTHER)

@@ -1,8 +1,8 @@
-"""The stylesheet and the script of the operator's pages, which anybody may read."""
+"""The stylesheet and scripts of the operator's pages, readable without login."""
 
 from quart import Blueprint, Response
 
-from gateway.web.assets import answer_asset
+from gateway.web.routes.files import answer_asset
 from gateway_operator.pages.page import ASSETS_PATH, operator_assets
 
 blueprint = Blueprint("operator_files", __name__)

@@ -1,4 +1,4 @@
-"""How the operator's pages write amounts, times and addresses: filters of their templates."""
+"""Template filters for amounts, times and addresses."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -8,22 +8,22 @@ from typing import Any
 from gateway_operator.desk import wording
 
 UNKNOWN = "unknown"
-# What stands where there is nothing to say.
+# Stands for no value.
 _NONE = "\u2013"
 _MICRO_ETH = 10**12
 _BYTES = ((10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
-# An address or a hash keeps so much of its beginning and of its end.
+# Of an address or a hash.
 _HEAD_CHARS = 6
 _TAIL_CHARS = 4
 
 
 def usdc(units: int | None) -> str:
-    """Return an amount in units of 10⁻⁶ with two decimals, and with more where it has more."""
+    """Return an amount in units of 10⁻⁶ with at least two decimals."""
     return UNKNOWN if units is None else wording.usdc(units)
 
 
 def eth(wei: int | None) -> str:
-    """Return an amount of ETH with six decimals; an amount that would be 0 then is `< 0.000001`."""
+    """Return ETH with six decimals; a smaller amount is `< 0.000001`."""
     if wei is None:
         return UNKNOWN
     millionths = wei // 10**12
@@ -35,17 +35,17 @@ def eth(wei: int | None) -> str:
 
 
 def micro_eth(wei: int | None) -> str:
-    """Return an amount of gas in millionths of an ETH."""
+    """Return gas in millionths of an ETH."""
     return UNKNOWN if wei is None else f"{wei / _MICRO_ETH:,.2f}"
 
 
 def count(number: int | None) -> str:
-    """Return a number with commas between its thousands."""
+    """Return a number with thousands separators."""
     return UNKNOWN if number is None else f"{number:,}"
 
 
 def percent(part: float | None) -> str:
-    """Return a share of 1 in per cent; it is 100 % or 0 % only where it is so exactly."""
+    """Return a share of 1 as a percentage; 100 % and 0 % are exact."""
     if part is None:
         return _NONE
     shown = f"{part * 100:.0f}"
@@ -55,19 +55,19 @@ def percent(part: float | None) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """Return how long something took."""
+    """Return a duration."""
     if value is None:
         return _NONE
     return f"{value:.1f} s" if value < 60 else age(value)  # noqa: PLR2004 - a minute
 
 
 def age(value: float | None) -> str:
-    """Return a time in seconds in its largest unit, such as `3 min`."""
+    """Return a duration in its largest unit, such as `3 min`."""
     return UNKNOWN if value is None else wording.age(value)
 
 
 def size(value: int | None) -> str:
-    """Return a number of bytes in the unit that fits."""
+    """Return a number of bytes in a suitable unit."""
     if value is None:
         return UNKNOWN
     for step, unit in _BYTES:
@@ -77,34 +77,34 @@ def size(value: int | None) -> str:
 
 
 def clock(at: float) -> str:
-    """Return the time of day in UTC of Unix seconds."""
+    """Return the UTC time of day of Unix seconds."""
     return _moment(at).strftime("%H:%M:%S")
 
 
 def day_and_clock(at: float) -> str:
-    """Return day and time in UTC of Unix seconds."""
+    """Return the UTC day and time of Unix seconds."""
     return _moment(at).strftime("%d %b %H:%M:%S")
 
 
 def utc(at: float) -> str:
-    """Return the whole moment in UTC of Unix seconds."""
+    """Return the full UTC time of Unix seconds."""
     return _moment(at).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def iso(at: float) -> str:
-    """Return the moment for a machine: the `datetime` of a time element."""
+    """Return the ISO time of Unix seconds, for `datetime` attributes."""
     return _moment(at).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def short(value: str) -> str:
-    """Return the beginning and the end of an address or a hash."""
+    """Return the start and end of an address or a hash."""
     if len(value) <= _HEAD_CHARS + _TAIL_CHARS + 1:
         return value
     return f"{value[:_HEAD_CHARS]}…{value[-_TAIL_CHARS:]}"
 
 
 def words(name: str) -> str:
-    """Return a state as a person writes it, such as `refund due`."""
+    """Return a state in words, such as `refund due`."""
     return name.replace("_", " ")
 
 

@@ -1,4 +1,4 @@
-"""The frame of the operator's routes: their blueprint, headers, and errors as pages or JSON."""
+"""The blueprint of the operator's routes, with headers and error responses."""
 
 from http import HTTPStatus
 from typing import Any
@@ -7,7 +7,7 @@ import msgspec
 from quart import Blueprint, Response, g, request
 
 from gateway.errors import ActionRefused, DiskFull, InvalidCredentials, NeedsFresh
-from gateway.web.front import errors as error_answers
+from gateway.web.front import answers
 from gateway.web.front.answers import NOT_STORED, Answer, json_answer
 from gateway.web.front.current import current_gateway
 from gateway_operator.audit_log import AlreadyDone
@@ -21,38 +21,38 @@ from gateway_operator.state import operator
 blueprint = Blueprint("admin", __name__)
 
 FORM = "application/x-www-form-urlencoded"
-# Fields that answer "who are you": they are never repeated in a page.
+# Never repeated in a page.
 SECRET_FIELDS = ("username", "password", "code")
 _JSON_PATHS = ("/admin/api/", "/admin/ready", "/admin/passkeys/")
 
 
 class LoginNeeded(InvalidCredentials):
-    """The request carries no session that is open, and no valid token."""
+    """The request has neither an open session nor a valid token."""
 
     def __init__(self) -> None:
         super().__init__("Log in first: POST /admin/login.")
 
 
 def wants_page() -> bool:
-    """Whether a person's browser asks, which is shown pages; programs get JSON."""
+    """Whether to respond with a page or with JSON."""
     if request.path.startswith(_JSON_PATHS) or "Authorization" in request.headers:
         return False
     return request.method in ("GET", "HEAD") or request.mimetype in (FORM, "multipart/form-data")
 
 
 async def render(template: str, *, page: str, **values: Any) -> Response:
-    """Return a page of `static/admin/`; `page` is its key in `operator_pages.PAGES`."""
+    """Return a page of `static/admin/`; `page` is its key in `page.PAGES`."""
     return await answer_page(template, page=page, **values)
 
 
 @blueprint.after_request
 async def complete_answer(response: Response) -> Response:
-    """Put the pages' headers on every answer, and let a browser that is logged in be known."""
+    """Set the headers, shorten task ids, and remember a logged-in browser."""
     for name, value in HEADERS.items():
         if name != "Content-Type":
             response.headers.setdefault(name, value)
     if response.mimetype == "text/html" and not g.get("shows_ids"):
-        # A caller that sent an id knows it.
+        # An id in the request itself is not shortened.
         known = f"{request.full_path} {g.get('whole_ids', '')}"
         response.set_data(shorten_ids(await response.get_data(as_text=True), known))
     caller = g.get("caller")
@@ -64,7 +64,7 @@ async def complete_answer(response: Response) -> Response:
 
 @blueprint.errorhandler(Exception)
 async def answer_error(error: Exception) -> Response:
-    """Answer an error as a page to a person, and as JSON to a program."""
+    """Return an error as a page for a person, or as JSON for a program."""
     plain = _answer_plainly(error)
     if not wants_page():
         return plain.to_response()
@@ -84,28 +84,28 @@ async def answer_error(error: Exception) -> Response:
 
 def _answer_plainly(error: Exception) -> Answer:
     if isinstance(error, ActionRefused):
-        # Our own sentences hold no secret, but may quote the caller: a missing word would confirm a
-        # guess.
-        said = shorten_ids(str(error), request.path)
-        return json_answer({"error": said, "code": error.code}, error.status, NOT_STORED)
+        # Not redacted: the text has no secrets but may quote the request, and a removed word would
+        # confirm a guess.
+        text = shorten_ids(str(error), request.path)
+        return json_answer({"error": text, "code": error.code}, error.status, NOT_STORED)
     if isinstance(error, DiskFull):
-        told = {"error": f"{error.way_out}.", "code": error.code}
-        return json_answer(told, error.status, NOT_STORED)
+        body: dict[str, object] = {"error": f"{error.way_out}.", "code": error.code}
+        return json_answer(body, error.status, NOT_STORED)
     if isinstance(error, AlreadyDone):
         body = {"done": True, "repeated": True, "actionId": error.action.id}
         return json_answer(body, HTTPStatus.OK, NOT_STORED)
-    return error_answers.answer_error(current_gateway(), error, str(request.url_rule))
+    return answers.answer_error(current_gateway(), error, str(request.url_rule))
 
 
 def _sentence_of(error: Exception, plain: Answer) -> str:
     if isinstance(error, AlreadyDone):
-        return "This was done already; nothing was done twice."
+        return "This was done already. It was not done again."
     sentence: str = msgspec.json.decode(plain.body)["error"]
     return sentence
 
 
 async def render_login(problem: str = "") -> Response:
-    """Return the login form; after the login it leads to the page that was asked for."""
+    """Return the login form; a login redirects to the requested page."""
     desk = operator().desk
     asked_for = request.full_path.rstrip("?") if request.method == "GET" else ""
     form = g.get("form")
@@ -121,7 +121,7 @@ async def render_login(problem: str = "") -> Response:
 
 
 async def _render_fresh(problem: str) -> Response:
-    """Return the page that asks for the password again, and then repeats what was sent."""
+    """Return the page that asks for the password, and then repeats the request."""
     desk, form = operator().desk, g.get("form")
     if request.method != "POST" or form is None:
         action, repeated = "/admin/fresh", [("next", request.full_path.rstrip("?"))]
@@ -129,11 +129,11 @@ async def _render_fresh(problem: str) -> Response:
         sent = form.items(multi=True)
         action, repeated = request.path, [pair for pair in sent if pair[0] not in SECRET_FIELDS]
     ask = Ask(
-        title="Is it you?",
+        title="Confirm that it is you",
         action=action,
         back="/admin",
-        button="Go on",
-        intro="What comes next sends money, or changes who may: it asks for the password once "
+        button="Continue",
+        intro="The next step sends money or changes access. It needs your password, at most once "
         "in ten minutes.",
         needs_password=True,
         needs_code=await codes.are_on(desk),

@@ -1,7 +1,7 @@
-"""Who may do what: guards that stand below the operator's routes.
+"""Access control of the operator's routes, as decorators.
 
-A page wants a session, the JSON API a session or a token. Whatever changes something and carries a
-session must come from the gateway's own pages.
+A page needs a session, the JSON API a session or a token. With a session, a change must come from
+the gateway's own pages.
 """
 
 import functools
@@ -20,8 +20,7 @@ from gateway.errors import (
     ValidationError,
     WrongScope,
 )
-from gateway.web.front.clients import address
-from gateway.web.front.current import current_gateway
+from gateway.web.front.current import address, current_gateway
 from gateway_operator.audit_log import Actor
 from gateway_operator.desk import sessions, tokens
 from gateway_operator.desk.references import lengthen_ids
@@ -41,13 +40,13 @@ _Route = Callable[_Parameters, Awaitable[_Answer]]
 
 _THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
 _MOST_KEY_CHARS = 128
-# What a person has written: no field of it names a task.
+# No references are replaced in these.
 _TYPED = ("password", "code", "reason")
 
 
 @attrs.frozen(kw_only=True)
 class Caller:
-    """Who sent a request: a browser that is logged in, or a program with a token."""
+    """A logged-in browser, or a program with a token."""
 
     session: OperatorSession | None = None
     token: OperatorToken | None = None
@@ -59,7 +58,7 @@ class Caller:
 
     @property
     def unique_name(self) -> str:
-        """A name that no other caller has, also later."""
+        """A name that is never reused."""
         if self.token is not None:
             return f"token {self.token.id}"
         return f"session {self._session.id[:16]}"
@@ -74,9 +73,9 @@ class Caller:
 def needs_session(
     route: _Route[_Parameters, _Answer],
 ) -> _Route[_Parameters, _Answer]:
-    """Let the operator's browser only use a page; others are shown the login form.
+    """Require a session, else show the login form.
 
-    A form that holds the password, as `confirm.html` asks for it, makes the session fresh.
+    A form with a password, as in `confirm.html`, makes the session fresh.
     """
 
     @functools.wraps(route)
@@ -91,9 +90,9 @@ def needs_session(
 
 
 def needs_fresh(route: _Route[_Parameters, _Answer]) -> _Route[_Parameters, _Answer]:
-    """Let a page be used where password or passkey were given in the last ten minutes.
+    """Require a session that authenticated in the last ten minutes.
 
-    Otherwise a page asks for them, and then repeats the request.
+    Otherwise ask for the password, and then repeat the request.
     """
 
     @functools.wraps(route)
@@ -107,7 +106,7 @@ def needs_fresh(route: _Route[_Parameters, _Answer]) -> _Route[_Parameters, _Ans
 def needs_scope(
     scope: Scope,
 ) -> Callable[[_Route[_Parameters, _Answer]], _Route[_Parameters, _Answer]]:
-    """Let a session or a token use a route of the JSON API; a token needs the scope."""
+    """Require a session, or a token with the scope."""
 
     def decorate(route: _Route[_Parameters, _Answer]) -> _Route[_Parameters, _Answer]:
         @functools.wraps(route)
@@ -116,7 +115,7 @@ def needs_scope(
             if caller is None:
                 raise LoginNeeded
             if caller.token is not None and scope == "act" and caller.token.scope != "act":
-                raise WrongScope("This token may read only; make one with the scope act.")
+                raise WrongScope("This token may only read. Create one with the scope act.")
             if caller.token is None:
                 await _check_post()
             if request.method == "POST":
@@ -129,21 +128,21 @@ def needs_scope(
 
 
 def require_fresh() -> None:
-    """Raise `NeedsFresh` unless password or passkey were given in the last ten minutes."""
+    """Raise `NeedsFresh` unless the session authenticated in the last ten minutes."""
     if not is_fresh():
         raise NeedsFresh("This needs the password again. A token cannot do it: use the page.")
 
 
 def is_fresh() -> bool:
-    """Whether password or passkey were given in the last ten minutes; of a token never."""
+    """Whether the session authenticated in the last ten minutes; never for a token."""
     session = _caller().session
     return session is not None and sessions.is_fresh(operator().desk, session)
 
 
 def actor() -> Actor:
-    """Return who acts, for the audit log; call it below a guard."""
+    """Return the actor for the audit log; requires a guard."""
     caller = _caller()
-    # A page's request has its key in the form, the JSON API's in a header.
+    # Pages send the request key in the form, API clients in a header.
     form = g.get("form") or {}
     key = form.get("request", "") or request.headers.get("Idempotency-Key", "")
     is_api = caller.token is not None or request.path.startswith("/admin/api/")
@@ -156,7 +155,7 @@ def actor() -> Actor:
 
 
 def current_session() -> OperatorSession:
-    """Return the request's session; call it below `needs_session`."""
+    """Return the request's session; requires `needs_session`."""
     session = _caller().session
     if session is None:
         raise LoginNeeded
@@ -164,17 +163,17 @@ def current_session() -> OperatorSession:
 
 
 async def find_caller() -> Caller | None:
-    """Return who sent the request; None for a stranger.
+    """Return who sent the request; None if it is not authenticated.
 
     Raises `TooManyRequests` for an address that tries many sessions or tokens.
     """
     if "caller" not in g:
-        g.caller = await _look_caller_up()
+        g.caller = await _find_caller()
     caller: Caller | None = g.caller
     return caller
 
 
-async def _look_caller_up() -> Caller | None:
+async def _find_caller() -> Caller | None:
     desk = operator().desk
     kind, _, token_secret = request.headers.get("Authorization", "").partition(" ")
     cookie = request.cookies.get(cookie_name(), "")
@@ -187,7 +186,7 @@ async def _look_caller_up() -> Caller | None:
     else:
         return None
     if found is None:
-        # Each costs a look at the database, as a question for an unknown task does.
+        # Each attempt costs a query, like a poll of an unknown task.
         await current_gateway().limits.hit("task", address())
     return found
 
@@ -195,7 +194,7 @@ async def _look_caller_up() -> Caller | None:
 def cookie_name() -> str:
     """Return the name of the session's cookie.
 
-    With the prefix, browsers take the cookie from this host only, over https, for all paths.
+    With `__Host-`, browsers limit it to this host, https and all paths.
     """
     return "__Host-gateway_admin" if current_gateway().settings.is_https else "gateway_admin"
 
@@ -203,20 +202,20 @@ def cookie_name() -> str:
 def check_origin(*, is_program_allowed: bool = False) -> None:
     """Raise `ForeignOrigin` unless the request comes from a page of this gateway.
 
-    A browser names the page's origin with every POST, so a request that names none was not sent
-    for a foreign page. `is_program_allowed` lets it pass.
+    Browsers send the origin with every POST, so a request without one does not come from a foreign
+    page. `is_program_allowed` accepts it.
     """
     site, origin = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin")
     is_own = site == "same-origin" if site is not None else _is_own(origin)
     if not is_own and not (is_program_allowed and site is None and origin is None):
         raise ForeignOrigin(
             "This was not sent from a page of this gateway, so nothing was done. Open the page "
-            "anew at GATEWAY_BASE_URL and try again."
+            "at GATEWAY_BASE_URL and try again."
         )
 
 
 def _is_own(origin: str | None) -> bool:
-    """Whether an origin is the gateway's, or the one that it is reached by on its own machine."""
+    """Whether an origin is the gateway's, or its local address."""
     if origin is None:
         return False
     own = urlsplit(current_gateway().settings.base_url)
@@ -227,20 +226,20 @@ def _is_own(origin: str | None) -> bool:
 
 
 async def _check_post() -> None:
-    """Check where a POST comes from, read its form, and take the password if it holds one."""
+    """Check the origin of a POST, read its form, and verify a password in it."""
     if request.method in ("GET", "HEAD"):
         return
     check_origin()
-    # A body of another kind is an empty form to a page.
+    # For a page, any other body is an empty form.
     g.form = await _read_form() if request.mimetype == FORM else MultiDict()
     if g.form:
         password = g.form.get("password", "")
         if password:
-            await _take_password(password[:MOST_PASSWORD_CHARS], g.form.get("code", ""))
+            await _verify_password(password[:MOST_PASSWORD_CHARS], g.form.get("code", ""))
 
 
 async def _read_form() -> MultiDict[str, str]:
-    """Return the form, with ids in place of the references that pages show."""
+    """Return the form, with references replaced by task ids."""
     desk, form = operator().desk, await request.form
     return MultiDict(
         [
@@ -250,8 +249,7 @@ async def _read_form() -> MultiDict[str, str]:
     )
 
 
-async def _take_password(password: str, code: str) -> None:
-    """Make the session fresh; raises `NeedsFresh` for a wrong password."""
+async def _verify_password(password: str, code: str) -> None:
     device = await count_attempt()
     try:
         by = await check_password(password, code, is_known=device is not None)
@@ -261,7 +259,7 @@ async def _take_password(password: str, code: str) -> None:
 
 
 async def make_fresh(by: str) -> None:
-    """Make the request's session fresh; `by` says what the operator gave."""
+    """Make the request's session fresh; `by` is the method."""
     desk, session = operator().desk, current_session()
     await sessions.make_fresh(desk, actor(), session, by)
     fresh = attrs.evolve(session, fresh_until=desk.now() + sessions.FRESH_S)

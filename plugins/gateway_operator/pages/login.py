@@ -1,4 +1,4 @@
-"""Logging in and out, and giving the password again."""
+"""Login, logout, and confirming the password."""
 
 from http import HTTPStatus
 from typing import Any, cast
@@ -9,8 +9,7 @@ from werkzeug.wrappers import Response as Redirect
 
 from gateway.errors import ValidationError
 from gateway.web import wire
-from gateway.web.front.clients import address
-from gateway.web.front.current import current_gateway
+from gateway.web.front.current import address, current_gateway
 from gateway_operator.desk import sessions
 from gateway_operator.pages.devices import remember_device
 from gateway_operator.pages.frame import FORM, blueprint
@@ -36,7 +35,7 @@ _HOME = "/admin"
 
 @blueprint.post("/admin/login")
 async def log_in() -> Response | Redirect:
-    """Log the operator in; every attempt counts, also over restarts of the gateway."""
+    """Log in. Every attempt counts, even across restarts of the gateway."""
     is_form = request.mimetype == FORM
     if is_form:
         g.form = await request.form
@@ -54,7 +53,7 @@ async def log_in() -> Response | Redirect:
 
 
 async def begin_session(answer: Response, by: str, *, is_known: bool) -> None:
-    """Open a session for the request's browser, and put its cookies into the answer."""
+    """Open a session for the request's browser, and set its cookies."""
     gateway, fingerprint = current_gateway(), await password_fingerprint()
     login = sessions.NewLogin(
         address=address(), device=request.headers.get("User-Agent", ""), by=by, is_known=is_known
@@ -75,7 +74,7 @@ async def begin_session(answer: Response, by: str, *, is_known: bool) -> None:
 @blueprint.post("/admin/logout")
 @needs_session
 async def log_out() -> Redirect:
-    """End the session of this browser."""
+    """End this browser's session."""
     await sessions.end_session(operator().desk, actor(), current_session())
     g.caller = None
     answer = redirect(_HOME, HTTPStatus.SEE_OTHER)
@@ -92,7 +91,7 @@ async def log_out() -> Redirect:
 @blueprint.post("/admin/fresh")
 @needs_fresh
 async def give_password_again() -> Redirect:
-    """Lead to the page that asked for the password, which the guard has taken."""
+    """Redirect to the page that needed the password; the guard has verified it."""
     return redirect(safe_path(g.form.get("next", "")), HTTPStatus.SEE_OTHER)
 
 
@@ -113,7 +112,7 @@ async def _read_login() -> tuple[str, str]:
 
 
 def safe_path(path: str) -> str:
-    """Return a path of the operator's pages to lead to; for anything else the first page."""
+    """Return a safe path to redirect to: one of the operator's pages, else the overview."""
     parts = urlsplit(path) if path.isascii() and path.isprintable() else None
     is_ours = (
         parts is not None

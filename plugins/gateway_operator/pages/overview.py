@@ -1,4 +1,4 @@
-"""The first page: whether it sells, what needs the operator, what was earned; /admin/ready."""
+"""The page Overview, and /admin/ready."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ async def overview() -> Response:
 @blueprint.get("/admin/ready")
 @needs_scope("read")
 async def ready() -> tuple[dict[str, Any], int]:
-    """Answer as /api/ready does, but with the details that only the operator may read."""
+    """Respond like /api/ready, with details for the operator."""
     gateway = current_gateway()
     found = await checks(gateway)
     return describe(gateway, found, for_operator(found, gateway))

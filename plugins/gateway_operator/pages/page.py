@@ -1,4 +1,4 @@
-"""What every page of the operator's has: the bar with the pages, headers, and its own files."""
+"""Renders the operator's pages and dialogs."""
 
 import functools
 import hashlib
@@ -10,14 +10,14 @@ from typing import Any
 import attrs
 from quart import Response, current_app, render_template
 
-from gateway.web.assets import Assets, static_folder
 from gateway.web.front.current import current_gateway
+from gateway.web.routes.files import Assets, static_folder
 from gateway_operator.desk.badges import Badges, read_badges
 from gateway_operator.pages.formats import FILTERS
 from gateway_operator.state import operator
 
 ASSETS_PATH = "/admin/assets/"
-# Key, title and path of each page, in the order of the bar.
+# Key, title and path, in the order of the navigation.
 PAGES = (
     ("overview", "Overview", "/admin"),
     ("refunds", "Refunds", "/admin/refunds"),
@@ -35,7 +35,7 @@ HEADERS = {
     "Content-Security-Policy": _CSP,
     "Content-Type": "text/html; charset=utf-8",
     "Cache-Control": "no-store",
-    # `no-referrer` would make browsers send `Origin: null` with the forms of these pages.
+    # With `no-referrer`, browsers would send `Origin: null` with forms.
     "Referrer-Policy": "same-origin",
 }
 _FILES = ("admin.css", "live.js", "passkeys.js")
@@ -43,10 +43,9 @@ _FILES = ("admin.css", "live.js", "passkeys.js")
 
 @attrs.define
 class OperatorAssets(Assets):
-    """The stylesheet and the scripts of the operator's pages.
+    """The stylesheet and scripts, which need no build.
 
-    They are served as they are written; a digest of the content in the name lets browsers keep
-    them.
+    A digest of the content in the name allows permanent caching.
     """
 
     prefix: str = ASSETS_PATH
@@ -63,13 +62,13 @@ class OperatorAssets(Assets):
 
 @attrs.frozen(kw_only=True)
 class Input:
-    """One line to fill in, on a page that asks before it acts."""
+    """An input field of a dialog."""
 
     name: str
     label: str
     value: str = ""
     hint: str = ""
-    # `decimal` or `numeric` for a phone's keyboard.
+    # `decimal` or `numeric`, for a phone's keyboard.
     mode: str = ""
     longest: int = 100
     required: bool = True
@@ -77,23 +76,23 @@ class Input:
 
 @attrs.frozen(kw_only=True)
 class Ask:
-    """A question before an action: `confirm.html` shows it."""
+    """A confirmation dialog, rendered by `confirm.html`."""
 
     title: str
-    # The path that the form is sent to, and the one that Cancel leads to.
+    # The paths of the form and of Cancel.
     action: str
     back: str
-    # What the button does, in words such as "Give back 0.32 USDC to 4 payers".
+    # Such as "Give back 0.32 USDC to 4 payers".
     button: str
     intro: str = ""
     facts: Sequence[tuple[str, str]] = ()
     warnings: Sequence[str] = ()
-    # Hidden fields: what is repeated and compared, and the request's own key.
+    # Hidden: values to compare, and the request's key.
     fields: Mapping[str, str] = attrs.field(factory=dict)
     inputs: Sequence[Input] = ()
-    # `required`, `optional`, or empty where no reason is asked.
+    # `required`, `optional`, or empty for no reason.
     reason: str = ""
-    # The sentence of a box that must be ticked; empty for none.
+    # The sentence of a required checkbox; empty for none.
     needs_tick: str = ""
     needs_password: bool = False
     needs_code: bool = False
@@ -108,7 +107,7 @@ async def answer_page(
     status: int = HTTPStatus.OK,
     **values: Any,
 ) -> Response:
-    """Return one of the operator's pages; `page` is its key in `PAGES`, empty before the login."""
+    """Return one of the operator's pages; `page` is its key in `PAGES`, empty before login."""
     if badges is None and page:
         badges = await read_badges(operator().desk)
     text = await render_template(
@@ -123,12 +122,12 @@ async def answer_page(
     return Response(text, status, HEADERS)
 
 
-async def answer_question(
+async def answer_dialog(
     ask: Ask, *, page: str, problem: str = "", reason: str = "", status: int = HTTPStatus.OK
 ) -> Response:
-    """Return the page that asks before an action.
+    """Return a dialog.
 
-    After a form that could not be accepted, `problem` says why and `reason` is what was typed.
+    If the form was rejected, `problem` is the error and `reason` the typed reason.
     """
     return await answer_page(
         "confirm.html", page=page, ask=ask, problem=problem, given_reason=reason, status=status
@@ -136,10 +135,10 @@ async def answer_question(
 
 
 def operator_assets() -> OperatorAssets:
-    """Return the files of the app that handles the current request.
+    """Return the assets of the current app.
 
-    The filters of the templates are put in on the way: before a page is asked for, the templates'
-    environment is not made.
+    Also installs the template filters, because the template environment is created only for the
+    first page.
     """
     environment = current_app.jinja_env
     if "usdc" not in environment.filters:

@@ -1,4 +1,4 @@
-"""What the script of the passkeys asks for: options to sign, and the signed answers."""
+"""The API of the passkey script: options, and signed responses."""
 
 from typing import Any, cast
 
@@ -6,7 +6,7 @@ from quart import Response, current_app, request
 
 from gateway.errors import InvalidCredentials, NeedsFresh, ValidationError, WrongValue
 from gateway.web import wire
-from gateway.web.front.clients import address
+from gateway.web.front.current import address
 from gateway_operator.desk import passkeys, sessions
 from gateway_operator.desk.passkeys import Asking
 from gateway_operator.pages.frame import blueprint
@@ -25,17 +25,17 @@ from gateway_operator.state import operator
 
 @blueprint.get("/admin/passkeys/login")
 async def ask_for_login() -> dict[str, Any]:
-    """Return what the browser lets a passkey sign for a login; nothing is kept of it."""
+    """Return the options for a login; nothing is stored."""
     return passkeys.login_options(operator().desk, _asking("login"))
 
 
 @blueprint.post("/admin/passkeys/login")
 async def log_in_by_passkey() -> Response:
-    """Log the operator in by a passkey; every attempt counts."""
+    """Log in by a passkey; every attempt counts."""
     check_origin()
     device = await count_attempt()
     answer = await _read_answer()
-    await _take_answer(answer, _asking("login"))
+    await _verify_answer(answer, _asking("login"))
     response = _ok()
     await begin_session(response, "passkey", is_known=device is not None)
     return response
@@ -44,7 +44,7 @@ async def log_in_by_passkey() -> Response:
 @blueprint.get("/admin/passkeys/fresh")
 @needs_session
 async def ask_for_fresh() -> dict[str, Any]:
-    """Return what the browser lets a passkey sign in place of the password."""
+    """Return the options for a passkey in place of the password."""
     return passkeys.login_options(operator().desk, _asking_of_session("fresh"))
 
 
@@ -53,7 +53,7 @@ async def ask_for_fresh() -> dict[str, Any]:
 async def give_passkey_again() -> Response:
     """Make the session fresh by a passkey."""
     await count_attempt()
-    await _take_answer(await _read_answer(), _asking_of_session("fresh"))
+    await _verify_answer(await _read_answer(), _asking_of_session("fresh"))
     await make_fresh("passkey")
     return _ok()
 
@@ -61,7 +61,7 @@ async def give_passkey_again() -> Response:
 @blueprint.get("/admin/passkeys/new")
 @needs_session
 async def ask_for_new() -> dict[str, Any]:
-    """Return what the browser makes a passkey with."""
+    """Return the options to create a passkey."""
     _check_fresh()
     return await passkeys.new_options(operator().desk, _asking_of_session("new"))
 
@@ -69,7 +69,7 @@ async def ask_for_new() -> dict[str, Any]:
 @blueprint.post("/admin/passkeys/new")
 @needs_session
 async def add_passkey() -> Response:
-    """Keep a passkey that the browser has made."""
+    """Store a passkey that the browser has created."""
     _check_fresh()
     answer = await _read_answer()
     name = answer.pop("name", "")
@@ -87,11 +87,11 @@ def _check_fresh() -> None:
     try:
         require_fresh()
     except NeedsFresh:
-        raise NeedsFresh("Load the page anew, and give the password first.") from None
+        raise NeedsFresh("Reload the page, and enter the password first.") from None
 
 
-async def _take_answer(answer: dict[str, Any], asking: Asking) -> None:
-    """Take a passkey's answer; raises `InvalidCredentials`, and counts it as refused."""
+async def _verify_answer(answer: dict[str, Any], asking: Asking) -> None:
+    """Verify a passkey's response; raises `InvalidCredentials`, and counts a refused login."""
     desk = operator().desk
     try:
         await passkeys.take_answer(desk, answer, asking)
@@ -101,7 +101,7 @@ async def _take_answer(answer: dict[str, Any], asking: Asking) -> None:
 
 
 async def _read_answer() -> dict[str, Any]:
-    """Return the browser's answer; raises `ValidationError` for what is no JSON object."""
+    """Return the browser's response; raises `ValidationError` unless it is a JSON object."""
     if request.mimetype != "application/json":
         raise ValidationError("Send the passkey's answer as application/json.")
     return dict(wire.read_object(cast(bytes, await request.get_data(as_text=False))))

@@ -1,12 +1,11 @@
-"""The password and the code that a person gives: counted, compared, and remembered by no log."""
+"""Checks passwords and codes, and counts attempts. Neither is ever logged."""
 
 import hashlib
 import math
 
 from gateway.errors import InvalidCredentials, TooManyRequests
 from gateway.settings import parse_limit
-from gateway.web.front.clients import address
-from gateway.web.front.current import current_gateway
+from gateway.web.front.current import address, current_gateway
 from gateway_operator.desk import codes, sessions
 from gateway_operator.pages.devices import known_device
 from gateway_operator.state import operator
@@ -15,16 +14,16 @@ MOST_PASSWORD_CHARS = 1024
 
 
 async def password_fingerprint() -> str:
-    """Return a digest of the password's hash; sessions hold it, so a new password ends them."""
+    """Return a digest of the password's hash; with a new password, sessions end."""
     stored = await operator().password.hash()
     return hashlib.sha256(stored.encode()).hexdigest()[:16]
 
 
 async def count_attempt() -> str | None:
-    """Count a login attempt; returns the browser's name if it is known.
+    """Count a login attempt; return the browser's name if it is known.
 
-    It counts by its address and in the total of all addresses. An attempt of a known browser
-    counts by the browser only. Raises `TooManyRequests` past a limit.
+    It counts for the address and in total; from a known browser, only for the browser. Raises
+    `TooManyRequests` past a limit.
     """
     gateway = current_gateway()
     device = known_device(await password_fingerprint())
@@ -43,13 +42,13 @@ async def count_attempt() -> str | None:
 
 
 async def check_password(password: str, code: str, *, is_known: bool) -> str:
-    """Return by what the operator was recognised, in words for the audit log.
+    """Return how the operator authenticated, for the audit log.
 
-    Raises `InvalidCredentials`. Its sentence does not tell the password from the code, or a
-    stranger could guess one after the other.
+    Raises `InvalidCredentials`, without distinguishing password and code: otherwise they could be
+    guessed one after the other.
     """
     needs_code = await codes.are_on(operator().desk)
-    # A code is used up only by the right password, so that a stranger uses up none.
+    # Only the right password uses up a code, so an attacker cannot.
     is_right = await operator().password.matches(password, is_known=is_known)
     if is_right and needs_code:
         is_right = await codes.take_code(operator().desk, code)

@@ -1,4 +1,4 @@
-"""The page of payments: open ones, and transfers that bought nothing."""
+"""The page Payments: open payments, overpayments, and unused transfers."""
 
 import secrets
 from http import HTTPStatus
@@ -11,7 +11,7 @@ from gateway_operator.desk.payments import find_unclaimed, read_payments, read_u
 from gateway_operator.desk.wording import usdc
 from gateway_operator.pages.frame import blueprint, render
 from gateway_operator.pages.guards import actor, needs_session
-from gateway_operator.pages.page import Ask, answer_question
+from gateway_operator.pages.page import Ask, answer_dialog
 from gateway_operator.state import operator
 
 _PAGE = "/admin/payments"
@@ -20,7 +20,7 @@ _PAGE = "/admin/payments"
 @blueprint.get(_PAGE)
 @needs_session
 async def show_payments() -> Response:
-    """List payments that are open, exceptional ones, and transfers that bought nothing."""
+    """Show the page."""
     desk = operator().desk
     return await render(
         "payments.html",
@@ -33,7 +33,7 @@ async def show_payments() -> Response:
 @blueprint.post(f"{_PAGE}/ask")
 @needs_session
 async def ask_about_transfer() -> Response:
-    """Ask what a transfer was before it is marked as seen."""
+    """Show the dialog that marks a transfer as seen."""
     tx_hash, log_index = _read_transfer()
     found = await find_unclaimed(operator().desk, tx_hash, log_index)
     ask = Ask(
@@ -41,12 +41,12 @@ async def ask_about_transfer() -> Response:
         action=f"{_PAGE}/seen",
         back=_PAGE,
         button="Mark as seen",
-        intro="Nothing is sent. It then needs nobody any more, and stays in the list as seen.",
+        intro="Nothing is sent. The transfer stays in the list, without an alarm.",
         facts=[
             ("Amount", f"{usdc(found.amount_units)} USDC"),
             ("From", found.sender),
             ("Transaction", found.tx_hash),
-            ("It looks like", found.why),
+            ("Likely reason", found.why),
         ],
         fields={
             "transfer": f"{found.tx_hash}:{found.log_index}",
@@ -54,13 +54,13 @@ async def ask_about_transfer() -> Response:
         },
         reason="required",
     )
-    return await answer_question(ask, page="payments")
+    return await answer_dialog(ask, page="payments")
 
 
 @blueprint.post(f"{_PAGE}/seen")
 @needs_session
 async def mark_transfer_seen() -> Redirect:
-    """Mark a transfer as seen, for a reason."""
+    """Mark a transfer as seen, with a reason."""
     await mark_seen(operator().desk, actor(), *_read_transfer(), reason=g.form.get("reason", ""))
     return redirect(_PAGE, HTTPStatus.SEE_OTHER)
 

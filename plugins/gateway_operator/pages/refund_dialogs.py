@@ -1,4 +1,4 @@
-"""The questions before decisions about refunds, as pages show them."""
+"""Confirmation dialogs of refunds: approve, redirect, reject, retry, take back."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -17,29 +17,28 @@ from gateway_operator.pages.page import Ask, Input
 _PAGE = "/admin/refunds"
 _FIELD = "refund-"
 _CHOICE = re.compile(r"([A-Za-z0-9_-]{1,80}) ([0-9]{1,18}) (0x[0-9a-f]{40})( rejected)?")
-_NO_BUYER_READS_IT = "The buyer's task shows only the state of the refund."
+_REASON_IS_PRIVATE = "The buyer's task shows only the state of the refund."
 
 
 @attrs.frozen(kw_only=True)
 class Asked:
-    """What a question is about."""
+    """The subject of a dialog."""
 
     desk: Desk
     refunds: Sequence[OwedRefund]
 
-    # It makes a form that is sent twice known.
+    # Identifies a form that is sent twice.
     key: str
 
-    # Whether the password was given a moment ago.
     is_fresh: bool
 
     @property
     def task_ids(self) -> list[str]:
-        """Return the tasks whose money it is."""
+        """The tasks of the refunds."""
         return [one.row.task_id for one in self.refunds]
 
     async def preview_one(self) -> ApprovalPreview:
-        """Return what paying the one refund would do; raises `WrongValue` for several."""
+        """Return the effect of paying the one refund; raises `WrongValue` for several."""
         self.check_one()
         return await preview_approval(self.desk, self.task_ids)
 
@@ -49,17 +48,17 @@ class Asked:
             raise WrongValue("This is for one refund at a time.")
 
     def check_addresses(self) -> None:
-        """Raise `WrongValue` where nobody could get one of the refunds."""
+        """Raise `WrongValue` if a refund has no address."""
         number = sum(one.needs_address for one in self.refunds)
         if number:
             raise WrongValue(
-                f"No address is known for {counted(number, 'refund')}. Choose such a refund by "
-                "itself, with Name an address; the others can be approved together."
+                f"No address is known for {counted(number, 'refund')}. Use Name an address for "
+                "each of them; the others can be approved together."
             )
 
 
 async def ask_approve(asked: Asked) -> Ask:
-    """Return the question before money is given back to its payers."""
+    """Return the dialog for refunds to the payers."""
     asked.check_addresses()
     preview = await preview_approval(asked.desk, asked.task_ids)
     payers = len({case.recipient for case in preview.cases})
@@ -78,7 +77,7 @@ async def ask_approve(asked: Asked) -> Ask:
 
 
 async def ask_redirect(asked: Asked) -> Ask:
-    """Return the question before money goes to another address than the payer's."""
+    """Return the dialog for a refund to another address than the payer's."""
     preview = await asked.preview_one()
     needs_address = asked.refunds[0].needs_address
     return Ask(
@@ -86,9 +85,9 @@ async def ask_redirect(asked: Asked) -> Ask:
         action=f"{_PAGE}/approve",
         back=_PAGE,
         button=f"Give back {usdc(preview.sum_units)} USDC to this address",
-        intro="Nobody's address is known here: ask the buyer for one."
+        intro="No address is known: ask the buyer for one."
         if needs_address
-        else "This is for a payer that cannot use its own address, such as an exchange's.",
+        else "For a payer who cannot use the sending address, such as an exchange's.",
         facts=[*_amounts(asked.refunds), *_sums(preview)],
         warnings=["It cannot be taken back once it is signed.", *_warnings(preview)],
         fields=_fields(asked),
@@ -96,8 +95,8 @@ async def ask_redirect(asked: Asked) -> Ask:
             Input(name="to", label="Address on Base", longest=42),
             Input(
                 name="last",
-                label="Its last 4 characters once more",
-                hint="Type them; read them from where the payer wrote the address.",
+                label="Its last 4 characters again",
+                hint="Type them from the payer's message.",
                 longest=4,
             ),
         ],
@@ -109,14 +108,14 @@ async def ask_redirect(asked: Asked) -> Ask:
 
 
 async def ask_reject(asked: Asked) -> Ask:
-    """Return the question before refunds are rejected."""
+    """Return the dialog for rejections."""
     total = sum(one.row.amount_units for one in asked.refunds)
     return Ask(
         title="Give nothing back?",
         action=f"{_PAGE}/reject",
         back=_PAGE,
         button=f"Reject {counted(len(asked.refunds), 'refund')}, {usdc(total)} USDC",
-        intro=f"{_NO_BUYER_READS_IT} A later approval takes a rejection back.",
+        intro=f"{_REASON_IS_PRIVATE} You can still approve it later.",
         facts=_amounts(asked.refunds),
         fields=_fields(asked),
         reason="required",
@@ -125,14 +124,14 @@ async def ask_reject(asked: Asked) -> Ask:
 
 
 async def ask_retry(asked: Asked) -> Ask:
-    """Return the question before a refund that failed is sent again."""
+    """Return the dialog for a failed refund to be sent again."""
     preview = await asked.preview_one()
     return Ask(
         title="Send this refund again?",
         action=f"{_PAGE}/retry",
         back=f"{_PAGE}?state=failed",
         button=f"Send {usdc(preview.sum_units)} USDC again",
-        intro="It has the same nonce as before, so the token pays it once at most.",
+        intro="It has the same nonce as before, so the token pays it at most once.",
         facts=[
             *_amounts(asked.refunds),
             *_sums(preview),
@@ -145,21 +144,21 @@ async def ask_retry(asked: Asked) -> Ask:
 
 
 async def ask_take_back(asked: Asked) -> Ask:
-    """Return the question before an approval is taken back."""
+    """Return the dialog that withdraws an approval."""
     asked.check_one()
     return Ask(
         title="Take the approval back?",
         action=f"{_PAGE}/take-back",
         back=f"{_PAGE}?state=moving",
         button="Take the approval back",
-        intro="That works until the refund is signed, and costs nothing.",
+        intro="This is possible until the refund is signed, and costs nothing.",
         facts=_amounts(asked.refunds),
         fields=_fields(asked),
         reason="optional",
     )
 
 
-QUESTIONS: Mapping[str, Callable[[Asked], Awaitable[Ask]]] = {
+DIALOGS: Mapping[str, Callable[[Asked], Awaitable[Ask]]] = {
     "approve": ask_approve,
     "redirect": ask_redirect,
     "reject": ask_reject,
@@ -203,7 +202,7 @@ def _amounts(refunds: Sequence[OwedRefund]) -> list[tuple[str, str]]:
 
 
 def _recipient(refund: OwedRefund) -> str:
-    """Return who gets a refund: an address, or where it is not known, who paid and how."""
+    """Return the address, or if unknown, the payer and the payment method."""
     row = refund.row
     if not refund.needs_address:
         return row.recipient
@@ -220,12 +219,11 @@ def _warnings(preview: ApprovalPreview) -> list[str]:
     found = [_doubt(case) for case in preview.unproven]
     if preview.holds_units is not None and preview.holds_units < preview.sum_units:
         lacks = usdc(preview.sum_units - preview.holds_units)
-        found.append(f"The refund key lacks {lacks} USDC: what it cannot pay waits until it can.")
+        found.append(f"The refund key lacks {lacks} USDC: refunds that it cannot pay wait.")
     return found
 
 
 def _doubt(case: RefundCase) -> str:
-    """Return why an address may not be the buyer's."""
     if case.payment.method is not None:
         return (
             f"{case.recipient} proved nothing: task {case.task_id} was paid by "

@@ -1,4 +1,4 @@
-"""The page of refunds: who is owed what, and one question before each decision."""
+"""The page Refunds, with a confirmation dialog for each decision."""
 
 import secrets
 from http import HTTPStatus
@@ -13,19 +13,19 @@ from gateway_operator.actions.refunds import RefundChoice
 from gateway_operator.desk.refunds_list import find_refunds, read_refunds
 from gateway_operator.pages.frame import blueprint, render
 from gateway_operator.pages.guards import actor, is_fresh, needs_session
-from gateway_operator.pages.page import answer_question
-from gateway_operator.pages.refund_dialogs import QUESTIONS, Asked, read_choices
+from gateway_operator.pages.page import answer_dialog
+from gateway_operator.pages.refund_dialogs import DIALOGS, Asked, read_choices
 from gateway_operator.state import operator
 
 _PAGE = "/admin/refunds"
 _LAST_CHARS = 4
-# What `?done=` may be, and what the page then says.
+# By the value of `?done=`.
 _DONE = {
-    "approved": "Approved. They are sent within half a minute; until one is signed it can be taken "
-    "back here.",
-    "rejected": "Rejected. A later approval takes that back.",
-    "retried": "It is sent once more, with the same nonce: the token pays it once.",
-    "taken-back": "The approval is taken back. Nothing was sent.",
+    "approved": "Approved. They are sent within half a minute. Until it is signed, an approval "
+    "can be taken back here.",
+    "rejected": "Rejected. You can still approve them later.",
+    "retried": "It is sent again, with the same nonce: the token pays it only once.",
+    "taken-back": "The approval was taken back. Nothing was sent.",
 }
 
 
@@ -45,26 +45,26 @@ async def show_refunds() -> Response:
 @blueprint.post(f"{_PAGE}/ask")
 @needs_session
 async def ask_about_refunds() -> Response:
-    """Ask once more before a decision: to whom, how much, and what the key holds."""
+    """Show the dialog for a decision."""
     what, _, only = g.form.get("do", "").partition(":")
-    if what not in QUESTIONS:
-        raise WrongValue("Choose what is to be done with these refunds.")
+    if what not in DIALOGS:
+        raise WrongValue("Choose an action for these refunds.")
     desk, task_ids = operator().desk, [only] if only else g.form.getlist("task")
     refunds = await find_refunds(desk, list(dict.fromkeys(task_ids)))
     asked = Asked(desk=desk, refunds=refunds, key=secrets.token_urlsafe(12), is_fresh=is_fresh())
-    ask = await QUESTIONS[what](asked)
-    return await answer_question(ask, page="refunds")
+    ask = await DIALOGS[what](asked)
+    return await answer_dialog(ask, page="refunds")
 
 
 @blueprint.post(f"{_PAGE}/approve")
 @needs_session
 async def approve_refunds() -> Redirect:
-    """Approve the refunds that the question showed, if they still are as it showed them."""
+    """Approve the refunds of the dialog, unless they have changed since."""
     form, to = g.form, None
     if "to" in form:
         to = form["to"].strip()
         if form.get("last", "").strip().lower() != to[-_LAST_CHARS:].lower():
-            raise WrongValue("The last 4 characters are not those of the address. Nothing is sent.")
+            raise WrongValue("The last 4 characters do not match the address. Nothing was sent.")
     await actions.approve(
         operator().desk,
         actor(),
@@ -80,7 +80,7 @@ async def approve_refunds() -> Redirect:
 @blueprint.post(f"{_PAGE}/reject")
 @needs_session
 async def reject_refunds() -> Redirect:
-    """Reject the refunds that the question showed."""
+    """Reject the refunds of the dialog."""
     task_ids = [choice.task_id for choice in read_choices(g.form)]
     await actions.reject(operator().desk, actor(), task_ids, reason=g.form.get("reason", ""))
     return _back("rejected", "rejected")
@@ -89,7 +89,7 @@ async def reject_refunds() -> Redirect:
 @blueprint.post(f"{_PAGE}/retry")
 @needs_session
 async def retry_refund() -> Redirect:
-    """Send a refund that failed once more."""
+    """Send a failed refund again."""
     await actions.retry(
         operator().desk, actor(), _one_choice(g.form), reason=g.form.get("reason", "")
     )
@@ -99,7 +99,7 @@ async def retry_refund() -> Redirect:
 @blueprint.post(f"{_PAGE}/take-back")
 @needs_session
 async def take_refund_back() -> Redirect:
-    """Take an approval back while nothing is signed."""
+    """Withdraw an approval that is not signed yet."""
     task_id = _one_choice(g.form).task_id
     await actions.take_back(operator().desk, actor(), task_id, reason=g.form.get("reason", ""))
     return _back("undecided", "taken-back")

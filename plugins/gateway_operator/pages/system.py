@@ -1,4 +1,4 @@
-"""The page of the machine: keys, chain, disk, copies, settings, and the audit log."""
+"""The page System, and the audit log."""
 
 import importlib
 import secrets
@@ -26,7 +26,7 @@ _MOST_DIGITS = 18
 @blueprint.get(_PAGE)
 @needs_session
 async def show_system() -> Response:
-    """Show the machine and the newest of the audit log."""
+    """Show the machine and the newest actions."""
     machine = await read_machine(operator().desk)
     copies = backups.of(current_gateway())
     return await render(
@@ -42,14 +42,14 @@ async def show_system() -> Response:
 @blueprint.post(f"{_PAGE}/backup")
 @needs_session
 async def begin_backup() -> Redirect:
-    """Begin a copy of the database."""
+    """Start a backup."""
     return await _begin("backup")
 
 
 @blueprint.post(f"{_PAGE}/drill")
 @needs_session
 async def begin_drill() -> Redirect:
-    """Begin a drill: the newest copy is restored, elsewhere, and compared."""
+    """Start a drill: the newest backup is restored elsewhere and compared."""
     return await _begin("drill")
 
 
@@ -75,7 +75,7 @@ async def show_actions() -> Response:
 @blueprint.post(f"{_PAGE}/actions.csv")
 @needs_session
 async def export_actions() -> Response:
-    """Send the audit log as CSV; the export is an action, too."""
+    """Send the audit log as CSV; the export is an action too."""
     pieces = await export_audit(operator().desk, actor())
     response = Response((piece.encode() async for piece in pieces), HTTPStatus.OK, HEADERS)
     response.headers["Content-Type"] = "text/csv; charset=utf-8"
@@ -89,12 +89,11 @@ async def _begin(kind: Kind) -> Redirect:
 
 
 def _draw_codes(machine: Machine) -> dict[str, str]:
-    """Return the QR codes by what they say."""
     return {one.uri: _svg_address(one.uri) for key in machine.keys.values() for one in key.top_ups}
 
 
 def _svg_address(text: str) -> str:
-    """Return a QR code as a `data:` address of an SVG, dark on white in both schemes."""
+    """Return a QR code as an SVG `data:` URL, dark on white in both colour schemes."""
     drawn = importlib.import_module("segno").make(text, error="m")
     address: str = drawn.svg_data_uri(scale=4, border=4, dark="#000", light="#fff", omitsize=False)
     return address

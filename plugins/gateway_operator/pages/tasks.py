@@ -1,4 +1,4 @@
-"""The pages of tasks: a list to filter and search, one task, and a look at what was made."""
+"""The pages of tasks."""
 
 import secrets
 from urllib.parse import urlencode
@@ -12,9 +12,9 @@ from gateway_operator.desk.tasks import (
     STATES,
     find_task,
     list_tasks,
-    look_at_outputs,
-    look_at_prompt,
     make_filter,
+    show_outputs,
+    show_prompt,
 )
 from gateway_operator.pages.frame import blueprint, render
 from gateway_operator.pages.guards import actor, needs_session
@@ -27,9 +27,9 @@ _FIELDS = ("state", "slug", "reason", "payer", "day", "q")
 @blueprint.get(_PAGE)
 @needs_session
 async def show_tasks() -> Response:
-    """List the newest tasks that the filter lets through."""
+    """List the newest tasks that match the filter."""
     given = {name: request.args.get(name, "") for name in _FIELDS}
-    # The overview's links name a status.
+    # Links from other pages use `status`.
     given["state"] = given["state"] or request.args.get("status", "")
     desk = operator().desk
     given["q"] = await find_id(desk, given["q"])
@@ -54,10 +54,10 @@ async def show_tasks() -> Response:
 @blueprint.get(f"{_PAGE}/<task_id>")
 @needs_session
 async def show_task(task_id: str) -> Response:
-    """Show all about one task, but neither its prompt nor its outputs."""
+    """Show one task without its prompt and outputs."""
     desk = operator().desk
     detail = await find_task(desk, await find_id(desk, task_id))
-    # The vendor's id opens nothing here.
+    # A vendor's id gives no access here.
     g.whole_ids = detail.facts.job_id or ""
     return await render("task.html", page="tasks", d=detail, request_key=secrets.token_urlsafe(12))
 
@@ -65,18 +65,18 @@ async def show_task(task_id: str) -> Response:
 @blueprint.post(f"{_PAGE}/<task_id>/look")
 @needs_session
 async def look_at_task(task_id: str) -> Response:
-    """Show a task's prompt or outputs; the audit log keeps who looked, and why."""
+    """Show a task's prompt or outputs, and record the access."""
     gateway, form = current_gateway(), g.form
     task_id = await find_id(operator().desk, task_id)
-    # The links to the outputs hold the id; the audit log has this look.
+    # Links to outputs contain the id, and this access is recorded.
     g.shows_ids = True
     reason, what = form.get("reason", ""), form.get("what", "")
     if what == "prompt":
-        look = await look_at_prompt(operator().desk, actor(), task_id, reason=reason)
+        look = await show_prompt(operator().desk, actor(), task_id, reason=reason)
     elif what == "outputs":
-        look = await look_at_outputs(
+        look = await show_outputs(
             operator().desk, gateway.output_store, actor(), task_id, reason=reason
         )
     else:
-        raise WrongValue("Look at the prompt or at the outputs.")
+        raise WrongValue("Choose the prompt or the outputs.")
     return await render("task_look.html", page="tasks", look=look, what=what)

@@ -1,1 +1,1 @@
-"""The SQL of what operators read and do: one module for each group of tables."""
+"""The SQL of operators' queries and writes, a module per group of tables."""

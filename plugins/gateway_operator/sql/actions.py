@@ -1,4 +1,4 @@
-"""The audit log: what operators did, as functions of a connection."""
+"""The audit log."""
 
 import json
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from gateway.store.sql import Connection, Row
 from gateway_operator.audit_log import ActionRecord, Actor, AlreadyDone, NewAction
 
 
-# The locks of the write that it runs.
+# Takes the locks of the write that it runs.
 @locked(lambda write, arguments, *_: lock_names(write, arguments))
 def act(
     db: Connection,
@@ -20,7 +20,7 @@ def act(
 ) -> Any:
     """Insert the audit row, then run `write(db, *arguments)` and return its value.
 
-    Raises `AlreadyDone` where the actor's request was carried out before.
+    Raises `AlreadyDone` if the actor's request was carried out before.
     """
     insert(db, action)
     return write(db, *arguments)
@@ -29,8 +29,8 @@ def act(
 def insert(db: Connection, action: NewAction) -> int:
     """Insert an audit row and return its id.
 
-    Raises `AlreadyDone` where the actor's request was carried out before, and `ActionRefused`
-    where another action had that request.
+    Raises `AlreadyDone` if the actor's request was carried out before, and `ActionRefused` if its
+    key was used for another action.
     """
     actor = action.actor
     if actor.request is not None and (earlier := find_request(db, actor.request)) is not None:
@@ -50,7 +50,7 @@ def insert(db: Connection, action: NewAction) -> int:
 
 
 def current_id(db: Connection) -> int:
-    """Return the id of the action within whose `act` this is called."""
+    """Return the id of the action whose `act` is running."""
     return int(db.execute("SELECT max(id) FROM operator_actions").fetchone()[0])
 
 
@@ -86,13 +86,12 @@ def record_of(row: Row) -> ActionRecord:
 
 
 def _is_same(earlier: NewAction, action: NewAction) -> bool:
-    """Whether a request asks for what was done under its key before."""
     facts = (action.action, action.subject, _load(_dump(action.after)))
     return (earlier.action, earlier.subject, earlier.after) == facts
 
 
 def find_request(db: Connection, request: str) -> ActionRecord | None:
-    """Return the action that a request was carried out as; None if it was not."""
+    """Return the action that was done for a request, or None."""
     row = db.execute("SELECT * FROM operator_actions WHERE request = ?", (request,)).fetchone()
     return None if row is None else record_of(row)
 

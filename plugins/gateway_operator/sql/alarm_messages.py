@@ -1,4 +1,4 @@
-"""What is to be told to the operator, once for each channel, as functions of a connection."""
+"""The queue of alarm messages, a row per channel."""
 
 import json
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ _COLUMNS = "id, channel, text, created_at, due_at, failures, problem, told_at"
 
 
 def add(db: Connection, alarm: Alarm, channels: Sequence[str], now: float) -> None:
-    """Put a message into the queue of each channel, due now."""
+    """Queue a message for each channel, due now."""
     text = json.dumps(attrs.asdict(alarm))
     for channel in channels:
         db.execute(
@@ -25,9 +25,9 @@ def add(db: Connection, alarm: Alarm, channels: Sequence[str], now: float) -> No
 
 
 def due(db: Connection, now: float, limit: int) -> list[AlarmMessage]:
-    """Return messages that are to be told now, oldest first.
+    """Return due messages, oldest first.
 
-    One from the future is due, too: the clock was put back after it was written.
+    After the clock was set back, messages from the future are due too.
     """
     return _select(
         db,
@@ -40,7 +40,7 @@ def due(db: Connection, now: float, limit: int) -> list[AlarmMessage]:
 
 
 def untold(db: Connection, since: float, limit: int) -> list[AlarmMessage]:
-    """Return messages since a time that a channel did not take, newest first."""
+    """Return messages since a time that a channel did not accept, newest first."""
     return _select(
         db,
         """WHERE told_at IS NULL AND problem IS NOT NULL AND created_at >= ?
@@ -51,7 +51,7 @@ def untold(db: Connection, since: float, limit: int) -> list[AlarmMessage]:
 
 
 def note_told(db: Connection, ids: Sequence[int], now: float) -> None:
-    """Write down that a channel took messages."""
+    """Mark messages as sent."""
     for number in ids:
         db.execute(
             "UPDATE alarm_messages SET told_at = ?, due_at = NULL, problem = NULL WHERE id = ?",
@@ -60,7 +60,7 @@ def note_told(db: Connection, ids: Sequence[int], now: float) -> None:
 
 
 def note_failed(db: Connection, ids: Sequence[int], problem: str, due_at: float | None) -> None:
-    """Write down that a channel did not take messages; `due_at` None: they are given up."""
+    """Record a failed attempt; `due_at` None gives the messages up."""
     for number in ids:
         db.execute(
             """UPDATE alarm_messages SET due_at = ?, problem = ?, failures = failures + 1
@@ -70,7 +70,7 @@ def note_failed(db: Connection, ids: Sequence[int], problem: str, due_at: float 
 
 
 def newest_at(db: Connection, event: str) -> float | None:
-    """Return when the newest message of an event was put into the queue."""
+    """Return when the newest message of an event was queued."""
     row = db.execute(
         "SELECT max(created_at) FROM alarm_messages WHERE event = ?", (event,)
     ).fetchone()
@@ -78,7 +78,7 @@ def newest_at(db: Connection, event: str) -> float | None:
 
 
 def forget_old(db: Connection, before: float) -> None:
-    """Delete messages that were put into the queue before a time."""
+    """Delete messages queued before a time."""
     db.execute("DELETE FROM alarm_messages WHERE created_at < ?", (before,))
 
 

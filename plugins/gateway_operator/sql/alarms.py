@@ -1,4 +1,4 @@
-"""Alarms that hold or held, as functions of a connection."""
+"""Open and past alarms."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -12,16 +12,16 @@ from gateway.store.sql import Connection
 from gateway_operator.alarms.records import AlarmRecord
 from gateway_operator.sql import alarm_messages
 
-# Alarms of half a year are shown.
+# Past alarms are kept for half a year.
 KEPT_S = 180 * 86_400.0
 _COLUMNS = tuple(field.name for field in attrs.fields(AlarmRecord) if field.name != "id")
 
 
 @attrs.frozen(kw_only=True)
 class Step:
-    """What becomes of one alarm: its row, and what is to be told of it.
+    """The change of one alarm: its row, and the messages to send.
 
-    A row that never was raised is forgotten once its condition is gone.
+    A row that was never raised is deleted once its condition is gone.
     """
 
     record: AlarmRecord
@@ -30,12 +30,12 @@ class Step:
 
 
 def open_alarms(db: Connection) -> list[AlarmRecord]:
-    """Return the alarms that have not ended, those that are not raised yet included."""
+    """Return the alarms that have not ended, raised or not."""
     return _select(db, "WHERE ended_at IS NULL ORDER BY id")
 
 
 def find_open(db: Connection, condition: str, subject: str) -> AlarmRecord | None:
-    """Return the open alarm of a condition and a subject; None if there is none."""
+    """Return the open alarm of a condition and a subject, or None."""
     found = _select(
         db, "WHERE ended_at IS NULL AND condition = ? AND subject = ?", condition, subject
     )
@@ -43,16 +43,16 @@ def find_open(db: Connection, condition: str, subject: str) -> AlarmRecord | Non
 
 
 def past_alarms(db: Connection, limit: int) -> list[AlarmRecord]:
-    """Return the alarms that ended, the newest end first."""
+    """Return ended alarms, the newest end first."""
     return _select(db, "WHERE ended_at IS NOT NULL ORDER BY ended_at DESC, id DESC LIMIT ?", limit)
 
 
 def mutes(db: Connection, now: float) -> list[AlarmRecord]:
-    """Return the alarms that ended while their mute goes on: it is meant for the next one, too."""
+    """Return ended alarms whose mute has not expired: it applies to the next such alarm too."""
     return _select(db, "WHERE ended_at IS NOT NULL AND muted_until > ? ORDER BY id", now)
 
 
-# Which alarms are open, and which messages were sent.
+# Guards the open alarms and their messages.
 @locked("alarms")
 def play_round(
     db: Connection,
@@ -60,10 +60,9 @@ def play_round(
     channels: Sequence[str],
     now: float,
 ) -> list[Step]:
-    """Judge the open alarms and write down what becomes of them, with what is to be told.
+    """Evaluate the open alarms, write the changes, and queue the messages; return the steps.
 
-    `judge` is called within the write with the open alarms and the mutes that go on, so that a
-    mute of another process is never lost. Returns the steps.
+    `judge` runs inside the write, so that a mute by another process is never lost.
     """
     steps = list(judge(open_alarms(db), mutes(db, now)))
     for step in steps:
@@ -88,7 +87,7 @@ def save(db: Connection, record: AlarmRecord) -> None:
 
 
 def set_mute(db: Connection, record_id: int, until: float | None, reason: str) -> None:
-    """Hold back an alarm's messages until a time; None: tell them again."""
+    """Mute an alarm until a time; None unmutes it."""
     db.execute(
         "UPDATE alarms SET muted_until = ?, mute_reason = ? WHERE id = ?",
         (until, reason if until is not None else None, record_id),
@@ -96,7 +95,7 @@ def set_mute(db: Connection, record_id: int, until: float | None, reason: str) -
 
 
 def forget_old(db: Connection, now: float) -> None:
-    """Delete alarms and messages of more than half a year ago."""
+    """Delete alarms and messages older than half a year."""
     db.execute("DELETE FROM alarms WHERE ended_at < ?", (now - KEPT_S,))
     alarm_messages.forget_old(db, now - KEPT_S)
 

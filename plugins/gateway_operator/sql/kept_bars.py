@@ -1,7 +1,6 @@
-"""Sums of bars that have not changed since they were made, kept for the next look.
+"""A cache of the sums of unchanged bars.
 
-To sum a month, the payment of every sale is looked up. Of a bar that nothing happened to since,
-the sums are the same, so a second look reads what is new only.
+Summing a month reads the payment of every sale; the cache reads only bars with new payment events.
 """
 
 import math
@@ -12,19 +11,19 @@ from gateway.store.sql import Connection
 from gateway_operator.sql import sums
 from gateway_operator.sql.sums import Period, SalesBar
 
-# After more changes than this, all is summed anew: that is as quick as finding their bars.
+# With more changes, summing everything is as fast.
 _MOST_CHANGES = 20_000
-# Nodes may write down two events in another order than that of their ids, some apart.
+# Nodes may commit events out of the order of their ids, so read some again.
 _OVERLAP = 200
-# By slug and the start of the bar; None: no sale.
+# By slug and start; None: no sale.
 _Bars = dict[tuple[str, float], SalesBar | None]
 
 
 class KeptBars:
-    """Sums of sales by slug and bar, never older than the state of the database that is read.
+    """Sums of sales by slug and bar, never older than the database state of the caller.
 
-    For one database, and one thread at a time. Kept is what the newest period of each bar's length
-    has, so callers use a few lengths, and periods that begin at a whole multiple of it.
+    For one database and one thread at a time. Only the newest period of each bar length is kept, so
+    use few lengths, and periods that begin at a whole multiple of them.
     """
 
     def __init__(self) -> None:
@@ -32,10 +31,10 @@ class KeptBars:
         self._seen = 0
 
     def sales(self, db: Connection, period: Period) -> list[SalesBar]:
-        """Return what `sums.sales` returns; `db` is in a transaction, so that it reads one state.
+        """Return the same as `sums.sales`. `db` must be in a transaction, to read one state.
 
-        Every new payment and every change of a payment's state is a payment event, also of other
-        processes. What changes without one is a task that is not over: its bar is not kept.
+        Every change of a payment, by any process, is a payment event. Unfinished tasks change
+        without one, so their bars are not cached.
         """
         self._forget_changed(db)
         known = self._kept.pop(period.step_s, {})
@@ -54,9 +53,9 @@ class KeptBars:
         return [one for one in found.values() if one is not None]
 
     def _forget_changed(self, db: Connection) -> None:
-        """Drop the bars of every payment that something happened to since the last look."""
+        """Drop the bars of payments with an event since the last call."""
         newest = db.execute("SELECT coalesce(max(id), 0) FROM payment_events").fetchone()[0]
-        # A newest event that is older than the last look's is another database's.
+        # The ids went back (another database), or there are too many changes.
         if not self._seen <= newest <= self._seen + _MOST_CHANGES:
             self._kept.clear()
         if self._kept:
@@ -69,17 +68,15 @@ class KeptBars:
 
 
 def _start_of(at: float, step_s: float) -> float:
-    """Return when the bar of a moment begins."""
     return math.floor(at / step_s) * step_s
 
 
 def _as_bar(kept: SalesBar | None, bar: int) -> SalesBar | None:
-    """Return the sums at their place in another period."""
     return kept if kept is None or kept.bar == bar else attrs.evolve(kept, bar=bar)
 
 
 def _changed_after(db: Connection, event_id: int) -> list[float]:
-    """Return when the tasks were made whose payments have an event after this one."""
+    """Return when tasks were created whose payments have a later event."""
     rows = db.execute(
         """SELECT t.created_at FROM payment_events e JOIN tasks t ON t.payment_id = e.payment_id
            WHERE e.id > ?""",
@@ -89,6 +86,6 @@ def _changed_after(db: Connection, event_id: int) -> list[float]:
 
 
 def _unfinished(db: Connection) -> list[float]:
-    """Return when the tasks were made that are paid and not over."""
+    """Return when tasks were created that are paid and not ended."""
     rows = db.execute("SELECT created_at FROM tasks WHERE status IN ('queued', 'processing')")
     return [row[0] for row in rows]

@@ -1,17 +1,17 @@
-"""The books: every sale, refund, transaction and result as a row with its own time, and their sums.
+"""The books: a dated row for each sale, refund, transaction and result, and their sums.
 
-One statement says what a row is; lists and sums are both made from it. Money is in units of 10⁻⁶,
-gas in wei, and what goes out is negative. NULL is unknown.
+Lists and sums share one statement. Money is in units of 10⁻⁶, gas in wei, and costs are negative.
+NULL is unknown.
 """
 
 import attrs
 
-from gateway.store.mined import UNDATED
+from gateway.store.nonces import UNDATED
 from gateway.store.sql import Connection, dialect_of
 
-# Sums of wei are added up in two parts: nine ETH exceed 64 bits.
+# Wei are summed in two parts: nine ETH exceed 64 bits.
 _GIGA = 10**9
-# What took the money, and the transaction in which it came: a method's sale has none.
+# A payment method's sale has no transaction.
 _FLOW = "coalesce(p.method, p.flow)"
 _PAID_TX = "CASE WHEN p.method IS NULL THEN p.paid_tx END"
 _SALES = f"""
@@ -41,7 +41,7 @@ _MINED = """
     FROM sent_transactions s JOIN payments p ON p.id = s.payment_id
         JOIN tasks t ON t.payment_id = p.id LEFT JOIN refunds r ON r.payment_id = p.id
     WHERE {at} >= :since AND {at} < :until AND {which}"""
-# One whose block's time is not known yet stands at the time when it was sent.
+# Dated by its sending until the block's time is known.
 _GAS = " UNION ALL ".join(
     _MINED.format(at=at, flow=_FLOW, paid_tx=_PAID_TX, which=which)
     for at, which in (("s.mined_at", "s.mined_at IS NOT NULL"), ("s.sent_at", UNDATED))
@@ -58,7 +58,7 @@ _ROWS = f"{_SALES} UNION ALL {_REFUNDS} UNION ALL {_GAS} UNION ALL {_RESULTS}"
 
 @attrs.frozen(kw_only=True)
 class LedgerRow:
-    """One event that brought or cost money."""
+    """One event with income or expense."""
 
     # Unix seconds.
     at: float
@@ -69,32 +69,32 @@ class LedgerRow:
     slug: str
     provider: str | None
 
-    # `x402`, `direct` or a payment method; of gas, `refund` where the transaction sent a refund.
+    # `x402`, `direct` or a payment method; of gas, `refund` if it sent a refund.
     flow: str
 
-    # Of a sale the payer, of a refund its recipient, of gas the key; empty for a vendor.
+    # The payer, the refund's recipient, or the key of gas; empty for a vendor.
     payer: str
     tx_hash: str | None
     block: int | None
 
-    # 10⁻⁶ USDC, wei, 10⁻⁶ US dollars; each None where the row has none or it is not known.
+    # 10⁻⁶ USDC, wei, 10⁻⁶ US dollars; None: not applicable or not known.
     units: int | None
     wei: int | None
     cost_micros: int | None
     cost_source: str | None
     state: str
 
-    # Of a sale its refund, of all others the sale.
+    # A sale's refund; of all others the sale.
     related_tx: str | None
 
-    # Of a sale by a method, which has no transaction: what was used up, and the method's receipt.
+    # Of a sale by a payment method.
     claim: str | None
     receipt: str | None
 
 
 @attrs.frozen(kw_only=True)
 class LedgerSum:
-    """The rows of one kind and one endpoint, added up."""
+    """The sum of all rows of one kind and endpoint."""
 
     kind: str
     slug: str
@@ -103,23 +103,23 @@ class LedgerSum:
     wei: int
     cost_micros: int
 
-    # Rows of gas or of a vendor whose amount is not known.
+    # Rows of gas or of a vendor without a known amount.
     unknown: int
 
 
 @attrs.frozen(kw_only=True)
 class OwedChange:
-    """A moment at which what is owed to buyers changed."""
+    """A change of the amount owed to buyers."""
 
     at: float
 
-    # 10⁻⁶ USDC: positive where a refund became due.
+    # 10⁻⁶ USDC; positive: a refund became due.
     units: int
 
 
 @attrs.frozen(kw_only=True)
 class Booked:
-    """One transfer as the database knows it: a sale's, or a refund's."""
+    """A transfer in the database, of a sale or a refund."""
 
     tx_hash: str
     other: str
@@ -167,7 +167,7 @@ def sums(db: Connection, since: float, until: float) -> list[LedgerSum]:
 
 
 def failed(db: Connection, since: float, until: float) -> dict[str, int]:
-    """Return how many paid tasks failed in a period, by slug."""
+    """Return the number of paid tasks that failed in a period, by slug."""
     found = db.execute(
         """SELECT slug, count(*) FROM tasks
            WHERE completed_at >= ? AND completed_at < ? AND status = 'failed' GROUP BY slug""",
@@ -177,7 +177,7 @@ def failed(db: Connection, since: float, until: float) -> dict[str, int]:
 
 
 def owed_changes(db: Connection) -> list[OwedChange]:
-    """Return every change of what is owed, oldest first. A rejected refund is not owed."""
+    """Return every change of the amount owed, oldest first. A rejected refund is not owed."""
     found = db.execute(
         """SELECT e.at, e.payment_id, e.new_state, r.amount_units, r.decision
            FROM payment_events e JOIN refunds r ON r.payment_id = e.payment_id
@@ -197,16 +197,16 @@ def owed_changes(db: Connection) -> list[OwedChange]:
 
 
 def first_sale_at(db: Connection) -> float | None:
-    """Return when the first payment was made; None without one."""
+    """Return the time of the first payment, or None."""
     found: float | None = db.execute("SELECT min(created_at) FROM payments").fetchone()[0]
     return found
 
 
 def booked_sales(db: Connection, since: float, until: float, first: int, last: int) -> list[Booked]:
-    """Return the sales whose transfer is in a range of blocks, or may be.
+    """Return the sales whose transfer is, or may be, in a range of blocks.
 
-    Of a sale without a known block it is known only that it was made in the period. A sale by a
-    method has no transfer.
+    Without a known block, a sale of the period is included. Sales by a payment method have no
+    transfer.
     """
     return _booked(
         db,
@@ -234,7 +234,7 @@ def booked_refunds(db: Connection, since: float, until: float) -> list[Booked]:
 
 
 def refund_senders(db: Connection, since: float, until: float) -> set[str]:
-    """Return the keys, in lower case, that sent the refunds which were seen in a period."""
+    """Return the keys, in lower case, that sent the refunds seen in a period."""
     found = db.execute(
         """SELECT DISTINCT lower(r.sender) FROM refunds r
                JOIN payment_events e ON e.payment_id = r.payment_id AND e.new_state = 'refunded'

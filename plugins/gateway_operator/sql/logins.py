@@ -1,7 +1,7 @@
-"""Logins that were refused: sums by address and hour, as functions of a connection.
+"""Refused logins, counted by address and hour.
 
-Strangers cause them, and a row of the audit log is kept for ever. So each address has one row an
-hour here, which goes after a week, and the audit log one row an hour at most.
+Anyone can cause them, and rows of the audit log are permanent. So this table has one row per
+address and hour for a week, and the audit log gets at most one row an hour.
 """
 
 import attrs
@@ -18,7 +18,7 @@ _MOST_ROWS = 10_000
 
 @attrs.frozen(kw_only=True)
 class RefusedLogins:
-    """How many logins of one address were refused in one hour."""
+    """The number of refused logins of one address in one hour."""
 
     address: str
     count: int
@@ -27,12 +27,12 @@ class RefusedLogins:
     at: float
 
 
-# When the audit log was last told of them, and how many rows there are.
+# Guards the newest audit row about them, and the number of rows.
 @locked("refused-logins")
 def count_refused(db: Connection, action: NewAction) -> None:
-    """Count a refused login of the actor's address; write the sum into the audit log once an hour.
+    """Count a refused login of the actor's address.
 
-    `action` is the row for the audit log; this adds to it what was counted since the one before.
+    Once an hour, `action` is added to the audit log with the number of logins refused since.
     """
     now, address = action.at, action.actor.address
     db.execute(
@@ -54,7 +54,7 @@ def count_refused(db: Connection, action: NewAction) -> None:
 
 
 def refused_since(db: Connection, since: float) -> int:
-    """Return how many logins were refused in the hours whose newest refusal is later."""
+    """Return the number of logins refused in hours whose newest refusal is later."""
     row = db.execute(
         "SELECT coalesce(sum(count), 0) FROM operator_refused_logins WHERE at > ?", (since,)
     ).fetchone()
@@ -62,7 +62,7 @@ def refused_since(db: Connection, since: float) -> int:
 
 
 def list_refused(db: Connection, limit: int) -> list[RefusedLogins]:
-    """Return refused logins by address and hour, the newest first."""
+    """Return refused logins by address and hour, newest first."""
     rows = db.execute(
         f"""SELECT address, count, at FROM operator_refused_logins
             ORDER BY at DESC, address {dialect_of(db).by_bytes} LIMIT ?""",  # noqa: S608 - constants

@@ -1,4 +1,4 @@
-"""Transfers that bought nothing, and that an operator has looked at."""
+"""Unused transfers that an operator has marked as seen."""
 
 from collections.abc import Collection
 
@@ -11,7 +11,7 @@ from gateway_operator.sql.actions import current_id
 
 @attrs.frozen(kw_only=True)
 class Mark:
-    """That an operator has looked at a transfer (Unix seconds), and why it needs nobody."""
+    """When an operator marked a transfer (Unix seconds), and why."""
 
     tx_hash: str
     log_index: int
@@ -21,7 +21,7 @@ class Mark:
 
 
 def mark(db: Connection, tx_hash: str, log_index: int, now: float) -> None:
-    """Mark a transfer as seen; raises `ActionRefused` where it paid for something or is marked."""
+    """Mark a transfer as seen; raises `ActionRefused` if it paid for a task or is marked."""
     paid = db.execute(
         """SELECT t.id FROM payments p JOIN tasks t ON t.payment_id = p.id
            WHERE p.paid_tx = ? AND p.paid_log_index = ?""",
@@ -39,7 +39,7 @@ def mark(db: Connection, tx_hash: str, log_index: int, now: float) -> None:
 
 
 def find(db: Connection, tx_hashes: Collection[str]) -> dict[tuple[str, int], Mark]:
-    """Return the marks of transfers of these transactions, by hash and log index."""
+    """Return the marks of these transactions' transfers, by hash and log index."""
     hashes = tuple(tx_hashes)
     rows = db.execute(
         f"""SELECT m.tx_hash, m.log_index, m.at, a.actor, a.reason FROM unclaimed_marks m
@@ -53,5 +53,5 @@ def find(db: Connection, tx_hashes: Collection[str]) -> dict[tuple[str, int], Ma
 
 
 def reasons(db: Connection, tx_hashes: Collection[str]) -> dict[tuple[str, int], str]:
-    """Return why transfers of these transactions are left alone, by hash and log index."""
+    """Return the reasons of these marks, by hash and log index."""
     return {key: one.reason for key, one in find(db, tx_hashes).items()}

@@ -1,4 +1,4 @@
-"""Overrides of endpoints as operators write and list them; the core reads them itself."""
+"""Operators' overrides of endpoints. The core reads them itself."""
 
 from typing import Any, Literal
 
@@ -10,7 +10,7 @@ from gateway_operator.sql.actions import current_id
 Field = Literal["paused", "price", "cost"]
 
 
-# What an operator saw before the change.
+# Guards the newest override, which the operator has seen.
 @locked("overrides")
 def insert(
     db: Connection,
@@ -21,17 +21,18 @@ def insert(
     now: float,
     refusal: ActionRefused | None = None,
 ) -> None:
-    """Write an override down; a value of None takes it back.
+    """Write an override; None removes it.
 
-    Raises the `refusal`, if there is one: by now it is known that the request is no repeated one.
-    Raises `StaleForm` where the newest value is not the one that the operator has seen.
+    Raises `refusal`, if given: the request is now known not to be a repeat. Raises `StaleForm` if
+    the newest value is not `seen`.
     """
     if refusal is not None:
         raise refusal
     newest = newest_value(db, slug, field)
     if newest != seen:
         raise StaleForm(
-            f"The {field} of {slug} was changed meanwhile. Nothing was done; look at it again."
+            f"The {field} of {slug} was changed meanwhile. Nothing was done. "
+            "Check it and try again."
         )
     db.execute(
         """INSERT INTO endpoint_overrides (slug, field, value, at, action_id)
@@ -41,7 +42,7 @@ def insert(
 
 
 def newest_value(db: Connection, slug: str, field: Field) -> str | None:
-    """Return an override that counts now; None where the settings file does."""
+    """Return the current override; None if there is none."""
     row = db.execute(
         """SELECT value FROM endpoint_overrides WHERE slug = ? AND field = ?
            ORDER BY id DESC LIMIT 1""",
@@ -51,7 +52,7 @@ def newest_value(db: Connection, slug: str, field: Field) -> str | None:
 
 
 def history(db: Connection, slug: str, limit: int) -> list[dict[str, Any]]:
-    """Return the overrides of an endpoint, newest first, with who made them and why."""
+    """Return the overrides of an endpoint, newest first, with actor and reason."""
     rows = db.execute(
         """SELECT o.field, o.value, o.at, a.door, a.actor, a.reason FROM endpoint_overrides o
            JOIN operator_actions a ON a.id = o.action_id WHERE o.slug = ?
@@ -62,7 +63,7 @@ def history(db: Connection, slug: str, limit: int) -> list[dict[str, Any]]:
 
 
 def sold_since(db: Connection, slug: str, since: float) -> tuple[int, int]:
-    """Return how often an endpoint was sold since then, and for how many units together."""
+    """Return the number of sales of an endpoint since then, and their sum in units."""
     row = db.execute(
         """SELECT count(*), coalesce(sum(p.paid_units), 0) FROM tasks t
            JOIN payments p ON p.id = t.payment_id
@@ -73,7 +74,7 @@ def sold_since(db: Connection, slug: str, since: float) -> tuple[int, int]:
 
 
 def unfinished(db: Connection, slug: str) -> int:
-    """Return how many paid tasks of an endpoint wait or run."""
+    """Return the number of an endpoint's paid tasks that are queued or running."""
     return int(
         db.execute(
             "SELECT count(*) FROM tasks WHERE slug = ? AND status IN ('queued', 'processing')",

@@ -1,4 +1,4 @@
-"""The operator's passkeys, as functions of a connection."""
+"""The operator's passkeys."""
 
 from gateway.errors import ActionRefused
 from gateway.store.locks import locked
@@ -9,10 +9,10 @@ MOST = 20
 _COLUMNS = "id, name, public_key, sign_count, created_at, used_at"
 
 
-# How many passkeys there are.
+# Guards the number of passkeys.
 @locked("passkeys")
 def insert(db: Connection, passkey: OperatorPasskey) -> None:
-    """Insert a passkey; raises `ActionRefused` for one that is known, or one too many."""
+    """Insert a passkey; raises `ActionRefused` if it exists, or for too many."""
     known = {row[0] for row in db.execute("SELECT id FROM operator_passkeys")}
     if passkey.id in known:
         raise ActionRefused("This passkey is known already.")
@@ -28,7 +28,7 @@ def insert(db: Connection, passkey: OperatorPasskey) -> None:
 
 
 def find(db: Connection, passkey_id: str) -> OperatorPasskey | None:
-    """Return a passkey by its id."""
+    """Return a passkey by its id, or None."""
     row = db.execute(
         f"SELECT {_COLUMNS} FROM operator_passkeys WHERE id = ?",  # noqa: S608 - constants
         (passkey_id,),
@@ -46,9 +46,9 @@ def list_all(db: Connection) -> list[OperatorPasskey]:
 
 
 def take(db: Connection, passkey_id: str, sign_count: int, asked_at: float, now: float) -> bool:
-    """Write down that a passkey signed a challenge of the time `asked_at`.
+    """Record that a passkey signed a challenge of the time `asked_at`.
 
-    Returns False where it signed a later one before, so that a signature counts once.
+    Returns False if it has signed a later one: a signature counts once.
     """
     done = db.execute(
         """UPDATE operator_passkeys SET sign_count = ?, used_at = ?
@@ -59,6 +59,6 @@ def take(db: Connection, passkey_id: str, sign_count: int, asked_at: float, now:
 
 
 def remove(db: Connection, passkey_id: str) -> None:
-    """Delete a passkey; raises `ActionRefused` where it is not there."""
+    """Delete a passkey; raises `ActionRefused` if it does not exist."""
     if db.execute("DELETE FROM operator_passkeys WHERE id = ?", (passkey_id,)).rowcount == 0:
-        raise ActionRefused("This passkey is not there any more.")
+        raise ActionRefused("This passkey no longer exists.")

@@ -1,4 +1,4 @@
-"""Lists of payments for the operator's pages: those that are open, and those that paid too much."""
+"""Lists of payments: open ones, and overpaid ones."""
 
 import json
 
@@ -9,7 +9,7 @@ from gateway.store.sql import Connection
 
 @attrs.frozen(kw_only=True)
 class PaymentRow:
-    """One payment, as a row of a list. Money is in units of 10⁻⁶, times are Unix seconds."""
+    """One payment in a list. Money is in units of 10⁻⁶, times are Unix seconds."""
 
     payment_id: int
     task_id: str
@@ -22,17 +22,17 @@ class PaymentRow:
     method: str | None
     state: str
 
-    # An address; of a method its own words.
+    # An address, or the payment method's name for the payer.
     payer: str
     price_units: int
     paid_units: int | None
     created_at: float
     updated_at: float
 
-    # Until when the payer's authorization can be used; None in the direct flow.
+    # When the authorization expires; None in the direct flow.
     valid_before: int | None
 
-    # The newest transaction that our key signed for it.
+    # The newest transaction that the gateway signed for it.
     tx_hash: str | None
 
 
@@ -50,7 +50,7 @@ _SELECT = """SELECT p.id AS payment_id, t.id AS task_id, t.slug,
 
 
 def open_and_over(db: Connection, limit: int) -> tuple[list[PaymentRow], list[PaymentRow]]:
-    """Return the payments that are open, and those that paid too much."""
+    """Return open payments, and overpaid payments."""
     return open_payments(db, limit), overpaid_payments(db, limit)
 
 
@@ -67,7 +67,7 @@ def overpaid_payments(db: Connection, limit: int) -> list[PaymentRow]:
 def paid_alike(
     db: Connection, payer: str, amount_units: int, since: float, until: float
 ) -> str | None:
-    """Return a task that an address bought for the same amount in a period; None without one."""
+    """Return a task that an address bought for this amount in a period, or None."""
     row = db.execute(
         """SELECT t.id FROM payments p JOIN tasks t ON t.payment_id = p.id
            WHERE p.payer = ? AND p.method IS NULL AND p.paid_units = ?
@@ -79,7 +79,7 @@ def paid_alike(
 
 
 def has_paid(db: Connection, payer: str) -> bool:
-    """Whether an address has paid for anything."""
+    """Whether an address has paid for any task."""
     row = db.execute(
         """SELECT 1 FROM payments
            WHERE payer = ? AND method IS NULL AND paid_tx IS NOT NULL LIMIT 1""",
@@ -99,5 +99,4 @@ def _find(db: Connection, rest: str, limit: int) -> list[PaymentRow]:
 
 
 def _valid_before(signed: str | None) -> int | None:
-    """Return until when an authorization, as it is stored, can be used."""
     return int(json.loads(signed)["valid_before"]) if signed is not None else None

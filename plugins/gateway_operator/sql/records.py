@@ -1,4 +1,4 @@
-"""The audit log, and the actions that are written with their row of it."""
+"""Writes actions together with their audit rows."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -11,24 +11,24 @@ Value = TypeVar("Value")
 
 
 class OperatorRecords:
-    """Writes what operators do into a store, each action with its row of the audit log."""
+    """Writes operators' actions, each with its audit row."""
 
     def __init__(self, store: SqlStore) -> None:
         self._store = store
 
     async def act(self, write: Callable[..., Value], *arguments: Any, action: NewAction) -> Value:
-        """Write down an action and run `write(db, *arguments)`, both or neither.
+        """Write the audit row and run `write(db, *arguments)`, both or neither.
 
-        Returns what `write` returns, and raises what it raises. Raises `AlreadyDone` where the
-        actor's request was carried out before, and `ActionRefused` where another action had it.
+        Returns and raises what `write` does. Raises `AlreadyDone` if the actor's request was
+        carried out before, and `ActionRefused` if its key was used for another action.
         """
         value: Value = await self._store.write(actions.act, write, arguments, action)
         return value
 
     async def note(self, action: NewAction) -> None:
-        """Write down an action that changes nothing in the database, such as a login.
+        """Write the audit row of an action that changes nothing else, such as a login.
 
-        Raises what `act` raises.
+        Raises `AlreadyDone` and `ActionRefused` like `act`.
         """
         await self._store.write(actions.insert, action)
 
@@ -39,5 +39,5 @@ class OperatorRecords:
         subject: str | None = None,
         action: str | None = None,
     ) -> list[ActionRecord]:
-        """Return actions, newest first: those with an id below `before`, at most `limit`."""
+        """Return at most `limit` actions with an id below `before`, newest first."""
         return await self._store.sum(actions.find, before, limit, subject, action)

@@ -1,4 +1,4 @@
-"""Lists of refunds for the operator's pages, by what is to become of each."""
+"""Lists of refunds, by their kind."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
@@ -13,7 +13,7 @@ KINDS: Sequence[Kind] = get_args(Kind)
 
 _DAY_S = 86_400.0
 
-# The first parameter says whether settings pay back to payers who proved themselves.
+# The first parameter: whether the settings refund proven payers automatically.
 _KIND = """CASE
     WHEN p.state = 'refunded' THEN 'paid'
     WHEN p.state = 'refund_failed' AND r.decision = 'rejected' THEN 'rejected'
@@ -22,7 +22,7 @@ _KIND = """CASE
     WHEN ? AND p.payer_proven = 1 AND r.problem IS NULL THEN 'moving'
     ELSE 'undecided' END"""
 
-# The states in which a refund of a kind is found: the index over the state then finds it.
+# So that the index on the state is used.
 _STATES: Mapping[Kind, Sequence[PaymentState]] = {
     "undecided": (PaymentState.REFUND_DUE,),
     "moving": (PaymentState.REFUND_DUE, PaymentState.REFUNDING),
@@ -31,7 +31,7 @@ _STATES: Mapping[Kind, Sequence[PaymentState]] = {
     "failed": (PaymentState.REFUND_FAILED,),
 }
 
-# Its first parameter is that of the kind. The payments are read first, by their state.
+# Takes the parameter of `_KIND`. The join order reads payments first, by state.
 _SELECT = f"""SELECT {_KIND} AS kind, t.id AS task_id, p.id AS payment_id,
         t.slug, t.details, t.error, t.reason AS said, t.handle IS NOT NULL AS has_job,
         t.cost_micros, coalesce(p.method, p.flow) AS flow, p.method,
@@ -45,19 +45,19 @@ _SELECT = f"""SELECT {_KIND} AS kind, t.id AS task_id, p.id AS payment_id,
 
 @attrs.frozen(kw_only=True)
 class RefundRow:
-    """One refund, as a row of a list. Money is in units of 10⁻⁶, times are Unix seconds."""
+    """One refund in a list. Money is in units of 10⁻⁶, times are Unix seconds."""
 
     kind: Kind
     task_id: str
     payment_id: int
     slug: str
 
-    # Why the task failed: our word, our sentence, and the vendor's own words.
+    # The failure: the gateway's code and sentence, and the vendor's message.
     details: str | None
     error: str | None
     said: str | None
 
-    # Whether a job at the vendor was known, and what it cost.
+    # Whether the vendor had accepted a job, and its cost.
     has_job: bool
     cost_micros: int | None
 
@@ -67,10 +67,10 @@ class RefundRow:
     # None: USDC on the chain.
     method: str | None
 
-    # An address; of a method its own words.
+    # An address, or the payment method's name for the payer.
     payer: str
 
-    # The address that the proof of a method names.
+    # In a payment method's proof.
     refund_to: str | None
     payer_proven: bool
     amount_units: int
@@ -79,7 +79,7 @@ class RefundRow:
     note: str | None
     problem: str | None
 
-    # The refund key that signed it; None before that.
+    # The key that signed it; None before that.
     sender: str | None
     tx_hash: str | None
     created_at: float
@@ -88,7 +88,7 @@ class RefundRow:
 
 @attrs.frozen(kw_only=True)
 class KindCount:
-    """How many refunds are of a kind, what they come to, and since when the oldest is owed."""
+    """Count, sum and oldest creation time of the refunds of a kind."""
 
     count: int = 0
     units: int = 0
@@ -98,7 +98,7 @@ class KindCount:
 def find_refunds(
     db: Connection, kind: Kind, before: int | None, limit: int, *, is_automatic: bool
 ) -> list[RefundRow]:
-    """Return refunds of a kind, newest first; `before` is the payment's id of the last one seen."""
+    """Return refunds of a kind, newest first; `before` is the last payment id already shown."""
     states = _STATES[kind]
     rows = db.execute(
         f"""{_select(db)} WHERE p.state IN ({marks(states)}) AND p.id < ?
@@ -113,18 +113,18 @@ def _select(db: Connection) -> str:
 
 
 def find_chosen(db: Connection, task_ids: Sequence[str], *, is_automatic: bool) -> list[RefundRow]:
-    """Return the refunds of these tasks, in their order; a task without one is left out."""
+    """Return the refunds of these tasks, in their order; tasks without one are skipped."""
     found = (_find_one(db, task_id, is_automatic=is_automatic) for task_id in task_ids)
     return [_row_of(row) for row in found if row is not None]
 
 
 def sums(db: Connection, now: float, *, is_automatic: bool) -> tuple[dict[Kind, KindCount], int]:
-    """Return the counts of all kinds, and the units that count for the day's automatic cap."""
+    """Return the counts of all kinds, and the units under the automatic daily cap."""
     return count_kinds(db, is_automatic=is_automatic), automatic_units(db, now)
 
 
 def _find_one(db: Connection, task_id: str, *, is_automatic: bool) -> Row | None:
-    # The payments are read first, so the task's payment is named by a subquery.
+    # The subquery keeps the join order.
     row: Row | None = db.execute(
         f"{_select(db)} WHERE p.id = (SELECT payment_id FROM tasks WHERE id = ?)",  # noqa: S608
         (is_automatic, task_id),
@@ -133,7 +133,7 @@ def _find_one(db: Connection, task_id: str, *, is_automatic: bool) -> Row | None
 
 
 def count_kinds(db: Connection, *, is_automatic: bool) -> dict[Kind, KindCount]:
-    """Return how many refunds are of each kind; of the paid ones the number only."""
+    """Return count and sum of each kind; of paid refunds only the count."""
     rows = db.execute(
         f"""SELECT {_KIND} AS kind, count(*), sum(r.amount_units), min(r.created_at)
             FROM payments p JOIN refunds r ON r.payment_id = p.id
@@ -147,7 +147,7 @@ def count_kinds(db: Connection, *, is_automatic: bool) -> dict[Kind, KindCount]:
 
 
 def automatic_units(db: Connection, now: float) -> int:
-    """Return the units that went back in 24 hours without a decision: they count for the cap."""
+    """Return the units refunded without a decision in the last 24 hours."""
     units: int = db.execute(
         """SELECT coalesce(sum(amount_units), 0) FROM refunds
            WHERE begun_at > ? AND decision IS NULL""",

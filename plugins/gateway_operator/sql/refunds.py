@@ -1,4 +1,4 @@
-"""An operator's decisions about refunds, as functions of the write connection of `act`."""
+"""Decisions about refunds, run inside the write of `actions.act`."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ DAY_S = 86_400.0
 
 @attrs.frozen(kw_only=True)
 class Approval:
-    """A refund as the operator saw it, and to whom it is to go."""
+    """A refund as the operator saw it, and its recipient."""
 
     task_id: str
     amount_units: int
@@ -28,7 +28,7 @@ class Approval:
     to: str | None = None
 
 
-# The day's cap, and the sums that an approval was shown.
+# Guards the daily cap, and the amounts that the operator saw.
 @locked("refunds")
 def approve(
     db: Connection,
@@ -40,8 +40,8 @@ def approve(
 ) -> list[RefundCase]:
     """Approve refunds, all or none; `more` are further audit rows.
 
-    Raises `RefundRefused`, `StaleForm` where one is not as the operator saw it, and `NeedsFresh`
-    where more than `cap_units` would have been approved in 24 hours.
+    Raises `RefundRefused`, `StaleForm` if a refund has changed since the operator saw it, and
+    `NeedsFresh` if approvals of the last 24 hours would exceed `cap_units`.
     """
     for action in more:
         actions.insert(db, action)
@@ -50,24 +50,24 @@ def approve(
     decided = [
         refunds.decide(db, one.task_id, Decision.APPROVED, one.to, reason, now) for one in approvals
     ]
-    # Within the write: approvals that are sent at the same time count for each other.
+    # Inside the write, so that concurrent approvals share the cap.
     if cap_units is not None and approved_units(db, now - DAY_S) > cap_units:
         raise NeedsFresh("This gives back more than the daily cap: enter the password again.")
     return decided
 
 
 def check_seen(db: Connection, approval: Approval) -> None:
-    """Raise `StaleForm` for a refund that is not as it was seen, `RefundRefused` without one."""
+    """Raise `StaleForm` if the refund has changed, `RefundRefused` if there is none."""
     case = refunds.find_case(db, approval.task_id)
     if (case.amount_units, case.recipient) != (approval.amount_units, approval.recipient):
         raise StaleForm(
             f"The refund of task {approval.task_id} is {case.amount_units / 10**6:g} USDC to "
-            f"{case.recipient} now. Nothing was decided; look at it again."
+            f"{case.recipient} now. Nothing was decided. Check it and try again."
         )
     if case.decision is Decision.REJECTED and not approval.is_rejected:
         raise StaleForm(
-            f"The refund of task {approval.task_id} was rejected meanwhile. Nothing was decided; "
-            "look at it again."
+            f"The refund of task {approval.task_id} was rejected meanwhile. Nothing was decided. "
+            "Check it and try again."
         )
 
 
@@ -89,9 +89,9 @@ def reject(
 
 @locked("refunds")
 def retry(db: Connection, approval: Approval, reason: str, now: float) -> list[RefundCase]:
-    """Let a refund that failed be sent again, with the same nonce.
+    """Let a failed refund be sent again, with the same nonce.
 
-    Raises `RefundRefused` where it did not fail, and `StaleForm`.
+    Raises `RefundRefused` if it has not failed, and `StaleForm`.
     """
     case = refunds.find_case(db, approval.task_id)
     has_failed = case.payment.state is PaymentState.REFUND_FAILED
@@ -104,16 +104,16 @@ def retry(db: Connection, approval: Approval, reason: str, now: float) -> list[R
 
 @locked("refunds")
 def take_back(db: Connection, task_id: str, now: float) -> list[RefundCase]:
-    """Take an approval back while nothing is signed; raises `RefundRefused`.
+    """Withdraw an approval whose refund is not signed yet; raises `RefundRefused`.
 
-    With it goes another recipient that it named: the next approval pays the payer, or the
-    address that the proof of a method names.
+    A recipient that it named is removed too: the next approval pays the payer, or the address in
+    the method's proof.
     """
     case = refunds.find_case(db, task_id)
     is_unsigned = case.payment.state is PaymentState.REFUND_DUE and case.sender is None
     if case.decision is not Decision.APPROVED or not is_unsigned:
         raise RefundRefused(
-            f"The refund of task {task_id} has no approval that could be taken back: it is "
+            f"The refund of task {task_id} has no approval to take back: it is "
             f"{case.payment.state}."
         )
     db.execute(
@@ -125,7 +125,7 @@ def take_back(db: Connection, task_id: str, now: float) -> list[RefundCase]:
 
 
 def approved_units(db: Connection, since: float) -> int:
-    """Return the units that operators gave back since then, or approved and nobody has sent yet."""
+    """Return the units that operators have refunded since then, or approved and not yet sent."""
     units: int = db.execute(
         """SELECT coalesce(sum(r.amount_units), 0) FROM refunds r
            JOIN payments p ON p.id = r.payment_id

@@ -1,11 +1,11 @@
-"""The operator's sessions, as functions of a connection."""
+"""The operator's sessions."""
 
 from gateway.store.sql import Connection, dialect_of
 from gateway_operator.logins import OperatorSession
 
-# An ended session is kept for so long, in seconds.
+# Seconds that ended sessions are kept.
 _KEPT_S = 30 * 86_400
-# So many sessions are open at most; a login beyond that ends the one that was seen longest ago.
+# A login beyond this limit ends the least recently used session.
 MOST_OPEN = 100
 _COLUMNS = "id, created_at, seen_at, fresh_until, address, device"
 
@@ -38,7 +38,7 @@ def insert(db: Connection, session: OperatorSession, password: str) -> None:
 def find_open(
     db: Connection, session_id: str, password: str, seen_after: float, made_after: float
 ) -> OperatorSession | None:
-    """Return a session that was not ended, was seen and made late enough, and fits the password."""
+    """Return a session that is open, recent enough, and made with the current password."""
     row = db.execute(
         f"""SELECT {_COLUMNS} FROM operator_sessions WHERE id = ? AND password = ?
             AND ended_at IS NULL AND seen_at > ? AND created_at > ?""",  # noqa: S608 - constants
@@ -50,7 +50,7 @@ def find_open(
 def list_open(
     db: Connection, password: str, seen_after: float, made_after: float
 ) -> list[OperatorSession]:
-    """Return all such sessions; the one that was seen last comes first."""
+    """Return all such sessions, the most recently used first."""
     rows = db.execute(
         f"""SELECT {_COLUMNS} FROM operator_sessions WHERE password = ? AND ended_at IS NULL
             AND seen_at > ? AND created_at > ?
@@ -61,17 +61,17 @@ def list_open(
 
 
 def note_seen(db: Connection, session_id: str, now: float) -> None:
-    """Write down that a session is in use."""
+    """Record that a session is in use."""
     db.execute("UPDATE operator_sessions SET seen_at = ? WHERE id = ?", (now, session_id))
 
 
 def set_fresh(db: Connection, session_id: str, until: float) -> None:
-    """Write down until when a session counts as fresh."""
+    """Record until when a session counts as fresh."""
     db.execute("UPDATE operator_sessions SET fresh_until = ? WHERE id = ?", (until, session_id))
 
 
 def end(db: Connection, session_id: str, now: float) -> None:
-    """End a session; one that has ended stays as it is."""
+    """End a session; one that has ended stays unchanged."""
     db.execute(
         "UPDATE operator_sessions SET ended_at = ? WHERE id = ? AND ended_at IS NULL",
         (now, session_id),

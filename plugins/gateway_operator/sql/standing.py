@@ -1,4 +1,4 @@
-"""What stands now, for the operator's pages: money owed, payments open, tasks that wait."""
+"""The current state: refunds owed, open payments, waiting tasks, overrides."""
 
 import attrs
 
@@ -7,36 +7,36 @@ from gateway_operator.sql.refund_lists import Kind, count_kinds
 from gateway_operator.sql.sums import join_payments
 
 _OWED: tuple[Kind, ...] = ("undecided", "moving", "failed")
-# Of so many of its newest finished tasks an endpoint's failures are counted.
-LOOKED_AT = 20
-# Tasks with a known cost are looked for among so many: often none has one.
+# Of an endpoint's newest finished tasks, for failures and margins.
+_RECENT = 20
+# Tasks searched for a known cost; often none has one.
 _SEARCHED = 200
 
 
 @attrs.frozen(kw_only=True)
 class OwedNow:
-    """Refunds that are not paid. Money is in units of 10⁻⁶, times are Unix seconds."""
+    """Unpaid refunds. Money is in units of 10⁻⁶, times are Unix seconds."""
 
-    # Those that only the operator can move: nobody decided, and settings do not send them.
+    # Without a decision, and not sent by the settings.
     undecided: int
     undecided_units: int
     undecided_since: float | None
-    # Approved, or sent by settings, or on their way.
+    # Approved, to be sent automatically, or being sent.
     moving: int
     moving_units: int
-    # Failed; without those that the operator rejected.
+    # Not rejected.
     failed: int
     failed_units: int
 
     @property
     def units(self) -> int:
-        """Return all that may have to be paid."""
+        """The total that may have to be paid."""
         return self.undecided_units + self.moving_units + self.failed_units
 
 
 @attrs.frozen(kw_only=True)
 class Waiting:
-    """How many wait, and since when the oldest does (Unix seconds)."""
+    """Waiting items, and since when the oldest waits (Unix seconds)."""
 
     count: int
     since: float | None
@@ -44,19 +44,18 @@ class Waiting:
 
 @attrs.frozen(kw_only=True)
 class Override:
-    """What the operator set for an endpoint above the settings; `value` None: taken back."""
+    """An operator's override of an endpoint's settings; `value` None: removed."""
 
     slug: str
     field: str
     value: str | None
     at: float
-    # Of the action.
     actor: str
     reason: str
 
 
 def owed_now(db: Connection, *, is_automatic: bool) -> OwedNow:
-    """Return what is owed; `is_automatic` says whether settings send refunds without a decision."""
+    """Return refunds owed; `is_automatic`: whether settings send them without a decision."""
     counts = count_kinds(db, is_automatic=is_automatic)
     undecided, moving, failed = (counts[kind] for kind in _OWED)
     return OwedNow(
@@ -79,7 +78,7 @@ def open_payments(db: Connection) -> Waiting:
 
 
 def open_by_method(db: Connection) -> dict[str, int]:
-    """Return by payment method how many of them only it can close."""
+    """Return the number of open payments of each payment method."""
     hint = dialect_of(db).indexed_by("payments_open_methods")
     rows = db.execute(
         f"""SELECT method, count(*) FROM payments {hint}
@@ -89,7 +88,7 @@ def open_by_method(db: Connection) -> dict[str, int]:
 
 
 def waiting_tasks(db: Connection) -> Waiting:
-    """Return the paid tasks that no worker has begun."""
+    """Return the paid tasks that no worker has started."""
     row = db.execute(
         "SELECT count(*), min(created_at) FROM tasks WHERE status = 'queued'"
     ).fetchone()
@@ -97,15 +96,15 @@ def waiting_tasks(db: Connection) -> Waiting:
 
 
 def running_tasks(db: Connection) -> dict[str, int]:
-    """Return by slug how many tasks are being generated."""
+    """Return the number of running tasks by slug."""
     rows = db.execute("SELECT slug, count(*) FROM tasks WHERE status = 'processing' GROUP BY slug")
     return {row[0]: row[1] for row in rows}
 
 
 def recent_failures(db: Connection, slug: str) -> tuple[int, int]:
-    """Return how many of an endpoint's newest finished tasks failed, and how many were looked at.
+    """Return how many of an endpoint's newest finished tasks failed, and how many there are.
 
-    What a content policy refused is left out: the buyer's words were at fault.
+    Content policy refusals are excluded, because the prompt caused them.
     """
     row = db.execute(
         """SELECT count(CASE WHEN status = 'failed' THEN 1 END), count(*) FROM (
@@ -113,15 +112,15 @@ def recent_failures(db: Connection, slug: str) -> tuple[int, int]:
                WHERE slug = ? AND status IN ('completed', 'failed')
                    AND coalesce(details, '') != 'content_policy'
                ORDER BY created_at DESC LIMIT ?) AS newest""",
-        (slug, LOOKED_AT),
+        (slug, _RECENT),
     ).fetchone()
     return row[0], row[1]
 
 
 def recent_margin(db: Connection, slug: str) -> int | None:
-    """Return what one of an endpoint's newest tasks left on average, in units of 10⁻⁶.
+    """Return the average margin of an endpoint's newest finished tasks, in units of 10⁻⁶.
 
-    Of tasks that ended and whose cost is known; what failed is paid back. None: fewer than 20.
+    Only tasks with a known cost count; failed ones bring no income. None: fewer than 20.
     """
     row = db.execute(
         f"""SELECT count(*), avg(CASE WHEN status = 'completed' THEN paid_units ELSE 0 END
@@ -133,13 +132,13 @@ def recent_margin(db: Connection, slug: str) -> int | None:
                WHERE t.status IN ('completed', 'failed')
                    AND t.cost_micros IS NOT NULL AND p.paid_units IS NOT NULL
                ORDER BY t.created_at DESC LIMIT ?) AS newest""",  # noqa: S608 - constants only
-        (slug, _SEARCHED, LOOKED_AT),
+        (slug, _SEARCHED, _RECENT),
     ).fetchone()
-    return None if row[0] < LOOKED_AT else round(row[1])
+    return None if row[0] < _RECENT else round(row[1])
 
 
 def overrides(db: Connection) -> list[Override]:
-    """Return for each slug and field the newest override, with who set it and why."""
+    """Return the newest override of each slug and field, with actor and reason."""
     rows = db.execute(
         """SELECT o.slug, o.field, o.value, o.at, a.actor, a.reason
            FROM endpoint_overrides o JOIN operator_actions a ON a.id = o.action_id
@@ -150,7 +149,7 @@ def overrides(db: Connection) -> list[Override]:
 
 
 def newest_backup_at(db: Connection) -> float | None:
-    """Return when the newest copy was made that succeeded (Unix seconds), or None."""
+    """Return the time of the newest successful backup (Unix seconds), or None."""
     row = db.execute(
         "SELECT max(at) FROM backups WHERE kind = 'backup' AND error IS NULL"
     ).fetchone()

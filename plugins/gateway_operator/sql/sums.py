@@ -1,24 +1,24 @@
-"""Sums over a period, for the operator's pages: sales, speed, gas, and what is newest.
+"""Sums over a period: sales, speed and gas.
 
-They run on the read-only connection. Each reads an index that holds all it needs, so that
-100,000 tasks are summed in some ten milliseconds; `kept_bars` reads of them what is new.
+They run on the read-only connection. Each reads a covering index: 100,000 tasks take some ten
+milliseconds. `kept_bars` caches them.
 """
 
 import attrs
 
-from gateway.store.mined import UNDATED
+from gateway.store.nonces import UNDATED
 from gateway.store.sql import Connection, dialect_of
 
-# Of so many of the newest results the times are looked at.
+# Results whose times are measured.
 _TIMED = 500
-# Sums of wei are added up in two parts: one of 100,000 transactions may exceed 64 bits.
+# Wei are summed in two parts: those of 100,000 transactions may exceed 64 bits.
 _GIGA = 10**9
 _WEI = "s.gas_wei + coalesce(s.l1_fee_wei, 0)"
 
 
 @attrs.frozen(kw_only=True)
 class Period:
-    """A period cut into bars of one length, the last of which may not be over."""
+    """Equal bars, of which the last may not be over."""
 
     # Unix seconds.
     since: float
@@ -27,37 +27,37 @@ class Period:
 
     @property
     def until(self) -> float:
-        """Return the end of the last bar."""
+        """The end of the last bar."""
         return self.since + self.step_s * self.bars
 
     def start_of(self, bar: int) -> float:
-        """Return when a bar begins."""
+        """Return the start of a bar."""
         return self.since + self.step_s * bar
 
 
 @attrs.frozen(kw_only=True)
 class SalesBar:
-    """What was sold by one endpoint in one bar. Money is in units of 10⁻⁶."""
+    """Sales of one endpoint in one bar. Money is in units of 10⁻⁶."""
 
     slug: str
     bar: int
     sold: int
     taken_units: int
-    # Sales whose money went back, or is owed.
+    # Refunded, or the refund is owed.
     back: int
     back_units: int
     completed: int
-    # Results whose cost is known, and its sum in 10⁻⁶ US dollars.
+    # Results with a known cost, and its sum in 10⁻⁶ US dollars.
     costed: int
     cost_micros: int
 
 
 @attrs.frozen(kw_only=True)
 class GasSum:
-    """What mined transactions of the gateway's own keys cost, in wei."""
+    """The gas of the gateway's own keys in wei, of mined transactions."""
 
     transactions: int
-    # Mined ones whose cost is not known.
+    # Without a known cost.
     unknown: int
     # L2 and L1 part together.
     wei: int
@@ -65,28 +65,28 @@ class GasSum:
 
 @attrs.frozen(kw_only=True)
 class NewestSale:
-    """One of the newest sales, as a row of a table."""
+    """One of the newest sales."""
 
     task_id: str
     slug: str
     status: str
-    # Why it failed, such as `content_policy`.
+    # Such as `content_policy`.
     details: str | None
     # `x402`, `direct` or a payment method.
     flow: str
     # None: USDC on the chain.
     method: str | None
     state: str
-    # An address; of a method its own words.
+    # An address, or the payment method's name for the payer.
     payer: str
-    # What was paid; None while that is not known.
+    # None: not known yet.
     paid_units: int | None
     price_units: int
     created_at: float
 
 
 def sold_slugs(db: Connection) -> list[str]:
-    """Return every slug that was ever sold; it steps from slug to slug in the index."""
+    """Return every slug that was ever sold, by a loose index scan."""
     rows = db.execute(
         """WITH RECURSIVE found (slug) AS (
                SELECT min(slug) FROM tasks
@@ -95,12 +95,12 @@ def sold_slugs(db: Connection) -> list[str]:
                WHERE found.slug IS NOT NULL)
            SELECT slug FROM found WHERE slug IS NOT NULL"""
     )
-    # Stepped in the order of the database's language.
+    # The database's order depends on its locale.
     return sorted(row[0] for row in rows)
 
 
 def sales(db: Connection, period: Period) -> list[SalesBar]:
-    """Return what was sold, for each slug and bar with a sale."""
+    """Return the sales of each slug and bar that has any."""
     found = (
         sum_bar(db, period, slug, bar) for slug in sold_slugs(db) for bar in range(period.bars)
     )
@@ -110,8 +110,7 @@ def sales(db: Connection, period: Period) -> list[SalesBar]:
 def sum_bar(db: Connection, period: Period, slug: str, bar: int) -> SalesBar | None:
     """Return one bar; None without a sale.
 
-    One statement for each bar reads a range of the index in its order. A GROUP BY would sort all
-    rows first.
+    One statement per bar reads a range of the index in order; a GROUP BY would sort all rows first.
     """
     row = db.execute(
         f"""SELECT count(*), sum(p.paid_units),
@@ -126,7 +125,7 @@ def sum_bar(db: Connection, period: Period, slug: str, bar: int) -> SalesBar | N
     ).fetchone()
     if not row[0]:
         return None
-    # What was paid and is not settled any more goes back: every later state is one of a refund.
+    # Every state after settled is a refund's.
     return SalesBar(
         slug=slug,
         bar=bar,
@@ -141,14 +140,14 @@ def sum_bar(db: Connection, period: Period, slug: str, bar: int) -> SalesBar | N
 
 
 def join_payments(db: Connection) -> str:
-    """Return how the payments of tasks `t` are joined as `p`, through the index of the sums."""
+    """Join payments `p` to tasks `t` through the covering index."""
     dialect = dialect_of(db)
     hint = dialect.indexed_by("payments_sums")
     return f"{dialect.ordered_join} payments p {hint} ON p.id = t.payment_id"
 
 
 def seconds_to_result(db: Connection, slug: str, since: float) -> list[float]:
-    """Return how long the newest results took from sale to end, shortest first, in seconds."""
+    """Return the times from sale to result of the newest results, in seconds, shortest first."""
     rows = db.execute(
         """SELECT completed_at - created_at FROM tasks
            WHERE slug = ? AND created_at >= ? AND status = 'completed'
@@ -159,9 +158,9 @@ def seconds_to_result(db: Connection, slug: str, since: float) -> list[float]:
 
 
 def gas(db: Connection, since: float) -> GasSum:
-    """Return what the transactions cost that were mined since a moment.
+    """Return the cost of transactions that were mined since a moment.
 
-    One whose block's time is not known counts from when it was sent.
+    A transaction whose block time is not known is dated by its sending.
     """
     row = db.execute(
         f"""SELECT count(*), count(wei), sum(wei / {_GIGA}), sum(wei % {_GIGA})

@@ -1,4 +1,4 @@
-"""All that the database knows about one task, for the operator's page of it."""
+"""All data about one task, for its page."""
 
 import json
 from collections.abc import Sequence
@@ -13,13 +13,13 @@ from gateway_operator.audit_log import ActionRecord
 from gateway_operator.sql import actions
 from gateway_operator.sql.task_lists import TaskRow
 
-# Actions on one task that its page shows.
+# Shown on the page.
 _MOST_ACTIONS = 50
 
 
 @attrs.frozen(kw_only=True)
 class PaymentChange:
-    """A payment came into a state (Unix seconds)."""
+    """When a payment entered a state (Unix seconds)."""
 
     at: float
     state: str
@@ -27,9 +27,9 @@ class PaymentChange:
 
 @attrs.frozen(kw_only=True)
 class SentTransaction:
-    """A transaction that one of our keys signed for a payment. Gas is in wei, times Unix seconds.
+    """A transaction that the gateway signed. Gas is in wei, times are Unix seconds.
 
-    None says that it is not mined, or that nobody told.
+    None: not mined, or not known.
     """
 
     tx_hash: str
@@ -44,7 +44,7 @@ class SentTransaction:
 
 @attrs.frozen(kw_only=True)
 class OwnFacts:
-    """What only the page of a task shows of it, beside what its row in a list has."""
+    """Facts that a task's row in a list does not have."""
 
     capability: str
     progress: float | None
@@ -56,22 +56,21 @@ class OwnFacts:
     outputs_gone: int
     due_at: float
 
-    # When the last submit began; None where none was begun, or sending it again does no harm.
+    # When the last submit began; None: none, or a repeat is safe.
     sent_at: float | None
 
-    # `told`, `set` or `table`; None where the cost is not known.
+    # `told`, `set` or `table`; None if the cost is not known.
     cost_source: str | None
 
-    # Whether the buyer wants to be told by a webhook. Its address may hold a secret.
+    # Whether the buyer wants a webhook. Its URL may contain a secret.
     has_callback: int
     payer_proven: int
 
-    # The transaction in which the USDC came; None before that, and of a method.
+    # None before it is known, and for a payment method.
     paid_tx: str | None
     paid_block: int | None
 
-    # Of a payment by a method: what may be used once, the receipt or why it was refused, and the
-    # address that the proof names for a refund.
+    # Of a payment method: claim, receipt or refusal, and the refund address in the proof.
     claim: str | None
     answer: str | None
     refund_to: str | None
@@ -85,18 +84,18 @@ class OwnFacts:
 
 @attrs.frozen(kw_only=True)
 class TaskFacts:
-    """One task with its payment, job, refund, transactions and what operators did."""
+    """One task with its payment, job, refund, transactions and operators' actions."""
 
     row: TaskRow
     own: OwnFacts
 
-    # The vendor's id of the job; None without a job.
+    # At the vendor.
     job_id: str | None
     outputs: Sequence[StoredOutput]
     changes: Sequence[PaymentChange]
     transactions: Sequence[SentTransaction]
 
-    # The newest first.
+    # Newest first.
     actions: Sequence[ActionRecord]
 
     # Events for the buyer that are not delivered: type, failures. The running gateway adds them.
@@ -153,7 +152,7 @@ def find_task(db: Connection, task_id: str) -> TaskFacts | None:
 
 
 def find_prompt(db: Connection, task_id: str) -> tuple[str, str | None] | None:
-    """Return what the buyer asked for, and the name of its file; None without the task."""
+    """Return the prompt and the name of the uploaded file; None without the task."""
     row = db.execute("SELECT request FROM tasks WHERE id = ?", (task_id,)).fetchone()
     if row is None:
         return None

@@ -1,4 +1,4 @@
-"""Lists of tasks for the operator's pages: filtered and searched, newest first."""
+"""Lists of tasks: filtered and searched, newest first."""
 
 import re
 from collections.abc import Sequence
@@ -20,11 +20,11 @@ _SELECT = """SELECT t.id, t.slug, t.status, t.attempt, t.code, t.details, t.erro
     LEFT JOIN method_proofs m ON m.payment_id = p.id
     LEFT JOIN refunds r ON r.payment_id = p.id"""
 
-# The payments of a payer: of an address, or in a method's own words.
+# By address, or as a payment method names the payer.
 _OF_PAYER = """SELECT id FROM payments WHERE payer = lower(?) AND method IS NULL
     UNION ALL SELECT payment_id FROM method_proofs WHERE payer = ?"""
 
-# By the state that a filter names. The others are states of the task itself.
+# States of the payment. All others are states of the task.
 _OF_PAYMENT = {
     "owed": "p.state IN ('refund_due', 'refunding', 'refund_failed')",
     "refunded": "p.state = 'refunded'",
@@ -33,30 +33,30 @@ _OF_PAYMENT = {
 
 @attrs.frozen(kw_only=True)
 class TaskFilter:
-    """Which tasks a list shows. What is None or empty does not limit it."""
+    """Which tasks a list shows. None and empty values do not filter."""
 
     # A status of a task, or `owed` or `refunded`.
     state: str = ""
     slug: str = ""
 
-    # Why it failed, such as `content_policy`.
+    # Such as `content_policy`.
     reason: str = ""
     payer: str = ""
 
-    # Unix seconds: from the first to before the second.
+    # Unix seconds; `since` is included, `until` is not.
     since: float | None = None
     until: float | None = None
 
-    # A task's id, a transaction's hash, a payer, the vendor's id of a job, or a method's claim.
+    # A task, transaction, payer, vendor's job, or a method's claim.
     search: str = ""
 
-    # The last task of the page before.
+    # The last task of the previous page.
     before: str = ""
 
 
 @attrs.frozen(kw_only=True)
 class TaskRow:
-    """One task, as a row of a list. Money is in units of 10⁻⁶, times are Unix seconds."""
+    """One task in a list. Money is in units of 10⁻⁶, times are Unix seconds."""
 
     id: str
     slug: str
@@ -78,7 +78,7 @@ class TaskRow:
     method: str | None
     payment_state: str
 
-    # An address; of a method its own words.
+    # An address, or the payment method's name for the payer.
     payer: str
     price_units: int
     paid_units: int | None
@@ -87,15 +87,15 @@ class TaskRow:
 
 
 def find_referred(db: Connection, reference: str) -> str | None:
-    """Return the id of the task whose id begins so, as `admin/references.py` shortens it."""
-    # All ids are UUIDs of one length, so every language's order keeps them apart.
+    """Return the id of the task with this reference (see `desk/references.py`), or None."""
+    # Ids are UUIDs of one length, so the range is right in every collation.
     bounds = (f"{reference}-0000-000000000000", f"{reference}-ffff-ffffffffffff")
     row = db.execute("SELECT id FROM tasks WHERE id BETWEEN ? AND ?", bounds).fetchone()
     return row[0] if row is not None else None
 
 
 def find_tasks(db: Connection, wanted: TaskFilter, limit: int) -> list[TaskRow]:
-    """Return the newest tasks that a filter lets through."""
+    """Return the newest tasks that match a filter."""
     where, values = _conditions(db, wanted)
     rows = db.execute(
         f"""{_SELECT} WHERE {" AND ".join(where) or "1 = 1"}
@@ -107,12 +107,12 @@ def find_tasks(db: Connection, wanted: TaskFilter, limit: int) -> list[TaskRow]:
 
 
 def choices(db: Connection) -> tuple[list[str], list[str]]:
-    """Return the slugs that were sold, and the words for why tasks failed."""
+    """Return the filter choices: slugs that were sold, and reasons why tasks failed."""
     return sold_slugs(db), failure_reasons(db)
 
 
 def failure_reasons(db: Connection) -> list[str]:
-    """Return every word for why a task failed; it steps from word to word in the index."""
+    """Return every reason why a task failed, by a loose index scan."""
     rows = db.execute(
         """WITH RECURSIVE found (word) AS (
                SELECT min(details) FROM tasks WHERE details IS NOT NULL
@@ -121,12 +121,11 @@ def failure_reasons(db: Connection) -> list[str]:
                WHERE found.word IS NOT NULL)
            SELECT word FROM found WHERE word IS NOT NULL"""
     )
-    # Stepped in the order of the database's language.
+    # The database's order depends on its locale.
     return sorted(row[0] for row in rows)
 
 
 def _conditions(db: Connection, wanted: TaskFilter) -> tuple[list[str], list[object]]:
-    """Return the conditions of a filter, and their parameters."""
     where: list[str] = []
     values: list[object] = []
     if wanted.state:
@@ -156,12 +155,12 @@ def _conditions(db: Connection, wanted: TaskFilter) -> tuple[list[str], list[obj
     return where, values
 
 
-# More payments than one page shows are not looked for.
+# More than one page shows.
 _MOST_FOUND = 200
 
 
 def _search(db: Connection, text: str) -> Sequence[int]:
-    """Return the payments that a searched text belongs to, the newest first."""
+    """Return the payments that match a searched text, newest first."""
     lower = text.lower()
     if _TX_HASH.fullmatch(lower):
         sql = """SELECT id FROM payments WHERE paid_tx = ? AND method IS NULL

@@ -1,20 +1,20 @@
-"""Totals of everything that was ever sold, for metrics: each reads only what is new.
+"""Totals since the first sale, for metrics, read incrementally.
 
-Payments and tasks get rising numbers, and what is closed does not change any more. So a total up to
-the first open payment or task is final, and a later total adds to it.
+Ids of payments and tasks rise, and closed ones do not change. So a total up to the first open one
+is final, and later totals add to it.
 """
 
 import attrs
 
 from gateway.store.sql import Connection
 
-# Of the rows that are at least a minute older than the newest one.
+# At least a minute older than the newest one.
 _A_MINUTE_OLD = "WHERE created_at <= (SELECT max(created_at) FROM payments) - 60"
 
 
 @attrs.frozen(kw_only=True)
 class Sales:
-    """The sales of one endpoint by one flow."""
+    """The sales of one endpoint and flow."""
 
     slug: str
     flow: str
@@ -25,21 +25,21 @@ class Sales:
 
 @attrs.frozen(kw_only=True)
 class Ended:
-    """The tasks of one endpoint that ended in one way."""
+    """The ended tasks of one endpoint and outcome."""
 
     slug: str
     # `completed`, or the details of the failure.
     outcome: str
     tasks: int
-    # 10⁻⁶ US dollars, of the tasks whose cost is known.
+    # 10⁻⁶ US dollars, without tasks of unknown cost.
     cost_micros: int
-    # Completed tasks whose cost is not known.
+    # Completed tasks without a known cost.
     unknown_costs: int
 
 
 @attrs.frozen(kw_only=True)
 class Waiting:
-    """What is in one state now: how many, their sum, and when the oldest came."""
+    """The items in one state now."""
 
     state: str
     count: int
@@ -51,9 +51,9 @@ class Waiting:
 
 @attrs.frozen(kw_only=True)
 class ReadTotals:
-    """One state of the database: what is final since the last look, what is newer, what waits."""
+    """One state of the database: totals that became final, newer ones, and waiting items."""
 
-    # Up to these numbers everything is final, and is not read again.
+    # Up to these ids everything is final.
     last_payment: int
     last_task: int
     final_sales: list[Sales]
@@ -66,7 +66,7 @@ class ReadTotals:
 
 
 def read_totals(db: Connection, payments: int, tasks: int) -> ReadTotals:
-    """Read what is newer than these payments and tasks, and what waits now."""
+    """Read everything newer than these payments and tasks, and waiting items."""
     last_payment = max(payments, last_final_payment(db))
     last_task = max(tasks, last_final_task(db))
     return ReadTotals(
@@ -83,14 +83,14 @@ def read_totals(db: Connection, payments: int, tasks: int) -> ReadTotals:
 
 
 def last_final_payment(db: Connection) -> int:
-    """Return the number up to which payments are final: none is open, and none is still to come."""
+    """Return the id up to which payments are final: none is open, and none can be added."""
     oldest_open = "SELECT min(id) FROM payments WHERE state IN ('reserved', 'settling')"
     newest = f"SELECT coalesce(max(id), 0) FROM payments {_A_MINUTE_OLD}"  # noqa: S608 - constants
     return _last_final(db, oldest_open, newest)
 
 
 def last_final_task(db: Connection) -> int:
-    """Return the number of the payment up to which tasks are final: as `last_final_payment`."""
+    """Return the payment id up to which tasks are final, as `last_final_payment` does."""
     oldest_open = """SELECT min(payment_id) FROM tasks
         WHERE status IN ('held', 'queued', 'processing')"""
     newest = f"SELECT coalesce(max(payment_id), 0) FROM tasks {_A_MINUTE_OLD}"  # noqa: S608 - constants
@@ -98,10 +98,10 @@ def last_final_task(db: Connection) -> int:
 
 
 def _last_final(db: Connection, oldest_open: str, newest: str) -> int:
-    """Return the number below the oldest open one, at most that of a minute ago.
+    """Return the id before the oldest open one, but at least a minute old.
 
-    PostgreSQL gives numbers before it commits: a payment may come after one with a higher number,
-    whether that is open or not. What comes below a final number would never be counted.
+    PostgreSQL assigns ids before it commits, so a payment may appear after one with a higher id.
+    Below a final id, it would never be counted.
     """
     settled = int(db.execute(newest).fetchone()[0])
     row = db.execute(oldest_open).fetchone()
@@ -109,7 +109,7 @@ def _last_final(db: Connection, oldest_open: str, newest: str) -> int:
 
 
 def sales_between(db: Connection, after: int, until: int | None) -> list[Sales]:
-    """Return the sales whose payment's number is above `after` and, if given, at most `until`."""
+    """Return sales with a payment id above `after` and, if given, up to `until`."""
     rows = db.execute(
         """SELECT t.slug, coalesce(p.method, p.flow) AS flow, count(*) AS sales,
                sum(p.paid_units) AS units
@@ -122,7 +122,7 @@ def sales_between(db: Connection, after: int, until: int | None) -> list[Sales]:
 
 
 def ended_between(db: Connection, after: int, until: int | None) -> list[Ended]:
-    """Return the tasks that have ended, by the numbers of their payments as `sales_between`."""
+    """Return ended tasks, by payment id as in `sales_between`."""
     rows = db.execute(
         """SELECT slug, CASE status WHEN 'completed' THEN 'completed'
                    ELSE coalesce(details, code) END AS outcome,
@@ -141,9 +141,9 @@ def ended_between(db: Connection, after: int, until: int | None) -> list[Ended]:
 
 
 def gas_by_purpose(db: Connection) -> dict[str, float]:
-    """Return what mined transactions cost, in wei, by purpose: `settle` or `refund`.
+    """Return the cost of mined transactions in wei, by purpose: `settle` or `refund`.
 
-    Floats are added: nine ETH in wei are more than an integer of SQLite's holds.
+    As floats: nine ETH in wei exceed SQLite's integers.
     """
     rows = db.execute(
         """SELECT CASE WHEN r.sender = s.signer THEN 'refund' ELSE 'settle' END AS purpose,
@@ -156,7 +156,7 @@ def gas_by_purpose(db: Connection) -> dict[str, float]:
 
 
 def waiting_tasks(db: Connection) -> list[Waiting]:
-    """Return the tasks that wait or are being made, by their status."""
+    """Return queued and running tasks, by status."""
     return _waiting(
         db,
         """SELECT t.status, count(*), sum(p.price_units), min(t.created_at)
@@ -166,7 +166,7 @@ def waiting_tasks(db: Connection) -> list[Waiting]:
 
 
 def open_payments(db: Connection) -> list[Waiting]:
-    """Return the payments whose outcome is not known yet, by their state."""
+    """Return the payments whose outcome is not known yet, by state."""
     return _waiting(
         db,
         """SELECT state, count(*), sum(price_units), min(created_at) FROM payments
@@ -175,7 +175,7 @@ def open_payments(db: Connection) -> list[Waiting]:
 
 
 def open_refunds(db: Connection) -> list[Waiting]:
-    """Return the refunds that are not paid, by the state of their payment."""
+    """Return the unpaid refunds, by the state of their payment."""
     return _waiting(
         db,
         """SELECT p.state, count(*), sum(r.amount_units), min(r.created_at)

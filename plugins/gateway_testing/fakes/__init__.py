@@ -1,4 +1,4 @@
-"""A fake vendor's API, its server and a fake chain, which several contracts use.
+"""A fake vendor API, its server and a fake chain, shared by several contracts.
 
 The chain with a real EVM is `gateway_demo.chain`.
 """

@@ -1,4 +1,4 @@
-"""The description of a vendor's API for the kit: which request submits, and every answer."""
+"""The kit's description of a vendor's API: which request submits, and every response."""
 # ruff: noqa: ARG002 - overrides use the arguments
 
 import base64
@@ -8,19 +8,19 @@ from typing import Any
 
 import attrs
 
-# A picture of 4 by 4 pixels; the gateway converts it to whatever format was asked for.
+# A picture of 4 by 4 pixels. The gateway converts it to the requested format.
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAQAAAAECAIAAAAmkwkpAAAAFElEQVR42mOUi5rGAANMDEgANwcANUgBFjr6UDIAAAAASUVO"
     "RK5CYII="
 )
-# What was extracted from a document. The number is nowhere else.
+# The extracted data of a document. The number appears nowhere else.
 EXTRACTED = {"title": "A boat", "length": 20731}
 MARKDOWN = "# A boat\n\nIt floats, and this text proves that the answer was read."
 
 
 @attrs.frozen
 class Reply:
-    """One answer of the API: JSON (or text, or bytes), a status, headers."""
+    """One response of the API: JSON (or text, or bytes), a status, headers."""
 
     body: Any = attrs.field(factory=dict)
     status: int = 200
@@ -37,11 +37,11 @@ class Reply:
 
 @attrs.define
 class Made:
-    """The fake API's result; put it into your answers in the form that the vendor gives it."""
+    """The fake API's result. Put it into your responses in the vendor's form."""
 
     host: str
     links: int = 0
-    """Links given so far; each has another address."""
+    """How many links were given; each has its own URL."""
     picture: bytes = PNG
     """A PNG; in some scenes it is not a picture."""
 
@@ -57,7 +57,7 @@ class Made:
 
     @property
     def link(self) -> str:
-        """An https address of the picture; a new one every time."""
+        """A new https URL of the picture each time."""
         self.links += 1
         return f"https://{self.host}/made/{self.links}.png"
 
@@ -68,24 +68,24 @@ class Made:
 
     @property
     def extracted(self) -> dict[str, Any]:
-        """The data of a document, as an object; some vendors give its JSON as a text."""
+        """The data of a document as an object; some vendors return it as JSON text."""
         return dict(EXTRACTED)
 
 
 @attrs.frozen(kw_only=True)
 class Ask:
-    """One request that the provider has sent to the fake API."""
+    """One request from the provider to the fake API."""
 
     method: str
     path: str
     query: Mapping[str, str]
     headers: Mapping[str, str]
-    """Values by name; names are in lower case."""
+    """Values by lower-case name."""
     body: bytes = attrs.field(repr=False)
     url: str
-    """The fake API's address, without a slash at its end, for the addresses in its answers."""
+    """The fake API's URL without a trailing slash, for the URLs in its responses."""
     job: str
-    """The id of the job that the request names; of a submit, the job that it may begin."""
+    """The id of the job that the request names; of a submit, the job that it may start."""
     made: Made
 
     @property
@@ -95,35 +95,37 @@ class Ask:
 
 
 class FakeApi:
-    """A vendor's API, answer by answer; subclass it from the vendor's documentation.
+    """A vendor's API, response by response. Subclass it from the vendor's documentation.
 
-    An answer that the API does not have is named in `lacks`.
+    List the responses that the API does not have in `lacks`.
     """
 
     submit: str = ""
-    """The request that makes the vendor produce and bill: `"POST /v1/pictures"`, a regular
-    expression."""
+    """The request that makes the vendor produce and bill:
+
+    `"POST /v1/pictures"`, a regular expression.
+    """
 
     cancel: str = ""
-    """The request that stops a job, in the same form. Empty: there is none."""
+    """The request that cancels a job, in the same form. Empty: there is none."""
 
     poll: str = ""
-    """The requests that ask for a job, in the same form. Empty: whatever names a job."""
+    """The requests that poll a job, in the same form. Empty: any that names a job."""
 
     others: str = ""
-    """The other requests that the API has, such as health and uploads, in the same form.
+    """Other requests of the API, such as health checks and uploads, in the same form.
 
-    Any other address is answered by `unknown`. Empty: `other` answers what no other name fits.
+    Requests that match nothing get `unknown`. Empty: they get `other`.
     """
 
     output_host: str = "outputs.example"
     """The host in `ask.made.link`, for a provider that expects a certain host."""
 
     lacks: tuple[str, ...] = ()
-    """The answers that the API does not have: `("nothing", "failed")`."""
+    """The responses that the API does not have: `("nothing", "failed")`."""
 
     def settings(self, url: str) -> dict[str, str]:
-        """Return the operator's settings by their gateway.toml names: a key, and this address."""
+        """Return the operator's settings by their gateway.toml names: a key, and this URL."""
         raise Undescribed("settings")
 
     def job_id(self, number: int) -> str:
@@ -131,15 +133,15 @@ class FakeApi:
         return f"00000000-0000-4000-8000-{number:012d}"
 
     def made(self, ask: Ask) -> Reply:
-        """Answer with the result: to a submit, or in a job API to a poll of a job that is done."""
+        """Return the result: for a submit, or in a job API for a poll of a finished job."""
         raise Undescribed("made")
 
     def accepted(self, ask: Ask) -> Reply:
-        """Of a job API: answer a submit with `ask.job`."""
+        """Job API: accept a submit with `ask.job`."""
         raise Undescribed("accepted")
 
     def waiting(self, ask: Ask) -> Reply:
-        """Of a job API: answer that `ask.job` is not done."""
+        """Job API: respond that `ask.job` is not done."""
         raise Undescribed("waiting")
 
     def moderated(self, ask: Ask) -> Reply:
@@ -147,23 +149,23 @@ class FakeApi:
         raise Undescribed("moderated")
 
     def nothing(self, ask: Ask) -> Reply:
-        """Answer with success but without a result, as many vendors do after a filter."""
+        """Respond with success but no result, as many vendors do after a filter."""
         raise Undescribed("nothing")
 
     def failed(self, ask: Ask) -> Reply:
-        """Of a job API: answer that `ask.job` failed for a reason other than its content."""
+        """Job API: respond that `ask.job` failed for a reason other than its content."""
         raise Undescribed("failed")
 
     def lost(self, ask: Ask) -> Reply:
-        """Of a job API: answer that the job is not known."""
+        """Job API: respond that the job is unknown."""
         return Reply({}, 404)
 
     def cancelled(self, ask: Ask) -> Reply:
-        """Answer to `cancel`."""
+        """Respond to `cancel`."""
         return Reply({})
 
     def limited(self, ask: Ask) -> Reply:
-        """Ask the provider to wait, as after too many requests."""
+        """Rate-limit the provider."""
         return Reply({}, 429, headers={"Retry-After": "7"})
 
     def account(self, ask: Ask) -> Reply:
@@ -171,30 +173,30 @@ class FakeApi:
         return Reply({}, 401)
 
     def broken(self, ask: Ask) -> Reply:
-        """Answer with a server error, which leaves open whether the vendor took a submit."""
+        """Respond with a server error, which leaves open whether the vendor took a submit."""
         return Reply("Service Unavailable", 503)
 
     def busy(self, ask: Ask) -> Reply:
-        """Refuse a submit with an answer that the vendor documents as "not taken".
+        """Refuse a submit in a way that the vendor documents as "not taken".
 
-        The provider raises `NotAccepted`; few vendors have such an answer.
+        The provider raises `NotAccepted`; few vendors have such a response.
         """
         raise Undescribed("busy")
 
     def other(self, ask: Ask) -> Reply:
-        """Answer a request that neither submits nor names a job: health, uploads."""
+        """Respond to a request that neither submits nor names a job: health, uploads."""
         return Reply({}) if self.others else self.unknown(ask)
 
     def unknown(self, ask: Ask) -> Reply:
-        """Answer an address that the API does not have."""
+        """Respond to a path that the API does not have."""
         return Reply({}, 404)
 
 
 class Undescribed(Exception):
-    """The author's FakeApi lacks an answer that a scene needs."""
+    """The author's FakeApi lacks a response that a scene needs."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
             f"Your FakeApi has no `{name}`: write it from the vendor's documentation, or name it "
-            f"in `lacks` where the API has no such answer: lacks = ({name!r},)."
+            f"in `lacks` if the API has no such answer: lacks = ({name!r},)."
         )

@@ -1,4 +1,4 @@
-"""A chain for tests of payment plugins: it knows a few transactions and blocks."""
+"""A chain for tests of payment plugins, with a few transactions and blocks."""
 
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
@@ -27,19 +27,19 @@ _BLOCK_S = 2
 
 @attrs.define
 class FakeChain:
-    """Answers with the receipts that a test put in, and counts the calls."""
+    """Returns the receipts that a test added, and counts the calls."""
 
     receipts: dict[str, Receipt] = attrs.field(factory=dict)
     is_silent: bool = False
     asked: int = 0
 
     async def receipt(self, tx_hash: str) -> Receipt | None:
-        """Return a transaction that a test has put in."""
+        """Return a receipt that a test added."""
         self._ask()
         return self.receipts.get(tx_hash)
 
     async def knows_transaction(self, tx_hash: str) -> bool:
-        """Return whether a test has put it in."""
+        """Return whether a test added it."""
         self._ask()
         return tx_hash in self.receipts
 
@@ -52,7 +52,7 @@ class FakeChain:
         return await self.block_at(HEAD)
 
     async def safe_head(self) -> Block:
-        """Return the newest block, too."""
+        """Return the newest block."""
         return await self.block_at(HEAD)
 
     async def block_at(self, number: int) -> Block:

@@ -1,4 +1,4 @@
-"""The server of a fake API: answers as a scene says, and records the requests."""
+"""The server of a fake API: follows a scene's script and records the requests."""
 
 import re
 import socket
@@ -13,35 +13,35 @@ from werkzeug import Request, Response
 from gateway_testing.fakes.api import PNG, Ask, FakeApi, Made, Reply, Undescribed
 
 _PIECE = b"\0" * 1_000_000
-# Pieces of an endless answer: 200 MB, more than a client with a limit reads.
+# Pieces of an endless response: 200 MB, more than a client with a limit reads.
 _PIECES = 200
-# The longest that a held answer is held.
+# The longest time to hold a response.
 _HOLD_S = 30.0
-# The bytes of a body in which a job's id is searched.
+# Bytes of a body that are searched for a job's id.
 _NAMED_IN_BYTES = 100_000
 _SOCKET = "werkzeug.socket"
 
 
 @attrs.define
 class Turns:
-    """Answers in turn; the last one is repeated."""
+    """Responses in turn; the last one is repeated."""
 
     left: list[str]
 
     def take(self) -> str:
-        """Return the next answer."""
+        """Return the next response."""
         return self.left.pop(0) if len(self.left) > 1 else self.left[0]
 
 
 @attrs.define
 class FakeServer:
-    """Answers a provider as one scene says."""
+    """The API of one scene, for the provider."""
 
     server: HTTPServer
     api: FakeApi
     submits: Turns = attrs.field(factory=lambda: Turns(["made"]))
     lives: tuple[str, ...] = ("made",)
-    """The answers to polls of each job, in turn, such as "waiting waiting made"."""
+    """The responses to polls of each job, in turn, such as "waiting waiting made"."""
     others: str = "other"
     files: str = "whole"
     seen: list[str] = attrs.field(factory=list)
@@ -50,13 +50,13 @@ class FakeServer:
     polled: list[Ask] = attrs.field(factory=list)
     cancelled: list[Ask] = attrs.field(factory=list)
     uploaded: list[Ask] = attrs.field(factory=list)
-    """Requests that neither submit nor name a job, and have a body."""
+    """Requests with a body that neither submit nor name a job."""
     fetched: list[str] = attrs.field(factory=list)
     """Paths of the files that were fetched."""
     retry_after: str | None = None
-    """The Retry-After of the last answer."""
+    """The Retry-After of the last response."""
     sent_bytes: int = 0
-    """Bytes sent of the last endless answer."""
+    """Bytes sent of the last endless response."""
     mistakes: list[str] = attrs.field(factory=list)
     """Mistakes of the author's FakeApi, each in a sentence."""
     gate: threading.Event = attrs.field(factory=threading.Event)
@@ -70,20 +70,20 @@ class FakeServer:
 
     @property
     def url(self) -> str:
-        """The address of the fake API."""
+        """The URL of the fake API."""
         return self.server.url_for("").rstrip("/")
 
     def begin(self) -> None:
-        """Answer all requests to the server."""
+        """Handle all requests to the server."""
         self.server.clear()
         self.server.expect_request(re.compile(".*")).respond_with_handler(self._answer)
 
     def end(self) -> None:
-        """Release the answers that are still held."""
+        """Release the responses that are still held."""
         self.gate.set()
 
     def set_answers(self, *submits: str, jobs: tuple[str, ...] = (), others: str = "") -> None:
-        """Set the answers to the next requests; `jobs` starts every job's answers again."""
+        """Set the next responses; `jobs` restarts every job's responses."""
         with self._lock:
             if submits:
                 self.submits = Turns(list(submits))
@@ -154,7 +154,7 @@ class FakeServer:
         return _generic_reply(name) or self._author_reply(name, ask)
 
     def _author_reply(self, name: str, ask: Ask) -> Response:
-        """Return the answer of the author's FakeApi."""
+        """Return the response of the author's FakeApi."""
         try:
             reply: Reply = getattr(self.api, name)(ask)
         except Undescribed as error:
@@ -192,10 +192,10 @@ class FakeServer:
 
 
 def _generic_reply(name: str) -> Response | None:
-    """Return an answer that any server may give; None if the author's FakeApi answers."""
+    """Return a generic response; None if the author's FakeApi is to respond."""
     kind, _, rest = name.partition(" ")
     if kind == "error":
-        # A server may answer so although it took the request.
+        # A server may respond so although it took the request.
         return Response("<html>Error</html>", int(rest), content_type="text/html")
     if kind == "json":
         return Response(rest, 200, content_type="application/json")
@@ -206,6 +206,6 @@ def _generic_reply(name: str) -> Response | None:
 
 @contextmanager
 def serving() -> Iterator[HTTPServer]:
-    """Run the server; many scenes share one, because stopping it takes half a second."""
+    """Run a server. Scenes share it, because stopping it takes half a second."""
     with HTTPServer(threaded=True) as server:
         yield server

@@ -1,4 +1,4 @@
-"""Checks that the scenes of the provider contract share, and reasons to skip a scene."""
+"""Checks shared by the scenes of the provider contract, and reasons to skip a scene."""
 
 import pytest
 
@@ -7,12 +7,12 @@ from gateway.domain import PaymentState, Task, TaskStatus
 from gateway_testing.fakes.server import FakeServer
 from gateway_testing.provider.gateway_under_test import GatewayUnderTest
 
-# Requests that a message lists.
+# Requests listed in a message.
 _SEEN_SHOWN = 12
 
 
 def api_of(gateway: GatewayUnderTest, *answers: str) -> FakeServer:
-    """Return the fake API; skip the scene if there is none or it lacks one of the answers."""
+    """Return the fake API; skip the scene if there is none or it lacks a response."""
     server = gateway.server
     if server is None:
         pytest.skip("the provider asks no API (`api = None`)")
@@ -23,7 +23,7 @@ def api_of(gateway: GatewayUnderTest, *answers: str) -> FakeServer:
 
 
 def job_api_of(gateway: GatewayUnderTest, *answers: str) -> FakeServer:
-    """Return the fake API of a provider with jobs; skip the scene for any other provider."""
+    """Return the fake API of a provider with jobs; skip the scene for other providers."""
     server = api_of(gateway, *answers)
     if not isinstance(gateway.sold.upstream.provider, Polling):
         pytest.skip("the provider has no `poll`: its API answers with the result")
@@ -31,24 +31,24 @@ def job_api_of(gateway: GatewayUnderTest, *answers: str) -> FakeServer:
 
 
 def accepting_answer(gateway: GatewayUnderTest) -> str:
-    """Return the name of the answer to a submit that the vendor takes."""
+    """Return the name of the response to a submit that the vendor accepts."""
     return "accepted" if isinstance(gateway.sold.upstream.provider, Polling) else "made"
 
 
 def is_idempotent(gateway: GatewayUnderTest) -> bool:
-    """Whether the provider says that a submit may be sent again without harm."""
+    """Whether the provider declares that repeating a submit is harmless."""
     return gateway.sold.upstream.traits.idempotent_submit
 
 
 def describe_task(task: Task) -> str:
-    """Return a sentence that says how a task ended."""
+    """Return a sentence on how a task ended."""
     return f"The task is {task.status.value} after {task.attempt} attempts ({task.details})."
 
 
 def check_completed(task: Task, *, advice: str = "") -> None:
     """Fail unless the buyer got a result."""
     assert task.status is TaskStatus.COMPLETED, (
-        f"The buyer got nothing. {describe_task(task)} {advice} The log below tells what your "
+        f"The buyer got nothing. {describe_task(task)} {advice} The log below shows what your "
         "`submit` or `poll` raised."
     )
 
@@ -65,7 +65,7 @@ def check_failed(task: Task, *details: str, advice: str) -> None:
 
 
 def check_submits(server: FakeServer, expected: int, *, advice: str) -> None:
-    """Fail unless the API saw exactly this many submits."""
+    """Fail unless the API got exactly this many submits."""
     count = len(server.submitted)
     seen = ", ".join(server.seen[-_SEEN_SHOWN:]) or "nothing"
     assert count == expected, (

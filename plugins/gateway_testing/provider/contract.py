@@ -1,12 +1,12 @@
-"""What every provider must do, as tests: subclass `ProviderContract` and describe the API.
+"""Tests that every provider must pass: subclass `ProviderContract` and describe the API.
 
     class TestAcme(ProviderContract):
         plugin = gateway_acme
         api = AcmeApi
 
 The tests use the plugin from outside: a real gateway sells it, with its queue on a real disk, and a
-fake API on this machine answers as `AcmeApi` says. A scene that does not apply is skipped with its
-reason. Needs pytest, pytest-asyncio and pytest-httpserver.
+fake API on this machine responds as `AcmeApi` describes. A scene that does not apply is skipped
+with a reason. Needs pytest, pytest-asyncio and pytest-httpserver.
 """
 
 import contextlib
@@ -58,18 +58,18 @@ _ANSWERS = ("made", "moderated", "nothing", "failed", *_SUBMIT_ANSWERS)
 
 
 class CapturedLogs(logging.Handler):
-    """Keeps log lines; pytest prints them for a test that fails."""
+    """Collects log lines; pytest prints them for a failed test."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.lines: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a warning of a library."""
+        """Collect a library's warning."""
         self.lines.append(self.format(record))
 
     def event(self, _: Any, method: str, event: MutableMapping[str, Any]) -> str:
-        """Keep one event of the gateway, with its exception as the log shows it."""
+        """Collect an event of the gateway, with its formatted exception."""
         shown = structlog.processors.format_exc_info(None, method, event)
         line = f"{method}: {dict(shown)}"
         self.lines.append(line)
@@ -79,23 +79,23 @@ class CapturedLogs(logging.Handler):
 @contextlib.contextmanager
 def capture_logs() -> Iterator[CapturedLogs]:
     """Capture logs inside the block, and restore the configuration afterwards."""
-    heard, before = CapturedLogs(), structlog.get_config()
+    captured, before = CapturedLogs(), structlog.get_config()
     structlog.configure(
-        processors=[heard.event],
+        processors=[captured.event],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=structlog.PrintLoggerFactory(),
         cache_logger_on_first_use=False,
     )
-    logging.getLogger().addHandler(heard)
+    logging.getLogger().addHandler(captured)
     try:
-        yield heard
+        yield captured
     finally:
-        logging.getLogger().removeHandler(heard)
+        logging.getLogger().removeHandler(captured)
         structlog.configure(**before)
 
 
 class LogScenes:
-    """What the log and the buyer's errors may say."""
+    """The log and the buyer's errors contain no secrets."""
 
     @pytest.mark.parametrize("end", _ANSWERS)
     async def test_no_log_line_and_no_buyer_learns_a_key_or_a_prompt(
@@ -115,16 +115,18 @@ class LogScenes:
         printed = capfd.readouterr()
         log = "\n".join((*logs.lines, printed.out, printed.err))
         for secret in secrets:
-            assert secret not in log, "The log shows a key. Say it in no error and no log line."
-            assert secret not in f"{task.error}", "The buyer is told a key. Say it in no error."
+            assert secret not in log, "The log shows a key. Keep it out of errors and log lines."
+            assert secret not in f"{task.error}", (
+                "The buyer's error shows a key. Keep it out of errors."
+            )
         prompt = gateway.fields.get("prompt")
         assert prompt is None or prompt not in log, (
-            "The log shows the buyer's prompt. Quote it in no error and no log line."
+            "The log shows the buyer's prompt. Keep it out of errors and log lines."
         )
 
 
 class PageScenes:
-    """What an adapter of documents asks for."""
+    """The page range that a document adapter requests."""
 
     async def test_the_vendor_is_asked_for_the_paid_pages_only(
         self, gateway: GatewayUnderTest
@@ -136,13 +138,13 @@ class PageScenes:
         for gateway.pages in (2, 3):
             await gateway.buy_and_wait(file_name="letter.pdf", file=PDF)
         two, three = (_numbers_in(ask) for ask in server.submitted)
-        # Some vendors count from 0. What differs between the same orders is the last page.
+        # Some vendors count from 0. Only the last page differs between the two orders.
         fewer, more = two - three, three - two
         assert any(fewer[last] and more[last + 1] for last in (1, 2)), _ADVICE
 
 
 def _numbers_in(ask: Ask) -> Counter[int]:
-    """Return how often each short number stands in an order."""
+    """Return how often each short number occurs in an order."""
     text = " ".join(ask.query.values()).encode() + b" " + ask.body
     return Counter(int(found) for found in _NUMBER.findall(text) if len(found) < _MAX_DIGITS)
 
@@ -161,7 +163,7 @@ class ProviderContract(
     """The vendor's API; None for a provider without one."""
 
     slug: ClassVar[str] = ""
-    """The endpoint that the scenes buy from. Empty: the first that the plugin registers."""
+    """The endpoint that the scenes buy. Empty: the first that the plugin registers."""
 
     values: ClassVar[Mapping[str, Any]] = {}
     """More settings, by their names in gateway.toml."""
@@ -182,25 +184,25 @@ class ProviderContract(
     @pytest.fixture(scope="class")
     @classmethod
     def pictures(cls) -> Iterator[Pictures]:
-        """Yield the picture checker; all scenes share its process, which is slow to start."""
+        """Yield the picture checker. Scenes share its process, which is slow to start."""
         pictures = Pictures()
         yield pictures
         pictures.close()
 
     @pytest.fixture
     def server(self, http_server: HTTPServer) -> Iterator[FakeServer | None]:
-        """Yield the fake API, or None if the provider asks no API."""
+        """Yield the fake API, or None if the provider uses no API."""
         if not hasattr(type(self), "api"):
             pytest.fail(
-                "Say which API the provider asks: `api = AcmeApi`, a subclass of "
-                "`gateway.testing.FakeApi`; or `api = None` where it asks none."
+                "Name the API that the provider uses: `api = AcmeApi`, a subclass of "
+                "`gateway.testing.FakeApi`; or `api = None` if it uses none."
             )
         if self.api is None:
             yield None
             return
         if not self.api.submit:
             pytest.fail(
-                f"Say which request of {self.api.__name__} has something made and billed: "
+                f"Name the request of {self.api.__name__} that is billed: "
                 "submit = 'POST /v1/pictures'."
             )
         server = FakeServer(http_server, self.api())
@@ -210,7 +212,6 @@ class ProviderContract(
 
     @pytest.fixture
     def settings(self, server: FakeServer | None, tmp_path: Path) -> Settings:
-        """Return the operator's settings."""
         values = dict(self.values)
         if server is not None:
             values |= server.api.settings(server.url)
@@ -218,7 +219,7 @@ class ProviderContract(
 
     @pytest.fixture
     def secrets(self, settings: Settings) -> tuple[str, ...]:
-        """Return the values of all settings that are secrets."""
+        """Return the values of all secret settings."""
         fields = {
             name: field
             for section in manager_with(self.plugin).sections()
@@ -233,9 +234,8 @@ class ProviderContract(
 
     @pytest.fixture
     def logs(self) -> Iterator[CapturedLogs]:
-        """Yield the captured log."""
-        with capture_logs() as heard:
-            yield heard
+        with capture_logs() as captured:
+            yield captured
 
     @pytest_asyncio.fixture(loop_scope="class")
     async def gateway(
@@ -264,7 +264,7 @@ class ProviderContract(
                 gateway.reimporter.restore()
 
     def _endpoint(self, settings: Settings) -> Endpoint:
-        """Return the endpoint that the scenes buy from."""
+        """Return the endpoint that the scenes buy."""
         name = self.plugin.__name__
         try:
             manager = manager_with(self.plugin)

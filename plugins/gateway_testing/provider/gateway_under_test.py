@@ -31,10 +31,10 @@ from gateway.vendors.transport import SendTrace, Transport, read_answer
 from gateway.web.wire import GenerationBody, request_of
 from gateway_testing.fakes.server import FakeServer
 
-# A scene waits this long for what should come at once, because the machine may be busy.
+# A scene's timeout, long because the machine may be busy.
 PATIENCE_S = 60.0
 PAYER = "0x" + "a1" * 20
-_LOOK_S = 0.01
+_POLL_S = 0.01
 _RETENTION_S = 86400.0
 _BACKOFF_S = 2.0
 # Scenes replace `asyncio.sleep`; this is the real one.
@@ -43,7 +43,7 @@ _sleep = asyncio.sleep
 
 @attrs.define
 class Clock:
-    """Wall time that scenes put forward instead of waiting."""
+    """Wall time that scenes advance instead of waiting."""
 
     ahead_s: float = 0.0
 
@@ -64,11 +64,10 @@ class FileServer(Outbound):
 
     @classmethod
     def of(cls, server: FakeServer) -> Self:
-        """Return the file server of one fake API."""
         return cls(server.url, max_bytes=_MAX_BYTES, host=server.api.output_host)
 
     async def _fetch_link(self, transport: Transport, url: str, timeout_s: float) -> Answer:
-        """Return what the fake API has under a link; `download` checks it as in production."""
+        """Return the fake API's file for a link; `download` checks it as in production."""
         link = urlsplit(url)
         if link.scheme != "https" or link.hostname != self.host:
             raise Transient("The link is none that the API gave.")
@@ -80,12 +79,12 @@ class FileServer(Outbound):
 
 @attrs.define
 class Reimporter:
-    """Imports a plugin again, and restores the modules that the tests had imported at the end."""
+    """Imports a plugin again, and finally restores the modules that the tests had imported."""
 
     _before: dict[str, ModuleType] = attrs.field(factory=dict, init=False)
 
     def reimport(self, plugin: Any) -> Any:
-        """Return the plugin, imported again; return it unchanged if it is not a module."""
+        """Import the plugin again; return it unchanged if it is not a module."""
         name = plugin.__name__
         if sys.modules.get(name) is not plugin:
             return plugin
@@ -95,7 +94,7 @@ class Reimporter:
         return importlib.import_module(name)
 
     def restore(self) -> None:
-        """Restore the modules that were imported before the first `reimport`."""
+        """Restore the modules imported before the first `reimport`."""
         sys.modules.update(self._before)
 
 
@@ -118,7 +117,7 @@ def is_of(plugin: Any, upstream: Upstream) -> bool:
 
 @attrs.define(kw_only=True)
 class GatewayUnderTest:
-    """One gateway that scenes stop, crash and start again over the same disk."""
+    """One gateway that scenes stop, crash and restart on the same disk."""
 
     plugin: Any
     settings: Settings
@@ -178,7 +177,7 @@ class GatewayUnderTest:
         await self.start()
 
     async def crash_and_restart(self) -> None:
-        """Start again from what the disk holds at this moment, as after a power cut."""
+        """Restart from the current state of the disk, as after a power cut."""
         self._lives += 1
         after = self.settings.data_dir / f"life-{self._lives}"
         after.mkdir()
@@ -236,7 +235,7 @@ class GatewayUnderTest:
         return task
 
     async def text_of(self, task: Task) -> str:
-        """Return the text of a task's result, however long it is; empty without text."""
+        """Return the whole text of a task's result; empty without text."""
         result = task.result
         if result is None or result.long_text is None:
             return (result.text if result is not None else None) or ""
@@ -245,7 +244,7 @@ class GatewayUnderTest:
         return str(json.loads(b'"%b"' % b"".join(parts)))
 
     async def wait_for_end(self, task_id: str) -> Task:
-        """Return a task once it is done; the clock is put forward over every wait."""
+        """Return a task once it is done. The clock is advanced over every wait."""
         async for _ in self.wait_for(f"the task {task_id} to end"):
             task = await self.task(task_id)
             if task.is_done:
@@ -258,7 +257,7 @@ class GatewayUnderTest:
         return await self.wait_for_end(await self.buy(**changes))
 
     async def _put_clock_forward(self, task_id: str) -> None:
-        """Put the clock forward to when the task is due and its provider has a free slot."""
+        """Advance the clock until the task is due and its provider has a free slot."""
         due = await asyncio.to_thread(_due_at, self._folder / "gateway.db", task_id)
         if due is None:
             return
@@ -276,12 +275,12 @@ class GatewayUnderTest:
             if mistakes:
                 raise AssertionError(mistakes[0])
             yield
-            await _sleep(_LOOK_S)
+            await _sleep(_POLL_S)
         raise AssertionError(f"Waited {PATIENCE_S:.0f} s in vain for {what}.")
 
 
 async def _validate(provider: Validating, request: GenerationRequest, endpoint: Endpoint) -> None:
-    """Check a request as the gateway does before payment; fail with what the author can do."""
+    """Validate a request as before payment; fail with advice for the author."""
     try:
         checking = provider.validate(request, endpoint)
         if checking is not None:
@@ -295,7 +294,7 @@ async def _validate(provider: Validating, request: GenerationRequest, endpoint: 
 
 
 def _due_at(database: Path, task_id: str) -> float | None:
-    """Return when a task without a lease is due; None if a worker has it or it is done."""
+    """Return when a task without a lease is due; None if it is leased or done."""
     with contextlib.closing(sqlite3.connect(database)) as db:
         row = db.execute(
             "SELECT due_at FROM tasks WHERE id = ? AND lease_token IS NULL"
@@ -314,13 +313,13 @@ def _copy_database(source: Path, target: Path) -> None:
 
 
 async def short_sleep(delay: float, result: Any = None) -> Any:
-    """Sleep at most 0.01 s, however long the caller wants to sleep."""
-    return await _sleep(min(delay, _LOOK_S), result)
+    """Sleep at most 0.01 s."""
+    return await _sleep(min(delay, _POLL_S), result)
 
 
 @contextlib.contextmanager
 def shortened_sleeps() -> Iterator[None]:
-    """Shorten every sleep between polls, downloads and heartbeats; time-outs do not change."""
+    """Shorten every sleep between polls, downloads and heartbeats; timeouts do not change."""
     asyncio.sleep = short_sleep
     try:
         yield

@@ -1,4 +1,4 @@
-"""Scenes of the provider contract: slow, failed and lost jobs, and restarts in mid-job."""
+"""Scenes of the provider contract: slow, failed and lost jobs, and restarts during a job."""
 
 import pytest
 
@@ -44,8 +44,8 @@ class JobScenes:
         server = job_api_of(gateway)
         server.set_answers("accepted", jobs=("broken dropped limited garbage waiting made",))
         advice = (
-            "`poll` raises Transient or RateLimited for a moment's trouble, and JobFailed, "
-            "ContentPolicy, InvalidInput or HandleLost only if the API says so of the job."
+            "`poll` raises Transient or RateLimited for a temporary problem, and JobFailed, "
+            "ContentPolicy, InvalidInput or HandleLost only if the API reports it for the job."
         )
         check_completed(await gateway.buy_and_wait(), advice=advice)
         check_submits(server, 1, advice=advice)
@@ -83,7 +83,7 @@ class JobScenes:
             server.set_answers(jobs=("made",))
             advice = (
                 "With `Traits(resubmit_after_cancel=True)` a job is submitted again once `cancel` "
-                "returns: let `cancel` raise only where the vendor did not stop the job."
+                "returns: let `cancel` raise only if the vendor did not stop the job."
             )
             check_completed(await gateway.wait_for_end(task_id), advice=advice)
             check_submits(server, 2, advice="A job that was certainly stopped is submitted again.")

@@ -31,7 +31,7 @@ class OfferScenes:
         for endpoint in offered(gateway):
             where, named = f"Endpoint {endpoint.slug!r}", endpoint.capability
             assert named in CAPABILITIES, (
-                f"{where}: agents look for none of its capability {named!r}. The gateway knows "
+                f"{where}: agents do not search for the capability {named!r}. Use one of "
                 f"{', '.join(CAPABILITIES)}."
             )
             missing = missing_fields(endpoint)
@@ -71,7 +71,7 @@ class OfferScenes:
                 assert price > 0, (
                     f"{endpoint.slug!r} is free for {request}. Set price_units and price_steps."
                 )
-                assert quoted == str(price), f"The 402 says {quoted}, the price is {price}."
+                assert quoted == str(price), f"The 402 asks for {quoted}, but the price is {price}."
 
     async def test_its_key_shows_nowhere(
         self, gateway: GatewayUnderTest, secrets: tuple[str, ...]

@@ -30,7 +30,7 @@ _RETRY_ADVICE = (
 
 
 class RefusalScenes:
-    """Each kind of refusal, and what it means for the buyer and the operator."""
+    """Each kind of refusal, and its effect for the buyer and the operator."""
 
     async def test_too_many_requests_are_waited_for(self, gateway: GatewayUnderTest) -> None:
         server = api_of(gateway, "limited")
@@ -42,7 +42,7 @@ class RefusalScenes:
         check_submits(server, 2, advice=advice)
         assert task.attempt == 1, f"Waiting cost an attempt. {advice}"
         asked_s = float(server.retry_after or 0)
-        assert gateway.clock() - began >= asked_s, f"The API's Retry-After was not heard. {advice}"
+        assert gateway.clock() - began >= asked_s, f"The API's Retry-After was ignored. {advice}"
 
     async def test_a_moments_trouble_is_tried_again_where_that_bills_nothing(
         self, gateway: GatewayUnderTest
@@ -61,7 +61,7 @@ class RefusalScenes:
     async def test_refused_content_is_not_asked_for_again(self, gateway: GatewayUnderTest) -> None:
         server = api_of(gateway, "moderated")
         server.set_answers(*_answers_ending_in(gateway, "moderated"), jobs=("waiting moderated",))
-        advice = "Raise ContentPolicy where the API refuses the content."
+        advice = "Raise ContentPolicy if the API refuses the content."
         check_failed(await gateway.buy_and_wait(), "content_policy", advice=advice)
         check_submits(server, 1, advice=advice)
         assert gateway.is_on_sale, "One buyer's content took the endpoint off sale for all."
@@ -85,7 +85,7 @@ class RefusalScenes:
     ) -> None:
         server = api_of(gateway, "account")
         server.set_answers("account", others="account")
-        advice = "Raise AccountProblem where the operator must act; `Answer.check` does for a 401."
+        advice = "Raise AccountProblem if the operator must act; `Answer.check` does for a 401."
         check_failed(await gateway.buy_and_wait(), "provider_error", advice=advice)
         assert len(server.submitted) <= 1, f"It was asked again with a refused key. {advice}"
         assert not gateway.is_on_sale, f"The next buyer would pay for nothing. {advice}"
@@ -120,7 +120,7 @@ class RefusalScenes:
         )
         problem = await problem_of(gateway.sold.upstream) or ""
         assert not any(secret in problem for secret in secrets), (
-            "`health` says the key, and the operator's log and `gateway plugins` show what it says."
+            "`health` reveals the key to the operator's log and to `gateway plugins`."
         )
         async with _run_probes(gateway):
             async for _ in gateway.wait_for("the endpoint to be off sale"):
@@ -135,19 +135,19 @@ class RefusalScenes:
             pytest.skip("the provider has no `health`")
         problem = await problem_of(gateway.sold.upstream)
         assert problem is None, (
-            f"`health` says {problem} of an API that works. Is the address that it asks in "
+            f"`health` reports {problem} for an API that works. Is the path that it requests in "
             "`others` of your FakeApi?"
         )
         server = api_of(gateway, "broken")
         server.set_answers(others="broken")
         problem = await problem_of(gateway.sold.upstream)
-        assert problem is not None, "`health` says nothing about an API that is down."
+        assert problem is not None, "`health` reports no problem for an API that is down."
         assert "AccountProblem" not in problem, f"`health` blames the operator: {problem}"
         check_submits(server, 0, advice="`health` must cost nothing: it submitted.")
 
 
 def _retryable_answer(gateway: GatewayUnderTest) -> tuple[FakeServer, str]:
-    """Return the API and the name of an answer after which a submit is sent again."""
+    """Return the API and the name of a response after which a submit is sent again."""
     if is_idempotent(gateway):
         return api_of(gateway, "broken"), "broken"
     server = api_of(gateway, "busy")
@@ -157,7 +157,7 @@ def _retryable_answer(gateway: GatewayUnderTest) -> tuple[FakeServer, str]:
 
 
 def _answers_ending_in(gateway: GatewayUnderTest, answer: str) -> tuple[str, ...]:
-    """Return the answers to a submit whose result is to be `answer`."""
+    """Return the responses to a submit whose result is `answer`."""
     return ("accepted",) if accepting_answer(gateway) == "accepted" else (answer,)
 
 

@@ -1,4 +1,4 @@
-"""Scenes of the provider contract: the buyer gets what the vendor made."""
+"""Scenes of the provider contract: the buyer gets the vendor's result."""
 
 import base64
 import json
@@ -21,15 +21,15 @@ from gateway_testing.provider.checks import (
 from gateway_testing.provider.gateway_under_test import GatewayUnderTest
 
 _LINK_ADVICE = (
-    "Return `gateway.Link(url=…)` and leave fetching to the gateway, or let what "
-    "`Outbound.download` raises pass."
+    "Return `gateway.Link(url=…)` and leave fetching to the gateway, or do not "
+    "catch the errors of `Outbound.download`."
 )
-# More downloads of one file than this are too many.
+# More downloads of one file are too many.
 _MANY = 10
 
 
 class ResultScenes:
-    """Results that are delivered, and files that cannot be fetched."""
+    """Delivered results, and files that cannot be fetched."""
 
     async def test_what_is_paid_for_is_delivered(self, gateway: GatewayUnderTest) -> None:
         _set_good_answers(gateway)

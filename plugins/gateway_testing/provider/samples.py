@@ -14,7 +14,7 @@ PDF = b"""%PDF-1.4
 trailer<</Root 1 0 R>>
 %%EOF
 """
-# 64 by 64 pixels, half of them black: the smallest that buyers may send to have it edited.
+# 64 by 64 pixels, half of them black: the smallest picture that can be edited.
 PICTURE = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAEAAAABAAQAAAACCEkxzAAAAFklEQVR42mP8zwABTAyjDCyMUYAfAACp/wE/ErL4KwAAAABJ"
     "RU5ErkJggg=="

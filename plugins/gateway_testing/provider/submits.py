@@ -1,4 +1,4 @@
-"""Scenes of the provider contract: a submit without an answer is not sent again."""
+"""Scenes of the provider contract: a submit without a response is not sent again."""
 
 import pytest
 
@@ -14,8 +14,8 @@ from gateway_testing.provider.checks import (
 from gateway_testing.provider.gateway_under_test import GatewayUnderTest
 
 _IDEMPOTENT_ADVICE = (
-    "`Traits(idempotent_submit=True)` says that the vendor bills the same submit once: it is sent "
-    "again after every failure."
+    "`Traits(idempotent_submit=True)` declares that the vendor bills the same submit once: it is "
+    "sent again after every failure."
 )
 _ADVICE = (
     "If a submit went out and its outcome is not known, `submit` raises SubmitUncertain, as "
@@ -24,12 +24,12 @@ _ADVICE = (
 )
 _ERRORS = ("error 500", "error 502", "error 504", "error 524")
 _SERVER_ERROR_ADVICE = (
-    "A server, or a proxy before it, may answer so after the order was taken and billed: leave it "
+    "A server, or a proxy before it, may respond so after the order was taken and billed: leave it "
     "to `answer.check()`, which raises SubmitUncertain. NotAccepted, RateLimited and JobFailed are "
     "for answers of which the vendor documents that nothing is billed."
 )
 _UNKNOWN_SHAPE_ADVICE = (
-    "What was answered with success was made and billed, whatever the answer looks like: raise "
+    "After a success response the result was made and billed, whatever its shape: raise "
     "SubmitUncertain for a shape that you do not know."
 )
 

@@ -1,4 +1,4 @@
-"""Answers a prompt from a document's Markdown as JSON: by fixed rules, without an AI model."""
+"""Extracts JSON from a document's Markdown by fixed rules, without an AI model."""
 
 import json
 
@@ -8,15 +8,15 @@ from gateway_documents.child.facts import find_facts
 from gateway_documents.child.filling import Filler, words_of
 
 _METHOD = "fixed rules, not an AI model"
-# Shorter words, such as "is" and "to", tell nothing.
+# Shorter words, such as "is" and "to", are ignored.
 _MIN_WORD_CHARS = 3
 
 
 def extract(prompt: str, markdown: str) -> str:
     """Return JSON for a JSON Schema or for a question in words.
 
-    A schema's properties get what stands behind like labels, and null otherwise. To a question
-    everything that was found is returned, and first the values whose labels the question names.
+    For a schema, each property gets the value of a similar label, or null. For a question, returns
+    all facts, starting with the values whose labels occur in the question.
     """
     facts = find_facts(markdown)
     if prompt.lstrip().startswith("{"):

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 
 import attrs
 
-# Of one document. Each rule looks at a line once, so that the longest one takes some seconds.
+# Per document. Each rule scans a line once, so a document of this length takes a few seconds.
 MAX_CHARS = 500_000
 _MAX_LINE_CHARS = 2_000
 _MAX_FINDS = 1_000
-# Columns of a table whose rows are labels with their values.
+# The number of columns of a table whose rows are labels with their values.
 _PAIR = 2
 
 _MONTHS = (
@@ -36,20 +36,20 @@ _RULE = re.compile(r"\|(?: *:?-+:? *\|)+")
 
 @attrs.define
 class Facts:
-    """What the rules find in a document, in its order."""
+    """The facts in a document, in order."""
 
     title: str | None = None
     headings: list[str] = attrs.field(factory=list)
     values: dict[str, str] = attrs.field(factory=dict)
-    """The first value behind each label, such as `Due: 30 October 2026`."""
+    """The first value of each label, such as `Due: 30 October 2026`."""
     dates: list[str] = attrs.field(factory=list)
     amounts: list[str] = attrs.field(factory=list)
     tables: list[list[dict[str, str]]] = attrs.field(factory=list)
-    """Rows by the names of the columns."""
+    """Rows by column name."""
 
 
 def find_facts(markdown: str) -> Facts:
-    """Return what the rules find in the first 500,000 characters of a document."""
+    """Return the facts in the first 500,000 characters of a document."""
     stripped = (line.strip() for line in markdown[:MAX_CHARS].splitlines())
     lines = [line[:_MAX_LINE_CHARS] for line in stripped if line]
     found = Facts(tables=[rows for rows in list(_tables(lines)) if rows])
@@ -74,7 +74,6 @@ def _add(finds: list[str], more: Iterable[str]) -> None:
 
 
 def _labelled(line: str) -> Iterator[tuple[str, str]]:
-    """Yield the labels of a line with what follows each, up to the next one."""
     labels = list(_BOLD_LABEL.finditer(line))
     ends = [*(label.start() for label in labels[1:]), len(line)]
     for label, end in zip(labels, ends, strict=False):
@@ -89,7 +88,7 @@ def _labelled(line: str) -> Iterator[tuple[str, str]]:
 
 
 def _tables(lines: list[str]) -> Iterator[list[dict[str, str]]]:
-    """Yield each table with a rule below its head, as rows by column; the rows come later."""
+    """Yield tables, to which rows are added later."""
     above, left = "", _MAX_FINDS
     head: list[str] = []
     rows: list[dict[str, str]] = []
@@ -110,7 +109,7 @@ def _cells(row: str) -> list[str]:
 
 
 def to_number(text: str) -> float | int | None:
-    """Return the first number of a text, with commas between thousands; None if it has none."""
+    """Return the first number in a text, with commas as thousands separators, or None."""
     found = _NUMBER.search(text)
     if found is None:
         return None
@@ -119,7 +118,7 @@ def to_number(text: str) -> float | int | None:
 
 
 def to_date(text: str) -> str | None:
-    """Return the first date of a text as `2026-10-30`; None if it has none."""
+    """Return the first date in a text as `2026-10-30`, or None."""
     found = _DATE.search(text)
     if found is None:
         return None

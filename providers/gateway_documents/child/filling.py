@@ -1,4 +1,4 @@
-"""Fills a JSON Schema with the facts of a document: a property gets the value of a like label."""
+"""Fills a JSON Schema with a document's facts: a property gets the value of a similar label."""
 
 import functools
 import re
@@ -18,7 +18,7 @@ _TRUE, _FALSE = ("yes", "true", "x"), ("no", "false")
 
 @attrs.define
 class Filler:
-    """Fills one schema; what has no like label in the document is null."""
+    """Fills one schema; properties without a similar label are null."""
 
     root: Mapping[str, Any]
     facts: Facts
@@ -61,7 +61,7 @@ class Filler:
         return texts and [_convert(text, _kind_of(items), items) for text in texts]
 
     def _list(self, name: str) -> list[str] | None:
-        """Return the texts that a list of plain values takes: a column, or all of a kind."""
+        """Return a table's column, or all facts of a kind."""
         for table in self.facts.tables:
             if table and _like(name, table[0]) is not None:
                 return [_like(name, row) or "" for row in table]
@@ -73,7 +73,7 @@ class Filler:
         return next((kinds[word] for word in words_of(name) if kinds.get(word)), None)
 
     def _resolve(self, schema: Any) -> Mapping[str, Any]:
-        """Return a schema without references and choices: its first kind that is not null."""
+        """Resolve references and choices: to the first one that is not null."""
         for _ in range(_MAX_DEPTH):
             if not isinstance(schema, dict):
                 return {}
@@ -96,14 +96,13 @@ def words_of(name: str) -> tuple[str, ...]:
 
 
 def _like(name: str, values: Mapping[str, str]) -> str | None:
-    """Return the value whose label is most like a name; None if none is."""
     wanted = words_of(name)
     ranked = ((rank, value) for label, value in values.items() if (rank := _rank(wanted, label)))
     return min(ranked, key=lambda one: one[0], default=(None, None))[1]
 
 
 def _rank(wanted: tuple[str, ...], label: str) -> tuple[int, int] | None:
-    """Return how well a label fits, less is better; None: not at all."""
+    """Rank a label: lower is better, None does not fit."""
     words = words_of(label)
     if not wanted or not words:
         return None
@@ -111,7 +110,7 @@ def _rank(wanted: tuple[str, ...], label: str) -> tuple[int, int] | None:
         return (0, 0)
     if set(wanted) <= set(words):
         return (1, len(words))
-    # `due_date` is `Due` rather than `Date`.
+    # `due_date` matches `Due` better than `Date`.
     return (2, wanted.index(words[0])) if set(words) <= set(wanted) else None
 
 
@@ -121,7 +120,7 @@ def _shared(table: Iterable[Mapping[str, str]], wanted: Mapping[str, Any]) -> in
 
 
 def _kind_of(schema: Any) -> str:
-    """Return the type of a schema, without null; `string` where it names none."""
+    """Return the type, ignoring null; `string` by default."""
     kinds = schema.get("type") if isinstance(schema, dict) else None
     if isinstance(kinds, list):
         kinds = next((kind for kind in kinds if kind != "null"), "null")
@@ -131,7 +130,7 @@ def _kind_of(schema: Any) -> str:
 
 
 def _convert(text: str, kind: str, schema: Mapping[str, Any]) -> Any:
-    """Return a text as a value of a type; None if it is none."""
+    """Convert a text; None if it does not fit."""
     value: Any = text
     if kind == "number":
         value = to_number(text)

@@ -1,4 +1,4 @@
-"""Which libraries the warm process loads, and which it leaves out to stay small."""
+"""Loads the libraries of the warm process, and keeps heavy ones out."""
 
 import codecs
 import mimetypes
@@ -15,7 +15,7 @@ _LEFT_OUT = ("pandas", "numpy")
 
 
 class _NoMagika:
-    """Replaces magika, whose model takes 60 MB to guess a file's kind, which is known here."""
+    """Stand-in for magika, whose model takes 60 MB to guess a file type that is known here."""
 
     def identify_stream(self, stream: object) -> types.SimpleNamespace:  # noqa: ARG002 - of magika
         """Report no result, so that markitdown uses the given StreamInfo."""
@@ -23,8 +23,8 @@ class _NoMagika:
 
 
 def leave_out_heavy_libraries() -> None:
-    """Make imports of heavy libraries fail or find a stand-in; call it before importing parsers."""
-    # None in `sys.modules` is the documented way to forbid an import.
+    """Block or replace heavy imports. Call this before importing parsers."""
+    # None in `sys.modules` is the documented way to block an import.
     for name in _LEFT_OUT:
         sys.modules[name] = None  # type: ignore[assignment]
     magika = types.ModuleType("magika")
@@ -33,9 +33,9 @@ def leave_out_heavy_libraries() -> None:
 
 
 def load_lazy_parts() -> None:
-    """Load what Python would read from disk at first use, because a child cannot open files."""
+    """Load everything that Python would read from disk at first use: a child cannot open files."""
     mimetypes.init()
-    # python-pptx asks Pillow for the size of pictures.
+    # python-pptx uses Pillow for the size of pictures.
     Image.preinit()
     for charset in (*DECLARED_CHARSETS, *_MORE_CHARSETS):
         codecs.lookup(charset)

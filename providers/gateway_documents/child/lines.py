@@ -1,4 +1,4 @@
-"""Puts recognised boxes of text into lines and paragraphs."""
+"""Arranges recognised text boxes into lines and paragraphs."""
 
 from collections.abc import Iterable, Sequence
 
@@ -6,13 +6,13 @@ import attrs
 
 # Two boxes are on one line if they share this part of the smaller box's height.
 _SAME_LINE = 0.5
-# A gap of this part of a line's height begins a paragraph.
+# A gap of this part of a line's height starts a paragraph.
 _NEW_PARAGRAPH = 0.9
 
 
 @attrs.frozen
 class Box:
-    """A piece of text and its place in pixels from the top left."""
+    """A piece of text and its position in pixels from the top left."""
 
     left: float
     top: float
@@ -21,7 +21,7 @@ class Box:
 
     @classmethod
     def around(cls, corners: Iterable[Sequence[float]], text: str) -> "Box":
-        """Return the box around four corners."""
+        """Return the bounding box of four corners."""
         points = [(float(x), float(y)) for x, y in corners]
         xs, ys = [x for x, _ in points], [y for _, y in points]
         return cls(min(xs), min(ys), max(ys), text.strip())

@@ -12,13 +12,13 @@ _XML_ENDINGS = (".xml", ".rels")
 
 
 class _Body(Exception):
-    """The first element has begun, so no declaration can follow."""
+    """The first element has started, so no declaration can follow."""
 
 
 def refuse_doctype(data: bytes) -> None:
     """Raise `Unreadable` if an XML part of an Office file has a document type declaration.
 
-    ECMA-376 part 2 forbids declarations. Refusing them stops billion laughs and external entities
+    ECMA-376 part 2 forbids declarations. Refusing them stops billion laughs and external entities,
     whatever the parser does. Only the beginning of each part is read.
     """
     with zipfile.ZipFile(io.BytesIO(data)) as archive:

@@ -15,18 +15,18 @@ _ENCRYPTED = "The PDF is encrypted: save it without a password."
 
 @attrs.frozen
 class Parsed:
-    """The Markdown of a document, by page; in one piece if every page has text."""
+    """The Markdown of a document by page, or in one piece if every page has text."""
 
     pages: list[str]
     textless: dict[int, bool] = attrs.field(factory=dict)
-    """Pages without text by number, from 0; True: surely a picture and not an empty page."""
+    """Pages without text by number, from 0; True: certainly a picture, not an empty page."""
 
 
 def check(data: bytes) -> list[bytes]:
-    """Look at a PDF before its payment, faster than `parse` if its pages have text.
+    """Check a PDF before its payment, faster than `parse` if its pages have text.
 
     Returns the same `textless` as `parse`, as JSON, and a second part that is empty if no page has
-    text. Raises `Unreadable` for a PDF that cannot be parsed, or is empty.
+    text. Raises `Unreadable` for a PDF that is empty or cannot be parsed.
     """
     try:
         if pdf_inspector.classify_pdf_bytes(data).pdf_type == "text_based":
@@ -43,7 +43,7 @@ def check(data: bytes) -> list[bytes]:
 
 
 def without_controls(text: str) -> str:
-    """Return a text without the control characters that some PDFs hold."""
+    """Remove the control characters that some PDFs contain."""
     return _CONTROLS.sub("", text)
 
 

@@ -1,4 +1,4 @@
-"""Converts one file to Markdown with the parser of its kind."""
+"""Converts a file to Markdown with the parser of its type."""
 
 import io
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ _TOO_DEEP = "The file cannot be parsed: its parts are nested too deeply."
 
 
 def to_markdown(kind: str, data: bytes) -> str:
-    """Return the Markdown of any file but a PDF.
+    """Return the Markdown of any file except a PDF.
 
     Raises `Unreadable` for a file that cannot be parsed, `MemoryError` at the memory limit.
     """
@@ -36,7 +36,6 @@ def to_markdown(kind: str, data: bytes) -> str:
 
 
 def _conversion_error(error: FileConversionException) -> Exception:
-    """Return the error inside markitdown's."""
     causes = [attempt.exc_info[1] for attempt in error.attempts or () if attempt.exc_info]
     if any(isinstance(cause, MemoryError) for cause in causes):
         return MemoryError()
@@ -96,13 +95,13 @@ _MEDIA_TYPES = {
 
 
 def _convert(converter: Callable[[], DocumentConverter], kind: str, data: bytes) -> str:
-    """Convert with the converter of one kind, which guesses nothing and fetches no address."""
+    """Use only one converter, which guesses nothing and fetches no URLs."""
     markitdown = MarkItDown(enable_builtins=False)
     markitdown.register_converter(converter())
     info = StreamInfo(mimetype=_MEDIA_TYPES[kind], extension=f".{kind}", charset="utf-8")
     return markitdown.convert_stream(
         io.BytesIO(data),
         stream_info=info,
-        # For markdownify: the first row is the table's head.
+        # For markdownify: the first row is the table's header.
         table_infer_header=True,
     ).markdown

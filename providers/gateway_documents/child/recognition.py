@@ -31,7 +31,7 @@ _SETTINGS = {
     # A batch, and its memory, grows with its longest line.
     "Rec.rec_batch_num": 1,
 }
-# Holds the one reader, which is loaded before the fork.
+# Holds the single reader, which is loaded before the fork.
 _reader: list[RapidOCR] = []
 
 

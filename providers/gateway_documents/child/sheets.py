@@ -9,15 +9,15 @@ from openpyxl import load_workbook
 
 from gateway_documents.errors import Unreadable
 
-# Cells of a table, including empty ones; writing so many takes ten seconds.
+# Cells of a table, including empty ones; writing this many takes ten seconds.
 MAX_CELLS = 5_000_000
 _DELIMITERS = ",;\t|"
 _MIDNIGHT = dt.time()
-# A larger float would show digits that it does not hold.
+# A larger float would show digits beyond its precision.
 _EXACT_BELOW = 1e15
 
 Row = list[str]
-"""The texts of a row, up to the last one that is not empty."""
+"""The texts of a row, up to the last non-empty one."""
 
 
 def workbook_to_markdown(data: bytes) -> str:
@@ -25,7 +25,7 @@ def workbook_to_markdown(data: bytes) -> str:
     book = load_workbook(io.BytesIO(data), read_only=True, data_only=True, keep_links=False)
     parts = []
     for sheet in book.worksheets:
-        # The file itself may claim a million rows.
+        # The file may claim a million rows.
         sheet.reset_dimensions()
         parts.append(f"## {sheet.title}\n\n{_table(sheet.iter_rows(values_only=True))}".strip())
     return "\n\n".join(parts)
@@ -48,7 +48,6 @@ def _row(values: Sequence[object]) -> Row:
 
 
 def _cell(value: object) -> str:
-    """Return a cell's text as a person would write it."""
     match value:
         case None:
             return ""
@@ -64,7 +63,7 @@ def _cell(value: object) -> str:
 
 
 def _table(source: Iterable[Sequence[object]]) -> str:
-    """Return rows as a Markdown table; its head is the first row that is not empty."""
+    """Format a Markdown table; the first non-empty row is the header."""
     rows = [row for row in map(_row, source) if row]
     columns = sorted({at for row in rows for at, cell in enumerate(row) if cell})
     if len(rows) * len(columns) > MAX_CELLS:

@@ -1,4 +1,4 @@
-"""The child's work on a document that was paid for: the whole parse, and extraction."""
+"""The child's work on a paid document: parsing and extraction."""
 
 import json
 
@@ -12,10 +12,10 @@ MAX_ANSWER_BYTES = 16_000_000
 def work(action: str, about: str, data: bytes) -> list[bytes]:
     """Parse any file, or extract data from Markdown.
 
-    `action` is "extract", with the buyer's prompt and Markdown in UTF-8: returns JSON. Or it is
-    "parse", with the kind of the file: returns JSON, and the Markdown of the pages. That JSON has
-    the pages without text by number, from 0; true: surely a picture. Raises `Unreadable` for a file
-    that cannot be parsed, `MemoryError` at the memory limit.
+    For "extract", `about` is the buyer's prompt and `data` the Markdown in UTF-8; returns JSON. For
+    "parse", `about` is the file type; returns JSON, then the Markdown of the pages. That JSON has
+    the pages without text by number, from 0; true: certainly a picture. Raises `Unreadable` for a
+    file that cannot be parsed, `MemoryError` at the memory limit.
     """
     if action == "extract":
         return [extraction.extract(about, data.decode()).encode(errors="replace")]

@@ -1,8 +1,7 @@
-"""A drawing program for the sandbox provider's pictures; it is not a part of the gateway.
+"""A drawing program for the sandbox provider's pictures; not part of the gateway.
 
 It turns a prompt into a landscape, or restyles a picture, and runs as `python -m studio` in a child
-process: one order as JSON in the first line of standard input, behind it the picture to restyle;
-one picture on standard output (see `__main__`). It imports nothing of the gateway and the gateway
-imports nothing of it, so measurements of the gateway leave it out.
-Nothing that knows about settings, endpoints or payments belongs here.
+process. The first line of standard input is an order as JSON, followed by the picture to restyle,
+if any; standard output is one picture (see `__main__`). It and the gateway import nothing of each
+other, so measurements of the gateway exclude it.
 """

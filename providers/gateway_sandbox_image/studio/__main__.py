@@ -13,8 +13,8 @@ from .restyle import restyle
 def main() -> None:
     """Draw the order in the first line of standard input: prompt, output_format, and more.
 
-    A new picture needs width, height, scale and enlarge. With `restyle` true, the rest of standard
-    input is the file of the picture that is restyled.
+    A new picture needs width, height, scale and enlarge. If `restyle` is true, the rest of standard
+    input is the picture to restyle.
     """
     order = json.loads(sys.stdin.buffer.readline())
     if order.get("restyle"):

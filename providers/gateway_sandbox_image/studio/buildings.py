@@ -1,6 +1,6 @@
 """Single buildings: a cabin with a lit window, a lighthouse.
 
-Each is a stencil on a grid of 100 units whose origin is the middle of its foot.
+Each is a stencil on a grid of 100 units, with its origin at the middle of its foot.
 """
 
 from .colour import mix
@@ -16,7 +16,7 @@ _TOWER = "M-11.5 0L-7 -82H7L11.5 0Z"
 _BANDS = "M-10.9 -11.5L-10 -27.9H10L10.9 -11.5ZM-9.1 -44.3L-8.3 -59H8.3L9.1 -44.3Z"
 _LANTERN = "M-10 -85H10V-82H-10ZM-5 -99H5V-85H-5ZM-7.5 -98Q0 -110 7.5 -98Z"
 _LAMP = "M-3.4 -97H3.4V-86H-3.4Z"
-# Palettes without stars in which a lighthouse is lit all the same.
+# Palettes without stars in which a lighthouse is lit.
 _DIM = ("storm", "mist")
 
 

@@ -1,4 +1,4 @@
-"""The sheet: paper around the picture, and the caption set on it."""
+"""The sheet: paper around the picture, with a caption."""
 
 import unicodedata
 from collections.abc import Callable
@@ -33,14 +33,14 @@ Fits = Callable[[str], bool]
 
 @attrs.frozen(kw_only=True)
 class Sheet:
-    """Where the picture lies on its paper; pixels at the smallest resolution."""
+    """The layout of paper and picture, in pixels at the smallest resolution."""
 
     width: int
     height: int
 
     @property
     def short(self) -> int:
-        """The shorter side, which everything else is measured by."""
+        """The shorter side, the base of all other measures."""
         return min(self.width, self.height)
 
     @property
@@ -83,7 +83,7 @@ def paint_sheet(drawing: Drawing, sheet: Sheet, prompt: str, number: str, tint: 
 
 
 def set_lines(prompt: str, width: float, size: float) -> list[str]:
-    """Return the prompt in one or two lines of type, elided where it is longer."""
+    """Return the prompt in one or two lines, truncated with an ellipsis if longer."""
     font = ImageFont.truetype(str(SERIF), _RULER_PX)
 
     def fits(text: str) -> bool:
@@ -101,7 +101,7 @@ def set_lines(prompt: str, width: float, size: float) -> list[str]:
 
 
 def _balanced(first: str, second: str) -> list[str]:
-    """Move words down while that brings two lines nearer in length."""
+    """Move words down while that balances the lines."""
     while " " in first:
         shorter, word = first.rsplit(" ", 1)
         if len(shorter) < len(f"{word} {second}"):
@@ -111,7 +111,7 @@ def _balanced(first: str, second: str) -> list[str]:
 
 
 def _next_line(words: list[str], fits: Fits) -> str:
-    """Take as many words as fit off the list; one too long for a line is broken."""
+    """Take words that fit; a word too long for a line is broken."""
     line = words.pop(0)
     kept = len(line)
     while not fits(line[:kept]):
@@ -131,10 +131,7 @@ def _elided(line: str, fits: Fits) -> str:
 
 
 def _settable(prompt: str) -> str:
-    """Return the text without what the font lacks: emoji, other scripts, control characters.
-
-    Where that would tear out most of its letters, nothing is left.
-    """
+    """Remove characters that the font lacks; empty if most letters are lost."""
     text = unicodedata.normalize("NFC", prompt[:_READ_CHARS])
     kept = "".join(char if _has_glyph(char) else " " for char in text)
     letters = sum(char.isalnum() for char in kept)

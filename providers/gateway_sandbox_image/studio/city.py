@@ -17,8 +17,6 @@ _LIT_ROWS = 2  # the farther ones are too far to see their windows
 
 @attrs.frozen(kw_only=True)
 class _Block:
-    """One building."""
-
     x: float
     top: float
     width: float
@@ -75,7 +73,7 @@ def _paint_row(drawing: Drawing, scene: Scene, row: int, tall: float, paint: str
 
 
 def _blocks(dice: Random, scene: Scene, tall: float, breadth: float) -> list[_Block]:
-    """Return a row of buildings, the tallest around one place: downtown."""
+    """Return a row of buildings, tallest downtown."""
     unit, downtown = scene.unit, scene.width * dice.uniform(0.3, 0.7)
     blocks, x = [], -unit * 30
     while x < scene.width + unit * 10:
@@ -88,7 +86,6 @@ def _blocks(dice: Random, scene: Scene, tall: float, breadth: float) -> list[_Bl
 
 
 def _roof(dice: Random, block: _Block, unit: float) -> str:
-    """Return what stands on a building, if anything."""
     roofs = (_flat, _stepped, _pointed, _antenna, _slanted, _domed)
     (roof,) = dice.choices(roofs, weights=(32, 22, 14, 14, 12, 6))
     return roof(block, unit * dice.uniform(8, 26))
@@ -130,7 +127,6 @@ def _domed(block: _Block, _rise: float) -> str:
 
 
 def _windows(dice: Random, block: _Block, cell: float, chance: float) -> str:
-    """Return the lit ones among a building's windows."""
     across, down = cell * 7.5, cell * 10.5
     columns = int((block.width - across * 0.6) / across)
     start = block.middle - ((columns - 1) * across + cell * 3.6) / 2

@@ -1,4 +1,4 @@
-"""Colours as `#rrggbb`, mixed in OKLab so that no gradient turns to mud half-way."""
+"""Colours as `#rrggbb`, mixed in OKLab for clean gradients."""
 
 from functools import cache
 

@@ -1,4 +1,4 @@
-"""Compositions: which place paints what, and the weather over all of them."""
+"""Compositions: dispatches to the painters of each place, and adds the weather."""
 
 from collections.abc import Callable
 
@@ -25,7 +25,7 @@ _PLACES: tuple[tuple[str, _Painter, _Painter], ...] = (
 
 
 def paint_backdrop(drawing: Drawing, scene: Scene) -> None:
-    """Paint what water would reflect: the sky and all that stands at the horizon."""
+    """Paint everything that water would reflect: the sky and the horizon."""
     paint_sky(drawing, scene)
     if "aurora" in scene.motifs:
         paint_aurora(drawing, scene)
@@ -40,7 +40,7 @@ def paint_backdrop(drawing: Drawing, scene: Scene) -> None:
 
 
 def paint_front(drawing: Drawing, scene: Scene) -> None:
-    """Paint what stands before the horizon, and what falls from the sky."""
+    """Paint the foreground, rain and snow."""
     for place, _, front in _PLACES:
         if place == scene.setting:
             front(drawing, scene)

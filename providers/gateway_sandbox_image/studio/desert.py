@@ -37,7 +37,7 @@ def _paint_mesas(drawing: Drawing, scene: Scene, colour: str, size: float) -> No
 
 
 def _mesa(dice: Random, foot: Point, width: float, tall: float) -> list[Point]:
-    """Return the outline of one table mountain: scree below, walls above, a level top."""
+    """Return scree below, walls above, a level top."""
     x, y = foot
     scree = tall * dice.uniform(0.5, 0.9)
     wall = tall * 0.05
@@ -80,7 +80,7 @@ def _paint_dune(drawing: Drawing, scene: Scene, nearness: float) -> list[Point]:
 
 
 def _crest(dice: Random, width: float, base: float, swell: float, waves: float) -> list[Point]:
-    """Return a crest of long windward slopes and short lee ones."""
+    """Return long windward slopes and short lee ones."""
     phase, second = dice.uniform(0, math.tau), dice.uniform(0, math.tau)
     points = []
     for index in range(161):
@@ -94,7 +94,7 @@ def _crest(dice: Random, width: float, base: float, swell: float, waves: float) 
 def _paint_shadow(
     drawing: Drawing, scene: Scene, line: list[Point], top: int, look: tuple[str, float]
 ) -> None:
-    """Shade the lee side of a top: an S-shaped edge runs down from it."""
+    """Paint shade with an S-shaped edge down from the top."""
     shade, reach = look
     (x, y), drift = line[top], -scene.light_side * reach * 0.37
     lee = _lee(line, top, -scene.light_side)
@@ -111,7 +111,7 @@ def _paint_shadow(
 
 
 def _foot_of_shadow(end: Point, width: int, drift: float, floor: float) -> list[Point]:
-    """Close a shadow: below the picture's edge, or in a curve up to where the crest ends."""
+    """Close a shadow below the picture's edge, or in a curve to the crest's end."""
     x, y = end
     if x <= 0 or x >= width:
         return [(x, max(y, floor))]
@@ -119,7 +119,6 @@ def _foot_of_shadow(end: Point, width: int, drift: float, floor: float) -> list[
 
 
 def _lee(line: list[Point], top: int, step: int) -> list[Point]:
-    """Return the crest from a top down its lee side."""
     points, index = [line[top]], top
     while 0 <= index + step < len(line) and line[index + step][1] >= line[index][1]:
         index += step
@@ -128,7 +127,6 @@ def _lee(line: list[Point], top: int, step: int) -> list[Point]:
 
 
 def _paint_ripples(drawing: Drawing, scene: Scene, top: float) -> None:
-    """Comb the nearest sand with wind ripples."""
     dice, unit = scene.dice("ripples"), scene.unit
     tone = mix(scene.palette.land[1], scene.palette.land[2], 0.5)
     y = top + unit * 18
@@ -144,7 +142,6 @@ def _paint_ripples(drawing: Drawing, scene: Scene, top: float) -> None:
 
 
 def _paint_cacti(drawing: Drawing, scene: Scene, line: list[Point]) -> None:
-    """Stand a few saguaros on the nearest crest."""
     dice = scene.dice("cacti")
     tone = mix(scene.palette.land[2], "#000000", 0.35)
     for _ in range(dice.choice((2, 3))):

@@ -1,4 +1,4 @@
-"""Files: PNG, JPEG or WebP, each carrying in its metadata that no AI made the picture."""
+"""Encodes PNG, JPEG or WebP, with metadata stating that no AI made the picture."""
 
 import io
 
@@ -35,7 +35,7 @@ def encode(picture: Image.Image, output_format: str) -> bytes:
 
 
 def is_own(picture: Image.Image) -> bool:
-    """Whether a file says that this renderer made it."""
+    """Whether the metadata states that this renderer made the file."""
     return bool(picture.getexif().get(_EXIF_SOFTWARE) == SOFTWARE)
 
 

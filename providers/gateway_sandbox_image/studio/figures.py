@@ -1,6 +1,6 @@
 """Figures: birds, travellers, astronauts, balloons, and boats on the water.
 
-Each is a stencil on a grid of 100 units; its origin is the point where the figure stands or floats.
+Each is a stencil on a grid of 100 units, with its origin at the figure's base.
 """
 
 from .colour import mix
@@ -21,7 +21,7 @@ _BAG = "M{0} -10C{0} -74 {1} -74 {1} -10C{1} 22 {2} 52 {2} 52H{3}C{3} 52 {0} 22 
 
 
 def paint_birds(drawing: Drawing, scene: Scene) -> None:
-    """Send a loose flock across the sky, away from the light."""
+    """Paint a loose flock of birds, away from the light."""
     dice, unit, side = scene.dice("birds"), scene.unit, -scene.light_side
     x = scene.width * (0.5 + side * dice.uniform(0.05, 0.25))
     y = scene.horizon * dice.uniform(0.22, 0.42)
@@ -36,14 +36,14 @@ def paint_birds(drawing: Drawing, scene: Scene) -> None:
 
 
 def paint_wanderer(drawing: Drawing, scene: Scene, spot: Point, size: float) -> None:
-    """Stand a traveller with a coat and a staff against the light."""
+    """Paint a traveller with a coat and a staff against the light."""
     tone, place = mix(scene.palette.land[2], "#000000", 0.3), Place(spot, size)
     drawing.stamp(_WANDERER, place, tone)
     drawing.stamp_line(_STAFF, place, tone, 2.5)
 
 
 def paint_astronaut(drawing: Drawing, scene: Scene, spot: Point, size: float) -> None:
-    """Stand an astronaut on the ground, the visor catching the light."""
+    """Paint an astronaut whose visor reflects the light."""
     palette, side = scene.palette, scene.light_side
     suit = mix(palette.disc, palette.land[1], 0.22)
     shadow = drawing.slanted((0, 0), (-130 * side, 0), [(0, "#000000", 0.6), (1, "#000000", 0)])
@@ -60,7 +60,7 @@ def paint_astronaut(drawing: Drawing, scene: Scene, spot: Point, size: float) ->
 
 
 def paint_balloons(drawing: Drawing, scene: Scene) -> None:
-    """Let three hot-air balloons float at different distances."""
+    """Paint three hot-air balloons at different distances."""
     dice, unit, side = scene.dice("balloons"), scene.unit, -scene.light_side
     for size, x, y in ((150, 0.16, 0.34), (66, 0.36, 0.56), (38, 0.02, 0.66)):
         across = scene.width * (0.5 + side * (x + dice.uniform(-0.05, 0.05)))
@@ -81,12 +81,12 @@ def _paint_balloon(drawing: Drawing, scene: Scene, place: Place) -> None:
 
 
 def _bag(width: float) -> str:
-    """Return the balloon's bag, or a stripe of it, `width` to each side."""
+    """Return the bag or a stripe of it, `width` to each side."""
     return _BAG.format(-width, width, width / 5, -width / 5)
 
 
 def paint_sailboat(drawing: Drawing, scene: Scene, spot: Point, size: float) -> None:
-    """Put a small boat under sail on the water, with its reflection."""
+    """Paint a small sailing boat with its reflection."""
     palette = scene.palette
     bright = mix(palette.lit, "#ffffff", 0.35)
     sails = [bright, mix(bright, palette.shade, 0.45)][:: scene.light_side]
@@ -98,7 +98,7 @@ def paint_sailboat(drawing: Drawing, scene: Scene, spot: Point, size: float) -> 
 
 
 def paint_rowboat(drawing: Drawing, scene: Scene, spot: Point, size: float) -> None:
-    """Put a rowing boat with one person on still water."""
+    """Paint a rowing boat with one person on still water."""
     tone = mix(scene.palette.land[2], "#000000", 0.2)
     for stretch, opacity in ((-0.8, 0.35), (1, 1.0)):
         place = Place(spot, size, stretch)

@@ -20,7 +20,7 @@ def paint_backdrop(drawing: Drawing, scene: Scene) -> None:
 
 
 def paint_front(drawing: Drawing, scene: Scene) -> None:
-    """Paint meadow behind meadow and what stands on them."""
+    """Paint the meadows, and the tree and figures on them."""
     unit, dice, side = scene.unit, scene.dice("meadow"), scene.light_side
     lines = [_paint_meadow(drawing, scene, layer / (_MEADOWS - 1)) for layer in range(_MEADOWS)]
     near, nearest = lines[-2], lines[-1]
@@ -56,7 +56,7 @@ def _paint_meadow(drawing: Drawing, scene: Scene, nearness: float) -> list[Point
 
 
 def _rolling(dice: Random, width: float, base: float, swell: float, waves: float) -> list[Point]:
-    """Return a line of three waves over each other."""
+    """Return three superimposed waves."""
     mixed = [
         (dice.uniform(0, math.tau), math.tau * waves * speed * dice.uniform(0.8, 1.25), weight)
         for speed, weight in ((0.55, 0.6), (1.1, 0.32), (2.3, 0.1))

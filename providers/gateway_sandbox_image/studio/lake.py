@@ -26,7 +26,7 @@ def paint_backdrop(drawing: Drawing, scene: Scene) -> None:
 
 
 def _paint_shore(drawing: Drawing, scene: Scene, nearness: float, dark: float) -> None:
-    """Paint a row of firs at the water; the nearer one keeps clear of the light."""
+    """Paint firs; the nearer row keeps clear of the light."""
     dice, unit, palette = scene.dice(f"shore {nearness}"), scene.unit, scene.palette
     left, right = 0.0, float(scene.width)
     if nearness and scene.light_side < 0:

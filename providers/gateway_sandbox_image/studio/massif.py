@@ -1,4 +1,4 @@
-"""The mountains a picture is about: rock with a lit and a shaded side, and snow."""
+"""The main mountains: rock with a lit and a shaded side, and snow."""
 
 from itertools import groupby
 from random import Random
@@ -31,7 +31,7 @@ def paint_massif(drawing: Drawing, scene: Scene, height: float) -> None:
 
 
 def _peaks(dice: Random, scene: Scene, height: float) -> list[Peak]:
-    """Return one tall peak and lower ones beside it, the lowest where the light stands."""
+    """Return peaks, the lowest on the side of the light."""
     side = scene.light_side
     centre = scene.width * (0.5 - side * dice.uniform(0.1, 0.2))
     peaks = [Peak(x=centre, height=height, reach=height * dice.uniform(1.25, 1.6))]
@@ -43,7 +43,6 @@ def _peaks(dice: Random, scene: Scene, height: float) -> list[Peak]:
 
 
 def _snow_cover(scene: Scene) -> float:
-    """Return the share of the height that snow covers."""
     if "winter" in scene.motifs or scene.palette.name == "frost":
         return _FULL_COVER
     return scene.dice("snow line").choice((0.0, 0.32, 0.42, 0.5))
@@ -52,7 +51,6 @@ def _snow_cover(scene: Scene) -> float:
 def _paint_snow(
     drawing: Drawing, scene: Scene, crest: list[Point], line: float, depth: float
 ) -> None:
-    """Cover all of a crest that is above the snow line; its lower edge melts into the rock."""
     rough = roughness(scene.dice("snow"), len(crest), 0.8)
     white = mix(scene.palette.lit, "#ffffff", 0.45)
     stops = [(0, white, 1.0), (0.55, white, 0.9), (1, white, 0.25)]
@@ -72,7 +70,7 @@ def _paint_faces(
     summit: int,
     extent: tuple[float, float],
 ) -> None:
-    """Give a summit a shaded side and gullies; `extent` is the massif's base and height."""
+    """Paint a summit; `extent` is the massif's base and height."""
     dice, palette, side = scene.dice(f"faces {summit}"), scene.palette, scene.light_side
     base, height = extent
     spine = _spine(dice, line[summit], base, -side)
@@ -90,7 +88,7 @@ def _paint_faces(
 
 
 def _paint_gully(drawing: Drawing, scene: Scene, dice: Random, start: Point, length: float) -> None:
-    """Cut a shaded wedge into the lit side, from a point of the spine down."""
+    """Paint a shaded wedge from a point of the spine down."""
     x, y = start
     lean = length * dice.uniform(0.35, 0.8) * scene.light_side
     knee = (x + 0.5 * lean + dice.uniform(-3, 3), y + length * 0.42)
@@ -101,7 +99,7 @@ def _paint_gully(drawing: Drawing, scene: Scene, dice: Random, start: Point, len
 
 
 def _spine(dice: Random, summit: Point, base: float, drift: int) -> list[Point]:
-    """Return the edge between light and shade, zigzagging from a summit to the foot."""
+    """Return the zigzag edge between light and shade."""
     x, y = summit
     spine = [summit]
     while y < base:
@@ -113,7 +111,6 @@ def _spine(dice: Random, summit: Point, base: float, drift: int) -> list[Point]:
 
 
 def _summits(line: list[Point], lowest: float) -> list[int]:
-    """Return the indexes of points above `lowest` that overlook their surroundings."""
     return [
         index
         for index, (_, y) in enumerate(line)
@@ -122,7 +119,7 @@ def _summits(line: list[Point], lowest: float) -> list[int]:
 
 
 def _flank(line: list[Point], summit: int, step: int) -> list[Point]:
-    """Return the points from a summit down, in one direction, to where it climbs again."""
+    """Return the flank to where it climbs again."""
     lowest = index = summit
     while 0 <= index + step < len(line) and line[lowest][1] - line[index][1] <= _SADDLE:
         index += step

@@ -1,4 +1,4 @@
-"""Moods: each a set of colours that were chosen together, by eye."""
+"""Colour palettes by mood, chosen by eye."""
 
 import attrs
 

@@ -1,4 +1,4 @@
-"""A picture from prompt to pixels: draw, reflect, let the light bloom, lay on paper."""
+"""A picture from prompt to pixels: draw, reflect, add bloom, place on paper."""
 
 import io
 
@@ -40,7 +40,7 @@ def _painted(scene: Scene, scale: int) -> Image.Image:
 
 
 def paint_on(picture: Image.Image, drawing: Drawing, scale: int) -> None:
-    """Rasterise a drawing and lay it on a picture, `scale` pixels per unit."""
+    """Rasterise a drawing onto a picture, at `scale` pixels per unit."""
     for run in drawing.runs(scale):
         if isinstance(run, Layer):
             _lay_on(picture, run, scale)
@@ -56,7 +56,6 @@ def _rasterised(document: str) -> Image.Image:
 
 
 def _lay_on(picture: Image.Image, layer: Layer, scale: int) -> None:
-    """Stretch the visible part of a layer to where it belongs."""
     left, top = round(layer.x * scale), round(layer.y * scale)
     wide, tall = round(layer.width * scale), round(layer.height * scale)
     seen_left, seen_top = max(0, left), max(0, top)
@@ -76,7 +75,7 @@ def _lay_on(picture: Image.Image, layer: Layer, scale: int) -> None:
 
 
 def bloom(picture: Image.Image) -> Image.Image:
-    """Let bright places shine over their edges."""
+    """Let bright areas glow beyond their edges."""
     small = picture.resize((picture.width // 8, picture.height // 8), Image.Resampling.BOX)
     bright = small.point([max(0, int((level - 150) * 0.29)) for level in _LEVELS] * 3)
     halo = bright.filter(ImageFilter.GaussianBlur(min(small.size) / 26))
@@ -84,14 +83,14 @@ def bloom(picture: Image.Image) -> Image.Image:
 
 
 def vignette(picture: Image.Image) -> Image.Image:
-    """Darken the corners, hardly visibly."""
+    """Darken the corners slightly."""
     falloff = [int(255 - max(0, level - 120) * 0.42) for level in _LEVELS]
     shade = Image.radial_gradient("L").point(falloff).resize(picture.size, _SMOOTH)
     return ImageChops.multiply(picture, Image.merge("RGB", (shade,) * 3))
 
 
 def grain(paper: Image.Image, scene: Scene) -> Image.Image:
-    """Add film grain: it hides the 256 steps of a gradient."""
+    """Add film grain, which hides the 256 steps of a gradient."""
     dice, count = scene.dice("grain"), paper.width * paper.height
     one, two = (Image.frombytes("L", paper.size, dice.randbytes(count)) for _ in range(2))
     soft = [round(128 + (level - 128) * 0.045) for level in _LEVELS]

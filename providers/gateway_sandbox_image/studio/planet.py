@@ -22,7 +22,7 @@ class _Globe:
 
 
 def paint_planet(drawing: Drawing, scene: Scene) -> None:
-    """Paint the planet, its ring half behind and half before it, and its moons."""
+    """Paint the planet, its ring (half behind and half before it), and its moons."""
     dice = scene.dice("planet")
     x = scene.width * (0.5 - scene.light_side * dice.uniform(0.06, 0.16))
     globe = _Globe(
@@ -47,7 +47,6 @@ def _lay_on_globe(drawing: Drawing, globe: _Globe, picture: Image.Image, radii: 
 
 
 def _face(scene: Scene, size: int, turn: float) -> Image.Image:
-    """Return the disc of a gas giant, `size` pixels across: bands that storms have stirred."""
     dice, palette = scene.dice("planet's face"), scene.palette
     whole = fractal(dice, (size * 3 // 2, size * 3 // 2), (0.9, 10), 6, 0.5)
     rim = (whole.width - size) // 2
@@ -63,7 +62,7 @@ def _face(scene: Scene, size: int, turn: float) -> Image.Image:
 
 
 def _paint_shading(drawing: Drawing, scene: Scene, globe: _Globe) -> None:
-    """Round the planet: night on one side, a thin rim of air on the other."""
+    """Paint night on one side, a thin rim of atmosphere on the other."""
     side, (x, y), radius = scene.light_side, globe.centre, globe.radius
     night, air = scene.palette.sky[0], scene.palette.disc
     falling = ((0.0, 0.0), (0.42, 0.05), (0.62, 0.42), (0.82, 0.85), (1.0, 0.97))
@@ -76,7 +75,7 @@ def _paint_shading(drawing: Drawing, scene: Scene, globe: _Globe) -> None:
 
 
 def _paint_half_ring(drawing: Drawing, scene: Scene, globe: _Globe, sweep: str) -> None:
-    """Draw half of the ring: `sweep` is 1 for the half behind the planet, 0 for that before."""
+    """Paint half of the ring: `sweep` is 1 behind the planet, 0 before it."""
     dice, palette = scene.dice("ring"), scene.palette
     place = Place(globe.centre, globe.radius * 100, turn=globe.tilt)
     reach, outer = _RING

@@ -1,4 +1,4 @@
-"""A picture that was sent, in another mood: its own lines and light, a palette's colours."""
+"""Restyles a buyer's picture: its lines and light in a palette's colours."""
 
 import io
 
@@ -13,22 +13,22 @@ from .scene import Scene, compose
 from .svg import Drawing
 from .weather import paint_rain, paint_snowfall
 
-# Only these are decoded, whatever the bytes look like.
+# Only these formats are decoded.
 _FORMATS = ("PNG", "JPEG", "WEBP")
-# Pixels of the longer side; a larger picture is made smaller.
+# Pixels of the longer side; a larger picture is scaled down.
 _LONGEST = 1600
-# The shorter side of a sheet has this many pixels or more, so that its caption can be read.
+# The minimum size of a sheet's shorter side, so that its caption is readable.
 _SHORTEST_SHEET = 640
-# A sheet is at most so many times as long as wide; the sides of a longer picture are cut.
+# The maximum ratio of a sheet's sides; the sides of a longer picture are cropped.
 _MOST_RATIO = 3.0
-# How much of a pixel's colour comes from the palette; the rest is the picture's own.
+# The weight of the palette in a pixel's colour; the rest is the picture's own.
 _TINT = 0.72
 _LEVELS = range(256)
 _SMOOTH = Image.Resampling.LANCZOS
 
 
 def restyle(prompt: str, data: bytes) -> Image.Image:
-    """Return the picture of a file, in the mood of the prompt's words, on a captioned sheet."""
+    """Return a file's picture in the mood of the prompt's words, on a captioned sheet."""
     picture = _read(data)
     sheet = sheet_around(*picture.size)
     picture = ImageOps.fit(picture, sheet.picture, _SMOOTH)
@@ -47,7 +47,7 @@ def sheet_around(width: int, height: int) -> Sheet:
     wide, high = min(width, most), min(height, most)
     scale = min(_LONGEST / max(wide, high), max(1.0, _SHORTEST_SHEET / min(wide, high)))
     wide, high = wide * scale, high * scale
-    # The margins are shares of the sheet's shorter side, which they are a part of.
+    # The margins are fractions of the sheet's shorter side, which includes them.
     sheet = Sheet(width=round(wide), height=round(high))
     for _ in range(12):
         across, down = sheet.width - sheet.picture[0], sheet.height - sheet.picture[1]
@@ -56,11 +56,11 @@ def sheet_around(width: int, height: int) -> Sheet:
 
 
 def _read(data: bytes) -> Image.Image:
-    """Return the picture upright, without transparency."""
+    """Read a picture upright, without transparency."""
     # The gateway has measured the picture, so that Pillow need not warn.
     Image.MAX_IMAGE_PIXELS = None
     with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
-        # A larger picture takes more memory and shows no more.
+        # A larger picture takes more memory without showing more.
         image.thumbnail((2 * _LONGEST, 2 * _LONGEST), _SMOOTH)
         if is_own(image):
             return _cut_out(image.convert("RGB"))
@@ -74,7 +74,7 @@ def _read(data: bytes) -> Image.Image:
 
 
 def _cut_out(drawn: Image.Image) -> Image.Image:
-    """Return the picture on a sheet of this renderer's, so that no sheet lies on another."""
+    """Crop a sheet of this renderer, so that sheets do not nest."""
     sheet = Sheet(width=drawn.width, height=drawn.height)
     # Two pixels less: the margins of a larger resolution are rounded differently.
     rim, (across, down) = sheet.margin + 2, sheet.picture
@@ -95,7 +95,7 @@ def _repaint(picture: Image.Image, scene: Scene) -> Image.Image:
 
 
 def _grade(picture: Image.Image, palette: Palette) -> Image.Image:
-    """Return the picture's light and shade in a palette's colours, from its land to its glow."""
+    """Use the palette's colours, from its land to its glow."""
     light = ImageOps.autocontrast(picture.convert("L"), cutoff=0.5)
     colours = (palette.land[2], palette.land[1], palette.sky[-3], palette.sky[-1], palette.disc)
     steps = [rgb(ramp(colours, level / 255)) for level in _LEVELS]
@@ -103,12 +103,12 @@ def _grade(picture: Image.Image, palette: Palette) -> Image.Image:
 
 
 def _outlines(picture: Image.Image) -> Image.Image:
-    """Return soft dark lines on white where the picture has edges."""
+    """Draw soft dark lines on white."""
     edges = (
         picture.convert("L").filter(ImageFilter.GaussianBlur(1.2)).filter(ImageFilter.FIND_EDGES)
     )
     lines = edges.point([255 - min(120, max(0, level - 10) * 3) for level in _LEVELS])
-    # The filter leaves the rim as it is.
+    # The filter leaves the border unchanged.
     lines.paste(255, (0, 0, lines.width, 1))
     lines.paste(255, (0, lines.height - 1, lines.width, lines.height))
     lines.paste(255, (0, 0, 1, lines.height))

@@ -1,4 +1,4 @@
-"""A scene: everything that is decided before the first stroke."""
+"""A scene: all decisions made before drawing."""
 
 import hashlib
 from random import Random
@@ -8,9 +8,9 @@ import attrs
 from .palette import PALETTES, Palette
 from .words import HOURS, MOODS, MOTIFS, SETTINGS, named, words_of
 
-# A palette with more stars than this shows no birds.
+# A palette with more stars than this has no birds.
 _DUSK = 0.3
-# The places for prompts that name no place.
+# Places for prompts that name none.
 UNNAMED_SETTINGS = ("alpine", "lake", "sea", "hills", "forest")
 HORIZONS = {  # share of the height above the horizon, least and most
     "space": (0.76, 0.82),
@@ -26,7 +26,7 @@ HORIZONS = {  # share of the height above the horizon, least and most
 
 @attrs.frozen(kw_only=True)
 class Scene:
-    """One picture before it is drawn; lengths in pixels at the smallest resolution."""
+    """One picture before drawing; lengths in pixels at the smallest resolution."""
 
     digest: bytes
     width: int
@@ -43,12 +43,12 @@ class Scene:
         return min(self.width, self.height) / 1000
 
     def dice(self, purpose: str) -> Random:
-        """Return the random numbers of one part, so that no part disturbs another."""
+        """Return random numbers for one part, independent of the other parts."""
         return _dice(self.digest, purpose)
 
     @property
     def light_side(self) -> int:
-        """Where the light stands: -1 left, 1 right."""
+        """The side of the light: -1 left, 1 right."""
         return -1 if self.light[0] < self.width / 2 else 1
 
 
@@ -77,7 +77,7 @@ def compose(prompt: str, width: int, height: int) -> Scene:
 
 
 def _palette(words: frozenset[str], setting: str, dice: Random) -> Palette:
-    """Return a palette of the hour that is named first; later ones may narrow the choice."""
+    """Choose by the first hour; later ones may narrow the choice."""
     hours = named(words, {hour: entry[0] for hour, entry in HOURS.items()})
     if not hours or setting == "space":
         return PALETTES[dice.choice(MOODS[setting].split())]
@@ -88,7 +88,7 @@ def _palette(words: frozenset[str], setting: str, dice: Random) -> Palette:
 
 
 def _chances(setting: str, palette: Palette, dice: Random) -> frozenset[str]:
-    """Return motifs that the prompt does not name, now and then."""
+    """Add occasional motifs that the prompt does not name."""
     is_open = setting in ("alpine", "hills", "sea")
     odds = {
         "birds": 0.0 if palette.stars > _DUSK or setting == "space" else 0.55,

@@ -56,7 +56,7 @@ def paint_front(drawing: Drawing, scene: Scene) -> None:
 
 
 def _paint_headland(drawing: Drawing, scene: Scene) -> None:
-    """Let a cliff reach into the picture, where the light is not."""
+    """Paint a cliff on the side away from the light."""
     dice, palette, side = scene.dice("headland"), scene.palette, -scene.light_side
     reach, edge = scene.width * dice.uniform(0.4, 0.48), 0 if side < 0 else scene.width
     level = scene.horizon + (scene.height - scene.horizon) * dice.uniform(0.3, 0.4)
@@ -74,7 +74,7 @@ def _paint_headland(drawing: Drawing, scene: Scene) -> None:
 
 
 def _cliff(scene: Scene, depth: float) -> list[Point]:
-    """Return a headland's outline: share of its length, and pixels below its highest point."""
+    """Return fractions of the length, and pixels below the highest point."""
     rough, unit = roughness(scene.dice("cliff"), 61, 0.74), scene.unit
     points = []
     for index in range(61):
@@ -97,7 +97,6 @@ def _paint_dwellers(drawing: Drawing, scene: Scene, line: list[Point], x: float)
 
 
 def _paint_ledges(drawing: Drawing, scene: Scene, brink: list[Point], tone: str) -> None:
-    """Break the face of a cliff into lit and shaded planes."""
     dice = scene.dice("ledges")
     for start in range(0, len(brink) - 4, 3):
         x, y = brink[start]
@@ -116,7 +115,6 @@ def _paint_ledges(drawing: Drawing, scene: Scene, brink: list[Point], tone: str)
 
 
 def _paint_rock(drawing: Drawing, scene: Scene, spot: Point, size: float) -> None:
-    """Put a rock into the water, foam round its foot."""
     dice, palette, (x, y) = scene.dice(f"rock {spot}"), scene.palette, spot
     lumps = []
     for step in range(9):

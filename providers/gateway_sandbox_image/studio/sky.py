@@ -94,7 +94,6 @@ def _paint_bright_star(
 
 
 def _lay_milky_way(drawing: Drawing, scene: Scene) -> None:
-    """Lay a slanted band of star dust across the upper sky."""
     dice = scene.dice("milky way")
     width, height = scene.width // 2, scene.height // 2
     size = (width * 2, int(height * 0.62))

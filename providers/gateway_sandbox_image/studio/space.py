@@ -19,7 +19,7 @@ _GROUND = (  # far to near: what scatters its heights, their size and roughness,
 
 
 def paint_backdrop(drawing: Drawing, scene: Scene) -> None:
-    """Paint what hangs in the sky."""
+    """Paint the nebula and the planet."""
     _lay_nebula(drawing, scene)
     paint_planet(drawing, scene)
 
@@ -36,7 +36,6 @@ def paint_front(drawing: Drawing, scene: Scene) -> None:
 
 
 def _lay_nebula(drawing: Drawing, scene: Scene) -> None:
-    """Hang glowing gas between the stars."""
     dice, palette = scene.dice("nebula"), scene.palette
     size = (scene.width // _COARSENESS, scene.height // _COARSENESS)
     aspect = scene.width / scene.height
@@ -74,7 +73,7 @@ def _paint_ground(drawing: Drawing, scene: Scene, layer: int) -> list[Point]:
 
 
 def _paint_crater(drawing: Drawing, scene: Scene, spot: Point, size: float) -> None:
-    """Press a crater into the ground: dark towards the light, bright away from it."""
+    """Paint a crater dark towards the light, bright away from it."""
     palette, side, (x, y) = scene.palette, scene.light_side, spot
     towards, away = (x + side * size, y), (x - side * size, y)
     half = f"A{size:.1f} {size * 0.22:.1f} 0 0"

@@ -62,13 +62,13 @@ def disc(x: float, y: float, radius: float) -> str:
 
 
 def fading(colour: str, strength: float) -> list[Stop]:
-    """Return stops of a light that falls off as light does, without a visible rim."""
+    """Return gradient stops of a realistic light falloff, without a visible rim."""
     return [(at, colour, strength * share) for at, share in FALLOFF]
 
 
 @attrs.frozen(kw_only=True)
 class Layer:
-    """A soft picture between shapes: Pillow lays it on many times faster than an SVG would."""
+    """A soft picture between shapes; composing it with Pillow is much faster than in SVG."""
 
     picture: Image.Image  # RGBA, of any size
     x: float
@@ -79,7 +79,7 @@ class Layer:
 
 @attrs.frozen
 class Place:
-    """Where a stencil goes: its origin lies on `spot`, a hundred of its units measure `size`."""
+    """The position of a stencil: its origin is at `spot`, and 100 of its units measure `size`."""
 
     spot: Point
     size: float
@@ -132,7 +132,7 @@ class Drawing:
         )
 
     def stamp(self, path: str, place: Place, paint: str, opacity: float = 1.0) -> None:
-        """Fill path data drawn on a grid of its own, put to its place."""
+        """Fill path data that has its own grid, at a place."""
         self._parts.append(
             f'<path d="{path}"{place.transform} fill="{paint}"{_faded("fill", opacity)}/>'
         )
@@ -140,7 +140,7 @@ class Drawing:
     def stamp_line(
         self, path: str, place: Place, paint: str, width: float, opacity: float = 1.0
     ) -> None:
-        """Stroke path data drawn on a grid of its own; so is the width."""
+        """Stroke path data that has its own grid; the width is in grid units."""
         self._parts.append(
             f'<path d="{path}"{place.transform} fill="none" stroke="{paint}"'
             f' stroke-width="{width:.3f}" stroke-linecap="round" stroke-linejoin="round"'
@@ -168,7 +168,7 @@ class Drawing:
         )
 
     def lay(self, picture: Image.Image, x: float, y: float, width: float, height: float) -> None:
-        """Lay a soft picture over what is there, stretched to the rectangle."""
+        """Draw a soft picture over the existing content, stretched to the rectangle."""
         self._parts.append(Layer(picture=picture, x=x, y=y, width=width, height=height))
 
     def markup(self, element: str) -> None:

@@ -1,4 +1,4 @@
-"""Fractal noise out of Pillow's resampling: clouds, mist, nebulae, grain."""
+"""Fractal noise from Pillow's resampling: clouds, mist, nebulae, grain."""
 
 import math
 from collections.abc import Sequence
@@ -87,7 +87,7 @@ def stacked(layers: list[Image.Image]) -> Image.Image:
 
 
 def _inner(columns: int, rows: int) -> tuple[float, float, float, float]:
-    """Leave out half a cell all round, where resampling would stretch the rim."""
+    """Omit half a cell around, where resampling would stretch the border."""
     return (0.5, 0.5, columns - 0.5, rows - 0.5)
 
 

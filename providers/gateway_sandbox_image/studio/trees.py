@@ -42,7 +42,7 @@ def row_of_firs(dice: Random, line: list[Point], spacing: float, height: float) 
 
 
 def paint_frame_of_firs(drawing: Drawing, scene: Scene) -> None:
-    """Stand tall firs at both sides of the foreground, and leave the middle open."""
+    """Paint tall firs at both sides of the foreground, leaving the middle open."""
     palette = scene.palette
     for row, tone in enumerate((mix(palette.land[2], palette.land[1], 0.16), palette.land[2])):
         dice = scene.dice(f"frame {row}")
@@ -63,7 +63,7 @@ def _firs_at_side(dice: Random, scene: Scene, row: int, side: int, weight: float
 
 
 def paint_lone_tree(drawing: Drawing, scene: Scene, foot: Point, height: float) -> None:
-    """Plant one broad tree; its crown is lit in three tones."""
+    """Paint one broad tree with a crown lit in three tones."""
     dice, (x, y), side = scene.dice("lone tree"), foot, scene.light_side
     tone = mix(scene.palette.land[2], scene.palette.land[1], 0.12)
     sunny = mix(tone, scene.palette.glow, 0.42)
@@ -82,7 +82,7 @@ def paint_lone_tree(drawing: Drawing, scene: Scene, foot: Point, height: float) 
 
 
 def paint_tufts(drawing: Drawing, scene: Scene, line: list[Point], tone: str) -> None:
-    """Let grass stand along a line."""
+    """Paint grass along a line."""
     dice, unit = scene.dice("tufts"), scene.unit
     data, x = "", line[0][0]
     while x < line[-1][0]:

@@ -1,4 +1,4 @@
-"""Water: the picture above it upside down, broken by ripples, and the light's path on it."""
+"""Water: a rippled mirror image of the picture above it, and the light's path."""
 
 import math
 from random import Random
@@ -17,7 +17,7 @@ _LEVELS = 9  # of brightness; glints of one level are one path
 
 
 def reflect(picture: Image.Image, scene: Scene, waterline: int, scale: int) -> None:
-    """Fill the picture below `waterline` (pixels) with what is above it."""
+    """Fill the picture below `waterline` (pixels) with the reflection of the part above."""
     dice, waves = scene.dice("water"), _WAVES[scene.setting]
     size = (picture.width, picture.height - waterline)
     above = _smeared(picture.crop((0, 0, picture.width, waterline)), waves)
@@ -37,7 +37,6 @@ def reflect(picture: Image.Image, scene: Scene, waterline: int, scale: int) -> N
 
 
 def _depths(scene: Scene) -> str:
-    """Return the colour of deep water: mostly that of the sky over it."""
     palette = scene.palette
     return mix(mix(palette.sky[0], palette.sky[1], 0.5), palette.land[1], 0.22)
 
@@ -47,14 +46,14 @@ def _washed(water: Image.Image, colour: str, mask: Image.Image) -> Image.Image:
 
 
 def _smeared(above: Image.Image, waves: float) -> Image.Image:
-    """Blur a picture downwards, as waves do to what they reflect."""
+    """Blur downwards, as waves do."""
     length = max(1, round(above.height / 560 * (5 + 50 * waves**3)))
     squeezed = above.resize((above.width, above.height // length + 2), Image.Resampling.BOX)
     return squeezed.resize(above.size, Image.Resampling.BICUBIC)
 
 
 def _mirrored(above: Image.Image, depth: int, dice: Random, swing: float) -> Image.Image:
-    """Return the mirror image, each row taken up to `swing` pixels higher or lower."""
+    """Shift each row by up to `swing` pixels."""
     water = Image.new("RGB", (above.width, depth))
     squeeze = min(1.0, 0.92 * above.height / depth)
     first, second = dice.uniform(0, math.tau), dice.uniform(0, math.tau)
@@ -71,7 +70,7 @@ def _mirrored(above: Image.Image, depth: int, dice: Random, swing: float) -> Ima
 
 
 def _ripples(dice: Random, size: tuple[int, int]) -> Image.Image:
-    """Return noise that lies flat far off and opens towards the viewer."""
+    """Return ripples that grow towards the viewer."""
     width, depth = size[0] // 2, size[1]
     flat = fractal(dice, (width, 256), (7, 46), 4, 0.6)
     opened = Image.new("L", (width, depth))
@@ -86,7 +85,6 @@ def _ripples(dice: Random, size: tuple[int, int]) -> Image.Image:
 
 
 def _warm(water: Image.Image, scene: Scene, scale: int) -> None:
-    """Spread the colour of the light where its mirror image lies."""
     wide, tall = round(water.width * 0.62), round(water.height * 1.9)
     light = glow(scene.palette.glow, 0.3 if scene.palette.is_night else 0.85)
     light = light.resize((wide, tall), Image.Resampling.BICUBIC)

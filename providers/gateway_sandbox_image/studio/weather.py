@@ -1,4 +1,4 @@
-"""What hangs in the air: clouds, mist, aurora, rain and snow."""
+"""Clouds, mist, aurora, rain and snow."""
 
 import math
 from random import Random
@@ -37,7 +37,7 @@ def paint_clouds(drawing: Drawing, scene: Scene) -> None:
 
 
 def _lit(scene: Scene, noise: Image.Image, mask: Image.Image) -> Image.Image:
-    """Colour a cloud by how it faces the light and how near it is; it parts before the disc."""
+    """Shade by direction and distance to the light, keeping the disc free."""
     palette = scene.palette
     x, y = scene.light[0] / _COARSENESS, scene.light[1] / _COARSENESS
     width, height = noise.width - 2 * _RIM, noise.height - 2 * _RIM
@@ -57,7 +57,6 @@ def _lit(scene: Scene, noise: Image.Image, mask: Image.Image) -> Image.Image:
 
 
 def _nearness(size: tuple[int, int], spot: tuple[float, float]) -> Image.Image:
-    """Return a mask that is white at a spot and fades with the distance from it."""
     reach = 0.5 * max(size)
     centres = [(cell + 0.5) / _GLOW_CELLS for cell in range(_GLOW_CELLS)]
     levels = bytes(
@@ -70,7 +69,7 @@ def _nearness(size: tuple[int, int], spot: tuple[float, float]) -> Image.Image:
 
 
 def paint_mist(drawing: Drawing, scene: Scene, y: float, height: float, strength: float) -> None:
-    """Lay a bank of mist around the line `y`."""
+    """Paint a bank of mist around the line `y`."""
     dice = scene.dice(f"mist {y:.0f}")
     size = (scene.width // 3, max(8, int(height) // 3))
     noise = fractal(dice, size, (4 * scene.width / scene.height, 2), 4, 0.5)
@@ -84,7 +83,7 @@ def paint_mist(drawing: Drawing, scene: Scene, y: float, height: float, strength
 
 
 def paint_aurora(drawing: Drawing, scene: Scene) -> None:
-    """Hang three curtains of green and violet light, the nearest the brightest."""
+    """Paint three curtains of green and violet light, the nearest the brightest."""
     dice = scene.dice("aurora")
     size = (scene.width // _COARSENESS, int(scene.horizon) // _COARSENESS)
     curtains = [
@@ -111,7 +110,7 @@ def _curtain(dice: Random, size: tuple[int, int], fold: int, strength: float) ->
 
 
 def _ray(reach: int) -> tuple[Image.Image, Image.Image]:
-    """Return the colours and the brightness of one ray: it fades upwards, its hem is sharp."""
+    """Return a ray that fades upwards, with a sharp lower edge."""
     colours, rising = Image.new("RGB", (1, reach)), Image.new("L", (1, reach))
     for row in range(reach):
         share = row / reach
@@ -121,7 +120,7 @@ def _ray(reach: int) -> tuple[Image.Image, Image.Image]:
 
 
 def paint_rain(drawing: Drawing, scene: Scene) -> None:
-    """Streak the air with rain."""
+    """Paint streaks of rain."""
     dice, unit = scene.dice("rain"), scene.unit
     for opacity, count in ((0.1, 260), (0.18, 130)):
         data = ""
@@ -133,7 +132,7 @@ def paint_rain(drawing: Drawing, scene: Scene) -> None:
 
 
 def paint_snowfall(drawing: Drawing, scene: Scene) -> None:
-    """Let it snow: many small flakes, few large and soft ones."""
+    """Paint snow: many small flakes, and a few large, soft ones."""
     dice, unit = scene.dice("snowfall"), scene.unit
     for _ in range(420):
         centre = (dice.uniform(0, scene.width), dice.uniform(0, scene.height))

@@ -1,12 +1,12 @@
-"""What the renderer understands of a prompt: places, hours and motifs, word by word."""
+"""The renderer's vocabulary: places, hours and motifs."""
 
 import re
 from collections.abc import Mapping
 
-# A word of so many letters has no plural: 'gas' is not the plural of 'ga'.
+# Words up to this length have no plural: 'gas' is not the plural of 'ga'.
 _NO_PLURAL = 3
 
-# The first place that the prompt names wins.
+# The first place in the prompt wins.
 SETTINGS: Mapping[str, str] = {
     "space": "space planet galaxy nebula cosmos cosmic astronaut cosmonaut spaceship spacecraft"
     " rocket orbit alien mars saturn jupiter asteroid comet universe interstellar satellite",
@@ -23,7 +23,7 @@ SETTINGS: Mapping[str, str] = {
     " sheep horse cow balloon picnic grass tuscany shire windmill",
 }
 
-# Words of an hour, and the palettes that it allows. The first hour that the prompt names wins.
+# Words for hours, with the palettes that they allow. The first hour in the prompt wins.
 HOURS: Mapping[str, tuple[str, str]] = {
     "aurora": ("aurora borealis", "aurora"),
     "neon": ("neon cyberpunk vaporwave synthwave retrowave", "neon"),
@@ -50,7 +50,7 @@ HOURS: Mapping[str, tuple[str, str]] = {
     "day": ("day noon sunny blue daylight clear bright", "azure tropic"),
 }
 
-# Palettes by place, for prompts that name no hour.
+# Palettes by place, for prompts without an hour.
 MOODS: Mapping[str, str] = {
     "space": "cosmos nebula",
     "city": "neon ember midnight violet golden",
@@ -87,7 +87,7 @@ MOTIFS: Mapping[str, str] = {
 
 
 def words_of(prompt: str) -> frozenset[str]:
-    """Return the words of a prompt in lower case, plurals also without their ending."""
+    """Return the words of a prompt in lower case; plurals also in the singular."""
     text = prompt.lower().replace("northern light", "aurora")
     found = re.findall(r"[^\W\d_]+", text)
     singular = (
@@ -100,5 +100,5 @@ def words_of(prompt: str) -> frozenset[str]:
 
 
 def named(words: frozenset[str], vocabulary: Mapping[str, str]) -> list[str]:
-    """Return the keys of a vocabulary that the words name, in the vocabulary's order."""
+    """Return the vocabulary's keys that occur in the words, in the vocabulary's order."""
     return [key for key, entry in vocabulary.items() if not words.isdisjoint(entry.split())]

@@ -25,7 +25,7 @@ async def claim(gateway, tx_hash, **changes):
     return await gateway.client.post(URL, json=body)
 
 
-# -- the order of checks: each request breaks two rules, and hears of the earlier one
+# -- the order of checks: each request breaks two rules, and gets the error of the earlier one
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"x" * 12_000_000])
@@ -209,7 +209,7 @@ async def test_a_file_may_have_7_5_mb_and_no_byte_more(gateway, payer, provider,
 
 @pytest.fixture
 def node(httpserver, chain):
-    """A JSON-RPC endpoint that answers as `node.mode` says, or as the chain does."""
+    """A JSON-RPC endpoint that responds according to `node.mode`, by default like the chain."""
 
     def answer(request):
         node.asked += 1
@@ -256,13 +256,13 @@ FAULTS = {
 async def test_silence_is_an_internal_error_and_uses_up_nothing(
     settings, provider, payer, chain, node, fault
 ):
-    # What is refused for a moment is asked again for so long.
+    # Refusals are retried for this time.
     settings = attrs.evolve(settings, rpc_urls=(node.url,), rpc_timeout=0.8)
     async with running(settings, provider) as gateway:
         await gateway.silence_background()
         await gateway.services.payments.cutoff_block()
         (endpoint,) = await gateway.services.chain._rpc.connect()
-        # Honest answers are waited for, however slow the machine is.
+        # Wait for correct responses, even on a slow machine.
         endpoint.timeout_s = 30.0
         tx_hash = payer.transfer(20_000)
         if fault == "slow":
@@ -340,7 +340,7 @@ async def test_the_second_endpoint_answers_where_the_first_does_not(
     settings = attrs.evolve(settings, rpc_urls=(node.url, chain.rpc_url))
     async with running(settings, provider) as gateway:
         await gateway.services.payments.cutoff_block()
-        # A question of the background that fails meanwhile would let the first endpoint rest.
+        # A background read that fails meanwhile would make the first endpoint rest.
         await gateway.silence_background()
         for fault in ("503", "429", "no JSON", "an empty receipt"):
             gateway.services.chain._rpc._endpoints[0].rest.end()
@@ -380,7 +380,7 @@ async def test_an_endpoint_of_another_chain_is_never_believed(
 async def test_the_first_buyer_after_a_silent_start_is_not_turned_away(
     settings, provider, payer, node
 ):
-    """The chain was down when the database was made; the transfer is newer than the database."""
+    """The chain was down when the database was created; the transfer is newer than the database."""
     node.mode = FAULTS["503"]
     settings = attrs.evolve(settings, rpc_urls=(node.url,))
     async with running(settings, provider) as gateway:

@@ -1,4 +1,4 @@
-"""POST /api/proxy-generate: what counts as a payment, and that each transaction pays once."""
+"""POST /api/proxy-generate: which transfers are payments, and that each transaction pays once."""
 
 import asyncio
 import base64
@@ -51,7 +51,7 @@ async def test_paid_amount_is_what_the_transfer_moved(gateway, payer):
     assert (await answer.get_json())["paidAmount"] == 1.234567
 
 
-# -- what is no payment
+# -- not a payment
 
 
 async def test_an_unknown_transaction_is_not_found(gateway, chain):
@@ -264,7 +264,7 @@ async def test_a_transfer_pays_once_it_is_deep_enough(settings, provider, payer,
     async with running(patient, provider) as gateway:
         await gateway.services.payments.cutoff_block()
         tx_hash = payer.transfer(20_000)
-        # By itself the chain makes a block every two seconds.
+        # By default the chain makes a block every two seconds.
         chain.set_automine(False)
         chain.mine(2)
         assert await code(gateway, tx_hash) == "TX_NOT_FOUND"
@@ -272,7 +272,7 @@ async def test_a_transfer_pays_once_it_is_deep_enough(settings, provider, payer,
         assert (await claim(gateway, tx_hash)).status_code == 200
 
 
-# -- a lost answer
+# -- a lost response
 
 
 async def test_an_idempotency_key_gives_the_lost_answer_again(gateway, payer, chain, provider):

@@ -1,4 +1,4 @@
-"""`gateway transfers unclaimed`: only money that came in, from somebody else, and paid nothing."""
+"""`gateway transfers unclaimed`: only incoming money from others that paid for nothing."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ def run(settings, provider):
 
 
 def from_anybody(chain, sender: str, units: int) -> None:
-    """Let a stranger log a transfer in another's name: of nothing, that needs no allowance."""
+    """Log a transfer in another account's name: of nothing, which needs no allowance."""
     data = call_data("transferFrom", ["address", "address", "uint256"], sender, WALLET, units)
     chain.send_transaction(FAUCET_KEY, chain.usdc, data)
 
@@ -48,7 +48,7 @@ def senders(result) -> list[str]:
 
 
 def test_transfers_of_nothing_are_left_out(run, chain, payer):
-    """Anybody can write one in anybody's name, to have the operator send money back there."""
+    """Anyone can log one in any name, to trick the operator into sending money there."""
     victim = Account.create().address
     from_anybody(chain, victim, 0)
     from_anybody(chain, WALLET, 0)

@@ -1,4 +1,4 @@
-"""A fresh chain for every test: starting one costs some milliseconds."""
+"""A new chain for every test, which takes a few milliseconds to start."""
 
 from __future__ import annotations
 
@@ -44,5 +44,5 @@ def payer(chain: PlayChain) -> LocalAccount:
 
 @pytest.fixture
 def wallet() -> str:
-    """An address that nobody has seen before."""
+    """An unused address."""
     return Account.from_key(secrets.token_bytes(32)).address

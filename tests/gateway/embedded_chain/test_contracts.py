@@ -1,4 +1,4 @@
-"""What happens to payments that are not plain transfers."""
+"""Payments that are not plain transfers."""
 
 from __future__ import annotations
 

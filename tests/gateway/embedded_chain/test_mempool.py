@@ -1,4 +1,4 @@
-"""Waiting transactions: what is let in, replaced, dropped, and mined in which order."""
+"""Pending transactions: which are accepted, replaced, dropped, and mined in which order."""
 
 from __future__ import annotations
 

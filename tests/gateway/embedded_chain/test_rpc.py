@@ -1,4 +1,4 @@
-"""JSON-RPC answers as a node of Base would, seen through web3.py and through bare HTTP."""
+"""JSON-RPC responses like those of a node of Base, through web3.py and through bare HTTP."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ZERO = "0x" + "00" * 20
 
 
 def post(chain, body: object) -> object:
-    """Send a body as it stands and read the answer."""
+    """Send a body unchanged and return the response."""
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     request = Request(chain.rpc_url, raw, {"Content-Type": "application/json"})
     with urlopen(request, timeout=10) as response:

@@ -28,7 +28,7 @@ FIELDS = [
 
 
 def signed(payer: LocalAccount, usdc: str, permit: Authorization, kind: str = "Transfer") -> bytes:
-    """Sign as wallets do: eth_account's own reading of EIP-712."""
+    """Sign like a wallet, with eth_account's implementation of EIP-712."""
     domain = {"name": "USD Coin", "version": "2", "chainId": 8453, "verifyingContract": usdc}
     message = dict(zip((field["name"] for field in FIELDS), permit._values, strict=True))
     types = {f"{kind}WithAuthorization": FIELDS}

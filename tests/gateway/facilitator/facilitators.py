@@ -1,4 +1,4 @@
-"""Facilitators to test against: the official package's own, on a port, and its bad days."""
+"""Facilitators to test against: the official package's own, on a port, with faults."""
 
 import itertools
 import json
@@ -48,7 +48,7 @@ def _parsed(request: Request):
 
 @attrs.frozen
 class Seen:
-    """One request that arrived."""
+    """One received request."""
 
     method: str
     path: str  # without the prefix
@@ -57,14 +57,14 @@ class Seen:
 
 
 class FacilitatorSite:
-    """A facilitator on a port; `faults` says per path what goes wrong."""
+    """A facilitator on a port; `faults` has the fault of each path."""
 
     def __init__(self, server: HTTPServer, official: OfficialFacilitator | None = None) -> None:
         self.official = official
         self.faults = {}
         self.seen: list[Seen] = []
         self.healed = threading.Event()
-        # Coinbase's address has a path too; one of its own keeps late requests of another test out.
+        # Coinbase's URL has a path too; a unique one rejects late requests of another test.
         self._prefix = f"/{next(_numbers)}/platform/v2/x402"
         self.url = server.url_for(self._prefix)
         for path in ("/supported", "/verify", "/settle"):
@@ -81,7 +81,7 @@ class FacilitatorSite:
         return [seen.body for seen in self.seen if seen.path == path]
 
     def really(self, request: Request) -> dict:
-        """Do what is asked, and return the honest answer."""
+        """Handle the request, and return the correct response."""
         return getattr(self.official, self._path(request)[1:])(request)
 
     def _answer(self, request: Request) -> Response:
@@ -100,16 +100,16 @@ def answer(body, status=200, **headers) -> Response:
     return Response(text, status, headers, content_type="application/json")
 
 
-# -- what may go wrong
+# -- faults
 
 
 def says(body, status=200, **headers):
-    """Answer this and do nothing."""
+    """Respond with this and do nothing."""
     return lambda site, request: answer(body, status, **headers)
 
 
 def settles_but_says(body, status=200, **headers):
-    """Do what is asked, then answer this."""
+    """Handle the request, then respond with this."""
 
     def fault(site, request):
         site.really(request)
@@ -129,11 +129,11 @@ def settles_and_hangs(site, request):
 
 
 def settles_and_changes(**changes):
-    """Do what is asked; some of the honest answer's fields are wrong."""
+    """Handle the request, and change some fields of the correct response."""
     return lambda site, request: answer(site.really(request) | changes)
 
 
-# -- what may be said; all of it is well under what a client may rely on
+# -- false responses, all within a client's limits
 
 NEVER_MINED = "0x" + "ab" * 32
 REFUSED = {

@@ -1,4 +1,4 @@
-"""`gateway check --listing`: whether a Bazaar would list each endpoint, and whether it has."""
+"""`gateway check --listing`: whether a Bazaar would list each endpoint, and whether it does."""
 
 import json
 
@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from pytest_httpserver import HTTPServer
 
 from gateway.cli import main
-from gateway.cli.listing import find_listing
+from gateway_check.listing import find_listing
 from tests.bundled_endpoints import bundled_endpoints
 from tests.gateway.facilitator.facilitators import answer
 
@@ -31,7 +31,7 @@ def settings(settings):
 
 @pytest.fixture
 def bazaar(site):
-    """A facilitator that says in `/supported` that it lists endpoints."""
+    """A facilitator whose `/supported` states that it lists endpoints."""
 
     def supports(site, request):
         return answer(site.really(request) | {"extensions": ["bazaar"]})
@@ -42,7 +42,7 @@ def bazaar(site):
 @pytest.fixture
 def said(settings, monkeypatch):
     """Returns the rows about listings that a command prints."""
-    monkeypatch.setattr("gateway.cli.check.load_settings", lambda: settings)
+    monkeypatch.setattr("gateway_check.commands.check.load_settings", lambda: settings)
 
     def see(*arguments: str) -> dict[str, tuple[bool, str]]:
         shown = CliRunner().invoke(main, ["check", "--json", *arguments])
@@ -54,7 +54,7 @@ def said(settings, monkeypatch):
 
 @pytest.fixture
 def validator(facilitator_server: HTTPServer):
-    """Returns the address of a validator that answers this."""
+    """Returns the URL of a validator with this response."""
 
     def says(body, status: int = 200) -> str:
         facilitator_server.expect_oneshot_request(
@@ -94,11 +94,11 @@ async def test_the_validator_says_whether_an_endpoint_is_listed(settings, valida
     assert "not listed yet" in await ask(settings, validator(ACCEPTED))
     index = {"active": True, "lastCrawledAt": "2026-06-01T12:00:00Z"}
     listed = await ask(settings, validator(ACCEPTED | {"index": index}))
-    assert listed == f"listed as {ADDRESS}, last looked at 2026-06-01T12:00:00Z"
+    assert listed == f"listed as {ADDRESS}, last crawled 2026-06-01T12:00:00Z"
 
 
 REFUSALS = {
-    "a failed look": (
+    "a failed check": (
         {
             "valid": False,
             "simulation": {"outcome": "rejected"},
@@ -109,18 +109,22 @@ REFUSALS = {
             ],
         },
         200,
-        "refuses .*: parse: no info$",
+        "rejects .*: parse: no info$",
     ),
     "a reason": (
         {"valid": True, "simulation": {"outcome": "rejected", "rejectionReason": "too old"}},
         200,
         "too old$",
     ),
-    "no reason": ({}, 200, "it does not say why$"),
-    "odd types": ({"valid": 1, "simulation": [], "preflight": [5], "index": "x"}, 200, "say why$"),
-    "a list": ([], 200, "status 200, and no result$"),
-    "no JSON": ("<html>", 200, "did not answer: "),
-    "an error": ({"error": "x"}, 503, "status 503, and no result$"),
+    "no reason": ({}, 200, "no reason given$"),
+    "odd types": (
+        {"valid": 1, "simulation": [], "preflight": [5], "index": "x"},
+        200,
+        "no reason given$",
+    ),
+    "a list": ([], 200, "status 200 and no result$"),
+    "no JSON": ("<html>", 200, "did not respond: "),
+    "an error": ({"error": "x"}, 503, "status 503 and no result$"),
 }
 
 
@@ -133,5 +137,5 @@ async def test_what_a_validator_refuses_is_said_in_its_own_words(
 
 
 async def test_a_validator_that_is_not_there_is_one_sentence(settings):
-    with pytest.raises(ValueError, match="the validator did not answer: "):
+    with pytest.raises(ValueError, match="the validator did not respond: "):
         await ask(settings, "http://127.0.0.1:1/validate")

@@ -1,4 +1,4 @@
-"""What goes over the wire to a facilitator, and everything that may come back."""
+"""The requests to a facilitator, and all kinds of responses."""
 
 import asyncio
 import contextlib
@@ -171,7 +171,7 @@ async def test_a_trailing_slash_of_the_address_changes_nothing(settings, site):
     assert [seen.path for seen in site.seen] == ["/supported"]
 
 
-# -- /settle: no answer but a well-formed hash on our network is ever taken for one
+# -- /settle: only a well-formed hash on our network is accepted
 
 
 @pytest.mark.parametrize("name", LIES)
@@ -344,7 +344,7 @@ async def test_a_closed_port_is_silence(settings):
 
 
 async def test_nothing_is_repeated_where_the_connection_breaks():
-    """One POST, one connection, also where it is closed without an answer."""
+    """One POST, one connection, even if it closes without a response."""
     opened = 0
 
     async def hangs_up(reader, writer):
@@ -362,7 +362,7 @@ async def test_nothing_is_repeated_where_the_connection_breaks():
 
 
 async def test_a_certificate_that_nobody_vouches_for_is_silence(tmp_path):
-    """Nothing is sent to who only claims to be the facilitator."""
+    """Nothing is sent to an impostor of the facilitator."""
     asked = []
 
     async def answers(reader, writer):
@@ -421,7 +421,7 @@ async def test_many_requests_at_once_each_get_their_own_answer(client, site):
 
 
 def test_a_start_imports_no_http_and_no_cryptography():
-    """They come with the first request, in a thread; the server answers before that."""
+    """They come with the first request, in a thread; the server responds before that."""
     code = (
         "import sys; from gateway import PluginContext, Settings\n"
         "from gateway_facilitator_settler import FacilitatorSettler\n"

@@ -1,4 +1,4 @@
-"""What a facilitator's Bazaar is told at each settlement, and what it says about it."""
+"""The data for a facilitator's Bazaar at each settlement, and the status that it returns."""
 
 import base64
 import json
@@ -23,7 +23,7 @@ def versions():
 
 
 def echo_of(payer, challenge: dict, **changes) -> str:
-    """Return the header of a client that sends the challenge's resource and extensions back."""
+    """Return the header of a client that echoes the challenge's resource and extensions."""
     echo = {"resource": challenge["resource"], "extensions": challenge["extensions"]}
     return header_of(payer.payload(version=2) | echo | changes)
 
@@ -114,7 +114,7 @@ async def test_an_endpoint_that_is_gone_after_a_restart_is_settled_without_a_lis
     assert "extensions" not in payload
 
 
-# -- what the Bazaar says
+# -- the Bazaar's status
 
 
 def responses(said: object) -> str:

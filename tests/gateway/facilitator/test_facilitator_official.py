@@ -1,4 +1,4 @@
-"""Purchases that the official package's facilitator settles, for real, on the embedded chain."""
+"""Purchases that the official package's facilitator really settles, on the embedded chain."""
 
 import pytest
 
@@ -13,7 +13,7 @@ NETWORKS = {1: "base", 2: "eip155:8453"}
 
 @pytest.fixture(autouse=True)
 def _patience():
-    """Wait for the facilitator's real work, however slow the machine is."""
+    """Wait for the facilitator's real work, even on a slow machine."""
     with started_with(Waits(outcome_s=120.0, facilitator=FacilitatorTiming(answer_s=120.0))):
         yield
 

@@ -1,4 +1,4 @@
-"""Whatever /settle answers: the chain decides, and an unknown outcome is never a 402."""
+"""Whatever /settle responds: the chain decides, and an unknown outcome is never a 402."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ from tests.gateway.facilitator.facilitators import (
 from tests.patience import until
 
 PRICE = 20_000
-# Through the whole gateway only what differs in kind; test_facilitator_client.py has them all.
+# Through the whole gateway only one of each kind; test_facilitator_client.py has them all.
 TOLD = {
     name: LIES[name]
     for name in (
@@ -147,7 +147,7 @@ async def test_after_its_last_moment_a_payment_is_not_posted_any_more(
 async def test_a_slow_facilitator_does_not_keep_the_chain_from_being_looked_at(
     gateway, payer, chain, site
 ):
-    """The task completes while the request to settle is still unanswered."""
+    """The task completes while the request to settle has no response yet."""
     site.faults["/settle"] = settles_and_hangs
     task_id = await started(await buy(gateway, payer.header()))
     await completed_once(gateway, chain, task_id)
@@ -176,7 +176,7 @@ async def test_a_payment_is_durably_settling_before_the_facilitator_is_told(gate
 async def test_a_restart_around_settling_ends_as_one_task(
     settings, provider, payer, chain, site, monkeypatch, killed
 ):
-    """Killed between T2 and /settle, or after the transfer and before its answer."""
+    """Killed between T2 and /settle, or after the transfer and before the response."""
     from gateway_facilitator_settler import FacilitatorClient
 
     really = FacilitatorClient.post

@@ -1,4 +1,4 @@
-"""Before T1: a facilitator that would not settle, or cannot say, takes nothing from anybody."""
+"""Before T1: if the facilitator refuses or cannot respond, nothing is taken."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ TROUBLES = {name: says(*LIES[name]) for name in NAMES} | {"hangs": hangs}
 
 @pytest.fixture
 def facilitator_calls_s(request):
-    """Short where a call hangs; an answer is waited for, however slow the machine is."""
+    """Short if a call hangs; otherwise long enough for a slow machine."""
     asked = getattr(request.node, "callspec", None)
     if asked is None or asked.params.get("trouble") is not hangs:
         return TIMEOUTS_S
@@ -30,7 +30,7 @@ def facilitator_calls_s(request):
 async def test_a_facilitator_in_trouble_is_a_500_and_nothing_is_charged(
     settings, provider, payer, chain, site, path, trouble
 ):
-    # Before the start: what its own look finds is kept for a while.
+    # Set before the start, because the start's check is cached for a while.
     site.faults[path] = trouble
     async with running(settings, provider) as gateway:
         async with nothing_charged(gateway, chain):
@@ -72,7 +72,7 @@ async def test_a_refusal_is_a_402_and_nothing_is_charged(gateway, payer, chain, 
 
 
 def spent_before_it_looks(**said):
-    """Somebody else submits the authorization between our look at the chain and /verify."""
+    """A third party submits the authorization between our read of the chain and /verify."""
 
     def fault(site, request):
         if not site.count("/settle"):
@@ -128,7 +128,7 @@ async def test_what_we_refuse_ourselves_never_reaches_the_facilitator(gateway, p
 
 
 async def test_secrets_are_in_no_log_line_and_in_no_answer(settings, provider, payer, site):
-    """The token, and the address's path: some facilitators put the key there."""
+    """The token, and the URL's path, which contains the key at some facilitators."""
     settings = attrs.evolve(settings, facilitator_token=ts.SecretStr("fct_never_to_be_seen"))
     bodies = []
     with structlog.testing.capture_logs() as lines:
@@ -138,7 +138,7 @@ async def test_secrets_are_in_no_log_line_and_in_no_answer(settings, provider, p
                 site.faults[path] = fault
                 answer = await buy(gateway, payer.header())
                 bodies.append(await answer.get_data(as_text=True))
-            settler = gateway.services.settlements._settler
+            settler = gateway.services.settlements.settler
     assert [line["event"] for line in lines].count("payment.not_sent") > 0
     text = f"{lines} {bodies} {settler!r} {settler.about} {settings.facilitator_token!r}"
     assert "fct_never" not in text

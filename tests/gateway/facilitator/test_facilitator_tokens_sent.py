@@ -1,4 +1,4 @@
-"""Tokens for a facilitator go with every request, and one that is refused stops selling."""
+"""Every request to a facilitator has a token, and a refused token stops sales."""
 
 import attrs
 import jwt
@@ -36,7 +36,7 @@ async def test_a_token_of_the_settings_goes_with_every_request(settings, provide
 
 
 async def test_a_facilitator_that_refuses_the_token_stops_selling(settings, provider, payer, site):
-    # Before the start: what its own look finds is kept for a while.
+    # Set before the start, because the start's check is cached for a while.
     site.faults["/supported"] = says({"error": "unauthorized"}, 401)
     async with running(settings, provider) as gateway:
         answer = await buy(gateway, payer.header())

@@ -1,4 +1,4 @@
-"""kill -9 between the steps of a payment by a further method."""
+"""kill -9 between the steps of a payment by another method."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ async def pay(store):
 
 
 def _die_after_each_step(paths):
-    """Do T1 in one database, T1 and T2 in the next, all three in the last; die as kill -9 does."""
+    """Do T1 in one database, T1 and T2 in the next, all three in the last; then die."""
 
     async def work():
         async with contextlib.AsyncExitStack() as opened:

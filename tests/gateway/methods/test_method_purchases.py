@@ -1,4 +1,4 @@
-"""Buying with proofs that the core cannot read: one proof is one task, or nothing is taken."""
+"""Purchases with proofs that the core cannot read: one proof is one task, or nothing is taken."""
 
 import asyncio
 
@@ -97,7 +97,7 @@ async def test_of_two_requests_at_once_one_gets_the_proof(gateway, tickets):
     assert len(tickets.ledger) == 1
 
 
-# -- before anything is written down
+# -- before anything is stored
 
 
 async def test_what_is_no_proof_is_refused_and_nothing_is_written(gateway, tickets, chain):
@@ -166,7 +166,7 @@ async def test_nobody_learns_of_a_key_without_a_good_proof(gateway, tickets):
     assert await refused(gateway, "b:20000", key="my-purchase") == "ticket_forged"
 
 
-# -- what the method answers
+# -- the method's results
 
 
 async def test_a_refusal_is_a_402_with_its_reason_now_and_later(gateway, tickets, provider):
@@ -234,7 +234,7 @@ async def test_a_repeat_that_is_refused_waits_for_a_write_that_is_under_way(gate
 
     async def slow_reserve(*arguments, **more):
         reserving.set()
-        # Not written before the repeat waits for it; without that, the repeat gets a 402.
+        # Not written before the repeat waits for it; otherwise the repeat gets a 402.
         await waiting.wait()
         return await reserve(*arguments, **more)
 

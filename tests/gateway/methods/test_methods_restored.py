@@ -1,4 +1,4 @@
-"""Payments by a method through the operator's commands: listed, copied, restored, asked again."""
+"""Payments by a method in the operator's commands: listed, copied, restored, asked again."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Buying with the vouchers of docs/examples/gateway-vouchers, a third party's plugin."""
+"""Purchases with the vouchers of docs/examples/gateway-vouchers, a third party's plugin."""
 
 import asyncio
 import importlib
@@ -41,7 +41,7 @@ async def gateway(settings, provider, clock, plugin):
 
 @pytest.fixture
 def voucher(plugin):
-    """Return a way to make a voucher's token."""
+    """Return a function that makes a voucher's token."""
 
     def make(secret=SECRET, **changes) -> str:
         from gateway_vouchers.voucher import Seal, Voucher
@@ -81,7 +81,7 @@ async def bought(gateway, token, **fields) -> str:
 
 
 async def refused(gateway, token, **fields) -> str:
-    """Pay with a voucher that is refused, and return the reason, which header and body say."""
+    """Pay with a voucher that is refused, and return the reason in header and body."""
     answer = await pay(gateway, token, **fields)
     assert answer.status_code == 402, await answer.get_data()
     reason = (await answer.get_json())["error"]

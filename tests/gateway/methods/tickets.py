@@ -1,4 +1,4 @@
-"""A payment method for tests: tickets `<key>:<units>`, with the ledger of what was taken."""
+"""A payment method for tests: tickets `<key>:<units>`, with a ledger of redeemed ones."""
 
 import asyncio
 
@@ -20,15 +20,15 @@ REFUND_TO = "0x" + "d4" * 20
 
 @attrs.define
 class Tickets:
-    """Sold for cash; `ledger` says which task took which claim, whatever the core believes."""
+    """Tickets; `ledger` records which task took which claim, independent of the core."""
 
     name: str = "ticket"
     header_names: tuple = ("Authorization: Ticket",)
     ledger: dict = attrs.field(factory=dict)
-    # What the next calls of `settle` raise, before the money is taken or after it.
+    # The errors of the next calls of `settle`, before the money is taken or after it.
     raises_before: list = attrs.field(factory=list)
     raises_after: list = attrs.field(factory=list)
-    # Why tickets are refused.
+    # The reason for refusing tickets.
     refuses: str | None = None
     is_bad: str | None = None
     asked: list = attrs.field(factory=list)
@@ -37,7 +37,7 @@ class Tickets:
     was_asked: asyncio.Event = attrs.field(factory=asyncio.Event)
     proof: dict = attrs.field(factory=dict)
     answer: object = None
-    # What the receipt says, or raises.
+    # The receipt, or its error.
     receipt: object = None
 
     def __attrs_post_init__(self):
@@ -83,8 +83,6 @@ class Tickets:
 
 @attrs.define
 class TicketPlugin:
-    """Registers the tickets."""
-
     tickets: Tickets
 
     @hookimpl
@@ -93,13 +91,13 @@ class TicketPlugin:
 
 
 def soon(gateway):
-    """Let a gateway ask a method again at once."""
+    """Make a gateway retry a method soon."""
     settling = gateway.services.method_settlements
     settling.timing = MethodTiming(first_pause_s=0.01, sweep_s=0.05)
 
 
 async def pay(gateway, ticket="a:20000", *, slug="picture", key=None, headers=(), **fields):
-    """Ask for a picture, and pay with a ticket."""
+    """Buy a picture with a ticket."""
     sent = {"Authorization": f"Ticket {ticket}", **dict(headers)}
     if key is not None:
         sent["Idempotency-Key"] = key
@@ -115,7 +113,7 @@ async def bought(gateway, *args, **fields):
 
 
 async def refused(gateway, *args, **fields):
-    """Pay with a ticket that is refused, and return why."""
+    """Pay with a ticket that is refused, and return the reason."""
     answer = await pay(gateway, *args, **fields)
     assert answer.status_code == 402, await answer.get_data()
     return (await answer.get_json())["ticketError"]

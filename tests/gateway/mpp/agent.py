@@ -1,4 +1,4 @@
-"""A buyer that speaks the Machine Payments Protocol, built by hand from its drafts."""
+"""A buyer with the Machine Payments Protocol, written from its drafts."""
 
 import base64
 import json
@@ -13,7 +13,7 @@ _PARAMETER = re.compile(r'(\w+)="([^"]*)"')
 
 
 def base64url(value) -> str:
-    """Return Base64url without padding, of an object's JSON."""
+    """Return the Base64url of an object's JSON, without padding."""
     raw = json.dumps(value, separators=(",", ":"), sort_keys=True).encode()
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
@@ -30,19 +30,19 @@ def parsed(header: str) -> dict:
 
 
 def pair_hash(challenge: dict) -> bytes:
-    """Return the nonce as mppx and pympp make it."""
+    """Return the nonce in the form of mppx and pympp."""
     pair = [challenge["id"], challenge["realm"]]
     return keccak(text=json.dumps(pair, separators=(",", ":"), ensure_ascii=False))
 
 
 def packed_hash(challenge: dict) -> bytes:
-    """Return the nonce as draft-evm-charge-00 has it: abi.encodePacked(id, realm)."""
+    """Return the nonce of draft-evm-charge-00: abi.encodePacked(id, realm)."""
     return keccak(text=challenge["id"] + challenge["realm"])
 
 
 @attrs.define
 class Agent:
-    """Asks for a price, signs, and asks again."""
+    """Requests a price, signs, and repeats the request."""
 
     gateway: object
     payer: object

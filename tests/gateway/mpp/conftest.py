@@ -1,4 +1,4 @@
-"""A gateway that takes the Machine Payments Protocol, too."""
+"""A gateway that also accepts the Machine Payments Protocol."""
 
 import attrs
 import pytest
@@ -9,7 +9,7 @@ from tests.gateway.mpp.agent import Agent
 
 
 class TwinPlugin(ScriptedPlugin):
-    """Sells the picture once more, for the same price, under another slug."""
+    """Sells the picture again, for the same price, under another slug."""
 
     __name__ = "twin-plugin"
 

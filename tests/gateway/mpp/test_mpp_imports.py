@@ -1,4 +1,4 @@
-"""What the plugin loads where the operator does not want it."""
+"""The plugin's imports if the operator has not enabled it."""
 
 import ast
 import subprocess

@@ -1,4 +1,4 @@
-"""Credentials that are refused: each by the scheme's own problem, and nothing is taken."""
+"""Refused credentials: each gets the scheme's own problem, and nothing is taken."""
 
 import json
 
@@ -17,7 +17,7 @@ OTHER = "0x" + "c3" * 20
 
 
 async def refused(agent, chain, credential, problem, **sent):
-    """Check that a credential is refused with a problem, a fresh challenge, and nothing taken."""
+    """Check that a credential is refused with a problem, a new challenge, and nothing taken."""
     async with nothing_charged(agent.gateway, chain):
         answer = await agent.pay(credential, **sent)
     said = await answer.get_json()

@@ -1,4 +1,4 @@
-"""Work beside the requests: what it imports late, and a fault that ends it."""
+"""Background work: its late imports, and errors that end it."""
 
 import asyncio
 

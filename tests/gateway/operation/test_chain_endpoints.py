@@ -1,4 +1,4 @@
-"""The gateway's own RPC connections: kept, replaced when they die, never in each other's way."""
+"""The gateway's own RPC connections: kept, replaced when they die, independent of each other."""
 
 import asyncio
 import json
@@ -52,7 +52,7 @@ async def test_an_endpoint_of_another_chain_is_passed_over(settings, chain):
 
 
 async def test_an_endpoint_whose_address_is_none_is_passed_over(settings, chain):
-    """The start cannot know it: web3 and aiohttp read the address when it is asked."""
+    """The start cannot know it: web3 and aiohttp parse the URL at the first request."""
     for wrong in ("http://127.0.0.1:99999/", "http://127.0.0.1:84x5/"):
         two = Web3Chain(attrs.evolve(settings, rpc_urls=(wrong, chain.rpc_url)))
         assert (await two.head()).number >= 0
@@ -86,7 +86,7 @@ _IMPORTS = {
 
 @pytest.mark.parametrize("imports", _IMPORTS.values(), ids=_IMPORTS)
 def test_no_import_raises_the_recursion_limit(imports):
-    """One of their dependencies sets it to 100,000, where nested JSON ends the process."""
+    """One of the dependencies sets it to 100,000, at which nested JSON kills the process."""
     ask = (
         f"import sys; before = sys.getrecursionlimit(); {imports}; "
         "sys.exit(sys.getrecursionlimit() != before)"

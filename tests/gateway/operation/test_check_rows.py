@@ -1,4 +1,4 @@
-"""`gateway check`: what an operator got wrong is named where it is wrong."""
+"""`gateway check`: each mistake of an operator is reported in its own row."""
 
 import json
 import time
@@ -42,14 +42,14 @@ def test_a_clock_that_is_off_is_called_the_clock(rows, monkeypatch, offset_s, wo
     found = rows()
     assert not found["clock"]["ok"]
     assert f"s {words} the newest block" in found["clock"]["found"]
-    # A clock that is ahead makes each endpoint's newest block look old.
+    # With a clock that is ahead, each endpoint's newest block seems old.
     assert found["rpc 1"]["ok"] or "the clock is ahead" in found["rpc 1"]["found"]
 
 
 @pytest.mark.parametrize(
     ("most", "is_ok", "words"),
     [
-        (500, True, ", logs of 500 blocks at once"),
+        (500, True, ", logs limited to 500 blocks per request"),
         (10, False, "answers for the logs of 10 blocks at once, and this search needs 100"),
         (5_000, True, " ms"),
     ],
@@ -71,6 +71,6 @@ def test_the_redis_of_the_limits_is_asked_where_one_is_set(rows, tmp_path):
         row = rows(GATEWAY_LIMITS_URL=server.url)["limits"]
         assert not row["ok"]
         assert (
-            f"each node counts by itself: Error 111 connecting to 127.0.0.1:{server.port}"
-            in row["found"]
+            "Redis is unusable, so each node counts on its own: "
+            f"Error 111 connecting to 127.0.0.1:{server.port}" in row["found"]
         )

@@ -1,4 +1,4 @@
-"""A disk without room, in bytes or inodes, sells nothing; what held requests took is given back."""
+"""With a full disk, in bytes or inodes, nothing is sold; space held by requests is released."""
 
 import asyncio
 from pathlib import Path
@@ -22,7 +22,7 @@ FILE = GenerationRequest(attachment=Attachment(name="a.txt", data=b"a" * 2 * MEG
 
 @pytest.fixture
 def volume(tmp_path) -> Path:
-    """A volume of 40 MB of its own."""
+    """A separate volume of 40 MB."""
     with mounted(tmp_path / "volume", "size=40m") as folder:
         yield folder
 

@@ -1,4 +1,4 @@
-"""Pause, price and cost by an operator: at once here, soon in another process, fair to buyers."""
+"""Pause, price and cost by an operator: at once here, soon in other processes, fair to buyers."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Keys from encrypted files: written by the command, opened at the start, never shown."""
+"""Keys in encrypted files: written by the command, opened at the start, never shown."""
 
 import json
 

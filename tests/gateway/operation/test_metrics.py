@@ -1,4 +1,4 @@
-"""`/metrics`: what a Prometheus reads, on a port of its own."""
+"""`/metrics` for Prometheus, on its own port."""
 
 import asyncio
 import contextlib
@@ -27,12 +27,12 @@ class Scraper:
     port: int
 
     async def ask(self, path: str = "/metrics", **headers: str) -> httpx2.Response:
-        """Return the answer to one request."""
+        """Return the response to one request."""
         async with httpx2.AsyncClient(timeout=PATIENCE_S, trust_env=False) as client:
             return await client.get(f"http://127.0.0.1:{self.port}{path}", headers=headers)
 
     async def scrape(self) -> dict[str, dict[tuple[str, ...], float]]:
-        """Return each sample's value by its name and its labels' values, in the labels' order."""
+        """Return each sample's value by name and label values, in the labels' order."""
         answer = await self.ask()
         assert answer.status_code == 200, answer.text
         found: dict[str, dict[tuple[str, ...], float]] = defaultdict(dict)
@@ -69,7 +69,7 @@ async def test_sales_are_counted_from_the_database(scraper, payer, clock):
     assert (await scraper.scrape())["gateway_sales_total"] == {}
     for sold in (1, 2):
         await sell(scraper.gateway, payer)
-        # A scrape within a second gets the same numbers.
+        # A second scrape within a second gets the same numbers.
         clock.offset_s += 2
         found = await scraper.scrape()
         assert found["gateway_sales_total"] == {("x402", "picture"): sold}
@@ -178,7 +178,7 @@ async def test_the_state_of_keys_chain_and_disk_is_told(scraper):
     assert found["gateway_key_usdc"][("wallet",)] == 0
     assert found["gateway_disk_free_bytes"][()] > 0
     assert found["gateway_rpc_block_age_seconds"][()] >= 0
-    # There is no copy, so its age is not known.
+    # There is no copy, so there is no age.
     assert "gateway_backup_age_seconds" not in found
 
 

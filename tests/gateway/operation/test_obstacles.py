@@ -1,4 +1,4 @@
-"""What keeps x402 from being settled is named: to the operator, and to who asks for the price."""
+"""Obstacles to settling x402 are reported: to the operator, and to clients that ask for a price."""
 
 import contextlib
 import json
@@ -8,7 +8,7 @@ import attrs
 import pytest
 import structlog
 
-from gateway.cli.check import run_checks
+from gateway_check.commands.check import run_checks
 from gateway_demo.chain import FAUCET_KEY
 from gateway_demo.token import call_data
 from tests.conftest import WALLET, buy, decoded, nothing_charged, operators_rows, running
@@ -19,14 +19,14 @@ DIRECT_WORKS = "A direct USDC transfer works."
 
 
 def tell_token(chain, name, *addresses):
-    """Call a function of the token that only Circle may call of the real one."""
+    """Call a function of the token that only Circle may call on the real one."""
     chain.send_transaction(
         FAUCET_KEY, chain.usdc, call_data(name, ["address"] * len(addresses), *addresses)
     )
 
 
 def wallet_without_gas(settings, gas_key, chain):
-    """Return settings whose settlement key holds almost nothing."""
+    """Return settings whose settlement key is nearly empty."""
     from eth_account import Account
 
     poor = Account.create()
@@ -35,7 +35,7 @@ def wallet_without_gas(settings, gas_key, chain):
 
 
 async def x402_row(gateway) -> dict:
-    """Return the operator's row, of checks that are made now."""
+    """Return the operator's row, with new checks."""
     gateway.services.shared_checks.kept_s = 0.0
     return (await operators_rows(gateway))[1][X402]
 
@@ -90,7 +90,7 @@ async def test_an_empty_gas_wallet_is_named_with_what_it_holds(
 async def test_who_asks_for_the_price_is_told_that_x402_cannot_be_settled_now(
     settings, provider, chain, gas_key
 ):
-    """From what is known already: an unpaid request causes no call to the chain."""
+    """From cached data: an unpaid request causes no call to the chain."""
     proxy = FaultProxy(chain)
     proxy.start()
     try:
@@ -185,8 +185,8 @@ async def test_a_blacklisted_payer_is_told_so_and_nobody_else_is_stopped(gateway
 async def test_what_the_payer_has_paid_already_is_served_all_the_same(
     gateway, payer, chain, obstacle
 ):
-    """A 402 would make the payer pay again; the token says "paused" before it says "used"."""
-    # A look at obstacles after the pause would stop the sale with a 500 before that.
+    """A 402 would make the payer pay again; the token reports "paused" before "used"."""
+    # A check of obstacles after the pause would stop the sale with a 500 before that.
     await gateway.silence_background()
     signed = payer.authorization()
     header = payer.header(nonce=signed.nonce, valid_before=signed.valid_before)
@@ -270,7 +270,7 @@ async def test_an_endpoint_that_has_stopped_is_not_taken_for_a_wrong_clock(
 
 
 def checked(settings, monkeypatch) -> dict:
-    monkeypatch.setattr("gateway.cli.check.load_settings", lambda: settings)
+    monkeypatch.setattr("gateway_check.commands.check.load_settings", lambda: settings)
     return {row.name: row for row in run_checks()}
 
 

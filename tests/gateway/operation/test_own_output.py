@@ -1,4 +1,4 @@
-"""What a process writes to its own standard output, which no test in this process has."""
+"""A process's own standard output, which this test process cannot observe in itself."""
 
 import json
 import subprocess
@@ -61,7 +61,7 @@ def test_a_plugin_that_logs_a_secret_as_a_name_or_an_event_shows_none():
         {"event": "x.y", "logger": "…"},
         {"event": "x.y", "…": 1},
         {"event": "x.y", "logger": "<Logger a (WARNING)>"},
-        # Our own event is known by the time that a plugin logs one of its name.
+        # Our own event, followed by a plugin's event of the same name.
         {"event": "tracing.failed", "span": "request", "error": "RuntimeError"},
         {"event": "tracing.failed"},
     ]

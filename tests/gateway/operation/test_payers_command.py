@@ -1,4 +1,4 @@
-"""`gateway payers`: who is barred from x402, and how the operator lets them in again."""
+"""`gateway payers`: who is barred from x402, and how the operator lifts the bar."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ def run(settings):
 
 @pytest.fixture
 def failed(settings) -> FailedSettlement:
-    """A settlement that reverted a moment ago."""
+    """A settlement that has just reverted."""
 
     async def fail() -> FailedSettlement:
         now = time.time()

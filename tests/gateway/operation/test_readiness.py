@@ -1,4 +1,4 @@
-"""Readiness: what strangers and the operator read, and what strangers can cost."""
+"""Readiness: the public and the operator's view, and the cost of public requests."""
 
 import asyncio
 from collections.abc import Awaitable

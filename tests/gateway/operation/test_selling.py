@@ -1,4 +1,4 @@
-"""What is sold now: every place that says it says the same, and nobody signs in vain."""
+"""What is on sale now: all pages agree, and no buyer signs in vain."""
 
 import contextlib
 
@@ -21,11 +21,11 @@ from tests.proof.faults.proxy import EVERY, unavailable
 
 @pytest.fixture
 async def open_gateway(settings, provider, proxy, clock):
-    """A gateway that asks the chain by a proxy, and looks at nothing by itself."""
+    """A gateway that uses the chain through a proxy, without background checks."""
     async with running(attrs.evolve(settings, rpc_urls=(proxy.url,)), provider, now=clock) as one:
         await one.silence_background()
         await look(one)
-        # Each question looks anew.
+        # No caching.
         one.services.shared_checks.kept_s = 0.0
         one.services.find(Operator).desk.shared.kept_s = 0.0
         one.headers = await token_of(one)
@@ -37,10 +37,10 @@ async def get(gateway, path) -> dict:
 
 
 async def said(gateway) -> tuple[str, int, str]:
-    """Return what /api/ready says, its status, and what the overview says.
+    """Return the result of /api/ready, its status, and the overview's text.
 
-    The manifest, the shop and the 402 must say the same. While the gateway stops, a price is given:
-    the purchase with it is told to come again.
+    The manifest, the shop and the 402 must agree. While the gateway stops, a price is still given:
+    the purchase with it is asked to retry.
     """
     answer = await gateway.client.get("/api/ready")
     selling = (await answer.get_json())["selling"]
@@ -85,7 +85,7 @@ def fill_disk(gateway, proxy, clock):
 
 
 async def look_again(gateway):
-    """Look for obstacles, as the gateway does every minute."""
+    """Check for obstacles, as the gateway does every minute."""
     with contextlib.suppress(ChainUnavailable):
         await look(gateway)
 
@@ -130,7 +130,7 @@ async def test_a_task_is_polled_while_the_chain_is_silent(open_gateway, proxy, p
 async def test_what_a_question_finds_is_told_in_its_answer_and_stops_nothing_else(
     open_gateway, proxy, monkeypatch
 ):
-    """Anybody may ask at a bad moment; a price is given until the gateway itself has looked."""
+    """A client may ask at a bad moment; prices are given until the gateway itself has checked."""
     silence_chain(open_gateway, proxy, None)
     assert (await get(open_gateway, "/api/ready"))["selling"] == "nothing"
     proxy.heal()

@@ -1,4 +1,4 @@
-"""The log says once when gas, refund key or disk run low, and once when they are well again."""
+"""The log reports once when gas, refund key or disk run low, and once when they recover."""
 
 import attrs
 import pytest
@@ -16,16 +16,16 @@ LARGE = GenerationRequest(attachment=Attachment(name="a.pdf", data=b"x" * 300_00
 
 
 async def events_of(watch, looks=2) -> list[dict]:
-    """Return what some looks log."""
+    """Return the events of some checks."""
     with structlog.testing.capture_logs() as lines:
         for _ in range(looks):
-            await watch.look()
+            await watch.check()
     return lines
 
 
 @pytest.fixture(autouse=True)
 def fresh_loggers(monkeypatch):
-    """Loggers that were used before do not see `capture_logs`."""
+    """`capture_logs` does not reach loggers that were used before."""
     for module in ("gateway_operator.alarms.state_watch", "gateway.store.sqlite.writer"):
         monkeypatch.setattr(f"{module}._log", structlog.get_logger())
 
@@ -42,9 +42,9 @@ async def test_low_gas_is_told_once_with_address_and_count(settings, provider, c
         assert line["settlements"] < 200
         assert line["keys"] == {poor.address.lower(): "0.000010 ETH"}
         chain.fund(poor.address, eth_wei=10**18, usdc_units=0)
-        # A key that can pay is asked again after a while.
+        # A key that can pay is checked again after a while.
         clock.offset_s += 61
-        await gateway.services.settlements.check_ready()
+        await gateway.services.settlements.obstacles.check()
         assert [line["event"] for line in await events_of(watch)] == ["gas.well"]
 
 

@@ -1,4 +1,4 @@
-"""A wallet that is a contract loses payments: it is paid only where the operator vouches for it."""
+"""A contract as wallet can lose payments: it is used only if the operator vouches for it."""
 # ruff: noqa: ASYNC110 - a test looks from outside, where no event tells
 
 import asyncio
@@ -18,7 +18,7 @@ from tests.conftest import WALLET, buy, nothing_charged, operators_rows, running
 
 
 class SilentAboutCode:
-    """The chain, but nothing tells an account's code until the test lets it."""
+    """The chain, but accounts' code is unavailable until the test allows it."""
 
     def __init__(self, chain) -> None:
         self._chain = chain
@@ -53,7 +53,7 @@ async def test_nothing_is_sold_to_a_wallet_that_is_a_contract(settings, provider
     async with running(wrong, provider) as gateway, nothing_charged(gateway, chain):
         assert await is_refused(await buy(gateway, payer.header(to=MULTICALL)))
         assert await is_refused(await claim(gateway, payer.transfer(20_000, to=MULTICALL)))
-        # The address is not shown either: a transfer to it could not be held back.
+        # The address is hidden too, because a transfer to it could not be prevented.
         assert await is_refused(await buy(gateway, None))
         assert await is_refused(await gateway.client.post("/api/x402/picture"))
         assert await is_refused(await gateway.client.get("/.well-known/agent-manifest.json"))
@@ -138,7 +138,7 @@ async def test_a_task_that_was_paid_before_is_still_given(settings, provider, pa
 
 @pytest.fixture
 def checked(settings, chain, tmp_path, monkeypatch):
-    """The rows of `gateway check --json` by their names, with some variables changed."""
+    """The rows of `gateway check --json` by name, with some variables changed."""
     monkeypatch.chdir(tmp_path)
     values = {
         "WALLET": WALLET,

@@ -1,4 +1,4 @@
-"""The wallet's own key as a gateway's key stops the start with one sentence."""
+"""Using the wallet's own key as a gateway's key stops the start with a message."""
 
 import attrs
 import pytest

@@ -1,4 +1,4 @@
-"""An older gateway on a newer database that only adds: it sells, and the newer one goes on."""
+"""An older gateway on a newer, purely extended database: it sells, and the newer one continues."""
 
 import asyncio
 import contextlib
@@ -8,7 +8,7 @@ from gateway.store.sqlite import migrations
 from tests.conftest import Payer, buy, running
 
 NEWEST, _ = migrations.migrations()[-1]
-# What the next release may do: add tables, columns, indexes and triggers.
+# Allowed changes of the next release: new tables, columns, indexes and triggers.
 _NEXT = f"""
     CREATE TABLE added (id INTEGER PRIMARY KEY, task_id TEXT REFERENCES tasks (id)) STRICT;
     ALTER TABLE tasks ADD COLUMN added TEXT;

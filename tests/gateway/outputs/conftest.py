@@ -1,4 +1,4 @@
-"""A real S3 server in a process of its own, and the three kinds of artifacts over it."""
+"""A real S3 server in a process of its own, and the three kinds of output stores."""
 
 import asyncio
 import socket
@@ -24,7 +24,7 @@ _START_S = 60.0
 
 @attrs.frozen
 class Answer:
-    """What an HTTP client without a key of ours got."""
+    """The response to an HTTP client without our key."""
 
     status: int
     headers: dict
@@ -53,7 +53,7 @@ def free_port() -> int:
 
 @pytest.fixture(scope="session")
 def s3() -> Iterator[str]:
-    """Run an S3 server; gives its address."""
+    """Run an S3 server; yields its URL."""
     port = free_port()
     process = subprocess.Popen(
         [sys.executable, "-c", _SERVE, "-H", "127.0.0.1", "-p", str(port)],
@@ -92,13 +92,13 @@ def bucket(s3: str) -> Bucket:
 
 @pytest.fixture
 def dead_bucket(bucket: Bucket) -> Bucket:
-    """A bucket whose server does not answer."""
+    """A bucket whose server does not respond."""
     return attrs.evolve(bucket, endpoint=f"http://127.0.0.1:{free_port()}")
 
 
 @pytest.fixture(params=["disk", "bucket", "bucket first", "bucket down"])
 def artifacts(request, local):
-    """Every kind of artifacts."""
+    """Every kind of output store."""
     if request.param == "disk":
         return local
     down = request.param == "bucket down"

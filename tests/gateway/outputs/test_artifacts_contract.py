@@ -1,4 +1,4 @@
-"""What every kind of artifacts must do: the disk, a bucket, both, and both with the bucket down."""
+"""The contract of output stores: the disk, a bucket, both, and both with the bucket down."""
 
 import hashlib
 import threading
@@ -21,7 +21,7 @@ LATER = time.time() + 86_400
 
 
 async def shown(artifacts, output, *, expires_at=SOON):
-    """Fetch an output as a buyer does: (content, kind, name it is saved under)."""
+    """Fetch an output as a buyer does: (content, media type, file name)."""
     (link,) = await artifacts.links([output], now=time.time(), expires_at=expires_at)
     if not link.startswith("/files/"):
         answer = await fetch(link)

@@ -1,4 +1,4 @@
-"""Outputs in a bucket: what its links are, and what happens while it is down."""
+"""Outputs in a bucket: their links, and the behaviour while it is down."""
 
 import datetime as dt
 import re
@@ -123,7 +123,7 @@ async def test_the_gateway_itself_serves_nothing_of_a_bucket(kept):
         kept.open(output.key, expires="9999999999", signature="x", now=0)
 
 
-# -- a place of one's own
+# -- separate places
 
 
 async def test_two_gateways_in_one_bucket_do_not_see_each_others_outputs(bucket):

@@ -1,4 +1,4 @@
-"""A whole gateway whose outputs are in a bucket: bought, downloaded, expired, and on the disk."""
+"""A whole gateway with outputs in a bucket: bought, downloaded, expired, and on the disk."""
 
 import asyncio
 

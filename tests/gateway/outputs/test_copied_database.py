@@ -1,4 +1,4 @@
-"""A backup that is tried out elsewhere with the same settings deletes nothing of ours."""
+"""A backup tested elsewhere with the same settings deletes none of our outputs."""
 
 import time
 
@@ -9,7 +9,7 @@ from tests.unit.outputs.conftest import listed
 
 
 async def test_a_copy_of_the_database_does_not_tidy_the_originals_outputs(tmp_path, bucket):
-    """The secret that names the place in the bucket is in the database, so a copy has it, too."""
+    """The secret for the place in the bucket is in the database, so a copy has it, too."""
     ours, copy = BucketOutputs(bucket, "secret"), BucketOutputs(bucket, "secret")
     async with (
         SqliteStore(tmp_path / "gateway.db") as store,

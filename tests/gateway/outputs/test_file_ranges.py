@@ -1,4 +1,4 @@
-"""GET and HEAD /files/…: whole files, parts of them, and what is known already."""
+"""GET and HEAD /files/…: whole files, ranges, and conditional requests."""
 
 import asyncio
 import io
@@ -56,7 +56,7 @@ async def test_every_kind_of_range_is_understood(gateway, payer, asked, status, 
 
 
 async def raw(gateway, url, method, **headers):
-    """Ask the app itself: Quart's test client counts the bytes of a body anew."""
+    """Call the app directly: Quart's test client recounts the bytes of a body."""
     split, sent = urlsplit(url), []
     scope = {
         "type": "http",

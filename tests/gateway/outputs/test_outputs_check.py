@@ -1,4 +1,4 @@
-"""What `gateway check` says about a bucket."""
+"""The report of `gateway check` about a bucket."""
 
 from importlib import import_module
 
@@ -6,7 +6,7 @@ from gateway.outputs import open_outputs
 from gateway.settings import load_settings
 
 # `from gateway.cli import check` is the command; this is its module.
-check = import_module("gateway.cli.check")
+check = import_module("gateway_check.commands.check")
 
 WALLET = "0x" + "1" * 40
 KEYS = {"outputs_access_key_id": "id", "outputs_secret_access_key": "very hidden"}

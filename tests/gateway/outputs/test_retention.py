@@ -1,4 +1,4 @@
-"""Retention: database and store agree, whatever died between them."""
+"""Retention: database and output store agree, wherever a process died."""
 # ruff: noqa: ASYNC110 - tests look from outside, where no event tells
 
 import asyncio
@@ -35,19 +35,19 @@ def artifacts(request, local):
 
 
 def folder_of(lease) -> str:
-    """As the lane names it."""
+    """Named like an attempt's."""
     return f"{lease.task_id}-{lease.token[:16].lower()}"
 
 
 async def kept(store, artifacts, number, *, expires_at=NOW + 10):
-    """Complete a task; gives its id and its output."""
+    """Complete a task; returns its id and its output."""
     lease = await leased(store, number)
     stored = await artifacts.save(folder_of(lease), PICTURE)
     await store.queue.complete(lease, stored, expires_at=expires_at, now=NOW)
     return lease.task_id, stored.outputs[0]
 
 
-# -- past their time
+# -- expired
 
 
 async def test_a_sweep_deletes_what_is_past_its_time_and_marks_its_task(store, artifacts):
@@ -106,7 +106,7 @@ async def test_what_cannot_be_deleted_now_is_not_called_gone(store, dead_bucket,
     assert await listed(BucketOutputs(bucket, "secret"), LATER) == []
 
 
-# -- of nobody
+# -- orphaned
 
 
 async def test_what_a_killed_lane_saved_is_deleted_after_a_day(store, artifacts):

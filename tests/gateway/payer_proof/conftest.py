@@ -1,4 +1,4 @@
-"""Fixtures: a chain endpoint that may lose what is sent, and drivers that look at it often."""
+"""Fixtures: a chain endpoint that may lose transactions, and drivers that poll it often."""
 
 import attrs
 import pytest
@@ -13,7 +13,7 @@ OFTEN = SettlementTiming(look_s=0.05, full_look_s=0.2, sweep_s=0.1)
 
 @pytest.fixture(autouse=True)
 def _hurry():
-    """Look often; the rules are the same."""
+    """Poll often, with the same rules."""
     with started_with(Waits(settlement=OFTEN)):
         yield
 
@@ -31,7 +31,7 @@ def settings(settings, rpc):
 
 @pytest.fixture
 async def strict(settings, provider, clock):
-    """Yield a gateway that takes a transfer only with its sender's signature."""
+    """Yield a gateway that accepts a transfer only with its sender's signature."""
     required = attrs.evolve(settings, require_payer_signature=True)
     async with running(required, provider, now=clock) as started:
         await started.services.payments.cutoff_block()

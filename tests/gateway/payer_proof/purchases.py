@@ -1,4 +1,4 @@
-"""Purchases of both flows in one line each, payers with smart accounts, and a lossy endpoint."""
+"""Short helpers for purchases in both flows, payers with smart accounts, and a lossy endpoint."""
 
 import hashlib
 import json
@@ -51,7 +51,7 @@ class LossyRpc:
 
 
 async def buy(gateway, header: str, key: str | None = None, *, slug="picture", **changes):
-    """Ask for a picture by x402."""
+    """Request a picture by x402."""
     headers = {"X-PAYMENT": header} | ({"Idempotency-Key": key} if key is not None else {})
     body = {"prompt": "a boat"} | changes
     return await gateway.client.post(f"/api/x402/{slug}", json=body, headers=headers)
@@ -66,13 +66,13 @@ async def bought(gateway, header: str, key: str | None = None, **changes) -> str
 
 
 async def refusal(answer) -> tuple[int, str]:
-    """Return status and code of a refusal; of a 402 its reason."""
+    """Return status and code of a refusal; for a 402 its reason."""
     body = await answer.get_json()
     return answer.status_code, body.get("code") or body["error"]
 
 
 def receipt(answer) -> dict:
-    """Return what a 200 tells about its settlement."""
+    """Return the settlement's receipt in a 200."""
     return decoded(answer.headers["X-PAYMENT-RESPONSE"])
 
 
@@ -81,7 +81,7 @@ async def payments(gateway) -> dict[str, int]:
 
 
 async def column(gateway, name: str) -> list:
-    """Return a column of all payments, in their order."""
+    """Return a column of all payments, in order."""
     rows = await gateway.services.store._rows(f"SELECT {name} FROM payments ORDER BY id")
     return [row[0] for row in rows]
 
@@ -90,7 +90,7 @@ async def column(gateway, name: str) -> list:
 
 
 def written(body: dict) -> str:
-    """Return the JSON that is hashed: what JavaScript's JSON.stringify gives for sorted keys."""
+    """Return the JSON that is hashed: like JavaScript's JSON.stringify with sorted keys."""
     fields = {name: body[name] for name in FIELDS if body.get(name) is not None}
     return json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
@@ -138,7 +138,7 @@ async def accepted(gateway, body, key=None) -> dict:
 
 @attrs.define
 class SmartPayer:
-    """Somebody whose money is in a smart account (EIP-1271) that a key of theirs owns."""
+    """A person whose money is in a smart account (EIP-1271) owned by his key."""
 
     chain: PlayChain
     owner: object = attrs.field(factory=Account.create)
@@ -152,7 +152,7 @@ class SmartPayer:
         self.chain.fund(self.address)
 
     def header(self, *, by=None) -> str:
-        """Return an X-PAYMENT header that the owner signed, or somebody else."""
+        """Return an X-PAYMENT header signed by the owner, or by another account."""
         paid = Authorization(sender=self.address, to=WALLET, units=20_000)
         signature = paid.sign((by or self.owner).key, self.chain.chain_id, self.chain.usdc)
         return header_of(payload_of(paid, signature))

@@ -1,4 +1,4 @@
-"""An Idempotency-Key whose first payment is still open, was released, or saw the process die."""
+"""An Idempotency-Key whose first payment is still open, was released, or survived a crash."""
 
 import asyncio
 
@@ -18,14 +18,14 @@ SEND = "eth_sendRawTransaction"
 
 @pytest.fixture(autouse=True)
 def _hurry():
-    """Answer an unknown outcome soon, too."""
+    """Give up soon on an unknown outcome."""
     with started_with(Waits(outcome_s=0.5, settlement=OFTEN)):
         yield
 
 
 @pytest.fixture
 def forgiven(gateway):
-    """A payer who cancels what was broadcast is barred; not here, where the key matters."""
+    """A payer who cancels a broadcast authorization is barred, but not in these tests."""
     gateway.services.payments.exposure.barred_s = 0.0
 
 
@@ -109,7 +109,7 @@ async def test_an_expired_first_payment_frees_its_key(gateway, payer, chain, rpc
     assert chain.usdc_balance(WALLET) == 20_000
 
 
-# Each returns the condition that says that a payment has come so far.
+# Each returns the condition that a payment has come this far.
 
 
 def _never_sent(gateway, rpc, chain):
@@ -118,7 +118,7 @@ def _never_sent(gateway, rpc, chain):
 
 
 def _never_signed(gateway, rpc, chain):
-    gateway.services.settlements._settler.submit = never
+    gateway.services.settlements.settler.submit = never
     return lambda: True
 
 

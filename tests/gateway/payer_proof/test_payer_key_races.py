@@ -1,4 +1,4 @@
-"""Idempotency-Keys of x402 payers at once, and of payers with smart accounts."""
+"""Concurrent Idempotency-Keys of x402 payers, also with smart accounts."""
 
 import asyncio
 

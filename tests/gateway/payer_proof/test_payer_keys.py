@@ -1,4 +1,4 @@
-"""Idempotency-Key in the X402 flow: a fresh signature for a lost answer is not charged again."""
+"""Idempotency-Key in the x402 flow: a new signature for a lost response is not charged again."""
 
 import attrs
 import pytest
@@ -86,7 +86,7 @@ async def test_a_weak_key_is_still_everybodys_own(gateway, payer, chain):
 
 @pytest.mark.parametrize("prompt", ["a boat", "another"])
 async def test_nobody_else_learns_anything_by_the_key(gateway, payer, chain, prompt):
-    """Not the task, and not even that the key is known."""
+    """Neither the task, nor even that the key is known."""
     await bought(gateway, payer.header(), "1")
     forged = payer.authorization()
     signature = forged.sign(Account.create().key, chain.chain_id, chain.usdc)
@@ -187,7 +187,7 @@ async def test_a_price_probe_with_a_key_sees_the_price(gateway):
 
 
 async def test_keys_of_the_two_flows_never_meet(gateway, payer, chain):
-    """Also where somebody writes another's address into a key of the direct flow."""
+    """Even if another account's address is written into a key of the direct flow."""
     address = payer.account.address.lower()
     other = Payer(chain)
     for key in ("1", f"{address}1", f"{address}ÿ1"):

@@ -1,4 +1,4 @@
-"""`payerSignature` in the direct flow: only the sender of the money decides what it pays for."""
+"""`payerSignature` in the direct flow: only the sender decides what the money pays for."""
 
 import asyncio
 import hashlib
@@ -64,7 +64,7 @@ async def test_the_refusal_says_what_is_wrong(gateway, payer):
     assert "payerSignature is not by the sender" in told["error"]
 
 
-# -- what an observer of the chain and of the wire can do
+# -- attacks by an observer of the chain and of the wire
 
 
 async def test_an_observer_cannot_spend_a_hash_by_a_signature_of_their_own(strict, payer, chain):
@@ -112,7 +112,7 @@ async def test_an_x402_settlement_is_not_spent_again_by_its_payers_proof(gateway
     assert await refusal(await submit(gateway, body)) == (400, "TX_ALREADY_USED")
 
 
-# -- whether it is required
+# -- when it is required
 
 
 @pytest.mark.parametrize("changes", [{}, {"payerSignature": None}])
@@ -164,7 +164,7 @@ async def test_of_payer_and_thieves_at_once_the_payer_is_served(strict, payer, c
     assert statuses == [400] * 10 + [200] + [400] * 10
 
 
-# -- how anybody finds out
+# -- how clients find out
 
 
 async def _told(gateway) -> tuple[dict, str]:

@@ -1,4 +1,4 @@
-"""What a `payerSignature` may look like, and what exactly it signs."""
+"""The accepted forms of a `payerSignature`, and the exact data that it signs."""
 
 import base64
 import hashlib
@@ -80,9 +80,9 @@ async def test_no_malformed_signature_passes_or_breaks_anything(gateway, payer, 
     await accepted(gateway, body | {"payerSignature": "0x" + good.hex().upper()})
 
 
-# -- what is hashed
+# -- the hashed data
 
-# As node's JSON.stringify(request, Object.keys(request).sort()) and its SHA-256 gave them.
+# From node's JSON.stringify(request, Object.keys(request).sort()) and its SHA-256.
 VECTORS = {
     "ef1a101db84d09e18e10443431e0388ab972087eba6ab20e2ed825b7ebcc44ed": {"prompt": "a boat"},
     "1dec8ce2dd6839b107c6ce7992aa96b0d0202f8058dd10287fa537a2f69871db": {
@@ -131,7 +131,7 @@ async def test_a_file_is_signed_with_its_name(gateway, payer):
 
 
 async def test_of_a_file_the_usual_base64_is_signed(gateway, payer):
-    """Two spellings of the same bytes are the same file: bits after the last byte do not count."""
+    """Two encodings of the same bytes are the same file: bits after the last byte do not count."""
     body = request(payer.transfer(10_000), slug="paper", fileName="a.txt", fileBase64="aGVsbG8=")
     await accepted(gateway, signed(payer.account, body) | {"fileBase64": "aGVsbG9="})
 

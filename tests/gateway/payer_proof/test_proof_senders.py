@@ -1,4 +1,7 @@
-"""Whose `payerSignature` counts: smart accounts, relayers, several transfers in a transaction."""
+"""Who must sign a `payerSignature`:
+
+smart accounts, relayers, several transfers in a transaction.
+"""
 
 from eth_account import Account
 
@@ -32,7 +35,7 @@ async def test_a_smart_account_proves_itself_by_its_own_code(strict, chain, paye
 
 
 async def test_the_key_that_sent_the_transaction_is_not_who_paid(strict, chain):
-    """It pays gas; the money came from the account, whose owner is somebody else."""
+    """It pays gas; the money came from the account, which has another owner."""
     owner, relayer = Account.create(), Payer(chain)
     smart = SmartPayer(chain, owner)
     body = request(_pull(chain, relayer, (smart, 20_000)))

@@ -6,7 +6,7 @@ from gateway.web.front.current import current_gateway
 
 
 class Counter:
-    """What the part keeps."""
+    """The part's state."""
 
     def __init__(self) -> None:
         self.asked = 0

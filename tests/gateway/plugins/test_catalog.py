@@ -1,4 +1,4 @@
-"""The catalogue: one price wherever it is told; at the end providers close what they keep open."""
+"""The catalogue: one price in all places; at shutdown providers close their resources."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ from tests.conftest import ScriptedProvider, running
 
 
 async def _asked_for(gateway, **fields):
-    """Return the units that a picture is offered at."""
+    """Return the offered price of a picture, in units."""
     answer = await gateway.client.post("/api/x402/picture", **fields)
     return int((await answer.get_json())["accepts"][0]["amount"])
 
@@ -46,7 +46,7 @@ async def test_a_price_of_the_default_resolution_is_refused_at_the_start(setting
 
 
 class Closing(ScriptedProvider):
-    """A provider that keeps something open."""
+    """A provider with open resources."""
 
     def __init__(self, closed: list) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Other people's plugins in a running gateway: left out with one line, and named by `check`."""
+"""Third-party plugins in a running gateway: left out with one log line, and listed by `check`."""
 
 import json
 
@@ -10,7 +10,7 @@ from tests.third_party_plugins import KEYED, SELLS
 MANIFEST = "/.well-known/agent-manifest.json"
 
 
-# -- what fails is left out, the rest starts
+# -- failing plugins are left out, the rest starts
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_check_names_a_plugin_that_was_left_out(install, command, chain, monkeyp
     ("hooked", "said"),
     [
         ("raise SettingsError('GATEWAY_ACME_SERVER is no address.')", "GATEWAY_ACME_SERVER is no"),
-        ("register(object())", "left out: acme_plugin; `gateway plugins` says why"),
+        ("register(object())", "not loaded: acme_plugin; `gateway plugins` shows why"),
     ],
 )
 def test_check_finds_what_is_wrong_with_a_way_to_pay(install, command, monkeypatch, hooked, said):

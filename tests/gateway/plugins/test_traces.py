@@ -1,4 +1,4 @@
-"""A plugin that writes traces: what it is told, and that it can harm nothing."""
+"""A tracing plugin: its spans, and that its errors do no harm."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ PROMPT = "MARKER-PROMPT-a-boat-on-a-lake"
 
 
 class Recorder:
-    """A plugin that keeps every span that has ended, with the span around it."""
+    """A plugin that keeps every finished span, with its parent."""
 
     def __init__(self) -> None:
         self.ended = []
@@ -45,7 +45,7 @@ class Recorder:
 
 
 class Broken:
-    """A plugin that fails where `where` says."""
+    """A plugin that fails at `where`."""
 
     def __init__(self, where) -> None:
         self.where = where
@@ -118,7 +118,7 @@ async def test_a_failed_call_tells_the_class_of_its_error_and_not_its_text(
 async def test_a_plugin_that_fails_at_a_span_harms_nothing(settings, provider, payer, where):
     async with running(settings, provider, more=[Broken(where)]) as gateway:
         assert (await sold(gateway, payer))["status"] == "completed"
-        # An error of the block's stays one, whatever the span's end returns.
+        # An error of the block is raised, whatever the span's end returns.
         assert (await gateway.client.get("/api/task/unknown")).status_code == 404
 
 
@@ -128,12 +128,12 @@ async def test_without_such_a_plugin_nothing_stands_before_the_app(settings, pro
         assert all(not one.spans.openers for one in gateway.services.catalog.upstreams())
 
 
-# -- over a socket, where the fast path writes whole answers past `send`
+# -- over a socket, where the fast path writes whole responses without `send`
 
 
 @contextlib.asynccontextmanager
 async def served(app, http_server):
-    """Serve an app that is started already; yields a connection to it."""
+    """Serve an app that is already started; yields a connection to it."""
     stop = asyncio.Event()
     with listen("127.0.0.1:0") as listener:
         port = listener.getsockname()[1]
@@ -148,7 +148,7 @@ async def served(app, http_server):
 
 
 async def ask(connection, request: bytes) -> tuple[int, dict[str, str], bytes]:
-    """Return status, headers and body of the answer to a request."""
+    """Return status, headers and body of the response to a request."""
     reader, writer = connection
     writer.write(request)
     async with asyncio.timeout(60):
@@ -185,7 +185,7 @@ async def test_the_span_of_an_answer_that_is_written_whole_has_its_status(
 
 @pytest.mark.parametrize("more", [[], [Recorder()]], ids=["untraced", "traced"])
 async def test_the_server_keeps_what_it_offers(settings, provider, http_server, more):
-    """Without such a plugin answers are written whole; with one the scope of the server stays."""
+    """Without such a plugin responses are written whole; with one the server's scope stays."""
     kept, whole = [], []
     async with running(settings, provider, more=more) as gateway:
 
@@ -224,7 +224,7 @@ class FakeSpan:
 
 @pytest.fixture
 def example(monkeypatch):
-    """The example, over a fake of the names that it takes from OpenTelemetry."""
+    """The example, with a fake of the OpenTelemetry names that it imports."""
     spans = []
 
     class FakeTracer:

@@ -1,4 +1,4 @@
-"""A proxy before PostgreSQL that loses a message and its answer, as a network may."""
+"""A proxy before PostgreSQL that loses a message or its response, like a network."""
 
 import asyncio
 import contextlib
@@ -7,7 +7,7 @@ _COMMIT = b"Q\x00\x00\x00\x0bCOMMIT\x00"
 
 
 class LossyProxy:
-    """Passes bytes on; while `losses` is positive, a message ends the connection instead."""
+    """Forwards bytes; while `losses` is positive, a message ends the connection instead."""
 
     def __init__(self, socket_path, *, reaches_server, loses):
         self.losses = 0
@@ -17,12 +17,12 @@ class LossyProxy:
         self._loses = loses
 
     def lead_to(self, address):
-        """Return the address of a database by way of this proxy."""
+        """Return the URL of a database through this proxy."""
         database = address.partition("?")[0].rpartition("/")[2]
         return f"postgresql://gateway@127.0.0.1:{self.port}/{database}?sslmode=disable"
 
     async def serve(self, reader, writer):
-        """Pass one connection on, both ways, until one side ends it."""
+        """Forward one connection in both directions until one side ends it."""
         up_reader, up_writer = await asyncio.open_unix_connection(self._socket_path)
         down = asyncio.create_task(_pass_on(up_reader, writer))
         try:

@@ -1,4 +1,4 @@
-"""PgBouncer before a PostgreSQL of the tests. Debian's package `pgbouncer` brings it."""
+"""PgBouncer before a PostgreSQL of the tests, from Debian's package `pgbouncer`."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psycopg
 
-# Debian keeps it where only root looks.
+# Debian installs it in a folder that is only on root's path.
 PROGRAM = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 _STARTS_S = 30.0
 _CONFIGURATION = """
@@ -29,10 +29,10 @@ server_round_robin = {by_turns:d}
 
 @contextlib.contextmanager
 def pgbouncer(database_url: str, mode: str, *, by_turns: bool) -> Iterator[str]:
-    """Run it; the value is the database's URL by way of it.
+    """Run it; yields the database's URL through it.
 
-    `mode` is for how long a client has a session: session, transaction or statement. Sessions are
-    used by turns, or the one that was used last is the first.
+    `mode` is how long a client keeps a session: session, transaction or statement. Sessions are
+    used in turn, or the most recently used one first.
     """
     assert PROGRAM is not None
     address, _, server = database_url.partition("?host=")

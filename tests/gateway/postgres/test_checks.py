@@ -1,14 +1,14 @@
-"""What `gateway check` finds of a PostgreSQL."""
+"""The findings of `gateway check` about a PostgreSQL."""
 
 import time
 
 import pytest
 
 from gateway.errors import SettingsError
-from gateway.store.postgres import checks
-from gateway.store.postgres.migrations import migrate, migrations
-from gateway.store.postgres.session import connect
-from gateway.store.postgres.store import PostgresStore
+from gateway_nodes.postgres import checks
+from gateway_nodes.postgres.migrations import migrate, migrations
+from gateway_nodes.postgres.session import connect
+from gateway_nodes.postgres.store import PostgresStore
 
 NEWEST = migrations()[-1][0]
 

@@ -1,16 +1,19 @@
-"""Nodes whose clocks differ: the database's decides leases; a node far from it begins nothing."""
+"""Nodes with different clocks:
+
+the database's clock decides leases; a node far from it starts nothing.
+"""
 
 import time
 
 import pytest
 
-from gateway.store.postgres.store import PostgresStore
+from gateway_nodes.postgres.store import PostgresStore
 from gateway_testing.facts import queued
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _own_clock() -> None:
-    """Leave the decision to the database."""
+    """Let the database decide."""
 
 
 @pytest.fixture
@@ -46,7 +49,7 @@ async def test_a_node_whose_clock_is_off_begins_nothing_until_it_is_right(nodes,
     one, other = nodes
     await queue_one(one)
     assert await claim(other, ahead_s=ahead_s) == []
-    # It does not ask again and again either.
+    # Nor does it poll in a loop.
     assert await other.queue.next_due(now=time.time() + ahead_s) is None
     assert len(await claim(other)) == 1
 

@@ -1,4 +1,4 @@
-"""Commands that are about an SQLite file, and `gateway check`, where the database is PostgreSQL."""
+"""Commands for SQLite files, and `gateway check`, with a PostgreSQL database."""
 
 import re
 from pathlib import Path
@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.cli import main
-from gateway.cli.check_database import find_questions
 from gateway.settings import load_settings
-from gateway.store.postgres.store import PostgresStore
+from gateway_check.database import find_checks
+from gateway_nodes.postgres.store import PostgresStore
 
 SETTINGS = {
     "GATEWAY_BASE_URL": "http://gateway.test",
@@ -46,7 +46,7 @@ def test_what_is_for_a_file_says_so_and_makes_none(environment, monkeypatch, wor
 
 async def test_a_check_has_rows_for_the_server(environment, monkeypatch, database_url):
     monkeypatch.setenv("GATEWAY_DATABASE_URL", database_url)
-    rows = dict(await find_questions(load_settings()))
+    rows = dict(await find_checks(load_settings()))
     assert set(rows) == {
         "database",
         "database sessions",
@@ -57,13 +57,13 @@ async def test_a_check_has_rows_for_the_server(environment, monkeypatch, databas
     }
     assert await rows["database nodes"]() == "none runs now"
     assert (await rows["database"]()).startswith("PostgreSQL ")
-    # The tests' own server forgets.
+    # The tests' own server is not durable.
     with pytest.raises(ValueError, match="in a power cut"):
         await rows["database durability"]()
 
 
 async def test_without_a_server_it_has_one_row(environment):
-    rows = dict(await find_questions(load_settings()))
+    rows = dict(await find_checks(load_settings()))
     assert set(rows) == {"database"}
     assert await rows["database"]() == "writable, 0 payments"
 

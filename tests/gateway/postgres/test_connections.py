@@ -1,11 +1,11 @@
-"""How many connections a node has to PostgreSQL."""
+"""The number of a node's connections to PostgreSQL."""
 
 import asyncio
 
 import psycopg
 
 from gateway.contracts.wakes import Heard
-from gateway.store.postgres.store import PostgresStore
+from gateway_nodes.postgres.store import PostgresStore
 from tests.patience import until
 
 _COUNT = """SELECT count(*) FROM pg_stat_activity

@@ -1,4 +1,4 @@
-"""A standby that takes over may have forgotten sales: none of their payments sells again."""
+"""A standby that takes over may have lost sales: none of their payments buys again."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,7 @@ import pytest
 
 from gateway.errors import Restarting, StoreUnavailable
 from gateway.store import meta
-from gateway.store.postgres.store import PostgresStore
+from gateway_nodes.postgres.store import PostgresStore
 from gateway_testing.facts import new_task, transfer, tx_hash
 from tests.conftest import running
 from tests.gateway.direct.test_direct_route import claim
@@ -21,7 +21,7 @@ from tests.postgres_server import start_or_skip
 
 @pytest.fixture(scope="module")
 def primary():
-    """A server of these tests alone, which they crash."""
+    """A server for these tests only, which they crash."""
     server = start_or_skip()
     yield server
     server.stop()
@@ -77,7 +77,7 @@ async def _claim_again(address, paid, settings, provider, clock, payer):
     ) as gateway:
         refused = await claim(gateway, paid)
         assert refused.status_code == 400, await refused.get_json()
-        # The servers' clocks may differ by five seconds, and blocks are dated by whole ones.
+        # The servers' clocks may differ by five seconds, and block times are whole seconds.
         await asyncio.sleep(6.1)
         fresh = await claim(gateway, payer.transfer(20_000))
         assert fresh.status_code == 200, await fresh.get_json()
@@ -97,7 +97,7 @@ async def test_of_nodes_that_start_after_a_failover_one_dates_the_database_anew(
             assert len(set(found)) == 1
             assert float(found[0]) > 10**9
             assert await meta_of(copy.address_of(name), "floor_block") is None
-        # Where nothing changed, nothing is dated anew.
+        # If nothing changed, the creation time stays.
         assert await meta_of(address, "born_at") == "100.0"
 
 
@@ -105,7 +105,7 @@ async def test_a_standby_that_was_waited_for_forgets_nothing(primary):
     with primary.database(migrated=True) as address:
         async with PostgresStore(address) as store:
             await store.meta("born_at", lambda: "100.0")
-        # As the primary notes where `synchronous_standby_names` is set.
+        # The primary records this if `synchronous_standby_names` is set.
         rewrite(address, "database_server", "waits for no standby", "waits for a standby")
         name = address.partition("?")[0].rpartition("/")[2]
         with standby_of(primary) as copy:
@@ -139,7 +139,7 @@ async def test_a_node_that_meets_the_standby_sells_nothing_more_and_ends(primary
                     await accept(store, 2)
                 await asyncio.sleep(0)
                 assert "Another server" in store.fitness.problem
-                # All else goes on: what was sold is still worked on, and answered.
+                # All else continues: sold tasks are worked on and answered.
                 assert await store.task("task-2") is None
                 assert await store._write(meta.find_or_make, "color", "red") == "red"
             finally:
@@ -149,7 +149,7 @@ async def test_a_node_that_meets_the_standby_sells_nothing_more_and_ends(primary
 async def test_a_node_that_meets_a_copy_on_another_cluster_sells_nothing_more(
     primary, database_url, tmp_path_factory
 ):
-    """A cluster that was made by itself is on the first timeline, as most are."""
+    """An independently created cluster is on the first timeline, like most."""
     front, _, folder = database_url.partition("?host=")
     name, link = front.rpartition("/")[2], tmp_path_factory.mktemp("pg") / "now"
     link.symlink_to(folder)
@@ -168,7 +168,7 @@ async def test_a_node_that_meets_a_copy_on_another_cluster_sells_nothing_more(
 
 @contextlib.contextmanager
 def _same_name_on(server, name):
-    """A database with the gateway's tables and none of its rows, under the name of another's."""
+    """A database with the gateway's empty tables, under another one's name."""
     with psycopg.connect(server.address_of("postgres"), autocommit=True) as raw:
         raw.execute(f"CREATE DATABASE {name} TEMPLATE {server._migrated_template()}")
         try:
@@ -186,7 +186,7 @@ def _end_sessions(address):
 
 
 def _as_guest(address):
-    """Return the address for a role that may not ask for the cluster's name, as some vendors do."""
+    """Return the URL for a role that may not read the cluster's name, as at some vendors."""
     with psycopg.connect(address, autocommit=True) as raw:
         raw.execute("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC")
         raw.execute("DROP ROLE IF EXISTS guest")
@@ -216,7 +216,7 @@ async def test_a_process_that_stood_still_while_another_took_its_name_ends(datab
         assert await other.nodes.keep(lease_s=60, now=time.time())
         assert not await frozen.nodes.keep(lease_s=60, now=time.time())
         assert "GATEWAY_NODE" in frozen.fitness.problem
-        # It is the newcomer's row that stays.
+        # The newcomer's row stays.
         await frozen.nodes.leave()
         assert [(one.name, one.is_leader) for one in await other.nodes.nodes()] == [("a", True)]
 
@@ -228,7 +228,7 @@ async def _clock(store):
 
 
 async def test_a_process_that_may_not_go_on_drains_and_ends(settings, provider, clock):
-    """What `gateway serve` waits for, and then ends with code 1 and the sentence."""
+    """`gateway serve` waits for this, and then exits with code 1 and the message."""
     async with running(settings, provider, now=clock) as gateway:
         services = gateway.services
         services.store.fitness.lose("Another server stands in.")

@@ -1,4 +1,4 @@
-"""A PostgreSQL whose disk is full: each node tells, none sells, and one writes it down later."""
+"""A PostgreSQL with a full disk: each node alerts, none sells, and one records it later."""
 
 import contextlib
 
@@ -12,7 +12,7 @@ from tests.conftest import buy, running
 from tests.plugins.gateway_operator.app.alarm_gateway import look
 from tests.plugins.gateway_operator.app.test_alarm_channels import Telling
 
-# The server's own error of a full disk, for every statement that writes.
+# The server's own error for a full disk, for every writing statement.
 _FILL = """
 CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100'; END
@@ -51,12 +51,12 @@ async def test_each_node_tells_of_a_full_disk_and_the_leader_writes_it_down(
         for node in nodes:
             await node.services.lifecycle.warmed.wait()
             node.services.shared_checks.kept_s = 0.0
-            node.services.find(Operator).alarms.is_mine = node.services.leadership.leads
+            node.services.find(Operator).alarms.is_mine = node.services.store.nodes.leads
         with full_disk(database_url):
             for node, ear in zip(nodes, heard, strict=True):
                 await look(node)
                 assert "check:disk" in {one.key for one in ear.told if one.event == "raised"}
-                # An answer of the server alone says nothing about its disk.
+                # A response of the server alone does not prove that its disk has room.
                 await node.services.store.ping()
                 assert node.services.store.is_full
                 refusal = await buy(node, payer.header())

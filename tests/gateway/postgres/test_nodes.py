@@ -1,4 +1,4 @@
-"""Machines on one database: their names, the lead among them, and what each recovers."""
+"""Machines on one database: their names, the leader, and the tasks that each recovers."""
 
 import asyncio
 import contextlib
@@ -11,17 +11,19 @@ import pytest
 
 from gateway import Traits
 from gateway.catalog.health import probe_now
-from gateway.contracts.provider_states import OffSale
 from gateway.errors import SettingsError
-from gateway.running.leadership import Leadership
 from gateway.running.timing import Timing
-from gateway.store.opening import open_store, refuse_left_behind, refuse_other_database
-from gateway.store.postgres.store import PostgresStore
+from gateway.store.opening import open_store
 from gateway.store.sqlite.store import SqliteStore
+from gateway_nodes.left_behind import refuse_left_behind
+from gateway_nodes.postgres.store import PostgresStore
+from gateway_nodes.provider_states import OffSale
+from gateway_nodes.shared_states import SharedProviders
 from gateway_operator.admin_password import AdminPassword
 from gateway_testing.facts import NOW, queued
 from tests.conftest import running
 from tests.patience import skip_time
+from tests.store_contract.provider_states import states_of
 
 
 @contextlib.asynccontextmanager
@@ -110,10 +112,10 @@ async def test_two_machines_never_have_one_name(database_url):
         runs = asyncio.create_task(run_on())
         with pytest.raises(SettingsError, match="GATEWAY_NODE"):
             await arrive(other)
-        # The write of a cancelled caller would run to its end.
+        # Otherwise the write of a cancelled caller would run to its end.
         is_killed.set()
         await runs
-        # Killed, and started again at once: nobody writes the row any more.
+        # Killed, and restarted at once: the row is not written any more.
         await arrive(other)
         assert [each.name for each in await other.nodes.nodes()] == ["a"]
 
@@ -133,7 +135,7 @@ async def test_a_start_recovers_what_its_own_former_life_had_leased(database_url
         (theirs,) = await other.queue.claim(1, lease_s=60, now=NOW)
         assert {lease.task_id, theirs.task_id} == {first.id, second.id}
         assert await one.queue.recover(now=NOW + 1) == 1
-        # The other node's lease goes on, and it can still complete its task.
+        # The other node's lease stays valid, and it can still complete its task.
         assert await other.queue.extend(theirs, lease_s=90, now=NOW, progress=None)
         assert not await one.queue.extend(lease, lease_s=90, now=NOW, progress=None)
     async with node(database_url, "b") as later:
@@ -143,20 +145,21 @@ async def test_a_start_recovers_what_its_own_former_life_had_leased(database_url
 async def test_leadership_ends_by_itself_when_the_database_is_silent(database_url):
     async with node(database_url, "a") as store:
         await arrive(store)
-        leadership = Leadership(store.nodes, lease_s=60, keep_every_s=3600)
-        await leadership.start()
-        assert leadership.leads()
+        store.nodes._lease_s, store.nodes._keep_every_s = 60, 3600
+        await store.nodes.start(time.time)
+        assert store.nodes.leads()
         skip_time(60)
-        assert not leadership.leads()
-        await leadership.stop()
+        assert not store.nodes.leads()
+        await store.nodes.stop()
 
 
 async def test_a_leader_that_drains_is_followed_while_it_still_runs(database_url):
     async with node(database_url, "a") as one, node(database_url, "b") as other:
         for store in (one, other):
             await arrive(store)
-        draining = Leadership(one.nodes, lease_s=60, keep_every_s=0.02)
-        await draining.start()
+        draining = one.nodes
+        draining._lease_s, draining._keep_every_s = 60, 0.02
+        await draining.start(time.time)
         assert draining.leads()
         draining.step_down()
         for _ in range(1000):
@@ -173,12 +176,11 @@ async def test_a_leader_that_drains_is_followed_while_it_still_runs(database_url
 
 async def test_a_single_machine_leads_without_asking(tmp_path):
     async with SqliteStore(tmp_path / "gateway.db") as store:
-        leadership = Leadership(store.nodes)
-        assert leadership.leads()
-        await leadership.start()
-        assert leadership.leads()
+        assert store.nodes.leads()
+        await store.nodes.start(time.time)
+        assert store.nodes.leads()
         assert await store.nodes.nodes() == []
-        await leadership.stop()
+        await store.nodes.stop()
 
 
 # -- gateways
@@ -207,10 +209,10 @@ async def test_two_gateways_sell_and_work_on_one_database(settings, provider, pa
             for number in range(8)
         ]
         assert len(set(sold)) == 8
-        # Whichever node made it, the other one knows it.
+        # Each node knows it, whichever made it.
         for number, task_id in enumerate(sold):
             await completed((second, first)[number % 2], task_id)
-        leaders = [each.services.leadership.leads() for each in (first, second)]
+        leaders = [each.services.store.nodes.leads() for each in (first, second)]
         assert leaders == [True, False]
 
 
@@ -231,14 +233,14 @@ async def test_what_one_node_takes_off_sale_another_does_not_sell(
         circuit = first.services.catalog["picture"].upstream.circuit
         circuit.trip("402: top up", pause_s=900, is_account=True)
         for _ in range(500):
-            if (await first.services.store.provider_states.exchange([])).states:
+            if (await states_of(first.services.store).exchange([])).states:
                 break
             await asyncio.sleep(0.02)
         # It starts later, and knows it before its first sale.
         async with running(other, provider) as second:
             answer = await offer(second)
             assert (await answer.get_json())["code"] == "EXECUTION_ERROR"
-            # An operator there has paid the bill, and says so.
+            # An operator there has paid the bill, and probes the vendor.
             await probe_now(second.services.catalog["picture"])
             for _ in range(500):
                 if not circuit.is_open:
@@ -259,7 +261,7 @@ async def test_a_node_without_a_place_leaves_its_sales_to_the_one_that_has_it(
         await first.services.payments.cutoff_block()
         both = (first, second)
         for gateway in both:
-            await gateway.services.shared_providers.look()
+            await gateway.services.find(SharedProviders).look()
         paces = [gateway.services.catalog["picture"].upstream.pace for gateway in both]
         assert sorted(pace.free_submits() for pace in paces) == [0, 1]
         sold = [(gateway, await buy(gateway, payer, is_direct=True)) for gateway in both * 2]
@@ -271,31 +273,29 @@ async def test_a_node_that_dies_gives_its_part_of_a_vendors_slots_back(database_
     async with node(database_url, "a") as one, node(database_url, "b") as other:
         for store in (one, other):
             await arrive(store)
-        shared = await one.provider_states.exchange([])
+        shared = await states_of(one).exchange([])
         assert (shared.workers, shared.node) == (["a", "b"], "a")
-        # Killed: it leaves no word, and its row gets old.
+        # Killed: it leaves without notice, and its row gets old.
         await one._write(
             lambda db: db.execute("UPDATE nodes SET seen_at = seen_at - 21 WHERE name = 'b'")
         )
-        assert (await one.provider_states.exchange([])).workers == ["a"]
+        assert (await states_of(one).exchange([])).workers == ["a"]
         await other.nodes.keep(lease_s=1, now=time.time())
-        assert (await one.provider_states.exchange([])).workers == ["a", "b"]
+        assert (await states_of(one).exchange([])).workers == ["a", "b"]
         # One that only sells takes no part.
         other.nodes._roles = ("web",)
         await other._write(lambda db: db.execute("DELETE FROM roles WHERE name = 'worker:b'"))
         await other.nodes.keep(lease_s=1, now=time.time())
-        assert (await one.provider_states.exchange([])).workers == ["a"]
+        assert (await states_of(one).exchange([])).workers == ["a"]
         await other.nodes.leave()
-        assert (await one.provider_states.exchange([])).workers == ["a"]
+        assert (await states_of(one).exchange([])).workers == ["a"]
 
 
 async def test_fifty_reports_at_once_are_all_counted(database_url):
     async with node(database_url, "a") as one, node(database_url, "b") as other:
         off = OffSale(name="endpoint:picture", reason="402", rest_s=1.0)
-        await asyncio.gather(
-            *(store.provider_states.exchange([off]) for store in [one, other] * 25)
-        )
-        (state,) = (await one.provider_states.exchange([])).states
+        await asyncio.gather(*(states_of(store).exchange([off]) for store in [one, other] * 25))
+        (state,) = (await states_of(one).exchange([])).states
         assert state.epoch == 50
 
 
@@ -313,7 +313,7 @@ async def buy(gateway, payer, *, is_direct) -> str:
 
 
 async def completed(gateway, task_id) -> None:
-    """Wait until a gateway says that a task is completed."""
+    """Wait until a gateway reports a task as completed."""
     for _ in range(2400):
         task = await (await gateway.client.get(f"/api/task/{task_id}")).get_json()
         if task["status"] == "completed":
@@ -346,7 +346,7 @@ async def test_another_database_than_the_sales_were_moved_to_stops_the_start(
     refuse_left_behind(shared)
     async with open_store(shared) as store:
         with pytest.raises(SettingsError, match="moved to another database"):
-            await refuse_other_database(shared, store)
+            await store.check_settings(shared)
         await store.meta("moved_from", lambda: "m-1")
     async with running(shared, provider) as gateway:
         assert (await gateway.client.get("/api/health")).status_code == 200

@@ -1,12 +1,12 @@
-"""What operators write on two nodes at once, where a sum or a row that is absent decides."""
+"""Concurrent writes of operators on two nodes, decided by a sum or an absent row."""
 
 import asyncio
 
 import pytest
 
 from gateway.errors import ActionRefused
-from gateway.store.postgres import pool
-from gateway.store.postgres.store import PostgresStore
+from gateway_nodes.postgres import pool
+from gateway_nodes.postgres.store import PostgresStore
 from gateway_operator.audit_log import Actor, NewAction
 from gateway_operator.logins import OperatorPasskey, OperatorToken
 from gateway_operator.sql import actions, logins, passkeys, tokens
@@ -35,7 +35,7 @@ def make_action(number, at=NOW):
 
 
 async def insert_tokens(nodes, turn):
-    """Make one token's name valid on both nodes at once; returns how many have it."""
+    """Use one token name on both nodes at once; returns how many tokens have it."""
     inserts = [
         OperatorRecords(nodes[number % 2]).act(
             *(tokens.insert, f"{turn}-{number}", f"robot-{turn}", "read", NOW, NOW + 60),
@@ -49,7 +49,7 @@ async def insert_tokens(nodes, turn):
 
 
 async def insert_passkeys(nodes, turn):
-    """Add passkeys on both nodes at once, with room for one; returns how many came in."""
+    """Add passkeys on both nodes at once, with room for one; returns how many were added."""
     known = len(await nodes[0].read(passkeys.list_all))
     for number in range(known, passkeys.MOST - 1):
         await nodes[0].write(passkeys.insert, make_passkey(f"first-{number}"))

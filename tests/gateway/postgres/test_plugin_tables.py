@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from gateway.errors import SettingsError
-from gateway.store.postgres.store import PostgresStore
+from gateway_nodes.postgres.store import PostgresStore
 from tests.plugin_tables import ORDERS, install_tables
 
 __all__ = ["install_tables"]
@@ -67,6 +67,6 @@ async def test_a_broken_rule_stops_the_start_before_anything_is_changed(
     database_url, install_tables
 ):
     install_tables({"0001_orders.sql": "DROP TABLE task_files"})
-    with pytest.raises(SettingsError, match="acme 0001 does more: DROP TABLE task_files"):
+    with pytest.raises(SettingsError, match="acme 0001 has: DROP TABLE task_files"):
         await start(database_url)
     assert read(database_url, "SELECT to_regclass('payments')::text") == [(None,)]

@@ -1,4 +1,4 @@
-"""A pooler that lends sessions for a transaction is refused, and one in session mode is not."""
+"""A pooler that assigns sessions per transaction is refused; one in session mode is not."""
 
 import contextlib
 import itertools
@@ -7,13 +7,13 @@ import psycopg
 import pytest
 
 from gateway.errors import SettingsError
-from gateway.store.postgres import store
-from gateway.store.postgres.store import PostgresStore, refuse_pooling
+from gateway_nodes.postgres import store
+from gateway_nodes.postgres.store import PostgresStore, refuse_pooling
 from tests.gateway.postgres.pgbouncer import PROGRAM, pgbouncer
 
 
 class Client:
-    """A connection that knows which session answers; `lend` returns the next one's number."""
+    """A connection that knows its session's number; `lend` switches to the next one."""
 
     def __init__(self, lend):
         self._lend = lend
@@ -83,7 +83,7 @@ async def test_pgbouncer_that_lends_sessions_is_one_sentence(database_url, mode,
 
 
 def leave_sessions(address, number):
-    """Let the pooler have so many sessions that nobody uses, as when other nodes run."""
+    """Let the pooler have `number` idle sessions, as if other nodes were running."""
     with contextlib.ExitStack() as clients:
         for _ in range(number):
             client = clients.enter_context(psycopg.connect(address))

@@ -1,4 +1,4 @@
-"""PostgresStore: the contract of every store, and what only several nodes can get wrong."""
+"""PostgresStore: the contract of every store, and faults that need several nodes."""
 
 import asyncio
 import secrets
@@ -17,8 +17,8 @@ from gateway.errors import (
     TxAlreadyUsed,
 )
 from gateway.store import meta
-from gateway.store.postgres import pool
-from gateway.store.postgres.store import PostgresStore
+from gateway_nodes.postgres import pool
+from gateway_nodes.postgres.store import PostgresStore
 from gateway_testing.facts import (
     NOW,
     RESULT,
@@ -51,7 +51,7 @@ class TestPostgresStore(StoreContract):
 
 @pytest.fixture
 async def nodes(database_url):
-    """Two stores on one database, as two machines have them."""
+    """Two stores on one database, like two machines."""
     async with (
         PostgresStore(database_url, node="a") as one,
         PostgresStore(database_url, node="b") as other,
@@ -172,7 +172,7 @@ async def test_logins_are_counted_over_nodes(nodes, limit):
 
 @pytest.mark.parametrize("without", ["locks", "snapshots"])
 async def test_these_tests_see_a_store_that_lets_two_writes_pass(nodes, monkeypatch, without):
-    """Without its locks, or without one state for each write, the cap does not hold."""
+    """Without its locks, or without one state per write, the cap is exceeded."""
     if without == "locks":
         monkeypatch.setattr(pool, "locks_of", lambda *_: [])
     else:
@@ -188,7 +188,7 @@ async def test_these_tests_see_a_store_that_lets_two_writes_pass(nodes, monkeypa
     assert passed > 1
 
 
-# -- what a server does that goes away
+# -- a server that goes away
 
 
 async def test_a_crash_of_the_server_loses_nothing_that_was_answered(postgres_server, database_url):
@@ -220,7 +220,7 @@ async def test_a_server_that_is_gone_is_one_sentence(postgres_server, database_u
 async def test_a_commit_without_an_answer_is_looked_up(
     postgres_server, database_url, reaches_server
 ):
-    """Whether or not it happened, the buyer gets its task, once."""
+    """Whether or not it was committed, the buyer gets its task, once."""
     async with lossy_proxy(postgres_server, reaches_server=reaches_server) as proxy:
         address = proxy.lead_to(database_url)
         async with PostgresStore(address, connections=1) as store:

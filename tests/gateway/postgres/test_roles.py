@@ -1,4 +1,4 @@
-"""GATEWAY_ROLE: what a machine does among several, and what happens where nobody does it."""
+"""GATEWAY_ROLE: a machine's work among several, and the effect of a missing role."""
 
 import contextlib
 import time
@@ -11,7 +11,7 @@ from gateway.cli import main
 from gateway.errors import SettingsError
 from gateway.settings import check_database
 from gateway.settings.checks import check_settings
-from gateway.store.postgres.store import PostgresStore
+from gateway_nodes.postgres.store import PostgresStore
 from tests.conftest import running
 from tests.gateway.direct.test_direct_route import claim
 

@@ -1,4 +1,4 @@
-"""One history in both databases: every sum and list of the operator's is the same, row by row."""
+"""One history in both databases: every sum and list of the operator's is equal, row by row."""
 
 import contextlib
 import sqlite3
@@ -8,13 +8,14 @@ import pytest
 
 from gateway.contracts.alarms import Alarm
 from gateway.domain import PaymentState
-from gateway.store import mined, nodes, nonces
+from gateway.store import nonces
 from gateway.store.endpoint_changes import changes_after
-from gateway.store.postgres.migrations import migrate
-from gateway.store.postgres.session import Session, connect
 from gateway.store.sqlite import migrations as on_sqlite
 from gateway_backups import records as backups
 from gateway_backups.records import BackupRecord
+from gateway_nodes import records
+from gateway_nodes.postgres.migrations import migrate
+from gateway_nodes.postgres.session import Session, connect
 from gateway_operator.alarms.records import AlarmRecord
 from gateway_operator.audit_log import Actor, NewAction
 from gateway_operator.desk import codes
@@ -45,7 +46,7 @@ from gateway_testing.facts import NOW
 from gateway_webhooks.queue import _find_undelivered
 from tests.operator_history import Sale, add_method_sale, add_sale
 
-# A language that passes over hyphens, as most servers' do: there `a-c` comes after `ab`.
+# A collation that ignores hyphens, like most servers': there `a-c` comes after `ab`.
 _LANGUAGE = "en-US-u-ka-shifted"
 _SLUGS = ("ab", "a-c", "a-b", "b")
 _REASONS = ("provider_error", "content_policy", "timeout", "a_b", "A-c")
@@ -82,7 +83,7 @@ def _sell(db):
         to = "0x" + "CD" * 20 if number == 3 else None
         add_method_sale(db, at=NOW - 900, state=PaymentState(state), refund_to=to, serial=serial)
     for number in range(120):
-        # Several come at one moment, and every text is there in any order.
+        # Several at the same time, with the texts in any order.
         at = NOW - 800 + number // 4 * 7.25
         status = ("completed", "failed", "queued", "processing", "completed")[number % 5]
         add_sale(db, _sale_of(number, at, status), 1_000 + number)
@@ -305,13 +306,13 @@ _ASKED = {
     "backups": lambda db: [backups.records(db, 50), backups.newest(db, "backup", succeeded=True)],
     "the newest backup": standing.newest_backup_at,
     "what a backup forgets": lambda db: backups.forgotten(db, 1_040, NOW, NOW + 9),
-    "transactions without a time": lambda db: mined.undated(db, 1, ()),
-    "nodes": nodes.find_nodes,
+    "transactions without a time": lambda db: nonces.undated(db, 1, ()),
+    "nodes": records.find_nodes,
 }
 
 
 def _totals(found):
-    """Return totals without the order of groups, which nobody sees."""
+    """Return totals without the invisible order of groups."""
     values = {one.name: getattr(found, one.name) for one in attrs.fields(totals.ReadTotals)}
     return {
         name: _unordered(value) if isinstance(value, list) else value
@@ -324,5 +325,5 @@ def test_both_databases_answer_alike(both, name):
     lite, postgres = (_ASKED[name](db) for db in both)
     assert lite not in (None, 0, [], {}, set())
     assert lite == postgres
-    # 1, 1.0 and True are equal, and are not shown alike.
+    # 1, 1.0 and True are equal, but displayed differently.
     assert repr(lite) == repr(postgres)

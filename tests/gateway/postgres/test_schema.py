@@ -8,11 +8,11 @@ import psycopg
 import pytest
 
 from gateway.domain import PaymentState, TaskStatus
-from gateway.store.postgres import migrations as on_postgres
-from gateway.store.postgres.session import Session, connect
 from gateway.store.sqlite import migrations as on_sqlite
+from gateway_nodes.postgres import migrations as on_postgres
+from gateway_nodes.postgres.session import Session, connect
 
-# What PostgreSQL alone has: SQLite keeps the number in its file.
+# PostgreSQL's only: SQLite keeps the number in its file.
 _OWN_TABLES = {"schema_version"}
 _KINDS = {"bigint": "INTEGER", "double precision": "REAL", "text": "TEXT", "bytea": "BLOB"}
 
@@ -125,7 +125,7 @@ _NOBODY = "0x" + "0" * 40
 
 
 def may_become(db, old, new):
-    """Whether a payment may go from one state to another, with all else as it must be."""
+    """Whether a payment may change from one state to another, with all else valid."""
     db.execute("BEGIN")
     try:
         return change(db, insert_payment(db, old), new)

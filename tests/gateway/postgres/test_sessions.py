@@ -1,6 +1,6 @@
 """Sessions of operators on PostgreSQL."""
 
-from gateway.store.postgres.store import PostgresStore
+from gateway_nodes.postgres.store import PostgresStore
 from gateway_operator.logins import OperatorSession
 from gateway_operator.sql import sessions
 from gateway_testing.facts import NOW

@@ -1,4 +1,4 @@
-"""A new release changes the schema while nodes of the one before run on it."""
+"""A new release changes the schema while nodes of the release before run on it."""
 
 import asyncio
 
@@ -6,22 +6,22 @@ import psycopg
 import pytest
 
 from gateway.errors import SettingsError
-from gateway.store.locks import lock_number
-from gateway.store.postgres import migrations
-from gateway.store.postgres.pool import Pool
-from gateway.store.postgres.store import PostgresStore
+from gateway_nodes.postgres import migrations
+from gateway_nodes.postgres.locks import lock_number
+from gateway_nodes.postgres.pool import Pool
+from gateway_nodes.postgres.store import PostgresStore
 
 _NEWEST = migrations.migrations()[-1][0]
 _NEXT = _NEWEST + 1
 _ADDS = "ALTER TABLE sent_transactions ADD COLUMN of_tomorrow TEXT;"
 _READ = "SELECT * FROM sent_transactions WHERE payment_id = ?"
-# psycopg prepares a statement that was run so often.
+# psycopg prepares a statement after this many runs.
 _TIMES = 6
 
 
 @pytest.fixture
 def next_release(monkeypatch):
-    """Let the gateway be of a release that has one migration more, and return it to the present."""
+    """Give the gateway one more migration, like the next release, and remove it again."""
     present = migrations.migrations
 
     def become(sql=_ADDS, *, readable_by=_NEWEST):
@@ -96,7 +96,8 @@ async def test_a_change_gives_way_to_who_reads_the_table(database_url, next_rele
         starting = asyncio.create_task(start(database_url))
         with psycopg.connect(database_url) as other:
             await _until_one_waits(other)
-            # While the change waits, others read behind it; it gives way to them.
+            # While the migration waits for its lock, others' reads queue behind it; it gives way to
+            # them.
             other.execute("SELECT * FROM sent_transactions")
         assert not starting.done()
     await starting

@@ -1,4 +1,7 @@
-"""NOTIFY over nodes: what one node commits, the others begin, answer and tell at once."""
+"""NOTIFY between nodes:
+
+one node's commits are worked on, answered and sent by the others at once.
+"""
 
 import asyncio
 import contextlib
@@ -10,23 +13,23 @@ import structlog
 
 from gateway.contracts.wakes import Heard
 from gateway.running.timing import Timing
-from gateway.store.postgres.store import PostgresStore
-from gateway.store.postgres.wake import WakeTiming
 from gateway.tasks import TaskTiming
-from gateway.web.routes.tasks import answer_task
+from gateway.web.routes.tasks import look_at_task
+from gateway_nodes.postgres.store import PostgresStore
+from gateway_nodes.postgres.wake import WakeTiming
 from gateway_webhooks import Deliveries, DeliveryTiming
 from tests.conftest import Payer, ScriptedProvider, running
 from tests.patience import PATIENCE_S, until
 from tests.plugins.gateway_webhooks.app.receiver import receiving
 
 HOURS_S = 36_000.0
-# Nobody looks by itself within a test.
+# No polling within a test.
 NO_LOOKS = Timing(look_s=HOURS_S, deaf_look_s=HOURS_S, stream_look_s=HOURS_S)
 
 
 @attrs.define
 class Ears:
-    """What a node has heard."""
+    """The notifications that a node has received."""
 
     heard: list[str] = attrs.field(factory=list)
     gaps: int = 0
@@ -49,7 +52,7 @@ def ask(url, statement, *values):
 
 
 def cut_listener(url, node):
-    """End the session on which a node listens, as a network would; returns how many."""
+    """End the session on which a node listens, like a network fault; returns how many."""
     return len(
         ask(
             url,
@@ -60,12 +63,12 @@ def cut_listener(url, node):
     )
 
 
-# -- the store's part
+# -- the store
 
 
 @pytest.fixture
 async def pair(database_url):
-    """Two stores on one database and what each has heard; both listen."""
+    """Two listening stores on one database, with their notifications."""
     async with (
         PostgresStore(database_url, node="a") as one,
         PostgresStore(database_url, node="b") as two,
@@ -87,7 +90,7 @@ async def test_the_other_node_hears_and_the_own_does_not(pair):
     await until(lambda: mine.heard)
     assert sorted(others.heard) == ["a" * 24, "queued"]
     assert mine.heard == ["b" * 24]
-    # Each had looked once when it began to listen.
+    # Each polled once when it began to listen.
     assert (mine.gaps, others.gaps) == (1, 1)
 
 
@@ -134,7 +137,7 @@ async def test_what_others_send_to_the_channel_harms_nothing(pair, database_url)
 
 
 async def test_a_server_that_answers_no_more_is_taken_for_lost(pair):
-    """The connection stands, and nothing comes: only a question finds out."""
+    """The connection stays open and idle: only a query finds out."""
     (_, two), (_, others) = pair
     await two.wakes.close()
     two.wakes.timing = WakeTiming(quiet_s=0.01, answer_s=0.05, reconnect_s=0.01)
@@ -174,7 +177,7 @@ async def test_what_was_posted_at_the_end_is_sent(database_url):
 
 @pytest.fixture
 async def nodes(settings, chain, database_url):
-    """Two gateways on one database: `a` sells and works on nothing, `b` does not look."""
+    """Two gateways on one database: `a` sells without workers, `b` does not poll."""
     settings = settings.changed(base_url="http://127.0.0.1:8080", webhooks="local")
     settings.data_dir.mkdir()
     async with contextlib.AsyncExitStack() as stack:
@@ -201,7 +204,7 @@ async def stop_workers(gateway):
 
 
 async def let_workers_wait(gateway):
-    """Return once the workers have looked for the last time within hours."""
+    """Return once the workers have polled for the last time within hours."""
     workers = gateway.services.workers
     workers.resources.timing = TaskTiming(idle_s=HOURS_S, backoff_s=0.02)
     workers.wake()
@@ -228,9 +231,9 @@ async def look(gateway, task_id):
 
 
 async def wait_here(gateway, task_id, wait_s=HOURS_S):
-    """Wait as a long poll does, but for hours: only a wake ends it in time."""
+    """Wait like a long poll, but for hours: only a notification ends it in time."""
     async with asyncio.timeout(PATIENCE_S):
-        await answer_task(gateway.services, task_id, wait_s, "203.0.113.1")
+        await look_at_task(gateway.services, task_id, wait_s, "203.0.113.1")
     return await look(gateway, task_id)
 
 
@@ -261,7 +264,7 @@ async def test_a_long_poll_on_one_node_ends_when_the_other_completes(nodes):
 
 async def test_a_webhook_is_sent_by_whichever_node_hears_of_it(nodes):
     one, two = nodes
-    # Only `a` sends, and it does not look; `b` works.
+    # Only `a` sends, and it does not poll; `b` works.
     two.services.find(Deliveries)._dispatcher.cancel()
     one.services.find(Deliveries).timing = DeliveryTiming(look_s=HOURS_S)
     one.services.find(Deliveries).wake()
@@ -293,7 +296,7 @@ async def test_what_happened_while_the_listener_was_cut_is_found_when_it_is_back
 
 
 async def test_while_nothing_is_heard_looks_find_it(nodes, database_url):
-    """No listener comes back, so `b` works and `a` answers by the looks of today."""
+    """No listener reconnects, so `b` works and `a` responds by polling."""
     one, two = nodes
     for name, gateway in zip("ab", nodes, strict=True):
         gateway.services.store.wakes.timing = WakeTiming(reconnect_s=HOURS_S)

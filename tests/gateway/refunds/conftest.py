@@ -19,7 +19,7 @@ def refund_key(chain):
 
 @pytest.fixture(autouse=True)
 def _fast(monkeypatch):
-    monkeypatch.setattr("gateway_operator.desk.refunds._LOOK_S", 0.05)
+    monkeypatch.setattr("gateway_operator.desk.refunds._POLL_S", 0.05)
     with started_with(Waits(refunds=RefundTiming(sweep_s=0.05))):
         yield
 

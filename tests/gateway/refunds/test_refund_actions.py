@@ -1,4 +1,7 @@
-"""What an operator decides about refunds: compared with what was seen, written down, done once."""
+"""An operator's decisions on refunds:
+
+checked against the displayed state, recorded, executed once.
+"""
 
 import asyncio
 
@@ -7,8 +10,8 @@ import pytest
 
 from gateway.domain import Decision, PaymentState
 from gateway.errors import ActionRefused, NeedsFresh, RefundRefused, StaleForm, WrongValue
-from gateway.payments.gas_records import GasRecords
 from gateway.payments.refunds import RefundTiming
+from gateway.running.core_parts import GasRecords
 from gateway_operator.actions.refunds import (
     RefundChoice,
     approve,
@@ -30,7 +33,7 @@ OTHER = "0x" + "ab" * 20
 
 @pytest.fixture
 async def gateway(settings, provider, chain, clock):
-    """A gateway that sweeps refunds only when it is told to."""
+    """A gateway that sweeps refunds only on demand."""
     with started_with(Waits(refunds=RefundTiming(sweep_s=3600.0))):
         async with running(settings, provider, now=clock) as started:
             yield started
@@ -208,7 +211,7 @@ async def test_an_approval_is_taken_back_until_it_is_signed(gateway, desk, owed,
     assert await state(desk, owed) == UNDECIDED
     await approve(desk, ACTOR, [owed])
     await gateway.services.refunds.sweep()
-    with pytest.raises(RefundRefused, match="taken back"):
+    with pytest.raises(RefundRefused, match="no approval to take back"):
         await take_back(desk, ACTOR, owed.task_id)
 
 
@@ -238,7 +241,7 @@ async def test_under_automatic_refunds_an_approval_is_rejected_instead(desk, owe
 
 
 async def test_a_rejected_refund_to_another_address_wants_the_password_again(desk, owed):
-    """It was signed for that address, which an approval without one would pay."""
+    """The password covered that address, which an approval without one would pay."""
     await approve(desk, ACTOR, [owed], to=OTHER, reason="lost key", is_fresh=True)
     case = await desk.store.refunds.case(owed.task_id)
     await desk.store.refunds.begin(

@@ -1,4 +1,4 @@
-"""The money commands at their edges: all or none, paid again, exit codes, a stranger's database."""
+"""Edge cases of the money commands: all or none, repeats, exit codes, a foreign database."""
 
 import asyncio
 import contextlib
@@ -31,7 +31,7 @@ def run(settings):
 
 @pytest.fixture
 def owed(settings, provider, chain, clock) -> list[str]:
-    """Two tasks that failed, while the gateway has stopped."""
+    """Two failed tasks of a stopped gateway."""
 
     async def buy_two() -> list[str]:
         async with running(settings, provider, now=clock) as gateway:
@@ -73,7 +73,7 @@ def test_one_that_was_signed_for_another_address_and_none_is_approved(run, owed,
 
 
 def test_waiting_for_no_number_is_a_mistake(run, owed):
-    """No moment is later than it: the command would never end."""
+    """NaN is never reached: the command would not end."""
     result = run("refunds", "pay", owed[0], "--wait", "nan")
     assert (result.exit_code, "--wait" in result.output) == (2, True)
     assert shown(run)[owed[0]] == ("refund_due", "")
@@ -100,7 +100,7 @@ def test_paying_succeeds_only_where_every_refund_is_paid(run, owed, chain):
 
 
 def test_a_refund_that_is_not_sent_for_no_noted_reason_is_no_success(run, owed, proxy):
-    """The endpoint answers everything but what a transaction may cost."""
+    """The endpoint responds to everything except gas prices."""
     proxy.break_call("eth_maxPriorityFeePerGas", error)
     result = run("refunds", "pay", owed[0], *SOON, GATEWAY_RPC_URLS=proxy.url)
     (row,) = rows(result)
@@ -122,12 +122,12 @@ def test_another_networks_database_is_refused(run, owed, settings, chain):
         db.execute("UPDATE meta SET value = 'base-sepolia' WHERE key = 'network'")
         db.commit()
     result = run("refunds", "pay", owed[0])
-    assert (result.exit_code, "is of network base-sepolia" in result.output) == (1, True)
+    assert (result.exit_code, "belongs to network base-sepolia" in result.output) == (1, True)
     assert balances(chain, settings) == 1_000_000
 
 
 def test_the_settlement_key_sends_no_refunds(run, owed, settings, chain):
-    """The gateway itself would not start with it: two senders would fight for one nonce."""
+    """The gateway itself would not start with it: two senders would compete for nonces."""
     key = str(settings.settlement_key)
     chain.fund(Account.from_key(key).address, eth_wei=10**18, usdc_units=1_000_000)
     result = run("refunds", "pay", owed[0], GATEWAY_REFUND_KEY=key)

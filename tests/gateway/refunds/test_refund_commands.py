@@ -1,4 +1,4 @@
-"""`gateway refunds` and `gateway transfers`, as the operator types them beside the gateway."""
+"""`gateway refunds` and `gateway transfers`, typed by the operator beside the gateway."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ def run(settings):
 
 @pytest.fixture
 def owed(settings, provider, payer, clock) -> str:
-    """A task that failed, while the gateway has stopped."""
+    """A failed task of a stopped gateway."""
 
     async def buy_one() -> str:
         async with running(settings, provider, now=clock) as gateway:
@@ -134,13 +134,13 @@ def test_tasks_are_listed_with_their_payments(run, owed):
     assert (row["task"], row["status"], row["payment"]) == (owed, "failed", "refund_due")
     assert (row["endpoint"], row["amount"], row["details"]) == ("picture", "0.02", "content_policy")
     assert rows(run("tasks", "--status", "completed", "--json")) == []
-    assert run("tasks", "--status", "queued").stdout == "There are no such tasks.\n"
+    assert run("tasks", "--status", "queued").stdout == "No matching tasks.\n"
 
 
 def test_a_young_transfer_may_still_be_claimed(run, owed, payer):
     payer.transfer(30_000)
     result = run("transfers", "unclaimed")
-    assert result.stdout == "Every transfer paid for something.\n"
+    assert result.stdout == "No unused transfers.\n"
 
 
 def test_a_silent_chain_gets_one_sentence(run, owed):
@@ -163,7 +163,7 @@ async def test_the_commands_work_beside_the_running_gateway(
 
 
 def test_decisions_are_written_down_with_who_made_them(run, owed):
-    assert run("actions").stdout == "No such action was written down.\n"
+    assert run("actions").stdout == "No matching actions.\n"
     run("refunds", "reject", owed, "--reason", "abuse")
     run("refunds", "approve", owed)
     assert run("refunds", "take-back", owed).stdout == "Taken back.\n"

@@ -1,4 +1,4 @@
-"""Refunds at their edges: found late, decided anew, begun by another key, refused by a node."""
+"""Edge cases of refunds: found late, decided again, begun by another key, refused by a node."""
 
 import asyncio
 
@@ -50,7 +50,7 @@ def swapped(proxied, gas_key, refund_key, chain):
 
 
 async def until_settling(gateway, task_id):
-    """Return once the transaction of a payment is signed: its answer may have come before."""
+    """Return once the transaction of a payment is signed: the response may come earlier."""
 
     async def is_settling():
         task = await (await gateway.client.get(f"/api/task/{task_id}")).get_json()
@@ -64,7 +64,7 @@ async def state_of(gateway, task) -> str:
 
 
 async def by_hand(gateway):
-    """Return the refunds of a gateway that sweeps only when the test does."""
+    """Return the refunds of a gateway that sweeps only on demand."""
     await gateway.services.lifecycle.warmed.wait()  # its start begins to sweep
     await gateway.services.refunds.close()
     return gateway.services.refunds
@@ -79,7 +79,7 @@ async def sent_hashes(gateway) -> list[str]:
 
 
 async def refused_by_the_token(gateway, payer, provider, chain, refund_key) -> tuple[dict, bytes]:
-    """Fail a task whose refund was signed and could not be paid; return it, and what was signed."""
+    """Fail a task whose signed refund could not be paid; return it, and the signed bytes."""
     refunds = gateway.services.refunds
     task = await late(gateway, payer, provider, chain)
     await approve(gateway, task)
@@ -115,7 +115,7 @@ async def test_a_refund_is_found_however_late_it_is_mined(
 async def test_a_refund_goes_where_the_ledger_says_also_when_that_changes_meanwhile(
     proxied, proxy, provider, payer, chain, clock
 ):
-    """The operator corrects the address after the sweep has taken its list."""
+    """The operator corrects the address after the sweep has read its list."""
     other = Account.create().address.lower()
     loop = asyncio.get_running_loop()
     async with running(proxied, provider, now=clock) as gateway:
@@ -129,7 +129,7 @@ async def test_a_refund_goes_where_the_ledger_says_also_when_that_changes_meanwh
             asyncio.run_coroutine_threadsafe(correction, loop).result(20)
             return 200, chain.rpc.answer(body)
 
-        # Fees that the chain was asked for a moment ago would not be asked for again.
+        # Otherwise recently read fees would not be read again.
         gateway.services.chain._fees.kept_s = 0.0
         proxy.break_call("eth_maxPriorityFeePerGas", corrected)
         await refunds.sweep()
@@ -145,11 +145,11 @@ async def test_a_refund_goes_where_the_ledger_says_also_when_that_changes_meanwh
 async def test_a_lagging_endpoint_fails_no_refund_that_was_signed_long_ago(
     proxied, proxy, provider, payer, chain, clock, refund_key
 ):
-    """It does not know of the top-up, or of the nonce's use, that it is asked about."""
+    """It lacks the top-up, or the nonce's use, when it is asked."""
     async with running(proxied, provider, now=clock) as gateway:
         task = await mined_in_vain(gateway, payer, provider, chain, refund_key)
         chain.fund(refund_key.address, eth_wei=0, usdc_units=PRICE)
-        # Refusals with so long a pause between them are not in a row.
+        # Refusals with such a long pause between them are not consecutive.
         for _ in range(2):
             clock.offset_s += 3600
             await sweep_refused(gateway, proxy)
@@ -239,7 +239,7 @@ async def sweep_refused(gateway, proxy) -> None:
 async def test_a_refund_that_was_signed_is_never_signed_for_another_address(
     settings, provider, payer, chain, clock, refund_key
 ):
-    """Both signatures would be out, and the nonce decides which: not the operator."""
+    """Both signatures would exist, and the nonce would decide between them, not the operator."""
     async with running(settings, provider, now=clock) as gateway:
         gateway.services.refunds.timing = RefundTiming(sweep_s=0.05, lag_s=0.0)
         task, _ = await refused_by_the_token(gateway, payer, provider, chain, refund_key)
@@ -334,7 +334,7 @@ async def test_of_many_refunds_without_the_money_only_the_first_asks_for_the_bal
     async with running(poor, provider, now=clock) as gateway:
         refunds = await by_hand(gateway)
         tasks = [await fail_once(gateway, Payer(chain), provider) for _ in range(4)]
-        # These two ask for the balance, too.
+        # These two read the balance, too.
         await gateway.services.refund_promises.stop()
         gateway.services.find(Operator).alarms.is_mine = lambda: False
         proxy.seen.clear()
@@ -353,7 +353,7 @@ async def test_of_many_refunds_without_the_money_only_the_first_asks_for_the_bal
 async def test_a_refund_key_that_was_the_settlement_key_sends_also_what_it_left_unmined(
     proxied, swapped, proxy, provider, payer, chain, clock
 ):
-    """Its stuck settlement stands before every refund, and is replaced by the same settlement."""
+    """Its stuck settlement blocks every refund, and is replaced by the same settlement."""
     async with running(proxied, provider, now=clock) as gateway:
         gateway.services.payments.outcome_s = 0.2
         failed = await fail_once(gateway, Payer(chain), provider)
@@ -372,7 +372,7 @@ async def test_a_refund_key_that_was_the_settlement_key_sends_also_what_it_left_
 async def test_a_stuck_settlement_of_the_key_is_never_replaced_by_a_refund_nobody_approved(
     proxied, swapped, proxy, provider, payer, chain, clock
 ):
-    """Somebody else has settled the payment, whose task failed, so a refund of it is due."""
+    """A third party has settled the payment, whose task failed, so its refund is due."""
     provider.script = [ContentPolicy("No boats.")]
     signed = payer.authorization()
     header = payer.header(nonce=signed.nonce, valid_before=signed.valid_before)
@@ -387,7 +387,7 @@ async def test_a_stuck_settlement_of_the_key_is_never_replaced_by_a_refund_nobod
     clock.offset_s += 16
     async with running(swapped, provider, now=clock) as gateway:
         refunds = await by_hand(gateway)
-        # The first sweep sees the transaction; a later one sees that a block went by without it.
+        # The first sweep sees the transaction; a later one notices a block without it.
         for _ in range(3):
             await refunds.sweep()
             chain.mine()

@@ -1,4 +1,4 @@
-"""The page of refunds: who is owed what, and decisions that are asked about once more."""
+"""The page of refunds: who is due how much, and decisions that need a confirmation."""
 
 import asyncio
 import re
@@ -27,7 +27,7 @@ SHELL = Actor(door="cli", name="anna")
 
 @pytest.fixture
 async def gateway(settings, provider, chain, clock):
-    """A gateway that sweeps refunds only when it is told to, and an operator who is logged in."""
+    """A gateway that sweeps refunds only on demand, with the operator logged in."""
     with started_with(Waits(refunds=RefundTiming(sweep_s=3600.0))):
         async with running(settings, provider, now=clock) as started:
             started.chain = chain
@@ -37,7 +37,7 @@ async def gateway(settings, provider, chain, clock):
 
 
 async def ask(gateway, do: str, *task_ids: str):
-    """Send the form of the list with some refunds ticked."""
+    """Send the form of the list with some refunds selected."""
     return await gateway.client.post(
         "/admin/refunds/ask",
         data=urlencode([("do", do), *(("task", one) for one in task_ids)]),
@@ -46,7 +46,7 @@ async def ask(gateway, do: str, *task_ids: str):
 
 
 async def question(gateway, do: str, *task_ids: str) -> tuple[str, dict[str, str]]:
-    """Return what the page asks before a decision, and the hidden fields of its form."""
+    """Return the confirmation dialog of a decision, and the hidden fields of its form."""
     answer = await ask(gateway, do, *task_ids)
     page = await answer.get_data(as_text=True)
     assert answer.status_code == 200, page
@@ -80,7 +80,7 @@ async def test_a_failed_sale_waits_with_its_payer_amount_and_reason(gateway, pay
     assert "proven payer, x402" in text
     assert "picture" in text
     assert "No boats." in text
-    # Owed; held by the key (1 USDC).
+    # The amount due; the key's balance (1 USDC).
     assert "Owed 0.02 USDC" in text
     assert "The refund key holds 1.00 USDC" in text
     page = await (await gateway.client.get("/admin/refunds")).get_data(as_text=True)
@@ -284,7 +284,7 @@ async def test_what_the_key_held_is_told_with_its_age(gateway, clock, monkeypatc
     clock.offset_s += 120
     text = await list_of(gateway, "undecided")
     assert "The refund key holds 1.00 USDC" in text
-    assert re.search(r"This is of \d\d:\d\d:\d\d ?, 2 min ago", text)
+    assert re.search(r"Value of \d\d:\d\d:\d\d ?, 2 min ago", text)
 
 
 async def test_the_day_s_automatic_cap_shows_what_is_left(settings, provider, chain, payer):
@@ -310,7 +310,7 @@ async def test_words_of_a_vendor_stay_text(gateway, payer, provider):
         page = await (await gateway.client.get(path)).get_data(as_text=True)
         assert "<script>alert" not in page
         assert "<img" not in page
-        # Prompts are shown to who gives a reason only.
+        # Prompts are shown only after giving a reason.
         assert "onerror" not in page
 
 

@@ -1,4 +1,4 @@
-"""What buyers are promised about refunds is what the gateway can keep."""
+"""The refund promise to buyers is one that the gateway can keep."""
 
 import attrs
 import pytest
@@ -17,12 +17,12 @@ NONE = {"onFailure": "none"}
 
 @pytest.fixture
 def default(settings):
-    """A refund key, and nothing said about how refunds are decided."""
+    """A refund key, and the default policy."""
     return attrs.evolve(settings, refunds="")
 
 
 async def promised(gateway) -> dict:
-    """Return what the 402 of a picture promises once the refund key was looked at."""
+    """Return the promise in a picture's 402 once the refund key was checked."""
     await gateway.services.refund_promises.look()
     answer = await buy(gateway, None)
     policy = decoded(answer.headers["PAYMENT-REQUIRED"])["extensions"]["refund-policy"]

@@ -1,4 +1,4 @@
-"""Refunds: what is owed is paid back once, to whom it belongs, or waits with its reason."""
+"""Refunds: each is paid once, to the right address, or waits with a reason."""
 # ruff: noqa: ASYNC110 - tests look from outside, where no event tells
 
 import asyncio
@@ -33,7 +33,7 @@ async def until_state(gateway, task, state) -> dict:
 
 
 async def until_sent(chain, key) -> None:
-    """Wait until the chain has a refund's transaction: it is written down before it is sent."""
+    """Wait until the chain has a refund's transaction: it is stored before it is sent."""
 
     def counted(until: str) -> str:
         return chain.rpc.result("eth_getTransactionCount", key.address, until)
@@ -87,7 +87,7 @@ async def test_by_hand_the_operator_decides(settings, provider, payer, chain, cl
 async def test_who_sent_a_plain_transfer_is_not_trusted_unasked(
     automatic, provider, payer, chain, clock
 ):
-    """An exchange or a router may have sent it: the money would be gone."""
+    """An exchange or a router may have sent it: the money would be lost."""
     async with running(automatic, provider, now=clock) as gateway:
         task = await fail_directly(gateway, payer, provider)
         await gateway.services.refunds.sweep()
@@ -189,7 +189,7 @@ async def test_two_processes_pay_a_refund_once(settings, provider, payer, chain,
 async def test_a_database_that_forgot_a_refund_cannot_pay_it_twice(
     settings, provider, payer, chain, clock, refund_key
 ):
-    """As after a restored backup: the ledger says due, the chain says paid."""
+    """As after a restored backup: the ledger has it as due, the chain as paid."""
     async with running(settings, provider, now=clock) as gateway:
         task = await fail_once(gateway, payer, provider)
         await approve(gateway, task)
@@ -247,7 +247,7 @@ async def test_a_rejected_refund_is_not_paid_until_it_is_approved(
 async def test_refunds_wait_for_money_that_others_have_not_left(
     settings, provider, chain, clock, refund_key
 ):
-    """Three are due and the key holds two: no transaction is spent on the third."""
+    """Three are due and the key has two: no transaction is wasted on the third."""
     spend(chain, refund_key, 1_000_000 - 2 * PRICE)
     async with running(settings, provider, now=clock) as gateway:
         tasks = [await fail_once(gateway, Payer(chain), provider) for _ in range(3)]
@@ -273,7 +273,7 @@ async def test_refunds_wait_for_money_that_others_have_not_left(
 async def test_a_balance_of_an_older_block_does_not_count_as_money_for_the_next_refund(
     settings, provider, chain, proxy, clock, refund_key
 ):
-    """The first refund is mined, and the node that is asked for the balance lacks its block."""
+    """The first refund is mined, but the node that returns the balance lacks its block."""
     spend(chain, refund_key, 1_000_000 - PRICE)
     behind = attrs.evolve(settings, rpc_urls=(proxy.url,))
     async with running(behind, provider, now=clock) as gateway:
@@ -293,7 +293,7 @@ async def test_a_balance_of_an_older_block_does_not_count_as_money_for_the_next_
 
 
 def one_block_behind(proxy, request, body):
-    """Answer as a node that lacks the newest block, unless another one is named."""
+    """Respond like a node that lacks the newest block, unless another one is named."""
     older = f'"{hex(proxy.chain.block.number - 1)}"'.encode()
     return 200, proxy.chain.rpc.answer(body.replace(b'"latest"', older))
 
@@ -309,7 +309,7 @@ async def reverted(chain, account) -> int:
 
 
 async def without_its_money(gateway, payer, provider, chain, refund_key) -> dict:
-    """Begin a refund whose nonce goes to a transaction that takes the key's money."""
+    """Start a refund whose nonce goes to a transaction that takes the key's money."""
     task = await late(gateway, payer, provider, chain)
     await approve(gateway, task)
     await until_state(gateway, task, "refunding")
@@ -352,7 +352,7 @@ async def test_a_refund_that_the_token_refuses_ends_with_its_reason(
 
 
 def tell_token(chain, name, account) -> None:
-    """Call a function of the token that only Circle may call of the real one."""
+    """Call a function of the token that only Circle may call on the real one."""
     chain.send_transaction(FAUCET_KEY, chain.usdc, call_data(name, ["address"], account))
 
 

@@ -1,4 +1,4 @@
-"""Refunds of payments by a method: nobody proved an address, so an operator says who gets them."""
+"""Refunds of payments by a method: without a proven address, an operator names the recipient."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ OTHER = "0x" + "ab" * 20
 
 @pytest.fixture
 async def gateway(automatic, provider, chain, clock):
-    """A gateway that pays refunds automatically, whenever it is told to sweep."""
+    """A gateway that pays refunds automatically, whenever it sweeps on demand."""
     with started_with(Waits(refunds=RefundTiming(sweep_s=3600.0))):
         async with running(automatic, provider, now=clock) as started:
             await log_in(started)
@@ -40,7 +40,7 @@ def desk(gateway):
 
 
 async def owe(gateway, **changes) -> str:
-    """Write a sale by a voucher of 0.05 USDC whose task failed; return the task's id."""
+    """Insert a sale by a voucher of 0.05 USDC whose task failed; return the task's id."""
     store, now = gateway.services.store, gateway.services.find(Operator).desk.now()
     changes = {"at": now, "state": PaymentState.REFUND_DUE} | changes
     return await store._write(lambda db: add_method_sale(db, **changes))
@@ -64,8 +64,10 @@ async def test_automatic_refunds_leave_it_and_say_so(gateway, chain):
     assert chain.usdc_balance(NAMED) == 0
     text = await list_of(gateway, "undecided")
     assert "no address yet Voucher serial-1 , voucher" in text
-    assert "the proof names no address; never sent by itself" in text
-    assert "Voucher serial-2 , voucher the proof names this address; never sent by itself" in text
+    assert "the proof names no address; never sent automatically" in text
+    assert (
+        "Voucher serial-2 , voucher the proof names this address; never sent automatically" in text
+    )
     assert NO_ADDRESS[:6] not in text
 
 
@@ -163,11 +165,11 @@ def test_on_the_command_line_all_means_those_with_an_address(settings, provider,
     first, second = json.loads(run("list", "--json").stdout)
     assert (first["to"], second["to"]) == ("", NAMED)
     assert "its proof names no address: approve it with --to ADDRESS" in first["problem"]
-    assert "it is never sent by itself: approve it" in second["problem"]
+    assert "it is never sent automatically: approve it" in second["problem"]
     assert "No address is known" in run("pay", unnamed).output
     done = run("approve", "--all")
     assert done.stdout == "Approved: 1.\n"
-    assert f"`gateway refunds approve {unnamed} --to ADDRESS` names one" in done.stderr
+    assert f"Use `gateway refunds approve {unnamed} --to ADDRESS`." in done.stderr
     assert run("approve", unnamed, "--to", OTHER, "--note", "by mail").exit_code == 0
     assert {row["state"] for row in json.loads(run("pay", "--json").stdout)} == {"refunded"}
     assert chain.usdc_balance(NAMED) == chain.usdc_balance(OTHER) == 50_000

@@ -1,4 +1,4 @@
-"""With GATEWAY_SETTLEMENT_BATCH, payments that come while others are sent share a transaction."""
+"""With GATEWAY_SETTLEMENT_BATCH, payments that arrive during a send share a transaction."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ def _fast():
 
 
 class Gate:
-    """An endpoint that keeps the first broadcast until the gate is open."""
+    """An endpoint that holds the first broadcast until the gate is open."""
 
     def __init__(self, chain) -> None:
         self._chain = chain
@@ -145,7 +145,7 @@ async def test_who_empties_the_account_spoils_no_batch_and_is_barred(
     hashes = [row.tx_hash for row in rows]
     spoiled = next(row for row in rows if hashes.count(row.tx_hash) > 1)
     spoiler = next(each for each in payers if each.account.address.lower() == spoiled.payer)
-    # It is sent again, behind what the spoiler sends now.
+    # It is sent again, after the spoiler's transaction.
     with chain.node.lock:
         chain.drop(spoiled.tx_hash)
         chain.send_raw(
@@ -166,7 +166,7 @@ async def test_who_empties_the_account_spoils_no_batch_and_is_barred(
     assert (failure.failure, failure.payer) == ("drained", spoiled.payer)
     assert failure.tx_hash == spoiled.tx_hash
     receipt = chain.receipt(spoiled.tx_hash)
-    # The transaction itself succeeded, and the spoiler answers for a share of its gas.
+    # The transaction itself succeeded, and the spoiler is accountable for a share of its gas.
     assert receipt["status"] == "0x1"
     used, price = (int(receipt[name], 16) for name in ("gasUsed", "effectiveGasPrice"))
     share = used * price // hashes.count(spoiled.tx_hash)

@@ -1,9 +1,9 @@
-"""Gas of settlements and refunds: written down with the receipt, completed in the background."""
+"""Gas of settlements and refunds: stored with the receipt, completed in the background."""
 
 import contextlib
 import sqlite3
 
-from gateway.payments.gas_records import GasRecords
+from gateway.running.core_parts import GasRecords
 from tests.conftest import buy
 
 
@@ -49,7 +49,7 @@ async def test_a_transaction_without_a_receipt_is_asked_for_three_times(gateway,
     await buy(gateway, payer.header())
     (row,) = await sent(gateway)
     store, chain = gateway.services.store, gateway.services.chain
-    # A replaced block: what was read of the settlement is forgotten.
+    # A replaced block: the settlement's data is discarded.
     for below in (row["nonce"] + 1, row["nonce"], row["nonce"] + 1):
         await store.mark_mined(row["signer"], below)
     asked = []

@@ -1,4 +1,4 @@
-"""Endpoints that answer queries of logs for few blocks at once, as free plans do."""
+"""Endpoints that limit log queries to a few blocks, like free plans."""
 
 import attrs
 import pytest
@@ -203,7 +203,7 @@ async def test_the_next_endpoint_is_asked_at_once_where_one_is_busy(settings, ch
 
 
 async def test_a_method_that_is_not_there_is_not_asked_for_again(chain, proxy, reader):
-    """geth says so in the words in which others say that a block is late."""
+    """geth uses the same words for it that others use for a missing block."""
     body = b'{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"the method '
     body += b'eth_getBalance does not exist/is not available for this block"}}'
     proxy.break_call("eth_getBalance", lambda *_: (200, body))

@@ -1,4 +1,4 @@
-"""Batches on the code that Base has at Multicall3's address (MIT licence, see multicall3.json)."""
+"""Batches on Base's real Multicall3 code (MIT licence, see multicall3.json)."""
 
 import json
 from pathlib import Path
@@ -13,13 +13,13 @@ from gateway.chain.signer import Call
 from gateway.chain.smart_wallets import KEY_GAS, key_call
 from gateway.domain import Authorization
 from gateway.domain.eip3009 import BASE
-from gateway.payments.authorizations import find_transfer
+from gateway.payments.reconcile import find_transfer
 from gateway_demo.chain import FAUCET_KEY, PlayChain
 from gateway_local_settler.batches import gas_of
 from tests.conftest import WALLET, Payer
 
 REAL = json.loads(Path(__file__).with_name("multicall3.json").read_text())
-# EIP-7825: the most gas of one transaction.
+# EIP-7825: the maximum gas of one transaction.
 MOST_GAS = 2**24
 UNITS = 20_000
 
@@ -74,7 +74,7 @@ def simulate(chain, calls) -> list[bool]:
 
 
 def send(chain, calls, gas=None):
-    """Send a batch as the settlement key does; returns (receipt, gas that it used)."""
+    """Send a batch as the settlement key does; returns (receipt, gas used)."""
     limit = gas or gas_of(len(calls))
     tx_hash = chain.send_transaction(FAUCET_KEY, MULTICALL3, batch_data(calls), gas=limit)
     answer = chain.receipt(tx_hash)

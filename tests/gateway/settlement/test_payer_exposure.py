@@ -1,4 +1,4 @@
-"""What one payer can make the gateway risk: open payments, and gas that buys nothing."""
+"""The limits of one payer's cost to the gateway: open payments, and wasted gas."""
 
 import asyncio
 import base64
@@ -70,7 +70,7 @@ async def cancelled(gateway, chain, payer) -> None:
 
 
 def empty(chain, payer):
-    """Return what moves all of the payer's money away."""
+    """Return a call that moves all of the payer's money away."""
     return lambda: chain.transfer_usdc(payer.account.key, "0x" + "99" * 20, EVERYTHING)
 
 
@@ -130,7 +130,7 @@ async def test_sixty_authorizations_over_one_balance_open_one_payment(gateway, c
 
 
 async def test_forged_signatures_take_no_place_in_a_payer_s_line(gateway, chain, payer):
-    """Twenty strangers ask in his name while his own purchase waits."""
+    """Twenty others use his name while his own purchase waits."""
     chain.set_automine(False)
     first = await bought(gateway, payer.header(), prompt="one")
     forged = [header_of(payload_of(payer.authorization(), b"\1" * 65)) for _ in range(20)]
@@ -227,7 +227,7 @@ async def test_a_payer_whose_money_came_after_all_is_not_barred(gateway, chain, 
 
 
 async def test_a_barred_payer_is_sold_what_his_money_has_come_for(gateway, chain, payer):
-    """A third party has submitted his authorization: it burns no gas of ours."""
+    """A third party has submitted his authorization: it costs no gas of ours."""
     await cancelled(gateway, chain, payer)
     await until(lambda: failures(gateway))
     signed = payer.authorization()
@@ -280,7 +280,7 @@ async def drivers_ended() -> bool:
     return not any(task.get_name().startswith("settle-") for task in asyncio.all_tasks())
 
 
-# -- files that wait for their payments
+# -- files whose payments are open
 
 
 def document(megabytes: float) -> dict:

@@ -1,4 +1,4 @@
-"""Flashblocks: a receipt that comes before its block proves nothing, whatever it says."""
+"""Flashblocks: a receipt before its block proves nothing, whatever its content."""
 # ruff: noqa: ASYNC110 - a test looks from outside, where no event tells
 
 import asyncio
@@ -49,7 +49,7 @@ async def claim(gateway, tx_hash):
 
 
 async def until_asked(rpc, call, times=2):
-    """Wait until the proxy was asked again: the first answers were read by then."""
+    """Wait until the proxy was called again: the first responses were read by then."""
     rpc.seen.clear()
     while rpc.seen.count(call) < times:
         await asyncio.sleep(0.01)
@@ -117,7 +117,7 @@ async def test_a_settlement_is_settled_by_its_block_only(
 async def test_a_settlement_that_a_node_dropped_buys_nothing(
     gateway, rpc, payer, chain, clock, block_hash
 ):
-    """The node said success; the block that comes holds a cancellation instead."""
+    """The node reported success; the next block contains a cancellation instead."""
     chain.set_automine(False)
     rpc.break_call(RECEIPT, preconfirmed(block_hash))
     signed = payer.authorization(PRICE)
@@ -134,7 +134,7 @@ async def test_a_settlement_that_a_node_dropped_buys_nothing(
     assert chain.usdc_balance(WALLET) == 0
 
 
-# -- where the block is asked for
+# -- which endpoint has the block
 
 
 async def test_a_number_above_the_head_counts_once_the_same_endpoint_has_the_block(

@@ -1,4 +1,4 @@
-"""Blocks that are replaced between two looks: no payment is given up, none counts as another's."""
+"""Blocks replaced between two reads: no payment is lost or attributed to another one."""
 
 import asyncio
 import json
@@ -42,13 +42,13 @@ def settings(settings, proxy, chain):
 
 
 def calldata(gateway, header) -> bytes:
-    """Return the call of the token that takes the authorization in a header."""
+    """Return the token call for the authorization in a header."""
     proof = gateway.services.payments.methods.first.read(header)
     return transfer_calldata(proof.authorization)
 
 
 def of_the_other_fork(proxy, request, body):
-    """The transaction is mined there too, and reverts: another call came first."""
+    """The transaction is mined there too, but reverts: another call came first."""
     answer = json.loads(proxy.chain.rpc.answer(body))
     if answer["result"] is not None:
         answer["result"] |= {"status": "0x0", "logs": []}
@@ -56,7 +56,7 @@ def of_the_other_fork(proxy, request, body):
 
 
 def shifted(by):
-    """Return a fault: in the block as it is mined now, `by` more logs come before."""
+    """Return a fault: in the current block, `by` more logs come before."""
 
     def answer(proxy, request, body):
         answer = json.loads(proxy.chain.rpc.answer(body))
@@ -81,11 +81,11 @@ async def test_an_event_of_one_fork_and_a_receipt_of_another_release_nothing(
     task_id = await bought(gateway, header)
     proxy.break_call(RECEIPT, of_the_other_fork)
     others = chain.send_transaction(FAUCET_KEY, chain.usdc, calldata(gateway, header))
-    # The buyer may have an answer before our own transaction was sent.
+    # The buyer may have a response before our own transaction was sent.
     async with asyncio.timeout(60):
         while not (ours := set(waiting_hashes(chain)) - {others}):  # noqa: ASYNC110 - polling
             await asyncio.sleep(0.02)
-    # Meanwhile the gateway cannot send what is gone again.
+    # Meanwhile the gateway cannot resend the dropped transaction.
     with chain.node.lock:
         for sent in ours:
             chain.drop(sent)
@@ -110,7 +110,7 @@ def waiting_hashes(chain) -> list[str]:
 async def test_an_event_whose_receipt_is_of_another_fork_is_asked_for_again(
     gateway, payer, chain, proxy
 ):
-    """Before anything is written down, the buyer is told to send the same again."""
+    """Before anything is stored, the buyer is asked to repeat the request."""
     header = payer.header()
     chain.send_transaction(FAUCET_KEY, chain.usdc, calldata(gateway, header))
     proxy.break_call(RECEIPT, of_the_other_fork)
@@ -124,7 +124,7 @@ async def test_an_event_whose_receipt_is_of_another_fork_is_asked_for_again(
 
 
 def batch(gateway, chain, headers) -> str:
-    """Settle several authorizations in one transaction of a stranger."""
+    """Settle several authorizations in one transaction of a third party."""
     calls = [(chain.usdc, calldata(gateway, header)) for header in headers]
     return chain.send_transaction(FAUCET_KEY, MULTICALL, multicall(*calls), gas=1_000_000)
 
@@ -132,7 +132,7 @@ def batch(gateway, chain, headers) -> str:
 async def test_both_payments_of_a_batch_settle_though_its_logs_are_counted_anew(
     gateway, chain, proxy, provider
 ):
-    """The second has the index now that the first had when it was written down."""
+    """The second now has the index that was recorded for the first."""
     headers = [Payer(chain).header() for _ in range(2)]
     tx_hash = batch(gateway, chain, headers)
     transfers = [log for log in chain.receipt(tx_hash)["logs"] if len(log["data"]) > 2]
@@ -148,7 +148,7 @@ async def test_both_payments_of_a_batch_settle_though_its_logs_are_counted_anew(
 
 
 async def test_such_a_batch_holds_no_unclaimed_transfer(gateway, chain, proxy, payer):
-    """By its index in the block one of the two would be nobody's, and given back by hand."""
+    """By its index in the block one of the two would seem unused, and be refunded by hand."""
     headers = [payer.header() for _ in range(2)]
     tx_hash = batch(gateway, chain, headers)
     proxy.break_call(RECEIPT, shifted(2))

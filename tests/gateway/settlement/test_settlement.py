@@ -1,4 +1,4 @@
-"""Unknown outcomes: a payment ends as one task or as nothing taken, whatever fails meanwhile."""
+"""Unknown outcomes: a payment ends as one task or with nothing taken, whatever fails meanwhile."""
 
 import asyncio
 import contextlib
@@ -29,11 +29,11 @@ PRICE = 20_000
 SPENT = "invalid_exact_evm_nonce_already_used"
 
 
-# -- an RPC endpoint that misbehaves as told
+# -- an RPC endpoint with faults
 
 
 class FaultyRpc:
-    """A JSON-RPC endpoint in front of the chain; `faults` says per method what goes wrong."""
+    """A JSON-RPC endpoint in front of the chain; `faults` has the fault of each method."""
 
     def __init__(self, chain) -> None:
         self.chain = chain
@@ -83,7 +83,7 @@ def nonsense(rpc, request, body):
 
 
 def forgetful(rpc, request, body):
-    """Takes a transaction and loses it."""
+    """Accepts a transaction and loses it."""
     from eth_utils.crypto import keccak
 
     raw = bytes.fromhex(request["params"][0][2:])
@@ -102,7 +102,7 @@ def says(result):
 
 
 def knows_nothing_of_the_nonce(rpc, request, body):
-    """A load balancer that answers `eth_call` of authorizationState with no data."""
+    """A load balancer that answers `eth_call` of authorizationState without data."""
     data = request["params"][0]["data"]
     if data.startswith("0x" + AUTHORIZATION_STATE.hex()):
         return _json(request, result="0x")
@@ -138,7 +138,7 @@ def settings(settings, rpc):
 
 
 def time_out_sending(gateway, rpc, monkeypatch):
-    """Let a transaction that the endpoint does not take time out; wait for honest answers."""
+    """Let a transaction that the endpoint does not accept time out; wait for correct responses."""
     chain = gateway.services.chain
     send = chain.send
 
@@ -183,7 +183,7 @@ async def held(gateway, task_id):
 
 
 async def done(gateway, task_id) -> dict:
-    """Return the task once it is done, however slow the machine is."""
+    """Return the task once it is done, even on a slow machine."""
     return await gateway.wait(task_id)
 
 
@@ -195,7 +195,7 @@ async def ended_as_one_task(gateway, chain, task_id, units=PRICE):
 
 
 def later(chain, clock, seconds):
-    """Let time pass for everybody."""
+    """Advance all clocks."""
     clock.offset_s += seconds
     chain.advance(seconds)
 
@@ -206,7 +206,7 @@ async def until_paid(chain, units=PRICE):
 
 
 async def until_waiting(chain, count):
-    """Return so many waiting transactions: a task may be answered before its own was sent."""
+    """Return `count` pending transactions: a task may be answered before its own was sent."""
 
     async def as_many():
         found = waiting(chain)
@@ -221,11 +221,11 @@ def waiting(chain):
 
 
 def before_ours_is_sent_again(chain):
-    """Keep the gateway off the chain: it sends a transaction again that is gone."""
+    """Keep the gateway from resending a dropped transaction."""
     return chain.node.lock
 
 
-# -- the answer to a sent transaction does not come
+# -- no response to a sent transaction
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ async def test_after_sending_a_dead_rpc_is_an_unknown_outcome(gateway, payer, ch
     await until(lambda: "eth_sendRawTransaction" in rpc.seen)
     await held(gateway, task_id)
     store = gateway.services.store
-    # `gateway check` says that its key may not be removed yet.
+    # `gateway check` warns that its key may not be removed yet.
     assert list((await store.sum(open_by_signer)).values()) == [1]
     rpc.heal()
     await ended_as_one_task(gateway, chain, task_id)
@@ -298,12 +298,12 @@ async def test_a_dropped_transaction_is_sent_again(gateway, payer, chain):
 
 
 def mine_without_waiting(chain):
-    """Mine a block that leaves out what waits."""
+    """Mine a block without the pending transactions."""
     chain.fund(Account.create().address)
 
 
 async def swept(rpc, times=4):
-    """Let the sweep pass some more times."""
+    """Let the sweep run some more times."""
     began = rpc.seen.count("eth_getTransactionCount")
 
     async def passed():
@@ -401,7 +401,7 @@ async def test_a_key_that_was_used_before_starts_after_it(gateway, payer, chain,
 
 
 async def test_after_a_reorganisation_the_key_still_settles(gateway, payer, chain, gas_key):
-    """The block with nonce 0 vanishes after it was seen; what follows must not wait for ever."""
+    """The block with nonce 0 vanishes after it was read; later payments must not wait for ever."""
     before = chain.snapshot()
     await done(gateway, await bought(gateway, payer.header()))
 
@@ -416,7 +416,7 @@ async def test_after_a_reorganisation_the_key_still_settles(gateway, payer, chai
     assert (await done(gateway, task_id))["status"] == "completed"
 
 
-# -- others interfere
+# -- interference by others
 
 
 async def test_who_submits_the_authorization_while_we_settle_pays_for_the_task(
@@ -450,7 +450,7 @@ async def test_a_batch_with_two_authorizations_settles_both(gateway, chain):
         ids.append((await answer.get_json())["taskId"])
         signature = signed.sign(payer.account.key, chain.chain_id, chain.usdc)
         calls.append((chain.usdc, signed.call(signature)))
-    # A buyer may have the answer before our transaction is sent.
+    # A buyer may have the response before our transaction is sent.
     await until_waiting(chain, 2)
     with before_ours_is_sent_again(chain):
         for ours in waiting(chain):
@@ -557,13 +557,13 @@ def _spend_all(payer, chain):
     return transfer_call(Account.create().address, chain.usdc_balance(payer.account.address))
 
 
-# -- what closes an unknown is a fact of the chain, and nothing weaker
+# -- only facts of the chain close an unknown outcome
 
 
 async def test_where_sending_is_refused_who_submits_first_still_pays_for_the_task(
     gateway, payer, chain, rpc
 ):
-    """Sending fails for ever (say, no gas); reading works, and reading is what closes a payment."""
+    """Sending fails for ever (say, no gas); reading works, and reading closes a payment."""
     rpc.faults["eth_sendRawTransaction"] = refuses("insufficient funds for gas * price + value")
     signed = payer.authorization()
     header = payer.header(nonce=signed.nonce, valid_before=signed.valid_before)
@@ -583,7 +583,7 @@ async def test_where_sending_is_refused_an_expired_authorization_is_released(
 
 
 class OddSettler:
-    """A third party's: raises what it never promised."""
+    """A third party's settler with undocumented errors."""
 
     @hookimpl
     def register_settlers(self, register, context):
@@ -634,7 +634,7 @@ async def paid_but_unseen(settings, provider, clock, chain, payer, rpc):
 async def test_an_endpoint_that_lags_proves_no_absence_of_logs(
     settings, provider, clock, chain, payer, rpc
 ):
-    """The second endpoint stopped before the payment: it finds no logs and knows no such block."""
+    """The second endpoint stopped before the payment: it lacks the logs and the block."""
     old = chain.rpc.result("eth_getBlockByNumber", "latest", False)
     with FaultyRpc(chain) as stopped:
         two = attrs.evolve(settings, rpc_urls=(rpc.url, stopped.url))
@@ -667,7 +667,7 @@ async def test_an_empty_answer_proves_no_unused_nonce(settings, provider, clock,
 
 
 async def crash(gateway) -> None:
-    """Leave a gateway as kill -9 does: from now on it writes nothing and sends nothing."""
+    """Abandon a gateway like kill -9: from now on it writes nothing and sends nothing."""
     store = gateway.services.store
     store._writer._task.cancel()
     store._writer._task = None
@@ -702,11 +702,11 @@ async def never(*_):
     await asyncio.Event().wait()
 
 
-# Each returns the condition that says that a payment has come so far.
+# Each returns the condition that a payment has come this far.
 
 
 def _before_t2(gateway, rpc, chain):
-    gateway.services.settlements._settler.submit = never
+    gateway.services.settlements.settler.submit = never
     return lambda: True
 
 
@@ -756,7 +756,7 @@ async def test_a_crash_in_any_state_costs_nobody_anything(
 async def test_a_crash_of_the_request_itself_is_healed_by_the_same_header(
     settings, provider, clock, chain, payer, rpc
 ):
-    """The client got no answer at all; it sends the same header to the new process."""
+    """The client got no response at all; it sends the same header to the new process."""
     header = payer.header()
     async with abandoned(settings, provider, clock) as gateway:
         rpc.faults["eth_sendRawTransaction"] = hangs
@@ -833,7 +833,7 @@ async def test_an_endpoint_that_once_counted_too_many_nonces_leaves_no_gap_for_e
 
 async def test_a_client_that_leaves_while_we_settle_has_bought_all_the_same(gateway, payer, chain):
     chain.set_automine(False)
-    # It leaves before it has an answer.
+    # It leaves before it has a response.
     gateway.services.payments.outcome_s = PATIENCE_S
     header = payer.header()
     request = asyncio.create_task(buy(gateway, header))
@@ -909,7 +909,7 @@ async def test_the_hash_of_a_settlement_buys_nothing(
 
 
 async def test_a_hash_and_its_authorization_race_and_pay_once(gateway, payer, chain, provider):
-    """Somebody submitted the authorization; its hash and its header arrive together."""
+    """A third party submitted the authorization; its hash and its header arrive together."""
     signed = payer.authorization()
     header = payer.header(nonce=signed.nonce, valid_before=signed.valid_before)
     signature = signed.sign(payer.account.key, chain.chain_id, chain.usdc)

@@ -33,7 +33,7 @@ def with_keys(settings, *accounts):
 
 
 async def buy_all(gateway, chain, count=BUYERS) -> None:
-    """Let so many buyers buy at once; each gets a task that is paid."""
+    """Let `count` buyers buy at once; each gets a paid task."""
     headers = [Payer(chain).header() for _ in range(count)]
     answers = await asyncio.gather(*(buy(gateway, header) for header in headers))
     assert [answer.status_code for answer in answers] == [200] * count
@@ -52,7 +52,7 @@ def sent_by(chain, *accounts) -> list[int]:
 
 
 class Together:
-    """An endpoint that answers a broadcast only when so many broadcasts are under way."""
+    """An endpoint that responds to a broadcast only when several are in progress."""
 
     def __init__(self, chain, parties: int) -> None:
         self._chain = chain

@@ -1,4 +1,4 @@
-"""Settlements that reverted, and what is still done while nobody can be told why."""
+"""Settlements that reverted for an unknown reason, and the work that continues."""
 
 import json
 
@@ -28,7 +28,7 @@ def settings(settings, proxy):
 
 
 def forget_state(proxy, payer):
-    """Answer about the payer's past as a node does that keeps the state of its newest blocks."""
+    """Respond about the payer's past like a node that keeps only recent state."""
     address = payer.account.address[2:].lower()
 
     def pruned(proxy, request, body):

@@ -1,4 +1,4 @@
-"""A sale is submitted again only after a clear "no", or where nothing is billed."""
+"""A sale is submitted again only after a definite refusal, or if nothing is billed."""
 
 import asyncio
 import socket
@@ -25,7 +25,7 @@ PAGE = Result(outputs=(Output(data=b"<html>Log in</html>", media_type="image/png
 
 @attrs.define
 class Asking:
-    """A step of a provider that asks its API by `Outbound`, and then does what a test says."""
+    """A step of a provider that uses its API by `Outbound`, and then acts on demand."""
 
     outbound: Outbound
     after: object
@@ -104,7 +104,7 @@ async def test_a_submit_that_bills_nothing_is_sent_again_whatever_it_raised(tmp_
     assert (task.status, task.attempt) == ("completed", 3)
 
 
-# -- a clear no
+# -- definite refusals
 
 
 @pytest.mark.parametrize("error", [NotAccepted("503 means not taken"), JobFailed("it failed")])
@@ -204,7 +204,7 @@ async def test_a_dead_link_is_the_reason_also_where_the_time_ends_meanwhile(tmp_
     assert (task.details, task.error) == ("provider_error", "The link is dead.")
 
 
-# -- what the log says
+# -- the log
 
 
 @pytest.mark.parametrize(

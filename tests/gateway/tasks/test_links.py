@@ -1,4 +1,4 @@
-"""Links that an API returned: fetched at once, tried again, given afresh; never made again."""
+"""Links from an API: fetched at once, retried, renewed by a poll; never made again."""
 
 import asyncio
 import re
@@ -38,7 +38,7 @@ def links(authority):
 
 
 def linked(site, *paths, host=HOST):
-    """Return the result that links to these."""
+    """Return a result with links to these paths."""
     return Result(
         outputs=tuple(
             Link(url=f"https://{host}:{site.port}{path}", media_type="image/png") for path in paths
@@ -196,7 +196,7 @@ async def test_a_failed_download_tells_the_log_no_address(tmp_path, clock, site,
 
 
 async def test_links_are_asked_for_again_after_a_restart(tmp_path, clock, site, links):
-    """The bytes were never kept: the job is polled anew."""
+    """The bytes were never stored: the job is polled again."""
     api = JobApi()
     api.usual = linked(site, "/a.png")
     site.expect_request("/a.png").respond_with_data(PNG)

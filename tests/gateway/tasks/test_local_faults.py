@@ -1,4 +1,4 @@
-"""This machine's own faults: no provider's, and nothing is bought anew for them."""
+"""This machine's own faults: they blame no provider, and nothing is bought again for them."""
 
 import sqlite3
 

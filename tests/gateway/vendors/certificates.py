@@ -1,4 +1,4 @@
-"""A certificate authority of the tests' own, and servers' contexts signed by it."""
+"""The tests' own certificate authority, and servers' contexts signed by it."""
 
 import datetime as dt
 import ssl
@@ -12,9 +12,9 @@ _NAME = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "tests")])
 
 
 class _ServerContext(ssl.SSLContext):
-    """Leaves each handshake to the first read of its connection.
+    """Delays each handshake until the first read of its connection.
 
-    By default it is part of `accept`: one client that gives up halfway would keep a server from
+    By default it is part of `accept`: a client that aborts halfway would keep a server from
     accepting the next one, and from stopping.
     """
 
@@ -74,7 +74,7 @@ class Authority:
         return context
 
     def client(self) -> ssl.SSLContext:
-        """Return a client's context that trusts this authority and no other."""
+        """Return a client's context that trusts only this authority."""
         pem = self._own.public_bytes(serialization.Encoding.PEM).decode()
         return ssl.create_default_context(cadata=pem)
 

@@ -1,4 +1,4 @@
-"""Fixtures: an authority of the tests' own, and names that lead where a test says."""
+"""Fixtures: the tests' own authority, and host names with addresses set by the test."""
 
 import socket
 
@@ -15,7 +15,7 @@ def authority(tmp_path_factory):
 
 @pytest.fixture
 def names(monkeypatch):
-    """Which addresses a name has; those that look local count as public here."""
+    """The addresses of host names; those that look local count as public here."""
     table = {}
 
     usual = socket.getaddrinfo

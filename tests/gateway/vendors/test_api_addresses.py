@@ -1,4 +1,4 @@
-"""Addresses that an API gave for its own jobs: the key goes to its hosts, and to nobody else."""
+"""Job URLs from an API: the key is sent to its hosts, and to no others."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ STRANGER = "evil.example"
 
 @pytest.fixture
 def site(authority):
-    """A server that would answer under either name."""
+    """A server that responds under either name."""
     with HTTPServer(ssl_context=authority.server(POLLED, STRANGER), threaded=True) as server:
         yield server
 
@@ -41,7 +41,7 @@ async def api(authority):
 
 
 def heard(site):
-    """Answer everything, and return what was asked."""
+    """Respond to everything, and return the requests."""
     seen = []
 
     def answer(request):
@@ -107,7 +107,7 @@ async def test_an_api_without_other_hosts_trusts_its_own_name_alone(site, names,
 
 
 async def test_the_key_never_travels_in_plain(names, api):
-    """The scheme is looked at before anybody is asked."""
+    """The scheme is checked before any request."""
     with HTTPServer(threaded=True) as plain:
         seen = heard(plain)
         with pytest.raises(Transient, match="not plain https"):
@@ -152,7 +152,7 @@ async def test_a_redirect_is_an_answer_and_the_key_does_not_follow_it(site, name
     assert (answer.status, seen) == (307, [])
 
 
-# -- no answer
+# -- no response
 
 
 @contextlib.asynccontextmanager
@@ -227,7 +227,7 @@ async def test_a_submit_cut_off_on_its_way_is_uncertain(authority, names, api):
 
 
 async def test_an_address_that_does_not_answer_is_followed_by_the_next(site, names, api):
-    """Nothing of the body went out to the first: it is still one submit."""
+    """None of the body was sent to the first: it is still one submit."""
     names[POLLED] = ["127.0.0.9", "127.0.0.1"]  # the server listens on the second only
     seen = heard(site)
     await api.request("POST", address(site), json={})

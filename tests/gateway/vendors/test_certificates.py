@@ -11,7 +11,7 @@ def test_a_client_that_gives_up_its_handshake_keeps_nobody_waiting(authority):
     with HTTPServer(ssl_context=authority.server(HOST), threaded=True) as server:
         server.expect_request("/").respond_with_data("hello")
         address = (server.host, server.port)
-        # It says nothing, and stays until the server has stopped.
+        # It sends nothing, and stays until the server has stopped.
         silent = socket.create_connection(address)
         connection = socket.create_connection(address)
         with authority.client().wrap_socket(connection, server_hostname=HOST) as secure:

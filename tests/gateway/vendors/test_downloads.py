@@ -1,4 +1,4 @@
-"""Links that an API returned: where they may lead, and what is connected to."""
+"""Links from an API: allowed hosts, and the address of the connection."""
 
 import asyncio
 import contextlib
@@ -32,7 +32,7 @@ def names(names):
 
 @pytest.fixture
 async def client(authority):
-    # Whoever sends the API's key to a link would be seen by the server.
+    # The server would notice the API's key in a request to a link.
     made = Outbound(
         "https://api.example",
         headers={"Authorization": "Bearer sk"},
@@ -78,7 +78,7 @@ async def test_a_stranger_s_certificate_is_refused(site, names):
 async def test_the_address_that_was_checked_is_the_one_that_is_connected_to(
     site, names, client, monkeypatch
 ):
-    """A name that answers differently the second time gains nothing: there is no second time."""
+    """A name that resolves differently the second time gains nothing: there is no second time."""
     asked = []
 
     def check(address):
@@ -150,7 +150,7 @@ async def test_a_redirect_to_another_host_is_refused_although_that_would_answer(
 
 
 async def test_no_connection_is_kept_for_another_name(authority, names, client):
-    """A kept one was opened with another name's certificate."""
+    """An open connection was made with another name's certificate."""
     names["other.example"] = ["127.0.0.1"]
     conversations = []
 
@@ -175,7 +175,7 @@ async def test_no_connection_is_kept_for_another_name(authority, names, client):
 
 
 async def test_a_download_that_is_cancelled_during_the_handshake_hangs_up(names, client):
-    """The server takes the connection and never answers in TLS."""
+    """The server accepts the connection and never responds in TLS."""
     ended = asyncio.Event()
     greeted = asyncio.Event()
 

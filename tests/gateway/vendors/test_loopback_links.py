@@ -22,7 +22,7 @@ async def developers():
 
 
 async def sell_link(settings, provider, payer, url):
-    """Return how the task ends whose result links to this address."""
+    """Return the task's end for a result that links to this URL."""
     provider.script.append(Result(outputs=(Link(url=url, media_type="image/png"),)))
     async with running(settings, provider) as gateway:
         paid = await gateway.client.post(

@@ -1,4 +1,4 @@
-"""What the providers' HTTP client sends, refuses, and says when no answer comes."""
+"""The providers' HTTP client: its requests, refusals, and errors without a response."""
 
 import asyncio
 import contextlib
@@ -36,7 +36,7 @@ async def opened(url, **options):
 
 @contextlib.asynccontextmanager
 async def scripted(behave):
-    """Serve raw connections: `behave(reader, writer)` decides."""
+    """Serve raw connections with `behave(reader, writer)`."""
 
     conversations = []
 
@@ -204,7 +204,7 @@ async def test_headers_of_one_request_are_not_the_next_ones(site):
     assert seen == [["5m", "other"], [None, f"Bearer {SECRET}"]]
 
 
-# -- no answer
+# -- no response
 
 
 async def test_what_never_went_out_may_be_tried_again():

@@ -1,4 +1,4 @@
-"""What importing the gateway's public names loads."""
+"""The modules loaded by importing the gateway's public names."""
 
 import ast
 import subprocess

@@ -1,4 +1,4 @@
-"""Asks an app as an ASGI server does, with whatever a server lets through."""
+"""Calls an app like an ASGI server, with anything that a server lets through."""
 
 import asyncio
 from collections.abc import Sequence
@@ -6,13 +6,13 @@ from urllib.parse import unquote
 
 import attrs
 
-# How a request's body ends: as it should, not at all, or with the connection.
+# The end of a request's body: complete, missing, or cut off.
 WHOLE, SILENT, HUNG_UP = "whole", "silent", "hung up"
 
 
 @attrs.frozen(kw_only=True)
 class Asked:
-    """One request: its head, the pieces of its body, and how the body ends."""
+    """One request: its head, the pieces of its body, and its end."""
 
     method: str = "GET"
     path: bytes = b"/api/health"
@@ -45,7 +45,7 @@ class Asked:
 
 @attrs.frozen
 class Answered:
-    """What the server would have sent."""
+    """The server's response."""
 
     status: int
     headers: dict[str, list[str]]
@@ -53,7 +53,7 @@ class Answered:
 
 
 class Client:
-    """The other end of a request: sends what was asked, and keeps what the app sends."""
+    """The client's side of a request: sends it, and keeps the app's messages."""
 
     def __init__(self, asked: Asked) -> None:
         self._messages: asyncio.Queue[dict] = asyncio.Queue()
@@ -61,7 +61,7 @@ class Client:
         # Set once the app waits for more than the client has sent.
         self.starved = asyncio.Event()
         self.reads = True
-        # A server hands on a body that came with its head in one message.
+        # Servers pass on a body that came with its head as one message.
         is_one = asked.end == WHOLE and len(asked.pieces) == 1
         for piece in asked.pieces:
             self._send_body(piece, more=not is_one)
@@ -87,7 +87,7 @@ class Client:
             await asyncio.get_running_loop().create_future()
 
     def answer(self) -> Answered | None:
-        """Return what came back; None where nothing did, as after hanging up."""
+        """Return the response; None if there was none, as after a disconnect."""
         if not self.sent:
             return None
         headers: dict[str, list[str]] = {}
@@ -98,8 +98,8 @@ class Client:
 
 
 async def ask(app, asked: Asked) -> Answered | None:
-    """Return the app's answer, or None where it sends none."""
+    """Return the app's response, or None."""
     client = Client(asked)
-    # Servers run each request in a task of its own.
+    # Servers run each request in its own task.
     await asyncio.create_task(app(asked.scope(), client.receive, client.send))
     return client.answer()

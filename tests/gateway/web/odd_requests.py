@@ -88,9 +88,9 @@ _ODD_BODIES = (
 def odd_requests(
     seed: object, count: int, task_id: str, plain: Sequence[Asked] = ()
 ) -> Iterator[Asked]:
-    """Yield requests about a gateway's price, a task of it, and its health.
+    """Yield requests for a gateway's price, a task, and its health.
 
-    Where plain requests are given, the odd ones are made of them instead.
+    With `plain`, the odd requests are made from those instead.
     """
     chance = random.Random(str(seed))
     for _ in range(count):
@@ -102,7 +102,7 @@ def odd_requests(
         for _ in range(chance.choices((0, 1, 2), (3, 5, 2))[0]):
             asked = chance.choice(_ODDITIES)(chance, asked)
         if asked.end == HUNG_UP and asked.method != "POST":
-            # No body is awaited, so it is chance whether the answer comes before the hang-up.
+            # No body is awaited, so the response may come before or after the disconnect.
             asked = attrs.evolve(asked, end=WHOLE)
         yield asked
 
@@ -171,13 +171,13 @@ def _change_query(chance: random.Random, asked: Asked) -> Asked:
 
 
 def _break_off(chance: random.Random, asked: Asked) -> Asked:
-    """Let the client hang up or fall silent in the middle of its body."""
+    """Let the client disconnect or stop in the middle of its body."""
     kept = chance.randrange(len(asked.pieces) + 1)
     return attrs.evolve(asked, pieces=asked.pieces[:kept], end=chance.choice((HUNG_UP, SILENT)))
 
 
 def _give_body(chance: random.Random, asked: Asked) -> Asked:
-    """Send a body where none belongs, with its length or without."""
+    """Send an unexpected body, with or without its length."""
     about = [(b"content-length", b"2")] if chance.random() < 0.5 else []
     return attrs.evolve(asked, pieces=[b"{}"], headers=[*asked.headers, *about], end=WHOLE)
 

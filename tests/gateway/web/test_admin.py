@@ -1,4 +1,4 @@
-"""The operator's door: the login, its cookie, and the page behind it."""
+"""The operator's login: the form, its cookie, and the page behind it."""
 
 import asyncio
 import json
@@ -40,7 +40,7 @@ async def test_a_form_leads_to_the_page(gateway):
 
 
 async def test_no_answer_tells_that_a_word_in_it_is_the_password(settings, provider):
-    """Answers leave keys out; a word that were left out too would be a guess confirmed."""
+    """Responses redact keys; redacting a word would confirm a guess of the password."""
     weak = attrs.evolve(settings, admin_password="password")
     async with running(weak, provider) as gateway:
         answer = await log_in(gateway, "wrong")

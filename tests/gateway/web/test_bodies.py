@@ -1,4 +1,4 @@
-"""Bad bodies on both selling routes: a 400 in the error body's shape, and nothing charged."""
+"""Bad bodies on both selling routes: a 400 in the error's shape, and nothing charged."""
 
 import base64
 import json
@@ -16,7 +16,7 @@ FILE = {"fileBase64": base64.b64encode(b"hello").decode(), "fileName": "a.txt"}
 
 
 async def refused(gateway, chain, url, data, *, status=400, headers=None):
-    """Send a body that must be refused; return the answer's body."""
+    """Send a body that must be refused; return the response's body."""
     headers = {"Content-Type": "application/json"} | (headers or {})
     async with nothing_charged(gateway, chain):
         answer = await gateway.client.post(url, data=data, headers=headers)
@@ -33,7 +33,7 @@ async def refused(gateway, chain, url, data, *, status=400, headers=None):
 
 
 async def refused_everywhere(gateway, chain, payer, data, **headers) -> list[dict]:
-    """Send it by both flows, in x402 also with a good payment; return the bodies of the answers."""
+    """Send it by both flows, in x402 also with a valid payment; return the responses' bodies."""
     paid = {"X-PAYMENT": payer.header()}
     ways = ((X402, {}), (X402, paid), (DIRECT, {}))
     return [await refused(gateway, chain, url, data, headers=more | headers) for url, more in ways]
@@ -215,7 +215,7 @@ async def test_a_file_that_is_no_base64_is_refused(gateway, chain, path):
 
 @pytest.mark.parametrize("path", ["/api/x402/paper", DIRECT])
 async def test_an_empty_file_is_refused(gateway, chain, path):
-    """Nobody pays for a request that is doomed."""
+    """No buyer pays for a request that must fail."""
     await refused(gateway, chain, path, changed(slug="paper", fileBase64="", fileName="a.txt"))
 
 

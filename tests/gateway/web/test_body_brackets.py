@@ -1,4 +1,4 @@
-"""Nesting of a body is counted in one pass: the same verdicts as ever, little memory."""
+"""Nesting of a body is counted in one pass: the same verdicts as before, little memory."""
 
 import json
 import random
@@ -23,7 +23,7 @@ def is_taken(data: bytes) -> bool:
 
 
 def is_taken_by_the_first_scan(data: bytes) -> bool:
-    """Judge as the gateway did when it removed strings by a (quadratic) pattern."""
+    """Judge like the earlier gateway, which removed strings by a (quadratic) pattern."""
     depth = 0
     for bracket in re.findall(rb"[\[\]{}]", re.sub(rb'"(?:[^"\\]|\\.)*"', b"", data)):
         depth += 1 if bracket in b"[{" else -1
@@ -40,7 +40,7 @@ def _refuse(constant: str) -> None:
 
 
 def nearly_a_body(dice: random.Random) -> bytes:
-    """Return JSON of a depth around the limit, its strings full of marks; now and then spoiled."""
+    """Return JSON of a depth around the limit, its strings full of brackets; sometimes broken."""
     text = "".join(dice.choices('"\\[]{}:, é\n', k=dice.randrange(40)))
     value = text
     for _ in range(dice.choice([0, 3, 95, 98, 99, 100, 101, 130])):
@@ -64,7 +64,7 @@ def test_4000_random_bodies_meet_the_verdict_that_they_always_met():
 
 
 def test_a_mark_on_the_edge_of_a_scanned_piece_is_seen():
-    """Escapes and quotes fall before, on and behind the place where one piece ends."""
+    """Escapes and quotes before, on and after the edge of a piece."""
     for end in (rb"\"", rb"\\", rb"\\\"", b'","', rb'\\","'):
         for shift in range(-8, 9):
             start = b'{"x":"'

@@ -1,4 +1,4 @@
-"""The bodies of all requests together take a bounded part of the memory."""
+"""The bodies of all requests together use a bounded part of the memory."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ async def gateway(settings, provider, clock):
 
 @contextlib.asynccontextmanager
 async def held(gateway, path, address, size=None):
-    """Open a request and send the begin of its body; its end may come or not."""
+    """Open a request and send the beginning of its body; its end may come or not."""
     headers = {"Content-Type": "application/json"}
     if size is not None:
         headers["Content-Length"] = str(size)
@@ -38,7 +38,7 @@ async def held(gateway, path, address, size=None):
 
 
 async def held_until_refused(gateway, address, size):
-    """Send the begin of a body, and never more; return the answer."""
+    """Send only the beginning of a body; return the response."""
     connection = gateway.client.request(
         DIRECT,
         method="POST",
@@ -51,7 +51,7 @@ async def held_until_refused(gateway, address, size):
 
 
 async def knock(gateway, path, address, size):
-    """Send a whole body of a size; return the answer."""
+    """Send a whole body of a size; return the response."""
     data = json.dumps({"x": "x" * (size - len('{"x": ""}'))}).encode()
     headers = {"Content-Type": "application/json"}
     scope = {"client": (address, 50_000)}
@@ -166,7 +166,7 @@ async def test_where_it_is_full_the_oldest_slow_body_of_the_greedy_makes_way(gat
             assert not await full(gateway, ADDRESSES[3], 4_000_000)
             answer = await slow
             assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
-            # It made way alone: the others still take what they took.
+            # Only this one made way: the others still hold their memory.
             assert await full(gateway, ADDRESSES[3], 10_000_000)
 
 
@@ -218,7 +218,7 @@ async def test_a_body_whose_time_is_over_makes_way_without_an_error_for_the_othe
     body = body_of(BodyMemory(1000), "slow")
     body.admit(500)
     reading = asyncio.create_task(body.read_from(receive, 0))
-    # The task begins, then its time is over; it has not yet heard of it when another body comes.
+    # The task begins, then its time is over; it has not noticed it when another body comes.
     for _ in range(2):
         await asyncio.sleep(0)
     body.give_way()

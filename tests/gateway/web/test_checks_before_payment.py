@@ -1,4 +1,4 @@
-"""What is looked at before anybody pays: counted by what it is, in time, and never billed."""
+"""Checks before payment: limited by kind and in time, and never billed."""
 
 import attrs
 import pytest

@@ -1,4 +1,4 @@
-"""What an agent finds without paying: manifest, sitemap, health; headers of every answer."""
+"""Unpaid discovery: manifest, sitemap, health; headers of every response."""
 
 import re
 from xml.etree import ElementTree as ET
@@ -185,11 +185,11 @@ async def test_what_agents_open_first_links_to_the_descriptions(gateway, path):
         assert (await gateway.client.get(target)).status_code == 200
 
 
-# -- prices by what is asked for, and limits
+# -- prices by request, and limits
 
 
 class Priced:
-    """Sells a picture whose price goes by resolution, and a document whose price goes by pages."""
+    """Sells a picture priced by resolution, and a document priced by pages."""
 
     __name__ = "priced-plugin"
 
@@ -234,7 +234,7 @@ async def entry_of(gateway, slug) -> dict:
 
 
 async def section_of(gateway, slug) -> str:
-    """Return what /llms.txt says about an endpoint."""
+    """Return the section about an endpoint in /llms.txt."""
     text = (await (await gateway.client.get("/llms.txt")).get_data()).decode()
     return re.search(rf"### {slug}: .*?(?=\n\n|\n###|\nWhere)", text, re.DOTALL)[0]
 
@@ -265,7 +265,7 @@ async def test_the_manifest_tells_price_steps_and_limits(priced):
 
 
 def price_of(entry: dict, wanted: dict) -> float:
-    """Return the price of a request by nothing but the manifest."""
+    """Return the price of a request by the manifest alone."""
     default = entry["optionalFields"]["resolution"]["default"]
     asked = wanted.get("resolution", default)
     fitting = [step["price"] for step in entry["priceSteps"] if step["resolution"] == asked]
@@ -309,11 +309,11 @@ async def test_llms_txt_tells_price_steps_and_limits(priced):
     assert "the last one that fits a request is its price" in text
 
 
-# -- what cannot be bought now
+# -- endpoints that cannot be bought now
 
 
 async def shown(gateway) -> list[bool]:
-    """Return which of the documents show the picture; health counts what the manifest lists."""
+    """Return which of the documents show the picture; health counts the manifest's offers."""
     listed = await slugs(gateway)
     described = (await get_json(gateway, "/openapi.json"))["paths"]
     resources = (await get_json(gateway, "/.well-known/x402.json"))["items"]
@@ -341,7 +341,7 @@ async def test_what_is_off_sale_is_gone_everywhere_and_comes_back(gateway):
     assert await shown(gateway) == [True] * 6
 
 
-# -- what the operator changes
+# -- the operator's changes
 
 
 async def test_title_price_and_model_are_the_operators(settings, provider, payer):
@@ -472,7 +472,7 @@ async def test_a_gateway_without_disk_is_not_ready(settings, provider):
     assert (status, checks["disk"]) == (503, False)
 
 
-# -- errors and headers of every answer
+# -- errors and headers of every response
 
 
 @each(

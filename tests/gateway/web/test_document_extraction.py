@@ -1,4 +1,4 @@
-"""Data is extracted from a document for a buyer: quoted by pages, checked before the payment."""
+"""Data is extracted from a document for a buyer: priced by pages, checked before the payment."""
 
 import base64
 import json

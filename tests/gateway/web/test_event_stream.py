@@ -44,7 +44,7 @@ class Listener:
         return self.client.sent[0]["status"] if self.client.sent else None
 
     def events(self) -> list[dict]:
-        """Return the events that have arrived whole: their fields by name."""
+        """Return the complete events: their fields by name."""
         found = []
         for block in self.text.split("\n\n")[:-1]:
             fields = dict(line.split(": ", 1) for line in block.splitlines() if line[0] != ":")
@@ -86,14 +86,14 @@ async def held(gateway, provider):
     release = keep_busy(provider)
     yield release
     release.set()
-    # The end of a gateway has a short time in tests.
+    # A gateway's shutdown time is short in tests.
     for task in await gateway.services.store.recent_tasks(100, None):
         await gateway.wait(task.id)
 
 
 @pytest.fixture
 async def listen(gateway):
-    """Open streams; those that are left are closed at the end."""
+    """Open streams, and close the remaining ones at the end."""
     opened = []
 
     def listen(task_id, *headers, **more):
@@ -192,7 +192,7 @@ async def test_the_fifth_stream_of_an_address_is_refused_until_one_is_closed(
     assert fifth.status == 429
     assert int(fifth.headers["retry-after"][0]) >= 1
     assert "wait=30" in json.loads(fifth.body)["error"]
-    # A poll is no stream, and another address has places of its own.
+    # A poll is not a stream, and another address has its own slots.
     assert (await ask(gateway.app, asked(task_id))).status == 200
     elsewhere = await opened(listen(task_id, client="203.0.113.9"))
     await four[0].leave()
@@ -264,7 +264,7 @@ async def test_a_stream_has_an_end_even_if_its_task_has_none(settings, provider,
 
 async def test_quarts_time_for_an_answer_does_not_cut_a_stream(gateway, payer, listen, held):
     task_id = await order(gateway, payer)
-    # It counts for answers that begin now; only the stream is to be one.
+    # It applies to responses that begin now; only the stream is to be one.
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(gateway.app.config, "RESPONSE_TIMEOUT", 0.05)
         listener = await opened(listen(task_id))

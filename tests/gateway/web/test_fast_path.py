@@ -1,4 +1,4 @@
-"""The fast path answers as Quart does: the same requests are sent both ways."""
+"""The fast path responds like Quart: the same requests are sent both ways."""
 
 import asyncio
 import contextlib
@@ -34,7 +34,7 @@ class PlainProvider:
 
 
 class MorePlugin:
-    """Sells what the scripted plugin does not: unchecked, switched off, off sale."""
+    """Sells more than the scripted plugin: unchecked, switched off, off sale."""
 
     __name__ = "more-plugin"
 
@@ -65,7 +65,7 @@ async def opened(settings, provider, clock, payer):
 
 
 class Both:
-    """Sends each request both ways, and counts what the fast path answered."""
+    """Sends each request both ways, and counts the responses of the fast path."""
 
     def __init__(self, gateway) -> None:
         self.fast = gateway.app.asgi_app
@@ -80,7 +80,7 @@ class Both:
         await self.quart(scope, receive, send)
 
     async def compare(self, asked: Asked, address: str = "1") -> Answered | None:
-        """Assert that both ways give one answer and the same log lines; return the answer."""
+        """Assert that both ways give one response and the same log lines; return the response."""
         self._was_handed_on = False
         with structlog.testing.capture_logs([structlog.contextvars.merge_contextvars]) as lines:
             answer = await ask(self.fast, attrs.evolve(asked, client=FAST + address))
@@ -89,10 +89,10 @@ class Both:
             other = await ask(self.quart, attrs.evolve(asked, client=QUART + address))
         is_chance = asked.end == HUNG_UP and asked.method == "POST"
         if is_chance and (answer is None) != (other is None):
-            # The answer needs no more of the body, so it is chance whether it is sent before the
-            # gateway notices the hang-up: a client that only falls silent gets it both ways.
+            # The response needs no more of the body, so it may be sent before the gateway notices
+            # the disconnect: a client that only stops sending gets it both ways.
             silent = await self.compare(attrs.evolve(asked, end=SILENT), address)
-            # The second request may be the one that is too many.
+            # The second request may exceed the limit.
             assert silent is not None
             assert silent.status in ((answer or other).status, 429), asked
             return silent
@@ -106,7 +106,7 @@ class Both:
 
 
 def comparable(answer: Answered | None, lines: list[dict]) -> tuple:
-    """Return what must be equal both ways: all but the time taken and an id made by chance."""
+    """Return the parts that must be equal both ways: all but durations and random ids."""
     logged = [
         {name: str(value) for name, value in line.items() if name not in ("ms", "request")}
         for line in lines
@@ -117,7 +117,7 @@ def comparable(answer: Answered | None, lines: list[dict]) -> tuple:
     headers = {name: sorted(values) for name, values in answer.headers.items()}
     (name,) = headers.pop("x-request-id")
     assert all(line.get("request", name) == name for line in lines)
-    # Quart writes the methods in another order each time.
+    # Quart writes the methods in varying order.
     headers["allow"] = [sorted(each.split(", ")) for each in headers.get("allow", ())]
     return answer.status, headers, answer.body, len(name) == 32 or name, logged
 
@@ -129,7 +129,7 @@ async def test_a_thousand_odd_requests_get_the_same_answers_both_ways(
         both = Both(gateway)
         for asked in odd_requests("a thousand", 1_000, task_id):
             await both.compare(asked)
-    # The comparison says nothing where nothing takes the fast path.
+    # The comparison proves nothing unless the fast path is used.
     assert sum(both.answered.values()) > 300
     assert both.handed_on > 300
     kinds = [("health", 200), ("task", 200), ("task", 404), ("task", 400)]
@@ -169,7 +169,7 @@ async def test_settings_hold_both_ways(settings, provider, clock, payer, changes
     async with opened(changed(settings, **changes), provider, clock, payer) as (gateway, task_id):
         both = Both(gateway)
         for number, asked in enumerate(odd_requests(changes, 150, task_id)):
-            # Few addresses, so that each asks often.
+            # Few addresses, so that each sends many requests.
             await both.compare(asked, str(number % 3))
         assert both.answered["x402", status] > 5
 
@@ -243,7 +243,7 @@ async def test_what_stops_sales_is_told_both_ways(
 
 
 async def test_the_price_told_is_never_an_older_one(settings, provider, clock, payer, chain):
-    """A kept challenge is not told while a sentence stands, nor after the endpoint has changed."""
+    """A cached challenge is not used during a refusal, nor after the endpoint has changed."""
     async with opened(changed(settings), provider, clock, payer) as (gateway, _):
         both, look = Both(gateway), gateway.services.settlements.obstacles.look
         plain = await both.compare(PRICE)
@@ -261,7 +261,7 @@ async def test_the_price_told_is_never_an_older_one(settings, provider, clock, p
         assert told["accepts"][0]["description"] == "A dearer picture"
 
 
-# -- bodies and clients that are slow
+# -- slow bodies and clients
 
 
 async def test_a_body_that_does_not_end_gets_408(settings, provider, clock, payer):
@@ -299,7 +299,7 @@ async def test_the_oldest_slow_body_of_the_greedy_makes_way_both_ways(
                 client.hang_up()
                 await asking
                 assert client.sent == []
-            # All room was given back.
+            # All memory was released.
             assert (await ask(app, attrs.evolve(whole, client="203.0.113.1"))).status == 400
 
 

@@ -1,4 +1,4 @@
-"""Purchases on the fast path: it sells as Quart's routes do, each request both ways."""
+"""Purchases on the fast path: it sells like Quart's routes, each request both ways."""
 
 import asyncio
 import json
@@ -33,12 +33,12 @@ def direct(tx_hash: str, *more: tuple[bytes, bytes], slug: str = "picture") -> A
 
 
 KEY = (b"idempotency-key", b"one")
-# Requests that wait at the provider's check, by the way in which they pay.
+# Requests that wait at the provider's check, by payment flow.
 CHECKED = {"x402": x402("e30="), "direct": direct(TRANSFERRED)}
 
 
 async def paid_requests(gateway, app, payer) -> list[Asked]:
-    """Buy in three ways; return these purchases again, and others that are refused."""
+    """Buy in three ways; return repeats of these purchases, and others that are refused."""
     bought = [
         x402(payer.header()),
         x402(payer.header(version=2), KEY, name=b"payment-signature"),
@@ -87,7 +87,7 @@ async def test_odd_purchases_get_the_same_answers_both_ways(
 
 @pytest.mark.parametrize("way", ["x402", "direct"])
 async def test_a_purchase_is_the_same_one_both_ways(settings, provider, clock, payer, way):
-    """A new payment sells one task, whichever way it comes; the other way shows that task again."""
+    """A new payment sells one task either way; the other way returns that task again."""
     made = {"x402": lambda: x402(payer.header()), "direct": lambda: direct(payer.transfer(20_000))}
     async with opened(changed(settings), provider, clock, payer) as (gateway, _):
         both, seen = Both(gateway), []

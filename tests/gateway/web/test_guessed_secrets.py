@@ -1,6 +1,6 @@
-"""No answer confirms a guess of a secret: a right and a wrong one get the same bytes.
+"""No response confirms a guess of a secret: a right and a wrong one get the same bytes.
 
-Secrets are taken out of every answer. An answer that quoted the client would lose a right guess.
+Secrets are redacted in every response. A response that quoted the client would show a right guess.
 """
 
 import base64
@@ -120,11 +120,11 @@ async def answer_to(gateway, request, guess):
     kept = sorted(
         (name, text) for name, text in answer.headers.items() if name.lower() not in CHANGING
     )
-    # MCP's SDK says an unknown method back as it is, which confirms nothing.
+    # MCP's SDK echoes an unknown method, which confirms nothing.
     return answer.status_code, kept, (await answer.get_data()).replace(guess.encode(), b"?")
 
 
-# What two answers to one request differ in.
+# Differences between two responses to one request.
 CHANGING = ("date", "x-request-id")
 
 

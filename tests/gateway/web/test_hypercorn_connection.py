@@ -1,4 +1,4 @@
-"""Hypercorn's connections as a client sees them: kept, closed when idle, an answer cut short."""
+"""Hypercorn's connections as a client sees them: kept, closed when idle, responses cut short."""
 
 import asyncio
 import contextlib
@@ -61,7 +61,7 @@ def patience() -> dict[str, float]:
 
 @pytest.fixture
 async def connect(patience, monkeypatch):
-    """Serve with a short idle time; returns what opens a connection."""
+    """Serve with a short idle time; returns a function that opens a connection."""
     for name, seconds in patience.items():
         monkeypatch.setattr(connection_guard, name, seconds)
     stop = asyncio.Event()
@@ -69,7 +69,7 @@ async def connect(patience, monkeypatch):
         port, config = listener.getsockname()[1], hypercorn_config(listener)
         config.errorlog = None
         config.keep_alive_max_requests = connection_guard.MAX_REQUESTS
-        # A test that waits for a stop fails where the stop has to cut off a connection.
+        # Waiting for a stop fails if the stop must cut off a connection.
         config.graceful_timeout = 120
         server = asyncio.create_task(serve_guarded(app, config, stop))
         async with contextlib.AsyncExitStack() as stack:
@@ -85,7 +85,7 @@ async def connect(patience, monkeypatch):
 
 
 async def ask(reader, writer, path=b"") -> bytes:
-    """Return the answer to one request; empty where the connection ends without one."""
+    """Return the response to one request; empty if the connection ends without one."""
     writer.write(ASK % path)
     head = await reader.readuntil(b"\r\n\r\n")
     return head + await reader.readexactly(2)
@@ -130,7 +130,7 @@ async def test_bytes_of_a_head_one_by_one_gain_no_time(connect):
     reader, writer, _ = await connect()
     assert (await ask(reader, writer)).endswith(b"ok")
     began = asyncio.get_running_loop().time()
-    # A connection that is closed meanwhile ends it.
+    # Closing the connection ends it.
     with contextlib.suppress(OSError):
         while not reader.at_eof():
             writer.write(b"x")
@@ -184,7 +184,7 @@ async def test_an_answer_without_its_body_is_sent_as_far_as_it_goes(connect):
 
 
 def served_connections() -> int:
-    """Return how many connections the server has not done with."""
+    """Return how many connections the server still serves."""
     tasks = (task.get_coro().__qualname__ for task in asyncio.all_tasks())
     return sum("_server_callback" in name for name in tasks)
 
@@ -222,7 +222,7 @@ ASKED = {
 @pytest.mark.parametrize("end", ["close", "abort", "half"])
 @pytest.mark.parametrize("pause_s", [0, IDLE_S / 4])
 async def test_a_client_that_hangs_up_leaves_no_connection(connect, asked, end, pause_s):
-    """Hypercorn by itself would wait for its idle timer: a minute here."""
+    """Plain Hypercorn would wait for its idle timer: a minute here."""
     _, writer, _ = await connect()
     while not served_connections():  # noqa: ASYNC110 - tests look from outside
         await asyncio.sleep(0)
@@ -253,7 +253,7 @@ async def test_a_body_that_the_app_never_reads_keeps_no_connection(connect, path
         writer.write(b"x")
         await asyncio.sleep(0.005)
     async with asyncio.timeout(60):
-        # An answer that the app gives up ends at once, for which a client may see a reset.
+        # A response that the app abandons ends at once, possibly by a reset.
         with contextlib.suppress(ConnectionError):
             assert (await reader.read()).startswith(b"HTTP/1.1 200")
     writer.close()
@@ -292,7 +292,7 @@ async def test_a_late_end_of_an_app_takes_nothing_from_the_next_answer(connect):
 
 
 async def said_after(connect, asked: bytes) -> list[bytes]:
-    """Return the answers to requests that a client sends together."""
+    """Return the responses to requests that a client sends together."""
     reader, writer, _ = await connect()
     writer.write(asked)
     async with asyncio.timeout(60):

@@ -56,7 +56,7 @@ class EditPlugin:
 
 @pytest.fixture
 async def studio(settings, provider, chain, clock):
-    """A gateway whose provider answers each edit with a blue picture."""
+    """A gateway whose provider returns a blue picture for each edit."""
     made = Output(data=picture((96, 64), colour="blue"), media_type="image/png")
     provider.script = [Result(outputs=(made,)) for _ in range(3)]
     async with running(settings, more=[EditPlugin(provider)], now=clock) as started:

@@ -1,4 +1,4 @@
-"""The four rate limits of spec §8, and that `Retry-After` is exact."""
+"""The four rate limits of spec §8, with an exact `Retry-After`."""
 
 import random
 import tracemalloc
@@ -13,7 +13,7 @@ from gateway import Settings
 from gateway.errors import SettingsError, TooManyRequests
 from gateway.running.rate_limits import LoopStorage, RateLimits
 from gateway.settings import load_settings
-from gateway.web.front.clients import _warn_once, client_address
+from gateway.web.front.current import _warn_once, client_address
 from tests.conftest import WALLET, running
 
 PUBLISHED = {"x402": (10, 60), "direct": (5, 60), "task": (5, 1), "login": (5, 300)}
@@ -30,7 +30,7 @@ ROUTES = pytest.mark.parametrize(
 
 @pytest.fixture
 def published(settings):
-    """The settings with the limits nobody has set."""
+    """The settings with the default limits."""
     defaults = Settings()
     names = [f"limit_{name}" for name in PUBLISHED]
     return attrs.evolve(settings, **{name: getattr(defaults, name) for name in names})
@@ -44,7 +44,7 @@ async def limited(published, provider, clock):
 
 
 async def knock(gateway, name, *, client="203.0.113.1", headers=None, path=None):
-    """Ask a limited route for something cheap; returns the answer."""
+    """Send a cheap request to a limited route; returns the response."""
     ask = gateway.client.get if name == "task" else gateway.client.post
     scope = {"client": (client, 50_000)}
     return await ask(path or PATHS[name], headers=headers, scope_base=scope)
@@ -132,7 +132,7 @@ async def test_reading_the_catalogue_and_health_is_not_limited(limited):
             assert (await limited.client.get(path)).status_code == 200
 
 
-# -- a window of their own for questions
+# -- a separate window for price requests
 
 
 @pytest.fixture
@@ -172,7 +172,7 @@ async def test_llms_txt_tells_of_the_window_for_questions(two_windows, limited):
     assert "without a payment" not in await (await limited.client.get("/llms.txt")).get_data(True)
 
 
-# -- whose address
+# -- which address
 
 
 @ROUTES
@@ -208,7 +208,7 @@ async def test_what_a_client_puts_before_the_proxys_word_is_ignored(behind_proxy
 
 
 async def test_what_a_client_puts_on_a_line_of_its_own_is_ignored(behind_proxy):
-    """A proxy may append its word as a second line of the same header."""
+    """A proxy may append its value as a second line of the same header."""
 
     def lines(forged):
         return Headers([("X-Forwarded-For", forged), ("X-Forwarded-For", "198.51.100.1")])
@@ -293,7 +293,7 @@ async def test_a_restart_forgets_no_login_attempt(published, provider, clock):
 
 
 async def test_waiting_as_long_as_told_always_succeeds(clock):
-    """Also at the odd fractions of seconds that floating point rounds."""
+    """Also at odd fractions of seconds, which floating point rounds."""
     dice = random.Random(7)
     for _ in range(3_000):
         clock.frozen_at = 1_795_000_000 + dice.random() * 1e6
@@ -320,7 +320,7 @@ def test_addresses_that_went_quiet_are_forgotten_while_others_come(clock):
 
 
 def test_one_hit_forgets_a_few_addresses_only(clock):
-    """Forgetting all at once held the loop for 300 ms."""
+    """Removing all at once blocked the loop for 300 ms."""
     clock.frozen_at = 1_000.0
     storage = LoopStorage(clock)
     for number in range(10_000):
@@ -353,7 +353,7 @@ def test_an_address_takes_300_bytes_at_most(clock):
 
 
 def test_the_number_of_addresses_is_capped_and_leaves_room_for_another_limit(clock):
-    """An IPv6 /47 alone has 131,072 networks, each an address of its own."""
+    """An IPv6 /47 alone has 131,072 networks, each counted as an address."""
     clock.frozen_at = 1_000.0
     storage = LoopStorage(clock)
     for number in range(205_000):

@@ -1,4 +1,4 @@
-"""The families of addresses that a port is opened for."""
+"""The address families for which a port is opened."""
 
 import socket
 
@@ -13,7 +13,7 @@ FAMILIES = {"127.0.0.1": socket.AF_INET, "::1": socket.AF_INET6}
 
 
 def reached_at(bind: str) -> set[str]:
-    """Return the loopback addresses at which a client reaches what listens there."""
+    """Return the loopback addresses at which a client reaches the listener."""
     found = set()
     with listen(bind) as listener:
         for host, family in FAMILIES.items():

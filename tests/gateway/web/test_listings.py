@@ -1,4 +1,4 @@
-"""x402.json, the ERC-8004 file, robots.txt and the favicon have the shapes their readers expect."""
+"""x402.json, the ERC-8004 file, robots.txt and the favicon have the shapes that readers expect."""
 
 import io
 import re

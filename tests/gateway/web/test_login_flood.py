@@ -1,4 +1,4 @@
-"""A flood of logins: it waits for one thread of its own, and locks no operator out."""
+"""A flood of logins: it waits for its own single thread, and locks out no operator."""
 
 import asyncio
 import base64
@@ -19,7 +19,7 @@ SHOWN_AS = "X-Client"
 
 @pytest.fixture
 def settings(settings):
-    """Return settings whose password is compared in no time, and whose clients have addresses."""
+    """Return settings with a fast password hash, and clients with addresses."""
     quick = argon2.PasswordHasher().hash(RIGHT)
     return attrs.evolve(
         settings, admin_password="", admin_password_hash=quick, client_ip_header=SHOWN_AS
@@ -28,7 +28,7 @@ def settings(settings):
 
 @pytest.fixture
 def stuck_argon2(monkeypatch) -> Iterator[threading.Event]:
-    """Let every comparison wait; yields the event that says one does."""
+    """Block every comparison; yields the event that is set when one is blocked."""
     begun, go_on = threading.Event(), threading.Event()
     verify = argon2.PasswordHasher.verify
 
@@ -44,7 +44,7 @@ def stuck_argon2(monkeypatch) -> Iterator[threading.Event]:
 
 
 async def _until_set(event: threading.Event) -> None:
-    """Wait in a thread that no pool lends."""
+    """Wait in a thread outside all pools."""
     loop, seen = asyncio.get_running_loop(), asyncio.Event()
 
     def wait() -> None:
@@ -140,7 +140,7 @@ async def test_strangers_lock_no_browser_out_that_was_logged_in_before(settings,
 
 
 async def _device(gateway) -> str:
-    """Log in, and return the cookie that the page gives."""
+    """Log in, and return the device cookie."""
     assert (await _log_in(gateway, 1, RIGHT)).status_code == 200
     page = await gateway.client.get("/admin")
     cookies = dict(

@@ -1,7 +1,8 @@
-"""A task whose text is long: the whole of it by GET, none of it by HEAD, nothing of it in a row."""
+"""A task with a long text: complete by GET, without it by HEAD, and never whole in memory."""
 
 import asyncio
 import json
+from types import SimpleNamespace
 
 from gateway import Result
 from gateway.store.texts import PART_CHARS, SHORT_CHARS
@@ -14,14 +15,14 @@ from tests.gateway.web.test_task_route import FILE, order, show
 from tests.patience import skip_time
 
 HOST = (b"host", b"gateway.test")
-# Quart's routes answer it, because of the header.
+# This header sends it to Quart's routes.
 TO_QUART = ((b"expect", b"100-continue"), HOST)
-# What JSON escapes, and what takes several bytes.
+# Characters that JSON escapes, or that take several bytes.
 _ODD = 'a"\\\n\0\x1fé漢😀</script>'
 
 
 async def finished(gateway, provider, payer, text: str) -> str:
-    """Return the id of a task that has this text."""
+    """Return the id of a task with this text."""
     provider.script = [Result(text=text)]
     task_id = await order(gateway, payer, slug="paper", **FILE)
     assert (await gateway.wait(task_id))["status"] == "completed"
@@ -86,10 +87,11 @@ async def _nothing_more():
 
 
 async def test_a_client_that_reads_slowly_all_the_time_gets_all_of_it(gateway, provider, payer):
-    """Each piece has a time of its own: the whole may take longer."""
+    """Each piece has its own timeout: the whole may take longer."""
     text = "x" * (4 * PART_CHARS)
     task_id = await finished(gateway, provider, payer, text)
-    answer = await answer_task(gateway.services, task_id, 0.0, "peer")
+    poll = SimpleNamespace(part=task_id, address="peer", query=lambda _, default: default)
+    answer = await answer_task(gateway.services, poll)
     read = []
 
     async def send(message):

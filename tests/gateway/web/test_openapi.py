@@ -1,4 +1,4 @@
-"""/openapi.json: valid, true about every route, and made once for each change."""
+"""/openapi.json: valid, true about every route, and rebuilt once per change."""
 
 import json
 from collections import Counter
@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from gateway.domain.description import request_example
-from gateway.web.discovery import openapi
+from gateway.web.routes import openapi
 from tests.cases import each
 from tests.conftest import PNG, buy, running
 from tests.gateway.web.test_discovery import BASE, Priced
@@ -40,7 +40,7 @@ def operation_of(document: dict, path: str) -> dict:
 
 
 def check_answer(document: dict, path: str, status: int, body: dict) -> None:
-    """Assert that the document knows this answer of a path, and its body."""
+    """Assert that the document describes this response of a path, and its body."""
     response = resolve(document, operation_of(document, path)["responses"][str(status)])
     schema = response["content"]["application/json"]["schema"]
     whole = {**schema, "components": document["components"]}
@@ -125,7 +125,7 @@ async def test_who_runs_the_gateway_is_told_by_settings(gateway, settings, provi
     assert document["x-service-info"]["categories"] == ["ai", "document-parsing", "text-to-image"]
 
 
-# -- the answers are those that the document names
+# -- responses match the document
 
 
 async def test_a_purchase_answers_as_described(gateway, payer):
@@ -241,7 +241,7 @@ async def test_a_description_in_any_characters_is_json(gateway, settings, provid
     [
         ("on", "https://gateway.test", True),
         ("off", "https://gateway.test", False),
-        # Only addresses of this machine are taken, which the schema does not say.
+        # Only URLs of this machine are accepted, which the schema does not express.
         ("local", "http://127.0.0.1:8402", False),
     ],
 )

@@ -1,11 +1,11 @@
-"""The look of the operator's pages: its files, its headers, and texts that stay texts."""
+"""The operator's pages: their files and headers, and texts that stay texts."""
 
 import re
 
 import pytest
 
 from gateway_operator.desk.badges import Badges
-from gateway_operator.pages.page import Ask, Input, answer_page, answer_question
+from gateway_operator.pages.page import Ask, Input, answer_dialog, answer_page
 from tests.plugins.gateway_operator.app.operator import operator_app
 
 HOSTILE = '"><script>alert(1)</script>'
@@ -80,7 +80,7 @@ async def test_a_question_shows_what_is_asked_and_hostile_words_stay_words(gatew
         danger=True,
     )
     _, page = await in_request(
-        gateway, answer_question, ask, page="endpoints", problem=HOSTILE, reason=HOSTILE
+        gateway, answer_dialog, ask, page="endpoints", problem=HOSTILE, reason=HOSTILE
     )
     assert "<script>" not in page
     assert page.count("&lt;script&gt;") >= 7

@@ -1,4 +1,4 @@
-"""The pages for people, without a browser: what they say, their headers, their files."""
+"""The pages for people, without a browser: their texts, headers, and files."""
 
 import gzip
 import json
@@ -13,12 +13,12 @@ import gateway_documents
 import gateway_sandbox_image
 from gateway.catalog.upstream import Upstream
 from gateway.settings import EndpointOverride
-from gateway.web.assets import static_folder
+from gateway.web.routes.files import static_folder
 from gateway_demo.sample import SCHEMA, sample_pdf
 from tests.conftest import WALLET, ScriptedPlugin, running
 
 WEB = static_folder() / "web"
-# Bytes after gzip of all that a browser must have before a page works, without pictures.
+# Gzipped bytes of everything that a browser needs before a page works, without pictures.
 FIRST_LOAD, LATER = 25_000, 80_000
 
 
@@ -115,7 +115,7 @@ async def test_mcp_is_named_only_where_it_is_served(settings, provider):
 
 
 async def code_of(gateway, language: str) -> str:
-    """Return the code of one language on the page of pictures."""
+    """Return the code in one language on the page of pictures."""
     page = await (await gateway.client.get("/play/picture")).get_data(as_text=True)
     shown = re.search(rf'data-language="{language}".*?<code>(.*?)</code>', page, re.DOTALL)[1]
     return unescape(re.sub(r"<[^>]+>", "", shown))
@@ -300,7 +300,7 @@ async def test_the_first_load_and_the_later_chunks_are_small(gateway):
         text = await answer.get_data()
         first = set(re.findall(r'/web/([\w.-]+\.(?:js|css))"', text.decode()))
         assert built["styles.css"] in first
-        # A module that is imported at once has its name behind `from`.
+        # A module that is imported at once has its name after `from`.
         for name in list(first):
             first |= set(re.findall(r'from"\./([\w.-]+)"', (WEB / name).read_text()))
         sizes = [len(gzip.compress((WEB / name).read_bytes())) for name in first]

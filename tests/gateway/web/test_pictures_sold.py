@@ -37,7 +37,7 @@ async def test_nonsense_is_asked_for_again(gateway, payer, provider):
 
 
 async def test_a_picture_is_checked_for_pictures_only(gateway, payer, provider):
-    """A document's own output is whatever it is."""
+    """A document's output may be anything."""
     catalog = gateway.services.catalog
     registered = catalog["picture"]
     parser = attrs.evolve(registered.endpoint, capability="document-parsing")

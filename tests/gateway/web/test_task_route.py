@@ -1,4 +1,4 @@
-"""GET /api/task/{taskId}: what a caller sees of a generation."""
+"""GET /api/task/{taskId}: a caller's view of a generation."""
 
 import asyncio
 import contextlib
@@ -177,7 +177,7 @@ async def test_waiting_ends_when_the_gateway_stops(gateway, payer, held, waits):
 
 
 async def test_waiting_ends_when_another_process_ended_the_task(gateway, payer, provider):
-    """Nothing tells this process; it looks from time to time."""
+    """Without a notification, this process polls."""
     has_begun, end = asyncio.Event(), asyncio.Event()
 
     async def step(request, job):
@@ -198,7 +198,7 @@ async def test_waiting_ends_when_another_process_ended_the_task(gateway, payer, 
 
 
 async def polled(gateway, task_id, client) -> dict:
-    """Ask from an address, ready to wait as long as it gets."""
+    """Poll from an address, with the longest wait."""
     answer = await gateway.client.get(
         f"/api/task/{task_id}?wait=30", scope_base={"client": (client, 50_000)}
     )
@@ -362,12 +362,12 @@ async def test_an_attempt_that_hangs_is_cut_off_and_made_again(settings, provide
         assert (task["status"], task["details"]) == ("failed", "timed_out")
 
 
-# -- a payment that does not come
+# -- a payment that is not made
 
 
 @pytest.fixture
 def quick(gateway, chain):
-    """Answer an unknown outcome soon, and look at the chain often."""
+    """Give up soon on an unknown outcome, and poll the chain often."""
     gateway.services.payments.outcome_s = 0.2
     gateway.services.settlements.timing = SettlementTiming(look_s=0.05, full_look_s=0.2)
     chain.set_automine(False)
@@ -399,7 +399,7 @@ async def test_a_payer_who_cancels_gets_nothing(gateway, payer, provider, chain,
     async with asyncio.timeout(60):
         while not chain.node.pool.waiting:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
-    # Meanwhile the gateway cannot send what is gone again.
+    # Meanwhile the gateway cannot resend the dropped transaction.
     with chain.node.lock:
         (ours,) = chain.node.pool.waiting
         assert chain.drop("0x" + ours.hex())

@@ -1,4 +1,4 @@
-"""Checks of files before payment: addresses share them fairly, and only the greedy are refused."""
+"""Checks of files before payment: addresses share them fairly, and only heavy users are refused."""
 
 import asyncio
 import base64
@@ -16,7 +16,7 @@ from tests.conftest import nothing_charged, running
 from tests.gateway.web.test_checks_before_payment import Counting
 
 SLOW = b"slow"
-# Nobody's check is safe from others, so that no test waits.
+# No check is protected from others, so that no test waits.
 SHARES = attrs.evolve(CHECKS, undisturbed_s=0.0)
 
 
@@ -91,7 +91,7 @@ async def test_a_payment_does_not_wait_for_the_check_that_its_price_passed(selli
     share(selling, undisturbed_s=60.0, waiting=0)
     bought = "203.0.113.1", b"letter"
     assert (await ask(selling, *bought)).status_code == 402
-    # Slow checks hold all slots, nothing cuts them, and nobody may wait.
+    # Slow checks hold all slots, none is cancelled, and none may wait.
     attackers = greedy(selling, 2)
     await slow.wait_for(2)
     assert (await ask(selling, *bought, header=payer.header(10_000))).status_code == 200
@@ -138,7 +138,7 @@ async def test_who_fills_the_queue_gets_429_and_others_an_answer(selling, slow):
 async def test_processor_time_of_files_is_charged_to_their_address(selling, slow):
     share(selling, budget_s=1e-6, regained=1e-7)
     assert (await ask(selling, "198.51.100.1", pdf_of(3), "a.pdf")).status_code == 402
-    # Nobody else waits, so a spent budget refuses nothing.
+    # Without other waiters, a spent budget refuses nothing.
     assert (await ask(selling, "198.51.100.1", pdf_of(4), "a.pdf")).status_code == 402
     (other,) = greedy(selling, 1, "203.0.113.1")
     await slow.wait_for(1)
@@ -146,7 +146,7 @@ async def test_processor_time_of_files_is_charged_to_their_address(selling, slow
     assert refused.status_code == 429
     assert int(refused.headers["Retry-After"]) > 0
     assert "Checking your files" in (await refused.get_json())["error"]
-    # Nothing is refused that needs no check, and no other address.
+    # Requests without a check, and other addresses, are not refused.
     picture = {"json": {"prompt": "x"}, "headers": {"X-Client": "198.51.100.1"}}
     assert (await selling.client.post("/api/x402/picture", **picture)).status_code == 402
     assert (await ask(selling, "198.51.100.2", pdf_of(3), "a.pdf")).status_code == 402

@@ -1,4 +1,4 @@
-"""Clients that read nothing of large answers, on both servers and on real sockets."""
+"""Clients that do not read large responses, on both servers and on real sockets."""
 
 import asyncio
 import socket
@@ -8,7 +8,7 @@ import pytest
 
 from gateway import Result
 from gateway.tasks.notifications import LongPolls
-from gateway.web.server import unread
+from gateway.web.server import connection_limits
 from gateway.web.server.connection_limits import PIECE_BYTES
 from gateway.web.server.serve import listen
 from tests.cases import each
@@ -17,10 +17,10 @@ from tests.http_servers import SERVE
 from tests.patience import until
 
 ADDRESS_HEADER = "X-Real-IP"
-# More than the operating system keeps for a client.
+# More than the operating system's buffers for a client.
 SIZE = 8_000_000
-# One that waits takes the piece that its app holds, and a part of a piece or a whole one. So three
-# to five may wait of one address.
+# A waiting response holds the app's piece, and all or part of another. So three to five may wait
+# per address.
 _SHARE = 7 * PIECE_BYTES
 _READERS = 8
 
@@ -33,22 +33,22 @@ def settings(settings):
 @pytest.fixture
 def waits(monkeypatch) -> list[str]:
     """Set small limits; returns the address of each answer that has begun to wait."""
-    monkeypatch.setattr(unread, "MOST_BYTES", 2 * _SHARE)
-    monkeypatch.setattr(unread, "MOST_BYTES_PER_ADDRESS", _SHARE)
+    monkeypatch.setattr(connection_limits, "MOST_BYTES", 2 * _SHARE)
+    monkeypatch.setattr(connection_limits, "MOST_BYTES_PER_ADDRESS", _SHARE)
     begun = []
-    add = unread.UnreadMemory.add
+    add = connection_limits.UnreadMemory.add
 
     def spy(self, outbox, address, size):
         begun.append(address)
         add(self, outbox, address, size)
 
-    monkeypatch.setattr(unread.UnreadMemory, "add", spy)
+    monkeypatch.setattr(connection_limits.UnreadMemory, "add", spy)
     return begun
 
 
 @pytest.fixture
 async def port(gateway, http_server):
-    """Serve the gateway."""
+    """Serve the gateway; yields its port."""
     stop = asyncio.Event()
     with listen("127.0.0.1:0") as listener:
         port = listener.getsockname()[1]
@@ -60,7 +60,7 @@ async def port(gateway, http_server):
 
 @pytest.fixture
 async def requests(gateway, provider, payer) -> dict[str, str]:
-    """Return requests for large answers, without their ends."""
+    """Return requests for large responses, without their last bytes."""
     gateway.services.streams = LongPolls(_READERS + 1, _READERS + 1)
     provider.script = [Result(text="x" * SIZE)]
     task_id = await order(gateway, payer, slug="paper", **FILE)
@@ -78,7 +78,7 @@ async def requests(gateway, provider, payer) -> dict[str, str]:
 
 @attrs.define
 class Reader:
-    """A client that asks, and reads only when it is told to."""
+    """A client that reads only on demand."""
 
     port: int
     asked: str
@@ -95,7 +95,7 @@ class Reader:
         await loop.sock_sendall(self._socket, line.encode())
 
     async def read(self) -> int:
-        """Return how many bytes there were."""
+        """Return the number of bytes."""
         loop, size = asyncio.get_running_loop(), 0
         with self._socket:
             try:
@@ -117,7 +117,7 @@ async def test_the_slowest_of_an_address_are_cut_off_and_others_get_all(
         await reader.ask()
         await until(lambda number=number: len(waits) >= number)
     assert await other.read() >= SIZE
-    # While one reads, no other that is read later may be newer.
+    # While one is being read, no later one may be newer.
     sizes = [await reader.read() for reader in reversed(readers)]
     is_whole = [size >= SIZE for size in sizes]
     assert is_whole == sorted(is_whole, reverse=True), sizes

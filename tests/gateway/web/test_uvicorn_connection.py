@@ -1,4 +1,4 @@
-"""uvicorn's connections on uvloop: answers that are read slowly or not at all, and hang-ups."""
+"""uvicorn's connections on uvloop: slow or missing readers, and disconnects."""
 
 import asyncio
 import contextlib
@@ -21,15 +21,15 @@ ASK = b"GET /%b HTTP/1.1\r\nHost: a\r\n\r\n"
 ASK_LAST = ASK[:-2] + b"Connection: close\r\n\r\n"
 LONG = b"x" * 4_000_000
 KERNEL_BYTES = 64 * 1024
-# A loaded machine may let a client stand still for a second.
+# On a busy machine a client may pause for a second.
 IDLE_S = 3
 
 
 class App:
-    """Answers by uvicorn's own means, or in one piece by our extension."""
+    """Responds by uvicorn's own means, or in one piece by our extension."""
 
     def __init__(self) -> None:
-        # Gets what has ended: a connection, or a request whose answer waits for the client's end.
+        # Gets the end of a connection, or of a request whose response waits for the client's end.
         self.ended: queue.Queue[str] = queue.Queue()
 
     async def __call__(self, scope, receive, send) -> None:
@@ -40,7 +40,8 @@ class App:
             return
         if scope["path"] == "/parts":
             scope = {**scope, "extensions": {}}
-        # uvicorn reads on once an app has asked for its request. The client may hang up meanwhile.
+        # uvicorn continues reading once an app has received its request. The client may disconnect
+        # then.
         await receive()
         await asyncio.sleep(0.02)
         body = LONG if scope["path"] == "/long" else b"ok"
@@ -48,12 +49,12 @@ class App:
 
 
 def serve(app: App, ready: queue.Queue) -> None:
-    """Serve on a loop like the gateway's; `ready` gets the port and what stops the server."""
+    """Serve on a loop like the gateway's; `ready` gets the port and a stop function."""
 
     async def serve_until_stopped() -> None:
         stop, loop = asyncio.Event(), asyncio.get_running_loop()
         with listen("127.0.0.1:0") as listener:
-            # Connections inherit it. So the server learns soon that a client reads.
+            # Connections inherit it, so the server notices soon that a client reads.
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, KERNEL_BYTES)
             ready.put((listener.getsockname()[1], lambda: loop.call_soon_threadsafe(stop.set)))
             await uvicorn_server.serve_started(app, listener, stop)
@@ -64,7 +65,7 @@ def serve(app: App, ready: queue.Queue) -> None:
 
 @pytest.fixture
 def app(monkeypatch):
-    """An app whose server waits for a client for a short time only."""
+    """An app whose server waits only briefly for a client."""
     app = App()
 
     class Told(uvicorn_protocol.GuardedProtocol):
@@ -81,7 +82,7 @@ def app(monkeypatch):
 
 @pytest.fixture
 def connect(app):
-    """Serve the app; returns what opens a connection."""
+    """Serve the app; returns a function that opens a connection."""
     ready: queue.Queue = queue.Queue()
     server = threading.Thread(target=serve, args=[app, ready])
     server.start()
@@ -100,7 +101,7 @@ def connect(app):
 
 
 def read(connection, size=float("inf"), pause_s=0) -> bytes:
-    """Return what comes, in pieces with pauses, until it is enough or the server closes."""
+    """Return the received bytes, in pieces with pauses, up to `size` or until the server closes."""
     answer = b""
     with contextlib.suppress(ConnectionError):
         while len(answer) < size and (piece := connection.recv(KERNEL_BYTES)):
@@ -113,7 +114,7 @@ def read(connection, size=float("inf"), pause_s=0) -> bytes:
 def test_a_client_that_reads_slowly_gets_its_whole_answer(connect, ask):
     with connect() as connection:
         connection.sendall(ask % b"long")
-        # Three times as long as a client that reads nothing is waited for, at least.
+        # At least three times the timeout for a client that reads nothing.
         answer = read(connection, pause_s=3 * IDLE_S / (len(LONG) / KERNEL_BYTES))
     assert answer.endswith(b"\r\n\r\n" + LONG)
 
@@ -125,7 +126,7 @@ def test_a_client_that_stops_reading_is_cut_off(connect, app, ask, size):
         connection.sendall(ask % b"long")
         begun = read(connection, size)
         assert app.ended.get(timeout=60) == "connection"
-        # What the operating system still had.
+        # From the operating system's buffers.
         assert len(begun + read(connection)) < len(LONG)
 
 

@@ -1,4 +1,4 @@
-"""nginx turns an answer whose head has more than one page of memory (4,096 bytes) into a 502."""
+"""nginx returns a 502 if the head of a response exceeds a page of memory (4,096 bytes)."""
 
 import attrs
 import pytest
@@ -8,7 +8,7 @@ from tests.conftest import decoded, running
 
 # 60 characters.
 NAME = f"https://{'long-name-of-an-operator.' * 2}com"
-# What a server and a proxy add: `Date`, `Server`, and an `X-Request-Id` of 64 characters.
+# Added by servers and proxies: `Date`, `Server`, and an `X-Request-Id` of 64 characters.
 THEIRS = 37 + 27 + 32
 MOST_BYTES = 4_000
 

@@ -12,7 +12,7 @@ KEY = "Idempotency-Key"
 
 
 async def extensions_of(gateway, identifier: str | None) -> dict:
-    """Return what a client sends back of the challenge; the official package adds the id."""
+    """Return a client's echo of the challenge; the official package adds the id."""
     extensions = decoded((await buy(gateway, None)).headers["PAYMENT-REQUIRED"])["extensions"]
     if identifier is not None:
         append_payment_identifier_to_extensions(extensions, identifier)
@@ -20,7 +20,7 @@ async def extensions_of(gateway, identifier: str | None) -> dict:
 
 
 async def bought(gateway, payer, identifier, *, key: str | None = None, **fields):
-    """Buy with a fresh signature and an identifier."""
+    """Buy with a new signature and an identifier."""
     extensions = await extensions_of(gateway, identifier)
     header = header_of(payer.payload(version=2) | {"extensions": extensions})
     headers = {"PAYMENT-SIGNATURE": header} | ({KEY: key} if key else {})

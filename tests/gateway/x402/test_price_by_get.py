@@ -1,4 +1,4 @@
-"""GET and HEAD on an endpoint tell its price; people are sent to its page."""
+"""GET and HEAD on an endpoint return its price; browsers are redirected to its page."""
 
 import attrs
 import pytest

@@ -17,7 +17,7 @@ NOTE = "Note"
 
 
 class SecondVerifier(X402Verifier):
-    """A protocol whose payment is x402's in another header, under a scheme of its own."""
+    """A protocol with x402's payment in another header, under its own scheme."""
 
     header_names = ("Authorization: Note", "X-Note")
 
@@ -64,7 +64,7 @@ async def post(gateway, headers=None, **fields):
 
 @pytest.mark.parametrize("headers", [{}, {"X-Unusual": "%"}, {"Accept": "a", "Expect": "b"}])
 async def test_one_402_has_both_challenges_and_the_body_of_the_first(gateway, alone, headers):
-    """A request that the fast path takes, and two that it leaves to Quart."""
+    """A request for the fast path, and two for Quart."""
     both, single = await post(gateway, headers), await post(alone, headers)
     assert both.status_code == single.status_code == 402
     assert both.headers["WWW-Authenticate"] == 'Note price="20000"'
@@ -197,7 +197,7 @@ async def test_a_receipt_that_fails_keeps_no_task_from_its_buyer(gateway, payer,
     assert (await gateway.wait((await answer.get_json())["taskId"]))["status"] == "completed"
 
 
-# -- what the fast path asks
+# -- header names for the fast path
 
 
 def test_methods_know_the_headers_without_which_nothing_is_paid():

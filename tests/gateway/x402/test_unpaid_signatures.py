@@ -1,4 +1,4 @@
-"""Fresh signatures over nonces that are spent: nothing is held for them, and little is asked."""
+"""New signatures over spent nonces: they take no resources and few calls."""
 
 import asyncio
 
@@ -26,7 +26,7 @@ def _hurry(gateway):
 
 
 def spend_elsewhere(chain, payer) -> bytes:
-    """Spend a nonce by paying a stranger with it; returns the nonce."""
+    """Spend a nonce by paying another account with it; returns the nonce."""
     signed = payer.authorization(to=STRANGER)
     signature = signed.sign(payer.account.key, chain.chain_id, chain.usdc)
     chain.send_transaction(payer.account.key, chain.usdc, signed.call(signature))
@@ -34,7 +34,7 @@ def spend_elsewhere(chain, payer) -> bytes:
 
 
 async def calls_of(gateway, chain, proxy, header, **fields):
-    """Return (status, error, RPC calls) of a request that writes nothing down."""
+    """Return (status, error, RPC calls) of a request that stores nothing."""
     async with nothing_charged(gateway, chain):
         before = len(proxy.seen)
         answer = await buy(gateway, header, **fields)
@@ -71,7 +71,7 @@ async def test_a_nonce_spent_long_ago_is_not_searched_for_further_back(
 async def test_logs_that_do_not_show_yet_what_a_nonce_paid_for_hold_nothing(
     gateway, chain, proxy, payer
 ):
-    """The buyer keeps the signature, and is sold with it once the endpoint has caught up."""
+    """The buyer keeps the signature, and can use it once the endpoint has caught up."""
     signed = payer.authorization()
     signature = signed.sign(payer.account.key, chain.chain_id, chain.usdc)
     chain.send_transaction(payer.account.key, chain.usdc, signed.call(signature))
@@ -91,7 +91,7 @@ async def test_logs_that_do_not_show_yet_what_a_nonce_paid_for_hold_nothing(
 async def test_a_payment_that_is_open_asks_only_for_blocks_it_has_not_searched(
     gateway, chain, proxy
 ):
-    """Its nonce is spent, and the endpoint's logs do not show by what."""
+    """Its nonce is spent, and the endpoint's logs do not show by which transaction."""
     gateway.services.payments.outcome_s = 0.5
     gateway.services.settlements.timing = SettlementTiming(look_s=0.02, full_look_s=0.2)
     gateway.services.settlements._reconciler.overlap_blocks = 1

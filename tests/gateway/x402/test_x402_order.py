@@ -9,7 +9,7 @@ from tests.conftest import WALLET, buy, nothing_charged, running
 URL = "/api/x402/picture"
 
 
-# -- the order of checks: each request breaks two rules, and hears of the earlier one
+# -- the order of checks: each request breaks two rules, and gets the error of the earlier one
 
 
 @pytest.fixture

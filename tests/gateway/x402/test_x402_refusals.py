@@ -196,7 +196,7 @@ async def test_the_window_is_20_seconds_to_65_minutes(
         assert "20 to 3900 seconds" in body["details"]
 
 
-# What the official client in Go signed and sent before 2026-08-31, in every field and their order:
+# All fields in order, as the official Go client signed and sent them before 2026-08-31:
 # `CreateValidityWindow(time.Hour)` of go/mechanisms/evm/exact/client/scheme.go @0bd61fd.
 async def test_the_hour_that_older_clients_in_go_sign_is_bought_with(gateway, payer, clock):
     clock.frozen_at = float(int(time.time()))
@@ -218,8 +218,8 @@ async def test_the_hour_that_older_clients_in_go_sign_is_bought_with(gateway, pa
 
 
 async def test_a_good_signature_is_never_called_a_bad_one(gateway, payer, chain):
-    """Valid since this second: the chain's newest block may be older and refuse it still."""
-    # By itself the chain makes a block every two seconds.
+    """Valid since this second: the chain's newest block may be older and still refuse it."""
+    # By default the chain makes a block every two seconds.
     chain.set_automine(False)
     chain.mine()
     header = payer.header(valid_after=chain.block.timestamp)

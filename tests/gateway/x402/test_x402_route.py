@@ -49,7 +49,7 @@ async def test_the_challenge_has_every_field_of_the_specification_and_of_x402_v1
 
 async def test_the_challenge_header_is_x402_version_2(gateway):
     challenge = decoded((await buy(gateway, None)).headers["PAYMENT-REQUIRED"])
-    # test_listing.py says what is in them.
+    # test_listing.py tests their content.
     extensions = {"bazaar", "payment-identifier", "refund-policy"}
     assert set(challenge.pop("extensions")) == extensions
     assert challenge == {
@@ -225,7 +225,7 @@ async def test_an_authorization_pays_for_no_other_endpoint(gateway, payer):
 
 
 async def test_who_knows_only_the_public_nonce_is_not_given_the_task(gateway, payer):
-    """Nonce, payer and amount of a settled authorization are on the chain for all to read."""
+    """Nonce, payer and amount of a settled authorization are public on the chain."""
     payload = payer.payload()
     assert (await buy(gateway, header_of(payload))).status_code == 200
     payload["payload"]["signature"] = "0x" + "11" * 64 + "1b"
@@ -297,14 +297,14 @@ async def test_who_submits_the_authorization_first_buys_for_its_payer(gateway, p
 
 
 async def test_an_expired_repeat_waits_for_a_write_that_is_under_way(gateway, payer, chain, clock):
-    """The buyer hung up while the payment was written down, and would be charged after a 402."""
+    """The buyer disconnected while the payment was stored, and would be charged after a 402."""
     store, payments = gateway.services.store, gateway.services.payments
     reserve, wait_for_writes = store.reserve, payments.wait_for_writes
     reserving, waiting = asyncio.Event(), asyncio.Event()
 
     async def slow_reserve(*arguments):
         reserving.set()
-        # Not written before the repeat waits for it; without that, the repeat gets a 402.
+        # Not written before the repeat waits for it; otherwise the repeat gets a 402.
         await waiting.wait()
         return await reserve(*arguments)
 

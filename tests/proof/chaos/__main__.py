@@ -1,4 +1,4 @@
-"""`python -m tests.proof.chaos`: several nodes and their PostgreSQL under every trouble at once."""
+"""`python -m tests.proof.chaos`: several nodes and their PostgreSQL under many faults at once."""
 
 import contextlib
 import random
@@ -34,7 +34,7 @@ def main(
     upgrade: bool,
     ref: str | None,
 ) -> None:
-    """Make trouble, compare; print a table, and end with 1 where anything is wrong."""
+    """Inject faults, compare, print a table; exit code 1 if anything is wrong."""
     if keep is not None and keep.exists():
         raise click.UsageError(f"{keep} exists; name a new folder")
     seed = random.randrange(2**32) if seed is None else seed
@@ -81,10 +81,10 @@ def _server() -> Iterator[PostgresServer]:
 
 
 def _is_caught(name: str, server: PostgresServer, nodes: int, seed: int) -> bool:
-    """Let broken nodes run for a while, and tell by what they were caught."""
+    """Run broken nodes for a while, and return whether the verdict catches them."""
     with tempfile.TemporaryDirectory() as folder:
-        # Some go wrong at a start, while others work. So nodes live for longer than a start takes,
-        # on a busy machine as well, and none waits for the end of its former life.
+        # Some fail during a start, while others work. So nodes live longer than a start takes, even
+        # on a busy machine, and none waits for its former life to end.
         plan = Plan(seconds=40, kill_every=(3, 5), under_same_name=0.0)
         verdict, _ = run_chaos(Path(folder), server, plan, seed=seed, nodes=nodes, mutant=name)
     how = verdict.problems[0] if verdict.problems else "NOT CAUGHT"
@@ -93,7 +93,7 @@ def _is_caught(name: str, server: PostgresServer, nodes: int, seed: int) -> bool
 
 
 def _is_upgrade_caught(name: str, server: PostgresServer, nodes: int, seed: int) -> bool:
-    """Upgrade to or from a release that breaks a rule, and tell by what it was caught."""
+    """Upgrade to or from a faulty release, and return whether the verdict catches it."""
     with tempfile.TemporaryDirectory() as folder:
         verdict, _ = run_upgrade(
             Path(folder), server, UPGRADE_MUTANTS[name], seed=seed, nodes=nodes, way_back=False
@@ -104,7 +104,6 @@ def _is_upgrade_caught(name: str, server: PostgresServer, nodes: int, seed: int)
 
 
 def _report(verdict: ChaosVerdict, trade: Trade, seconds: float) -> None:
-    """Print the table."""
     heard, money = trade.memory.tally(), verdict.money
     rows = {
         **{name: trade.done[name] for name in sorted(trade.done)},

@@ -1,4 +1,4 @@
-"""What is done to the nodes and to their database while buyers buy; then all is let to close."""
+"""Injects faults into nodes and database while buyers buy, then lets all work finish."""
 
 import contextlib
 import random
@@ -28,7 +28,7 @@ _CUT = """SELECT count(pg_terminate_backend(pid)) AS n FROM pg_stat_activity
 
 @attrs.frozen(kw_only=True)
 class Plan:
-    """How long, and how often what happens; all in seconds."""
+    """Duration and intervals of the faults, in seconds."""
 
     seconds: float = 180.0
     kill_every: tuple[float, float] = (1.0, 3.0)
@@ -41,7 +41,7 @@ class Plan:
 
 @attrs.define
 class Trade:
-    """The nodes, the buyers, the dice, and what was done so far."""
+    """The nodes, the buyers, the random generator, and what was done so far."""
 
     cluster: Cluster
     chance: random.Random
@@ -50,7 +50,7 @@ class Trade:
     done: Counter = attrs.field(factory=Counter)
 
     def start_clients(self) -> None:
-        """Let everybody buy, and wait for blocks."""
+        """Start all buyers and the miner."""
         born_by = time.time()
         until(lambda: self.cluster.chain.timestamp() > born_by)
         for kind in _CLIENTS:
@@ -61,7 +61,7 @@ class Trade:
             client.start()
 
     def close(self) -> None:
-        """Let the buyers finish what they began, then the nodes."""
+        """Let the buyers finish what they began, then stop the nodes."""
         self.cluster.chain.result("evm_setAutomine", True)
         for client in self.clients:
             client.stopping.set()
@@ -81,12 +81,12 @@ class Trade:
 
 @attrs.define(kw_only=True)
 class Campaign(Trade):
-    """Every trouble of a plan."""
+    """All the faults of a plan."""
 
     plan: Plan
 
     def run(self) -> None:
-        """Let all this happen until the time is over, then let everything end."""
+        """Inject faults until the time is over, then let all work finish."""
         self.start_clients()
         began = time.monotonic()
         every = {
@@ -105,27 +105,27 @@ class Campaign(Trade):
         self.close()
 
     def _kill(self) -> None:
-        # A machine comes again under its name; where it is lost, another takes its place.
+        # A machine restarts under its name, or is lost and another one takes its place.
         again = self.chance.random() < self.plan.under_same_name
         self.cluster.kill(self.chance.choice(self.cluster.nodes), again=again)
         self.done["nodes killed"] += 1
         self.done["nodes that came again under their name"] += again
 
     def _cut(self) -> None:
-        """End half of the sessions, in whatever transaction they are."""
+        """Terminate half of the sessions, in any transaction."""
         with contextlib.suppress(psycopg.Error):
             (row,) = self.cluster.rows(_CUT)
             self.done["sessions cut"] += row["n"]
 
     def _crash(self) -> None:
-        """End PostgreSQL without a checkpoint, and start it again."""
+        """Stop PostgreSQL without a checkpoint, and start it again."""
         self.cluster.server.crash()
         time.sleep(self.chance.uniform(0.2, 2.0))
         self.cluster.server.restart()
         self.done["crashes of PostgreSQL"] += 1
 
     def _pause(self) -> None:
-        """Let the node that does what one is enough for stand still, until another does it."""
+        """Pause the leader until another node leads."""
         with contextlib.suppress(AssertionError):  # nobody leads, so anybody is paused
             until(self._leader, patience_s=self.plan.pause)
         name = self._leader()
@@ -136,7 +136,7 @@ class Campaign(Trade):
             self.done["leaders paused" if leaders else "nodes paused"] += 1
 
     def _leader(self) -> str:
-        """Return the leader's name; it is empty where nobody leads or nobody answers."""
+        """Return the leader's name; empty if there is none or no node responds."""
         with contextlib.suppress(psycopg.Error):
             rows = self.cluster.rows(
                 "SELECT n.name FROM nodes n JOIN roles r ON r.holder = n.life "
@@ -155,7 +155,7 @@ def run_chaos(
     nodes: int = 4,
     mutant: str | None = None,
 ) -> tuple[ChaosVerdict, Campaign]:
-    """Do it all; returns what became of everybody's money, and how it went."""
+    """Run the campaign; returns the verdict and the campaign."""
     release = PRESENT if mutant is None else attrs.evolve(PRESENT, patch=MUTANTS[mutant])
     with prepared(folder, server, count=nodes, seed=seed, release=release) as cluster:
         cluster.start()

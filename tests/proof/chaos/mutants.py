@@ -1,16 +1,16 @@
-"""Gateways that break a rule of several nodes, as source that runs at a node's start.
+"""Gateways that break a rule of several nodes, as source that runs when a node starts.
 
-The verdict must catch each of them: a proof that nothing can fail proves nothing.
+The verdict must catch each of them. Otherwise it proves nothing.
 """
 
 MUTANTS = {
-    # Each start takes all leases away, also those of nodes that are at work.
+    # Each start takes away all leases, also those of running nodes.
     "recovers-all": """
 from gateway.store import tasks
 _recover = tasks.recover
 tasks.recover = lambda db, now, node=None: _recover(db, now)
 """,
-    # Who signs waits for no other node that signs with the same key.
+    # Signing does not wait for other nodes that sign with the same key.
     "signs-alone": """
 import time
 from gateway.store import nonces, payments

@@ -24,8 +24,8 @@ from tests.proof.chaos.releases import PRESENT, Release
 from tests.proof.crashes.remote_chain import RemoteChain, chain_process
 from tests.proof.process.gateway_process import Gateway, free_port, until
 
-# A provider that notes when an attempt begins and when it ends: by itself, or because the node
-# gave it up. An attempt without an end was under way when its process was killed.
+# A provider that records the start of each attempt, and its end if it ended or was cancelled. An
+# attempt without an end was running when its process was killed.
 PLUGIN = (
     f"PNG = {PNG!r}"
     """
@@ -60,10 +60,15 @@ def register_endpoints(register, settings):
     )
 """
 )
-# A minute is long for a proof: a node that is paused shall lose its leases meanwhile.
+# A minute is too long for a test: a paused node must lose its leases.
 HURRIED = """
-from gateway.store.nodes import SqlNodes
 from gateway.tasks.timing import TaskTiming
+
+try:
+    from gateway_nodes.nodes import SqlNodes
+except ImportError:
+    # A release before the plugin.
+    from gateway.store.nodes import SqlNodes
 
 # A node that comes again under its name watches its former row for so long.
 SqlNodes.__init__.__kwdefaults__.update(watch_s=2.0)
@@ -77,7 +82,7 @@ _S3_SERVER = "from moto.server import main; main()"
 
 @attrs.frozen
 class Absence:
-    """From when on, and until when, a process could do nothing: Unix seconds."""
+    """The time in which a process could do nothing, in Unix seconds."""
 
     pid: int
     since: float
@@ -85,7 +90,7 @@ class Absence:
 
 
 class Node(Gateway):
-    """One of the nodes, which starts without anybody waiting for it."""
+    """A node that starts in the background."""
 
     # Nodes may run another release.
     is_forked = False
@@ -96,24 +101,24 @@ class Node(Gateway):
         (self.site / "slow_provider.py").write_text(PLUGIN)
         self.name = name
         self.lives = 0
-        # How often it ended by itself, as where the database was down at its start.
+        # How often it exited on its own, for example because the database was down at its start.
         self.ended = 0
 
     def take(self, release: Release) -> None:
-        """Let the next life be of a release."""
+        """Use a release from the next start on."""
         root = release.folder
         paths = [root, root / "providers", root / "plugins", self.site]
         self.environment["PYTHONPATH"] = os.pathsep.join(map(str, paths))
         self.patch(release.patch + HURRIED, before_imports=True)
 
     def begin(self, *, again: bool = False) -> None:
-        """Start a new life, under a name that no other life had, or under the last one's."""
+        """Start it again, under a new name or under the last one."""
         self.lives += not again
         self.environment["GATEWAY_NODE"] = f"{self.name}-{self.lives}"
         self.process = self._run()
 
     def faults(self) -> list[str]:
-        """Return what all lives logged as errors."""
+        """Return the errors in the logs of all lives."""
         said = [json.loads(line) for line in self.log.read_text().splitlines() if line[:1] == "{"]
         levels = ("error", "critical")
         return [f"{self.name}: {line}" for line in said if line.get("level") in levels]
@@ -127,7 +132,7 @@ class Node(Gateway):
 
 @attrs.define
 class Cluster:
-    """The nodes behind a balancer, and what they share."""
+    """The nodes behind a load balancer, and their shared services."""
 
     folder: Path
     nodes: list[Node]
@@ -146,25 +151,25 @@ class Cluster:
             until(node._is_up)
 
     def request(self, method: str, path: str, body=None, headers=None):
-        """Send a request to any node; a node that is down is noticed by who asks."""
+        """Send a request to any node; the caller notices if it is down."""
         return self.chance.choice(self.nodes).request(method, path, body, headers)
 
     def revive(self) -> None:
-        """Start every node that has ended by itself, as its machine would."""
+        """Start every node that has exited on its own, as its machine would."""
         for node in self.nodes:
             if not node.is_alive():
                 node.ended += 1
                 node.begin()
 
     def kill(self, node: Node, *, again: bool = False) -> None:
-        """End a node by SIGKILL, and start it again: under its name, or under a new one."""
+        """Kill a node by SIGKILL, and start it again under its name or a new one."""
         if node.is_alive():
             node.kill()
             self.absences.append(Absence(node.process.pid, time.time()))
         node.begin(again=again)
 
     def replace(self, node: Node, release: Release) -> None:
-        """Stop a node as its machine does, and return when it sells as one of a release."""
+        """Stop a node as its machine does, and return when it sells with another release."""
         node.stop()
         node.process.wait(_STOP_S)
         self.absences.append(Absence(node.process.pid, time.time()))
@@ -173,7 +178,7 @@ class Cluster:
         until(node._is_up)
 
     def pause(self, node: Node, seconds: float) -> None:
-        """Let a node stand still; its sockets stay open."""
+        """Pause a node; its sockets stay open."""
         since = time.time()
         node.send(signal.SIGSTOP)
         time.sleep(seconds)
@@ -182,7 +187,7 @@ class Cluster:
         self.absences.append(Absence(node.process.pid, since, time.time()))
 
     def rows(self, sql: str, *parameters) -> list[dict]:
-        """Return the rows of a query, by a session of its own."""
+        """Return the rows of a query, in a session of its own."""
         import psycopg
         from psycopg.rows import dict_row
 
@@ -190,7 +195,7 @@ class Cluster:
             return db.execute(sql.encode(), parameters or None).fetchall()
 
     def read_output(self, key: str) -> bytes | None:
-        """Return an object of the bucket; None where there is none."""
+        """Return an object of the bucket, or None."""
         where = f"{self.s3}/{_BUCKET}/{key.removeprefix(SCHEME)}"
         try:
             return _ask_bucket(where)
@@ -229,7 +234,7 @@ def _s3_server() -> Iterator[str]:
 
 
 def _variables(folder: Path, database: str, s3: str) -> dict[str, str]:
-    """Return what all nodes are told alike."""
+    """Return the settings that all nodes share."""
     limits = {f"GATEWAY_LIMIT_{name}": "1000000/1s" for name in ("X402", "DIRECT", "TASK")}
     return {
         "SLOW_FOLDER": str(folder),
@@ -251,10 +256,10 @@ def _variables(folder: Path, database: str, s3: str) -> dict[str, str]:
 def prepared(
     folder: Path, server: PostgresServer, *, count: int, seed: int, release: Release = PRESENT
 ) -> Iterator[Cluster]:
-    """Make a chain, a database, a bucket and so many nodes; nothing outlives the block."""
+    """Start a chain, a database, a bucket and `count` nodes, and stop them at the end."""
     folder.mkdir(parents=True, exist_ok=True)
     with chain_process(folder) as chain, server.database() as database, _s3_server() as s3:
-        # One key for all nodes: they share its sequence of nonces.
+        # All nodes use one key, and share its nonces.
         account = Account.create()
         chain.fund(account.address, eth_wei=10**21, usdc_units=0)
         variables = _variables(folder, database, s3)

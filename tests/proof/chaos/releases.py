@@ -1,4 +1,4 @@
-"""Releases of the gateway that a node may be of: the present one, one from git, and a next one."""
+"""Releases of the gateway for a node: the current one, one from git, and a next one."""
 
 import subprocess
 import tarfile
@@ -11,7 +11,7 @@ from tests.proof.process.gateway_process import ROOT
 
 @attrs.frozen(kw_only=True)
 class Release:
-    """Where a release's source lies, and what runs at its nodes' start before all else."""
+    """A release's source folder, and code that runs first when its nodes start."""
 
     folder: Path
     patch: str = ""
@@ -19,7 +19,7 @@ class Release:
 
 PRESENT = Release(folder=ROOT)
 
-# What only adds: to every table that a sale touches, and so to what statements read whole.
+# A migration that only adds: to every table of a sale, and thus to whatever statements read whole.
 _ADDS = """
 ALTER TABLE payments ADD COLUMN of_tomorrow TEXT;
 ALTER TABLE tasks ADD COLUMN of_tomorrow BIGINT NOT NULL DEFAULT 7;
@@ -35,7 +35,7 @@ import gateway.version
 
 gateway.version.VERSION += "+next"
 
-from gateway.store.postgres import migrations
+from gateway_nodes.postgres import migrations
 
 _present = migrations.migrations
 
@@ -47,23 +47,23 @@ migrations.migrations = _with_next
 """
 NEXT = attrs.evolve(PRESENT, patch=_NEXT.format(sql=_ADDS))
 
-# A next release, and a present one, that break the rules of an upgrade. The verdict must catch
-# each. The first only says that it adds: the release before does not find its column.
+# A next release, and a current one, that break the rules of upgrades. The verdict must catch each.
+# The first only claims to add: the release before does not find its column.
 _RENAMING = attrs.evolve(
     PRESENT,
     patch=_NEXT.format(sql="ALTER TABLE tasks RENAME COLUMN leased_by TO held_by")
     + """
-from gateway.store.postgres import session
+from gateway_nodes.postgres import session
 
 _translate = session._translate
 session._translate = lambda sql: _translate(sql.replace("leased_by", "held_by"))
 """,
 )
-# It keeps to statements that were prepared before the schema changed.
+# It keeps statements that were prepared before the schema changed.
 _STALE = attrs.evolve(
     PRESENT,
     patch="""
-from gateway.store.postgres import pool
+from gateway_nodes.postgres import pool
 
 class Never(Exception):
     pass
@@ -76,9 +76,9 @@ UPGRADE_MUTANTS = {"renames-a-column": (PRESENT, _RENAMING), "stale-statements":
 
 
 def release_of(ref: str, folder: Path) -> Release:
-    """Return the release of a commit or tag, whose source is written into a folder.
+    """Write the source of a commit or tag into a folder, and return its release.
 
-    Raises `CalledProcessError` where git does not know it.
+    Raises `CalledProcessError` if git does not know it.
     """
     packed = folder / "release.tar"
     command = ["git", "archive", f"--output={packed}", ref, "gateway", "providers", "plugins"]

@@ -1,8 +1,8 @@
-"""Several nodes on one PostgreSQL, killed and cut off: no money is lost, and none taken twice."""
+"""Several nodes on one PostgreSQL, killed and cut off: no money is lost or taken twice."""
 
 from tests.proof.chaos.campaign import Plan, run_chaos
 
-# Some seconds of everything; `make chaos` goes on for minutes.
+# A few seconds of everything; `make chaos` runs for minutes.
 _SHORT = Plan(seconds=5, kill_every=(1, 2), cut_every=2, crash_every=2.5, pause_every=3, pause=1)
 
 

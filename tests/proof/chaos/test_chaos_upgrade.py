@@ -1,4 +1,4 @@
-"""Nodes are upgraded one at a time while buyers buy; `make chaos-upgrade` goes on for longer."""
+"""Nodes are upgraded one at a time while buyers buy; `make chaos-upgrade` runs longer."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The verdict on nodes, on notes written by hand."""
+"""The verdict on nodes, for records written by hand."""
 
 from tests.proof.chaos.nodes import Absence
 from tests.proof.chaos.verdict import find_stolen, read_notes

@@ -1,4 +1,4 @@
-"""Nodes are replaced one by one by those of the next release, and put back, while buyers buy."""
+"""Replaces nodes one by one with the next release, and rolls them back, while buyers buy."""
 
 import random
 import time
@@ -19,29 +19,29 @@ _VERSIONS = """SELECT count(DISTINCT version) AS n FROM nodes
 
 @attrs.frozen
 class UpgradeVerdict:
-    """The verdict on the money and the nodes; and what must not happen where nothing breaks."""
+    """The verdict on money and nodes, and on errors that an upgrade must not cause."""
 
     chaos: ChaosVerdict
     faults: list[str]  # a standstill, answers with 500, errors in the log
 
     @property
     def problems(self) -> list[str]:
-        """Everything that is wrong, in sentences."""
+        """All problems, in sentences."""
         return [*self.faults, *self.chaos.problems]
 
 
 @attrs.define(kw_only=True)
 class Upgrade(Trade):
-    """From one release to the next, one node at a time."""
+    """An upgrade from one release to the next, one node at a time."""
 
     before: Release
     after: Release
     trade_s: float  # between two changes
 
     def run(self, *, way_back: bool) -> None:
-        """Replace all nodes, and perhaps put them back.
+        """Replace all nodes, and roll them back with `way_back`.
 
-        Raises `AssertionError` where a node does not come up, or nothing is sold any more.
+        Raises `AssertionError` if a node does not come up, or if sales stop.
         """
         self.start_clients()
         self._trade()
@@ -54,7 +54,7 @@ class Upgrade(Trade):
             self.cluster.replace(node, release)
             self.done["nodes replaced"] += 1
             if number == 0:
-                # One of the release before dies, and starts on the schema that there is now.
+                # A node of the release before dies, and starts on the new schema.
                 self._kill(self.cluster.nodes[-1])
             self._trade()
 
@@ -65,7 +65,7 @@ class Upgrade(Trade):
         until(lambda: self.cluster.rows(_VERSIONS)[0]["n"] == 2, patience_s=20)
 
     def _trade(self) -> None:
-        """Let all be bought that is bought in some seconds, and at least something."""
+        """Sell for some seconds; fail if nothing was sold."""
         heard = len(self.memory.heard)
         time.sleep(self.trade_s)
         until(lambda: "200" in self.memory.heard[heard:], patience_s=30)
@@ -81,7 +81,7 @@ def run_upgrade(
     trade_s: float = 5.0,
     way_back: bool = True,
 ) -> tuple[UpgradeVerdict, Upgrade]:
-    """Do it all; returns what became of everybody's money, and how it went."""
+    """Run the upgrade; returns the verdict and the upgrade."""
     before, after = releases
     with prepared(folder, server, count=nodes, seed=seed, release=before) as cluster:
         cluster.start()

@@ -1,4 +1,4 @@
-"""What became of the money, as for one gateway, and what only several nodes can do wrong."""
+"""The verdict on the money, as for one gateway, and on faults that only several nodes can have."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ _NONCES = """SELECT signer, nonce, count(DISTINCT payment_id) AS n FROM sent_tra
 
 @attrs.frozen
 class ChaosVerdict:
-    """The verdict on the money, and on the nodes."""
+    """The verdict on the money and on the nodes."""
 
     money: Verdict
     stolen: list[str]  # tasks that a node began while another was at them
@@ -23,13 +23,13 @@ class ChaosVerdict:
 
     @property
     def problems(self) -> list[str]:
-        """Everything that is wrong, in sentences."""
+        """All problems, in sentences."""
         return [*self.money.problems, *self.stolen, *self.reused]
 
 
 @attrs.frozen
 class Note:
-    """That a process began or ended an attempt at a task; `at` in Unix seconds."""
+    """The start or end of an attempt in a process; `at` in Unix seconds."""
 
     task_id: str
     what: str
@@ -38,7 +38,7 @@ class Note:
 
 
 def judge_cluster(cluster: Cluster, memory: Memory) -> ChaosVerdict:
-    """Compare the database, the chain, the bucket and the provider's notes."""
+    """Compare the database, the chain, the bucket and the provider's records."""
     notes = read_notes((cluster.folder / "calls").read_text().splitlines())
     begun = [note.task_id for note in notes if note.what == "begins"]
     money = judge(cluster.rows(ROWS), cluster.chain, memory, begun, cluster.read_output)
@@ -49,16 +49,16 @@ def judge_cluster(cluster: Cluster, memory: Memory) -> ChaosVerdict:
 
 
 def read_notes(lines: Iterable[str]) -> list[Note]:
-    """Return what the provider noted, in the order of time."""
+    """Parse the provider's records, in order of time."""
     parts = [line.split() for line in lines]
     notes = [Note(task_id, what, int(pid), float(at)) for task_id, what, pid, at in parts]
     return sorted(notes, key=lambda note: note.at)
 
 
 def find_stolen(notes: Iterable[Note], absences: Iterable[Absence]) -> list[str]:
-    """Tell of each task that was begun while another node worked at it.
+    """Return each task that was started while another node worked on it.
 
-    A node that was killed, or stood still for a while, had lost it by right.
+    A node that was killed or paused for a while had lost it rightly.
     """
     absent = defaultdict(list)
     for absence in absences:

@@ -27,7 +27,7 @@ _WIDTHS = (18, 9, 6, 19, 11, 11, 27, 7)
     help="Folder of installed clients; by default in the user's cache.",
 )
 def main(only: tuple[str, ...], cache: Path | None) -> None:
-    """Let real clients buy from a real gateway on the embedded chain; one row for each."""
+    """Let real clients buy from a real gateway on the embedded chain, one row each."""
     chosen = _chosen(only)
     place = (cache or default_cache()).resolve()
     try:
@@ -47,9 +47,9 @@ def _chosen(only: tuple[str, ...]) -> list[Row]:
 
 
 async def _run(chosen: list[Row], cache: Path, folder: Path) -> int:
-    """Print the rows as they come, and their count; returns how many failed."""
+    """Print the rows as they finish, and their count; returns the number of failures."""
     counts = {"bought": 0, "failed": 0, "skipped": 0}
-    # Every client meets the challenges of both protocols, and then a shop without gas.
+    # Every client gets the challenges of both protocols, then a shop without gas.
     for name in ("open", "closed"):
         (folder / name).mkdir()
     async with (

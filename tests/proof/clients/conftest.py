@@ -13,27 +13,25 @@ from gateway.web.front.current import EXTENSION
 from gateway.web.server.serve import listen, run_of
 from tests.conftest import ScriptedPlugin
 
-# A loaded machine takes its time to start the sandbox and web3.
+# Starting the sandbox and web3 is slow on a busy machine.
 _PATIENCE_S = 120
 
 
 @attrs.frozen
 class Site:
-    """A gateway on a real port."""
-
     url: str
     services: object
 
 
 @pytest.fixture(params=["hypercorn", pytest.param("uvicorn", marks=pytest.mark.full)])
 def http_server(request) -> str:
-    """Let a client buy on one server; those that the two may answer differently buy on both."""
+    """Test on one server, or on both where their responses may differ."""
     return request.param
 
 
 @pytest.fixture
 def on_sale(provider) -> list:
-    """The plugins that the gateway has."""
+    """The gateway's plugins."""
     return [ScriptedPlugin(provider)]
 
 

@@ -1,4 +1,4 @@
-"""Purchases by tools of MCP, told as the purchases over HTTP that they stand for."""
+"""Purchases by MCP tools, converted to the equivalent purchases over HTTP."""
 
 import base64
 import json
@@ -10,7 +10,7 @@ _TOOL = "sandbox_image"
 
 
 def purchases(heard: Sequence[Exchange]) -> list[Exchange]:
-    """Return each call of the tool as an exchange: 402 where it asked for money, 200 after it."""
+    """Return each tool call as an exchange: 402 if it asked for money, 200 after it."""
     calls = [
         (one, _call(one))
         for one in heard
@@ -25,7 +25,7 @@ def _call(one: Exchange) -> dict:
 
 
 def _told(one: Exchange, call: dict) -> Exchange:
-    # Of every revision; `structuredContent` has the same where the revision knows it.
+    # In every revision; `structuredContent` has the same if the revision knows it.
     result = json.loads(json.loads(one.body)["result"]["content"][0]["text"])
     payment = call.get("_meta", {}).get("x402/payment")
     payments = {}

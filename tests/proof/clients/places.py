@@ -1,4 +1,4 @@
-"""Where a client is installed: a virtual environment or an npm project, made once and kept."""
+"""The installation of a client: a virtual environment or an npm project, made once and kept."""
 
 import json
 import os
@@ -16,26 +16,26 @@ _MARK = "installed.json"  # written last: without it the folder is half made
 
 
 class Skipped(Exception):
-    """A row cannot be run on this machine; says why."""
+    """A row cannot run on this machine; the message is the reason."""
 
 
 @attrs.frozen(kw_only=True)
 class Place:
-    """What runs a row's script, and the version of the client that is there."""
+    """The program that runs a row's script, and the client's installed version."""
 
     command: tuple[str, ...]
     version: str
 
 
 def default_cache() -> Path:
-    """Return the user's folder for what can be made again (XDG base directories)."""
+    """Return the user's cache folder (XDG base directories)."""
     given = os.environ.get("XDG_CACHE_HOME", "")
     base = Path(given) if Path(given).is_absolute() else Path.home() / ".cache"
     return base / "generation-gateway" / "clients"
 
 
 def prepare(row: Row, cache: Path) -> Place:
-    """Install a row's client unless it is there; raises `Skipped`."""
+    """Install a row's client if needed; raises `Skipped`."""
     if row.runtime == "Node":
         return _npm_project(row, cache)
     if row.packages:
@@ -111,7 +111,7 @@ def _mark(folder: Path, installed: object) -> None:
 
 
 def _run(command: list[str], folder: Path | None = None) -> str:
-    """Return what an installing command printed; raises `Skipped`."""
+    """Return the output of an install command; raises `Skipped`."""
     try:
         done = subprocess.run(
             command, cwd=folder, capture_output=True, text=True, timeout=_INSTALL_S, check=False
@@ -124,7 +124,7 @@ def _run(command: list[str], folder: Path | None = None) -> str:
 
 
 def _reason(printed: str, complained: str) -> str:
-    """Return the one line that says it: npm's is in its JSON, pip's and Python's is the last."""
+    """Return the line with the reason: npm's is in its JSON, pip's and Python's is the last."""
     try:
         return str(json.loads(printed)["error"]["summary"]).splitlines()[0]
     except (ValueError, KeyError, TypeError, IndexError):

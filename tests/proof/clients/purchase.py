@@ -1,4 +1,4 @@
-"""One purchase: a client's script buys, and what it says is compared with wire, task and chain."""
+"""One purchase: a client's script buys, and its output is compared with wire, task and chain."""
 
 import asyncio
 import base64
@@ -20,12 +20,12 @@ _OURS = re.compile(r"GATEWAY_.*|PYTHONPATH|NODE_OPTIONS|(https?|all)_proxy", re.
 
 
 class Failed(Exception):
-    """A client did not buy as it should; says why in one line."""
+    """A client did not buy correctly; the message is one line."""
 
 
 @attrs.frozen(kw_only=True)
 class Bought:
-    """What was seen of a purchase in which everything is right."""
+    """The observations of a correct purchase."""
 
     # `v1` and `v2` of x402, or `mpp`.
     protocol: str
@@ -67,9 +67,9 @@ async def buy(place: Place, shop: Shop, *, by_mcp: bool = False) -> Bought:
 
 
 async def give_up(place: Place, shop: Shop, *, by_mcp: bool = False) -> str:
-    """Let a new customer come with a client while nothing can be settled; return what it says.
+    """Run a client for a new customer while settlement is impossible; return its output.
 
-    Raises `Failed` unless the client gives up, and has signed nothing.
+    Raises `Failed` unless the client gives up without a signature.
     """
     customer = shop.customer()
     before = len(shop.tap.heard)
@@ -105,7 +105,7 @@ async def _run(place: Place, shop_url: str, key: str) -> tuple[int, str, str]:
 
 
 def _complaint(complained: str, asked: list[Exchange]) -> str:
-    """Return the last line that names an error, and why the gateway refused if it did."""
+    """Return the last line that names an error, and the gateway's reason if it refused."""
     lines = [line.rstrip() for line in complained.splitlines() if line.strip()]
     named = [line for line in lines if _ERROR.match(line)]
     said = (named or lines or ["the client said nothing"])[-1]
@@ -130,7 +130,10 @@ def _claims(said: str) -> dict:
 
 
 def _payment(asked: list[Exchange]) -> tuple[str, str]:
-    """Return protocol and name of the header that paid: none before the 402, one after it."""
+    """Return the protocol and name of the payment header:
+
+    absent before the 402, present after it.
+    """
     _expect("the answers", [one.status for one in asked], [402, 200])
     _expect("payments sent before the 402", list(asked[0].payments), [])
     if len(asked[1].payments) != 1:

@@ -1,4 +1,4 @@
-"""The rows of the matrix: which client, in which version, buys with which script."""
+"""The rows of the matrix: client, version and script."""
 
 from pathlib import Path
 
@@ -20,12 +20,12 @@ class Row:
 
     @property
     def runtime(self) -> str:
-        """What runs the script: Python or Node."""
+        """The program that runs the script: Python or Node."""
         return "Node" if self.buyer.suffix == ".mjs" else "Python"
 
 
 def _python(name: str, buyer: str, version: str = "", extras: str = "") -> Row:
-    """Return a row of the Python package `x402`; without a version, of the one that is here."""
+    """Return a row of the Python package `x402`; by default of the installed version."""
     packages = (("x402", version),) if version else ()
     return Row(name=name, buyer=BUYERS / buyer, packages=packages, extras=extras)
 
@@ -35,7 +35,7 @@ def _node(name: str, buyer: str, *packages: tuple[str, str]) -> Row:
 
 
 def _scoped(client: str, version: str) -> tuple[tuple[str, str], ...]:
-    """Return a client of x402 2.x with the packages of its own version."""
+    """Return a client of x402 2.x with the packages of the same version."""
     return tuple((f"@x402/{part}", version) for part in (client, "core", "evm"))
 
 
@@ -68,7 +68,7 @@ ROWS: tuple[Row, ...] = (
     _node("fetch-2.0.0", "fetch.mjs", *_scoped("fetch", "2.0.0")),
     _node("axios-2.11.0", "axios.mjs", *_scoped("axios", "2.11.0"), _AXIOS),
     _node("axios-2.2.0", "axios.mjs", *_scoped("axios", "2.2.0"), _AXIOS),
-    # Needs no package: what the client in Go signed and sent before 2026-08-31.
+    # Needs no package: the requests of the Go client before 2026-08-31.
     _python("go-v2-hour", "go_v2_hour.py"),
     _python("v1-httpx-1.0.0", "python_v1_httpx.py", "1.0.0"),
     _python("v1-requests-1.0.0", "python_v1_requests.py", "1.0.0"),
@@ -84,7 +84,7 @@ ROWS: tuple[Row, ...] = (
         ("mcp", "1.30.0"),
         extras="[evm,mcp]",
     ),
-    # Of revision 2025-03-26: a result with anything but texts and pictures breaks them.
+    # Of revision 2025-03-26: a result with other content than texts and pictures breaks them.
     _mcp("mcp-sdk-1.10.2", "mcp_text.mjs", ("@modelcontextprotocol/sdk", "1.10.2"), *_MCP[1:]),
     _mcp("mcp-sdk-1.11.0", "mcp_text.mjs", ("@modelcontextprotocol/sdk", "1.11.0"), *_MCP[1:]),
     _mcp(
@@ -92,7 +92,7 @@ ROWS: tuple[Row, ...] = (
         "python_mcp_text.py",
         ("x402", "2.25.0"),
         ("mcp", "1.8.1"),
-        # The newest whose insides that release still finds.
+        # The newest version whose internals that release still finds.
         ("pydantic", "2.11.10"),
         extras="[evm]",
     ),

@@ -1,4 +1,4 @@
-"""The shop that every client buys in: the embedded chain, `gateway serve` on it, and a tap."""
+"""The shop of the clients: the embedded chain, `gateway serve` on it, and a tap."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ _TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
 
 @attrs.frozen(kw_only=True)
 class Shop:
-    """A gateway that sells a picture, as clients see it and as the chain sees it."""
+    """A gateway that sells a picture, as seen by clients and by the chain."""
 
     chain: PlayChain
     tap: Tap
@@ -30,18 +30,18 @@ class Shop:
     port: int
 
     def task(self, task_id: str) -> dict:
-        """Return a task as the gateway tells it, not through the tap."""
+        """Return a task, requested from the gateway without the tap."""
         with open_session() as session:
             return session.get(f"http://{HOST}:{self.port}/api/task/{task_id}", timeout=20).json()
 
     def customer(self) -> Account:
-        """Return somebody new with a dollar, and no ETH: x402 needs none."""
+        """Return a new account with a dollar and no ETH: x402 needs none."""
         account = Account.create()
         self.chain.fund(account.address, eth_wei=0, usdc_units=FUNDS_UNITS)
         return account
 
     def transfers_of(self, address: str) -> list[tuple[str, str, int]]:
-        """Return every transfer an account ever made: its transaction, receiver and units."""
+        """Return all transfers of an account: transaction, receiver and units."""
         sender = "0x" + address[2:].lower().rjust(64, "0")
         query = {"fromBlock": "0x0", "address": self.chain.usdc, "topics": [_TRANSFER, sender]}
         return [
@@ -52,9 +52,9 @@ class Shop:
 
 @contextlib.asynccontextmanager
 async def open_shop(folder: Path, *, settles: bool = True, **more: str) -> AsyncIterator[Shop]:
-    """Start it all; the gateway's data and log are in `folder`, and `more` are settings of it.
+    """Start the shop; data and log are in `folder`, and `more` are further settings.
 
-    Without gas it settles nothing, and sells for transfers only.
+    With `settles` off it has no gas, settles nothing, and sells for transfers only.
     """
     port = choose_port(0, "--port")
     with PlayChain() as chain:

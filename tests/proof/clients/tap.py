@@ -1,4 +1,4 @@
-"""A tap on the wire: passes every byte on unchanged, and writes down the HTTP it hears."""
+"""A tap on the wire: forwards all bytes unchanged, and records the HTTP exchanges."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ _CHUNK_BYTES = 65_536
 
 @attrs.define
 class Exchange:
-    """A request and what was answered. Header names are as they were sent."""
+    """A request and its response. Header names are as sent."""
 
     method: str
     target: str
@@ -26,7 +26,7 @@ class Exchange:
 
 @attrs.define
 class Tap:
-    """Listens on one port, talks to another."""
+    """Listens on one port and forwards to another."""
 
     url: str
     heard: list[Exchange] = attrs.field(factory=list)
@@ -64,7 +64,7 @@ async def _pass_on(reader, writer, hear) -> None:
 
 
 class _Ear:
-    """Follows one connection: each side's parser is told what the other side said."""
+    """Follows one connection: each parser also needs the other side's messages."""
 
     def __init__(self, heard: list[Exchange]) -> None:
         self._heard = heard

@@ -1,4 +1,4 @@
-"""The matrix of clients, run with what needs no installing, and with clients that misbehave."""
+"""The matrix of clients, with clients that need no installation, and some that misbehave."""
 
 import importlib.metadata
 import os
@@ -49,7 +49,7 @@ SENTENCES = {  # how each row's line ends
 
 @pytest.fixture
 def chosen(monkeypatch, tmp_path) -> None:
-    """Put on the list two rows that need no installing, two to be skipped, four to fail."""
+    """Use two rows that need no installation, two that are skipped, four that fail."""
     by_name = {row.name: row for row in ROWS}
     misbehaving = {
         "error": ENDS_IN_AN_ERROR,
@@ -114,7 +114,7 @@ def test_the_users_cache_is_where_the_user_says(monkeypatch, tmp_path):
     assert default_cache() == tmp_path / "generation-gateway" / "clients"
 
 
-# -- what the chain must show
+# -- the chain's records
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The table of judges, with judges that need no installing."""
+"""The table of judges, with judges that need no installation."""
 
 import pytest
 from click.testing import CliRunner

@@ -1,4 +1,4 @@
-"""The official x402 clients, and one written by hand, buying over a real socket."""
+"""The official x402 clients, and a handwritten one, buy over a real socket."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ on_both_servers = pytest.mark.parametrize("http_server", ["hypercorn", "uvicorn"
 
 
 async def collect(site, answer) -> dict:
-    """Poll a started task to its end and fetch its output; returns the task."""
+    """Poll a task until it is done and fetch its output; returns the task."""
     assert answer["success"] is True
     async with httpx.AsyncClient() as client:
         task = (await client.get(f"{site.url}{answer['statusUrl']}?wait=20", timeout=25)).json()
@@ -115,7 +115,7 @@ async def test_a_version_1_client_written_by_hand_buys(site, payer, chain):
     assert chain.usdc_balance(WALLET) == 20_000
 
 
-# -- what only a real socket shows
+# -- behaviour of real sockets
 
 
 @on_both_servers
@@ -138,7 +138,7 @@ async def test_a_large_payment_header_and_a_body_in_pieces_arrive(site, payer):
 async def test_a_client_that_leaves_while_we_settle_loses_nothing(site, payer, chain):
     chain.set_automine(False)
     headers = {"X-PAYMENT": payer.header()}
-    # Only the wait for the answer is short: a loaded machine may take its time to connect.
+    # Only the read timeout is short: connecting may be slow on a busy machine.
     async with httpx.AsyncClient(timeout=httpx.Timeout(30, read=0.3)) as client:
         with pytest.raises(httpx.ReadTimeout):
             await client.post(f"{site.url}/api/x402/picture", json=BODY, headers=headers)

@@ -18,7 +18,7 @@ from tests.proof.crashes.verdict import Verdict
 @click.option("--batch", default=1, show_default=True, help="Most payments in a transaction.")
 @click.option("--keep", type=click.Path(path_type=Path), help="New folder to work in, kept.")
 def main(cycles: int, seed: int | None, batch: int, keep: Path | None) -> None:
-    """Kill, restart, compare; print a table, and end with 1 where anything is wrong."""
+    """Kill, restart, compare; print a table, and exit with 1 if anything is wrong."""
     if keep is not None and keep.exists():
         raise click.UsageError(f"{keep} exists; name a new folder")
     seed = random.randrange(2**32) if seed is None else seed
@@ -41,7 +41,7 @@ def main(cycles: int, seed: int | None, batch: int, keep: Path | None) -> None:
 
 
 def report(verdict: Verdict, run: Run, cycles: int, seconds: float) -> None:
-    """Print the table, and the first problems in words."""
+    """Print the table and the first problems."""
     heard = run.memory.tally()
     rows = {
         "cycles, each a SIGKILL": cycles,

@@ -1,7 +1,7 @@
-"""Who loads the gateway while it is killed: honest buyers of both flows, and somebody who is not.
+"""The load on the gateway while it is killed: honest buyers of both flows, and a dishonest client.
 
-An honest client conforms: where it hears nothing or a 5xx it sends the same again, on a 402 it
-signs anew. What it was told is remembered and compared with the chain at the end.
+An honest client conforms: without a response or after a 5xx it repeats the request, after a 402 it
+signs again. It remembers all responses, which are compared with the chain at the end.
 """
 
 import http.client
@@ -23,7 +23,7 @@ _MOST_SIGNATURES = 10  # of one purchase; a client that signs on and on is a fin
 
 @attrs.define(eq=False)
 class Purchase:
-    """One thing somebody wants once, all they signed for it and all they were told."""
+    """One purchase with all its signatures and responses."""
 
     prompt: str
     claims: set[str] = attrs.field(factory=set)  # nonces signed, or the transaction's hash
@@ -34,7 +34,7 @@ class Purchase:
 
 @attrs.define
 class Memory:
-    """What all clients remember. Adding is all that threads do here."""
+    """The memory of all clients. Threads only append."""
 
     purchases: list[Purchase] = attrs.field(factory=list)
     stolen: list[str] = attrs.field(factory=list)  # task ids somebody had for another's money
@@ -46,7 +46,7 @@ class Memory:
 
 
 class Client(threading.Thread):
-    """Does `once` again and again until told to stop, and then finishes what it has begun."""
+    """Repeats `once` until stopped, and then finishes its work."""
 
     def __init__(self, gateway, chain, memory: Memory, seed: int) -> None:
         super().__init__(daemon=True)
@@ -68,7 +68,7 @@ class Client(threading.Thread):
         raise NotImplementedError
 
     def ask(self, path: str, body: dict, headers: dict) -> tuple[int, dict] | None:
-        """Send a request once; None where nobody answers."""
+        """Send a request once; None without a response."""
         try:
             status, said = self.gateway.request("POST", path, body, headers)
         except ConnectionRefusedError:
@@ -83,7 +83,7 @@ class Client(threading.Thread):
 
 
 class Buyer(Client):
-    """Buys one picture after the other, honestly."""
+    """An honest buyer of one picture after the other."""
 
     def __init__(self, *arguments) -> None:
         super().__init__(*arguments)
@@ -104,7 +104,7 @@ class Buyer(Client):
         raise NotImplementedError
 
     def finally_told(self, purchase: Purchase, path: str, body: dict, headers: dict):
-        """Send the same until there is an answer that is neither silence nor a 5xx."""
+        """Repeat a request until there is a response that is not a 5xx."""
         deadline = time.monotonic() + _PATIENCE_S
         while time.monotonic() < deadline:
             answer = self.ask(path, body, headers)
@@ -169,7 +169,7 @@ class DirectBuyer(Buyer):
 
 
 class Observer(Client):
-    """Reads the mempool and tries to have what others pay for."""
+    """Reads the mempool and tries to use others' payments."""
 
     def __init__(self, *arguments) -> None:
         super().__init__(*arguments)
@@ -192,7 +192,7 @@ class Observer(Client):
 
 
 class Miner(Client):
-    """Makes a block now and then, so that transactions wait as they do on a real chain."""
+    """Mines a block now and then, so that transactions wait as on a real chain."""
 
     def once(self) -> None:
         time.sleep(self.chance.uniform(0.02, 0.3))

@@ -1,4 +1,4 @@
-"""The folder of outputs that tests/unit/outputs has, for a process killed while it saves."""
+"""The fixture of the outputs' folder from tests/unit/outputs, for a process killed while saving."""
 
 from tests.unit.outputs.conftest import folder, local
 

@@ -1,4 +1,4 @@
-"""Load, SIGKILL, restart on the same data, again and again; then all is let to close."""
+"""Load, SIGKILL, restart on the same data, again and again; then all work may finish."""
 
 import contextlib
 import random
@@ -27,7 +27,7 @@ _LEFT = """SELECT 'payments ' || state, count(*) FROM payments
 
 @attrs.define
 class Run:
-    """One gateway, one chain, some clients, and the dice."""
+    """One gateway, one chain, some clients, and the random generator."""
 
     gateway: Gateway
     chain: RemoteChain
@@ -37,11 +37,11 @@ class Run:
     found: Counter = attrs.field(factory=Counter)  # what was open when the gateway was back
 
     def batches(self) -> int:
-        """Return how many transactions settle several payments."""
+        """Return how many transactions settled several payments."""
         return self._rows("SELECT count(DISTINCT tx_hash) FROM sent_payments")[0][0]
 
     def crash(self, cycles: int, tell) -> None:
-        """Kill the loaded gateway so many times."""
+        """Kill the loaded gateway `cycles` times."""
         self._open_for_the_first_time()
         self._start_clients()
         for cycle in range(cycles):
@@ -52,7 +52,7 @@ class Run:
             tell(cycle + 1)
 
     def _open_for_the_first_time(self) -> None:
-        """Start; who pays within the second of the database's birth is turned away by design."""
+        """Start; payments within the second of the database's creation are refused by design."""
         self.gateway.start()
         born_by = time.time()
         until(lambda: self.chain.timestamp() > born_by)
@@ -70,7 +70,7 @@ class Run:
             client.start()
 
     def _wait_for_the_moment(self) -> None:
-        """Return some time after the start, or when some more purchases were answered."""
+        """Wait a random time, or until some more purchases were answered."""
         if self.chance.random() < _EARLY_SHARE:
             time.sleep(self.chance.uniform(0.05, 0.6))
             return
@@ -79,7 +79,7 @@ class Run:
         time.sleep(self.chance.uniform(0, 0.1))
 
     def close(self) -> None:
-        """Let the clients finish what they began, then the gateway."""
+        """Let the clients finish what they began, then stop the gateway."""
         self._restart()
         self.chain.result("evm_setAutomine", True)
         for client in self.clients:
@@ -102,9 +102,9 @@ class Run:
 
 @contextlib.contextmanager
 def prepared(folder: Path, seed: int, batch: int) -> Iterator[Run]:
-    """Make a chain and a gateway in a folder; neither outlives the block.
+    """Start a chain and a gateway in a folder, and stop them at the end.
 
-    `batch` is how many payments one transaction may settle.
+    `batch` is the maximum of payments in one transaction.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with chain_process(folder) as chain:
@@ -128,7 +128,7 @@ def prepared(folder: Path, seed: int, batch: int) -> Iterator[Run]:
 def crash_and_compare(
     folder: Path, *, cycles: int, seed: int, batch: int = 1, tell=lambda cycle: None
 ) -> tuple[Verdict, Run]:
-    """Do it all; returns what became of everybody's money, and how it went."""
+    """Run it; returns the verdict and the run."""
     with prepared(folder, seed, batch) as run:
         run.crash(cycles, tell)
         run.close()

@@ -1,8 +1,8 @@
-"""`python -m tests.proof.crashes.power`: the power goes at random moments; what was told stays.
+"""`python -m tests.proof.crashes.power`: power cuts at random moments lose nothing acknowledged.
 
-The production store commits under load while power.c records what reaches the disk. Images are
-made of the disk as of random moments, with what was synced and with more or less of what was not;
-the production store opens each, and everything acknowledged before its moment must be in it.
+The production store commits under load while power.c records every write to the disk. From the
+record come images of the disk at random moments: all synced data, and some of the unsynced. The
+production store opens each, and everything acknowledged before that moment must be in it.
 """
 
 import asyncio
@@ -37,12 +37,12 @@ _HALF_DONE = """SELECT (SELECT count(*) FROM payments
 
 
 class CannotRecord(Exception):
-    """This machine cannot run the recorder; the message says why."""
+    """This machine cannot run the recorder; the message is the reason."""
 
 
 @attrs.frozen
 class Recording:
-    """What a child did to its disk, and what it was told about that."""
+    """A child's writes to its disk, and its acknowledgements."""
 
     log: Path
     told: list[tuple[int, str]]  # (size of the log, fact)
@@ -53,7 +53,7 @@ class Recording:
 
 @attrs.frozen
 class Image:
-    """What one power cut left."""
+    """The disk after one power cut."""
 
     moment: int  # bytes of the log
     kind: str
@@ -65,7 +65,7 @@ class Image:
 def record(folder: Path, *, synchronous: str = "FULL", rounds: int = _ROUNDS) -> Recording:
     """Let a child commit in a folder under the recorder.
 
-    Raises `CannotRecord` without a C compiler, or where SQLite is linked into Python itself.
+    Raises `CannotRecord` without a C compiler, or if SQLite is linked into Python itself.
     """
     data = folder / "data"
     data.mkdir(parents=True)
@@ -106,7 +106,7 @@ def _compiled(folder: Path) -> Path:
 
 
 def cut(recording: Recording, count: int, chance: random.Random, place: Path) -> Iterator[Image]:
-    """Cut the power at random moments, half of them right after something was told."""
+    """Cut the power at random moments, half of them right after an acknowledgement."""
     told = sorted({at for at, _ in recording.told})
     moments = chance.sample(told, count - count // 2)
     moments += [chance.randrange(recording.log.stat().st_size) for _ in range(count // 2)]
@@ -129,7 +129,7 @@ def _images(
 
 
 def _judged(moment: int, kind: str, must: set[str], files: dict[str, bytes], place: Path) -> Image:
-    """Open an image with the production store and look for everything that was told."""
+    """Open an image with the production store and check everything acknowledged."""
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     for name, content in files.items():
@@ -148,7 +148,7 @@ async def _open_once(path: Path) -> None:
 
 
 def _damage(db: sqlite3.Connection) -> str:
-    """Return what is wrong with the database; nothing where it is whole."""
+    """Return the damage of the database; empty if there is none."""
     (health,) = db.execute("PRAGMA integrity_check").fetchone()
     strays = db.execute("PRAGMA foreign_key_check").fetchall()
     (half_done,) = db.execute(_HALF_DONE).fetchone()
@@ -158,7 +158,7 @@ def _damage(db: sqlite3.Connection) -> str:
 
 
 def steps(recording: Recording) -> Sequence[Record]:
-    """Return all that was done to the disk."""
+    """Return all recorded writes."""
     return list(records(recording.log))
 
 
@@ -167,7 +167,7 @@ def steps(recording: Recording) -> Sequence[Record]:
 @click.option("--seed", type=int, help="Of the dice; a new one without.")
 @click.option("--synchronous", default="FULL", show_default=True, help="NORMAL shows a loss.")
 def main(images: int, seed: int | None, synchronous: str) -> None:
-    """Cut the power, print a table, and end with 1 where anything was lost."""
+    """Cut the power, print a table, and exit with 1 if anything was lost."""
     seed = random.randrange(2**32) if seed is None else seed
     click.echo(f"seed {seed}, synchronous={synchronous}")
     with tempfile.TemporaryDirectory() as folder:
@@ -181,7 +181,7 @@ def main(images: int, seed: int | None, synchronous: str) -> None:
 
 
 def _table(images: list[Image]) -> int:
-    """Print a row for each moment; returns how many images are wrong."""
+    """Print a row for each moment; returns the number of wrong images."""
     click.echo(f"{'moment':>12} {'told':>6} {'lost':>6} {'lost in torn ones':>18} damage")
     for moment in dict.fromkeys(image.moment for image in images):
         synced, *torn = [image for image in images if image.moment == moment]

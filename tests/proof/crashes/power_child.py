@@ -1,7 +1,7 @@
-"""Commits money transactions with the production store, and says which of them are durable.
+"""Commits money transactions with the production store, and prints which of them are durable.
 
-Runs under power.c. Each line on standard output: how long the log of the disk was when the store
-had acknowledged a commit, and what that commit wrote, in words that `power.FACTS` finds again.
+Runs under power.c. Each line on standard output has the length of the disk's log at the time of the
+acknowledgement, and the content of the commit in words that `power.FACTS` can find.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ _AT_ONCE = 12
 
 
 def acknowledged(*words: str) -> None:
-    """Say what has been told durable by now."""
+    """Print what is acknowledged so far."""
     lines = "".join(f"{_LOG.stat().st_size} {fact}\n" for fact in words)
     sys.stdout.write(lines)
     sys.stdout.flush()
@@ -62,7 +62,7 @@ async def worked(store: SqliteStore, number: int) -> None:
 
 
 async def load(folder: Path, rounds: int) -> None:
-    """Let several clients commit at the same time, and end without closing anything."""
+    """Let several clients commit at the same time, and exit without closing anything."""
     signing = asyncio.Lock()
     store = await SqliteStore(folder / "gateway.db").__aenter__()
 
@@ -79,7 +79,7 @@ async def load(folder: Path, rounds: int) -> None:
 
 
 def weaken() -> None:
-    """Open the database as it must not be opened for money."""
+    """Open the database with a setting that is unsafe for money."""
     strong = sqlite._connect
 
     def connect(path: Path) -> sqlite3.Connection:

@@ -1,7 +1,7 @@
-"""A disk made of the records of power.c: what it would hold had the power gone at a moment.
+"""A disk built from the records of power.c: its content after a power cut at some moment.
 
-A write is durable once its file was synced, a new or removed name once its folder was. What was
-not synced may have arrived all the same, in any order, and torn between sectors.
+A write is durable once its file was synced, a new or removed name once its folder was. Unsynced
+data may have arrived nevertheless, in any order, and torn between sectors.
 """
 
 import random
@@ -18,7 +18,7 @@ _MEMORY_ONLY = "-shm"  # shared memory in a file's clothes; SQLite makes it anew
 
 @attrs.frozen
 class Record:
-    """One thing done to the disk; `end` is the log's size after it."""
+    """One operation on the disk; `end` is the log's size after it."""
 
     kind: str  # Create, Write, Truncate, Sync, Directory synced, Unlink
     path: str
@@ -30,7 +30,7 @@ class Record:
 
 
 def records(log: Path) -> Iterator[Record]:
-    """Read the log; a record that is not complete yet is left out."""
+    """Read the log, without an incomplete last record."""
     with log.open("rb") as file:
         while len(head := file.read(_HEAD.size)) == _HEAD.size:
             kind, path_size, inode, offset, size = _HEAD.unpack(head)
@@ -43,7 +43,7 @@ def records(log: Path) -> Iterator[Record]:
 
 @attrs.define(eq=False)
 class File:
-    """One file: what is durable, and what was done since its last sync."""
+    """One file: its durable content, and the operations since its last sync."""
 
     durable: bytearray = attrs.field(factory=bytearray)
     pending: list[Record] = attrs.field(factory=list)
@@ -54,7 +54,7 @@ class File:
         self.pending.clear()
 
     def content(self, chance: random.Random | None) -> bytes:
-        """Return what a power cut leaves; with dice, also some of what was not synced."""
+        """Return the content after a power cut; with `chance`, also some of the unsynced data."""
         left = bytearray(self.durable)
         if chance is not None:
             for record in self.pending:
@@ -64,7 +64,6 @@ class File:
 
 
 def apply(content: bytearray, record: Record) -> None:
-    """Write or truncate."""
     if record.kind == "T":
         _resize(content, record.size)
         return
@@ -73,7 +72,7 @@ def apply(content: bytearray, record: Record) -> None:
 
 
 def arrive(content: bytearray, record: Record, chance: random.Random) -> None:
-    """Write, or write only some of the sectors."""
+    """Write all sectors, or only some."""
     if record.kind == "T" or chance.random() < 0.5:
         apply(content, record)
         return
@@ -94,14 +93,14 @@ def _resize(content: bytearray, size: int) -> None:
 
 @attrs.define(eq=False)
 class Disk:
-    """The folder's files by name, and the names that are durable."""
+    """The folder's files by name, and the durable names."""
 
     names: dict[str, File] = attrs.field(factory=dict)
     durable_names: dict[str, File] = attrs.field(factory=dict)
     _by_inode: dict[int, File] = attrs.field(factory=dict)
 
     def do(self, record: Record) -> None:
-        """Let one record happen."""
+        """Apply one record."""
         if record.path.endswith(_MEMORY_ONLY):
             return
         if record.kind == "C":
@@ -116,7 +115,7 @@ class Disk:
             self._by_inode[record.inode].pending.append(record)
 
     def image(self, chance: random.Random | None = None) -> dict[str, bytes]:
-        """Return the files that a power cut now would leave, by name."""
+        """Return the files after a power cut now, by name."""
         names = dict(self.durable_names)
         if chance is not None:
             for path in self.names.keys() | names.keys():

@@ -1,4 +1,4 @@
-"""The embedded chain in a process of its own, spoken to over JSON-RPC as everybody else does."""
+"""The embedded chain in a process of its own, used over JSON-RPC like any other."""
 
 import contextlib
 import http.client
@@ -27,7 +27,7 @@ _NONCE = slice(10 + 5 * 64, 10 + 6 * 64)  # the sixth word of that call
 
 
 class RemoteChain:
-    """What tests do to a `PlayChain`, done to one in another process. Safe for threads."""
+    """The test methods of a `PlayChain` for one in another process. Thread-safe."""
 
     chain_id = 8453
     usdc = USDC_ADDRESSES[chain_id]
@@ -44,7 +44,7 @@ class RemoteChain:
         self._open: list[http.client.HTTPConnection] = []
 
     def result(self, method: str, *params):
-        """Call a method; raises `RuntimeError` where the node refuses it."""
+        """Call a method; raises `RuntimeError` if the node refuses it."""
         call = {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params}
         connection = self._connection()
         connection.request("POST", "/", json.dumps(call), {"Content-Type": "application/json"})
@@ -74,7 +74,7 @@ class RemoteChain:
         return int(self.result("eth_getBlockByNumber", "latest", False)["timestamp"], 16)
 
     def waiting_settlements(self) -> list[tuple[str, str]]:
-        """Return (hash, nonce) of the settlements that the next block would hold."""
+        """Return (hash, nonce) of the settlements that the next block would contain."""
         block = self.result("eth_getBlockByNumber", "pending", True)
         return [
             (one["hash"], "0x" + one["input"][_NONCE])
@@ -100,7 +100,7 @@ class RemoteChain:
 
 @contextlib.contextmanager
 def chain_process(folder: Path) -> Iterator[RemoteChain]:
-    """Run a chain within the block; it ends with us, however we end."""
+    """Run a chain within the block. It always ends with us."""
     child = Child.start("chain", ["--port", "0"], folder)
     try:
         child.wait_until(lambda: child.log.read_text().endswith("}\n"))

@@ -1,4 +1,4 @@
-"""The real server killed under load: nobody's money is lost, and none is taken twice.
+"""The real server killed under load: no money is lost or taken twice.
 
 `make crash` kills it a thousand times.
 """

@@ -1,6 +1,6 @@
-"""The real server killed while its children work: none of them holds anything of its own.
+"""The real server killed while its children work: they hold no resources of their own.
 
-Whoever starts it again at once gets the port, and every local generation that was paid for.
+After an immediate restart the port is free, and every paid local generation is delivered.
 """
 
 import base64
@@ -46,7 +46,7 @@ def document_bought(gateway, chain):
 
 
 def descendants(pid):
-    """Return every process below one, by id, with its command line; one that ends is left out."""
+    """Return every process below one, by id, with its command line, except exited ones."""
     found = {}
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         for child in children_below(pid):
@@ -57,7 +57,7 @@ def descendants(pid):
 
 
 def children_below(pid):
-    """Return the children of every thread: each has a list of its own."""
+    """Return the children of every thread: each has its own list."""
     threads = [int(thread.name) for thread in Path(f"/proc/{pid}/task").iterdir()]
     return [child for thread in threads for child in children_of(pid, thread)]
 
@@ -76,9 +76,9 @@ def finished(gateway, task_id):
 
 
 def opened(pid):
-    """Return what a process has open besides the standard three; nothing once it has ended."""
+    """Return a process's open files except the standard three; empty once it has exited."""
     found = set()
-    # Files are opened and closed while we look, and a child may end.
+    # Files are opened and closed meanwhile, and a child may exit.
     with contextlib.suppress(FileNotFoundError):
         for link in Path(f"/proc/{pid}/fd").iterdir():
             with contextlib.suppress(FileNotFoundError):
@@ -88,7 +88,7 @@ def opened(pid):
 
 
 def listening():
-    """Return the sockets of this machine that listen, as /proc/PID/fd names them."""
+    """Return the listening sockets of this machine, as /proc/PID/fd names them."""
     rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return {f"socket:[{row[9]}]" for row in rows if row[3] == _LISTENING}
 

@@ -1,4 +1,4 @@
-"""The real server killed while a vendor works for it: who is billed once is asked once."""
+"""The real server killed while a vendor works: each job is billed once and submitted once."""
 
 import http.server
 import json

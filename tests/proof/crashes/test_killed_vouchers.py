@@ -1,6 +1,6 @@
-"""The real server killed between any two steps of a sale by voucher: one task for what was taken.
+"""The real server killed between any two steps of a voucher sale: one task per redeemed voucher.
 
-The truth is the ledger of the voucher's plugin, a file of its own that the gateway cannot read.
+The truth is the ledger of the voucher plugin, a separate file that the gateway cannot read.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ import pytest
 from tests.proof.process.gateway_process import Gateway, until
 
 PLUGIN = Path(__file__).with_name("voucher_plugin.py")
-# Each write dies when it is made and not yet committed, and the last one also after its commit.
+# Each write dies before its commit, and the last one also after it.
 DIES_IN_WRITES = """
 from gateway.store import method_payments as writes
 
@@ -38,7 +38,7 @@ async def close(self, *arguments, **more):
 
 writes.SqlMethodPayments.close = close
 """
-# In the order of a sale: T1, T2, the method before and after it took the money, T3, the 200.
+# The order of a sale: T1, T2, the method before and after it took the money, T3, the 200.
 PLACES = ("reserve", "begin_settling", "the question", "the taking", "close", "the answer")
 TAKEN = ("the taking", "close", "the answer")
 FEW = ("reserve", "the question", "the taking")
@@ -70,12 +70,12 @@ def rows(path, sql):
 
 
 def ledger(gateway):
-    """Return what was taken: {(claim, task, units)}."""
+    """Return the redeemed vouchers: {(claim, task, units)}."""
     return set(rows(gateway.folder / "ledger.db", "SELECT claim, task_id, units FROM taken"))
 
 
 def sales(gateway):
-    """Return (claim, task, units, state of the payment, status) of every sale, as it is written."""
+    """Return (claim, task, units, state of the payment, status) of every stored sale."""
     return rows(
         gateway.folder / "data" / "gateway.db",
         """SELECT c.key, t.id, p.paid_units, p.state, t.status FROM payments p
@@ -98,7 +98,7 @@ def test_killed_at_any_step_what_was_taken_has_one_task_that_ends(gateway, place
         taken = f"voucher:{serial}" in {claim for claim, _, _ in ledger(gateway)}
         assert taken == (place in TAKEN)
         gateway.start()
-        # Nobody asks again: what is written down ends by itself.
+        # No client repeats the request: stored sales must finish on their own.
         until(lambda: is_quiet(gateway))
     before = sales(gateway)
     assert len(before) == len(places) - 1  # of the first nothing was written down

@@ -1,4 +1,4 @@
-"""A process killed at every step of saving: nothing half is shown, nothing is left for good."""
+"""A process killed at every step of saving: nothing partial is visible or stays."""
 
 import shutil
 import signal

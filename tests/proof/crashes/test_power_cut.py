@@ -1,6 +1,6 @@
-"""The power goes while money is committed: what was acknowledged is in every image of the disk.
+"""Power cuts during commits of money: everything acknowledged is in every image of the disk.
 
-`make crash` cuts it at more moments.
+`make crash` tests more moments.
 """
 
 import random
@@ -41,7 +41,7 @@ def test_the_recorder_sees_commits_checkpoints_and_new_files(recording):
 
 
 def test_with_synchronous_normal_a_power_cut_does_lose_what_was_acknowledged(tmp_path):
-    """So the images can tell: the setting that must not be is caught by them."""
+    """Shows that the images can detect a loss: an unsafe setting is caught."""
     left = images(recorded(tmp_path, synchronous="NORMAL", rounds=10), 8, tmp_path)
     assert [image for image in left if image.lost]
     assert [image for image in left if image.damage] == []

@@ -1,4 +1,4 @@
-"""The judge of the crash test: it finds each kind of wrong where it is, and only there."""
+"""The verdict of the crash test: it finds each kind of problem, and only real ones."""
 
 import contextlib
 import sqlite3
@@ -18,7 +18,7 @@ PRICE = 20_000
 
 @attrs.define
 class Case:
-    """A chain, a database and a memory that agree: one purchase in the direct flow."""
+    """A consistent chain, database and memory: one purchase in the direct flow."""
 
     folder: object
     chain: object

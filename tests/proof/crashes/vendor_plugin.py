@@ -1,6 +1,6 @@
-"""A plugin that asks a vendor on the test's own port: by jobs, at once, and at once again.
+"""A plugin that calls a vendor on the test's own port: by jobs, directly, and idempotently.
 
-It is put on the path of a real `gateway serve`; see test_killed_jobs.py.
+It is on the path of a real `gateway serve`; see test_killed_jobs.py.
 """
 
 import os
@@ -9,7 +9,7 @@ from gateway import Endpoint, Handle, Outbound, Pending, Result, Traits, hookimp
 
 
 class Vendor:
-    """One way to ask the vendor; `kind` is the path below which it listens."""
+    """One way to call the vendor; `kind` is its path."""
 
     def __init__(self, kind, **traits):
         self.name = kind

@@ -1,4 +1,4 @@
-"""Compares the database with the chain, and both with what the clients were told."""
+"""Compares the database with the chain, and both with the clients' responses."""
 
 import contextlib
 import hashlib
@@ -25,7 +25,7 @@ _ENDED = {"completed": ("settled",), "failed": _OWED, "dropped": ("released",)}
 
 @attrs.define
 class Verdict:
-    """What went wrong, in sentences; and what went on, in numbers."""
+    """The problems, in sentences, and the statistics."""
 
     lost: list[str] = attrs.field(factory=list)  # paid and not served, or told and forgotten
     doubled: list[str] = attrs.field(factory=list)  # one payment sold twice, or charged twice
@@ -43,7 +43,7 @@ class Verdict:
 
 @attrs.frozen
 class Transfer:
-    """One transfer to the wallet that the chain knows."""
+    """A transfer to the wallet on the chain."""
 
     place: Place
     sender: str
@@ -87,7 +87,7 @@ def judge(
 
 
 def find_transfers(chain: RemoteChain) -> dict[Place, Transfer]:
-    """Read every transfer to the wallet from the chain, by our own reading of its logs."""
+    """Read every transfer to the wallet from the chain, with an independent parser."""
     logs = chain.logs(0, chain.height())
     by_place = {(log["transactionHash"], int(log["logIndex"], 16)): log for log in logs}
     found = {}
@@ -103,7 +103,7 @@ def find_transfers(chain: RemoteChain) -> dict[Place, Transfer]:
 
 
 def _judge_rows(verdict: Verdict, rows, transfers: dict[Place, Transfer]) -> None:
-    """Every payment has ended with its task, and was paid by a transfer of its own."""
+    """Every payment ended with its task, and was paid by a transfer of its own."""
     used = Counter((row["paid_tx"], row["paid_log_index"]) for row in rows if row["paid_tx"])
     for place, times in used.items():
         if times > 1:
@@ -119,7 +119,7 @@ def _judge_rows(verdict: Verdict, rows, transfers: dict[Place, Transfer]) -> Non
 
 
 def _judge_purchases(verdict: Verdict, rows, transfers, memory: Memory) -> None:
-    """Who paid has one task, who has a task paid once, and nobody has another's."""
+    """Each paid purchase has one task, each task was paid once, and no buyer has another's task."""
     by_place = {(row["paid_tx"], row["paid_log_index"]): row for row in rows}
     by_id = {row["id"]: row for row in rows}
     by_claim = defaultdict(list)
@@ -160,7 +160,7 @@ def _judge_purchase(verdict: Verdict, purchase: Purchase, charged, sold, by_id) 
 
 
 def _judge_outputs(verdict: Verdict, rows, read_output: Callable[[str], bytes | None]) -> None:
-    """What a completed task shows is kept, whole."""
+    """The outputs of a completed task are stored completely."""
     for row in rows:
         for output in json.loads(row["result"] or "{}").get("outputs", ()):
             data = read_output(output["key"])
@@ -169,7 +169,7 @@ def _judge_outputs(verdict: Verdict, rows, read_output: Callable[[str], bytes | 
 
 
 def _judge_calls(verdict: Verdict, rows, lines: list[str]) -> None:
-    """The provider was asked for paid tasks only, and at most four times for each."""
+    """The provider was called for paid tasks only, and at most four times for each."""
     paid = {row["id"] for row in rows if row["state"] in _PAID}
     calls = Counter(line.split()[0] for line in lines)
     verdict.unpaid += [f"task {one} was generated" for one in calls.keys() - paid]

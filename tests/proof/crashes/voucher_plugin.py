@@ -1,7 +1,7 @@
-"""A payment method with a ledger of its own, in a file beside the gateway's database.
+"""A payment method with its own ledger, in a file beside the gateway's database.
 
-It is put on the path of a real `gateway serve`; see test_killed_vouchers.py. A voucher is
-`<serial>:<value in micro-USDC>`, and any is good that was not taken for another task.
+It is on the path of a real `gateway serve`; see test_killed_vouchers.py. A voucher is
+`<serial>:<value in micro-USDC>`, valid unless it was taken for another task.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ FOLDER = pathlib.Path(os.environ["SLOW_FOLDER"])
 
 
 def die_at(place):
-    """Die by kill -9 where the test says so, once."""
+    """Kill -9 this process where the test wants it, once."""
     order = FOLDER / f"die at {place}"
     if order.exists():
         order.unlink()
@@ -49,7 +49,7 @@ class Vouchers:
         return answer
 
     def _take(self, payment):
-        """Take a claim for the first task that asks; durable before it is answered."""
+        """Take a claim for the first task that asks, durably before the response."""
         with contextlib.closing(self._open()) as ledger:
             ledger.execute(
                 "INSERT OR IGNORE INTO taken VALUES (?, ?, ?)",

@@ -1,4 +1,4 @@
-"""deploy/compose.yaml and what it mounts: they fit each other, the image and the settings."""
+"""deploy/compose.yaml and its mounts match each other, the image and the settings."""
 
 import json
 import os
@@ -45,7 +45,7 @@ def test_every_container_has_the_rights_it_needs_and_no_more():
         assert one["security_opt"] == ["no-new-privileges:true"], name
         assert "privileged" not in one, name
     assert GATEWAY["read_only"] is True
-    # What deploy/entrypoint.sh does as root: chown, chmod in a folder of another user, setpriv.
+    # deploy/entrypoint.sh as root uses chown, chmod in another user's folder, and setpriv.
     assert GATEWAY["cap_add"] == ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"]
 
 

@@ -1,4 +1,4 @@
-"""deploy/nodes and deploy/fly: several nodes, which fit each other, the image and the settings."""
+"""deploy/nodes and deploy/fly: several nodes, matching each other, the image and the settings."""
 
 import re
 import tomllib
@@ -20,7 +20,7 @@ GARAGE = tomllib.loads((NODES / "garage.toml").read_text("utf-8"))
 FLY = tomllib.loads((ROOT / "deploy" / "fly" / "fly.toml").read_text("utf-8"))
 FLY_ONE = tomllib.loads((ROOT / "fly.toml").read_text("utf-8"))
 SETTINGS = {f"GATEWAY_{name.upper()}" for name in attrs.fields_dict(Settings)}
-# What one shell or another, compose or a person fills in.
+# Variables that a shell, compose or a person fills in.
 ASKED = re.compile(r"\$\{([A-Z_]+)(?::[?-][^}]*)?\}")
 
 
@@ -83,7 +83,7 @@ def test_the_bucket_is_the_one_that_garage_makes_and_its_address_is_public():
     port = GARAGE["s3_api"]["api_bind_addr"].rpartition(":")[2]
     assert f"bucket:{port}" in (NODES / "Caddyfile").read_text("utf-8")
     assert "FILES_DOMAIN" in settings["GATEWAY_OUTPUTS_ENDPOINT"]
-    # A node asks for the public name as well, and finds Caddy.
+    # A node uses the public name as well, and reaches Caddy.
     assert any("FILES_DOMAIN" in one for one in SERVICES["caddy"]["networks"]["front"]["aliases"])
     folders = {target for _, target in mounts(SERVICES["bucket"])}
     assert {GARAGE["metadata_dir"], GARAGE["data_dir"]} <= folders

@@ -1,4 +1,4 @@
-"""The systemd unit: systemd takes it, it lets the gateway do little, and it waits for its end."""
+"""The systemd unit: it is valid, grants few rights, and waits for the gateway's shutdown."""
 
 import configparser
 import re
@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[3]
 UNIT = ROOT / "deploy" / "systemd" / "generation-gateway.service"
 ANALYZE = shutil.which("systemd-analyze")
-# In tenths. 1.4 when this was written; anything under 2 is what systemd calls OK.
+# In tenths. It was 1.4 at first; systemd calls anything below 2 OK.
 WORST_EXPOSURE = 15
 
 needs_systemd = pytest.mark.skipif(ANALYZE is None, reason="needs systemd-analyze")
@@ -29,7 +29,7 @@ def service() -> configparser.SectionProxy:
 
 @pytest.fixture
 def installed(tmp_path: Path) -> Path:
-    """Return the unit with a program that is there: systemd looks for it."""
+    """Return the unit with an existing program, which systemd requires."""
     text = UNIT.read_text("utf-8")
     copy = tmp_path / UNIT.name
     copy.write_text(re.sub(r"ExecStart=\S+", f"ExecStart={shutil.which('true')}", text))
@@ -89,7 +89,7 @@ os.execv(sys.executable, [sys.executable, "-m", "gateway", *sys.argv[1:]])
 
 @pytest.mark.full
 def test_the_gateway_runs_without_memory_that_is_written_and_run(service, tmp_path):
-    """MemoryDenyWriteExecute, as the kernel has it since 6.3: the demo buys both things."""
+    """MemoryDenyWriteExecute, as in kernels since 6.3: the demo makes all its purchases."""
     assert service["MemoryDenyWriteExecute"] == "true"
     ports = [f"--port={free_port()}", f"--rpc-port={free_port()}"]
     command = [sys.executable, "-c", _WITHOUT_WRITABLE_CODE, "demo", "--once", *ports]

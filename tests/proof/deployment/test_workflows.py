@@ -1,4 +1,4 @@
-"""GitHub's workflows: pinned, without rights they do not need, over what the project names."""
+"""GitHub's workflows: pinned, without unneeded rights, and complete."""
 
 import re
 import subprocess
@@ -62,7 +62,7 @@ def test_tests_have_no_right_to_write_and_no_secrets():
 
 @every_workflow
 def test_no_script_has_a_strangers_words_pasted_into_it(path):
-    """A branch's or a tag's name may hold a command: scripts get names by the environment."""
+    """A branch or tag name may contain a command: scripts get names by the environment."""
     for step in steps(path):
         assert "${{" not in step.get("run", "")
 

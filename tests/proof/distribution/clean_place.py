@@ -1,4 +1,4 @@
-"""A clean environment: the built wheel installed where nothing of the checkout can be seen."""
+"""A clean environment: the built wheel, installed where the checkout is not visible."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ _CONFIGURES_PIP = ("PIP_", "HTTP", "http", "SSL_", "REQUESTS_")
 
 
 def built(project: Path, folder: Path) -> Path:
-    """Return a project's wheel, built into a folder."""
+    """Build a project's wheel into a folder."""
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder]
     subprocess.run([*build, project], check=True, capture_output=True, timeout=120)
     (wheel,) = folder.glob("*.whl")
@@ -29,12 +29,12 @@ class CleanPlace:
 
     @classmethod
     def made(cls, home: Path, *wheels: Path) -> "CleanPlace":
-        """Install wheels; what they depend on comes from this environment."""
+        """Install wheels; their dependencies come from this environment."""
         place = cls(home)
         venv.create(home / "venv", with_pip=False)
         site = next((home / "venv" / "lib").glob("python*")) / "site-packages"
         # A line in a .pth file runs no other .pth file, so the editable install of the project
-        # itself stays invisible.
+        # stays invisible.
         (site / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
         place.work.mkdir()
         pip = [sys.executable, "-m", "pip", "--python", place.python, "install", "--quiet"]
@@ -44,16 +44,14 @@ class CleanPlace:
 
     @property
     def work(self) -> Path:
-        """The folder to work in."""
         return self.home / "work"
 
     @property
     def python(self) -> Path:
-        """The environment's Python."""
         return self.home / "venv" / "bin" / "python"
 
     def environment(self, **variables: str) -> dict[str, str]:
-        """Return what a command finds in its environment: next to nothing."""
+        """Return a nearly empty environment for a command."""
         kept = {
             name: value for name, value in os.environ.items() if name.startswith(_CONFIGURES_PIP)
         }
@@ -63,7 +61,6 @@ class CleanPlace:
     def run(
         self, *arguments: str | Path, cwd: Path | None = None, timeout: int = 60, **variables: str
     ) -> subprocess.CompletedProcess:
-        """Run the environment's Python."""
         return subprocess.run(
             [self.python, *arguments],
             cwd=cwd or self.work,

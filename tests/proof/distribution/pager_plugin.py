@@ -1,4 +1,4 @@
-"""The plugin of docs/plugins.md that tells alarms its own way."""
+"""The plugin of docs/plugins.md that sends alarms its own way."""
 
 import urllib.request
 

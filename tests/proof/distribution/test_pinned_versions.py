@@ -1,4 +1,4 @@
-"""The pinned versions: where they install, what they are for, and that nothing comes unchecked."""
+"""The pinned versions: where they install, their purposes, and that all have hashes."""
 
 import importlib.metadata
 import os
@@ -21,9 +21,9 @@ PROJECT = PYPROJECT["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 LEFT_OUT = set(PYPROJECT["tool"]["uv"]["exclude-dependencies"])
 PYTHONS = ("3.11.0", "3.12.0", "3.13.0", "3.14.0")
-# What newer Pythons have themselves: `asyncio.timeout` as it is since 3.11.3, for redis.
+# Built into newer Pythons: `asyncio.timeout` as in 3.11.3, for redis.
 BACKPORTS = {"async-timeout"}
-# vyper with what it brings, and coincurve, which eth_keys does without.
+# vyper with its dependencies, and coincurve, which is optional for eth_keys.
 WITHOUT_WHEELS = {"asttokens", "coincurve", "immutables", "lark", "vyper", "wheel"}
 LISTS = {
     "constraints.txt": [f"{PROJECT['name']}[{','.join(EXTRAS)}]"],
@@ -40,7 +40,7 @@ LISTS = {
 
 @attrs.frozen
 class Pin:
-    """One line of a list: a version, where it is meant for, and its files' hashes."""
+    """One line of a list: a version, its environment marker, and its hashes."""
 
     requirement: Requirement
     hashes: frozenset[str]
@@ -54,7 +54,7 @@ class Pin:
         return str(self.requirement.specifier).removeprefix("==")
 
     def is_for(self, python: str | None = None) -> bool:
-        """Tell whether it is installed on this platform, by this or another Python."""
+        """Return whether it is installed on this platform, by this or another Python."""
         environment = dict(default_environment())
         if python:
             minor = python.rpartition(".")[0]
@@ -70,7 +70,7 @@ def pins(name: str) -> list[Pin]:
 
 
 def asked_by(name: str) -> list[Requirement]:
-    """Return what a distribution depends on; ours as pyproject.toml has it now."""
+    """Return the dependencies of a distribution; ours as in pyproject.toml."""
     if name != PROJECT["name"]:
         return [Requirement(line) for line in importlib.metadata.requires(name) or ()]
     mine = [Requirement(line) for line in PROJECT["dependencies"]]
@@ -83,7 +83,7 @@ def asked_by(name: str) -> list[Requirement]:
 
 
 def needed(lines: list[str]) -> list[Requirement]:
-    """Return every requirement that follows from these, on this platform and Python."""
+    """Return all transitive requirements, on this platform and Python."""
     found, seen, waiting = [], set(), [Requirement(line) for line in lines]
     while waiting:
         requirement = waiting.pop()
@@ -117,7 +117,7 @@ def test_every_pinned_version_admits_each_python_we_name(python):
 
 
 def test_one_version_of_everything_serves_all_pythons():
-    """So what is tested on one Python is what is installed on another."""
+    """So other Pythons install the versions that were tested on one."""
     chosen = [
         {pin.name: pin.version for pin in pins("constraints.txt") if pin.is_for(python)}
         for python in PYTHONS
@@ -208,7 +208,7 @@ def test_nothing_is_fetched_without_its_hash():
 
 
 def pretender(folder: Path, change: str) -> Path:
-    """Return a Python that runs a script after a change to itself."""
+    """Return a Python that first changes itself, and then runs a script."""
     stub = folder / "python"
     code = f"import runpy, sys; {change}; runpy.run_path(sys.argv[1], run_name='__main__')"
     stub.write_text(f'#!/bin/sh\nexec \'{sys.executable}\' -c "{code}" "$@"\n')

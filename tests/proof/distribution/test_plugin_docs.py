@@ -1,4 +1,4 @@
-"""docs/plugins.md does what it says, and no hook or public name is without its docstring."""
+"""The commands in docs/plugins.md work, and every hook and public name has a docstring."""
 
 import contextlib
 import importlib.util
@@ -44,7 +44,6 @@ PATIENCE_S = 60
 
 
 def reference():
-    """Return the module that writes the reference."""
     path = DOCS / "plugin_reference.py"
     if str(DOCS) not in sys.path:
         sys.path.append(str(DOCS))  # as where docs/generate.py runs
@@ -69,12 +68,12 @@ def free_ports(count):
 
 
 def script():
-    """Return the page's commands as one script, on ports that are free."""
+    """Return the page's commands as one script, on free ports."""
     text = "\n".join(blocks("sh"))
     ports = dict(zip(("9200", "8545", "8080"), free_ports(3), strict=True))
     for port, free in ports.items():
         text = text.replace(port, str(free))
-    # A person reads on while a server starts; a script waits for its port.
+    # A person reads on while a server starts; a script must wait for its port.
     lines = []
     for line in text.splitlines():
         lines.append(line)
@@ -101,7 +100,7 @@ sys.exit("nobody listens")
 
 @pytest.fixture(scope="module")
 def followed(wheel, tmp_path_factory):
-    """Do what the page says, in an empty folder of a clean environment."""
+    """Follow the page in an empty folder of a clean environment."""
     home = tmp_path_factory.mktemp("page")
     place = CleanPlace.made(home / "clean", wheel)
     for name, module in (("pip", "pip"), ("pytest", "pytest -p no:cacheprovider")):
@@ -128,7 +127,7 @@ def followed(wheel, tmp_path_factory):
 
 
 def stop(process):
-    """End the page's servers, all of which are of the script's own session."""
+    """Stop the page's servers, which are all in the script's own session."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGTERM)
         time.sleep(1)

@@ -1,4 +1,4 @@
-"""The snippets of docs/plugins.md that stand in no package of docs/examples."""
+"""The snippets of docs/plugins.md that are in no package of docs/examples."""
 
 import io
 import urllib.request

@@ -1,4 +1,4 @@
-"""`gateway plugins new`: a project whose tests pass at once, or one sentence."""
+"""`gateway plugins new`: a project whose tests pass at once, or a clear message."""
 
 import base64
 import importlib
@@ -34,7 +34,7 @@ def new(name, *options):
 
 
 def pytest_in(folder, *words):
-    """Run a project's own tests, without installing it; return how many passed."""
+    """Run a project's own tests without installing it; return how many passed."""
     path = os.pathsep.join(str(ROOT / part) for part in (".", "providers", "plugins"))
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error", *words],
@@ -108,7 +108,7 @@ def test_what_is_written_is_clean_python(here, options):
 def test_a_bad_name_is_one_sentence(here, name):
     result = new(name)
     assert result.exit_code == 1
-    assert "is no name for a plugin" in result.output
+    assert "is not a valid plugin name" in result.output
     assert list(here.iterdir()) == []
 
 
@@ -122,7 +122,7 @@ def test_a_folder_that_is_there_stays_as_it_is(here):
     (here / "gateway-acme").mkdir()
     result = new("acme")
     assert result.exit_code == 1
-    assert "There is a folder gateway-acme here already." in result.output
+    assert "The folder gateway-acme already exists here." in result.output
     assert list((here / "gateway-acme").iterdir()) == []
 
 
@@ -134,7 +134,7 @@ def test_without_a_subcommand_the_plugins_are_listed(here, monkeypatch):
     assert "gateway_openai" in result.output
 
 
-# What a buyer sends to each kind, and its price in units of 10⁻⁶ USDC.
+# A request for each kind, and its price in units of 10⁻⁶ USDC.
 PAPER = {"fileBase64": base64.b64encode(sample_pdf()).decode(), "fileName": "report.pdf"}
 PHOTO = {"fileBase64": base64.b64encode(PICTURE).decode(), "fileName": "photo.png"}
 SALES = {
@@ -147,7 +147,7 @@ SALES = {
 
 @pytest.fixture
 def toy(here):
-    """Start the made-up vendor of a new project; return its address."""
+    """Start the fictional vendor of a new project; return its URL."""
     started = []
 
     def start(folder):
@@ -169,7 +169,7 @@ async def test_a_new_project_sells_what_its_toy_makes(
     here, toy, settings, payer, monkeypatch, options
 ):
     slug, body, units = SALES[options]
-    # A name of its own, because a module is imported once.
+    # A unique name, because a module is imported once.
     name = "sold" + "".join(options).replace("--", "-")
     prefix = name.replace("-", "_")
     new(name, *options)

@@ -1,4 +1,4 @@
-"""The built wheel, installed in a clean environment beside folders that have our names."""
+"""The built wheel, installed in a clean environment beside folders with our names."""
 
 import json
 import os
@@ -25,7 +25,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory):
-    """Return a way to run `gateway` from the wheel, in a folder with traps in it."""
+    """Return a way to run `gateway` from the wheel, in a folder with traps."""
     place = CleanPlace.made(tmp_path_factory.mktemp("clean"), wheel)
     for trap in ("plugins", "providers", "static"):
         (place.work / trap).mkdir()
@@ -34,7 +34,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory):
 
 @pytest.fixture(scope="module")
 def with_examples(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> CleanPlace:
-    """Return a clean environment with the wheel and example plugins, and no checkout of them."""
+    """Return a clean environment with the wheel and the example plugins, without the checkout."""
     folder = tmp_path_factory.mktemp("examples")
     wheels = []
     for example in (ACME, VOUCHERS):
@@ -56,7 +56,7 @@ def test_the_wheel_holds_the_program_and_no_folders_of_the_checkout(wheel: Path)
     assert "gateway/web/static/pages/home.html" in names
     assert "gateway/web/static/web/manifest.json" in names
     assert "gateway/store/sqlite/migrations/0001_initial.sql" in names
-    assert "gateway/store/postgres/migrations/0001_initial.sql" in names
+    assert "plugins/gateway_nodes/postgres/migrations/0001_initial.sql" in names
     for kind in ("picture", "jobs", "document", "edit"):
         assert f"gateway/cli/new_plugin/{kind}/plugin.py.txt" in names
     assert any(name.endswith(".ttf") for name in names)
@@ -116,7 +116,7 @@ asyncio.run(main())
 @pytest.mark.parametrize(
     ("example", "module", "few"),
     [
-        # In the gate, test_plugin_docs.py makes a provider, tests it and sells beside the wheel.
+        # In the gate, test_plugin_docs.py makes a provider, tests it and sells with the wheel.
         pytest.param(ACME, "gateway_acme", None, marks=pytest.mark.full),
         pytest.param(VOUCHERS, "gateway_vouchers", None, marks=pytest.mark.full),
         (VOUCHERS, "gateway_vouchers", "two_tasks_at_once or start_anew or fifty_at_once"),
@@ -135,7 +135,6 @@ def test_a_third_partys_plugin_passes_its_tests_beside_the_wheel(
 
 
 def listed(place: CleanPlace, plugin: str, **settings: str) -> dict:
-    """Return a plugin's row in `gateway plugins`."""
     run = place.run("-m", "gateway", "plugins", "--no-health", "--json", **SETTINGS, **settings)
     assert run.returncode == 0, run.stderr
     (mine,) = [one for one in json.loads(run.stdout) if one["plugin"] == plugin]

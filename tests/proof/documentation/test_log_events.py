@@ -1,4 +1,4 @@
-"""docs/logs.md knows every event that the code logs, and no other."""
+"""docs/logs.md has exactly the events that the code logs."""
 
 import re
 import sys
@@ -26,14 +26,14 @@ def test_every_event_has_a_meaning_and_every_meaning_an_event(log_page):
 
 
 def test_every_name_is_one_that_the_log_shows_whole(log_page):
-    """Names of another form are searched for secrets, and might lose a word."""
+    """Names of another form are searched for secrets, and might be redacted."""
     from gateway.telemetry.logs import _EVENT
 
     assert [name for name in log_page.find_events() if not _EVENT.fullmatch(name)] == []
 
 
 def test_no_call_of_a_logger_is_overlooked(log_page):
-    """Every line with a logger's call leads to an event with a name."""
+    """Every line with a logger call has an event with a name."""
     for path in log_page._source_files():
         text = path.read_text("utf-8")
         for first in re.findall(r"_log\.(?:info|warning|error|exception)\(\s*([^\s,)]+)", text):

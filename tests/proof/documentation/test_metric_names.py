@@ -1,4 +1,4 @@
-"""The metrics of the code, docs/metrics.md, Grafana's board and the alerts are the same."""
+"""The metrics of the code, docs/metrics.md, Grafana's board and the alerts agree."""
 
 import json
 import re

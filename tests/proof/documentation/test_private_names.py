@@ -12,7 +12,7 @@ import attrs
 ROOT = Path(__file__).parents[3]
 FOLDERS = ("gateway", "providers", "plugins")
 OURS = {"gateway", *(path.stem for name in FOLDERS[1:] for path in (ROOT / name).iterdir())}
-# Their packages document them, underscore and all.
+# Documented by their packages, despite the underscore.
 DOCUMENTED = {"_current_frames", "_exit", "_get_current_object"}
 # Their packages document that programs set these.
 SETTINGS = ("sys.argv", "sys.stdout", "sys.stderr", "PIL.Image.MAX_IMAGE_PIXELS", "quart.g.")
@@ -20,14 +20,14 @@ SETTINGS = ("sys.argv", "sys.stdout", "sys.stderr", "PIL.Image.MAX_IMAGE_PIXELS"
 
 @attrs.frozen
 class Source:
-    """A parsed file, and the full names of what it imports."""
+    """A parsed file, and the full names of its imports."""
 
     path: Path
     tree: ast.Module = attrs.field(repr=False, eq=False)
     imported: dict[str, str] = attrs.field(repr=False, eq=False)
 
     def full_name(self, node: ast.AST) -> str:
-        """Return the dotted name of an imported thing; empty for anything else."""
+        """Return the dotted name of an imported object; empty for anything else."""
         if isinstance(node, ast.Attribute):
             left = self.full_name(node.value)
             return f"{left}.{node.attr}" if left else ""
@@ -76,7 +76,7 @@ def defined_in(tree: ast.AST) -> set[str]:
 
 
 def uses(source: Source, ours: set[str]) -> Iterator[str]:
-    """Yield the names of other packages that a file should not rest on.
+    """Yield the private names of other packages that a file uses.
 
     `ours` has every name that our code defines: a base class may be in another file.
     """
@@ -98,7 +98,7 @@ def uses(source: Source, ours: set[str]) -> Iterator[str]:
 
 
 def _overrides(source: Source, node: ast.ClassDef) -> Iterator[str]:
-    """Yield the private methods of other packages' classes that a class replaces."""
+    """Yield the private methods of other packages' classes that a class overrides."""
     methods = {one.name for one in node.body if isinstance(one, ast.FunctionDef)}
     methods |= {one.name for one in node.body if isinstance(one, ast.AsyncFunctionDef)}
     private = sorted(filter(is_private, methods))

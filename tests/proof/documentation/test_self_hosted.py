@@ -1,4 +1,4 @@
-"""docs/self-hosted.md: its settings and addresses put a server on sale as they stand."""
+"""docs/self-hosted.md: its settings and addresses work unchanged."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A gateway that settles by a facilitator, which fails as told, for many cases in turn."""
+"""A gateway with a facilitator that fails on demand, for many cases in turn."""
 
 import socket
 import struct
@@ -28,7 +28,7 @@ _TIMEOUT_S = 0.3  # of the call that hangs, and of no other
 
 
 def reset(site, request):
-    """Close the connection instead of answering."""
+    """Close the connection instead of responding."""
     connection = request.environ["werkzeug.socket"]
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     connection.shutdown(socket.SHUT_RDWR)
@@ -58,7 +58,7 @@ FAULTS = {
 
 
 class FacilitatorProxy:
-    """The facilitator as `play` breaks it; calls are named by method and path."""
+    """The facilitator with `play`'s faults; calls are named by method and path."""
 
     def __init__(self, site: FacilitatorSite, client: FacilitatorClient) -> None:
         self._site = site
@@ -90,12 +90,12 @@ class FacilitatorScene(Scene):
         self._site = FacilitatorSite(self._server)
         super().__init__(endpoints=1, settlement="facilitator", facilitator_url=self._site.url)
         self._site.official = OfficialFacilitator(self.chain)
-        client = self.gateway.services.settlements._settler._client
+        client = self.gateway.services.settlements.settler._client
         self.facilitator = FacilitatorProxy(self._site, client)
 
     def forget_checks(self, *, timeout_s: float) -> None:
-        """Let the gateway read /supported anew."""
-        settler = self.gateway.services.settlements._settler
+        """Let the gateway read /supported again."""
+        settler = self.gateway.services.settlements.settler
         settler._believed_until = settler._quiet_until = 0.0
 
     def close(self) -> None:

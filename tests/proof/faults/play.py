@@ -1,4 +1,4 @@
-"""Plays one case: pay while a call fails, name the end, heal, and see that nothing is lost."""
+"""Plays one case: pay while a call fails, name the end, heal, and check that nothing is lost."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ _LINGER_S = 0.3  # for what must not happen: some sweeps long
 
 @attrs.frozen(kw_only=True)
 class Proof:
-    """What the client sends, now and when it asks again."""
+    """The client's request, now and when repeated."""
 
     path: str
     body: dict
@@ -41,7 +41,7 @@ def own(scene: Scene) -> Proof:
 
 
 def poor(scene: Scene) -> Proof:
-    """An authorization of somebody whose money comes later."""
+    """An authorization of an account that is funded later."""
     payer = Payer(scene.chain)
     payer.transfer(scene.chain.usdc_balance(payer.account.address), to=scene.payer.account.address)
     _, proof = _x402(scene, payer)
@@ -52,7 +52,7 @@ def poor(scene: Scene) -> Proof:
 
 
 def foreign(scene: Scene) -> Proof:
-    """An authorization that somebody else has submitted before the gateway sees it."""
+    """An authorization that a third party has submitted before the gateway gets it."""
     call, proof = _x402(scene, scene.payer)
     scene.chain.send_transaction(FAUCET_KEY, scene.chain.usdc, call)
     return proof
@@ -97,20 +97,20 @@ def _stale(scene: Scene, call: str) -> Callable:
 
 
 async def play(scene: Scene, case: Case, expected: str | None) -> str:
-    """Play a case of the chain and return its end; without an expectation, look for a while."""
+    """Play a case of the chain and return its end; without an expectation, watch for a while."""
     fault = FAULTS.get(case.fault) or _stale(scene, case.call)
     return await play_with(scene, case, fault, scene.proxies[0], expected)
 
 
 class NotCalledError(AssertionError):
-    """The case never came to the call that is to fail."""
+    """The call that is to fail was never made."""
 
 
 async def play_with(scene: Scene, case: Case, fault, proxy, expected: str | None) -> str:
-    """Play a case whose fault happens in this proxy, again where it never came to the faulty call.
+    """Play a case whose fault happens in this proxy, again if the faulty call was never made.
 
-    On a loaded machine an honest answer may miss the short time-out as well, or a look in the
-    background ends late and has asked already what the purchase would ask.
+    On a busy machine a correct response may miss the short timeout too, or a late background read
+    may already have fetched the purchase's data.
     """
     for _ in range(_TRIES):
         with contextlib.suppress(NotCalledError):
@@ -148,10 +148,10 @@ async def _send(scene: Scene, proof: Proof) -> tuple[int, dict]:
 
 
 async def _send_until_heard(scene: Scene, proof: Proof) -> tuple[int, dict]:
-    """Send again, as a client does, while the answer is that nothing was charged.
+    """Repeat the request, as a client does, while the response states that nothing was charged.
 
-    A question that began while calls failed may end after the cure, and whoever joined it hears
-    its error. There is at most one such question of each kind.
+    A shared read that began while calls failed may end after the cure, and all its waiters get its
+    error. There is at most one such read of each kind.
     """
     for _ in range(_TRIES):
         status, body = await _send(scene, proof)
@@ -193,7 +193,7 @@ async def _task(scene: Scene, task_id: str) -> dict:
 
 
 async def _ends_as_one_task(scene: Scene, proof: Proof, task_id: str | None, before: tuple) -> None:
-    """Healed, the same proof gives the same task; it was paid once and made once."""
+    """After healing, the same proof gives the same task, paid once and made once."""
     made = len(scene.provider.requests)
     status, body = await _send_until_heard(scene, proof)
     assert status == 200, body

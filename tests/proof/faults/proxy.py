@@ -32,11 +32,11 @@ EVERY = "every call"
 
 
 class HangUp(Exception):
-    """The connection is reset instead of answered."""
+    """The connection is reset without a response."""
 
 
 def call_name(request: dict) -> str:
-    """Return what docs/faults.md calls a request; `eth_call` by the function it calls."""
+    """Return the name of a request in docs/faults.md; `eth_call` by its function."""
     if request["method"] != "eth_call":
         return request["method"]
     call = request["params"][0]
@@ -45,7 +45,7 @@ def call_name(request: dict) -> str:
 
 
 class FaultProxy:
-    """Forwards to the chain; `faults` says per call what happens instead."""
+    """Forwards to the chain; `faults` replaces calls by name."""
 
     def __init__(self, chain: PlayChain) -> None:
         self.chain = chain
@@ -71,17 +71,15 @@ class FaultProxy:
         self._http.close_connections()
 
     def break_call(self, call: str, fault: Callable) -> None:
-        """Let a call fail from now on."""
         self.healed = threading.Event()
         self.faults[call] = fault
 
     def heal(self) -> None:
-        """Forward everything from now on; who hangs is hung up on."""
+        """Forward everything from now on; hanging requests are closed."""
         self.faults.clear()
         self.healed.set()
 
     def answer(self, body: bytes) -> tuple[int, bytes]:
-        """Return (status, body); raises `HangUp`."""
         request = json.loads(body)
         name = call_name(request)
         self.seen += [name, *([EVERY] if EVERY in self.faults else [])]
@@ -91,7 +89,6 @@ class FaultProxy:
         return fault(self, request, body)
 
     def hang(self) -> None:
-        """Wait until healed."""
         self.healed.wait(_HANG_S)
         raise HangUp
 
@@ -122,7 +119,7 @@ class _Server(ThreadingHTTPServer):
                 continue
 
     def handle_error(self, request, client_address) -> None:
-        """Say nothing about connections that end."""
+        """Ignore clients that disconnect."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -149,7 +146,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def _reset(self) -> None:
-        """Close with a RST, as a dead load balancer does."""
+        """Close with a RST, like a dead load balancer."""
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.close_connection = True
 
@@ -161,7 +158,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def says(result) -> Callable:
-    """Return a fault that answers with a result."""
+    """Return a fault that responds with a result."""
     return lambda proxy, request, body: (200, _json(request, result=result))
 
 
@@ -190,7 +187,7 @@ def error(proxy, request, body):
 
 
 def limits_logs(most: int, words: str, *, status: int = 200, code: int = -32602) -> Callable:
-    """Return a fault that answers queries of logs over at most so many blocks."""
+    """Return a fault that limits log queries to `most` blocks."""
 
     def answer(proxy, request, body):
         query = request["params"][0]
@@ -209,13 +206,13 @@ def garbage(proxy, request, body):
 
 
 def answer_lost(proxy, request, body):
-    """Does what was asked and fails afterwards."""
+    """Executes the request, then fails."""
     proxy.chain.rpc.answer(body)
     return 500, b"upstream failed"
 
 
 def never_lands(proxy, request, body):
-    """Takes a transaction, says its hash and loses it."""
+    """Accepts a transaction, returns its hash and loses it."""
     from eth_utils.crypto import keccak
 
     raw = bytes.fromhex(request["params"][0][2:])
@@ -231,7 +228,7 @@ _FIELDS = {
 
 
 def missing_field(proxy, request, body):
-    """Leaves out what the answer is asked for."""
+    """Leaves out the requested field."""
     answer = json.loads(proxy.chain.rpc.answer(body))
     entries = answer["result"] if isinstance(answer["result"], list) else [answer["result"]]
     for entry in entries:
@@ -246,7 +243,7 @@ ZERO_HASH = "0x" + "0" * 64
 def preconfirmed(block_hash: str, *, reverted: bool = False) -> Callable:
     """Return the fault of a node with Flashblocks whose transactions get into no block.
 
-    It has a receipt of each transaction that waits, or that a block of others holds already.
+    It has a receipt of each transaction that is pending, or that others' block contains already.
     """
 
     def fault(proxy, request, body):
@@ -291,7 +288,7 @@ def half_refused(dice) -> Callable:
 
 
 def two_nodes(behind: int) -> Callable:
-    """Return the fault of an address with two nodes, which answer by turns.
+    """Return the fault of an address with two nodes that alternate.
 
     The second one lacks the newest blocks.
     """

@@ -21,7 +21,7 @@ from tests.waits import Waits, started_with
 
 CALM_S = 10.0  # no time-out, however loaded the machine
 _MANY = "1000000/1s"
-# A tenth or less of production's; six time-outs fit into a drive as there.
+# A tenth of production's times or less; six timeouts fit into a drive, as in production.
 _FAST = Waits(
     outcome_s=0.2,
     settlement=SettlementTiming(look_s=0.02, full_look_s=0.1, late_look_s=0.05, sweep_s=0.1),
@@ -31,7 +31,7 @@ _TIMING = RetryTiming(first_pause_s=0.005, longest_pause_s=0.005)
 
 @contextlib.contextmanager
 def patience(facilitator: FacilitatorTiming | None = None) -> Iterator[None]:
-    """Shorten the gateway's pauses around all scenes; a scene that ends early changes nothing."""
+    """Shorten the gateway's pauses for all scenes; a scene that ends early changes nothing."""
     waits = attrs.evolve(_FAST, facilitator=facilitator or FacilitatorTiming())
     with started_with(waits):
         yield
@@ -39,7 +39,7 @@ def patience(facilitator: FacilitatorTiming | None = None) -> Iterator[None]:
 
 @attrs.frozen(kw_only=True)
 class Case:
-    """One cell: a call that fails in a way, in a run of a payment."""
+    """One cell: a call, a fault, and a kind of payment."""
 
     run: str  # of `play.RUNS`
     call: str
@@ -47,7 +47,7 @@ class Case:
 
 
 class Scene:
-    """One gateway; its first RPC endpoint is a fault proxy, its second, if any, is sound."""
+    """One gateway; its first RPC endpoint is a fault proxy, its second, if any, works."""
 
     def __init__(self, *, endpoints: int, **changes) -> None:
         self._stack = stack = contextlib.AsyncExitStack()
@@ -84,10 +84,10 @@ class Scene:
         self.gateway = await self._stack.enter_async_context(
             running(settings, self.provider, chain=chain)
         )
-        # Each purchase asks for itself, so that its own fault meets it.
+        # Disable sharing, so that each purchase meets its own fault.
         chain._fees.kept_s = self.gateway.services.payments._recent_head.kept_s = 0.0
         await self.gateway.services.lifecycle.warmed.wait()
-        # The loop stands still between two runs, for which the watchdog would blame a plugin.
+        # The loop is stopped between two runs, for which the watchdog would blame a plugin.
         await self.gateway.services.watchdog.stop()
 
     def close(self) -> None:
@@ -99,9 +99,10 @@ class Scene:
         return self._runner.run(work)
 
     def forget_checks(self, *, timeout_s: float) -> None:
-        """Let the gateway check its endpoints and its gas anew, as it does after a start.
+        """Let the gateway check its endpoints and gas again, as after a start.
 
-        `timeout_s` is the first endpoint's: short where it hangs, long where the machine may.
+        `timeout_s` is the first endpoint's: short if it hangs, long if only the machine may be
+        slow.
         """
         rpc = self.gateway.services.chain._rpc
         first, *others = [
@@ -109,11 +110,14 @@ class Scene:
             for endpoint in rpc._endpoints
         ]
         rpc._endpoints = [attrs.evolve(first, timeout_s=timeout_s), *others]
-        for signer in self.gateway.services.settlements._settler._keys._signers:
+        for signer in self.gateway.services.settlements.settler._keys._signers:
             signer._affordable_until = 0.0
 
     async def money(self) -> tuple:
-        """Return what differs once anything is taken: rows, sent transactions, the wallet."""
+        """Return everything that changes when a payment is taken:
+
+        rows, transactions, the wallet.
+        """
         counts = await self.gateway.services.store.counts()
         rows = {kind: sum(states.values()) for kind, states in counts.items()}
         return rows, self._sent(), self.chain.usdc_balance(WALLET)

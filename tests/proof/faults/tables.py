@@ -6,6 +6,8 @@ import attrs
 
 _PAGE = Path(__file__).parents[3] / "docs" / "faults.md"
 _NONE = "-"
+# Between calls, or faults, with the same end.
+_OR = " / "
 
 
 @attrs.frozen(kw_only=True)
@@ -24,14 +26,14 @@ class Table:
 
 
 def words(chapter: str) -> set[str]:
-    """Return what the list of a chapter explains: the words in bold at its entries' start."""
+    """Return the terms that a chapter explains: the bold words that begin its list entries."""
     lines = _PAGE.read_text().partition(f"## {chapter}\n")[2].partition("\n## ")[0].splitlines()
     entries = [line.partition(":")[0] for line in lines if line.startswith("- **")]
     return {word for entry in entries for word in entry.split("**")[1::2]}
 
 
 def tables() -> list[Table]:
-    """Return every table of the page, in its order."""
+    """Return every table of the page, in order."""
     found, chapter, run, lines = [], "", "", []
     for line in [*_PAGE.read_text().splitlines(), ""]:
         if line.startswith("|"):
@@ -48,15 +50,20 @@ def tables() -> list[Table]:
 
 
 def _rows(lines: list[str]) -> dict[str, dict[str, str]]:
-    _, *faults = _cells(lines[0])
+    _, *headings = _cells(lines[0])
     rows = {}
     for line in lines[2:]:
-        call, *ends = _cells(line)
-        assert len(ends) == len(faults), line
-        assert call not in rows, line
-        rows[call.strip("`")] = {
-            fault: end for fault, end in zip(faults, ends, strict=True) if end != _NONE
+        calls, *ends = _cells(line)
+        assert len(ends) == len(headings), line
+        cells = {
+            fault: end
+            for heading, end in zip(headings, ends, strict=True)
+            if end != _NONE
+            for fault in heading.split(_OR)
         }
+        for call in calls.split(_OR):
+            assert call not in rows, line
+            rows[call.strip("`")] = cells
     return rows
 
 

@@ -1,4 +1,4 @@
-"""docs/faults.md is true of the facilitator: whatever it answers, the chain decides."""
+"""docs/faults.md holds for the facilitator: whatever it responds, the chain decides."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from tests.proof.faults.scene import Case, patience
 
 
 class Stage:
-    """The scene in use; one that a case has spoiled is replaced."""
+    """The scene in use; it is replaced after a case has spoiled it."""
 
     def __init__(self) -> None:
         self._scene: FacilitatorScene | None = None

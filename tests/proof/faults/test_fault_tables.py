@@ -1,4 +1,4 @@
-"""docs/faults.md is true: every call to the chain, failing in every way, ends as its cell says."""
+"""docs/faults.md holds: every call to the chain, failing in every way, ends as its cell states."""
 
 from collections.abc import Iterator
 from zlib import crc32
@@ -23,7 +23,7 @@ _TABLES = [table for table in tables.tables() if table.chapter.partition(", ")[2
 
 _OF_THE_SWEEP = {
     "eth_getTransactionCount",
-    # of the look for obstacles, once a minute
+    # Of the check for obstacles, once a minute.
     "eth_getBlockByNumber",
     "eth_getBalance",
     "eth_maxPriorityFeePerGas",
@@ -33,7 +33,7 @@ _OF_THE_SWEEP = {
 
 
 class Stage:
-    """The scenes in use; one that a case has spoiled is replaced."""
+    """The scenes in use; a scene is replaced after a case has spoiled it."""
 
     def __init__(self) -> None:
         self._scenes: dict[int, Scene] = {}
@@ -59,8 +59,8 @@ def stage() -> Iterator[Stage]:
         opened.close()
 
 
-# The short form plays each fault at each call once, in one table after another; `make faults` plays
-# all cells.
+# The short form plays each fault at each call once, in alternating tables; `make faults` plays all
+# cells.
 def _is_short(table: tables.Table, call: str, fault: str) -> bool:
     having = [one for one in _TABLES if fault in one.rows.get(call, {})]
     return having[crc32(f"{call} {fault}".encode()) % len(having)] == table
@@ -93,7 +93,7 @@ def test_a_call_that_fails_ends_as_the_table_says(stage, table, call, fault, end
 
 
 def _known(table: tables.Table) -> set[str]:
-    """Return the calls in a chapter's tables, and what the sweep asks between purchases."""
+    """Return the calls in a chapter's tables, and those of the sweep between purchases."""
     chapter = [other.rows for other in _TABLES if other.chapter == table.chapter]
     return {call for rows in chapter for call in rows} | _OF_THE_SWEEP
 

@@ -1,4 +1,4 @@
-"""A busy RPC endpoint: what it refuses is asked again, a little later and not without end."""
+"""A busy RPC endpoint: refused calls are retried, a little later and not without end."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ from tests.proof.faults.proxy import (
 PRICE = 20_000
 BUYERS = 10
 ADDRESS = "0x" + "ab" * 20
-# Short pauses, and rests that no machine is slow enough to see end.
+# Short pauses, and rests longer than any test.
 TIMING = RetryTiming(
     first_pause_s=0.005, longest_pause_s=0.005, first_rest_s=600.0, longest_rest_s=600.0
 )
@@ -84,7 +84,7 @@ async def test_with_half_of_all_calls_refused_everybody_is_sold_at_the_first_try
 async def test_at_an_address_with_a_node_that_lags_everybody_is_sold_at_the_first_try(
     settings, provider, chain, proxies, sells
 ):
-    """Every second call is answered by a node that is two blocks behind."""
+    """Every second call is answered by a node that lags two blocks."""
     settings = attrs.evolve(settings, rpc_urls=(proxies[0].url,), tx_patience=60.0)
     payers = [Payer(chain) for _ in range(4)]
     chain.mine(3)  # both nodes know what the payers have
@@ -109,7 +109,7 @@ async def mine_slowly(chain):
 
 
 async def buy_by(gateway, sells, payer):
-    """Return the answer to a purchase in one of the ways that money comes in."""
+    """Return the response to a purchase by one of the payment flows."""
     if sells == "direct":
         body = {"slug": "picture", "prompt": "a boat", "txHash": payer.transfer(PRICE)}
         return await gateway.client.post("/api/proxy-generate", json=body)
@@ -223,12 +223,12 @@ async def test_a_refusal_in_the_body_is_asked_again_too(settings, proxies, code,
 
 
 async def test_what_could_not_be_sent_is_sent_soon_again(settings, provider, chain, proxies):
-    """The reads that a submit needs fail for a while; the driver does not wait for its turn."""
+    """A submit's reads fail for a while; the driver retries without waiting for its turn."""
     settings = attrs.evolve(settings, rpc_urls=(proxies[0].url,), rpc_timeout=10.0)
     base = Web3Chain(settings, timing=TIMING)
     async with running(settings, provider, chain=base) as gateway:
         await gateway.services.lifecycle.warmed.wait()
-        settler = gateway.services.settlements._settler
+        settler = gateway.services.settlements.settler
         tries, submit = 0, settler.submit
 
         async def fails_thrice(payment):

@@ -1,4 +1,4 @@
-"""`python -m tests.proof.fuzz --inputs 100000`: what became of them; exit code 1 on a finding."""
+"""`python -m tests.proof.fuzz --inputs 100000`: prints the outcomes; exit code 1 on a finding."""
 
 import argparse
 import sys
@@ -34,7 +34,7 @@ def main() -> int:
 
 
 def _read(seed: int) -> list[str]:
-    """Let clients read as they please on both servers, and print what must not happen."""
+    """Run clients that read badly on both servers, and print the violations."""
     console, every = Console(width=110), []
     for server in ("hypercorn", "uvicorn"):
         outcomes, findings = readers.run(server, _READERS, seed=seed)
@@ -47,7 +47,7 @@ def _read(seed: int) -> list[str]:
 
 
 def _checked(seed: int) -> list[str]:
-    """Send ordinary files beside slow ones, and print what must not happen."""
+    """Send ordinary files beside slow ones, and print the violations."""
     console = Console(width=110)
     outcomes, findings = slow_files.run(_ORDINARY_FILES, seed=seed)
     ends = ", ".join(f"{name}: {count:,}" for name, count in sorted(outcomes.items()))

@@ -32,14 +32,14 @@ class Ask:
 
 
 def direct_ask(tx_hash: str) -> Ask:
-    """Return a request of the direct flow that is right in everything but its transaction."""
+    """Return a valid request of the direct flow, except for its transaction."""
     body = dumped({"slug": "picture", "prompt": "a boat", "txHash": tx_hash})
     headers = (("Content-Type", "application/json"),)
     return Ask(method="POST", path="/api/proxy-generate", headers=headers, body=body)
 
 
 def payment(version: int) -> dict:
-    """Return a payment that is right in everything, signed by somebody without a coin."""
+    """Return a valid payment, signed by an account without money."""
     poor = Account.from_key(b"\x07" * 32)
     far = 4_000_000_000  # the clock of these tests stands still shortly before
     signed = Authorization(
@@ -52,7 +52,7 @@ def payment(version: int) -> dict:
 PAYMENTS = [payment(1), payment(2)]
 
 
-# Of the right shape, and wrong all the same.
+# Of the right shape, but wrong.
 PLAUSIBLE = st.sampled_from(
     [1, 2, "1", "20000", 20_000, "020000", 10_000, "0", 2**256 - 1, str(2**256), "4000000000",
      "3999999720", 3_999_999_700, "4000000300", "4000000301", "0x" + "ab" * 20, WALLET,
@@ -64,7 +64,7 @@ PLAUSIBLE = st.sampled_from(
 
 @st.composite
 def headers(draw, payments=PAYMENTS):
-    """Draw a payment header: Base64 of nearly a payment, now and then spoiled as Base64."""
+    """Draw a payment header: Base64 of nearly a payment, sometimes with broken Base64."""
     near = st.sampled_from(payments).flatmap(lambda paid: mutated(paid, mostly(PLAUSIBLE, values)))
     data = draw(mostly(spoiled(near), st.binary(max_size=60)))
     text = base64.b64encode(data).decode()
@@ -80,7 +80,7 @@ def headers(draw, payments=PAYMENTS):
 
 
 def _visible(text: str) -> str:
-    """Return what an HTTP server lets through in a header."""
+    """Return the characters that an HTTP server accepts in a header."""
     return "".join(sign for sign in text if "\x20" <= sign <= "\xff" and sign != "\x7f").strip()
 
 
@@ -96,13 +96,13 @@ content_types = types.map(lambda value: ("Content-Type", value))
 
 
 def quoted(text: str) -> str:
-    """Return a text as a part of a path, lone surrogates as the bytes they would be."""
+    """Return a text as part of a path, with lone surrogates as bytes."""
     return quote(text.encode("utf-8", "surrogatepass"), safe="")
 
 
 @st.composite
 def x402_asks(draw):
-    """Draw a request of the X402 flow with a hostile body."""
+    """Draw a request of the x402 flow with a hostile body."""
     payment_header = draw(st.none() | header_texts)
     named = (("X-PAYMENT", payment_header),) if payment_header is not None else ()
     path = f"/api/x402/{quoted(draw(slugs))}{draw(queries)}"
@@ -112,7 +112,7 @@ def x402_asks(draw):
 
 @st.composite
 def payment_asks(draw):
-    """Draw a request of the X402 flow with a hostile payment."""
+    """Draw a request of the x402 flow with a hostile payment."""
     name = draw(st.sampled_from(["X-PAYMENT", "PAYMENT-SIGNATURE", "x-payment"]))
     value = _visible(draw(headers()))
     return Ask(
@@ -125,7 +125,7 @@ def payment_asks(draw):
 
 @st.composite
 def direct_asks(draw):
-    """Draw a request of the direct flow, now and then with an Idempotency-Key."""
+    """Draw a request of the direct flow, sometimes with an Idempotency-Key."""
     key = draw(st.none() | texts.map(_visible))
     named = (("Idempotency-Key", key),) if key is not None else ()
     body = draw(mostly(direct_bodies, st.binary(max_size=30)))
@@ -151,7 +151,7 @@ _roots = st.sampled_from(
 
 @st.composite
 def path_asks(draw):
-    """Draw a request of any method to nearly a path of ours: tasks, files, whatever."""
+    """Draw a request of any method to a path similar to ours: tasks, files, anything."""
     method = draw(st.sampled_from(["GET"] * 6 + ["HEAD", "OPTIONS", "PUT", "DELETE", "PATCH"]))
     path = draw(_roots) + draw(_segments) + draw(st.sampled_from(["", "", "/", "/0.png"]))
     named = draw(st.lists(st.tuples(st.sampled_from(_ASKED_FOR), header_texts), max_size=1))

@@ -1,4 +1,4 @@
-"""Runs many inputs of one kind, the same ones for the same seed, and counts what came out."""
+"""Runs many inputs of one kind, deterministic for a seed, and counts the outcomes."""
 
 from collections import Counter
 
@@ -19,7 +19,7 @@ _SETTINGS = settings(
 
 @attrs.define
 class Tally:
-    """What became of one kind's inputs."""
+    """The outcomes of one kind's inputs."""
 
     kind: str
     outcomes: Counter = attrs.field(factory=Counter)

@@ -1,4 +1,4 @@
-"""What is fuzzed, opened once for a module."""
+"""The fuzzed parsers and routes, opened once per module."""
 
 import pytest
 
@@ -7,6 +7,6 @@ from tests.proof.fuzz import kinds
 
 @pytest.fixture(scope="module")
 def every():
-    """Return every kind of input by its name; all of them go to one gateway."""
+    """Return every kind of input by name; all share one gateway."""
     with kinds.opened() as opened:
         yield {kind.name: kind for kind in opened}

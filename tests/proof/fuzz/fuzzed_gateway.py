@@ -1,4 +1,4 @@
-"""A gateway that fuzzing asks: its first RPC endpoint lies as told, its second tells the truth."""
+"""The fuzzed gateway: its first RPC endpoint lies on demand, its second is truthful."""
 
 import asyncio
 import contextlib
@@ -34,7 +34,7 @@ class Truthful(KeepAliveProvider):
 
 
 class Liar(Truthful):
-    """Answers for receipts whatever is written down, and knows the block of any number."""
+    """Returns any receipt that a test has set, and a block for any number."""
 
     def __init__(self, chain: PlayChain) -> None:
         super().__init__(chain)
@@ -59,7 +59,7 @@ _HEAD = {"method": "eth_getBlockByNumber", "params": ["latest", False]}
 
 
 class Site:
-    """The app as an HTTP server calls it, for synchronous callers, as Hypothesis is one."""
+    """The app as an HTTP server calls it, for synchronous callers such as Hypothesis."""
 
     def __init__(self, folder: Path) -> None:
         self._stack = contextlib.AsyncExitStack()
@@ -91,8 +91,8 @@ class Site:
             running(settings, ScriptedProvider(), chain=chain, now=clock)
         )
         await self.gateway.services.lifecycle.warmed.wait()
-        # The loop stands still between two inputs, for which the watchdog would blame a plugin, and
-        # in the end take it off sale.
+        # The loop is stopped between two inputs, for which the watchdog would blame a plugin and in
+        # the end take it off sale.
         await self.gateway.services.watchdog.stop()
 
     def close(self) -> None:
@@ -101,7 +101,7 @@ class Site:
         self.chain.stop()
 
     def ask(self, ask: Ask) -> str:
-        """Send a request; returns its status once everything about the answer is right."""
+        """Send a request; returns its status once the whole response is checked."""
         return self._runner.run(self._ask(ask))
 
     async def _ask(self, ask: Ask) -> str:
@@ -116,7 +116,7 @@ class Site:
         return f"{status} {_checked_error(status, headers, data)}"
 
     def charged(self) -> tuple:
-        """Return what would differ if anybody had paid: rows, sent transactions, money."""
+        """Return everything that changes with a payment: rows, transactions, money."""
         return self._runner.run(self._charged())
 
     async def _charged(self) -> tuple:
@@ -156,7 +156,7 @@ async def _call(app, ask: Ask) -> tuple[int, dict[str, str], bytes]:
 
 
 def _checked_error(status: int, headers: dict[str, str], data: bytes) -> str:
-    """Check the shape of an error's body (spec §2.6), or of a 402 (spec §2.4); return its code."""
+    """Check the body of an error (spec §2.6), or of a 402 (spec §2.4); return its code."""
     assert headers["content-type"] == "application/json", (headers, data)
     body = json.loads(data)
     of_402 = {"x402Version", "error", "accepts", "details"}
@@ -172,7 +172,7 @@ def _checked_error(status: int, headers: dict[str, str], data: bytes) -> str:
 
 @contextlib.contextmanager
 def opened() -> Iterator[Site]:
-    """Yield a site of its own, on files of its own."""
+    """Yield a site with its own files."""
     with tempfile.TemporaryDirectory() as folder:
         site = Site(Path(folder))
         try:

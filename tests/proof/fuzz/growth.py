@@ -1,7 +1,7 @@
-"""Grows inputs and measures processor time: nothing of ours may be worse than linear.
+"""Grows inputs and measures CPU time: no parser of ours may be worse than linear.
 
-Compared are the processor seconds of this process at two sizes, so that a loaded machine
-changes little; what looks super-linear is measured again before it counts.
+It compares the CPU seconds of this process at two sizes, so that a busy machine changes little. A
+super-linear result is measured again before it counts.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from werkzeug.sansio.http import parse_cookie
 from gateway.domain import Attachment
 from gateway.errors import GatewayError
 from gateway.web import wire
-from gateway.web.front.clients import client_address
+from gateway.web.front.current import client_address
 from gateway_documents import kinds as documents
 from gateway_documents.errors import Unreadable
 from gateway_x402 import messages
@@ -27,9 +27,9 @@ from tests.proof.fuzz.parsers import MPP
 
 _STEP = 8
 _STEPS = 2
-# Eight times the bytes may take so many times as long. Linear is 8, quadratic is 64.
+# The allowed growth in time for eight times the bytes. Linear is 8, quadratic is 64.
 _WORST_RATIO = 26.0
-# What takes less is not told from noise, and does no harm at the sizes that are let in.
+# Shorter times are noise, and harmless at the allowed sizes.
 _LEAST_S = 0.001
 _RUNS = 3
 _REFUSALS = (GatewayError, Unreadable)
@@ -37,7 +37,7 @@ _REFUSALS = (GatewayError, Unreadable)
 
 @attrs.frozen(kw_only=True)
 class Grown:
-    """One parser and the shapes that are grown for it: before, what is repeated, after."""
+    """One parser and the shapes that are grown for it: prefix, repeated part, suffix."""
 
     name: str
     run: Callable[[Any], object]
@@ -70,14 +70,14 @@ def shapes(grown: Grown) -> Iterator[tuple[Any, Any, Any]]:
 
 
 def super_linear(grown: Grown, shape: tuple[Any, Any, Any]) -> Finding | None:
-    """Grow one shape step by step; return the first step that takes far more time than size."""
+    """Grow one shape step by step; return the first super-linear step."""
     size = grown.largest // _STEP**_STEPS
     smaller = _made(shape, size)
     for _ in range(_STEPS):
         size *= _STEP
         larger = _made(shape, size)
         if _ratio(grown.run, smaller, larger, runs=1) > _WORST_RATIO:
-            # Noise makes one run long, not the shortest of several.
+            # Noise lengthens one run, not the shortest of several.
             ratio = _ratio(grown.run, smaller, larger, runs=_RUNS)
             if ratio > _WORST_RATIO:
                 return Finding(grown.name, shape, size, ratio)
@@ -134,7 +134,7 @@ _FILE_UNITS = (
 
 
 def parsers(*, body_bytes: int, header_bytes: int = 16_000) -> list[Grown]:
-    """Return everything that reads a stranger's bytes, up to these sizes."""
+    """Return every parser of untrusted bytes, up to these sizes."""
     every: list[Grown] = []
 
     def add(name: str, run: Callable[[Any], object], kind: tuple[Any, ...], largest: int) -> None:
@@ -176,7 +176,10 @@ def _recognising(ending: str) -> Callable[[bytes], object]:
 
 
 def routes(site: fuzzed_gateway.Site, *, header_bytes: int = 16_000) -> list[Grown]:
-    """Return what an HTTP server would hand us whole: each header, the path and the query."""
+    """Return the inputs that an HTTP server passes on whole:
+
+    each header, the path and the query.
+    """
     every = [("path", lambda text: _asked(site, "/api/task/", text))]
     every.append(("query", lambda text: _asked(site, "/api/task/a?", text)))
     every += [(name, _with_header(site, name)) for name in _HEADERS]

@@ -1,4 +1,4 @@
-"""Hypothesis strategies of JSON that a hostile or broken other side may send."""
+"""Hypothesis strategies of JSON from a hostile or broken peer."""
 
 import copy
 import json
@@ -28,12 +28,12 @@ values = st.recursive(
 
 
 def mostly(usual, odd):
-    """Draw from the first strategy eight times of nine."""
+    """Draw from the first strategy eight times out of nine."""
     return st.integers(0, 8).flatmap(lambda number: odd if number == 8 else usual)
 
 
 def paths(document, above=()):
-    """Return the way to every value in a JSON document, its own root left out."""
+    """Return the path to every value in a JSON document except its root."""
     inside = document.items() if isinstance(document, dict) else ()
     inside = enumerate(document) if isinstance(document, list) else inside
     found = []
@@ -74,13 +74,13 @@ def _edit(draw, holder, last, more):
 
 
 def dumped(document, *, ascii_only=True) -> bytes:
-    """Write JSON the way a careless program does: NaN, lone surrogates and all."""
+    """Write JSON as a careless program does, with NaN and lone surrogates."""
     return json.dumps(document, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
 
 
 @st.composite
 def spoiled(draw, documents):
-    """Draw a document's bytes, some of them spoiled as text."""
+    """Draw a document's bytes, some of them broken as text."""
     data = dumped(draw(documents), ascii_only=draw(st.booleans()))
     kind = draw(st.sampled_from(["whole"] * 6 + ["cut", "byte", "nested", "twice", "bom", "space"]))
     if kind == "cut":

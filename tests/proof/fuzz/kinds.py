@@ -1,4 +1,4 @@
-"""What is fuzzed: each kind of input by name, with its strategy and what runs on it."""
+"""The kinds of fuzzed input, each with its strategy and the code under test."""
 
 import contextlib
 import itertools
@@ -17,7 +17,7 @@ _RECURSION = 1_000  # Python's own; libraries that only tests import raise it
 
 @attrs.frozen(kw_only=True)
 class Kind:
-    """One kind of input; `run` returns the outcome in a word, or raises."""
+    """One kind of input; `run` returns the outcome as a word, or raises."""
 
     name: str
     inputs: st.SearchStrategy
@@ -70,7 +70,7 @@ def _routes(place: fuzzed_gateway.Site) -> list[Kind]:
 
 
 def _lies(place: fuzzed_gateway.Site) -> Kind:
-    """The direct flow over an endpoint that answers anything; a receipt may be believed."""
+    """The direct flow over an endpoint that returns anything; a receipt may be believed."""
 
     numbers = itertools.count(1)
 
@@ -86,7 +86,7 @@ def _lies(place: fuzzed_gateway.Site) -> Kind:
 
 
 def to_json(value: Any) -> Any:
-    """Write an input down for the corpus; bytes and lone surrogates survive."""
+    """Convert an input for the corpus, preserving bytes and lone surrogates."""
     if isinstance(value, bytes):
         return {"bytes": value.decode("latin-1")}
     if isinstance(value, asks.Ask):
@@ -95,7 +95,7 @@ def to_json(value: Any) -> Any:
 
 
 def from_json(value: Any) -> Any:
-    """Read an input of the corpus."""
+    """Convert an input of the corpus back."""
     if isinstance(value, dict) and "bytes" in value:
         data = value.get("before", "") + value["bytes"] * value.get("times", 1)
         return (data + value.get("after", "")).encode("latin-1")
@@ -111,5 +111,5 @@ def from_json(value: Any) -> Any:
 
 
 def load(text: str) -> list[tuple[str, Any]]:
-    """Return a corpus file's (why it is kept, input)."""
+    """Return a corpus file's (reason, input)."""
     return [(entry["why"], from_json(entry["input"])) for entry in json.loads(text)]

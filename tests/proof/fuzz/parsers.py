@@ -1,4 +1,4 @@
-"""Runs the parsers on hostile inputs: a value comes out, or an error that is documented."""
+"""Runs the parsers on hostile inputs: each returns a value or a documented error."""
 
 import asyncio
 import itertools
@@ -53,7 +53,7 @@ _QUOTE = Quote(
 
 
 def read_body(data: bytes) -> str:
-    """Read a body for every endpoint; what is accepted can be stored as well."""
+    """Parse a body for every endpoint; accepted ones can be stored too."""
     outcome = "refused"
     for kind, endpoint in itertools.product(
         (wire.GenerationBody, wire.DirectBody), (_PICTURE, _PAPER)
@@ -69,7 +69,7 @@ def read_body(data: bytes) -> str:
 
 
 def read_header(header: str) -> str:
-    """Read a payment header; what is accepted has only values that a payment may have."""
+    """Parse a payment header; accepted ones have only possible values."""
     verifier = X402Verifier(BASE, None)
     try:
         proof = messages.decode(header)
@@ -126,7 +126,7 @@ def credential() -> dict:
 
 
 def read_credential(header: str) -> str:
-    """Read a credential; what is accepted is for our quote and answers our challenge."""
+    """Parse a credential; accepted ones are for our quote and our challenge."""
     try:
         proof = MPP.read(header)
         dump(proof.authorization).encode()
@@ -147,7 +147,7 @@ def _standard(refusal: PaymentRequired, outcome: str) -> str:
 
 
 class Scripted(KeepAliveProvider):
-    """web3's provider without the wire: the next answer's bytes are written down."""
+    """web3's provider without the wire: the next response's bytes are set by the test."""
 
     def __init__(self) -> None:
         super().__init__("http://hostile.test")
@@ -158,19 +158,19 @@ class Scripted(KeepAliveProvider):
 
 
 async def scripted_chain(*providers) -> Web3Chain:
-    """Return a chain whose endpoints are these providers, checked already."""
+    """Return a chain whose endpoints are these providers, already checked."""
     chain = Web3Chain(_SETTINGS)
     chain._rpc._endpoints = [
         RpcEndpoint(place=place, provider=provider, timeout_s=5, checks_passed=2)
         for place, provider in enumerate(providers, start=1)
     ]
-    # Each answer is read, also where the one before it could be kept.
+    # Disable caching, so that each response is read.
     chain._fees.kept_s = 0.0
     return chain
 
 
 class ChainReader:
-    """Reads one answer as each kind of thing a chain may be asked for."""
+    """Reads one response as each kind of chain data."""
 
     def __init__(self) -> None:
         self._runner = asyncio.Runner()
@@ -185,7 +185,7 @@ class ChainReader:
         self._runner.close()
 
     def read(self, answer: bytes) -> str:
-        """Ask for everything; only the errors that callers know come out."""
+        """Make every call; only documented errors may be raised."""
         self._provider.answer = answer
         outcomes = self._runner.run(self._ask_all())
         return "accepted" if "accepted" in outcomes else "refused"
@@ -219,7 +219,7 @@ _QUESTIONS = [
 
 
 def _check(answer) -> None:
-    """Check that what was read can be compared, summed up and stored."""
+    """Check that the result can be compared, summed and stored."""
     if not hasattr(answer, "logs"):
         return
     for transfer in transfers_to(WALLET, answer, BASE):

@@ -1,7 +1,7 @@
-"""Clients of large answers that read as they please: nothing, slowly, all, or some and hang up.
+"""Clients that read large responses badly: not at all, slowly, completely, or partly.
 
-They ask one gateway on a real socket, some hundreds at once. A client that reads gets all of its
-answer, nobody gets more than that, and the bytes that wait stay within their limits.
+Hundreds of them use one gateway on a real socket. A client that reads gets its whole response, no
+client gets more, and the buffered bytes stay within their limits.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from unittest import mock
 import attrs
 
 from gateway import Result, Settings
-from gateway.web.server import unread
+from gateway.web.server import connection_limits
 from gateway.web.server.connection_limits import PIECE_BYTES
 from gateway.web.server.serve import listen
 from gateway_demo.chain import PlayChain
@@ -27,28 +27,28 @@ from tests.http_servers import SERVE
 _SIZE = 6_000_000
 _HEADER = "X-Real-IP"
 _MANY = "1000000000/1s"
-# Of a slow client, between two pieces.
+# Between two pieces of a slow client.
 _PAUSE_S = 0.01
-# Small ones, so that they are reached.
+# Small, so that they are reached.
 _MOST_BYTES = 24 * PIECE_BYTES
 _MOST_BYTES_PER_ADDRESS = 6 * PIECE_BYTES
-# Clients that read all at the same time: together they stay within the limits.
+# Clients that read everything at the same time: together they stay within the limits.
 _READ_ALL = 4
 _KINDS = ("nothing", "nothing", "slowly", "some", "all")
 
 
 @attrs.frozen
 class Served:
-    """A gateway on a socket, and requests for large answers, without their ends."""
+    """A gateway on a socket, and requests for large responses, without their last bytes."""
 
     port: int
-    memory: unread.UnreadMemory
+    memory: connection_limits.UnreadMemory
     requests: Sequence[str]
 
 
 @attrs.define
 class Reader:
-    """One client: what it does, the address it is counted by, and what it got of its answer."""
+    """One client: its behaviour, its address, and the response it got."""
 
     kind: str
     address: str
@@ -62,13 +62,13 @@ class Reader:
         return f"{self.kind}: {'whole' if is_whole else 'less'}"
 
     async def read(self, port: int, others_are_done: asyncio.Event) -> None:
-        """Ask, and read as much as it pleases."""
+        """Send the request, and read according to its kind."""
         with socket.socket() as connection:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             connection.setblocking(False)
             loop = asyncio.get_running_loop()
             await loop.sock_connect(connection, ("127.0.0.1", port))
-            # The gateway may cut off who reads slowly.
+            # The gateway may disconnect slow readers.
             with contextlib.suppress(ConnectionError):
                 await loop.sock_sendall(connection, self._request())
                 if self.kind == "nothing":
@@ -99,11 +99,11 @@ class Reader:
 
 
 def run(server: str, clients: int, *, seed: int = 0) -> tuple[Counter[str], list[str]]:
-    """Let clients read; returns how many ended how, and what must not happen."""
+    """Run the clients; returns the outcomes and the violations."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        mock.patch.object(unread, "MOST_BYTES", _MOST_BYTES),
-        mock.patch.object(unread, "MOST_BYTES_PER_ADDRESS", _MOST_BYTES_PER_ADDRESS),
+        mock.patch.object(connection_limits, "MOST_BYTES", _MOST_BYTES),
+        mock.patch.object(connection_limits, "MOST_BYTES_PER_ADDRESS", _MOST_BYTES_PER_ADDRESS),
     ):
         return asyncio.run(_run(Path(folder), server, clients, random.Random(seed)))
 
@@ -135,7 +135,7 @@ async def _run(
 
 
 def _made(number: int, served: Served, dice: random.Random) -> Reader:
-    """Return a client; one that reads all has an address of its own."""
+    """Return a client; one that reads everything has its own address."""
     kind = dice.choice(_KINDS) if number else "all"
     address = f"10.1.{number >> 8}.{number & 255}" if kind == "all" else f"10.0.0.{number % 4}"
     return Reader(kind, address, dice.choice(served.requests))

@@ -1,4 +1,4 @@
-"""Hypothesis strategies of what a JSON-RPC endpoint may answer instead of the truth."""
+"""Hypothesis strategies of false responses from a JSON-RPC endpoint."""
 
 from hypothesis import strategies as st
 
@@ -34,7 +34,7 @@ RECEIPT = {
     "transactionHash": HASH,
     "blockHash": BLOCK_HASH,
     "blockNumber": "0x5",
-    # Of its block: a reader that is given this answer twice finds the block in it.
+    # Of its own block: a reader that gets this response twice finds the block in it.
     "number": "0x5",
     "hash": BLOCK_HASH,
     "timestamp": "0x65000000",
@@ -55,7 +55,7 @@ BLOCK = {
 HEX = st.integers(-2, 2**260).map(hex) | st.binary(max_size=40).map(lambda raw: "0x" + raw.hex())
 odd = values | HEX
 receipts = mutated(RECEIPT, odd)
-# What only a lying endpoint says: well-formed, and more than any column or float holds.
+# Only from a lying endpoint: well-formed, but larger than any column or float.
 receipts = st.one_of(receipts, mutated(RECEIPT, HEX))
 results = st.one_of(
     receipts,
@@ -69,7 +69,7 @@ _ERROR = {"code": -32000, "message": "execution reverted", "data": "0x"}
 
 @st.composite
 def answers(draw, of=results):
-    """Draw the bytes of a JSON-RPC answer around a result, or an error, or neither."""
+    """Draw the bytes of a JSON-RPC response around a result, an error, or neither."""
     envelope = {"jsonrpc": "2.0", "id": 0}
     kind = draw(st.sampled_from(["result"] * 7 + ["error", "none", "both", "odd", "bytes"]))
     if kind == "bytes":

@@ -1,7 +1,7 @@
 """Clients that send files which take long to check, beside clients with ordinary ones.
 
-They ask one gateway at once and none pays. Each ordinary file gets its price; a slow one may be
-refused by what the API documents, and by nothing else.
+All use one gateway at once, and none pays. Each ordinary file gets its price. A slow one may only
+be refused with a documented status.
 """
 
 import asyncio
@@ -26,25 +26,25 @@ from gateway_demo.sample import sample_pdf
 from gateway_testing.provider.samples import PICTURE
 from tests.conftest import WALLET, Running, new_account, running
 
-# The slug to which it is sent, its name and its bytes.
+# Slug, file name and bytes.
 File = tuple[str, str, bytes]
 _HEADER = "X-Real-IP"
 _GREEDY = 3
-# Requests that each of the greedy has open at a time.
+# Requests that each attacker keeps open.
 _OPEN = 3
 _FILES = 12
-# 402 is for files that are less slow than was thought.
+# 402 is for files that are not slow enough.
 _REFUSALS = (400, 402, 429, 503)
 
 
 def run(honest: int, *, seed: int = 0) -> tuple[Counter[str], list[str]]:
-    """Return what became of the requests, and what must not happen, each in a sentence."""
+    """Return the outcomes of the requests, and the violations in sentences."""
     return asyncio.run(_run(random.Random(seed), honest))
 
 
 async def _run(chance: random.Random, honest: int) -> tuple[Counter[str], list[str]]:
     outcomes, findings = Counter[str](), []
-    # Made before: the gateway shares this event loop.
+    # Made in advance: the gateway shares this event loop.
     slow = itertools.cycle([chance.choice(_SLOW)(chance) for _ in range(_FILES)])
     async with contextlib.AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -63,7 +63,7 @@ async def _run(chance: random.Random, honest: int) -> tuple[Counter[str], list[s
             outcomes[f"ordinary: {status}"] += 1
             if status != 402:
                 findings.append(f"An ordinary {name} for {slug} got {status}.")
-        # What is cancelled below is no answer.
+        # Requests cancelled below do not count.
         outcomes = outcomes.copy()
         for task in greedy:
             task.cancel()
@@ -113,7 +113,7 @@ async def _ask(gateway: Running, address: str, slug: str, name: str, data: bytes
     return answer.status_code
 
 
-# -- files that take long
+# -- slow files
 
 
 def _scans(chance: random.Random) -> File:

@@ -1,6 +1,6 @@
 """Five hundred hostile inputs of all kinds: no 5xx, no undocumented error, nothing charged.
 
-`python -m tests.proof.fuzz --inputs 100000` runs the big number.
+`python -m tests.proof.fuzz --inputs 100000` runs many more.
 """
 
 import pytest

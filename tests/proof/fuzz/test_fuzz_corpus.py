@@ -1,4 +1,4 @@
-"""The saved corpus: inputs that once hurt, or come close to what did, always run."""
+"""The saved corpus: inputs that once caused harm, and close variants."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""No parser of a stranger's bytes is worse than linear; `make fuzz` grows larger inputs."""
+"""No parser of untrusted bytes is worse than linear; `make fuzz` grows larger inputs."""
 
 import re
 
@@ -30,7 +30,7 @@ def test_no_header_or_path_costs_a_route_more_than_linear_time():
 
 
 def test_the_pattern_that_once_froze_the_gateway_is_found():
-    """A string with escapes that does not end was tried anew from each quote in it."""
+    """An unterminated string with escapes was tried again from each quote in it."""
     string = re.compile(rb'"(?:[^"\\]|\\.)*"')
     (body,) = [grown for grown in _PARSERS if grown.name == "body of x402"]
     old = attrs.evolve(body, run=lambda data: string.sub(b"", data))

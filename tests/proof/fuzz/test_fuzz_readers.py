@@ -1,4 +1,4 @@
-"""Clients that read nothing, slowly, all, or some: `make fuzz` lets hundreds of them in."""
+"""Clients that read nothing, slowly, all, or some; `make fuzz` runs hundreds of them."""
 
 from tests.proof.fuzz import readers
 

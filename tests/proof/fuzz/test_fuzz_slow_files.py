@@ -1,4 +1,4 @@
-"""Files that take long to check: `make fuzz` sends them for longer."""
+"""Files that take long to check; `make fuzz` sends them for longer."""
 
 from tests.proof.fuzz import slow_files
 

@@ -1,7 +1,7 @@
 """`make image-check`: builds the image in clean roots without Docker, and runs it.
 
-It needs root, Linux with namespaces, and debootstrap. The base is Debian with Debian's Python
-instead of Docker's Python image; everything else is done as the Dockerfile says.
+It needs root, Linux with namespaces, and debootstrap. The base is Debian with its own Python
+instead of Docker's Python image; everything else follows the Dockerfile.
 """
 
 import argparse
@@ -107,7 +107,7 @@ def _check_serve(image: Built) -> None:
         GATEWAY_BIND=f"127.0.0.1:{port}",
         GATEWAY_WALLET="0x" + "11" * 20,
         GATEWAY_SETTLEMENT_KEY="11" * 32,
-        # Nothing listens there: serving must not wait for the chain.
+        # No server listens there: serving must not wait for the chain.
         GATEWAY_RPC_URLS=f"http://127.0.0.1:{_free_port()}",
         GATEWAY_SANDBOX="true",
     )
@@ -160,7 +160,7 @@ def _expect(holds: object, otherwise: str) -> None:
 
 
 def _bytes_of(folder: Path) -> dict[str, tuple[int, str]]:
-    """Return the mode and the contents' hash of every file in a folder, by its path."""
+    """Return the mode and the content hash of every file in a folder, by path."""
     found = {}
     for path in folder.rglob("*"):
         if path.is_symlink():

@@ -1,4 +1,4 @@
-"""Runs the stages of a Dockerfile in clean roots and returns what the last one holds."""
+"""Runs the stages of a Dockerfile in clean roots and returns the last one."""
 
 import shutil
 import subprocess
@@ -12,13 +12,13 @@ from tests.proof.image.clean_root import PATH, CleanRoot
 from tests.proof.image.dockerfile import Instruction, Stage, filled, ignore_patterns, ignored
 
 _WHEELS = "/var/tmp/wheels"
-# pip finds the wheels that were fetched before, and nothing else.
+# pip finds only the wheels that were downloaded before.
 _OFFLINE = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": _WHEELS, "HOME": "/root"}
 
 
 @attrs.define(kw_only=True)
 class Built:
-    """A stage that was run: its root, and what a container of it starts with."""
+    """A finished stage: its root, and the start parameters of its containers."""
 
     root: CleanRoot
     environment: dict[str, str]

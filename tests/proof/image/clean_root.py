@@ -1,4 +1,4 @@
-"""A root folder that debootstrap made, and commands that run in it as in a container."""
+"""A root folder made by debootstrap, and commands that run in it as in a container."""
 
 import os
 import platform
@@ -10,14 +10,14 @@ from pathlib import Path
 
 import attrs
 
-# What python:3.12-slim has and a bare Debian has not; its Python is Debian's own.
+# Packages of python:3.12-slim that a bare Debian lacks; the Python is Debian's.
 _PACKAGES = "ca-certificates,python3,python3-venv"
 # The PATH of Docker's Python images.
 PATH = "/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
 _ENTER = """
 mount -t proc proc "$0/proc" && mount --bind /dev "$0/dev" && cd / && exec chroot "$0" "$@"
 """
-# Only /data and /tmp can be written, as `read_only` and `tmpfs` of a container have it.
+# Only /data and /tmp are writable, as with a container's `read_only` and `tmpfs`.
 _ENTER_READ_ONLY = """
 set -e
 mount --bind "$0" "$0" && mount --bind "$0/data" "$0/data" && mount -t tmpfs tmpfs "$0/tmp"
@@ -29,7 +29,7 @@ _IN_FOLDER = 'cd "$0" && exec "$@"'
 
 @attrs.frozen(kw_only=True)
 class CleanRoot:
-    """A folder that holds a whole Debian."""
+    """A folder with a complete Debian."""
 
     folder: Path
 
@@ -40,7 +40,7 @@ class CleanRoot:
         return CleanRoot(folder=folder)
 
     def inside(self, path: str) -> Path:
-        """Return where a path of the root is on this machine."""
+        """Return the path on this machine of a path in the root."""
         return self.folder / path.lstrip("/")
 
     def entering(self, *words: str, workdir: str = "/") -> list[str]:
@@ -54,7 +54,7 @@ class CleanRoot:
     def serving(self, *words: str, workdir: str, rights: list[str]) -> list[str]:
         """Return the command line that runs words as Compose would, on this machine's network.
 
-        `rights` are the capabilities that the command may use, such as CHOWN.
+        `rights` are the command's capabilities, such as CHOWN.
         """
         enter = [*_APART, "sh", "-c", _ENTER_READ_ONLY + _ENTER, str(self.folder)]
         kept = ",".join(["-all", *(f"+{one.lower()}" for one in rights)])
@@ -64,9 +64,7 @@ class CleanRoot:
     def run(self, *words: str, variables: Mapping[str, str], workdir: str = "/") -> None:
         """Run a command without a network.
 
-        Raises:
-            CalledProcessError: The command failed; what it said stands in this terminal.
-
+        Raises `CalledProcessError` if it fails; its output is in this terminal.
         """
         command = self.entering(*words, workdir=workdir)
         subprocess.run(command, env={"PATH": PATH, **variables}, check=True)
@@ -89,7 +87,7 @@ def debian(folder: Path, suite: str) -> CleanRoot:
         shutil.rmtree(root.folder, ignore_errors=True)
         make = ["debootstrap", "--variant=minbase", f"--include={_PACKAGES}", suite, root.folder]
         subprocess.run([*make, *_mirror()], check=True, stdout=subprocess.DEVNULL)
-        # Docker's images keep no packages either.
+        # As in Docker's images.
         shutil.rmtree(root.inside("var/cache/apt/archives"))
         shutil.rmtree(root.inside("var/lib/apt/lists"))
         root.run("python3", "-m", "venv", "/usr/local", variables={})
@@ -97,7 +95,7 @@ def debian(folder: Path, suite: str) -> CleanRoot:
 
 
 def _mirror() -> list[str]:
-    """Return the Debian mirror of this machine; none where it is no Debian."""
+    """Return this machine's Debian mirror; empty if it is not a Debian."""
     if named := os.environ.get("MIRROR"):
         return [named]
     ask = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"]
@@ -106,7 +104,7 @@ def _mirror() -> list[str]:
 
 
 def downloaded(lists: list[Path], python: str, folder: Path) -> None:
-    """Fetch the wheels of lists with hashes into a folder, for another Python than this one."""
+    """Download the wheels of lists with hashes into a folder, for another Python than this one."""
     machine = platform.machine()
     glibcs = [f"manylinux_2_{minor}_{machine}" for minor in range(5, 42)]
     platforms = [f"--platform={one}" for one in (*glibcs, f"manylinux2014_{machine}")]

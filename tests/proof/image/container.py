@@ -1,4 +1,4 @@
-"""A command that runs in a built root as the image's entrypoint starts it."""
+"""A command in a built root, started like the image's entrypoint."""
 
 import os
 import signal
@@ -35,26 +35,26 @@ class Container:
         )
 
     def processes(self) -> Iterator[Path]:
-        """Return the folders in /proc of what runs in the root."""
+        """Return the folders in /proc of the processes in the root."""
         for process in Path("/proc").glob("[0-9]*"):
             try:
                 root = (process / "root").readlink()
             except OSError:
-                # It has ended meanwhile.
+                # It has exited meanwhile.
                 continue
             if root == self.image.root.folder:
                 yield process
 
     def first_process(self) -> Path:
-        """Return the process that is number 1 in the container."""
+        """Return the container's process 1."""
         return next(one for one in self.processes() if _status(one, "NSpid")[-1] == "1")
 
     def users(self) -> set[int]:
-        """Return the users that processes of the container run as."""
+        """Return the users of the container's processes."""
         return {int(_status(one, "Uid")[0]) for one in self.processes()}
 
     def may_gain_rights(self) -> bool:
-        """Tell whether a set-user-id program would give its rights to one of the processes."""
+        """Return whether a set-user-id program would give its rights to one of the processes."""
         return any(_status(one, "NoNewPrivs") != ["1"] for one in self.processes())
 
     def stopped(self, patience_s: float) -> int:
@@ -64,7 +64,7 @@ class Container:
         return self.process.wait(patience_s)
 
     def ended(self, patience_s: float) -> int:
-        """Wait for the command to end by itself and return its exit code."""
+        """Wait until the command exits and return its exit code."""
         return self.process.wait(patience_s)
 
 

@@ -1,4 +1,4 @@
-"""Reads a Dockerfile as stages of instructions, with its variables, and its .dockerignore."""
+"""Parses a Dockerfile into stages of instructions, with variables, and its .dockerignore."""
 
 import fnmatch
 import json
@@ -15,19 +15,19 @@ _KNOWN = frozenset(
 
 
 class UnknownInstruction(Exception):
-    """The Dockerfile has an instruction that this reader does not follow."""
+    """The Dockerfile has an instruction that this parser does not support."""
 
 
 @attrs.frozen(kw_only=True)
 class Instruction:
-    """One instruction, such as RUN, and what stands after it."""
+    """One instruction, such as RUN, and its arguments."""
 
     keyword: str
     text: str
 
     @property
     def flags(self) -> dict[str, str]:
-        """What stands as `--name=value` before the arguments."""
+        """The `--name=value` flags before the arguments."""
         return dict(re.findall(r"--([a-z]+)=(\S+)", self.text))
 
     @property
@@ -37,7 +37,7 @@ class Instruction:
 
     @property
     def command(self) -> list[str]:
-        """The words of an ENTRYPOINT or CMD in its JSON form."""
+        """The words of an ENTRYPOINT or CMD in JSON form."""
         return [str(word) for word in json.loads(self.text)]
 
     def pairs(self, variables: Mapping[str, str]) -> dict[str, str]:
@@ -48,7 +48,7 @@ class Instruction:
 
 @attrs.frozen(kw_only=True)
 class Stage:
-    """One stage: what it starts from, its name, and its instructions in order."""
+    """One stage: its base, its name, and its instructions in order."""
 
     base: str
     name: str
@@ -56,16 +56,14 @@ class Stage:
 
 
 def filled(text: str, variables: Mapping[str, str]) -> str:
-    """Fill in `$NAME` and `${NAME}`; a name without a value is empty, as Docker has it."""
+    """Fill in `$NAME` and `${NAME}`; as in Docker, a name without a value is empty."""
     return re.sub(r"\$\{?(\w+)\}?", lambda found: variables.get(found[1], ""), text)
 
 
 def instructions(text: str) -> list[Instruction]:
     """Split a Dockerfile into its instructions.
 
-    Raises:
-        UnknownInstruction: One of them is none that `make image-check` can run.
-
+    Raises `UnknownInstruction` for one that `make image-check` cannot run.
     """
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
     joined = "\n".join(lines).replace("\\\n", " ")
@@ -93,12 +91,12 @@ def stages(text: str) -> tuple[dict[str, str], list[Stage]]:
 
 
 def ignored(path: str, patterns: list[str]) -> bool:
-    """Tell whether .dockerignore keeps a file of the checkout out of the build."""
+    """Return whether .dockerignore excludes a file of the checkout from the build."""
     is_out = False
     parents = [path, *(str(one) for one in Path(path).parents)]
     for pattern in patterns:
         bare = pattern.removeprefix("!")
-        # `**/name` also stands for a name at the top.
+        # `**/name` also matches at the top.
         forms = {bare, bare.removeprefix("**/")}
         if any(fnmatch.fnmatchcase(one, form) for one in parents for form in forms):
             is_out = not pattern.startswith("!")
@@ -106,5 +104,5 @@ def ignored(path: str, patterns: list[str]) -> bool:
 
 
 def ignore_patterns(text: str) -> list[str]:
-    """Return the lines of a .dockerignore that say something."""
+    """Return the patterns of a .dockerignore."""
     return [line for line in text.splitlines() if line.strip() and not line.startswith("#")]

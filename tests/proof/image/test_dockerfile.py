@@ -1,4 +1,4 @@
-"""The Dockerfile, read as `make image-check` reads it, and what .dockerignore lets into it."""
+"""The Dockerfile as parsed by `make image-check`, and the files that .dockerignore lets in."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""Patience for a machine that does much else, and databases that are there already."""
+"""Long timeouts for busy machines, and databases that are already migrated."""
 
 from collections import defaultdict
 from pathlib import Path
@@ -19,9 +19,9 @@ _FOLDER = Path(__file__).parent
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """In short, play a third of the scenes with each provider, and one variant of each scene.
+    """In the short form, play a third of the scenes per provider, and one variant of each.
 
-    The thirds take turns, so each scene is played with every third provider.
+    The thirds rotate, so each scene is played with every third provider.
     """
     scenes = defaultdict(list)
     for item in items:
@@ -39,7 +39,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch):
-    """The painter lets every other process go first, so on a busy machine it takes minutes."""
+    """The painter runs at low priority, so on a busy machine it takes minutes."""
     draw = renderer.draw
     for name in ("ENDPOINT", "EDIT"):
         slow = attrs.evolve(getattr(gateway_sandbox_image, name), timeout_s=_PATIENCE_S)

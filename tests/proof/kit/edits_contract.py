@@ -1,6 +1,6 @@
-"""The scenes of the kit that an edit adds where one provider, tested in full, sells pictures, too.
+"""The additional scenes for edits of a provider whose pictures are tested in full.
 
-Jobs, submits, refusals and logs are those of the pictures: the same code meets the same answers.
+Jobs, submits, refusals and logs are the same code, and are tested with the pictures.
 """
 
 from gateway.testing import ProviderContract

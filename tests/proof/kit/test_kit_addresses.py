@@ -1,4 +1,4 @@
-"""A fake API answers at its own addresses and at no other."""
+"""A fake API responds at its own paths and at no others."""
 
 import httpx2
 import pytest
@@ -10,7 +10,7 @@ UNKNOWN = (("GET", "/"), ("GET", "/v1/pictures"), ("POST", "/v1/picture"), ("GET
 
 
 class StrictApi(FakeApi):
-    """Names every address that it has."""
+    """Names all its paths."""
 
     submit = "POST /v1/pictures"
     cancel = "DELETE /v1/pictures/[^/]+"
@@ -25,7 +25,7 @@ class StrictApi(FakeApi):
 
 
 class EarlierApi(StrictApi):
-    """Was written before there was `poll` or `others`."""
+    """Written before `poll` and `others` existed."""
 
     poll = ""
     others = ""
@@ -35,7 +35,7 @@ class EarlierApi(StrictApi):
 
 
 class SilentApi(EarlierApi):
-    """Has said nothing of other addresses."""
+    """Names no other paths."""
 
     other = FakeApi.other
 

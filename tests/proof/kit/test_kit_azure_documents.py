@@ -7,7 +7,7 @@ _MODEL = "/documentintelligence/documentModels/prebuilt-layout"
 
 
 class AzureApi(FakeApi):
-    """202 with the address of an operation in a header; the text comes with the last poll."""
+    """202 with the operation's URL in a header; the text comes with the last poll."""
 
     submit = f"POST {_MODEL}:analyze"
     poll = f"GET {_MODEL}/analyzeResults/[^/]+"

@@ -6,7 +6,7 @@ from tests.proof.kit.edits_contract import EditsContract
 
 
 class BflApi(FakeApi):
-    """A task, asked for at its `polling_url`; moderation is a status of its own."""
+    """A task, polled at its `polling_url`; moderation has its own status."""
 
     submit = "POST /v1/flux-2-pro"
     poll = "GET /v1/get_result"

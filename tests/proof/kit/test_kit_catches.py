@@ -1,4 +1,4 @@
-"""The kit finds the mistakes that cost money, and says what to change."""
+"""The kit finds expensive mistakes, and explains how to fix them."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ EXAMPLE = ROOT / "docs" / "examples" / "gateway-acme"
 
 @attrs.frozen
 class Mistake:
-    """One line of the example written wrongly, the scene that must fail, and what it says."""
+    """One mistake in a line of the example, the scene that must fail, and its message."""
 
     right: str
     wrong: str
@@ -23,7 +23,6 @@ class Mistake:
     also: dict = attrs.field(factory=dict)  # what else is written otherwise
 
     def made_in(self, text: str) -> str:
-        """Return the example with the mistake in it."""
         for right, wrong in ({self.right: self.wrong} | self.also).items():
             assert text.count(right) == 1, f"the example has changed: {right}"
             text = text.replace(right, wrong)
@@ -37,7 +36,7 @@ MISTAKES = {
         '            raise __import__("gateway").NotAccepted("down")\n'
         "        body = await answer.submit_json()",
         "test_a_submit_that_is_answered_with_an_error_of_the_server[error 502]",
-        "may answer so after the order was taken and billed",
+        "may respond so after the order was taken and billed",
     ),
     "trying_again_by_itself": Mistake(
         "body = await answer.submit_json()",
@@ -45,10 +44,10 @@ MISTAKES = {
         "            return await self.submit(request, job)\n"
         "        body = await answer.submit_json()",
         "test_a_submit_that_is_answered_with_an_error_of_the_server[error 524]",
-        "may answer so after the order was taken and billed",
+        "may respond so after the order was taken and billed",
     ),
     "shapes_as_failures": Mistake(
-        'raise SubmitUncertain("Acme took the job and did not say where to ask for it.")',
+        'raise SubmitUncertain("Acme accepted the job but returned no status URL.")',
         'raise JobFailed("Acme is odd.")',
         "test_a_success_of_another_shape_is_not_asked_for_again[null]",
         "raise SubmitUncertain for a shape that you do not know",
@@ -57,19 +56,19 @@ MISTAKES = {
         'if answer.status == 404:\n            raise HandleLost("',
         'if answer.status >= 404:\n            raise JobFailed("',
         "test_a_poll_that_fails_never_submits",
-        "`poll` raises Transient or RateLimited for a moment",
+        "`poll` raises Transient or RateLimited for a temporary",
     ),
     "refusals_as_failures": Mistake(
         'case "refused":\n                raise ContentPolicy(',
         'case "refused":\n                raise JobFailed(',
         "test_refused_content_is_not_asked_for_again",
-        "Raise ContentPolicy where the API refuses the content",
+        "Raise ContentPolicy if the API refuses the content",
     ),
     "credit_as_a_moments_trouble": Mistake(
         '        raise AccountProblem("Acme has no credit left.")',
         '        raise Transient("Acme has no credit left.")',
         "test_a_refused_key_takes_the_endpoint_off_sale",
-        "Raise AccountProblem where the operator must act",
+        "Raise AccountProblem if the operator must act",
     ),
     "handles_in_memory": Mistake(
         'return Handle(id=body["job"], urls={"status": body["status_url"]})',
@@ -82,7 +81,7 @@ MISTAKES = {
         },
     ),
     "prompts_in_the_log": Mistake(
-        '        """Begin one job; the gateway writes its handle down before it polls."""',
+        '        """Start one job; the gateway stores its handle before it polls."""',
         '        __import__("logging").warning("asked for %s", request.prompt)',
         "test_no_log_line_and_no_buyer_learns_a_key_or_a_prompt[made]",
         "The log shows the buyer's prompt",
@@ -111,7 +110,7 @@ MISTAKES = {
         'capability="text-to-image"',
         'capability="text-to-video"',
         "test_it_sells_what_agents_look_for",
-        "agents look for none of its capability 'text-to-video'",
+        "agents do not search for the capability 'text-to-video'",
     ),
     "ratios_that_break": Mistake(
         '"ratio": request.aspect_ratio,',
@@ -189,7 +188,7 @@ CARELESS = {
     "TestForgotten::test_success_without_a_result_is_not_asked_for_again": (
         "Your FakeApi has no `nothing`: write it from the vendor's documentation"
     ),
-    "TestNoApi::test_what_is_paid_for_is_delivered": "Say which API the provider asks",
+    "TestNoApi::test_what_is_paid_for_is_delivered": "Name the API that the provider uses",
     "TestUnpaidPages::test_the_vendor_is_asked_for_the_paid_pages_only": (
         "Ask the vendor for the pages up to `gateway.vendors.paid_pages(request, job.endpoint)`"
     ),
@@ -199,7 +198,7 @@ CARELESS = {
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
-    """Run all the wrong plugins through the scene that should find them; return what it said."""
+    """Run all the wrong plugins through their scenes; return the output."""
     folder = tmp_path_factory.mktemp("mistakes")
     right = (EXAMPLE / "src" / "gateway_acme.py").read_text()
     tests = (EXAMPLE / "tests" / "test_acme.py").read_text()
@@ -233,14 +232,14 @@ def told(tmp_path_factory):
 
 
 def part_of(told, node):
-    """Return what pytest said about one test that failed, without line breaks."""
+    """Return pytest's output about one failed test, without line breaks."""
     title = f" {node.replace('::', '.')} "
     assert title in told, f"{node} did not fail:\n{told[-6000:]}"
     part = told.split(title, 1)[1].split("\n____", 1)[0]
     return " ".join(part.replace("\nE  ", " ").split())
 
 
-# One test: the run that it reads would be repeated in each process that has a part of it.
+# A single test: otherwise each process with a part of it would repeat the run.
 def test_mistakes_are_explained_and_what_an_author_left_out_is_named(told):
     expected = {f"Test_{name}::{one.scene}": one.says for name, one in MISTAKES.items()} | CARELESS
     found = {node: part_of(told, node) for node in expected}

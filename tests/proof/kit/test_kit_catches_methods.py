@@ -1,4 +1,4 @@
-"""The kit finds the mistakes in a payment method that give something away for nothing."""
+"""The kit finds the mistakes in a payment method that would give something away."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ EXAMPLE = ROOT / "docs" / "examples" / "gateway-vouchers"
 
 @attrs.frozen
 class Mistake:
-    """One line of the example written wrongly, the test that must fail, and what it says."""
+    """One mistake in a line of the example, the test that must fail, and its message."""
 
     file: str
     right: str
@@ -92,7 +92,7 @@ MISTAKES = {
         'headers={"WWW-Authenticate": f"Voucher {\', \'.join(parts)}"}',
         "headers={}",
         "test_a_challenge_fits_into_a_402",
-        "The 402 says nothing of this way to pay.",
+        "The 402 does not offer this payment method.",
     ),
 }
 TESTS = """
@@ -137,7 +137,7 @@ def write_wrongly(folder: Path, name: str, mistake: Mistake) -> None:
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
-    """Run all the wrong methods through the test that should find them; return what it said."""
+    """Run all the wrong methods through their tests; return the output."""
     folder = tmp_path_factory.mktemp("mistakes")
     for name, mistake in MISTAKES.items():
         write_wrongly(folder, name, mistake)
@@ -159,7 +159,7 @@ def told(tmp_path_factory):
     return run.stdout
 
 
-# One test: the run that it reads would be repeated in each process that has a part of it.
+# A single test: otherwise each process with a part of it would repeat the run.
 def test_mistakes_are_found_and_explained(told):
     unsaid = {}
     for name, mistake in MISTAKES.items():

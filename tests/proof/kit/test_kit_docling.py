@@ -5,7 +5,7 @@ from gateway.testing import FakeApi, ProviderContract, Reply
 
 
 class DoclingApi(FakeApi):
-    """A task, its status, and then its result at an address of its own."""
+    """A task, its status, and then its result at a URL of its own."""
 
     submit = "POST /v1/convert/source/async"
     poll = "GET /v1/(status/poll|result)/[^/]+"

@@ -1,4 +1,4 @@
-"""The bundled providers that ask no API pass the kit as far as it goes."""
+"""The bundled providers without an API pass the applicable scenes of the kit."""
 
 import pytest
 

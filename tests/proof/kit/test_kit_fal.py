@@ -8,7 +8,7 @@ _MODEL = "/fal-ai/nano-banana-2"
 
 
 class FalApi(FakeApi):
-    """fal's queue: COMPLETED is said of failures too, and the response tells them apart."""
+    """fal's queue: failures are COMPLETED too, and only the response distinguishes them."""
 
     submit = f"POST {_MODEL}"
     cancel = "PUT .*/cancel"
@@ -65,7 +65,7 @@ class TestFal(ProviderContract):
 
 
 class FalEditsApi(FalApi):
-    """A model's edits have an address below it; its jobs have not."""
+    """A model's edits have a path below it; its jobs have not."""
 
     submit = f"POST {_MODEL}/edit"
 

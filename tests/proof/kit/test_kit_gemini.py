@@ -5,7 +5,7 @@ from gateway.testing import FakeApi, ProviderContract, Reply
 
 
 class GeminiApi(FakeApi):
-    """`generateContent` with a picture in `inlineData`; 200 without one where a filter struck."""
+    """`generateContent` with a picture in `inlineData`; 200 without one after a filter."""
 
     submit = r"POST /v1(beta)?/models/gemini-nano-banana-2\.1:generateContent"
     others = r"GET /v1(beta)?/models/gemini-nano-banana-2\.1"

@@ -7,7 +7,7 @@ from gateway.testing import FakeApi, ProviderContract, Reply
 
 
 class KieApi(FakeApi):
-    """kie.ai answers with status 200 always; what it means stands in `code`."""
+    """kie.ai always responds with status 200; `code` has the meaning."""
 
     submit = "POST /api/v1/jobs/createTask"
     poll = "GET /api/v1/jobs/recordInfo"

@@ -5,7 +5,7 @@ from gateway.testing import FakeApi, ProviderContract, Reply
 
 
 class LlamaParseApi(FakeApi):
-    """A file is uploaded, which bills nothing; then a job is begun, and polled with its text."""
+    """A file is uploaded, which is not billed; then a job is started and polled with its text."""
 
     submit = "POST /api/v2/parse"
     poll = r"GET /api/v2/parse/[^/]+"
@@ -40,7 +40,7 @@ class TestLlamaParse(ProviderContract):
 
 
 class LlamaExtractApi(LlamaParseApi):
-    """As LlamaParse's, but a job is the answer itself, and holds its data."""
+    """Like LlamaParse, but the job itself contains the data."""
 
     submit = "POST /api/v2/extract"
     poll = r"GET /api/v2/extract/[^/]+"

@@ -9,7 +9,7 @@ _SIZE = {"dpi": 200, "height": 2200, "width": 1700}
 
 
 class MistralApi(FakeApi):
-    """`POST /ocr` answers with pages of Markdown."""
+    """`POST /ocr` returns pages of Markdown."""
 
     submit = "POST /v1/ocr"
     others = "GET /v1/models"
@@ -37,7 +37,7 @@ class MistralApi(FakeApi):
 
 
 class MistralExtractApi(MistralApi):
-    """The same request with a schema is answered with JSON as a text beside the pages."""
+    """The same request with a schema returns JSON as text beside the pages."""
 
     def made(self, ask):
         return self._pages("# A", document_annotation=json.dumps(ask.made.extracted))

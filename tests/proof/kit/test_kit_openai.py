@@ -45,7 +45,7 @@ class TestOpenAI(ProviderContract):
 
 
 class OpenAIEditsApi(OpenAIApi):
-    """`POST /images/edits`, which answers in the same way."""
+    """`POST /images/edits`, with the same response."""
 
     submit = "POST /v1/images/edits"
 

@@ -13,7 +13,7 @@ _ORDERED = {
 
 
 class ReplicateApi(FakeApi):
-    """Predictions: created at the model's address, asked for at the address in `urls.get`."""
+    """Predictions: created at the model's URL, polled at the URL in `urls.get`."""
 
     submit = "POST /v1/models/black-forest-labs/flux-2-pro/predictions"
     cancel = "POST .*/cancel"
@@ -57,7 +57,7 @@ class TestReplicate(ProviderContract):
 
 
 class ReplicateEditsApi(ReplicateApi):
-    """The picture is uploaded, which bills nothing, before the prediction."""
+    """The picture is uploaded before the prediction, which is not billed."""
 
     def other(self, ask):
         if (ask.method, ask.path) == ("POST", "/v1/files"):

@@ -16,23 +16,23 @@ from gateway_demo.tour.client import Client, open_session
 from gateway_demo.tour.place import Place
 from gateway_demo.tour.processes import HOST, Child, choose_port
 
-# A test that fails may wait this long; one that passes waits for what it is told.
+# The timeout of a failing test; a passing one does not wait that long.
 PATIENCE_S = 240
 _LOOK_S = 0.1
 _TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"  # topic
 _OPTIONS = (
     "--headless=new",
-    # Chromium's own sandbox needs rights that a container does not give.
+    # Chromium's own sandbox needs rights that a container does not have.
     "--no-sandbox",
     "--disable-gpu",
     "--disable-dev-shm-usage",
     "--no-proxy-server",
     "--hide-scrollbars",
-    # Else a page is still scrolling smoothly while a test clicks.
+    # Otherwise a page may still be scrolling smoothly during a click.
     "--force-prefers-reduced-motion",
 )
-# Two wallets announce themselves (EIP-6963). The test signs and answers for them. Like real ones,
-# they refuse a domain with a field that its type does not name.
+# Two wallets announce themselves (EIP-6963). The test signs and responds for them. Like real ones,
+# they reject a domain with a field that its type does not name.
 _WALLETS = """
 window.calls = [];
 const isTyped = ({domain, types}) =>
@@ -66,7 +66,7 @@ window.fetch = async (path, request) => {
   return send();
 };
 """
-# The first paid request goes out and is answered, but the page never hears of it.
+# The first paid request is sent and answered, but the page gets no response.
 _LOSE_FIRST_ANSWER = """
 if (payment && !sessionStorage.lost) {
   await send();
@@ -77,7 +77,7 @@ if (payment && !sessionStorage.lost) {
 
 
 def missing() -> str | None:
-    """Return what these tests need and this machine lacks."""
+    """Return the requirements of these tests that this machine lacks."""
     lacks = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
     lacks += [] if importlib.util.find_spec("selenium") else ["selenium"]
     return f"missing: {', '.join(lacks)} (see CONTRIBUTING.md)" if lacks else None
@@ -93,7 +93,7 @@ class Shop:
 
     @property
     def purse(self) -> str:
-        """The address of the pages' purse."""
+        """The address of the pages' wallet."""
         return Account.from_key(self.place.purse_key).address
 
     def payments_of(self, address: str) -> list[int]:
@@ -110,7 +110,7 @@ class Shop:
 def open_shop(
     folder: Path, *, chain_id: int = 8453, host: str = HOST, **settings: str
 ) -> Iterator[Shop]:
-    """Start a chain and `gateway serve` in a process of its own; the purse is filled."""
+    """Start a chain and `gateway serve` in a process of its own, and fund the pages' wallet."""
     place = Place(port=choose_port(0, "--port"), rpc_port=0, output=folder, folder=folder)
     with PlayChain(chain_id=chain_id) as chain, open_session() as session:
         chain.fund(Account.from_key(place.settlement_key).address, usdc_units=0)
@@ -133,7 +133,7 @@ class Browser:
     _scripts: list[str] = attrs.field(factory=list)
 
     def reset(self) -> None:
-        """Forget what a test has changed."""
+        """Undo a test's changes."""
         for script in self._scripts:
             self.cdp("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
         self._scripts.clear()
@@ -150,26 +150,25 @@ class Browser:
         self.visit(url)
 
     def visit(self, url: str) -> None:
-        """Open a page, and wait until all of it is there."""
+        """Open a page, and wait until it has loaded completely."""
         self.driver.get(url)
         self._wait_until_loaded()
 
     def reload(self) -> None:
-        """Load the page again, and wait until all of it is there."""
+        """Reload the page, and wait until it has loaded completely."""
         self.driver.refresh()
         self._wait_until_loaded()
 
     def _wait_until_loaded(self) -> None:
-        # The driver may return before the new document is read, mostly where it has the same
-        # address as the one before.
+        # The driver may return before the new document is read, mostly if its URL is the same as
+        # before.
         self.until("document.readyState === 'complete'")
 
     def cdp(self, command: str, **parameters):
-        """Send a command of the Chrome DevTools Protocol."""
         return self.driver.execute_cdp_cmd(command, parameters)
 
     def run(self, script: str, *arguments):
-        """Run a script in the page, and return what it returns."""
+        """Run a script in the page, and return its result."""
         return self.driver.execute_script(script, *arguments)
 
     def resize(self, width: int, height: int = 900) -> None:
@@ -189,18 +188,18 @@ class Browser:
         self.before_each_page(_WALLETS.replace("ADDRESS", json.dumps(address)))
 
     def lose_first_answer(self) -> None:
-        """Let the answer to the first paid request be lost."""
+        """Lose the response to the first paid request."""
         self.between(_LOSE_FIRST_ANSWER)
 
     def between(self, script: str) -> None:
-        """Let a script stand between page and gateway.
+        """Put a script between page and gateway.
 
-        It has a request's `path` and `payment`, and `send`; what it returns is the answer.
+        It gets a request's `path` and `payment`, and `send`; its result is the response.
         """
         self.before_each_page(_FETCH.replace("SCRIPT", script))
 
     def until(self, script: str, *arguments):
-        """Wait until a script returns something true, and return that."""
+        """Wait until a script returns something true, and return it."""
         deadline = time.monotonic() + PATIENCE_S
         while not (found := self.run(f"return {script}", *arguments)):
             assert time.monotonic() < deadline, f"{script}\n{self.text('body')}"
@@ -208,14 +207,14 @@ class Browser:
         return found
 
     def find(self, selector: str):
-        """Wait for an element that is shown, and return it."""
+        """Wait for a visible element, and return it."""
         return self.until(
             "((one) => one?.checkVisibility() ? one : null)(document.querySelector(arguments[0]))",
             selector,
         )
 
     def click(self, selector: str) -> None:
-        """Click an element once it may be clicked."""
+        """Click an element once it is clickable."""
         self.until(
             "((one) => one && !one.disabled)(document.querySelector(arguments[0]))", selector
         )
@@ -224,17 +223,17 @@ class Browser:
         element.click()
 
     def text(self, selector: str) -> str:
-        """Return an element's words as they are shown."""
+        """Return an element's visible text."""
         return self.run("return document.querySelector(arguments[0])?.innerText ?? ''", selector)
 
     def press(self, *keys: str) -> None:
-        """Press keys where the focus is."""
+        """Press keys at the focus."""
         self.driver.switch_to.active_element.send_keys(*keys)
 
     def complaints(self) -> list[str]:
-        """Return what the console holds: errors, and what the page's policy refused."""
+        """Return the console's errors, including those of the page's policy."""
         said = [entry["message"] for entry in self.driver.get_log("browser")]
-        # Another part of the gateway serves the icon.
+        # The icon is served by another part of the gateway.
         return [line for line in said if "/favicon.ico" not in line and " 402 " not in line]
 
 

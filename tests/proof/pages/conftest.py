@@ -37,9 +37,9 @@ def shop(_needed, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def other_shop(_needed, tmp_path_factory):
-    """A shop on uvicorn that sells what fails, too.
+    """A shop on uvicorn, with an offer that fails.
 
-    It names itself by `localhost`: browsers make no passkeys for 127.0.0.1.
+    Its URL has `localhost`, because browsers create no passkeys for 127.0.0.1.
     """
     site = tmp_path_factory.mktemp("site")
     install_plugin(site, "gateway_fails", _FAILS)

@@ -1,4 +1,4 @@
-"""A gateway with a month of sales behind it, and a vendor that refuses the key: for Chromium."""
+"""For Chromium: a gateway with a month of sales, and a vendor that refuses the key."""
 
 import contextlib
 import json
@@ -17,10 +17,10 @@ import pytest
 from tests.operator_history import Sale, add_sales
 from tests.proof.pages.browser import Browser, Shop, open_shop
 
-# Of a session, where the gateway is asked over http.
+# The session cookie's name over http.
 COOKIE = "gateway_admin"
 REFUND_KEY = "0x" + "5e" * 32
-# What an operator cannot choose: a buyer's words, and a vendor's.
+# Texts outside the operator's control: a buyer's prompt and a vendor's message.
 HOSTILE = '"><img src=x onerror=alert(1)><script>alert(1)</script>'
 _ENDPOINTS = (
     ("document-parser", 10_000, 0.4, 0),
@@ -30,7 +30,7 @@ _ENDPOINTS = (
 
 
 class _Refuses(BaseHTTPRequestHandler):
-    """A vendor that knows no key."""
+    """A vendor that accepts no key."""
 
     def do_GET(self) -> None:
         body = b'{"error": {"code": "invalid_api_key", "message": "Incorrect API key."}}'
@@ -50,7 +50,7 @@ class _Refuses(BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def open_desk(folder: Path, **settings: str) -> Iterator[Shop]:
-    """Start a gateway that has sold for a month, with a vendor that refuses its key."""
+    """Start a gateway with a month of sales, and a vendor that refuses its key."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Refuses)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     given = {
@@ -71,7 +71,7 @@ def open_desk(folder: Path, **settings: str) -> Iterator[Shop]:
 
 
 def _sell_what_fails(shop: Shop) -> None:
-    """Buy from the vendor that refuses the key: the first sale takes it off sale."""
+    """Buy from the vendor that refuses the key; the first sale takes it off sale."""
     from tests.conftest import Payer
 
     body = json.dumps({"prompt": "a boat"}).encode()
@@ -86,7 +86,7 @@ def _sell_what_fails(shop: Shop) -> None:
 
 
 def write_history(path: Path, now: float, *, count: int = 900) -> None:
-    """Write sales of the last month, more of them lately, and some refunds to decide."""
+    """Write a month of sales, more of them recent, and some refunds to decide."""
     chance = random.Random(13)
     sales = []
     for _ in range(count):
@@ -116,7 +116,7 @@ def write_history(path: Path, now: float, *, count: int = 900) -> None:
 
 
 def log_in(browser: Browser, shop: Shop) -> None:
-    """Log the operator in by the form, as a person does, unless the window has done so before."""
+    """Log the operator in by the form, unless the window is logged in."""
     cookies = browser.cdp("Network.getCookies", urls=[shop.base_url])["cookies"]
     if COOKIE in {cookie["name"] for cookie in cookies}:
         return
@@ -124,5 +124,5 @@ def log_in(browser: Browser, shop: Shop) -> None:
     browser.find("input[name=password]").send_keys(shop.place.password)
     browser.click("main button")
     browser.find("#live")
-    # Chromium notes the 401 of the page with the form.
+    # Clears the form page's 401 from the console.
     browser.complaints()

@@ -13,20 +13,20 @@ from tests.conftest import Payer
 from tests.proof.pages.browser import Browser, Shop, open_browser
 from tests.proof.pages.operator_desk import log_in, open_desk
 
-# What came to the wallet and bought nothing, in units of 10⁻⁶ USDC.
+# Unused transfers, in units of 10⁻⁶ USDC.
 _STRAY_UNITS = (250_000, 500)
 _WIDE, _PHONE = 1280, 500
 
 
 class Shot(NamedTuple):
-    """One picture: a page, or what a button on it leads to."""
+    """One screenshot: of a page, or of the result of a button."""
 
     name: str
     path: str
     width: int
     height: int
     is_dark: bool = False
-    # The selector of the button that is pressed first.
+    # The selector of the button to press first.
     pressed: str = ""
 
 
@@ -51,7 +51,7 @@ SHOTS = (
 
 
 def main(folder: Path) -> None:
-    """Open a desk with a month of sales, and keep what the browser shows of it."""
+    """Open the operator's pages with a month of sales, and take the screenshots."""
     folder.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory() as elsewhere,
@@ -77,7 +77,7 @@ def _make_folder(parent: Path) -> str:
 
 
 def _wait_for(browser: Browser, shop: Shop, path: str, words: str) -> None:
-    """Open a page again and again until it shows what the gateway finds out by and by."""
+    """Reload a page until it shows data that the gateway reads in the background."""
     while True:
         browser.visit(f"{shop.base_url}{path}")
         browser.find("main h1")
@@ -100,7 +100,7 @@ def _draw(browser: Browser, shop: Shop, folder: Path, shot: Shot) -> None:
 
 def _keep(browser: Browser, path: Path) -> None:
     picture = Image.open(io.BytesIO(browser.driver.get_screenshot_as_png())).convert("RGB")
-    # Few colours: a page compresses to a third, and looks the same.
+    # With few colours a page compresses to a third, and looks the same.
     picture.quantize(256, method=Image.Quantize.FASTOCTREE).save(path, optimize=True)
 
 

@@ -13,7 +13,7 @@ PROMPT = "a mountain lake in the evening, one small boat"
 
 
 def main(folder: Path) -> None:
-    """Buy a picture, and keep what the browser showed on the way."""
+    """Buy a picture, and take screenshots on the way."""
     folder.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory() as elsewhere,

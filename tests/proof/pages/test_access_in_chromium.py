@@ -1,4 +1,4 @@
-"""The operator's door in a browser: passkeys, codes, and a form of a neighbour's page."""
+"""The operator's login in a browser: passkeys, codes, and a form on another port's page."""
 
 import contextlib
 import re
@@ -24,7 +24,7 @@ def browser(browser):
 
 @pytest.fixture
 def passkeys(browser):
-    """Let the browser have an authenticator of its own."""
+    """Give the browser its own authenticator."""
     options = VirtualAuthenticatorOptions()
     options.protocol = VirtualAuthenticatorOptions.Protocol.CTAP2
     options.transport = VirtualAuthenticatorOptions.Transport.INTERNAL
@@ -51,7 +51,7 @@ def log_out(browser) -> None:
 
 
 def complaints(browser) -> list[str]:
-    """Return what the console holds, but for the statuses of pages that ask who it is."""
+    """Return the console's errors, except the statuses of pages that require a login."""
     asks = re.compile(r"status of 40[13] ")
     return [line for line in browser.complaints() if not asks.search(line)]
 
@@ -120,7 +120,7 @@ def test_everything_fits_a_phone(browser, shop):
 
 
 class _Neighbour(BaseHTTPRequestHandler):
-    """A page of another port of the same machine: a neighbour, whose forms carry our cookies."""
+    """A page on another port of this machine, whose forms send our cookies."""
 
     target = ""
 

@@ -1,4 +1,4 @@
-"""The committed files of the pages are what `make frontend` builds."""
+"""The committed files of the pages match a fresh `make frontend`."""
 
 import json
 import os
@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-# What npm says where there is no network.
+# npm's errors without a network.
 _UNREACHABLE = ("ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT")
 FRONTEND, BUILT = ROOT / "frontend", ROOT / "static" / "web"
 
 
 @pytest.fixture(scope="module")
 def frontend(tmp_path_factory):
-    """A copy of frontend/ with its packages; skips where Node or the registry is out of reach."""
+    """A copy of frontend/ with its packages; skips without Node or the registry."""
     if shutil.which("npm") is None:
         pytest.skip("missing: npm (Node 20 or later)")
     copy = tmp_path_factory.mktemp("build") / "frontend"

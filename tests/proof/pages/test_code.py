@@ -1,4 +1,4 @@
-"""The code that the pages show is run as it stands."""
+"""The code on the pages runs unchanged."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from gateway_demo.tour.client import open_session
 
 
 def code(shop, slug: str, language: str) -> str:
-    """Return the code of one language on an endpoint's page."""
+    """Return the code in one language from an endpoint's page."""
     with open_session() as session:
         page = session.get(f"{shop.base_url}/play/{slug}", timeout=60).text
     shown = re.search(rf'data-language="{language}".*?<code>(.*?)</code>', page, re.DOTALL)[1]

@@ -1,4 +1,4 @@
-"""A person with a browser has a picture edited: it is shown before it is sent, and after."""
+"""A person in a browser has a picture edited: it is shown before it is sent, and after."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ EDIT_PRICE = 30_000  # units
 
 
 def buy(browser: Browser) -> str:
-    """Ask for the price, pay by the purse, and return what the page says at the end."""
+    """Ask for the price, pay with the pages' wallet, and return the final text."""
     browser.click("#ask")
     browser.click("[data-wallet=purse]")
     browser.click("#pay")

@@ -1,4 +1,4 @@
-"""A person with a browser asks a document for data: with an idea of the page, and in words."""
+"""A person in a browser extracts data from a document: by a suggestion, and by a prompt."""
 
 import json
 

@@ -1,4 +1,7 @@
-"""A person with a browser buys: by the purse, by a wallet, by keyboard, and over a reload."""
+"""A person in a browser buys:
+
+by the pages' wallet, another wallet, keyboard, and across reloads.
+"""
 
 import json
 
@@ -10,7 +13,7 @@ from tests.proof.pages.browser import Browser, Shop, open_shop
 PICTURE, DOCUMENT = "/play/sandbox-image", "/play/document-parser"
 PRICE, DOCUMENT_PRICE = 20_000, 10_000  # units
 
-# The gateway, or something before it, judges no payment until the test says otherwise.
+# Payments get no verdict until the test allows it.
 _JUDGES_NOTHING = """
 if (payment && sessionStorage.judges_nothing) {
   sessionStorage.refused = payment;
@@ -18,7 +21,7 @@ if (payment && sessionStorage.judges_nothing) {
 }
 if (payment) sessionStorage.sent = payment;
 """
-# The first price is half of what it is by the time that it is paid.
+# The first quoted price is half of the price at payment.
 _OLD_PRICE = """
 if (payment || sessionStorage.asked || !path.startsWith("/api/x402/")) return send();
 const answer = await send();
@@ -28,7 +31,7 @@ challenge.accepts[0].amount = "10000";
 const headers = {"PAYMENT-REQUIRED": btoa(JSON.stringify(challenge))};
 return new Response("{}", {status: 402, headers});
 """
-# x402 cannot be settled now, as the 402 of such a gateway says.
+# The 402 of a gateway that cannot settle x402 now.
 _NO_OFFER = """
 if (!path.startsWith("/api/x402/")) return send();
 const answer = await send();
@@ -38,7 +41,7 @@ challenge.error = "A direct USDC transfer works. Send 0.02 USDC.";
 const headers = {"PAYMENT-REQUIRED": btoa(JSON.stringify(challenge))};
 return new Response("{}", {status: 402, headers});
 """
-# The task itself is done, so no poll waits: without a pause they would soon be too many.
+# The task is done, so no poll waits: without a pause they would soon be too many.
 _SETTLING = """
 if (!path.startsWith("/api/task/") || sessionStorage.settled) return send();
 await new Promise((resolve) => setTimeout(resolve, 200));
@@ -51,7 +54,7 @@ return Response.json({...task, status: "queued", done: false, payment: payment_n
 
 
 def ask(browser: Browser, prompt: str = "a boat") -> None:
-    """Fill the form of a picture, and ask for its price."""
+    """Fill in the form for a picture, and ask for its price."""
     browser.find("#field-prompt").send_keys(prompt)
     browser.click("#ask")
 
@@ -62,13 +65,13 @@ def choose_purse(browser: Browser) -> None:
 
 
 def finish(browser: Browser) -> str:
-    """Wait for the result, and return what the page says then."""
+    """Wait for the result, and return the final text."""
     browser.find("#again")
     return browser.text("#flow")
 
 
 def finish_by_continuing(browser: Browser) -> None:
-    """Continue as often as the page asks: a loaded machine's gateway may answer too late again."""
+    """Continue as often as the page asks: the gateway may be slow on a busy machine."""
     is_asked = "document.querySelector('#flow').innerText.includes('Not finished yet')"
     while True:
         browser.click("#flow .primary")
@@ -83,14 +86,14 @@ def has_picture(browser: Browser) -> bool:
 
 @pytest.fixture
 def customer(shop: Shop):
-    """Somebody new with one dollar."""
+    """A new account with one dollar."""
     account = Account.create()
     shop.chain.fund(account.address, eth_wei=0, usdc_units=10**6)
     return account
 
 
 def sign(browser: Browser, account) -> dict:
-    """Sign what the page asks a wallet for, and return it."""
+    """Sign the page's request to a wallet, and return it."""
     data = json.loads(browser.until("window.pending?.data"))
     signature = account.sign_typed_data(full_message=data).signature
     browser.run("window.pending.sign(arguments[0])", "0x" + bytes(signature).hex())
@@ -187,7 +190,7 @@ def test_an_answer_of_a_wallet_that_comes_late_neither_pays_nor_moves_the_page(
     choose_purse(browser)
     sign(browser, customer)
     assert shop.purse in browser.text(".review")
-    # What is sent is kept first.
+    # Every request is stored before it is sent.
     assert browser.run("return Object.keys(sessionStorage)") == []
     browser.click("#pay")
     finish(browser)
@@ -208,7 +211,7 @@ def test_a_reload_before_the_answer_sends_the_same_payment_and_pays_once(shop, b
     assert has_picture(browser)
     assert browser.run("return document.querySelector('#field-prompt').value") == "a reload"
     assert shop.payments_of(shop.purse) == [*before, PRICE]
-    # Again, with the result there: the page shows it and sends nothing.
+    # Again, with the result present: the page shows it and sends nothing.
     browser.reload()
     finish(browser)
     assert has_picture(browser)
@@ -222,7 +225,7 @@ def test_a_reload_before_the_answer_sends_the_same_payment_and_pays_once(shop, b
 def test_a_large_document_is_paid_once_over_a_reload(shop, browser, tmp_path):
     before = shop.payments_of(shop.purse)
     document, copy = tmp_path / "large.html", tmp_path / "copy.html"
-    # More than a browser keeps of a page.
+    # More than a browser stores for a page.
     document.write_text(f"<p>A long document</p><!--{'x' * 4_500_000}-->")
     copy.write_bytes(document.read_bytes())
     browser.lose_first_answer()
@@ -238,7 +241,7 @@ def test_a_large_document_is_paid_once_over_a_reload(shop, browser, tmp_path):
     prompt = browser.find("#field-prompt")
     assert prompt.get_property("value") == "the totals"
     assert not prompt.is_enabled()
-    # The form's own button goes on with the purchase, too.
+    # The form's own button continues the purchase, too.
     browser.click("#ask")
     assert "Choose the document first." in browser.find("#flow [role=alert]").text
     browser.driver.find_element("id", "file").send_keys(str(copy))
@@ -403,7 +406,7 @@ def test_a_failure_says_why_and_that_the_money_is_due_back(other_shop, browser):
     said = finish(browser)
     assert "The vendor refuses this prompt." in said
     assert "0.02 play USDC is due back to you" in said
-    # A vendor's picture is never made up.
+    # Samples of a vendor's results are never invented.
     browser.open(other_shop.base_url)
     assert browser.text("#fails figcaption") == "A drawing, not a result"
 

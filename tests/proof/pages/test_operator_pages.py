@@ -8,23 +8,23 @@ from selenium.webdriver.common.keys import Keys
 
 from tests.proof.pages.operator_desk import HOSTILE, log_in, open_desk
 
-# Each page, and words that it must have without its script, too.
+# Each page, and words that it must show even without its script.
 WORDS = {
     "/admin?range=30d": ("openai-image", "sandbox-image", "Needs you", "24h"),
     "/admin/refunds": ("To decide", "Approve the chosen ones", "proven payer", "openai-image"),
     "/admin/refunds?state=paid": ("Paid", "openai-image", "On their way"),
     "/admin/tasks": ("document-parser", "completed", "Why it failed", "Older"),
-    "/admin/payments": ("Open", "Money that bought nothing", "Paid too much"),
+    "/admin/payments": ("Open", "Unused transfers", "Paid too much"),
     "/admin/endpoints": ("openai-image", "sandbox-image", "Try now", "24h"),
     "/admin/books": ("By endpoint", "Every sale, refund and cost", "cost?", "Kept at most"),
-    "/admin/system": ("Refund key", "Newest block", "Copies of the database", "Audit log"),
+    "/admin/system": ("Refund key", "Newest block", "Backups", "Audit log"),
     "/admin/system/actions": ("Audit log", "Export as CSV", "login"),
-    "/admin/alarms": ("On now", "How you are told", "GATEWAY_ALARM_URLS"),
+    "/admin/alarms": ("On now", "Channels", "GATEWAY_ALARM_URLS"),
     "/admin/access": ("Sessions", "Passkeys", "Make a token", "Refused logins"),
 }
 PAGES = tuple(WORDS)
 DARK = "rgb(18, 24, 31)"
-# Every visible text with its colour and what is behind it: those below 4.5:1 (large ones 3:1).
+# Every visible text with its colour and background: those below 4.5:1 (large ones 3:1).
 _PALE = """
 const parse = (text) => {
   const [r, g, b, a = 1] = text.match(/[\\d.]+/g).map(Number);
@@ -73,7 +73,7 @@ def shop(_needed, tmp_path_factory):
 
 @pytest.fixture
 def desk(browser, shop):
-    """A browser in which the operator is logged in."""
+    """A browser with the operator logged in."""
     log_in(browser, shop)
     return browser
 
@@ -116,7 +116,7 @@ def test_every_word_can_be_read_in_both_schemes(desk, shop, path):
     ],
 )
 def test_the_keyboard_reaches_every_action_and_the_focus_is_seen(desk, shop, path):
-    # The script holds still meanwhile.
+    # Pauses the script.
     desk.before_each_page("window.setTimeout = () => 0")
     open_page(desk, shop, path)
     desk.run("window.reached = new Set()")
@@ -124,13 +124,13 @@ def test_the_keyboard_reaches_every_action_and_the_focus_is_seen(desk, shop, pat
     assert desk.run("return document.activeElement.outerHTML.slice(0, 60)").startswith(
         '<a class="skip"'
     )
-    # A date is three places and a button; each stays the same element.
+    # A date has three fields and a button; each stays the same element.
     count = f"return document.querySelectorAll({json.dumps(_FOCUSABLE)}).length"
     dates = "return document.querySelectorAll('[type=date]').length"
     for _ in range(desk.run(count) + 4 * desk.run(dates)):
         desk.press(Keys.TAB)
         desk.run("window.reached.add(document.activeElement)")
-        # Past the last one the focus is the browser's own.
+        # After the last one, the focus belongs to the browser.
         here = desk.run("return document.activeElement.outerHTML.slice(0, 100)")
         assert here.startswith("<body") or desk.run(_OUTLINE) != "none", here
     assert desk.run(_REACHED, _FOCUSABLE) == []
@@ -158,7 +158,7 @@ def test_what_others_wrote_stays_text_and_the_policy_is_kept(desk, shop, path):
     desk.before_each_page("window.alert = () => { window.alerted = true; }")
     open_page(desk, shop, path)
     assert desk.run("return window.alerted") is None
-    # Only the QR codes of System are pictures, and only Access loads a script of its own.
+    # Only the QR codes of System are pictures, and only Access loads its own script.
     strange = "main img:not([src^='data:image/svg+xml']), main script:not([src^='/admin/assets/'])"
     assert desk.run("return document.querySelectorAll(arguments[0]).length", strange) == 0
     assert desk.run("return document.querySelectorAll('[onerror], [style], style').length") == 0
@@ -185,7 +185,7 @@ def test_a_refund_is_decided_without_a_script_and_each_step_fits_a_phone(browser
     assert browser.run("return document.documentElement.scrollWidth") <= 360
     browser.find("[name=reason]").send_keys(HOSTILE)
     browser.click("main button")
-    said = read_page(browser, "Rejected. A later approval takes that back.")
+    said = read_page(browser, "Rejected. You can still approve them later.")
     assert f"you: {HOSTILE}" in said
     browser.click("button[value^='approve:']")
     asked = read_page(browser, "Give money back?")
@@ -197,7 +197,7 @@ def test_a_refund_is_decided_without_a_script_and_each_step_fits_a_phone(browser
 
 
 def read_page(browser, words: str) -> str:
-    """Wait for the page with these words, and return all that it says."""
+    """Wait for the page with these words, and return its whole text."""
     browser.until("document.body?.innerText.includes(arguments[0])", words)
     return browser.text("main")
 
@@ -208,7 +208,7 @@ def test_a_refresh_keeps_the_focus_and_what_is_open(desk, shop):
     desk.run("window.old = document.querySelector('h1').parentElement")
     desk.run("document.querySelector('.needs a').focus()")
     focused = desk.run("return document.activeElement.getAttribute('href')")
-    # The time in the heading differs each time, so that part is replaced.
+    # The time in the heading changes, so that part is replaced.
     desk.until("!window.old.isConnected")
     assert desk.run("return document.activeElement.getAttribute('href')") == focused
     assert desk.run("return document.querySelector('#numbers').open")

@@ -1,4 +1,4 @@
-"""Wallets that are on another chain, each with its own way of answering, buy on Base."""
+"""Wallets on another chain, each with different responses, buy on Base."""
 
 import json
 
@@ -9,8 +9,8 @@ from tests.proof.pages.browser import Browser, Shop, open_shop
 
 PICTURE, PRICE = "/play/sandbox-image", 20_000
 BASE, MAINNET = 8453, 1
-# A wallet that only puts itself into the window, or also announces itself. SCENARIO says how it
-# answers `wallet_switchEthereumChain` and `wallet_addEthereumChain`.
+# A wallet that only sets a global in the window, or also announces itself. SCENARIO defines its
+# responses to `wallet_switchEthereumChain` and `wallet_addEthereumChain`.
 _WALLET = """
 window.calls = [];
 const state = {chain: CHAIN, knows: KNOWS};
@@ -35,7 +35,7 @@ else window.addEventListener("eip6963:requestProvider", () => {
 """
 _SWITCHES = "wallet_switchEthereumChain: (state, id) => { SWITCH; state.chain = id; return null; }"
 _UNKNOWN = "if (!state.knows) throw {code: 4902, message: 'Unrecognized chain ID'}"
-# As mobile wallets write it.
+# The form of mobile wallets.
 _NESTED = (
     "if (!state.knows) throw {code: -32603, message: 'Internal error', "
     "data: {originalError: {code: 4902, message: 'Unrecognized chain ID'}}}"
@@ -52,7 +52,7 @@ def switches(how: str = "") -> str:
 
 @pytest.fixture(scope="module")
 def shop(_needed, tmp_path_factory):
-    """A shop whose network is Base, and not one of play money."""
+    """A shop on Base, without play money."""
     with open_shop(tmp_path_factory.mktemp("shop"), play_key="") as opened:
         yield opened
 
@@ -84,7 +84,7 @@ def begin(
 
 
 def pay(shop: Shop, browser: Browser, account) -> list[str]:
-    """Sign, wait for the result, and return what the wallet was asked."""
+    """Sign, wait for the result, and return the wallet's calls."""
     browser.click("#pay")
     data = json.loads(browser.until("window.pending?.data"))
     assert data["domain"]["chainId"] == BASE

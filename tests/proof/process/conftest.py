@@ -1,4 +1,4 @@
-"""Gateways in processes, for each HTTP server: a test's own, and running ones that tests share."""
+"""Gateways in processes, for each HTTP server: a test's own, and shared running ones."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -9,20 +9,20 @@ from gateway_demo.chain import PlayChain
 from tests.conftest import new_account
 from tests.proof.process.gateway_process import Gateway
 
-# One second where the server usually waits for half a minute.
+# One second instead of the server's usual half minute.
 _IDLE_1_S = "import gateway.web.server.connection_limits as limits; limits.IDLE_S = 1\n"
 _BODY_1_S = "import gateway.web.application as application; application._BODY_S = 1\n"
-# What shared gateways of a kind run at their start, before they import the server.
+# Code that shared gateways of a kind run at their start, before they import the server.
 _PATCHES = {
     "patient": "",
     "impatient": _IDLE_1_S + _BODY_1_S,
     "fast": _BODY_1_S,
     # All requests go to Quart.
-    "quart": _BODY_1_S + "application.FastPath = lambda app, memory: app.asgi_app\n",
+    "quart": _BODY_1_S + "application.FastPath = lambda app, *_: app.asgi_app\n",
 }
-# A password that is a valid HTTP method as well.
+# A password that is also a valid HTTP method.
 PASSWORD = "PASSWORD-1234"
-# Its text is longer than what the operating system keeps for a client.
+# The text is longer than the operating system's buffers for a client.
 _BIG = """
 from gateway import Endpoint, Result, Traits, hookimpl, usdc
 
@@ -45,7 +45,7 @@ def register_endpoints(register, settings):
 
 @pytest.fixture
 def served(tmp_path, chain, key, http_server) -> Iterator[Gateway]:
-    """A gateway of the test's own, which it starts, changes and ends."""
+    """A gateway for one test, which may start, change and stop it."""
     gateway = Gateway(tmp_path, chain, key, GATEWAY_SERVER=http_server)
     yield gateway
     if gateway.process is not None:
@@ -54,7 +54,7 @@ def served(tmp_path, chain, key, http_server) -> Iterator[Gateway]:
 
 @pytest.fixture(scope="session")
 def _shared(tmp_path_factory) -> Iterator[Callable[[str, str], Gateway]]:
-    """Return a running gateway by its kind and HTTP server; the first test starts it."""
+    """Return a running gateway by kind and HTTP server; the first use starts it."""
     kept: dict[tuple[str, str], Gateway] = {}
     with contextlib.ExitStack() as stack:
         chain = stack.enter_context(PlayChain())
@@ -74,7 +74,7 @@ def _shared(tmp_path_factory) -> Iterator[Callable[[str, str], Gateway]]:
 def _made(kind: str, folder, chain: PlayChain, **variables: str) -> Gateway:
     account = new_account()
     chain.fund(account.address, eth_wei=10**18, usdc_units=0)
-    # The answers of several gateways are compared, so they name themselves alike.
+    # The responses of several gateways are compared, so they need the same name.
     variables |= {"GATEWAY_ADMIN_PASSWORD": PASSWORD, "GATEWAY_BASE_URL": "http://gateway.test"}
     gateway = Gateway(folder, chain, account.key.hex(), **variables)
     if _PATCHES[kind]:
@@ -85,21 +85,21 @@ def _made(kind: str, folder, chain: PlayChain, **variables: str) -> Gateway:
 
 @pytest.fixture
 def gateway(_shared, http_server) -> Iterator[Gateway]:
-    """A running gateway that other tests use, too: a test neither changes nor ends it."""
+    """A shared running gateway, which a test must not change or stop."""
     with _shared("patient", http_server).lent() as gateway:
         yield gateway
 
 
 @pytest.fixture
 def impatient(_shared, http_server) -> Iterator[Gateway]:
-    """Like `gateway`, but it waits for one second where it usually waits for half a minute."""
+    """Like `gateway`, with one second instead of the usual half minute."""
     with _shared("impatient", http_server).lent() as gateway:
         yield gateway
 
 
 @pytest.fixture
 def both(_shared, http_server) -> Iterator[tuple[Gateway, Gateway]]:
-    """A gateway as it is, and one whose requests all go to Quart; both wait 1 s for a body."""
+    """A normal gateway, and one whose requests all go to Quart; both wait 1 s for a body."""
     fast, quart = _shared("fast", http_server), _shared("quart", http_server)
     with fast.lent(), quart.lent():
         yield fast, quart

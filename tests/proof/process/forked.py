@@ -1,4 +1,4 @@
-"""Gateways forked from a process that has imported all of it: a start takes a tenth of the time."""
+"""Gateways forked from a process that has imported everything: ten times faster to start."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import attrs
 
-# Imports what `gateway serve` imports until it has sold once, then forks a process for each line.
+# Imports everything that `gateway serve` uses up to its first sale, then forks a process per line.
 _PARENT = """
 import gc, importlib, json, os, runpy, signal, sys
 from gateway.concurrency.late_imports import hidden
@@ -61,7 +61,7 @@ for line in sys.stdin:
 
 
 class _Parent:
-    """The process that forks; safe for threads."""
+    """The process that forks. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -94,7 +94,7 @@ def _parent() -> _Parent:
 
 
 def end_parent() -> None:
-    """End the process that forks, if there is one."""
+    """Stop the process that forks, if there is one."""
     if _parent.cache_info().currsize:
         _parent().end()
         _parent.cache_clear()
@@ -103,14 +103,14 @@ def end_parent() -> None:
 
 @attrs.define
 class Forked:
-    """What tests use of `subprocess.Popen`."""
+    """The part of `subprocess.Popen` that tests use."""
 
     pid: int
     returncode: int | None = None
 
     @classmethod
     def started(cls, cwd: Path, env: dict[str, str], log: Path, patch: str = "") -> Forked:
-        """Run `gateway serve`, after the Python file `patch` if one is named."""
+        """Run `gateway serve`, after the Python file `patch` if one is given."""
         return cls(_parent().ask(cwd=str(cwd), env=env, log=str(log), patch=patch))
 
     def poll(self) -> int | None:

@@ -18,7 +18,7 @@ from tests.proof.process.forked import Forked
 
 ROOT = Path(__file__).parents[3]
 PROMPT = "MARKER-PROMPT-a-boat"
-# A test that fails may wait this long; one that passes waits for what it is told.
+# The timeout of a failing test; a passing one does not wait that long.
 PATIENCE_S = 240
 RPC_MARKER = "MARKER-RPC-KEY"
 _OPEN = "SELECT count(*) FROM tasks WHERE status IN ('held', 'queued', 'processing')"
@@ -64,7 +64,7 @@ def register_endpoints(register, settings):
 class Gateway:
     """`gateway serve` in a process of its own, restarted on the same port and folder.
 
-    It is forked from one that has imported the gateway, unless a test says otherwise.
+    By default it is forked from a process that has imported the gateway.
     """
 
     is_forked = True
@@ -105,7 +105,7 @@ class Gateway:
         install_plugin(self.site, module, source)
 
     def patch(self, source, *, before_imports=False) -> None:
-        """Run some Python at the start of the process, if asked before it imports the gateway."""
+        """Run some Python when the process starts, optionally before it imports the gateway."""
         (self.site / "sitecustomize.py").write_text(source)
         self.is_forked = not before_imports
 
@@ -170,7 +170,7 @@ class Gateway:
 
     @contextlib.contextmanager
     def lent(self) -> Iterator["Gateway"]:
-        """Lend it to one of several tests: its tasks end with the test, and so do their traces."""
+        """Lend it to one test: its tasks end with the test, and its traces are removed."""
         self._log_start = self.log.stat().st_size
         try:
             yield self
@@ -200,7 +200,7 @@ class Gateway:
         return path.read_text().splitlines() if path.exists() else []
 
     def fails(self) -> tuple[int, str]:
-        """Start it, expecting it to end at once; returns exit code and what it said."""
+        """Start it, expecting it to exit at once; returns exit code and output."""
         process = self._run_anew()
         try:
             code = process.wait(PATIENCE_S)

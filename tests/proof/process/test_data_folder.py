@@ -1,4 +1,4 @@
-"""The data folder: private, and never root's where it belongs to another user."""
+"""The data folder: private, and never root's if it belongs to another user."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ NAMES = ("base_url", "wallet", "data_dir", "settlement_key")
 
 
 def _open_to_others(folder: Path) -> dict[str, str]:
-    """Return what others may do anything with, by its mode."""
+    """Return the paths that other users may access, with their modes."""
     paths = (folder, *folder.rglob("*"))
     modes = {str(path.relative_to(folder)): path.lstat().st_mode for path in paths}
     return {name: oct(mode) for name, mode in modes.items() if stat.S_IMODE(mode) & 0o077}
@@ -78,7 +78,7 @@ def test_what_was_open_before_is_tightened(tmp_path):
         folder.chmod(0o777)
     make_private(data)
     assert not any(_mode(path) & 0o077 for path in (data, data / "outputs", lease, *files))
-    # Not the gateway's: nobody else can reach the one, and the other lies elsewhere.
+    # Not the gateway's: one is unreachable for others, the other is elsewhere.
     assert (_mode(data / "tool"), _mode(secret)) == (0o755, 0o666)
 
 
@@ -96,7 +96,7 @@ def _mode(path: Path) -> int:
 
 
 def _interpreter() -> str | None:
-    """Return a Python of this version that other users may run; None where there is none."""
+    """Return a Python of this version that other users may run, or None."""
     version = f"{sys.version_info[0]}.{sys.version_info[1]}"
     for path in (sys.executable, f"/usr/bin/python{version}"):
         real = Path(path).resolve()
@@ -106,7 +106,7 @@ def _interpreter() -> str | None:
 
 
 def _is_open_to_all(path: Path) -> bool:
-    """Tell whether other users may enter every folder above a path."""
+    """Return whether other users may enter every folder above a path."""
     return all(_mode(parent) & 0o001 for parent in path.parents)
 
 
@@ -134,7 +134,7 @@ def volume() -> Iterator[Path]:
 
 @pytest.fixture
 def command(volume, variables):
-    """Return what runs a `gateway` command in a process, as root or as the volume's owner."""
+    """Return a function that runs a `gateway` command, as root or as the volume's owner."""
     packages = sysconfig.get_paths()["purelib"]
     paths = [ROOT, ROOT / "providers", ROOT / "plugins", packages]
     environment = variables | {
@@ -217,7 +217,7 @@ def test_what_root_left_before_is_given_back_and_nothing_else_by_a_link(command,
     assert _not_of_user(volume) == []
     assert elsewhere.stat().st_uid == 0
     _write_as_user(volume)
-    # A link in place of a folder.
+    # A symlink in place of a folder.
     folder = volume.parent / "a folder"
     folder.mkdir()
     (folder / "shadow").touch()
@@ -236,8 +236,8 @@ def test_a_user_who_may_not_enter_the_folder_is_told_so(command, volume, words, 
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     said = " ".join((done.stdout + done.stderr).split())
-    assert "cannot be entered" in said
-    assert "Run this as that user" in said
+    assert "Cannot open the folder" in said
+    assert "Run this as the folder's owner" in said
 
 
 @as_root
@@ -264,7 +264,7 @@ def test_an_owner_who_may_not_run_this_python_is_told_before_anything_is_half_th
     (private / "python").symlink_to(_interpreter())
     done = command("tasks", python=private / "python")
     assert done.returncode == 1
-    assert f"that user may not run {private / 'python'}" in done.stderr
+    assert f"who may not run {private / 'python'}" in done.stderr
     assert "Traceback" not in done.stderr
 
 

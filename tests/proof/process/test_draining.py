@@ -1,4 +1,4 @@
-"""What buyers see while a gateway stops, as at each new version: sales wait, all else goes on."""
+"""Buyers' view of a gateway that stops, as for each new version: sales wait, all else continues."""
 
 import contextlib
 import http.client
@@ -12,7 +12,7 @@ from tests.conftest import WALLET, Payer
 from tests.proof.process.gateway_process import PATIENCE_S, PROMPT, until
 from tests.proof.process.test_http_attacks import HEALTH, connected, heard, is_refused
 
-# Nothing was answered: refused, reset, or cut off.
+# No response: refused, reset, or cut off.
 NO_ANSWER = "no answer"
 
 
@@ -30,7 +30,7 @@ def ask(gateway, method, path, body=None, headers=None):
 
 
 class Load:
-    """Threads that ask the same things again and again, and count the statuses of the answers."""
+    """Threads that repeat requests and count the statuses of the responses."""
 
     def __init__(self, gateway, asked) -> None:
         self.counts = {name: Counter() for name in asked}
@@ -55,7 +55,7 @@ class Load:
             self.counts[name][ask(gateway, *request)[0]] += 1
 
     def forget(self) -> None:
-        """Count anew from now on."""
+        """Reset the counts."""
         for counts in self.counts.values():
             counts.clear()
 
@@ -69,7 +69,7 @@ def purchase(payer):
 
 
 def sold_file(gateway, chain):
-    """Buy what is made at once; returns the path of its file."""
+    """Buy from the instant provider; returns the path of its file."""
     gateway.let_go()
     sold = gateway.bought(Payer(chain).header())
     assert gateway.task(sold, wait_s=20)["status"] == "completed"
@@ -140,7 +140,7 @@ def test_a_payment_that_settles_at_sigterm_is_settled_and_answered(served, chain
     assert (task["status"], task["payment"]["state"]) == ("completed", "settled")
 
 
-# The tasks of a gateway that stops have two seconds instead of 75.
+# At shutdown tasks have two seconds instead of 75.
 HURRIED = """
 from gateway.running.timing import Timing
 
@@ -163,7 +163,7 @@ def test_a_stop_ends_each_kind_of_connection_in_order_and_puts_the_task_down(ser
     for answer in (waiting, streaming):
         assert answer.startswith(b"HTTP/1.1 200 ")
         assert b'"status":"processing"' in answer
-    # The last chunk: the stream has ended as it should.
+    # The last chunk: the stream has ended properly.
     assert streaming.endswith(b"\r\n0\r\n\r\n")
     assert silent == [b"", b""]
     assert served.process.wait(PATIENCE_S) == 0
@@ -171,7 +171,7 @@ def test_a_stop_ends_each_kind_of_connection_in_order_and_puts_the_task_down(ser
     served.let_go()
     served.start()
     assert served.task(task_id, wait_s=20)["status"] == "completed"
-    # Of two bodies that have only begun, one is answered, and one is awaited.
+    # Of two unfinished bodies, one gets a response, and one is awaited.
     half = b" HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\nx"
     with opened(served, b"POST /api/x402/none" + half, b"POST /api/proxy-generate" + half):
         until(lambda: any(said["status"] == 404 for said in served.events("request")))
@@ -190,7 +190,7 @@ def opened(gateway, *begun: bytes):
 
 
 def test_each_answer_of_a_gateway_that_stops_is_its_connections_last(served, chain):
-    """So a proxy has no idle connection that ends while it sends a purchase on it."""
+    """So a proxy has no idle connection that closes while it sends a purchase."""
     served.start()
     slow = served.bought(Payer(chain).header())
     until(lambda: len(served.calls()) == 1)

@@ -1,4 +1,4 @@
-"""Streams of events through each server: one that is read is not cut, one that is not read is."""
+"""Event streams through each server: only one that is not read is cut off."""
 
 import contextlib
 import json
@@ -12,7 +12,7 @@ from tests.proof.process.test_http_attacks import bought, bought_big, is_held
 
 
 class Stream:
-    """One open stream, read by hand."""
+    """An open stream, read by hand."""
 
     def __init__(self, gateway, task_id, *, buffer_bytes=None) -> None:
         self.socket = socket.socket()
@@ -25,7 +25,7 @@ class Stream:
         self.heard = b""
 
     def hears(self, *words: bytes) -> bytes:
-        """Return all that has arrived once it has one of these words."""
+        """Return everything that has arrived once it has one of these words."""
         while not any(word in self.heard for word in words):
             piece = self.socket.recv(65536)
             assert piece, self.heard
@@ -36,7 +36,7 @@ class Stream:
         return self.hears(b"\r\n\r\n")[9:12]
 
     def rest(self) -> bytes:
-        """Return all that arrives until the server closes, or resets, the connection."""
+        """Return everything that arrives until the server closes, or resets, the connection."""
         with contextlib.suppress(ConnectionError):
             while piece := self.socket.recv(1 << 20):
                 self.heard += piece
@@ -73,7 +73,7 @@ def test_a_stream_outlives_the_limits_of_idle_connections(impatient, opened):
     time.sleep(3)
     impatient.let_go()
     heard = stream.hears(b'"status":"completed"')
-    # The last chunk: the answer has ended as it should.
+    # The last chunk: the response has ended properly.
     assert stream.hears(b"\r\n0\r\n\r\n")
     assert bodies(heard)[0]["done"] is False
 
@@ -111,7 +111,7 @@ def test_a_client_that_does_not_read_is_cut_off(impatient, opened):
     four = [opened(task_id, buffer_bytes=4096) for _ in range(4)]
     for stream in four:
         assert stream.status() == b"200"
-    # Each look costs the gateway the whole answer.
+    # Each poll costs the gateway the whole response.
     until(lambda: is_free(impatient, task_id), pause_s=0.5)
     for stream in four:
         until(lambda: not is_held(impatient, stream.socket))  # noqa: B023 - called at once

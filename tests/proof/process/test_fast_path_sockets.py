@@ -1,4 +1,4 @@
-"""Broken heads and smuggled lengths on a socket: the server answers them as without a fast path."""
+"""Broken heads and smuggled lengths on a socket: the same responses as without the fast path."""
 
 import re
 import socket
@@ -7,12 +7,12 @@ import pytest
 
 BODY = b'{"prompt":"a boat"}'
 TYPE = b"Content-Type: application/json\r\n"
-# The server closes after it: what was smuggled in before shows by the number of answers.
+# The server closes after it, so a request smuggled in before changes the number of responses.
 LAST = b"GET /api/task/last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 
 
 def price(*lines: bytes, body: bytes = BODY, version: bytes = b"1.1") -> bytes:
-    """Return a question for the price with other header lines than a good one has."""
+    """Return a price request with other header lines than a valid one."""
     head = b"\r\n".join((b"POST /api/x402/slow HTTP/" + version, *lines))
     return head + b"\r\n" + TYPE + b"\r\n" + body
 
@@ -76,7 +76,7 @@ ASKED = {
 
 
 def said(gateway, data: bytes) -> list[bytes]:
-    """Return the lines that come back until the server closes, without what changes each time."""
+    """Return the lines that come back until the server closes, without variable parts."""
     with socket.create_connection(("127.0.0.1", gateway.port), timeout=60) as connection:
         connection.sendall(data)
         answer = b""
@@ -87,7 +87,7 @@ def said(gateway, data: bytes) -> list[bytes]:
 
 
 def statuses(lines: list[bytes]) -> list[int]:
-    """Return the status of each answer; only uvicorn adds a phrase to it."""
+    """Return the status of each response; only uvicorn adds a phrase to it."""
     return [int(line.split()[1]) for line in lines if line.startswith(b"HTTP/1.1 ")]
 
 

@@ -1,4 +1,4 @@
-"""The real process on a volume that fills up: it tells, sells nothing, and sells again."""
+"""The real process on a volume that fills up: it alerts, stops selling, and sells again."""
 
 import http.server
 import json
@@ -11,7 +11,7 @@ from tests.conftest import WALLET, Payer, one_server
 from tests.proof.process.gateway_process import PATIENCE_S, until
 from tests.volumes import fill_bytes, fill_inodes, mounted, needs_root
 
-# Half a second where the gateway usually waits for half a minute.
+# Half a second instead of the gateway's usual half minute.
 FAST = """
 import functools
 import gateway.app as app
@@ -25,7 +25,7 @@ SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 @attrs.define
 class Outside:
-    """The operator's addresses: the alarms that were posted, and how often the heartbeat asked."""
+    """The operator's URLs: the posted alarms, and the number of heartbeats."""
 
     url: str = ""
     alarms: list[dict] = attrs.field(factory=list)

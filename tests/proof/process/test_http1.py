@@ -1,4 +1,4 @@
-"""The server speaks HTTP/1.1 only, and says so before it closes a connection."""
+"""The server supports HTTP/1.1 only, and responds so before it closes a connection."""
 
 import contextlib
 import http.client
@@ -12,7 +12,7 @@ from tests.proof.process.gateway_process import until
 
 
 def said(gateway, *, until_closed: bool, data: bytes) -> bytes:
-    """Send bytes; return the head of the answer, or everything until the server closes."""
+    """Send bytes; return the head of the response, or everything until the server closes."""
     with socket.create_connection(("127.0.0.1", gateway.port), timeout=25) as connection:
         connection.sendall(data)
         answer = b""
@@ -121,7 +121,7 @@ def test_an_answer_to_head_is_the_head_of_the_answer_to_get(gateway, path):
     connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=25)
     with contextlib.closing(connection):
         heads, sizes = [], []
-        # A body after the first answer would be taken for the second one.
+        # A body after the first response would be taken for the second one.
         for method in ("HEAD", "GET"):
             connection.request(method, path)
             answer = connection.getresponse()

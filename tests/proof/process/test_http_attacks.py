@@ -1,4 +1,4 @@
-"""Slow, endless and broken requests to each server: docs/security.md, a stranger without money."""
+"""Slow, endless and broken requests to each server: docs/security.md, an unpaid client."""
 
 import contextlib
 import re
@@ -18,7 +18,7 @@ HEALTH = b"GET /api/health HTTP/1.1\r\nHost: a\r\n"
 ASK = b"POST /api/x402/slow HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
 PRICE = b'{"prompt":"a boat"}'
 CHUNKED = ASK + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
-# A request that nobody may find in another one's body.
+# A request that must not be found in another one's body.
 HIDDEN = b"GET /api/hidden HTTP/1.1\r\nHost: a\r\n\r\n"
 
 
@@ -29,7 +29,7 @@ def connected(gateway, *, timeout=60):
 
 
 def heard(connection) -> bytes:
-    """Return what comes until the server closes; a reset is an end as well."""
+    """Return everything until the server closes; a reset is an end as well."""
     answer = b""
     with contextlib.suppress(ConnectionError):
         while piece := connection.recv(65536):
@@ -49,7 +49,7 @@ def said(gateway, *pieces) -> bytes:
 
 
 def answers(gateway, *pieces) -> list[bytes]:
-    """Return the statuses of all final answers to what is sent."""
+    """Return the statuses of all final responses to the pieces."""
     parts = said(gateway, *pieces).split(b"HTTP/1.1 ")[1:]
     return [part[:3] for part in parts if not part.startswith(b"1")]
 
@@ -69,7 +69,7 @@ def is_well(gateway) -> bool:
 
 
 def test_a_head_that_does_not_come_is_not_awaited(impatient):
-    """Whatever has come of it, and whether the client goes on byte by byte or says nothing."""
+    """However much of it has arrived, byte by byte or at once."""
     asked = HEALTH + b"\r\n"
     begun = [(b"", b""), (b"", b"GET /api/hea"), (b"", HEALTH), (asked, b"G"), (asked, HEALTH)]
     with contextlib.ExitStack() as stack:
@@ -99,11 +99,11 @@ def test_a_head_that_came_with_another_request_is_awaited_no_longer(impatient):
 
 
 def test_a_connection_stays_after_an_answer_for_longer_than_a_head_may_take(impatient):
-    """A proxy closes it, so that no request of a buyer's comes while we close it."""
+    """A proxy closes it, so no buyer's request arrives while we close it."""
     with connected(impatient) as kept, connected(impatient) as silent:
         kept.sendall(HEALTH + b"\r\n")
         assert kept.recv(65536).startswith(b"HTTP/1.1 200 ")
-        # One that has asked nothing is closed after that time.
+        # Without a request it is closed after that time.
         assert heard(silent) == b""
         kept.sendall(HEALTH + b"Connection: close\r\n\r\n")
         assert heard(kept).startswith(b"HTTP/1.1 200 ")
@@ -138,7 +138,7 @@ def next_bytes(connection, drip) -> bytes:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def bought(gateway, slug="slow") -> str:
-    """Buy, and ask again with the same payment where a busy machine is late with the answer."""
+    """Buy, and repeat the same payment if a busy machine responds late."""
     header = Payer(gateway.chain).header()
 
     def attempt():
@@ -149,7 +149,7 @@ def bought(gateway, slug="slow") -> str:
 
 
 def bought_big(gateway) -> str:
-    """Buy an answer that is larger than what a connection's buffers take, and wait for it."""
+    """Buy a response larger than a connection's buffers, and wait for it."""
     task_id = bought(gateway, "big")
 
     def is_done():
@@ -173,11 +173,11 @@ def test_a_client_that_reads_no_answer_is_cut_off(impatient):
 
 
 def is_held(gateway, connection) -> bool:
-    """Whether the server's process has its end of a connection still open."""
+    """Whether the server's process still has its end of a connection open."""
     ports = f":{gateway.port:04X}", f":{connection.getsockname()[1]:04X}"
     rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     ends = [row for row in rows if (row[1][-5:], row[2][-5:]) == ports]
-    # A socket that no process holds has no inode.
+    # A socket that no process has open has no inode.
     return any(row[9] != "0" for row in ends)
 
 
@@ -191,7 +191,7 @@ def test_a_head_has_an_end(gateway):
 
 
 def head_of(size: int) -> bytes:
-    """Return a whole head of so many bytes."""
+    """Return a whole head of `size` bytes."""
     return HEALTH + b"A: " + b"x" * (size - len(HEALTH) - 7) + b"\r\n\r\n"
 
 
@@ -207,7 +207,7 @@ LONG_HEADS = {
 def test_a_head_that_is_there_as_a_whole_has_the_same_end(gateway, head):
     body = ASK + b"Content-Length: %d\r\n\r\n%b" % (len(PRICE), PRICE)
     assert answers(gateway, head) == [b"431"]
-    # Behind another request uvicorn only closes, after the answer of that one.
+    # After another request uvicorn only closes, once that one has its response.
     assert answers(gateway, HEALTH + b"\r\n" + head) in ([b"200", b"431"], [b"200"])
     for pieces in ([body + head], [body[:-1], body[-1:] + head]):
         assert answers(gateway, *pieces) in ([b"402", b"431"], [b"402"])
@@ -242,7 +242,7 @@ def test_a_trailer_has_an_end(gateway):
 
 
 def padded(size: int, count: int) -> bytes:
-    """Return the request for a price, padded by so many chunks of so many spaces."""
+    """Return a price request, padded by `count` chunks of `size` spaces."""
     chunk = b"%x\r\n%b\r\n" % (size, b" " * size)
     first = b"%x\r\n%b\r\n" % (len(PRICE), PRICE)
     return CHUNKED + first + chunk * count + b"0\r\n\r\n"
@@ -264,7 +264,7 @@ def test_a_thousand_requests_in_one_packet_do_no_harm(gateway, http_server):
     assert is_well(gateway)
 
 
-# -- two readings of one request
+# -- ambiguous requests
 
 
 BROKEN = {
@@ -348,7 +348,7 @@ def test_what_a_client_says_about_its_address_is_not_believed(served):
     assert statuses == [404, 429, 429]
 
 
-# -- what an ordinary client relies on
+# -- behaviour that ordinary clients rely on
 
 
 def test_requests_sent_together_are_answered_in_their_order(gateway):
@@ -376,7 +376,7 @@ def test_an_answer_names_no_server_and_its_date(gateway):
 
 
 def test_a_client_that_comes_before_the_app_has_started_is_answered(served):
-    """The port opens first, and the app takes long."""
+    """The port opens first, and the app starts slowly."""
     served.patch(
         "import asyncio, pathlib, gateway.app as app\n"
         "check = app.check_network\n"
@@ -425,7 +425,7 @@ def test_a_reset_connection_is_no_line_in_the_log(gateway):
     assert "rror" not in gateway.log_text()
 
 
-# -- the end
+# -- shutdown
 
 
 def test_a_body_that_is_on_its_way_at_the_stop_gets_its_answer_and_no_connection(
@@ -444,6 +444,6 @@ def test_a_body_that_is_on_its_way_at_the_stop_gets_its_answer_and_no_connection
         connection.sendall(PRICE)
         answer = heard(connection)
     assert answer.startswith(b"HTTP/1.1 ")
-    # Hypercorn closes without a word.
+    # Hypercorn closes without the header.
     assert b"\r\nconnection: close\r\n" in answer.lower() or http_server == "hypercorn"
     assert served.process.wait(PATIENCE_S) == 0

@@ -1,11 +1,11 @@
-"""The real process's log: each line about a task says what it is about."""
+"""The log of the real process: each line about a task has its context."""
 
 import json
 
 from tests.conftest import Payer, one_server
 from tests.proof.process.gateway_process import PROMPT, until
 
-# Fails as a vendor does that quotes prompt and key.
+# Fails like a vendor that quotes prompt and key.
 FAILING = """
 from gateway import AccountProblem, Endpoint, hookimpl, usdc
 from gateway.vendors import Outbound

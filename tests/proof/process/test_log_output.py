@@ -1,4 +1,4 @@
-"""A log that nobody reads, or that cannot be written, holds neither requests nor start nor stop."""
+"""A log that is not read, or cannot be written, blocks neither requests nor start nor shutdown."""
 
 import contextlib
 import fcntl
@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import Payer, one_server
 from tests.proof.process.gateway_process import PATIENCE_S, free_port, until
 
-# Linux takes no smaller pipe: about 20 lines.
+# Linux's smallest pipe: about 20 lines.
 PIPE_BYTES = 4_096
 # A queue of some 40 lines.
 SMALL_QUEUE = (
@@ -23,7 +23,7 @@ REQUESTS = 200
 
 @pytest.fixture
 def pipe():
-    """A pipe that a test reads when it wants to."""
+    """A pipe that a test reads on demand."""
     reading, writing = os.pipe()
     if hasattr(fcntl, "F_SETPIPE_SZ"):
         fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
@@ -56,7 +56,7 @@ def test_a_gateway_whose_log_nobody_reads_sells_and_stops(served, chain, pipe):
     task_id = served.bought(Payer(chain).header())
     assert served.task(task_id, wait_s=20)["status"] == "completed"
     assert stopped(served) == 0
-    # What the pipe holds is whole, up to its last line.
+    # The pipe's content is complete, up to its last line.
     os.close(served.output)
     assert events_in(reader.read().rpartition(b"\n")[0])[0]["event"] == "started"
 
@@ -84,7 +84,7 @@ def test_a_log_that_moves_again_says_how_many_lines_are_missing(served, pipe):
     told = events_in(b"".join(lines))
     requests = [line for line in told if line["event"] == "request"]
     dropped = sum(line["lines"] for line in told if line["event"] == "log.dropped")
-    # Each of the requests is in the log, or it is counted.
+    # Each request is in the log, or counted as dropped.
     assert len(requests) < REQUESTS <= len(requests) + dropped
     assert dropped >= counted
     assert told[-1]["event"] == "stopped"
@@ -92,7 +92,7 @@ def test_a_log_that_moves_again_says_how_many_lines_are_missing(served, pipe):
 
 @pytest.fixture(params=["a full disk", "a closed pipe", "no descriptor"])
 def unwritable(request, served):
-    """A gateway whose standard output and error take nothing."""
+    """A gateway whose standard output and error cannot be written."""
     if request.param == "no descriptor":
         served.is_forked = False
         served.command = ("sh", "-c", 'exec "$@" >&- 2>&-', "sh", *served.command)

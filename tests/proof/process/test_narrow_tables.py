@@ -31,7 +31,7 @@ _HEX = re.compile(r"0x[0-9a-fA-F]{40,}")
 
 @pytest.fixture
 def env(tmp_path, monkeypatch):
-    """An operator's environment: five plugins that sell, some tasks, and refunds that are owed."""
+    """An operator's environment: five plugins that sell, some tasks, and refunds due."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("COLUMNS", raising=False)
     asyncio.run(_history(tmp_path))
@@ -66,7 +66,7 @@ def said_by(env, words, **more) -> str:
 
 
 def cells(env, words) -> list[list[str]]:
-    """Return every cell's words, as the JSON has them."""
+    """Return every cell's words, as in the JSON."""
     rows = json.loads(said_by(env, [*words, "--json"]))
     values = [value for row in rows for value in row.values() if not isinstance(value, bool)]
     texts = [" ".join(value) if isinstance(value, list) else str(value) for value in values]
@@ -74,7 +74,7 @@ def cells(env, words) -> list[list[str]]:
 
 
 def is_readable(said: str, words: list[str]) -> bool:
-    """Whether every word is there in one piece; a hash may be shortened."""
+    """Whether every word is in one piece; a hash may be shortened."""
     found = {word.strip(",;") for word in said.split()}
     for word in (word.strip(",;") for word in words):
         if word not in found and _HEX.sub(f"{word[:6]}…{word[-4:]}", word) not in found:
@@ -111,7 +111,7 @@ def test_a_pipe_of_unknown_width_has_lines_of_80_columns_at_most(env, words):
 
 
 def test_a_terminal_is_filled_as_far_as_it_goes(env):
-    """A real pseudo-terminal, whose width nothing but the terminal itself says."""
+    """A real pseudo-terminal, which alone determines the width."""
     outer, inner = pty.openpty()
     fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     path = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
@@ -139,7 +139,7 @@ def test_transfers_and_checks_are_readable_as_well(env, chain, tmp_path):
     transfers = ["transfers", "unclaimed", "--hours", "0"]
     for words in (transfers, ["check"]):
         said = said_by(env, words, COLUMNS="80")
-        # A path stays whole, and where this test's folder lies, it may be a long one.
+        # A path stays whole, and this test's folder may have a long one.
         lines = [line for line in said.splitlines() if str(tmp_path) not in line]
         assert max(map(len, lines)) <= 80
         for cell in cells(env, words) if words == transfers else [[WALLET]]:
@@ -147,7 +147,7 @@ def test_transfers_and_checks_are_readable_as_well(env, chain, tmp_path):
     assert tx_hash in said_by(env, [*transfers, "--wide"], COLUMNS="80")
 
 
-# -- what no database here holds
+# -- rows that no database here has
 
 
 def printed(capsys, monkeypatch, rows, *, width: int = 80, **options) -> str:

@@ -1,4 +1,4 @@
-"""A gateway that keeps outputs on the disk pays no memory for buckets."""
+"""A gateway with outputs on disk spends no memory on buckets."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The first request that a process gets is for one of the operator's pages, on each server."""
+"""A process's first request is for one of the operator's pages, on each server."""
 
 import http.client
 import json
@@ -8,7 +8,7 @@ import pytest
 
 from tests.proof.process.gateway_process import Gateway, until
 
-# Nothing warms up as long as the file is there, and nobody has been answered before.
+# No warm-up while the file exists, and no earlier response.
 COLD = """
 import asyncio, os, pathlib
 import gateway.chain.client as client
@@ -23,7 +23,7 @@ client.Web3Chain.start = wait_and_start
 
 @pytest.fixture
 def cold(tmp_path, chain, key, http_server):
-    """Run a gateway that has answered nothing, and does not warm up until the test lets it."""
+    """Run a gateway that has served no request, and warms up only when the test allows it."""
     gateway = Gateway(tmp_path, chain, key, GATEWAY_SERVER=http_server)
     gateway.patch(COLD, before_imports=True)
     gateway.process = gateway._run()

@@ -1,4 +1,4 @@
-"""A payment header of 32 KiB reaches the gateway by each server, and a longer one does no harm."""
+"""A payment header of 32 KiB reaches the gateway on each server; a longer one does no harm."""
 
 import base64
 import json
@@ -9,7 +9,7 @@ MOST_BYTES = 32 * 1024
 
 
 def payment_of(size: int) -> bytes:
-    """Return a header of so many bytes after decoding; its version says that it was decoded."""
+    """Return a header of `size` bytes after decoding; its version shows that it was decoded."""
     text = json.dumps({"x402Version": 7, "padding": ""})
     text = text.replace('""', f'"{"x" * (size - len(text))}"')
     assert len(text) == size
@@ -17,7 +17,7 @@ def payment_of(size: int) -> bytes:
 
 
 def refusal(gateway, payment: bytes) -> tuple[bytes, str]:
-    """Return the status of a purchase, and why the payment was refused."""
+    """Return the status of a purchase, and the reason for refusing the payment."""
     head = ASK + b"Connection: close\r\nContent-Length: %d\r\n" % len(PRICE)
     with connected(gateway) as connection:
         connection.sendall(head + b"PAYMENT-SIGNATURE: " + payment + b"\r\n\r\n" + PRICE)

@@ -94,7 +94,7 @@ def test_sigterm_at_once_is_an_orderly_end(served):
     assert "Traceback" not in served.log_text()
 
 
-# -- what an operator got wrong
+# -- an operator's mistakes
 
 
 def sentence(said: str) -> str:
@@ -140,10 +140,10 @@ async def test_a_start_that_fails_inside_the_app_is_one_sentence(served):
     served.environment["GATEWAY_NETWORK"] = "base-sepolia"
     code, said = served.fails()
     assert code == 1
-    assert "is of network base, but GATEWAY_NETWORK is base-sepolia" in sentence(said)
+    assert "belongs to network base, but GATEWAY_NETWORK is base-sepolia" in sentence(said)
 
 
-# -- what it says and hears
+# -- output and signals
 
 
 def test_the_log_holds_no_prompt_no_proof_no_key_and_no_rpc_url(served, chain, key):
@@ -178,7 +178,7 @@ def test_the_log_holds_no_prompt_no_proof_no_key_and_no_rpc_url(served, chain, k
 
 @one_server
 def test_third_parties_plugins_are_loaded_and_those_that_fail_are_left_out(served, chain):
-    """One fails at its import, and one has a slug that another sells."""
+    """One fails on import, and one has a slug that another sells."""
     served.install("broken_provider", "import nothing_of_this_name\n")
     served.install("z_provider", PLUGIN)
     command = [sys.executable, "-m", "gateway", "plugins", "--json"]
@@ -188,7 +188,7 @@ def test_third_parties_plugins_are_loaded_and_those_that_fail_are_left_out(serve
     listed = {row["plugin"]: row for row in json.loads(said.stdout)}
     assert listed["slow_provider"]["from"] == "slow-provider 1.0"
     assert listed["slow_provider"]["endpoints"] == "slow"
-    assert listed["broken_provider"]["note"].startswith("left out: ModuleNotFoundError")
+    assert listed["broken_provider"]["note"].startswith("not loaded: ModuleNotFoundError")
     served.start()
     served.let_go()
     assert served.task(served.bought(Payer(chain).header()), wait_s=20)["status"] == "completed"
@@ -200,7 +200,7 @@ def test_third_parties_plugins_are_loaded_and_those_that_fail_are_left_out(serve
     assert "z_provider (z-provider 1.0)" in left_out["z_provider"]["error"]
 
 
-# -- who blocks
+# -- blocked event loop
 
 
 @one_server

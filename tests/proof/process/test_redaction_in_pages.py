@@ -1,4 +1,4 @@
-"""What a plugin quotes: neither log nor pages of a running gateway hold a key or a prompt."""
+"""Secrets quoted by a plugin: neither log nor pages of a running gateway show a key or a prompt."""
 
 import json
 
@@ -103,7 +103,7 @@ def register_endpoints(register, settings):
 
 
 def _holds(text: str, secret: str) -> bool:
-    """Whether a text holds a secret, or enough of it in a row, plain or as JSON writes it."""
+    """Whether a text contains a secret, or a large part of it, plain or as JSON."""
     pieces = [secret[at : at + 24] for at in range(max(1, len(secret) - 23))]
     spelled = [
         *pieces,
@@ -180,7 +180,7 @@ async def test_a_tasks_error_holds_no_key_and_no_prompt(settings, provider, paye
     assert not _holds(task["error"], PROMPT)
 
 
-# -- what is secret
+# -- the secrets
 
 
 def test_every_secret_setting_and_what_addresses_hide_is_taken_out(settings, monkeypatch):

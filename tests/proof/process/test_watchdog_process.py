@@ -1,4 +1,4 @@
-"""The watchdog's thread ends with the process, whatever becomes of the loop."""
+"""The watchdog's thread always ends with the process."""
 
 import subprocess
 import sys

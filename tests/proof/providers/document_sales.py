@@ -1,4 +1,4 @@
-"""What the tests of the document parsers share: a document, and its sale by a gateway."""
+"""Shared by the document parsers' tests: a document, and its sale by a gateway."""
 
 import base64
 
@@ -24,13 +24,13 @@ def pdf_of(pages):
 
 
 def selling(settings, plugin, **values):
-    """Return the gateway's settings with a plugin's, and the plugin where it is not bundled."""
+    """Return the gateway's settings with a plugin's, and the plugin if it is not bundled."""
     more = [] if plugin.__name__ in BUNDLED else [plugin]
     return attrs.evolve(settings, plugin_values=values), {"more": more}
 
 
 async def buy_parsing(gateway, header, slug, data, name="report.pdf"):
-    """Ask for a document to be parsed, with a payment header or without."""
+    """Ask for a document to be parsed, optionally with a payment header."""
     body = {"fileBase64": base64.b64encode(data).decode(), "fileName": name}
     headers = {"X-PAYMENT": header} if header else {}
     return await gateway.client.post(f"/api/x402/{slug}", json=body, headers=headers)

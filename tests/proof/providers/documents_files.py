@@ -1,4 +1,4 @@
-"""Ordinary documents of every kind, built in code; `sample_pdf` is one to show people."""
+"""Ordinary documents of every kind, built in code."""
 
 import csv
 import datetime as dt
@@ -26,7 +26,6 @@ def scanned_pdf() -> bytes:
 
 
 def archive(members: Mapping[str, str | bytes]) -> bytes:
-    """Return a ZIP file."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as target:
         for name, content in members.items():
@@ -35,7 +34,7 @@ def archive(members: Mapping[str, str | bytes]) -> bytes:
 
 
 def office(main: str, body: str | bytes, **more: str | bytes) -> bytes:
-    """Return an Office file of one part, with what Word writes around it."""
+    """Return an Office file of one part, with the wrapper that Word writes."""
     types = "http://schemas.openxmlformats.org/package/2006/content-types"
     links = "http://schemas.openxmlformats.org/package/2006/relationships"
     document = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
@@ -103,7 +102,7 @@ def pptx() -> bytes:
 
 
 def rich_pptx() -> bytes:
-    """Return a slide with a picture and a chart, which make python-pptx load more."""
+    """Return a slide with a picture and a chart, for which python-pptx loads more modules."""
     import pptx as library
     from PIL import Image
     from pptx.chart.data import CategoryChartData
@@ -189,7 +188,7 @@ def html() -> bytes:
 
 
 def csv_file() -> bytes:
-    """Return the table as Excel writes it in Europe: semicolons, a byte order mark."""
+    """Return the table as Excel writes it in Europe: semicolons and a byte order mark."""
     buffer = io.StringIO()
     csv.writer(buffer, delimiter=";").writerows(TABLE)
     return buffer.getvalue().encode("utf-8-sig")

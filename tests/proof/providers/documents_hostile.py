@@ -1,4 +1,4 @@
-"""Files made to hurt a parser, or to be refused by one; each is small and built in code."""
+"""Files made to attack a parser, or to be refused by one; each is small and built in code."""
 
 import io
 import random
@@ -23,7 +23,7 @@ SHEET = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 
 
 def word_bomb(unpacked: int) -> bytes:
-    """Return a Word file with a part of so many spaces."""
+    """Return a Word file with a part of `unpacked` spaces."""
     return _declared(files.docx(), "word/media/picture.xml", unpacked)
 
 
@@ -49,19 +49,19 @@ def _declared(document: bytes, name: str, size: int) -> bytes:
 
 
 def heavy_docx() -> bytes:
-    """Return a Word file under every cap of the directory that still needs gigabytes to parse."""
+    """Return a Word file below every limit that still needs gigabytes to parse."""
     numbers = random.Random(8453)
     return files.docx(*(str(numbers.random()) for _ in range(600_000)))
 
 
 def pdf_bomb() -> bytes:
-    """Return a PDF whose page unpacks, twice over, to a gigabyte."""
+    """Return a PDF whose page unpacks, doubly compressed, to a gigabyte."""
     chunk = b"BT /F1 9 Tf (x) Tj ET " * 50_000
     return pdf.write_contents([packed(chunk, GIGABYTE // len(chunk))])
 
 
 def packed(chunk: bytes, times: int) -> bytes:
-    """Return a zlib stream (RFC 1950) of one block many times; packing all of it takes seconds."""
+    """Return a zlib stream (RFC 1950) of one block repeated; packing all of it takes seconds."""
     packer = zlib.compressobj(9, wbits=-zlib.MAX_WBITS)
     block = packer.compress(chunk) + packer.flush(zlib.Z_FULL_FLUSH)
     checksum = 1
@@ -72,7 +72,7 @@ def packed(chunk: bytes, times: int) -> bytes:
 
 
 def sparse_xlsx() -> bytes:
-    """Return a workbook that claims a million rows of 16,384 columns and holds two cells."""
+    """Return a workbook that claims a million rows of 16,384 columns and has two cells."""
     return workbook(
         '<row r="1"><c r="A1"><v>1</v></c></row>'
         '<row r="1048576"><c r="XFD1048576"><v>2</v></c></row>'
@@ -115,7 +115,7 @@ def workbook(rows: str, doctype: str = "") -> bytes:
 
 
 def entity_files() -> Iterator[tuple[str, bytes]]:
-    """Yield Office files and books whose XML laughs a billion times, or asks for /etc/passwd."""
+    """Yield Office files and books with XML entity bombs, or entities for /etc/passwd."""
     for doctype in (LAUGHS, STEAL):
         yield (
             "book.xlsx",
@@ -134,26 +134,26 @@ def deep_html() -> bytes:
 
 
 def traversing_docx() -> bytes:
-    """Return a Word file with parts whose names point out of any folder."""
+    """Return a Word file with parts whose names escape any folder."""
     return files.office(
         "word/document.xml", _NOTHING, **{"../../../tmp/owned": "x", "/tmp/owned": "x"}
     )
 
 
 def encrypted_office() -> bytes:
-    """Return what begins like an encrypted .docx: an OLE container."""
+    """Return the beginning of an encrypted .docx: an OLE container."""
     return bytes.fromhex("d0cf11e0a1b11ae1") + bytes(1024)
 
 
 def encrypted_pdf(password: str) -> bytes:
-    """Return a PDF that needs a password, which may be the empty one."""
+    """Return a PDF that needs a password, possibly the empty one."""
     page = pdf.Page()
     page.text(100, 700, "Nobody but us can read this line.")
     return pdf.write([page], password=password)
 
 
 def noise(size: int = 50_000) -> bytes:
-    """Return random bytes, the same each time."""
+    """Return deterministic random bytes."""
     return random.Random(8453).randbytes(size)
 
 

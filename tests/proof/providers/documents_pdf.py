@@ -1,4 +1,4 @@
-"""Encrypted PDFs and PDFs of raw content streams, for the tests; the drawing is the demo's."""
+"""Encrypted PDFs and PDFs of raw content streams; the demo draws the pages."""
 
 import hashlib
 import zlib

@@ -1,4 +1,4 @@
-"""Pictures of text, scanned PDFs, and readers of them that fail; the latter run in a sandbox."""
+"""Pictures of text, scanned PDFs, and failing readers of them, which run in a sandbox."""
 
 import io
 import os
@@ -9,7 +9,7 @@ from gateway.sandbox.errors import SandboxRefusal
 
 
 def drawn(*sentences: str, size: tuple[int, int] = (1000, 300)) -> Image.Image:
-    """Return a picture with sentences below each other."""
+    """Return a picture with one sentence per line."""
     image = Image.new("RGB", size, "white")
     for at, sentence in enumerate(sentences):
         ImageDraw.Draw(image).text((30, 30 + 60 * at), sentence, fill="black", font_size=40)
@@ -26,13 +26,12 @@ def saved(*images: Image.Image, kind: str = "PNG", **options) -> bytes:
 
 
 def scan(*sentences: str) -> bytes:
-    """Return a PDF with a page for each sentence, all of them pictures."""
+    """Return a PDF with a picture page for each sentence."""
     pages = [drawn(sentence, size=(1654, 2339)) for sentence in sentences]
     return saved(*pages, kind="PDF", resolution=200)
 
 
 def joined(*documents: bytes) -> bytes:
-    """Return PDFs as one."""
     import pypdfium2
 
     whole = pypdfium2.PdfDocument.new()

@@ -1,4 +1,4 @@
-"""A fake of Google's Gemini API, and what it answers."""
+"""A fake of Google's Gemini API, and its responses."""
 
 import base64
 

@@ -1,4 +1,4 @@
-"""A fake of an OpenAI-compatible images API, and what it answers."""
+"""A fake of an OpenAI-compatible images API, and its responses."""
 
 import base64
 

@@ -1,4 +1,4 @@
-"""Azure Document Intelligence against answers as its specification 2024-11-30 describes them."""
+"""Azure Document Intelligence against responses of its specification 2024-11-30."""
 
 import base64
 
@@ -87,7 +87,7 @@ def error(code, inner="", *details):
     return {"error": found}
 
 
-# -- what is on sale
+# -- offers
 
 
 def test_nothing_is_on_sale_without_endpoint_and_key():
@@ -122,7 +122,7 @@ def test_a_wrong_setting_is_named(api, name, value):
         api.on_sale(**{f"azure_documents_{name}": value})
 
 
-# -- beginning
+# -- submit
 
 
 async def test_a_document_is_sent_once_and_the_address_of_its_job_is_kept(api, seller):
@@ -224,7 +224,7 @@ async def test_a_lost_answer_is_uncertain(api, seller):
     assert count(api, "POST", SUBMIT) == 1
 
 
-# -- waiting
+# -- polling
 
 
 @pytest.mark.parametrize("status", ["notStarted", "running"])
@@ -314,7 +314,7 @@ async def test_health_asks_about_the_resource_which_costs_nothing(api, seller, s
     assert [(one.method, one.path) for one in api.seen] == [("GET", info)]
 
 
-# -- a sale from end to end
+# -- a complete sale
 
 
 async def test_a_scan_is_bought_and_asked_for_until_it_is_there(api, seller, settings, payer):

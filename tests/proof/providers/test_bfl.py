@@ -1,4 +1,4 @@
-"""The provider for Black Forest Labs against answers as its documentation shows them."""
+"""The provider for Black Forest Labs against the responses in its documentation."""
 
 import attrs
 import pytest
@@ -60,7 +60,7 @@ def task(status, **changes):
     return 200, {"id": "d5ba37dc", "status": status, "result": None, "details": None} | changes
 
 
-# -- what is on sale
+# -- offers
 
 
 def test_nothing_is_on_sale_without_a_key():
@@ -100,7 +100,7 @@ def test_every_size_has_its_ratio_and_sides_the_models_take(ratio, resolution):
     assert width * height <= 4_000_000
 
 
-# -- what is asked
+# -- requests
 
 
 @pytest.mark.parametrize(("ratio", "resolution"), SIZES)
@@ -187,7 +187,7 @@ async def test_it_waits_as_long_as_the_api_says(bfl, body, headers, seconds):
     assert raised.value.retry_after_s == seconds
 
 
-# -- what becomes of a task
+# -- polling
 
 
 async def test_a_finished_task_is_a_link_and_what_it_cost(bfl):
@@ -277,7 +277,7 @@ def test_tasks_may_be_asked_for_in_the_region_that_has_them(bfl):
     assert provider.outbound.hosts == ("*.bfl.ai",)
 
 
-# -- whether it works
+# -- health
 
 
 @pytest.mark.parametrize(

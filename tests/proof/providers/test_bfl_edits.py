@@ -47,7 +47,7 @@ async def test_an_edit_sends_the_picture_and_the_size_in_pixels(bfl):
     await bfl.submit()
     (asked,) = bfl.seen
     assert asked.headers["x-key"] == KEY
-    # The buyer's own name of the file stays here.
+    # The buyer's file name is not sent.
     assert asked.json == {
         "prompt": "make it winter",
         "width": 1024,
@@ -80,7 +80,7 @@ async def test_without_a_ratio_an_edit_keeps_that_of_the_picture(bfl, size, reso
     assert width % 16 == height % 16 == 0
     assert min(width, height) >= 240
     assert max(width, height) <= 2048
-    # What the cost is reckoned from: one megapixel of 1024 by 1024, or four.
+    # The basis of the cost: one megapixel of 1024 by 1024, or four.
     assert width * height <= {"1K": 1024 * 1024, "2K": 4_000_000}[resolution]
 
 
@@ -88,7 +88,7 @@ async def test_flux_3_is_sent_a_list_of_pictures_and_no_pixels(bfl):
     bfl.answers("POST", "/v1/flux-3-image", (200, accepted(bfl)))
     await bfl.submit(slug=FLUX_3)
     await bfl.submit(attrs.evolve(REQUEST, aspect_ratio="9:16", resolution="2K"), slug=FLUX_3)
-    # Its own ratio is the vendor's default: `auto`.
+    # Its default ratio is the vendor's: `auto`.
     bodies = [request.json for request in bfl.seen]
     assert bodies == [
         {"prompt": "make it winter", "resolution": "1k", "images": [ENCODED]},

@@ -1,4 +1,4 @@
-"""What was made and billed is not made again because it cannot be read."""
+"""A billed result is not made again because its response is unreadable."""
 
 import pytest
 

@@ -1,6 +1,6 @@
-"""No buyer takes an endpoint off sale by what he chooses or sends: each adapter says which it was.
+"""A buyer's choices or input never take an endpoint off sale: each adapter reports the cause.
 
-What the engine makes of it is in tests/unit/tasks/test_buyers_choices.py.
+The engine's reaction is tested in tests/unit/tasks/test_buyers_choices.py.
 """
 
 import pytest
@@ -49,7 +49,7 @@ OPENROUTER = (test_openrouter.OpenRouter, test_openrouter.PATH)
 OPENAI = (CompatibleServer, PATH)
 GEMINI = (Google, SUBMIT)
 REFUSALS = {
-    # What depends on the buyer's choice.
+    # Caused by the buyer's choice.
     "OpenAI: size": (OPENAI, _openai("size"), "choice"),
     "OpenAI: format": (OPENAI, _openai("output_format"), "choice"),
     "fal: ratio": (FAL, _fastapi("aspect_ratio"), "choice"),
@@ -71,7 +71,7 @@ REFUSALS = {
         _gemini(message="Aspect ratio is not enabled for this model"),
         "choice",
     ),
-    # What no buyer chooses.
+    # Not caused by a buyer.
     "OpenAI: quality": (OPENAI, _openai("quality"), "model"),
     "Replicate: a field": (REPLICATE, _replicate("input.seed"), "model"),
     "OpenRouter: a parameter": (OPENROUTER, _openrouter("Unsupported parameter: n"), "model"),

@@ -1,4 +1,4 @@
-"""docling-serve against answers as its source and its documentation describe them."""
+"""docling-serve against responses from its source and documentation."""
 
 import base64
 
@@ -29,7 +29,7 @@ ID = "3c1a0b9e-7a4f-4f0f-9b8f-0a51b2d8c7aa"
 SUBMIT = "/v1/convert/source/async"
 POLL = f"/v1/status/poll/{ID}"
 RESULT = f"/v1/result/{ID}"
-# A job that nobody has: the look at the key.
+# A job that does not exist, for checking the key.
 NOBODYS = "/v1/status/poll/00000000-0000-0000-0000-000000000000"
 TASK = {
     "task_id": ID,
@@ -82,7 +82,7 @@ def task(status, **more):
     return TASK | {"task_status": status} | more
 
 
-# -- what is on sale
+# -- offers
 
 
 def test_nothing_is_on_sale_without_an_address():
@@ -108,7 +108,7 @@ def test_a_wrong_setting_is_named(api, name, value):
         api.on_sale(**{f"docling_{name}": value})
 
 
-# -- beginning
+# -- submit
 
 
 async def test_a_document_is_sent_once_under_a_name_that_tells_nothing(api, seller):
@@ -150,11 +150,11 @@ SUBMIT_ERRORS = {
     "older server": (404, {"detail": "Not Found"}, AccountProblem),
     "other fields": (422, blamed("options", "image_export_mode"), AccountProblem),
     "refused": (422, {"detail": "no"}, InvalidInput),
-    # The server's policy, read from docling-serve's own source (1.22 to 1.38).
+    # The server's policy, from docling-serve's own source (1.22 to 1.38).
     "other target": (422, {"detail": "Presigned URL targets need storage."}, AccountProblem),
     "forbidden target": (422, {"detail": "Target kind inbody is not allowed."}, AccountProblem),
     "sources": (422, {"detail": "Too many sources in one request."}, AccountProblem),
-    # Of a default that the adapter does not send, where the operator allows less (run with 1.38.2).
+    # For a default that the adapter does not send, if the operator allows less (run with 1.38.2).
     "option": (
         422,
         {"detail": "images_scale exceeds the configured maximum of 1.0."},
@@ -182,7 +182,7 @@ async def test_an_error_of_the_submit_has_its_class(api, seller, name):
     assert count(api, "POST", SUBMIT) == 1
 
 
-# -- waiting
+# -- polling
 
 
 @pytest.mark.parametrize(
@@ -315,11 +315,11 @@ async def test_health_looks_at_the_key_and_converts_nothing(api, seller, status,
     assert [(one.method, one.path) for one in api.seen] == [("GET", NOBODYS)]
 
 
-# -- a sale from end to end
+# -- a complete sale
 
 
 def for_sale(api, settings, **values):
-    # The look at the start finds that the key works.
+    # The check at the start accepts the key.
     api.answers("GET", NOBODYS, (404, NOT_FOUND))
     return selling(settings, gateway_docling, **({"docling_base_url": api.url} | values))
 

@@ -1,4 +1,4 @@
-"""What the document parser makes of ordinary files, and what it refuses before payment."""
+"""The document parser's output for ordinary files, and its refusals before payment."""
 
 import asyncio
 
@@ -22,7 +22,7 @@ def parser():
 
 
 async def refusal(parser, name, data):
-    """Return the sentence with which a file is refused before payment."""
+    """Return the message that refuses a file before payment."""
     with pytest.raises(gateway.InvalidInput) as refused:
         await parser.validate(request(name, data), gateway_documents.ENDPOINT)
     return str(refused.value)

@@ -1,4 +1,4 @@
-"""Files made to hurt: each ends in a sentence within seconds, and the next file is parsed."""
+"""Attack files: each is refused with a sentence within seconds, and the next file is parsed."""
 
 import asyncio
 import resource
@@ -37,7 +37,7 @@ def was_written(path):
 
 
 async def refusal(parser, name, data):
-    """Return the sentence with which parsing a file ends."""
+    """Return the sentence that ends the parsing of a file."""
     with pytest.raises(gateway.InvalidInput) as refused:
         await parser.submit(request(name, data), None)
     return str(refused.value)
@@ -145,5 +145,5 @@ async def test_more_than_16_mb_of_markdown_is_refused(parser):
     # Markdown escapes each pipe.
     piped = b"a\n" + (b"|" * 100_000 + b"\n") * 81
     sentence = await refusal(parser, "a.csv", piped)
-    # On a slow machine the time is over first.
+    # On a slow machine the time limit comes first.
     assert "more than 16 MB" in sentence or sentence == "The file takes too much time to parse."

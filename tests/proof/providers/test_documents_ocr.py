@@ -29,7 +29,7 @@ needs_pdfium = pytest.mark.skipif("pypdfium2" in MISSING, reason="pypdfium2 join
 
 
 class Job:
-    """What a provider is given, as far as it uses it."""
+    """The part of a provider's job that is used."""
 
     def __init__(self):
         self.told = []

@@ -1,6 +1,6 @@
-"""The parsing process: what it knows, how large it is, and what the caller hears of its end.
+"""The parsing process: its data, its size, and its exit as the caller sees it.
 
-How a sandbox lives and dies is proven in tests/proof/sandbox.
+The life and death of a sandbox is tested in tests/proof/sandbox.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ def limits_of(pid):
 
 
 async def start_slow_document(parser):
-    """Return the task that parses it, and the child at work."""
+    """Return the parsing task, and the child that runs it."""
     task = asyncio.create_task(parser.submit(request("slow.docx", SLOW), None))
     await parser.warm_up()
     [child] = await eventually(lambda: children_of(keeper_of(parser)))
@@ -128,7 +128,7 @@ def test_it_works_on_uvloop():
 
 
 async def test_a_paid_document_waits_for_no_unpaid_ones(parser):
-    """However many are checked, the paid one has its own places."""
+    """However many are checked, the paid one has its own slots."""
     parser._checks = Sandbox(function="sandbox_functions:sleep_on")
     checks = [
         asyncio.create_task(parser.validate(request("a.pdf", files.sample_pdf()), None))

@@ -1,4 +1,4 @@
-"""The provider for fal.ai against answers as its documentation shows them."""
+"""The provider for fal.ai against the responses in its documentation."""
 
 import attrs
 import pytest
@@ -61,7 +61,7 @@ def accepted(fal):
     }
 
 
-# -- what is on sale
+# -- offers
 
 
 def test_nothing_is_on_sale_without_a_key():
@@ -127,7 +127,7 @@ def test_limits_are_the_operators(fal):
         fal.on_sale(fal_max_concurrency="-1")
 
 
-# -- what is asked
+# -- requests
 
 
 async def test_one_job_is_submitted_and_its_addresses_are_kept(fal):
@@ -198,7 +198,7 @@ async def test_a_submit_that_is_refused(fal, reply, error):
     assert "a boat" not in str(raised.value)
 
 
-# -- what becomes of a job
+# -- polling
 
 
 async def test_a_finished_job_is_a_link_to_its_picture(fal):
@@ -323,7 +323,7 @@ async def test_a_response_that_cannot_be_had_now_is_asked_for_again(fal):
     assert len(fal.asked("POST")) == 1
 
 
-# -- stopping, and asking whether it works
+# -- cancel and health
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ async def test_an_edit_sends_the_picture_as_a_data_uri_and_keeps_its_ratio(fal):
     (asked,) = fal.seen
     assert asked.headers["Authorization"] == f"Key {KEY}"
     assert asked.headers["x-fal-no-retry"] == "1"
-    # The buyer's own name of the file stays here.
+    # The buyer's file name is not sent.
     assert asked.json == {
         "prompt": "make it winter",
         "output_format": "webp",

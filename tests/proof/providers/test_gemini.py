@@ -1,4 +1,4 @@
-"""The provider for Google's Gemini API against answers as its documentation shows them."""
+"""The provider for Google's Gemini API against the responses in its documentation."""
 
 import attrs
 import pytest
@@ -43,14 +43,14 @@ def google():
 
 
 def on_sale(**values):
-    """Return what a gateway sells that no test asks for a picture."""
+    """Return the offers that need no picture."""
     here = {"gemini_api_key": KEY, "gemini_base_url": "http://x"}
     found = vendor_site.on_sale(gateway_gemini, **(here | values))
-    # Edits have a file of their own: test_gemini_edits.py.
+    # Edits are tested in test_gemini_edits.py.
     return {slug: one for slug, one in found.items() if not one[0].edits_pictures}
 
 
-# -- what is asked
+# -- requests
 
 
 async def test_one_picture_is_asked_for_and_returned(google):
@@ -104,7 +104,7 @@ async def test_what_it_cost_is_not_guessed_from_tokens(google):
     assert (await google.submit()).cost_micros is None
 
 
-# -- what comes back
+# -- responses
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ async def test_what_is_not_base64_was_made_all_the_same(google):
         await google.submit()
 
 
-# -- whether it works
+# -- health
 
 
 API_KEY_INVALID = {
@@ -255,12 +255,12 @@ async def test_health_asks_for_the_model_that_the_operator_put_in_its_place(goog
     assert len(google.seen) == 1
 
 
-# -- what is on sale
+# -- offers
 
 
 def test_a_model_that_google_has_retired_is_not_sold():
-    # Google's changelog of 2026-10-06 (ai.google.dev) deprecates 3.1 Flash Image; two third parties
-    # say that it was shut down on 2026-10-29.
+    # Google's changelog of 2026-10-06 (ai.google.dev) deprecates 3.1 Flash Image; according to two
+    # third parties it was shut down on 2026-10-29.
     retired = "gemini-3-1-flash-image"
     assert retired not in on_sale()
     ((endpoint, _),) = on_sale(gemini_models=(retired,)).values()
@@ -278,7 +278,7 @@ def test_nothing_is_on_sale_without_a_key():
 
 
 def test_each_model_is_a_provider_of_its_own():
-    """Google counts requests by model, and one that is retired must not stop the others."""
+    """Google counts requests by model, and a retired one must not stop the others."""
     providers = [provider for _, provider in on_sale().values()]
     assert len({id(provider) for provider in providers}) == 3
     assert all(isinstance(provider, Probing) for provider in providers)
@@ -330,7 +330,7 @@ def test_the_key_is_shown_nowhere():
 
 
 async def test_a_picture_is_bought_from_end_to_end(settings, google, payer):
-    """The API knows no formats and sends PNG: the buyer gets the WebP that was asked for."""
+    """The API has no format option and sends PNG; the buyer gets the WebP that he chose."""
     google.answers("GET", PATH, (200, {}))
     google.answers("POST", SUBMIT, (500, {"error": {"status": "INTERNAL"}}), (200, PICTURE))
     values = {"gemini_api_key": KEY, "gemini_base_url": google.url, "gemini_models": BANANA}

@@ -1,4 +1,4 @@
-"""The Gemini API's errors: each is the buyer's, the operator's, or one to try again."""
+"""The Gemini API's errors: each concerns the buyer or the operator, or is retried."""
 
 import pytest
 from gemini_site import KEY, SUBMIT, Google

@@ -1,8 +1,8 @@
-"""Answers of the Gemini API that hold signatures as large as their pictures.
+"""Responses of the Gemini API with signatures as large as their pictures.
 
-Evidence, not seen live: a recorded answer of gemini-3-pro-image at 1K (pydantic-ai's cassettes,
-MIT, 2025-12) has 1.14 MB of picture in Base64 and two signatures of 1.10 MB each. So an answer with
-a 4K picture, which has up to 45 MB, may be longer than 130 MB.
+Evidence, not seen live: a recorded response of gemini-3-pro-image at 1K (pydantic-ai's cassettes,
+MIT, 2025-12) has 1.14 MB of picture in Base64 and two signatures of 1.10 MB each. So a response
+with a 4K picture, which has up to 45 MB, may be longer than 130 MB.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""The provider for kie.ai against answers as its documentation shows them."""
+"""The provider for kie.ai against the responses in its documentation."""
 
 import json
 
@@ -64,7 +64,7 @@ def record(state, **changes):
     return 200, {"code": 200, "msg": "success", "data": task | changes}
 
 
-# -- what is on sale
+# -- offers
 
 
 def test_nothing_is_on_sale_without_a_key():
@@ -89,7 +89,7 @@ def test_every_model_of_ours_earns_more_than_it_costs():
         assert float(model.price) * 1_000_000 > model.cost_micros
 
 
-# -- what is asked
+# -- requests
 
 
 @pytest.mark.parametrize("ratio", ["1:1", "4:3", "3:4", "16:9", "9:16"])
@@ -165,7 +165,7 @@ async def test_a_submit_that_is_refused(kie, reply, error):
     assert "a boat" not in str(raised.value)
 
 
-# -- what becomes of a task
+# -- polling
 
 
 async def test_a_finished_task_is_a_link_to_its_picture(kie):
@@ -248,7 +248,7 @@ async def test_a_task_without_a_picture(kie, case):
     assert len(kie.asked("POST")) == 1
 
 
-# -- whether it works
+# -- health
 
 
 @pytest.mark.parametrize(

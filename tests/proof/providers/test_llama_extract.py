@@ -1,4 +1,4 @@
-"""LlamaExtract against answers as the types of llama-cloud 2.19.0 describe them."""
+"""LlamaExtract against responses of llama-cloud 2.19.0's types."""
 
 import contextlib
 import json

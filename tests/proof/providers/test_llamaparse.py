@@ -1,4 +1,4 @@
-"""LlamaParse against answers as developers.llamaindex.ai describes them."""
+"""LlamaParse against responses of developers.llamaindex.ai."""
 
 import contextlib
 
@@ -73,7 +73,7 @@ def job(status, pages=None, **more):
     return {"job": CREATED | {"status": status} | more, "markdown": markdown}
 
 
-# -- what is on sale
+# -- offers
 
 
 def test_nothing_is_on_sale_without_a_key():
@@ -130,7 +130,7 @@ def test_a_wrong_setting_is_named(api, name, value):
         api.on_sale(**{f"llamaparse_{name}": value})
 
 
-# -- beginning
+# -- submit
 
 
 async def test_a_file_is_uploaded_once_and_parsed_once(api, seller):
@@ -231,7 +231,7 @@ async def test_an_error_of_the_parse_has_its_class(api, seller, name):
     assert count(api, "POST", PARSE) == 1
 
 
-# -- waiting
+# -- polling
 
 
 @pytest.mark.parametrize("status", ["PENDING", "RUNNING"])
@@ -268,7 +268,7 @@ async def test_a_job_that_takes_too_long_is_stopped(api, seller, status, kind):
     api.answers("POST", f"{JOB}/cancel", (status, {}))
     with contextlib.nullcontext() if kind is None else pytest.raises(kind):
         await seller.provider.cancel(Handle(id=ID))
-    # Whether LlamaParse bills it is not known, so it is not parsed anew.
+    # It is not known whether LlamaParse bills it, so it is not parsed again.
     assert not seller.provider.traits.resubmit_after_cancel
     assert count(api, "POST", f"{JOB}/cancel") == 1
 
@@ -325,7 +325,7 @@ async def test_health_lists_jobs_which_costs_nothing(api, seller, status, kind):
     assert [(one.method, one.path) for one in api.seen] == [("GET", PARSE)]
 
 
-# -- a sale from end to end
+# -- a complete sale
 
 
 async def test_an_upload_that_fails_is_tried_again_and_one_job_is_begun(api, settings, payer):

@@ -1,4 +1,4 @@
-"""Mistral OCR against answers as docs.mistral.ai and its SDK describe them."""
+"""Mistral OCR against responses of docs.mistral.ai and its SDK."""
 
 import base64
 
@@ -59,7 +59,7 @@ def api(httpserver):
     return Mistral(httpserver)
 
 
-# -- what is on sale
+# -- offers
 
 
 def test_nothing_is_on_sale_without_a_key():
@@ -136,7 +136,7 @@ def test_a_wrong_setting_is_named_with_an_example(api, name, value):
     assert f"Example: GATEWAY_MISTRAL_{name.upper()}=" in sentence
 
 
-# -- what is asked
+# -- requests
 
 
 async def test_one_document_is_read_and_its_pages_are_joined(api):
@@ -220,7 +220,7 @@ async def test_a_large_answer_is_read_as_well(api):
     assert len((await api.submit()).text) == 12 * 100_000 + 11 * 2
 
 
-# -- what goes wrong
+# -- errors
 
 
 def error(kind, code, message="What the buyer sent is quoted here."):
@@ -295,7 +295,7 @@ async def test_health_asks_for_the_models_which_costs_nothing(api, status, kind)
     assert [one.path for one in api.seen] == ["/v1/models"]
 
 
-# -- a sale from end to end
+# -- a complete sale
 
 
 async def test_a_document_is_bought_and_no_page_more_is_read_than_was_paid(api, settings, payer):

@@ -91,7 +91,7 @@ async def test_a_schema_is_sent_as_the_buyer_wrote_it(api):
 
 
 async def test_a_question_goes_beside_a_schema_of_an_answer(api):
-    """mistralai 3.7.0: the prompt is taken with a format only."""
+    """mistralai 3.7.0: a prompt is allowed only with a format."""
     api.answers("POST", PATH, (200, READING))
     await api.submit()
     (seen,) = api.seen

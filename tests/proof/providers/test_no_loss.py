@@ -1,4 +1,4 @@
-"""Nothing that a vendor's key puts on sale is sold below its cost, at any of its prices."""
+"""No endpoint of a vendor is sold below its cost, at any of its prices."""
 
 import datetime as dt
 

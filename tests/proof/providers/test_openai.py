@@ -1,4 +1,4 @@
-"""The OpenAI-compatible provider against answers as the real APIs give them."""
+"""The OpenAI-compatible provider against responses of the real APIs."""
 
 import base64
 
@@ -41,15 +41,15 @@ def site():
 
 
 def on_sale(**values):
-    """Return what the plugin registers for OpenAI itself: nothing, or an endpoint and provider."""
+    """Return the plugin's offer for OpenAI itself: nothing, or an endpoint and provider."""
     here = {"openai_api_key": KEY, "openai_base_url": OPENAI}
     found = vendor_site.on_sale(gateway_openai, **(here | values))
-    # Edits have a file of their own: test_openai_edits.py.
+    # Edits are tested in test_openai_edits.py.
     found.pop("openai-image-edit", None)
     return list(found.values())
 
 
-# -- what is asked
+# -- requests
 
 
 async def test_one_picture_is_asked_for_and_returned(site):
@@ -103,7 +103,7 @@ async def test_the_operators_model_is_the_one_that_is_asked(site):
     assert site.seen[0].json["model"] == "flux-dev"
 
 
-# -- what comes back
+# -- responses
 
 
 ERRORS = {
@@ -128,7 +128,7 @@ ERRORS = {
         AccountProblem,
     ),
     "too fast": (429, {"code": "rate_limit_exceeded", "type": "requests"}, RateLimited),
-    # openai 3.54.0 knows this type; the body was made up (2026-11-22).
+    # openai 3.54.0 knows this type; the body is invented (2026-11-22).
     "limit, by its type": (400, {"type": "billing_limit_user_error"}, AccountProblem),
     "a model without that quality": (
         400,
@@ -258,7 +258,7 @@ def test_a_prompt_cannot_set_the_options_of_the_operators_server():
     openai.validate(asked, endpoint)
 
 
-# -- whether it works
+# -- health
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ async def test_health_of_a_server_that_is_down_is_no_account_problem():
     await provider.close()
 
 
-# -- what is on sale
+# -- offers
 
 
 def test_nothing_is_on_sale_without_a_key():

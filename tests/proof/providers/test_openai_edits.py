@@ -28,8 +28,8 @@ REQUEST = GenerationRequest(
     output_format="webp",
     attachment=Attachment(name="Jane Doe, passport.jpeg", data=PHOTO),
 )
-# US dollars of a square at 1K by quality, as in gateway_openai/settings.py, and of the 1,536
-# tokens of a picture that is sent.
+# US dollars for a square at 1K by quality, as in gateway_openai/settings.py, and for the 1,536
+# tokens of an input picture.
 COSTS = {
     "gpt-image-2": {"low": 0.006, "medium": 0.053, "high": 0.211, "auto": 0.211},
     "gpt-image-2.5-flare": {"low": 0.006, "medium": 0.013, "high": 0.053, "xhigh": 0.094},
@@ -56,7 +56,7 @@ def site():
 
 
 def on_sale_at_openai(**values):
-    """Return what is on sale at OpenAI itself: endpoints by slug, each with its provider."""
+    """Return the offers for OpenAI itself: endpoints by slug, each with its provider."""
     here = {"openai_api_key": KEY, "openai_base_url": OPENAI}
     return on_sale(gateway_openai, **(here | values))
 
@@ -74,7 +74,7 @@ async def test_an_edit_is_asked_for_as_a_form_with_the_picture(site):
         "size": "auto",
         # Of the buyer's WebP: sd-server, for one, edits to PNG and JPEG only.
         "output_format": "png",
-        # Only to servers that are not OpenAI's.
+        # Only to servers other than OpenAI's.
         "response_format": "b64_json",
     }
     (picture,) = asked.files.values()
@@ -83,7 +83,7 @@ async def test_an_edit_is_asked_for_as_a_form_with_the_picture(site):
         "image/jpeg",
         PHOTO,
     )
-    # The buyer's own name of the file stays here.
+    # The buyer's file name is not sent.
     assert picture.filename == "picture.jpeg"
 
 

@@ -1,7 +1,7 @@
-"""A server that refuses one of our optional fields by its name is asked again without it.
+"""If a server refuses one of our optional fields by name, the request is repeated without it.
 
-Evidence: bodies of errors as users reported them. OpenAI's and new-api's: vercel/ai issue 6102 and
-uni-api issue 165. LiteLLM's: BerriAI/litellm issue 12408. FastAPI's: its own models of errors.
+Evidence: error bodies reported by users. OpenAI's and new-api's: vercel/ai issue 6102 and uni-api
+issue 165. LiteLLM's: BerriAI/litellm issue 12408. FastAPI's: its own models of errors.
 """
 
 import attrs
@@ -91,7 +91,7 @@ async def test_an_edit_is_asked_for_again_with_its_picture(site):
         (by_param("model"), AccountProblem),
         (by_litellm("prompt"), InvalidInput),
         ((400, {"error": {"message": "'n' is a letter", "param": None}}), InvalidInput),
-        # The sentence repeats what the buyer wrote.
+        # The sentence repeats the buyer's text.
         ((400, {"error": {"message": "not supported: a boat 'n' `n`"}}), InvalidInput),
     ],
 )
@@ -118,7 +118,7 @@ async def test_a_refusal_that_goes_on_without_the_field_is_not_remembered(site):
     ("code", "is_left_out"), [("unknown_parameter", True), ("invalid_value", False)]
 )
 async def test_openais_quality_is_left_out_only_where_the_model_has_none(site, code, is_left_out):
-    """A quality that is left out may be the dearest."""
+    """A quality that is left out may be the most expensive."""
     site.answers("POST", PATH, by_param("quality", code), GOOD)
     endpoint, sold = on_sale(gateway_openai, openai_api_key="sk")["openai-image"]
     provider = attrs.evolve(sold, outbound=Outbound(f"{site.url}/v1"))

@@ -20,7 +20,7 @@ def selling(settings, site, **values):
 
 
 async def test_a_picture_is_bought_from_end_to_end(settings, site, payer):
-    """A server of the operator's is asked for PNG, which each makes: the buyer gets WebP."""
+    """The operator's server is asked for PNG, which all servers support; the buyer gets WebP."""
     busy = (429, {"error": {"code": "rate_limit_exceeded"}}, {"Retry-After": "1"})
     site.answers("POST", PATH, busy, (200, PICTURE))
     async with running(selling(settings, site, openai_image_price="0.05")) as gateway:

@@ -1,9 +1,9 @@
-"""What OpenAI's quality costs decides its price, and a model gets no quality that it refuses.
+"""The cost of OpenAI's quality decides its price, and a model gets no quality that it refuses.
 
 Evidence, nothing of it seen live: openai 3.54.0 (PyPI, 2026-11-22) documents `xhigh` and `max` for
-gpt-image-2.5 and later; OpenAI's price examples of gpt-image-2 as other companies quote them
+gpt-image-2.5 and later; OpenAI's price examples of gpt-image-2 as quoted by other companies
 (2026-05): a square costs 0.006, 0.053 and 0.211 US dollars from low to high. Those of 2.5 Flare are
-tokens that others measured (2026-09) at 30 US dollars a million.
+tokens measured by others (2026-09) at 30 US dollars a million.
 """
 
 import pytest
@@ -25,12 +25,12 @@ COST_MICROS = {
     ("gpt-image-2.5-flare", "max"): 210_720,
     ("gpt-image-2.5-flare", "auto"): 210_720,
 }
-# What gateway_openai.sizes says about the cost of larger pictures.
+# The growth factors of larger pictures in gateway_openai.sizes.
 GROWTH = {"1K": 1.0, "2K": 2.0, "4K": 2.6}
 
 
 def sold(**values):
-    """Return what OpenAI's key puts on sale for new pictures; edits have their own tests."""
+    """Return the offers for new pictures with OpenAI's key; edits have their own tests."""
     endpoint, _ = on_sale(gateway_openai, openai_api_key="sk", **values)["openai-image"]
     return endpoint
 

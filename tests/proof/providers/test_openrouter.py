@@ -1,4 +1,4 @@
-"""The provider for OpenRouter's images API against answers as its own client types them."""
+"""The provider for OpenRouter's images API against responses of its own client's types."""
 
 import base64
 
@@ -46,7 +46,7 @@ def site(httpserver):
     return OpenRouter(httpserver)
 
 
-# -- what is on sale
+# -- offers
 
 
 def test_nothing_is_on_sale_without_a_key():
@@ -74,7 +74,7 @@ def test_a_model_without_a_price_stops_the_start(site):
         site.on_sale(openrouter_models="some/model")
 
 
-# -- what is asked
+# -- requests
 
 
 async def test_one_picture_is_asked_for_and_its_cost_is_told(site):
@@ -128,7 +128,7 @@ async def test_the_cost_is_what_the_answer_says_or_unknown(site, usage, micros):
     assert (await site.submit()).cost_micros == micros
 
 
-# -- what comes back
+# -- responses
 
 
 ERRORS = {
@@ -245,7 +245,7 @@ async def test_health_asks_what_the_key_may_spend(site, status, body, raised):
 
 # -- prices
 
-# US dollars of a picture by size, as models.py names their sources, with OpenRouter's 5.5 %.
+# US dollars per picture by size, from the sources in models.py, with OpenRouter's 5.5 %.
 SIZES = {
     "openrouter-flux-3-image": {"1K": 0.048, "2K": 0.10},
     "openrouter-nano-banana-2-1": {"1K": 0.0336, "2K": 0.0504, "4K": 0.114},
@@ -254,7 +254,7 @@ SIZES = {
     "openrouter-qwen-image-3": {"1K": 0.03, "2K": 0.03},
     "openrouter-grok-imagine-2": {"1K": 0.06, "2K": 0.08},
     "openrouter-gpt-image-2-5-flare": {None: 0.03},
-    # With the picture that is sent: 1,120 tokens of 2 dollars a million, and 1,536 of 8 dollars.
+    # With the input picture: 1,120 tokens of 2 dollars a million, and 1,536 of 8 dollars.
     "openrouter-flux-3-image-edit": {"1K": 0.048, "2K": 0.10},
     "openrouter-nano-banana-2-1-edit": {"1K": 0.03584, "2K": 0.05264, "4K": 0.11624},
     "openrouter-gpt-image-2-5-flare-edit": {None: 0.0423},
@@ -270,11 +270,11 @@ def test_no_size_is_sold_below_its_cost(model):
         assert float(model.prices.get(size, model.price)) >= 1.2 * usd
 
 
-# -- a whole sale
+# -- a complete sale
 
 
 async def test_a_sale_keeps_what_openrouter_billed(settings, site, payer):
-    # A key that the probe after the start cannot see takes it off sale, before the sale or after.
+    # Otherwise the probe after the start takes it off sale, before or after the sale.
     site.answers("GET", "/api/v1/key", (200, {"data": {"limit_remaining": None}}))
     site.answers("POST", PATH, picture(cost=0.0311))
     selling = attrs.evolve(settings, plugin_values=site.settings())

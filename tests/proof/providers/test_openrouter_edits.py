@@ -46,7 +46,7 @@ async def test_an_edit_sends_the_picture_beside_the_prompt_and_keeps_its_ratio(s
         "model": "google/gemini-nano-banana-2.1",
         "prompt": "mach es winterlich: ❄",
         "resolution": "2K",
-        # As ContentPartImage of openrouter 1.3.84. The buyer's own name of the file stays here.
+        # As ContentPartImage of openrouter 1.3.84. The buyer's file name is not sent.
         "input_references": [{"type": "image_url", "image_url": {"url": url}}],
     }
 
@@ -101,7 +101,7 @@ REFUSED = {
 }
 
 
-# A `choice` beside which a picture was sent takes nothing off sale.
+# A `choice` together with an input picture takes nothing off sale.
 SCOPES = {"a picture of the wrong size": "choice", "a model that does not edit": "model"}
 
 
@@ -130,6 +130,6 @@ async def test_a_picture_that_a_model_would_not_take_is_refused_before_payment(
     photo = attrs.evolve(REQUEST, attachment=Attachment(name="a.png", data=data))
     with pytest.raises(InvalidInput, match=says):
         provider.validate(photo, endpoint)
-    # The same model makes pictures from words alone.
+    # The same model makes pictures from a prompt alone.
     endpoint, _ = site.on_sale()[slug.removesuffix("-edit")]
     provider.validate(attrs.evolve(REQUEST, attachment=None), endpoint)

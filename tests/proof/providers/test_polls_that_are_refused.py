@@ -1,4 +1,4 @@
-"""A 400 or 422 to a question about a job says nothing about the job: it runs, and is billed."""
+"""A 400 or 422 to a poll reveals nothing about the job: it runs, and is billed."""
 
 import pytest
 from vendor_site import PlainJob

@@ -1,4 +1,4 @@
-"""The provider for Replicate against answers as its documentation shows them."""
+"""The provider for Replicate against the responses in its documentation."""
 
 import attrs
 import pytest
@@ -58,7 +58,7 @@ def prediction(site, status, **changes):
     } | changes
 
 
-# -- what is on sale
+# -- offers
 
 
 def test_nothing_is_on_sale_without_a_key():
@@ -81,7 +81,7 @@ def test_every_model_of_ours_earns_more_than_it_costs():
         assert float(model.price) * 1_000_000 > model.cost_micros
 
 
-# -- what is asked
+# -- requests
 
 
 @pytest.mark.parametrize("ratio", ["1:1", "4:3", "3:4", "16:9", "9:16"])
@@ -179,7 +179,7 @@ async def test_it_waits_as_long_as_replicate_says(replicate, body, headers, seco
     assert raised.value.retry_after_s == seconds
 
 
-# -- what becomes of a prediction
+# -- polling
 
 
 @pytest.mark.parametrize("output", [URL, [URL, "https://replicate.delivery/b.png"]])
@@ -242,7 +242,7 @@ async def test_a_poll_that_fails(replicate, reply, error):
     assert type(raised.value) is error
 
 
-# -- stopping, and asking whether it works
+# -- cancel and health
 
 
 @pytest.mark.parametrize(

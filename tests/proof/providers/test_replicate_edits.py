@@ -68,7 +68,7 @@ async def test_an_edit_uploads_the_picture_and_names_its_address(replicate):
     upload, order = replicate.seen
     (file,) = upload.files.values()
     assert (file.name, file.mimetype, file.stream.read()) == ("content", "image/jpeg", PHOTO)
-    # The buyer's own name of the file stays here.
+    # The buyer's file name is not sent.
     assert file.filename == "picture.jpeg"
     assert {request.headers["Authorization"] for request in replicate.seen} == {f"Bearer {KEY}"}
     assert order.json == {

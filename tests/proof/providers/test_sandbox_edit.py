@@ -1,4 +1,4 @@
-"""The sandbox's edit of a picture: made of the buyer's picture, and changed by the prompt."""
+"""The sandbox's edit of a picture: derived from the buyer's picture, and changed by the prompt."""
 
 import io
 
@@ -14,7 +14,7 @@ from gateway_sandbox_image.studio.picture import draw
 from gateway_sandbox_image.studio.restyle import restyle, sheet_around
 from tests.likeness import colour_difference, likeness, scene_of
 
-# The painter lets every other process go first, so on a busy machine it takes minutes.
+# The painter runs at low priority, so on a busy machine it takes minutes.
 PATIENCE_S = 1800.0
 
 
@@ -26,7 +26,7 @@ class Attempt(Job):
 
 
 def shapes(size=(300, 200), mode="RGB") -> Image.Image:
-    """Return a picture that is no mirror image of itself: a disc left, a bar right."""
+    """Return an asymmetric picture: a disc on the left, a bar on the right."""
     picture = Image.new(mode, size, "white" if mode == "RGB" else (0, 0, 0, 0))
     pen = ImageDraw.Draw(picture)
     width, height = size
@@ -59,7 +59,7 @@ async def test_an_edit_shows_the_buyers_picture_in_other_colours():
 
 
 def inner(size) -> tuple[int, int, int, int]:
-    """Return where the picture lies on its sheet."""
+    """Return the picture's place on its sheet."""
     sheet = sheet_around(300, 200)
     assert size == (sheet.width, sheet.height)
     across, down = sheet.picture
@@ -90,7 +90,7 @@ def test_a_sheet_keeps_the_shape_of_the_picture_but_for_extremes(size):
 
 def test_a_rotated_photograph_is_put_upright():
     exif = Image.Exif()
-    # EXIF's orientation: what is above stands at the right.
+    # EXIF orientation 6: the top is at the right.
     exif[0x0112] = 6
     data = file_of(shapes().rotate(90, expand=True), "JPEG", exif=exif)
     made = restyle("day", data)

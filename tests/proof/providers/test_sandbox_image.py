@@ -1,4 +1,4 @@
-"""The sandbox image provider, as a caller and an operator see it."""
+"""The sandbox image provider, as seen by a caller and an operator."""
 
 import asyncio
 import io
@@ -26,7 +26,7 @@ SIZES = {
     "16:9": (1280, 720),
     "9:16": (720, 1280),
 }
-# The painter lets every other process go first, so on a busy machine it takes minutes.
+# The painter runs at low priority, so on a busy machine it takes minutes.
 PATIENCE_S = 1800.0
 WEIRD = [
     "",
@@ -63,7 +63,7 @@ class Registry:
 
 
 class Children:
-    """The child processes that were started, and their environments."""
+    """The started child processes, and their environments."""
 
     def __init__(self) -> None:
         self.processes: list[asyncio.subprocess.Process] = []
@@ -162,7 +162,7 @@ async def test_the_same_prompt_gives_the_same_bytes():
 
 
 def difference(one: Image.Image, other: Image.Image) -> float:
-    """Return how far two pictures are apart, 0 to 255, seen from across the room."""
+    """Return the difference of two blurred pictures, 0 to 255."""
     thumbnails = [picture.convert("RGB").resize((64, 64)) for picture in (one, other)]
     return sum(ImageStat.Stat(ImageChops.difference(*thumbnails)).mean) / 3
 

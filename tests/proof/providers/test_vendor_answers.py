@@ -1,16 +1,16 @@
-"""Each adapter against answers of its vendor that were re-typed, with where each comes from.
+"""Each adapter against re-typed responses of its vendor, with their sources.
 
-`answers/<vendor>.toml` holds shapes: fields and words of the API, no pictures, ids or texts. Each
-says its source, version, licence, the date on which it was read, and what kind of evidence it is:
+`answers/<vendor>.toml` has shapes: fields and words of the API, no pictures, ids or texts. Each has
+its source, version, licence, the date on which it was read, and its kind of evidence:
 
-- `recorded`: a real answer, in a public recording;
-- `issue`: a real answer, quoted in a public issue;
-- `sdk-type`: what the vendor's own client or server declares;
-- `docs`: what the vendor's documentation says;
-- `third-party`: what others' code and pages say.
+- `recorded`: a real response, in a public recording;
+- `issue`: a real response, quoted in a public issue;
+- `sdk-type`: declared by the vendor's own client or server;
+- `docs`: from the vendor's documentation;
+- `third-party`: from others' code and pages.
 
-No vendor was called. An answer may be to another slug than its file's, such as one that edits
-pictures. `{url}` stands for the fake's address, `{picture}` for a picture in Base64.
+No vendor was called. A response may belong to another slug than its file's, such as one for edits.
+`{url}` is replaced by the fake's URL, `{picture}` by a picture in Base64.
 """
 
 import base64
@@ -36,7 +36,7 @@ FILES = sorted((Path(__file__).parent / "answers").glob("*.toml"))
 KINDS = {"recorded", "issue", "sdk-type", "docs", "third-party"}
 SAID = ("name", "source", "version", "licence", "seen", "kind", "expected")
 RETURNED = (Result, Pending, Handle)
-# These ask no vendor.
+# These use no vendor.
 EMBEDDED = {"gateway_documents", "gateway_sandbox_image"}
 
 

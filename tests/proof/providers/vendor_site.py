@@ -1,4 +1,4 @@
-"""A fake vendor on this machine, and the adapter under test that asks it."""
+"""A fake vendor on this machine, and the adapter under test."""
 
 import json
 from typing import ClassVar
@@ -45,10 +45,10 @@ class Seller:
 
 @attrs.define
 class Vendor:
-    """The base of every vendor's fake: its replies, what it was asked, and its adapter's endpoints.
+    """The base of all fake vendors: replies, received requests, and the adapter's endpoints.
 
-    Each path answers its replies in turn, and the last one for ever. A subclass names the adapter,
-    the settings that put it on sale here, and what a job needs.
+    Each path returns its replies in turn, and then repeats the last one. A subclass names the
+    adapter, its settings here, and the needs of a job.
     """
 
     plugin: ClassVar = None
@@ -60,7 +60,7 @@ class Vendor:
     seen: list = attrs.field(factory=list)
 
     def __attrs_post_init__(self):
-        # What the vendor does not have is not there.
+        # Unknown paths are 404.
         self.server.no_handler_status_code = 404
 
     @property
@@ -72,7 +72,7 @@ class Vendor:
         return {}
 
     def answer_job(self, *replies):
-        """Answer a submit with a job, and each poll with a reply."""
+        """Return a job for a submit, and a reply for each poll."""
         raise NotImplementedError
 
     def answers(self, method, path, *replies):
@@ -98,7 +98,7 @@ class Vendor:
         return Seller(*found[slug or self.slug or next(iter(found))], self.request, self.handle)
 
     async def submit(self, request=None, slug=None, **values):
-        """Submit once and hang up."""
+        """Submit once and close."""
         seller = self.seller(slug, **values)
         try:
             return await seller.submit(request)
@@ -106,7 +106,7 @@ class Vendor:
             await seller.provider.close()
 
     async def poll(self, *replies, **more):
-        """Begin a job, poll it once and hang up."""
+        """Start a job, poll it once and close."""
         self.answer_job(*replies, **more)
         seller = self.seller()
         try:
@@ -117,7 +117,7 @@ class Vendor:
 
 
 def on_sale(plugin, **values):
-    """Return what a plugin registers: endpoints by slug, each with its provider."""
+    """Return a plugin's endpoints by slug, each with its provider."""
     found = {}
 
     def register(endpoint, provider):

@@ -1,6 +1,6 @@
-"""The proxies of docs/deploy-server.md, the real programs, in front of a real `gateway serve`.
+"""The real proxies of docs/deploy-server.md, in front of a real `gateway serve`.
 
-A test skips where its proxy is not installed (Debian: `apt-get install nginx caddy haproxy`).
+A test is skipped if its proxy is not installed (Debian: `apt-get install nginx caddy haproxy`).
 """
 
 import contextlib
@@ -14,9 +14,9 @@ from tests.conftest import new_account
 from tests.proof.process.gateway_process import Gateway
 from tests.proof.proxies.proxy import NAMES, Proxy
 
-# A name of 60 characters: heads of prices are about as long as they get.
+# A host name of 60 characters: the heads of 402s are then about as long as possible.
 BASE_URL = "https://" + "gateway-with-a-long-name.".ljust(52, "x") + ".example"
-# So many unpaid transfers may one address try.
+# The limit of unpaid transfers per address.
 DIRECT_LIMIT = 4
 
 
@@ -29,7 +29,7 @@ def shop() -> Iterator[PlayChain]:
 
 @pytest.fixture(scope="session")
 def serve(tmp_path_factory, shop) -> Iterator[Callable[[str], Gateway]]:
-    """Return a running gateway on an HTTP server; the first test that asks starts it."""
+    """Return a running gateway on an HTTP server; the first use starts it."""
     kept: dict[str, Gateway] = {}
     with contextlib.ExitStack() as stack:
 
@@ -56,7 +56,7 @@ def serve(tmp_path_factory, shop) -> Iterator[Callable[[str], Gateway]]:
 
 @pytest.fixture(scope="session")
 def proxied(serve) -> Iterator[Callable[..., Proxy]]:
-    """Return a running proxy in front of the gateway on Hypercorn, by the page's block as it is."""
+    """Return a running proxy with the page's configuration, before the gateway on Hypercorn."""
     kept: dict[str, Proxy] = {}
     with contextlib.ExitStack() as stack:
 
@@ -73,7 +73,7 @@ def proxied(serve) -> Iterator[Callable[..., Proxy]]:
 
 @pytest.fixture(params=NAMES)
 def name(request) -> str:
-    """Run a test with each proxy that is installed."""
+    """Run a test with each installed proxy."""
     if shutil.which(request.param) is None:
         pytest.skip(f"{request.param} is not installed")
     return request.param
@@ -86,6 +86,6 @@ def proxy(proxied, name) -> Proxy:
 
 @pytest.fixture
 def gateway(serve) -> Iterator[Gateway]:
-    """The gateway behind `proxy`: a test neither changes nor ends it."""
+    """The gateway behind `proxy`; a test must not change or stop it."""
     with serve("hypercorn").lent() as gateway:
         yield gateway

@@ -1,6 +1,7 @@
-"""Caddy, nginx and HAProxy as docs/deploy-server.md configures them, on free ports.
+"""Caddy, nginx and HAProxy as configured in docs/deploy-server.md, on free ports.
 
-The blocks come out of the page. Only addresses, ports and paths of certificates are replaced.
+The configuration blocks are those of the page. Only addresses, ports and certificate paths are
+replaced.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ PAGE = ROOT / "docs" / "deploy-server.md"
 NAMES = ["caddy", "nginx", "haproxy"]
 _LANGUAGES = {"caddyfile": "caddy", "nginx": "nginx", "haproxy": "haproxy"}
 _UPSTREAM = "127.0.0.1:8080"
-# What Debian's nginx.conf has around the block, with paths that an ordinary user may write.
+# The rest of Debian's nginx.conf, with paths that an ordinary user may write.
 _NGINX = """
 daemon off;
 pid {folder}/nginx.pid;
@@ -42,8 +43,8 @@ http {{
     {block}
 }}
 """
-# In Caddy's global options: no administration on a fixed port, no certificate in the machine's
-# store, no port 80.
+# Caddy's global options: no administration on a fixed port, no certificate in the machine's store,
+# no port 80.
 _CADDY = """{
 	admin off
 	skip_install_trust
@@ -77,11 +78,11 @@ class Answer:
 
 @attrs.define
 class Proxy:
-    """A proxy that listens with TLS and passes requests on to a port of this machine."""
+    """A proxy that listens with TLS and forwards to a port of this machine."""
 
     name: str
     upstream_port: int
-    # Texts of the page's block that a test changes.
+    # Replacements in the page's block.
     changes: dict[str, str] = attrs.Factory(dict)
     folder: Path = attrs.field(init=False)
     port: int = attrs.field(init=False, factory=free_port)
@@ -91,7 +92,7 @@ class Proxy:
         self.folder = Path(tempfile.mkdtemp(prefix="gw-proxy-"))
 
     def start(self) -> None:
-        """Start it as an ordinary user, and return once it takes connections."""
+        """Start it as an ordinary user, and return once it accepts connections."""
         words, environment = getattr(self, f"_prepare_{self.name}")()
         user = _ordinary_user()
         if user is not None:
@@ -137,7 +138,7 @@ class Proxy:
         return True
 
     def connect(self, timeout_s: float = PATIENCE_S, source: str = "127.0.0.1"):
-        """Return a connection of a client, which has an address of its own on this machine."""
+        """Return a client's connection, with its own source address on this machine."""
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         connection = http.client.HTTPSConnection(
@@ -147,14 +148,14 @@ class Proxy:
         return connection
 
     def ask(self, method, path, body=None, headers=None, *, source="127.0.0.1") -> Answer:
-        """Return the answer to one request on a connection of its own."""
+        """Return the response to one request on a new connection."""
         connection = self.connect(source=source)
         try:
             return ask(connection, method, path, body, headers)
         finally:
             connection.close()
 
-    # -- what differs
+    # -- differences
 
     def _prepare_caddy(self):
         block = self._changed({**self.changes, "{\n\tservers {": _CADDY})
@@ -205,7 +206,7 @@ class Proxy:
 
 
 def ask(connection, method, path, body=None, headers=None) -> Answer:
-    """Return the answer to one request on a client's connection, which may have more."""
+    """Return the response to one request on a client's connection, which may send more."""
     data = json.dumps(body).encode() if isinstance(body, dict) else body
     connection.request(method, path, data, {"Content-Type": "application/json", **(headers or {})})
     got = connection.getresponse()
@@ -213,12 +214,12 @@ def ask(connection, method, path, body=None, headers=None) -> Answer:
 
 
 def _ordinary_user() -> pwd.struct_passwd | None:
-    """Return the user that a proxy becomes where the tests run as root."""
+    """Return the user for a proxy if the tests run as root."""
     return pwd.getpwnam("nobody") if os.geteuid() == 0 else None
 
 
 def _make_certificate(folder: Path) -> tuple[Path, Path]:
-    """Write a certificate that signs itself, and its key."""
+    """Write a self-signed certificate, and its key."""
     from datetime import UTC, datetime, timedelta
 
     from cryptography import x509

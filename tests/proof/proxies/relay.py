@@ -1,4 +1,4 @@
-"""A network between a proxy and the gateway: it takes a time, and notes who closes a connection."""
+"""A network between a proxy and the gateway with a delay, which records who closes a connection."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _PIECE = 65536
 
 
 class Relay:
-    """Passes connections on to a port.
+    """Forwards connections to a port.
 
-    `closed` gets "proxy" or "gateway" for each connection: who closed it first.
+    `closed` gets "proxy" or "gateway" for each connection, after the side that closed it first.
     """
 
     def __init__(self, target_port: int, delay_s: float = 0) -> None:
@@ -62,7 +62,7 @@ class Relay:
                     thread.join()
 
     def _pass_on(self, source, target, name, ends) -> None:
-        """Pass bytes on in one direction, each after the delay, and then the end."""
+        """Forward bytes in one direction, each after the delay, and then the end."""
         pieces: queue.Queue[tuple[float, bytes]] = queue.Queue()
         sending = threading.Thread(target=self._send, args=[pieces, target], daemon=True)
         sending.start()

@@ -12,15 +12,15 @@ from tests.proof.process.gateway_process import PATIENCE_S, PROMPT
 from tests.proof.proxies.proxy import Proxy, blocks
 from tests.proof.proxies.relay import Relay
 
-# How the page's block says how long an idle connection stays.
+# The lines in the page's blocks that set the idle time.
 IDLE = {
     "caddy": "keepalive 20s",
     "nginx": "keepalive_timeout 20s",
     "haproxy": "pool-purge-delay 5s",
 }
-# How long each would keep one without that line.
+# The default idle times without that line.
 DEFAULTS_S = {"caddy": 120, "nginx": 60, "haproxy": 5}
-# Between proxy and gateway, one way. Whoever closes is heard only then.
+# One-way delay between proxy and gateway: a close is noticed only after it.
 DELAY_S = 0.15
 
 
@@ -29,7 +29,7 @@ def idle_s(name: str) -> int:
 
 
 def idle(name: str, text: str) -> dict[str, str]:
-    """Return the change of a block that makes its idle time another one."""
+    """Return the replacement that sets another idle time."""
     return {IDLE[name]: IDLE[name].rpartition(" ")[0] + " " + text}
 
 
@@ -51,14 +51,14 @@ def test_a_connection_to_the_gateway_serves_several_clients(name, serve):
     with Relay(serve("hypercorn").port) as relay, Proxy(name, relay.port) as proxy:
         for _ in range(3):
             assert proxy.ask("GET", "/api/health").status == 200
-        # HAProxy gives a new client a connection of its own.
+        # HAProxy opens a connection for each new client.
         assert relay.opened == 1 or name == "haproxy"
 
 
 @pytest.mark.full  # minutes of silence
 @pytest.mark.parametrize("block", ["the page's", "the default's"])
 def test_a_purchase_after_a_silence_is_never_a_502(name, block, http_server, serve, shop):
-    """The times around the one at which the proxy closes, and the gateway closed once: 30 s."""
+    """Around the times at which the proxy closes, and at which the gateway once closed: 30 s."""
     gateway = serve(http_server)
     long_s = idle_s(name) if block == "the page's" else DEFAULTS_S[name]
     changes = {} if block == "the page's" else idle(name, f"{long_s}s")

@@ -1,4 +1,4 @@
-"""What buyers ask for comes through each proxy as the gateway answers it."""
+"""Buyers' requests get the gateway's responses through each proxy."""
 
 import base64
 import contextlib
@@ -21,14 +21,14 @@ pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="clients have addresses in 127.0.0.0/8"
 )
 ROOT = Path(__file__).parents[3]
-# What each hop writes anew, and what Caddy and Hypercorn add or leave out.
+# Headers that each hop rewrites, and those that Caddy and Hypercorn add or remove.
 HOPS = {"alt-svc", "connection", "date", "keep-alive", "server", "transfer-encoding", "via"}
-# Of 11,000,000 bytes at most.
+# The limit is 11,000,000 bytes.
 LARGE = 10_900_000
 
 
 def address_of(name: str, number: int) -> str:
-    """Return a client's address that no other test uses."""
+    """Return a client address that no other test uses."""
     return f"127.0.{NAMES.index(name) + 1}.{number}"
 
 
@@ -56,7 +56,7 @@ def ask_gateway(gateway, path):
 
 
 def fields(answer) -> dict[str, str]:
-    """Return the header's fields that a proxy has to hand on as they are."""
+    """Return the headers that a proxy must forward unchanged."""
     named = {name.lower(): value for name, value in answer.headers.items()}
     return {name: value for name, value in named.items() if name not in HOPS | {"x-request-id"}}
 
@@ -80,7 +80,7 @@ def test_each_event_comes_at_once(proxy, gateway, shop):
         connection.request("GET", f"/api/task/{sold}", headers={"Accept": "text/event-stream"})
         stream = connection.getresponse()
         assert stream.headers["Content-Type"].startswith("text/event-stream")
-        # The task ends only now, so this event did not wait for the end of the answer.
+        # The task ends only now, so this event did not wait for the end of the response.
         assert b'"done":false' in next_event(stream)
         gateway.let_go()
         while b'"done":true' not in (event := next_event(stream)):
@@ -104,7 +104,7 @@ def test_a_large_upload_reaches_the_gateway(proxy, name):
 
 
 def test_the_gateways_own_refusal_of_a_body_comes_through(proxy):
-    # A proxy takes so much after an early answer, too.
+    # A proxy still accepts this much after an early response.
     body = {"prompt": PROMPT, "padding": "x" * 200_000}
     answer = proxy.ask("POST", "/api/x402/slow", body)
     assert (answer.status, answer.json()["code"]) == (413, "VALIDATION_ERROR")

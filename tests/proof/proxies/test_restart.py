@@ -1,4 +1,4 @@
-"""A restart of the gateway behind each proxy: no purchase is lost, and none is paid twice."""
+"""A restart of the gateway behind each proxy: no purchase is lost or paid twice."""
 
 import http.client
 import json
@@ -13,7 +13,7 @@ from tests.conftest import WALLET, Payer
 from tests.proof.process.gateway_process import PATIENCE_S, PROMPT, until
 from tests.proof.proxies.proxy import Proxy, version_of
 
-# Since this version Caddy repeats a request with a body that it could not connect for.
+# Since this version Caddy retries a request with a body whose connection failed.
 CADDY_WAITS = (2, 11, 2)
 # The page promises 15 s.
 WAIT_S = 12
@@ -60,7 +60,7 @@ def test_a_purchase_between_two_processes(proxy_and_gateway, name, shop):
 
 
 def assert_is_asked_again(answer) -> None:
-    """Check an answer that the proxy gave in the gateway's place."""
+    """Check a response that the proxy generated."""
     assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
     assert answer.headers["Content-Type"] == "application/json"
     assert json.loads(answer.body) == {
@@ -70,7 +70,7 @@ def assert_is_asked_again(answer) -> None:
 
 
 class Buyer(threading.Thread):
-    """Buys again and again, and repeats each purchase until it has its 200."""
+    """Buys again and again, and repeats each purchase until its 200."""
 
     def __init__(self, proxy, payer) -> None:
         super().__init__(daemon=True)
@@ -89,7 +89,7 @@ class Buyer(threading.Thread):
         try:
             answer = buy(self._proxy, header)
         except (OSError, http.client.HTTPException):
-            # HAProxy closes a client's connection so where the gateway closed its own.
+            # HAProxy closes a client's connection like this when the gateway has closed its own.
             self.seen["no answer"] += 1
             return None
         self.seen[answer.status] += 1

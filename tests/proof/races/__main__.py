@@ -17,7 +17,7 @@ from tests.proof.races.shop import Shop, open_shop
 @click.option("--at-once", default=50, show_default=True, help="Requests of a round.")
 @click.option("--only", help="Part of a race's name.")
 def main(rounds: int, at_once: int, only: str | None) -> None:
-    """Race, print a table, and end with 1 where any round was not exactly one sale."""
+    """Race, print a table, and exit with 1 if any round was not exactly one sale."""
     structlog.configure(processors=[_drop])
     if not asyncio.run(_race_all(rounds, at_once, only or "")):
         raise SystemExit(1)

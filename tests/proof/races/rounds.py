@@ -1,4 +1,4 @@
-"""The races: each round sends requests that want the same money, all at once."""
+"""The races: each round sends requests for the same money, all at once."""
 # ruff: noqa: ASYNC110 - a thief looks from outside, where no event tells
 
 import asyncio
@@ -9,7 +9,7 @@ from tests.proof.races.shop import PRICE, Shop, tally
 
 
 async def same_hash(shop: Shop, at_once: int) -> None:
-    """One hash, a body of its own for each: one is served, the others hear why not."""
+    """One hash with different bodies: one is served, the others are refused with the reason."""
     async with shop.one_sale() as answers:
         tx_hash = shop.payer.transfer(PRICE)
         requests = (shop.pay_directly(tx_hash, f"boat {number}") for number in range(at_once))
@@ -18,7 +18,7 @@ async def same_hash(shop: Shop, at_once: int) -> None:
 
 
 async def same_authorization(shop: Shop, at_once: int) -> None:
-    """One header with one body: everybody is given the one task."""
+    """One header with one body: all get the same task."""
     header = shop.payer.header()
     async with shop.one_sale() as answers:
         answers.extend(await asyncio.gather(*(shop.buy(header) for _ in range(at_once))))
@@ -26,7 +26,7 @@ async def same_authorization(shop: Shop, at_once: int) -> None:
 
 
 async def same_authorization_other_bodies(shop: Shop, at_once: int) -> None:
-    """One header with five bodies: one body wins, and all who sent that; the others pay nothing."""
+    """One header with five bodies: one body wins for all its senders; the others pay nothing."""
     header = shop.payer.header()
     prompts = [f"boat {number % 5}" for number in range(at_once)]
     async with shop.one_sale() as answers:
@@ -38,7 +38,7 @@ async def same_authorization_other_bodies(shop: Shop, at_once: int) -> None:
 
 
 async def hash_while_it_settles(shop: Shop, at_once: int) -> None:
-    """The settlement's own hash in the direct flow, from before it is mined: it buys nothing."""
+    """The settlement's own hash in the direct flow, even before it is mined: it buys nothing."""
     header = shop.payer.header()
     buyers = at_once // 10 or 1
     async with shop.one_sale() as answers:
@@ -75,7 +75,7 @@ async def same_idempotency_key(shop: Shop, at_once: int) -> None:
 
 
 async def fresh_authorizations_under_one_key(shop: Shop, at_once: int) -> None:
-    """One Idempotency-Key, an authorization of its own for each: one of them is used."""
+    """One Idempotency-Key with different authorizations: one of them is used."""
     about = {"Idempotency-Key": secrets.token_hex(8)}
     async with shop.one_sale() as answers:
         requests = (shop.buy(shop.payer.header(), **about) for _ in range(at_once))
@@ -99,7 +99,7 @@ def _pairs(prompts, answers):
 
 
 async def _broadcast(shop: Shop) -> str:
-    """Return the hash of the settlement once it waits to be mined."""
+    """Return the hash of the settlement once it is pending."""
     async with asyncio.timeout(30):
         while not (waiting := shop.waiting()):
             await asyncio.sleep(0.001)

@@ -1,4 +1,4 @@
-"""A gateway on the embedded chain that is raced, round after round, and what a round may leave."""
+"""A gateway on the embedded chain for the races, and the allowed results of a round."""
 
 import collections
 import contextlib
@@ -19,7 +19,7 @@ PRICE = 20_000
 
 @attrs.frozen
 class Answer:
-    """What one request of a round heard."""
+    """The response to one request of a round."""
 
     status: int
     body: dict
@@ -31,7 +31,7 @@ class Answer:
 
 @attrs.frozen
 class Purchase:
-    """A paid request that can be sent as often as one likes."""
+    """A paid request that can be repeated."""
 
     path: str
     body: dict
@@ -58,7 +58,6 @@ class Shop:
         return await self.post("/api/proxy-generate", body, **headers)
 
     def x402(self) -> Purchase:
-        """Return a new purchase by x402."""
         header = {"X-PAYMENT": self.payer.header()}
         return Purchase("/api/x402/picture", {"prompt": "a boat"}, header)
 
@@ -73,12 +72,11 @@ class Shop:
         return await self.post(purchase.path, purchase.body, **purchase.headers)
 
     async def post(self, url: str, body: dict, **headers: str) -> Answer:
-        """Send any request."""
         answer = await self.gateway.client.post(url, json=body, headers=headers)
         return Answer(answer.status_code, await answer.get_json())
 
     def waiting(self) -> list[str]:
-        """Return the hashes in the mempool, which everybody can read."""
+        """Return the hashes in the public mempool."""
         with self.chain.node.lock:
             return ["0x" + key.hex() for key in self.chain.node.pool.waiting]
 
@@ -98,7 +96,7 @@ class Shop:
 
     @contextlib.asynccontextmanager
     async def one_sale(self) -> AsyncIterator[list[Answer]]:
-        """Check that the answers put into the list are those of exactly one sale."""
+        """Check that the responses in the list are those of exactly one sale."""
         first, tasks, calls = self.chain.block.number + 1, await self.tasks(), self.calls
         answers: list[Answer] = []
         yield answers
@@ -112,7 +110,7 @@ class Shop:
 
     @property
     def calls(self) -> int:
-        """How often the provider was asked."""
+        """How often the provider was called."""
         return len(self.provider.requests)
 
 
@@ -120,7 +118,7 @@ FLOWS = pytest.mark.parametrize("flow", [Shop.x402, Shop.direct], ids=["x402", "
 
 
 def tally(answers: list[Answer]) -> dict[str, int]:
-    """Count what was heard."""
+    """Count the responses."""
     return dict(collections.Counter(answer.heard for answer in answers))
 
 
@@ -145,9 +143,9 @@ def settings_of(chain: PlayChain, folder: Path) -> Settings:
 
 @contextlib.asynccontextmanager
 async def open_shop(folder: Path) -> AsyncIterator[Shop]:
-    """Run a chain and a gateway that sells its first picture before anybody races.
+    """Run a chain and a gateway that has sold its first picture before the races.
 
-    A hash that is not mined yet is asked for more often than in production, to save time.
+    Unmined hashes are polled more often than in production, to save time.
     """
     with PlayChain() as chain:
         provider = ScriptedProvider()

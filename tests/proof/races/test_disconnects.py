@@ -1,6 +1,6 @@
-"""A client that leaves while its purchase is handled: it ends as if the client had stayed.
+"""A client that disconnects during its purchase: it ends as if the client had stayed.
 
-The handler is cancelled at each of its awaits, and at each call of the chain meanwhile.
+The handler is cancelled at each of its awaits, and at each call of the chain.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from tests.proof.races.shop import FLOWS
 
 
 class LeavesAt:
-    """Awaits a coroutine, and cancels the own task at the n-th time that it waits."""
+    """Awaits a coroutine, and cancels its own task at the n-th suspension."""
 
     def __init__(self, coroutine, moment):
         self._coroutine = coroutine
@@ -74,7 +74,7 @@ async def test_a_handler_cancelled_at_any_await_ends_as_one_sale(shop, flow):
 
 @contextlib.contextmanager
 def at_call(chain, number, leave, *, answered):
-    """Call `leave` just before, or after, the chain works on the n-th call from now."""
+    """Call `leave` just before, or after, the chain handles the n-th call from now."""
     server, calls = chain._server._http, itertools.count(1)
     work, loop = server.answer, asyncio.get_running_loop()
 

@@ -25,7 +25,7 @@ def chance(request):
 
 @pytest.fixture
 def served(http_server):
-    """Return what serves an app, already started by its fixture, on a real socket."""
+    """Return a function that serves an app, already started by its fixture, on a real socket."""
 
     @contextlib.asynccontextmanager
     async def serving(app):
@@ -54,7 +54,7 @@ def message(purchase) -> bytes:
 
 
 async def hang_up(port, data, pause_s, *, rudely) -> bool:
-    """Send a request and close the connection; returns whether no answer had come yet."""
+    """Send a request and close the connection; returns whether no response had come yet."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     if rudely:  # with a reset instead of an orderly end
         linger = struct.pack("ii", 1, 0)
@@ -71,7 +71,7 @@ async def hang_up(port, data, pause_s, *, rudely) -> bool:
 
 
 async def usual_s(port, shop, flow) -> float:
-    """Return how long an undisturbed purchase takes here and now."""
+    """Return the duration of an undisturbed purchase here and now."""
     started = asyncio.get_running_loop().time()
     async with shop.one_sale() as answers:
         purchase = flow(shop)
@@ -101,7 +101,7 @@ async def test_a_connection_closed_at_any_moment_ends_as_one_sale(
 
 @MOMENTS
 async def test_a_client_that_left_for_good_has_its_task_all_the_same(served, shop, chance, moments):
-    """Nobody sends the header again: the settlement goes on by itself."""
+    """The header is not sent again: the settlement continues on its own."""
     store = shop.gateway.services.store
     async with served(shop.gateway.app) as port:
         usual = await usual_s(port, shop, Shop.x402)

@@ -1,4 +1,4 @@
-"""Requests that want the same money, fifty at once: exactly one task and one transfer."""
+"""Requests for the same money, fifty at once: exactly one task and one transfer."""
 
 import pytest
 
@@ -14,7 +14,7 @@ async def test_fifty_at_once_are_one_sale(shop, name):
 
 
 async def test_a_repeat_that_looked_before_the_first_try_committed_has_its_task(shop, monkeypatch):
-    """Two looks of a repeated request, with the first try's commit between them."""
+    """A repeated request reads twice, with the first try's commit between."""
     find, is_first = SqliteStore.find_direct, True
 
     async def overtaken(store, *what):

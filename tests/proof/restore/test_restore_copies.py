@@ -1,4 +1,4 @@
-"""What `restore` takes for a copy, what it keeps, and from when a restored database counts."""
+"""The copies that `restore` accepts, the data it keeps, and the new creation time."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,6 @@ from click.testing import CliRunner
 
 from gateway.cli import main
 from gateway.errors import SettingsError
-from gateway.payments.cutoff import cutoff_block
 from gateway.settings import variable
 from gateway_backups import sqlite as backup
 from tests.conftest import running
@@ -31,7 +30,7 @@ def run(settings):
 
 @pytest.fixture
 def born(settings, provider) -> str:
-    """Start the gateway once; return its secret, by which its database is known."""
+    """Start the gateway once; return its secret, which identifies its database."""
 
     async def start_once() -> None:
         async with running(settings, provider):
@@ -67,10 +66,10 @@ def of_another_program(path) -> None:
 def test_a_database_that_is_no_gateways_is_refused_and_nothing_is_replaced(
     settings, born, run, tmp_path, write
 ):
-    """An empty file is a valid SQLite database, and would forget every payment."""
+    """An empty file is a valid SQLite database, and would lose every payment."""
     write(tmp_path / "copy.db")
     result = run("restore", str(tmp_path / "copy.db"))
-    assert (result.exit_code, "no gateway's database" in result.output) == (1, True)
+    assert (result.exit_code, "not a gateway's database" in result.output) == (1, True)
     assert secret_of(settings.data_dir / "gateway.db") == born
     assert not list(settings.data_dir.glob("*before-restore*"))
 
@@ -101,7 +100,7 @@ def is_database(path) -> bool:
     return path.suffix != ".restoring" and path.read_bytes()[:6] == b"SQLite"
 
 
-# -- an endpoint that lags while the restored database is born
+# -- an endpoint that lags when the restored database is created
 
 
 @pytest.fixture
@@ -118,7 +117,7 @@ def proxied(settings, proxy):
 
 
 def lagging(chain):
-    """Return a fault: the newest block stays what it is now; every other is known."""
+    """Return a fault: the newest block is frozen; every other is known."""
     newest = chain.rpc.result("eth_getBlockByNumber", "latest", False)
 
     def answer(proxy, request, body):
@@ -169,10 +168,11 @@ async def test_the_floor_that_a_lagging_endpoint_names_is_not_kept(
     async with running(proxied, provider, now=clock) as gateway:
         services = gateway.services
         before = chain.block.number
+        services.payments.born_at = clock()
         proxy.break_call("eth_getBlockByNumber", stale)
-        low = await cutoff_block(services.store, services.chain, clock())
+        low = await services.payments.cutoff_block()
         assert low < before - 3
         assert await services.store.known_meta("floor_block") is None
         proxy.heal()
-        assert await cutoff_block(services.store, services.chain, clock()) >= before
+        assert await services.payments.cutoff_block() >= before
         assert int(json.loads(await services.store.known_meta("floor_block"))) >= before

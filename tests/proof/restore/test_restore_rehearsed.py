@@ -101,7 +101,7 @@ class Machine:
         return status, answer.get("code")
 
     def console(self, *words: str) -> str:
-        """Run a command as root, as `fly ssh console` does; returns what it printed."""
+        """Run a command as root, like `fly ssh console`; returns its output."""
         done = subprocess.run(
             [_interpreter(), "-m", "gateway", *words],
             cwd="/",
@@ -142,12 +142,12 @@ def test_the_restore_on_fly_in_the_order_of_the_docs(machine, payer, chain):
     chain.mine()
     before = payer.transfer(price)
     assert machine.pay(before)[0] == 200
-    # Names of copies are of whole seconds.
+    # Names of copies have whole seconds.
     time.sleep(1.1)
     assert ".db.gz: " in machine.console("backup")
     since = payer.transfer(price)
     assert machine.pay(since)[0] == 200
-    # Of the two of this hour the newer is kept.
+    # Of the two in this hour the newer is kept.
     (copy,) = json.loads(machine.console("backups", "--json"))
     machine.restart(GATEWAY_RESTORE="latest")
     (done,) = machine.logged("restore.done")
@@ -156,7 +156,7 @@ def test_the_restore_on_fly_in_the_order_of_the_docs(machine, payer, chain):
     assert machine.pay(since) == (400, "INVALID_PAYMENT")
     unclaimed = json.loads(machine.console("transfers", "unclaimed", "--hours", "0", "--json"))
     assert [row["transaction"] for row in unclaimed] == [since]
-    # The machine restarts by itself before the operator has unset the secret.
+    # The machine restarts automatically before the operator has unset the secret.
     chain.mine()
     sold = payer.transfer(price)
     assert machine.pay(sold)[0] == 200
@@ -182,7 +182,7 @@ def test_a_restore_by_root_leaves_a_folder_that_the_gateways_user_serves_from(
     chain.mine()
     paid = payer.transfer(20_000)
     assert machine.pay(paid)[0] == 200
-    # A copy that is missing stops the start in one sentence, and changes nothing.
+    # A missing copy stops the start with a message, and changes nothing.
     with pytest.raises(AssertionError, match="cannot find the copy"):
         machine.restart(GATEWAY_RESTORE="gateway-20200101T000000Z-ffffffffffffffff.db.gz")
     machine.process = None
@@ -201,7 +201,7 @@ def _replaced(volume: Path):
 
 @as_root
 def test_a_gateway_that_ends_does_not_wait_for_an_upload_that_hangs(machine):
-    """The store takes the connection and never answers."""
+    """The store accepts the connection and never responds."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         connected = threading.Event()
         threading.Thread(target=_accept, args=(silent, connected), daemon=True).start()

@@ -1,4 +1,4 @@
-"""What `restore` takes besides a file, what it says, and how often GATEWAY_RESTORE restores."""
+"""The arguments of `restore` besides a file, its output, and how often GATEWAY_RESTORE restores."""
 
 import asyncio
 import contextlib
@@ -17,6 +17,7 @@ from gateway.settings import variable
 from gateway.store.data_folder import lock_data
 from gateway_backups.names import make_name, read_name
 from gateway_backups.restoring import restore_once
+from gateway_backups.settings import backup_settings_of
 from gateway_backups.sqlite import forget_restored_by
 from tests.conftest import buy, running
 from tests.plugins.gateway_backups.app.conftest import backups_of, bucket, in_bucket, leftovers, s3
@@ -68,7 +69,7 @@ def _replaced(settings) -> list:
     ]
 
 
-# -- what a copy may be named by
+# -- names of copies
 
 
 async def test_the_latest_copy_is_restored_and_says_what_that_forgets(in_folder, provider, payer):
@@ -91,7 +92,7 @@ async def test_a_copy_is_named_in_many_ways(settings, bucket, provider, payer, t
     name = await _copy_then_sell(settings, provider, payer)
     named = {
         "name": name,
-        "address": f"{settings.backup_url}/{name}",
+        "address": f"{backup_settings_of(settings).backup_url}/{name}",
         "file": f"{tmp_path}/copies/{name}",
         "file address": f"file://{tmp_path}/copies/{name}",
         "unpacked": str(tmp_path / "copy.db"),
@@ -118,7 +119,7 @@ async def test_a_lost_volume_comes_back_from_the_bucket(settings, bucket, provid
 async def test_latest_refuses_where_copies_of_several_gateways_lie(
     in_folder, provider, payer, tmp_path
 ):
-    """The newest may be of the empty gateway that a new volume was started with."""
+    """The newest may be of the empty gateway that was started with a new volume."""
     name = await _copy_then_sell(in_folder, provider, payer)
     other = make_name("f" * 16, time.time() + 60)
     (tmp_path / "copies" / other).write_bytes(b"x")
@@ -156,7 +157,7 @@ async def test_copies_in_a_folder_are_private_whatever_the_umask_is(in_folder, p
     assert copy.stat().st_mode & 0o077 == 0
 
 
-# -- a copy that is of no use leaves everything as it was
+# -- an unusable copy changes nothing
 
 
 @pytest.mark.parametrize("damage", ["cut", "gone", "none"])
@@ -183,7 +184,7 @@ async def test_a_copy_that_cannot_be_had_changes_nothing(
         ("s3://bucket", "names no copy"),
         ("s3://", "names no copy"),
         ("s3://bucket/name.db.gz", "needs its key"),
-        ("/", "not a database that can be read"),
+        ("/", "not a readable database"),
         ("nowhere.db", "There is no file nowhere.db"),
         ("file:///nowhere.db", "There is no file /nowhere.db"),
     ],
@@ -198,7 +199,7 @@ def test_a_running_gateway_is_found_before_anything_is_fetched(in_folder):
     lock = lock_data(in_folder)
     done = run(in_folder, "restore", "latest")
     lock.close()
-    assert (done.exit_code, "Another gateway runs" in done.output) == (1, True)
+    assert (done.exit_code, "Another gateway uses" in done.output) == (1, True)
 
 
 async def test_a_database_that_is_damaged_is_replaced_all_the_same(in_folder, provider, payer):
@@ -209,7 +210,7 @@ async def test_a_database_that_is_damaged_is_replaced_all_the_same(in_folder, pr
     database.write_bytes(b"\xa5" * database.stat().st_size)
     done = await asyncio.to_thread(run, in_folder, "restore", "latest")
     assert done.exit_code == 0, done.output
-    assert "The restore forgets what cannot be told." in done.output
+    assert "The restore forgets an unknown number of payments." in done.output
     assert _payments(in_folder) == 1
 
 
@@ -228,7 +229,7 @@ async def test_a_start_restores_once_for_the_same_words(in_folder, provider, pay
     quiet = asked.changed(backup_url="")
     async with running(quiet, provider) as gateway:
         await _sell(gateway, payer)
-    # Its copies, too, remember: the new volume of another loss is restored all the same.
+    # Its copies remember it too: a new volume after another loss is restored nevertheless.
     assert start() == 2
     assert len(_replaced(asked)) == 1
     forget_restored_by(asked)

@@ -1,4 +1,4 @@
-"""Here each sandbox has processes of its own: they are what is tested."""
+"""Here each sandbox has its own processes, which are under test."""
 
 import pytest
 

@@ -1,6 +1,6 @@
-"""What code that a document smuggled in would try.
+"""Attempts by code that a document has smuggled in.
 
-Every attempt harms nothing where it succeeds: signals are number 0, which only asks for permission.
+They do no harm if they succeed: signals are number 0, which only checks the permission.
 """
 
 import ctypes
@@ -29,7 +29,7 @@ CPU_LIMIT = (ctypes.c_uint64 * 2)(9, 9)  # of which the child has 10 and 12
 
 
 def raw(name, *arguments):
-    """Make a system call; raises `OSError` where it fails."""
+    """Make a system call; raises `OSError` if it fails."""
     numbers = system_calls.HOSTILE | system_calls.CONDITIONAL | OTHER_NUMBERS
     number = numbers[name][system_calls.MACHINES.index(platform.machine())]
     words = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
@@ -110,7 +110,7 @@ FAILING = {
 
 
 def attempt(name, gateway, secret):
-    """Do one of the above, and tell how it went."""
+    """Make one of the attempts, and return its result."""
     try:
         (ENDING | FAILING)[name](int(gateway), int(secret))
     except OSError:
@@ -119,7 +119,7 @@ def attempt(name, gateway, secret):
 
 
 def start_a_thread():
-    """Return what a thread of the child says, and whether its calls are filtered."""
+    """Return a message from a thread of the child, and whether its calls are filtered."""
     said = []
     thread = threading.Thread(target=lambda: said.append(seccomp.is_installed()))
     thread.start()

@@ -1,4 +1,4 @@
-"""Counters that misbehave, and one that tells what is loaded; called in a sandbox."""
+"""Misbehaving counters, and one that reports loaded modules; called in a sandbox."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Decoders that misbehave; called in a sandbox."""
+"""Misbehaving decoders, called in a sandbox."""
 
 import os
 import signal

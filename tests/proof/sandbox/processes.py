@@ -1,4 +1,4 @@
-"""Looks at other processes through /proc, for tests of what is left when one dies."""
+"""Inspects other processes through /proc, for tests of leftovers after one dies."""
 
 import asyncio
 import os
@@ -32,7 +32,7 @@ def is_alive(pid):
 
 
 async def eventually(condition, seconds=30):
-    """Wait until a condition is true, and return what it returned."""
+    """Wait until a condition is true, and return its result."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < deadline, "it did not happen"

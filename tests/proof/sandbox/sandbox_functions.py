@@ -1,4 +1,4 @@
-"""What tests call in a sandbox; imported by the warmed process, never by the gateway."""
+"""Functions that tests call in a sandbox; imported by the warmed process, never by the gateway."""
 
 import os
 import signal
@@ -105,7 +105,7 @@ def own_limits() -> bytes:
 
 
 def try_everything() -> bytes:
-    """Return what could be opened of all that must not be."""
+    """Return everything that could be opened but must not be."""
     done = []
     for name, deed in {
         "read": lambda: Path("/etc/passwd").read_bytes(),
@@ -129,7 +129,7 @@ def use_the_gateway() -> bytes:
 
 
 def open_in_place_of(path: str) -> bytes:
-    """What code that a document smuggled in would do: make room for a file first."""
+    """Act like smuggled code: first free a file descriptor."""
     os.close(0)
     return os.read(os.open(path, os.O_RDONLY), 1_000_000)
 

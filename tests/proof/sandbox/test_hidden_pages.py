@@ -1,4 +1,4 @@
-"""Pages that one reader sees and another does not: they are paid for, or the file is refused."""
+"""Pages that some readers see and others do not: they are paid for, or the file is refused."""
 
 import io
 import re
@@ -37,7 +37,7 @@ async def charged_pages(pages, name, data):
 
 
 def pdf_of(*objects: str, head: bytes = b"", version: bytes = b"%PDF-1.4\n") -> bytes:
-    """Return a PDF of objects 1, 2 and so on, with a right table of objects."""
+    """Return a PDF of objects 1, 2 and so on, with a correct table of objects."""
     data, places = bytearray(head + version), []
     for number, body in enumerate(objects, start=1):
         places.append(len(data) - len(head))
@@ -132,7 +132,7 @@ async def test_no_reader_sees_more_pages_of_a_pdf_than_are_charged(pages):
 
 
 def two_tables(tail: str) -> bytes:
-    """Return a PDF with a table for 1 page (A) and one for 50 (B), and a certain end."""
+    """Return a PDF with a table for 1 page (A) and one for 50 (B), and a given end."""
     small = pdf_of(CATALOG, root("[3 0 R]", 1), PAGE)
     tables = [small.index(b"xref\n")]
     data = small[: small.index(b"startxref")]
@@ -243,7 +243,7 @@ def slide_list(count: int, *, repeat: bool = False) -> str:
 def deck(
     *, listed=None, links=None, more=None, main="ppt/presentation.xml"
 ) -> dict[str, str | bytes]:
-    """Return the parts of a presentation that readers open; slides have names of their own."""
+    """Return the parts of a presentation that readers open; slides have their own names."""
     folder, _, name = main.rpartition("/")
     parts: dict[str, str | bytes] = {
         "_rels/.rels": relationships(relationship(1, kind=f"{OFFICE}/officeDocument", target=main)),
@@ -333,7 +333,7 @@ async def test_slides_of_sections_are_not_charged_twice(pages):
 
 
 def twice(first: dict, second: dict) -> bytes:
-    """Return a container in which each part of `second` stands again, after that of `first`."""
+    """Return a container in which each part of `second` is repeated after that of `first`."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive, warnings.catch_warnings(action="ignore"):
         for parts in (first, second):
@@ -392,7 +392,7 @@ async def test_a_container_in_which_readers_find_different_slides_is_refused(pag
 
 
 class Pipe(io.RawIOBase):
-    """A file without places, for which writers put each member's sizes behind it."""
+    """A file without positions, so writers put each member's sizes after it."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -453,7 +453,7 @@ def with_directory_in_comment() -> bytes:
     data, inner_end = nested(in_comment=True)
     magic, _, _, _, _, size, at, _ = END.unpack(data[-22:])
     inside = len(data) - 22 - inner_end[5]
-    # `zipfile` takes what the offset is too large by from each member's place.
+    # `zipfile` subtracts the excess of the offset from each member's position.
     directory = bytearray(data[at:-22])
     entry = 0
     while entry < len(directory):
@@ -470,7 +470,7 @@ async def test_a_container_with_two_directories_is_refused(pages, container):
 
 
 def renamed(old: str, new: str) -> dict[str, str | bytes]:
-    """Return a deck of 120 slides beside the usual names of one slide, with a part renamed."""
+    """Return a deck of 120 slides with the usual names of one slide, with a part renamed."""
     parts = deck(main="ppt/show.xml") | {
         "ppt/presentation.xml": presentation(slide_list(1)),
         "ppt/_rels/presentation.xml.rels": relationships(relationship(0)),

@@ -1,4 +1,4 @@
-"""How many pages a document has: counted, never believed, and never paid for in vain."""
+"""The page count of a document: counted, never trusted, and never paid for in vain."""
 
 import io
 import struct

@@ -1,4 +1,4 @@
-"""Pictures that providers return: what is sold, what is converted, what is refused."""
+"""Pictures from providers: sold, converted or refused."""
 
 import asyncio
 import io
@@ -100,7 +100,7 @@ async def test_a_picture_that_lies_on_its_side_is_put_upright(pictures):
 
 
 def bomb(width: int, height: int) -> bytes:
-    """Return a PNG that claims a size and holds next to nothing."""
+    """Return a PNG that claims a size and contains almost nothing."""
 
     def chunk(kind: bytes, body: bytes) -> bytes:
         crc = struct.pack(">I", zlib.crc32(kind + body))

@@ -1,4 +1,4 @@
-"""What a sandbox gives back, and what it takes away."""
+"""The results and the restrictions of a sandbox."""
 
 import asyncio
 import os
@@ -219,7 +219,7 @@ def test_limits_are_checked():
 
 
 async def test_others_have_their_turn_after_every_piece(monkeypatch):
-    """`sock_recv` does not give way where something is there already."""
+    """`sock_recv` does not yield if data is there already."""
     monkeypatch.setattr(pieces, "_PIECE_BYTES", 1000)
     turns = 0
 

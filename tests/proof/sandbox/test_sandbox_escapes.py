@@ -1,4 +1,4 @@
-"""A child that runs a stranger's code: it opens, reaches and leaves nothing."""
+"""A child that runs hostile code: it opens, reaches and leaves nothing."""
 
 import ctypes
 import os

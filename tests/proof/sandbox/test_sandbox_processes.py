@@ -1,4 +1,4 @@
-"""The warmed process: how it dies, and what is left when others do."""
+"""The warmed process: how it dies, and what remains when others do."""
 
 import asyncio
 import os
@@ -43,7 +43,7 @@ def fork_server_pid(box):
 
 
 async def start_sleeping(box):
-    """Return the task that waits for it, and the child that sleeps."""
+    """Return the waiting task, and the sleeping child."""
     task = asyncio.create_task(box.call())
     await box.start()
     [child] = await eventually(lambda: children_of(fork_server_pid(box)))
@@ -195,7 +195,7 @@ asyncio.run(main())
 
 
 async def started_server(*, warm=()):
-    """Return a process that waits for a sandbox of its own, and the warmed process's id."""
+    """Return a process that waits for its own sandbox, and the warmed process's id."""
     tests = Path(__file__).parent
     paths = [str(path) for path in (tests, tests.parents[2])]
     server = await asyncio.create_subprocess_exec(

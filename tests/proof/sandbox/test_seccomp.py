@@ -1,4 +1,4 @@
-"""The filter's program, run here for either processor, and what is left where there is none."""
+"""The filter's program, run here for both CPU types, and the fallback without one."""
 
 import platform
 import re
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli import check
 from gateway.sandbox.child import prctl, seccomp, system_calls
+from gateway_check.commands import check
 from tests.proof.process.gateway_process import Gateway
 
 PID = 4711
@@ -25,7 +25,7 @@ TABLES = {
 
 
 def verdict(program, audit, number, *arguments):
-    """Run a program as the kernel does, on one system call."""
+    """Run a program like the kernel on one system call."""
     words = [number, audit, 0, 0]
     for argument in (*arguments, 0, 0, 0, 0, 0, 0)[:6]:
         words += [argument & 0xFFFFFFFF, argument >> 32 & 0xFFFFFFFF]
@@ -44,7 +44,7 @@ def verdict(program, audit, number, *arguments):
 
 @pytest.fixture(params=MACHINES)
 def judge(request):
-    """Returns what becomes of a call, by its name and arguments."""
+    """Returns the verdict on a call, by its name and arguments."""
     place = system_calls.MACHINES.index(request.param)
 
     def judged(name, *arguments, may_read=False):

@@ -1,4 +1,4 @@
-"""The picture that a stranger sends before paying: decoded within bounds, or refused."""
+"""The picture that an unpaid client sends: decoded within bounds, or refused."""
 
 import io
 import struct
@@ -51,7 +51,7 @@ def zeros(megabytes: int) -> bytes:
 
 
 def endless_scans() -> bytes:
-    """Return a JPEG of 7.5 MB that repeats one scan, so that each byte costs much time."""
+    """Return a JPEG of 7.5 MB that repeats one scan, so that each byte takes long."""
     data = picture("JPEG", (5000, 5000), progressive=True, quality=5)
     start = data.rindex(b"\xff\xda")
     scan = data[start:-2]

@@ -13,7 +13,7 @@ from tests.proof.simulation.report import replay
 
 
 def _run_many(options: argparse.Namespace) -> int:
-    """Play many histories; 1 where any broke a promise."""
+    """Play many histories; 1 if any broke an invariant."""
     started = time.monotonic()
     report = run_many(
         options.first_seed,
@@ -29,7 +29,7 @@ def _run_many(options: argparse.Namespace) -> int:
 
 
 def _run_one(options: argparse.Namespace) -> int:
-    """Play one history and tell everything that happens in it."""
+    """Play one history and print its trace."""
     with mutations.applied(options.mutant) as relaxed:
         tracing = click.echo if options.trace else None
         outcome = run_history(options.seed, tracing=tracing, relaxed=relaxed)

@@ -1,7 +1,7 @@
-"""The bank of the vouchers: somebody else's server, whose ledger is the truth about their money.
+"""The bank of the vouchers: an external server whose ledger is the truth about their money.
 
-Its method is in `voucher_method.py`, who pays with them in `voucher_people.py`, and what must hold
-in the end in `voucher_truth.py`.
+Its payment method is in `voucher_method.py`, its customers are in `voucher_people.py`, and its
+invariants in `voucher_truth.py`.
 """
 
 import contextvars
@@ -27,7 +27,7 @@ _MOODS = {  # what becomes of a request to settle where the bank is in trouble, 
 
 @attrs.frozen
 class Voucher:
-    """What somebody bought at the bank; `secret` is the part that nobody can guess."""
+    """A voucher that the bank has sold; `secret` is its unguessable part."""
 
     serial: str
     units: int
@@ -45,7 +45,7 @@ class Voucher:
 
 @attrs.frozen
 class Entry:
-    """What the bank decided about a claim, once and for all; `refusal` None: it was taken."""
+    """The bank's final decision on a claim; `refusal` None: it was taken."""
 
     claim: str
     serial: str
@@ -56,7 +56,7 @@ class Entry:
 
 @attrs.define
 class Bank:
-    """Sells vouchers and takes them, each claim once; it lives on when the gateway dies."""
+    """Sells vouchers and redeems them, each claim once; it survives the gateway."""
 
     world: World
     trouble: float  # how often a request to settle goes wrong
@@ -67,9 +67,9 @@ class Bank:
 
     @classmethod
     def draw(cls, world: World) -> "Bank | None":
-        """Return the bank of a history; None where the shop takes no vouchers.
+        """Return the bank of a history; None if the shop takes no vouchers.
 
-        It has dice of its own, so a history without vouchers is what it was before there were any.
+        It has its own random generator, so histories without vouchers did not change.
         """
         dice = random.Random(f"vouchers {world.seed}")
         if dice.random() >= _SHARE:
@@ -81,7 +81,7 @@ class Bank:
     def issue(
         self, owner: str, units: int, *, seconds: float, refund_to: str | None = None
     ) -> Voucher:
-        """Sell a voucher that may be shown for some seconds."""
+        """Sell a voucher that is valid for some seconds."""
         voucher = Voucher(
             serial=f"no-{len(self.issued)}",
             units=units,
@@ -95,13 +95,13 @@ class Bank:
         return voucher
 
     def revoke(self, voucher: Voucher) -> None:
-        """Let its owner have the money back, unless a shop has it already."""
+        """Refund the owner, unless a shop has the money already."""
         self.revoked.add(voucher.serial)
 
     # -- shops
 
     def complaint(self, header: str, now: float) -> str | None:
-        """Return why a voucher is not good now; None for a good one."""
+        """Return why a voucher is invalid now; None for a valid one."""
         voucher = self.issued.get(serial_of(header))
         if voucher is None or voucher.header != header:
             return "voucher_unknown"
@@ -120,10 +120,10 @@ class Bank:
         return mood
 
     def take(self, asked: MethodPayment, *, refuses: bool = False) -> Taken | Refused:
-        """Decide about a claim at the first request, and say the same to every further one.
+        """Decide on a claim at the first request, and repeat the decision for every further one.
 
-        As a method's ledger does, it knows a claim by its name alone: that no other claim is of the
-        same voucher is the gateway's to see to.
+        Like a method's ledger, it knows a claim only by name. The gateway must ensure that no other
+        claim uses the same voucher.
         """
         entry = self.ledger.get(asked.claim)
         if entry is None:
@@ -134,7 +134,7 @@ class Bank:
         return Refused(entry.refusal) if entry.refusal else Taken(f"receipt of {asked.claim}")
 
     def take_later(self, asked: MethodPayment, seconds: float) -> None:
-        """Take it when a request arrives at last, whatever became of whoever sent it."""
+        """Take it when a delayed request arrives, even if its sender is gone."""
         own = contextvars.Context()
         self.world.loop.call_later(seconds, self.take, asked, context=own)
 

@@ -1,4 +1,4 @@
-"""Mutants of how a payment is accepted: claims, order of checks, answers."""
+"""Mutants of accepting a payment: claims, order of checks, responses."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def broadcast_before_claim() -> Mutant:
 
 
 async def _broadcast(self: Payments, quote: Any, authorization: Any) -> None:
-    settler: Any = self.settlements._settler
+    settler: Any = self.settlements.settler
     data = transfer_calldata(authorization)
     if not hasattr(settler, "_keys"):
         chain: Any = self.chain

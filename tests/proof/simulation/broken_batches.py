@@ -1,4 +1,4 @@
-"""Mutants of batches: how their payments are judged and written down."""
+"""Mutants of batches: judging and recording their payments."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def status_alone() -> Mutant:
     original = Reconciler._settle_by
 
     async def _settle_by(self: Any, payment: Any, receipt: Any) -> bool:
-        """Believe a receipt with somebody's settlement in it that it is everybody's."""
+        """Treat a receipt with any settlement as that of every payment."""
         if await original(self, payment, receipt):
             return True
         used = [log for log in receipt.logs if log.topics[0] == AUTHORIZATION_USED_TOPIC]

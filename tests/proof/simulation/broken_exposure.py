@@ -1,10 +1,10 @@
-"""Mutants of what a payer may cost: bars, limits of T1, nonces of accounts with code."""
+"""Mutants of the limits per payer: bars, limits of T1, nonces of accounts with code."""
 
 from typing import Any
 
 from gateway.payments.exposure import Exposure
 from gateway.payments.failed_settlements import FailedSettlements
-from gateway.store import mined, payers
+from gateway.store import nonces, payers
 from gateway.store import payments as payment_writes
 from gateway_local_settler import LocalSettler
 from tests.proof.simulation.mutant import Mutant
@@ -12,7 +12,7 @@ from tests.proof.simulation.mutant import Mutant
 
 def nobody_barred() -> Mutant:
     async def check_not_barred(self: Any, payer: str) -> None:
-        """Let every payer in."""
+        """Bar no payer."""
 
     def never(*_: Any) -> bool:
         return False
@@ -25,7 +25,7 @@ def nobody_barred() -> Mutant:
 
 def paid_unjudged() -> Mutant:
     def skip_known(db: Any) -> None:
-        """Look at no transaction of a payment that was paid meanwhile."""
+        """Check no transaction of a payment that was paid meanwhile."""
         db.execute(
             """UPDATE sent_transactions SET judged = 1
                WHERE mined = 1 AND judged = 0 AND payment_id IN (SELECT id FROM payments
@@ -51,13 +51,13 @@ def batch_unjudged() -> Mutant:
 def excess_free() -> Mutant:
     return Mutant(
         "what a batch burned that succeeded is not judged",
-        ((mined, "_note_excess", lambda db, receipt: None),),
+        ((nonces, "_note_excess", lambda db, receipt: None),),
     )
 
 
 def unlimited() -> Mutant:
     def check_limits(*_: Any) -> None:
-        """Let a payer open as many payments as it likes."""
+        """Let a payer open any number of payments."""
 
     return Mutant(
         "T1 does not look at what a payer has open",

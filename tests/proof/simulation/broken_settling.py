@@ -1,4 +1,4 @@
-"""Mutants of how a payment is closed, written down and given back."""
+"""Mutants of closing, recording and releasing a payment."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from tests.proof.simulation.mutant import ONE_USE, Mutant
 
 
 def own_key(payment: Any) -> str:
-    """Return the claim a made-up transfer needs, so that T3 takes it."""
+    """Return the claim that an invented transfer needs, so that T3 accepts it."""
     return BASE.authorization_key(payment.authorization.sender, payment.authorization.nonce)
 
 
@@ -84,7 +84,7 @@ def nonce_twice() -> Mutant:
 
 
 async def _prepare(self: Signer, payment: Any, call: Any) -> tuple[Any, Any] | None:
-    """Sign with a nonce that is read before the write; return that, and what the write is given."""
+    """Sign with a nonce read before the write; return it, and the input of the write."""
     used = await self._journal.nonces_of(payment.id, *self._signers)
     if used and self._most_nonces is not None and used >= await self._most_nonces(payment):
         return None

@@ -1,4 +1,4 @@
-"""Mutants of how a paid task is worked on: each bills the operator twice."""
+"""Mutants of work on a paid task; each bills the operator twice."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
-"""Payers whose code uses up all gas in the block of our settlement, and is gone when it is judged.
+"""Payers whose code uses up all gas in the block of our settlement, and is gone afterwards.
 
-A plain account gets code by EIP-7702 in front of our transaction and loses it behind it; a wallet
-with code is switched and switched back. Some pay all the same, so that nothing seems to be wrong.
+A plain account gets code by EIP-7702 before our transaction and loses it after it; a wallet with
+code is switched and switched back. Some pay nevertheless, so that nothing seems wrong.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _COUNTED = ("wallet", "burned", "unexplained")
 
 
 def draw(town: Town, seed: int, *, in_crowd: bool) -> list["Burner"]:
-    """Return who burns gas, by dice of their own: other histories stay as they are.
+    """Return the burners, drawn separately, so that other histories stay unchanged.
 
     `in_crowd`: several come with the crowd, for a place in a batch.
     """
@@ -43,7 +43,7 @@ def draw(town: Town, seed: int, *, in_crowd: bool) -> list["Burner"]:
 
 @attrs.define
 class Burner:
-    """Buys again and again, and burns whenever our transaction waits."""
+    """Buys repeatedly, and burns gas whenever our transaction is pending."""
 
     town: Town
     name: str
@@ -92,7 +92,7 @@ class Burner:
 
 
 def check(ground: Ground) -> list[str]:
-    """What is judged counts: all of a settlement that burned gas and reverted, else the excess."""
+    """A reverted settlement that burned gas counts in full, any other with its excess."""
     found = []
     for row in ground.db.execute("SELECT * FROM sent_transactions WHERE judged = 1"):
         receipt = ground.chain.state.mined.get(row["tx_hash"])

@@ -24,7 +24,7 @@ def run_chunk(seeds: range, mutant: str | None = None) -> Report:
 
 
 def run_many(first: int, count: int, *, processes: int, mutant: str | None = None) -> Report:
-    """Play many histories, and say now and then how far it is."""
+    """Play many histories, and print the progress now and then."""
     report, shown = Report(), time.monotonic()
     seeds = range(first, first + count)
     chunks = [seeds[at : at + _CHUNK] for at in range(0, count, _CHUNK)]

@@ -1,4 +1,4 @@
-"""The chain itself: blocks every two seconds, a mempool that drops, the newest block replaced."""
+"""The chain itself: blocks every two seconds, a mempool that drops, replaced newest blocks."""
 
 import hashlib
 import json
@@ -34,7 +34,7 @@ _RAISE = 1.1  # a replacement must bid that much more
 
 @attrs.frozen(eq=False)
 class Transaction:
-    """Something somebody sent."""
+    """A sent transaction."""
 
     hash: str
     sender: str
@@ -47,7 +47,7 @@ class Transaction:
 
 @attrs.frozen(eq=False)
 class MinedBlock:
-    """A block and what it leaves behind."""
+    """A block and the state after it."""
 
     number: int
     hash: str
@@ -57,11 +57,11 @@ class MinedBlock:
 
 
 class Underpriced(Exception):
-    """A node keeps the transaction it has."""
+    """The node keeps its present transaction."""
 
 
 class SimulatedChain:
-    """The truth about money; endpoints show it late and in part."""
+    """The truth about money; RPC endpoints show it late and in part."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -104,11 +104,11 @@ class SimulatedChain:
         self.state.balances[account] = units
 
     def calm_gas(self) -> None:
-        """Let gas be cheap, and every key have enough for it."""
+        """Make gas cheap, and give every key enough for it."""
         self.base_fee, self.gas_money = _QUIET_FEE, _GAS_MONEY
 
     def heal(self) -> None:
-        """Let gas be cheap and every endpoint catch up."""
+        """Make gas cheap and let every endpoint catch up."""
         self.calm_gas()
         self.stuck.clear()
 
@@ -118,7 +118,7 @@ class SimulatedChain:
         return Transaction(self._name(-1), sender, calls, **more)
 
     def add(self, transaction: Transaction, who: str) -> None:
-        """Take a transaction; one that is known changes nothing."""
+        """Accept a transaction; a known one changes nothing."""
         self.sent.setdefault(transaction.hash, who)
         if who == "gateway" and not transaction.is_atomic:
             self.batches[transaction.hash] = transaction.calls
@@ -192,7 +192,7 @@ class SimulatedChain:
         index: int,
     ) -> Receipt:
         state.counts[transaction.sender] = state.counts.get(transaction.sender, 0) + 1
-        # In a block that is replaced now, it may have burned.
+        # It may have burned gas in a block that is being replaced.
         self.burned.discard(transaction.hash)
         raw, succeeded, gas_used = [], True, _GAS_OF_CALL * len(transaction.calls)
         used, balances, refusing = dict(state.used), dict(state.balances), state.refusing
@@ -231,17 +231,17 @@ class SimulatedChain:
         )
 
     def _burns(self, transaction: Transaction, call: Call, state: State, timestamp: int) -> int:
-        """Return how a call of the gateway's burns gas; a single one that pays may use its own."""
+        """Return how the gateway's call burns gas; a single paying call may use its own."""
         if self.sent.get(transaction.hash) != "gateway":
             return 0
         how = self.token.burns(call, state, timestamp)
         return how if how == UNDOING or transaction.hash in self.batches else 0
 
     def preconfirm(self, transaction: Transaction) -> Receipt:
-        """Return what a node with Flashblocks says of a transaction before a block holds it.
+        """Return a receipt like a node with Flashblocks, before a block has the transaction.
 
-        It runs each alone on the newest block, so order and outcome may be others in the end, and
-        no block will have the hash.
+        It runs each alone on the newest block, so order and outcome may differ in the end, and no
+        block will have its hash.
         """
         dice, number = self.world.dice, self.head.number + 1
         timestamp = self.head.timestamp + BLOCK_S
@@ -262,10 +262,10 @@ class SimulatedChain:
         )
 
     def _calls_with_gas(self, transaction: Transaction) -> tuple[Call, ...] | None:
-        """Return the calls that there is gas for; None where the transaction itself has too little.
+        """Return the calls that have enough gas; None if the transaction itself has too little.
 
-        A call that uses up its gas leaves little for those behind it, which fail as well. In a
-        replaced block the same happens: more no confirmation of 1 can stand.
+        A call that uses up its gas leaves little for later ones, which fail as well. The same
+        happens in a replaced block: confirmations=1 tolerates no more.
         """
         calls = transaction.calls
         if transaction.hash not in self.batches:
@@ -278,10 +278,10 @@ class SimulatedChain:
         return calls[:end] if end >= 0 else None
 
     def _reorganise(self) -> None:
-        """Replace the newest block: the same transactions, other places, perhaps a copy in front.
+        """Replace the newest block: the same transactions in other places, perhaps after a copy.
 
-        One block deep and nothing lost: more no confirmation of 1 can stand. Only what pays the
-        same counts as a copy: code that burns gas, put in front, would undo the settlement.
+        One block deep and nothing lost: confirmations=1 tolerates no more. Only a paying call is
+        copied: gas-burning code in front would undo the settlement.
         """
         lost = self.blocks.pop()
         self.orphans[lost.number] = lost
@@ -298,7 +298,7 @@ class SimulatedChain:
 
 
 def encode_raw(sender: str, transaction: dict[str, object]) -> bytes:
-    """Return the bytes the simulated key signs: readable, the same for the same transaction."""
+    """Return the bytes that the simulated key signs: readable and deterministic."""
     facts = {
         "sender": sender,
         "to": bytes(transaction["to"]).hex(),

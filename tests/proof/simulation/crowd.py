@@ -1,4 +1,4 @@
-"""Who comes where payments settle in batches: many buyers at one moment, and who spoils them."""
+"""For shops that settle in batches: many buyers at one moment, and some who spoil batches."""
 
 import asyncio
 import random
@@ -16,7 +16,7 @@ _LOOK_S = 0.25
 
 
 def draw(town: Town, seed: int) -> tuple[list[Payer], list["Spoiler"]]:
-    """Return who comes at once, by dice of their own: other histories stay as they are."""
+    """Return the crowd, drawn separately, so that other histories stay unchanged."""
     dice = random.Random(f"crowd {seed}")
     moment = dice.uniform(3.5, 12.0)
     payers = [
@@ -38,7 +38,7 @@ def draw(town: Town, seed: int) -> tuple[list[Payer], list["Spoiler"]]:
 
 @attrs.define
 class Spoiler:
-    """Cancels its own authorization as soon as a transaction with it waits, to burn our gas."""
+    """Cancels its own authorization once a transaction with it is pending, to burn our gas."""
 
     town: Town
     name: str
@@ -78,9 +78,9 @@ class Spoiler:
 
 
 def check(ground: Ground, spoilers: list[Spoiler]) -> list[str]:
-    """A batch holds what was written down for it, and who spoils one is barred.
+    """A batch contains exactly its recorded payments, and its spoilers are barred.
 
-    Who has paid before may have as many payments open at once as were settled.
+    A payer may have as many payments open at once as were settled for him before.
     """
     addresses = {spoiler.address for spoiler in spoilers}
     used = ground.chain.state.used
@@ -101,7 +101,7 @@ def check(ground: Ground, spoilers: list[Spoiler]) -> list[str]:
 
 
 def _unwritten(ground: Ground, tx_hash: str, calls: list) -> list[str]:
-    """The payments that the journal names for a batch are those whose calls are in it."""
+    """The payments recorded for a batch are those whose calls are in it."""
     written = {
         row["key"]
         for row in ground.db.execute(

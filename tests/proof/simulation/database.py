@@ -1,4 +1,4 @@
-"""The real schema and transactions on an in-memory SQLite database that outlives each process."""
+"""The real schema and transactions on an in-memory SQLite database that survives each process."""
 
 import contextlib
 import functools
@@ -25,7 +25,7 @@ def image(relaxed: tuple[str, ...] = ()) -> bytes:
 
 
 def open_database(world: World, relaxed: tuple[str, ...]) -> sqlite3.Connection:
-    """Return a fresh database whose random bytes come from the history's dice."""
+    """Return a new database whose random bytes come from the history's random generator."""
     db = sqlite3.connect(":memory:", isolation_level=None)
     db.deserialize(image(relaxed))
     db.execute("PRAGMA foreign_keys = ON")
@@ -35,7 +35,7 @@ def open_database(world: World, relaxed: tuple[str, ...]) -> sqlite3.Connection:
 
 
 class InlineReader:
-    """Stands where the reading `ThreadConnection` does; the answer comes a little later."""
+    """Replaces the reading `ThreadConnection`; its result comes a little later."""
 
     def __init__(self, db: sqlite3.Connection, life: Any) -> None:
         self._db = db
@@ -52,10 +52,10 @@ class InlineReader:
 
 
 class InlineWriter:
-    """Stands where the writing `ThreadConnection` does.
+    """Replaces the writing `ThreadConnection`.
 
-    A commit takes time, in which others read what was there before. A process may die just before
-    or after COMMIT.
+    A commit takes time, in which others read the old data. A process may die just before or after
+    COMMIT.
     """
 
     def __init__(self, db: sqlite3.Connection, life: Any) -> None:
@@ -74,14 +74,14 @@ class InlineWriter:
 
 
 class InlineRowReads(Reads):
-    """Stands where the loop's own connection does; a read takes time, as from a slow disk."""
+    """Replaces the loop's own connection; a read takes time, like on a slow disk."""
 
     def close(self) -> None:
         """Nothing was opened."""
 
 
 class SimStore(SqliteStore):
-    """The production store over a database that is open already."""
+    """The production store on a database that is already open."""
 
     def __init__(self, db: sqlite3.Connection, life: Any) -> None:
         super().__init__(Path("in-memory"))

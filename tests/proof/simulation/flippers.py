@@ -1,6 +1,6 @@
-"""Owners of wallets with code that agree while we ask, and refuse in the block to burn our gas.
+"""Owners of wallets with code that approve our simulation, and revert in the block to burn our gas.
 
-They watch the mempool: as soon as our transaction waits there, their change of mind goes first.
+They watch the mempool: once our transaction is pending, their change gets in front of it.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ _MAX_TRIES = 6
 
 @attrs.define
 class Flipper:
-    """Buys again and again, several pictures at once, and says no as soon as it may be mined."""
+    """Buys repeatedly, several pictures at once, and reverts when a settlement may be mined."""
 
     town: Town
     name: str
@@ -40,7 +40,7 @@ class Flipper:
         while town.world.loop.time() < until:
             await self._buy(f"{self.name} {town.world.loop.time():.0f}")
             self._flip(refuses=False)
-            # Sometimes until what was open has expired.
+            # Sometimes until the open payments have expired.
             await asyncio.sleep(dice.choice((2.0, 35.0)))
 
     async def _buy(self, prompt: str) -> None:
@@ -57,7 +57,7 @@ class Flipper:
         await asyncio.gather(*asks)
 
     def _is_awaited(self) -> bool:
-        """Whether a transaction of the gateway's with this wallet's authorization is unmined."""
+        """Whether a transaction of the gateway with this wallet's authorization is unmined."""
         chain = self.town.chain
         return any(
             chain.sent.get(waiting.hash) == "gateway"
@@ -66,7 +66,7 @@ class Flipper:
         )
 
     async def _ask(self, prompt: str) -> None:
-        """Ask until something definite comes back."""
+        """Repeat a request until there is a definite response."""
         world = self.town.world
         signed = self.town.sign(self.name, seconds=world.dice.uniform(23.0, 35.0))
         for _ in range(_MAX_TRIES):
@@ -79,7 +79,7 @@ class Flipper:
             await asyncio.sleep(2.0)
 
     def _flip(self, *, refuses: bool) -> None:
-        """Change the wallet's mind, before whatever else waits to be mined."""
+        """Change the wallet's behaviour, in front of all pending transactions."""
         call = flip_call(self.address, refuses=refuses)
         self.town.publish(self.name, call, is_sticky=True)
         pending = self.town.chain.pending
@@ -87,7 +87,7 @@ class Flipper:
 
 
 def check(ground: Ground, flippers: list[Flipper]) -> list[str]:
-    """A wallet with code burns the gas of one transaction a day; what expired is our own fault."""
+    """A wallet with code burns the gas of one transaction a day, not counting expired payments."""
     addresses = {flipper.address for flipper in flippers}
     burned: dict[str, set[str]] = {}
     for block in ground.chain.blocks:

@@ -1,4 +1,4 @@
-"""What outlives a process, and what its clients get from it."""
+"""The state that survives a process, and its clients' responses."""
 
 import sqlite3
 from collections.abc import Awaitable, Callable
@@ -15,12 +15,12 @@ from tests.proof.simulation.vendor import Vendor
 from tests.proof.simulation.world import World
 
 Ask = Callable[[Gateway], Awaitable[Accepted]]
-"""A request: what a route would do with the parts of the running gateway."""
+"""A request: the call that a route makes on the running gateway."""
 
 
 @attrs.frozen(kw_only=True)
 class Answer:
-    """What a client got; status 0 is no answer at all."""
+    """A client's response; status 0 means none."""
 
     status: int
     code: str | None = None
@@ -32,7 +32,7 @@ NOTHING = Answer(status=0)
 
 @attrs.define
 class Ground:
-    """What outlives a process: the world, the chain, the database, the relay, the bank."""
+    """The state that survives a process: world, chain, database, relay, bank."""
 
     world: World
     chain: SimulatedChain

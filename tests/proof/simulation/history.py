@@ -1,4 +1,4 @@
-"""One history: who takes part, when the process dies, how the world heals, what is found then."""
+"""One history: its participants, the process's deaths, the recovery, and the final checks."""
 
 import asyncio
 import random
@@ -30,7 +30,7 @@ _LOOK_S = 3.0
 
 @attrs.define
 class Cast:
-    """Who takes part."""
+    """The participants."""
 
     payers: list[Payer]
     directs: list[DirectPayer]
@@ -91,7 +91,7 @@ class Cast:
 
 
 def _draw_customers(town: Town, bank: Bank) -> list[Customer]:
-    """Return who pays with vouchers; others hear of them, so the town knows them."""
+    """Return the customers with vouchers, who are known in the town."""
     dice = bank.dice
     for n in range(dice.randint(1, 2)):
         key = dice.choice((None, f"key {n}"))
@@ -103,7 +103,7 @@ def _draw_customers(town: Town, bank: Bank) -> list[Customer]:
 
 @attrs.frozen(kw_only=True)
 class Outcome:
-    """What a history came to."""
+    """The outcome of a history."""
 
     seed: int
     violations: tuple[str, ...]
@@ -188,7 +188,7 @@ class History:
                 raise person.exception()  # the simulation's own mistake
 
     def _plan_ends(self) -> None:
-        """Decide at which steps the process dies, and when it is told to stop."""
+        """Decide the steps at which the process dies, and when it gets SIGTERM."""
         dice, loop = self.world.dice, self.world.loop
         for _ in range(dice.choice((0, 0, 1, 1, 2, 3))):
             loop.after_steps(dice.randrange(10, 2500), self._kill)
@@ -204,7 +204,7 @@ class History:
             self.town.life.stop()
 
     async def _keep_alive(self) -> None:
-        """Start the process again whenever it has ended."""
+        """Restart the process whenever it has ended."""
         dice = self.world.dice
         while True:
             self.lives += 1
@@ -214,7 +214,7 @@ class History:
             await asyncio.sleep(dice.choice((0.0, 1.0, 15.0, 40.0)))
 
     async def _settle_down(self, people: list) -> None:
-        """Wait until nothing is open any more, or for as long as anything might be."""
+        """Wait until nothing is open, or for the longest possible time."""
         until = self.world.loop.time() + _HEALING_S
         while self.world.loop.time() < until:
             await asyncio.sleep(_LOOK_S)

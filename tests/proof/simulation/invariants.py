@@ -1,4 +1,4 @@
-"""What must hold when all is quiet again: the gateway's records against the chain's own truth."""
+"""The invariants at the end: the gateway's records compared with the chain."""
 
 import json
 import sqlite3
@@ -19,7 +19,7 @@ _SPENT = "invalid_exact_evm_nonce_already_used"
 
 @attrs.frozen
 class Row:
-    """A task with its payment, and the transfer that paid for it in truth."""
+    """A task with its payment, and the transfer that really paid for it."""
 
     task_id: str
     status: str
@@ -42,7 +42,7 @@ class Row:
 
 
 def open_work(ground: Ground) -> bool:
-    """Whether anything waits to be settled, generated or given back."""
+    """Whether anything waits to be settled, generated or refunded."""
     row = ground.db.execute(
         """SELECT EXISTS (SELECT 1 FROM tasks WHERE status IN ('held', 'queued', 'processing'))
            OR EXISTS (SELECT 1 FROM payments WHERE state IN ('reserved', 'settling'))"""
@@ -51,7 +51,7 @@ def open_work(ground: Ground) -> bool:
 
 
 def check(ground: Ground, cast: Any) -> list[str]:
-    """Return every broken promise in one sentence each."""
+    """Return all violations, in one sentence each."""
     truth = Truth(ground.chain)
     rows = _rows(ground.db, truth)
     found = list(ground.surprises)
@@ -133,7 +133,7 @@ def _free(rows: list[Row]) -> list[str]:
 
 
 def _lost(rows: list[Row], truth: Truth, ground: Ground) -> list[str]:
-    """Money that came by our own doing, or for a claim of ours, has a task that runs."""
+    """Money that we moved, or that belongs to a claim of ours, has a task that runs."""
     paying = {row.transfer.identity for row in rows if row.runs and row.transfer is not None}
     claimed = {key: row for row in rows for key in row.keys}
     found = []
@@ -156,14 +156,14 @@ def _nonces(db: sqlite3.Connection) -> list[str]:
 
 
 def _unwritten(ground: Ground) -> list[str]:
-    """Whatever the gateway's keys sent was written down; a row is never deleted."""
+    """Every transaction from the gateway's keys is recorded; no row is ever deleted."""
     written = {row["tx_hash"] for row in ground.db.execute("SELECT tx_hash FROM sent_transactions")}
     sent = {tx_hash for tx_hash, who in ground.chain.sent.items() if who == "gateway"}
     return [f"UNWRITTEN_TRANSACTION {tx_hash}" for tx_hash in sorted(sent - written)]
 
 
 def _forgotten(rows: list[Row], cast: Any) -> list[str]:
-    """Whoever was told 200 has a task, and it is of what was asked for."""
+    """Every client with a 200 has a task for his request."""
     known = {row.task_id: row for row in rows}
     found = []
     buyers = (*cast.payers, *cast.directs, *cast.observers)
@@ -187,7 +187,7 @@ def _honest(payer: Payer, rows: list[Row], truth: Truth) -> list[str]:
         for signed in payer.headers
         if signed.key in claimed and claimed[signed.key].request_hash != own
     ]
-    # What leaked and we never took, others may send all the same.
+    # A leaked authorization that we never accepted may still be sent by others.
     foreign = [signed for signed in charged if payer.leaks and signed.key not in claimed]
     found = []
     if len(charged) - len(foreign) > 1 + len(taken):
@@ -204,7 +204,9 @@ def _honest(payer: Payer, rows: list[Row], truth: Truth) -> list[str]:
 
 
 def _direct(payer: DirectPayer, rows: list[Row], truth: Truth) -> list[str]:
-    """Who transferred enough and asked until the end has his picture, or somebody was faster."""
+    """A buyer who transferred enough and asked until the end has his picture, unless another was
+    faster.
+    """
     assert payer.transaction is not None
     tx_hash = payer.transaction.hash
     enough = any(

@@ -1,7 +1,7 @@
 """One process of the gateway, from its start to kill -9 or a graceful stop.
 
-It is put together by `gateway.app` itself; only chain, database thread, artifacts and clock are
-seams. A dead life's seams raise, so nothing of it acts any more.
+`gateway.app` itself builds it; only chain, database thread, outputs and clock are replaced. After
+death these seams raise, so none of its code acts any more.
 """
 
 import asyncio
@@ -25,12 +25,10 @@ _IN_FLIGHT_S = 5.0  # the web server waits that long for its handlers when told 
 
 
 class Dead(BaseException):
-    """This process is no more."""
+    """This process is dead."""
 
 
 class Life:
-    """One process."""
-
     def __init__(self, ground: Ground, number: int, opened: asyncio.Event) -> None:
         self.ground = ground
         self.world = ground.world
@@ -62,13 +60,13 @@ class Life:
         return self.world.now() + self.skew_s
 
     async def hop(self) -> None:
-        """Go to another thread and back."""
+        """Switch to another thread and back."""
         self.check()
         await asyncio.sleep(0)
         self.check()
 
     async def pause(self) -> None:
-        """Go over the network, one way."""
+        """One-way network latency."""
         self.check()
         world = self.world
         if world.strikes(world.odds.late, "slow answer"):
@@ -82,14 +80,14 @@ class Life:
         return self.check()
 
     async def crash_point(self, where: str) -> None:
-        """Die here and now, with some luck."""
+        """Die here, by chance."""
         self.check()
         if self.world.strikes(self.world.odds.crash, f"killed: {where}"):
             self.world.loop.after_steps(0, self.kill)
             await self.world.loop.create_future()
 
     def check_paid(self, task_id: str) -> None:
-        """A provider is never asked for what nobody paid."""
+        """The provider is called for paid tasks only."""
         row = self.ground.db.execute(
             "SELECT p.state FROM tasks t JOIN payments p ON p.id = t.payment_id WHERE t.id = ?",
             (task_id,),
@@ -98,13 +96,13 @@ class Life:
             self.ground.surprises.append(f"GENERATED_UNPAID {task_id} is {row['state']}")
 
     def check_settling(self, asked: MethodPayment) -> None:
-        """A method is never asked before T2 of its payment is durable."""
+        """A method is called only after T2 of its payment is durable."""
         rows = self.ground.db.execute(
             """SELECT t.id, p.state FROM claims c JOIN payments p ON p.id = c.payment_id
                JOIN tasks t ON t.payment_id = p.id WHERE c.key = ?""",
             (asked.claim,),
         )
-        # What nobody wrote down at all shows in the end: money without a task.
+        # A payment without any row shows at the end, as money without a task.
         for row in rows:
             if (row["id"], row["state"]) != (asked.task_id, "settling"):
                 self.ground.surprises.append(f"ASKED_EARLY {asked.claim} is {row['state']}")
@@ -129,7 +127,7 @@ class Life:
             self._end()
 
     async def _open(self, stack: contextlib.AsyncExitStack) -> Gateway:
-        """Do what `create_app` does, over our seams."""
+        """Do the same as `create_app`, over our seams."""
         ground, settings = self.ground, market.settings_of(self.ground.terms)
         chain = FaultyRpc(ground.chain, self.world, self)
         store = SimStore(ground.db, self)
@@ -155,7 +153,10 @@ class Life:
         return services
 
     async def _finish_requests(self) -> None:
-        """Do what the web server does before the app's own end: wait, then cancel its handlers."""
+        """Do the same as the web server before the app's shutdown:
+
+        wait, then cancel its handlers.
+        """
         handlers = list(self._waiting.values())
         if handlers:
             await asyncio.wait(handlers, timeout=_IN_FLIGHT_S)
@@ -163,7 +164,6 @@ class Life:
             handler.cancel()
 
     def stop(self) -> None:
-        """SIGTERM."""
         self.world.note(f"life {self.number} is told to stop")
         self._stop.set()
 
@@ -172,7 +172,7 @@ class Life:
         return self.services is not None and not self._stop.is_set() and not self.is_dead
 
     def kill(self) -> None:
-        """kill -9: from here on nothing of this process happens."""
+        """kill -9: nothing of this process runs from here on."""
         if self.is_dead or self.ended.done():
             return
         self.world.note(f"life {self.number} killed")
@@ -193,14 +193,14 @@ class Life:
     # -- requests
 
     def ask(self, what: Ask) -> asyncio.Future[Answer]:
-        """Send a request; the future ends with the answer, or with none when the process dies."""
+        """Send a request; the future gets the response, or none if the process dies."""
         answer: asyncio.Future[Answer] = self.world.loop.create_future()
         handler = self._spawn(self._handle(what, answer), "request")
         self._waiting[answer] = handler
         return answer
 
     def hang_up(self, answer: asyncio.Future[Answer]) -> None:
-        """The client left; the web server cancels the handler."""
+        """The client disconnected; the web server cancels the handler."""
         handler = self._waiting.get(answer)
         if handler is not None and not self.is_dead:
             handler.cancel()

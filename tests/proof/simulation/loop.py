@@ -1,7 +1,7 @@
-"""An event loop in virtual time: it never waits, and it can forget everything a dead process left.
+"""An event loop in virtual time: it never waits, and can discard a dead process's callbacks.
 
-Handles run one by one in a fixed order, so a history stops between any two of them. Whose a handle
-is, its context tells: all that a process starts inherits `OWNER`.
+Handles run one by one in a fixed order, so a history can stop between any two of them. The context
+identifies a handle's process: everything that a process starts inherits `OWNER`.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ OWNER: contextvars.ContextVar[object] = contextvars.ContextVar("owner", default=
 
 
 class Handle:
-    """A callback that waits for its turn."""
+    """A callback in the queue."""
 
     __slots__ = ("arguments", "callback", "context", "is_cancelled", "moment")
 
@@ -39,7 +39,7 @@ class Handle:
 
 
 class SimTask(asyncio.Task):
-    """A task whose place in a set does not depend on its address."""
+    """A task whose order in a set does not depend on its address."""
 
     number = 0
     owner: object = None
@@ -50,7 +50,7 @@ class SimTask(asyncio.Task):
 
 
 class VirtualLoop(asyncio.AbstractEventLoop):
-    """Runs what is ready; when nothing is, the clock jumps to what comes next."""
+    """Runs ready callbacks; without any, the clock jumps to the next timer."""
 
     def __init__(self) -> None:
         self._now = 0.0
@@ -64,7 +64,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self.complaints: list[str] = []
         self._has_forgotten = False
 
-    # -- what asyncio asks of a loop
+    # -- asyncio's interface of a loop
 
     def time(self) -> float:
         return self._now
@@ -110,7 +110,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         return handle
 
     def run_in_executor(self, executor, func, *args) -> asyncio.Future[Any]:
-        """Run at once; the answer comes a turn later, as a thread's would."""
+        """Run at once; the result comes one iteration later, like a thread's."""
         answer = self.create_future()
         try:
             result = func(*args)
@@ -126,10 +126,10 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         error = context.get("exception")
         self.complaints.append(f"{context.get('message')} {error!r}")
 
-    # -- the history's side
+    # -- the history's interface
 
     def run(self, main: Coroutine[Any, Any, Any]) -> Any:
-        """Run until `main` is done; returns what it returns."""
+        """Run until `main` is done, and return its result."""
         before = events._get_running_loop()
         events._set_running_loop(self)
         try:
@@ -159,14 +159,14 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             heapq.heappop(self._stops)[2]()
 
     def after_steps(self, steps: int, stop: Callable[[], None]) -> None:
-        """Call `stop` between two steps, so many steps from now; 0 is after the current one."""
+        """Call `stop` after `steps` more steps; 0 is after the current one."""
         heapq.heappush(self._stops, (self.steps + steps, next(self._order), stop))
 
     def forget(self, owner: object) -> None:
-        """Let a process die: none of its code runs on, and nothing of it is left to run.
+        """Let a process die: none of its code runs any more.
 
-        Its coroutines are closed so that the interpreter does not do that later; their `finally`
-        may run then, and whoever owns the seams must have made them dead before.
+        Its coroutines are closed here, so that the interpreter does not do it later. Their
+        `finally` may run then, so the owner must have disabled the seams before.
         """
         self._has_forgotten = True
         while dead := [task for task in self._tasks.values() if task.owner is owner]:
@@ -179,7 +179,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
                 handle.is_cancelled = True
 
     def _close(self) -> None:
-        """End what is left of a history."""
+        """Discard the rest of a history."""
         while self._tasks:
             _close(self._tasks.popitem()[1])
         self._ready.clear()
@@ -188,13 +188,13 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
 def _close(task: SimTask) -> None:
     """Close a task's coroutine in the task's context, where its `finally` expects to run."""
-    # A life that ends in good order forgets the very task that ends it; that one is done anyway.
+    # A gracefully ending process discards the very task that ends it; that one is done anyway.
     if task is not asyncio.current_task(task.get_loop()):
         task.context.run(_close_coroutine, task.get_coro())
 
 
 def _close_coroutine(coroutine: Coroutine[Any, Any, Any]) -> None:
-    """Close a coroutine, also one whose `finally` waits for something."""
+    """Close a coroutine, even if its `finally` awaits something."""
     for _ in range(1000):
         try:
             coroutine.close()

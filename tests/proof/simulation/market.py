@@ -1,4 +1,4 @@
-"""What is sold in every history, and the parts of the gateway that are not about money."""
+"""The offers in every history, and the parts of the gateway that are unrelated to money."""
 
 import functools
 import random
@@ -35,7 +35,7 @@ REFUNDER = address_of(bytes.fromhex(_REFUND_KEY[2:]))
 
 @attrs.frozen
 class Terms:
-    """What the operator of a history has set."""
+    """The operator's settings in a history."""
 
     settlement: str  # `local`, `keys`: two of them, or `relay`: a facilitator with another client
     refunds: str  # `manual` or `automatic`
@@ -54,7 +54,7 @@ class Terms:
         )
 
     def with_batches(self, seed: int) -> "Terms":
-        """Let some shops settle in batches, by dice of their own: the others stay as they are."""
+        """Make some shops settle in batches, drawn by their own random generator."""
         dice = random.Random(f"batch {seed}")
         has_batches = dice.random() < _BATCH_SHARE and self.settlement != "relay"
         return attrs.evolve(self, batch=dice.choice((2, 3, 10))) if has_batches else self
@@ -85,12 +85,12 @@ def settings_of(terms: Terms) -> Settings:
 
 @functools.lru_cache(maxsize=1)
 def plugins() -> PluginManager:
-    """Load the bundled plugins and the simulation's own, once a process."""
+    """Load the bundled plugins and the simulation's own, once per process."""
     return PluginManager([MarketPlugin()])
 
 
 def catalog(now: Clock, bank: Bank | None) -> Catalog:
-    """Return what one process sells; it counts what it has under way, so each has its own."""
+    """Return the catalogue of one process; it counts work in progress, so each has its own."""
     made, provider = Catalog({}, now=now), DiceProvider()
     for slug in PRICES if bank is not None else (SLUG,):
         made.register(_endpoint(slug), provider, "market")

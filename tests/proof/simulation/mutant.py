@@ -1,4 +1,4 @@
-"""A rule of the production code, broken for a while."""
+"""A rule of the production code, temporarily broken."""
 
 import contextlib
 from collections.abc import Iterator
@@ -11,8 +11,6 @@ ONE_USE = "DROP INDEX payments_one_use"  # of direct payments: a guard of its ow
 
 @attrs.frozen
 class Mutant:
-    """One broken rule."""
-
     breaks: str
     patches: tuple[tuple[Any, str, Any], ...]
     relaxed: tuple[str, ...] = ()

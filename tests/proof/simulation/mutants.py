@@ -13,7 +13,7 @@ from tests.proof.simulation.mutations import MUTANTS, REQUIRED, applied
 
 @attrs.frozen
 class Catch:
-    """When and by what a mutant was caught; no violation: it was not."""
+    """When and how a mutant was caught; without a violation it was not."""
 
     name: str
     histories: int
@@ -23,7 +23,7 @@ class Catch:
 
 
 def hunt(name: str, *, first_seed: int = 0, cap: int | None = None) -> Catch:
-    """Play histories on broken code until one shows it."""
+    """Play histories on broken code until one catches it."""
     started, cap = time.monotonic(), cap or MUTANTS[name].cap
     with applied(name) as relaxed:
         for count, seed in enumerate(range(first_seed, first_seed + cap), start=1):

@@ -1,7 +1,7 @@
-"""The production code broken on purpose, one rule at a time; each must be found by the histories.
+"""The production code broken on purpose, one rule at a time; the histories must catch each.
 
-Where the schema alone would stop a mutant, its part is loosened: what is tested is that the
-histories would see the damage, not that two guards stand behind each other.
+If the schema alone would stop a mutant, that part is loosened: the histories must detect the damage
+themselves, without the second guard.
 """
 
 import contextlib
@@ -59,7 +59,7 @@ _MAKERS: dict[str, Callable[[], Mutant]] = {
 }
 MUTANTS = {name: make() for name, make in _MAKERS.items()}
 REQUIRED = tuple(_MAKERS)[:8]  # the list of payments.md
-# The first history that shows each mutant. A short proof begins with it; `make mutants` searches.
+# The first history that catches each mutant. A short proof begins with it; `make mutants` searches.
 SHOWN_BY = {
     "direct-ignores-claims": 3,
     "broadcast-before-claim": 0,
@@ -106,7 +106,7 @@ SHOWN_BY = {
 
 @contextlib.contextmanager
 def applied(name: str | None) -> Iterator[tuple[str, ...]]:
-    """Break the code for a while; gives what is loosened in the schema. None breaks nothing."""
+    """Break the code for a while; yields the loosening of the schema. None breaks nothing."""
     if name is None:
         yield ()
         return

@@ -1,4 +1,4 @@
-"""How people pay: keys, signed authorizations, headers, payer's proofs, and the two requests."""
+"""Payments: keys, signed authorizations, headers, payer's proofs, and the two requests."""
 
 import functools
 import json
@@ -8,8 +8,8 @@ from collections.abc import Awaitable
 import attrs
 
 from gateway import Authorization, GenerationRequest
-from gateway.chain.signatures import sign_digest
 from gateway.chain.signer import address_of
+from gateway.chain.smart_wallets import sign_digest
 from gateway.contracts import Quote
 from gateway.domain.eip3009 import BASE, authorization_digest, transfer_calldata
 from gateway.payments import Accepted
@@ -22,14 +22,14 @@ from tests.proof.simulation.ground import Ask
 
 @functools.lru_cache(maxsize=64)
 def key_of(name: str) -> tuple[bytes, str]:
-    """Return (private key, lower-case address) of somebody, the same in every history."""
+    """Return a person's (private key, lower-case address), the same in every history."""
     secret = name.encode().rjust(32, b"\x01")
     return secret, address_of(secret)
 
 
 @attrs.frozen
 class SignedHeader:
-    """An authorization with its signature, and the header that carries it."""
+    """An authorization with its signature, and its header."""
 
     authorization: Authorization
     header: str
@@ -95,7 +95,7 @@ def buy_x402(header: str, prompt: str, idempotency_key: str | None = None) -> As
 def buy_direct(
     tx_hash: str, prompt: str, idempotency_key: str | None, prover: str | None = None
 ) -> Ask:
-    """Ask with a hash; `prover` names who signs that the transfer is theirs."""
+    """Ask with a hash; `prover` signs that the transfer is his."""
     request = GenerationRequest(prompt=prompt)
 
     def ask(services: Gateway) -> Awaitable[Accepted]:

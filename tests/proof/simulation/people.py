@@ -1,4 +1,4 @@
-"""Honest customers: they sign or transfer, lose answers, retry as http.md says, and may give up."""
+"""Honest customers: they sign or transfer, lose responses, retry as in http.md, and may give up."""
 
 import asyncio
 from typing import Any
@@ -23,7 +23,7 @@ TOOK_TOO_LONG = Answer(status=0, code="hung up")
 
 @attrs.define
 class Town:
-    """What people can reach: the gateway's address, the chain, and what leaked."""
+    """The people's environment: the gateway, the chain, and leaked data."""
 
     world: World
     chain: SimulatedChain
@@ -34,7 +34,7 @@ class Town:
     customers: list[Any] = attrs.field(factory=list)  # of the bank of the vouchers
 
     async def ask(self, what: Ask, *, patience_s: float | None = None) -> Answer:
-        """Send a request and wait for its answer, unless the client hangs up before."""
+        """Send a request and wait for its response, unless the client disconnects first."""
         world, life = self.world, self.life
         await asyncio.sleep(world.dice.uniform(0.001, 0.05))
         if life is None or not life.is_open:
@@ -53,7 +53,7 @@ class Town:
     async def buy_with(
         self, name: str, signed: SignedHeader, prompt: str, told: list[tuple[str, str]]
     ) -> None:
-        """Let somebody ask with one header until something definite comes back.
+        """Repeat a header until there is a definite response.
 
         `told` gets (task, prompt) of each 200.
         """
@@ -67,12 +67,12 @@ class Town:
             await asyncio.sleep(2.0)
 
     def sign(self, name: str, **terms: Any) -> SignedHeader:
-        """Let somebody sign an authorization."""
+        """Sign an authorization as a person."""
         self.signed.append(sign(self.chain, name, **terms))
         return self.signed[-1]
 
     def publish(self, who: str, *calls: Call, **more: Any) -> Transaction:
-        """Send a transaction of one's own."""
+        """Send a transaction."""
         transaction = self.chain.new_transaction(calls[0].caller, *calls, **more)
         self.chain.add(transaction, who)
         return transaction
@@ -80,9 +80,9 @@ class Town:
 
 @attrs.define
 class Payer:
-    """Wants one picture and pays by x402: the same header until an answer, anew on a 402.
+    """Buys one picture by x402: repeats the header until a response, and signs again after a 402.
 
-    With an Idempotency-Key he also signs anew where an answer got lost.
+    With an Idempotency-Key he also signs again after a lost response.
     """
 
     town: Town
@@ -122,7 +122,7 @@ class Payer:
         world.note(f"{self.name} signs {signed.authorization.nonce[:10]}")
 
     async def _pay(self, signed: SignedHeader) -> None:
-        """Repeat one header until the answer is 200 or 402."""
+        """Repeat one header until the response is 200 or 402."""
         world = self.town.world
         for _ in range(_MAX_TRIES):
             hangs_up = not world.is_healed and world.dice.random() < 0.1
@@ -149,7 +149,7 @@ class Payer:
 
 @attrs.define
 class DirectPayer:
-    """Transfers first and submits the hash, again until something definite comes back."""
+    """Transfers first, then submits the hash until there is a definite response."""
 
     town: Town
     name: str
@@ -189,7 +189,7 @@ class DirectPayer:
         return buy_direct(self.transaction.hash, self.name, self.idempotency_key, prover)
 
     def _transfer(self) -> None:
-        """Pay at once, in two transfers of one transaction, too little, or beside other coins."""
+        """Pay at once, in two transfers of one transaction, too little, or beside other tokens."""
         dice, price = self.town.world.dice, market.PRICE_UNITS
         kind = dice.random()
         calls = [transfer_call(self.address, market.WALLET, price)]

@@ -1,4 +1,4 @@
-"""What must hold of money that is owed back: all of it, once, or still owed with a reason."""
+"""The invariants of refunds: each is paid exactly once, or still due with a reason."""
 
 from collections import Counter
 
@@ -12,10 +12,10 @@ _OWED = "('refund_due', 'refunding', 'refunded', 'refund_failed')"
 
 
 def waiting(ground: Ground) -> list[str]:
-    """Return the refunds that are on their way, or that nobody has looked at yet.
+    """Return the refunds that are in progress or not yet processed.
 
-    One that was mined in vain stays on its way, with a reason, while the key lacks the money. The
-    key also lacks it where the refund took it, and the gateway has not seen that yet.
+    A refund that was mined in vain stays in progress, with a reason, while the key lacks the money.
+    The key also lacks it if the refund took it, and the gateway has not read that yet.
     """
     holds = ground.chain.state.balances.get(REFUNDER, 0)
     if _sent(ground):
@@ -35,7 +35,7 @@ def check(ground: Ground) -> list[str]:
 
 
 def _amounts(ground: Ground) -> list[str]:
-    """Whoever paid for a task that failed is owed exactly what he paid."""
+    """The buyer of a failed task is due exactly the amount that he paid."""
     wrong = ground.db.execute(
         f"""SELECT t.id FROM tasks t JOIN payments p ON p.id = t.payment_id
             LEFT JOIN refunds r ON r.payment_id = p.id
@@ -48,7 +48,7 @@ def _amounts(ground: Ground) -> list[str]:
 
 
 def _sent(ground: Ground) -> list[str]:
-    """What the refund key sent is what was refunded, transfer by transfer."""
+    """The refund key's transfers match the recorded refunds, one by one."""
     sent: Counter = Counter()
     for receipt in ground.chain.state.mined.values():
         for log in receipt.logs:

@@ -1,7 +1,7 @@
-"""A facilitator's server: it settles alone or in batches, says little about it, and sometimes lies.
+"""A facilitator's server: it settles alone or in batches, reports little, and sometimes lies.
 
-Its transactions succeed also where an authorization in them failed, as Multicall3 lets them.
-The plugin that talks to it is production's; only its HTTP client is replaced.
+Its transactions succeed even if an authorization in them failed, as with Multicall3. The plugin
+that uses it is production's; only its HTTP client is replaced.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ _MOODS = {  # what becomes of a request to settle, and how often
 
 
 class Relay:
-    """Somebody else's server; it lives on when the gateway dies."""
+    """An external server, which survives the gateway."""
 
     def __init__(self, world: World, chain: SimulatedChain) -> None:
         self._world = world
@@ -46,7 +46,7 @@ class Relay:
         self._next: Transaction | None = None
 
     def verify(self, data: bytes) -> dict[str, Any]:
-        """Return what /verify says."""
+        """Return the response of /verify."""
         head = self._chain.head
         try:
             self._chain.token.check(data, read_signed(data), head.state, head.timestamp)
@@ -92,7 +92,7 @@ class Relay:
         return self._chain.state.used.get((signed.sender, signed.nonce)) == (tx_hash, True)
 
     def others_hash(self) -> str:
-        """Return the hash of any transaction that was mined, or of none."""
+        """Return the hash of any mined transaction, or of none."""
         mined = list(self._chain.state.mined)
         return self._world.dice.choice(mined) if mined else self.no_hash()
 
@@ -101,7 +101,7 @@ class Relay:
 
 
 class RelayClient:
-    """Takes the place of the facilitator plugin's HTTP client."""
+    """Replaces the facilitator plugin's HTTP client."""
 
     def __init__(self, life: Any) -> None:
         self._life = life

@@ -1,4 +1,4 @@
-"""What many histories came to, as a table."""
+"""The outcomes of many histories, as a table."""
 
 from collections import Counter
 
@@ -11,7 +11,7 @@ _SHOWN = 10  # violations printed in full
 
 @attrs.define
 class Report:
-    """The sum of many outcomes; two of them add up."""
+    """The sum of many outcomes; reports can be added."""
 
     histories: int = 0
     lives: int = 0
@@ -35,7 +35,7 @@ class Report:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
     def table(self, wall_s: float) -> str:
-        """Return the table; `wall_s` is how long it all took."""
+        """Return the table; `wall_s` is the total duration."""
         rows = [
             ("histories", self.histories),
             ("lives of the process", self.lives),
@@ -51,7 +51,7 @@ class Report:
         return "\n".join(f"{name:<52}{count:>14,}" for name, count in rows)
 
     def complaints(self, mutant: str | None) -> str:
-        """Return the first violations, each with how to see it happen again."""
+        """Return the first violations, each with the command that replays it."""
         lines = []
         for seed, text in self.violations[:_SHOWN]:
             lines += [f"seed {seed}: {text}", f"  {replay(seed, mutant)}"]
@@ -61,6 +61,6 @@ class Report:
 
 
 def replay(seed: int, mutant: str | None = None) -> str:
-    """Return the command that shows a history again."""
+    """Return the command that replays a history."""
     broken = f" --mutant {mutant}" if mutant else ""
     return f"python -m tests.proof.simulation --seed {seed}{broken} --trace"

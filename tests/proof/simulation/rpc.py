@@ -1,7 +1,7 @@
-"""The chain as a gateway sees it: several endpoints that lag, err, and swallow what they are sent.
+"""The chain as a gateway sees it: several endpoints that lag, fail, and lose transactions.
 
-Implements `contracts.Chain` with the fail-over rules of `Web3Chain`: the first endpoint with an
-answer wins; None is believed only where somebody answered.
+Implements `contracts.Chain` with the fail-over rules of `Web3Chain`: the first endpoint with a
+result wins; None is believed only if an endpoint responded.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ _SAFE_DEPTH = 8  # blocks until the network calls one safe
 
 
 class Node:
-    """One endpoint: it shows a block that is sometimes not the newest, sometimes a replaced one."""
+    """One endpoint: its newest block may be old, or a replaced one."""
 
     def __init__(self, place: int, chain: SimulatedChain, world: World) -> None:
         self._place = place
@@ -32,7 +32,7 @@ class Node:
         self._world = world
 
     def tip(self) -> MinedBlock:
-        """Return the newest block this endpoint knows at this moment."""
+        """Return the newest block that this endpoint knows now."""
         world, blocks = self._world, self._chain.blocks
         lag = 0
         if world.strikes(world.odds.lag, "endpoint behind"):
@@ -45,7 +45,7 @@ class Node:
         return block
 
     def find(self, block_hash: str) -> MinedBlock:
-        """Return a block by hash. Raises `ChainUnavailable` where it is not known here yet."""
+        """Return a block by hash. Raises `ChainUnavailable` if it is not known here yet."""
         tip = self.tip()
         candidates = [*self._chain.blocks[: tip.number + 1], *self._chain.orphans.values()]
         for block in reversed(candidates):
@@ -62,7 +62,7 @@ class Node:
 
 
 class FaultyRpc:
-    """What one process may know of the chain; dead with its process."""
+    """One process's view of the chain; dead with its process."""
 
     def __init__(self, chain: SimulatedChain, world: World, life: Any) -> None:
         self._chain = chain
@@ -123,7 +123,7 @@ class FaultyRpc:
         return max(heads, key=lambda block: block.timestamp)
 
     async def knows_transaction(self, tx_hash: str) -> bool:
-        """Tell of a transaction in a block or in the mempool, unless it was swallowed."""
+        """Return whether a transaction is in a block or the mempool, unless it was lost."""
 
         def ask(node: Node) -> bool:
             is_pending = any(one.hash == tx_hash for one in self._chain.pending)
@@ -156,7 +156,7 @@ class FaultyRpc:
         return None
 
     async def _read_receipt(self, node: Node, tx_hash: str) -> Receipt | None:
-        """Ask for a receipt and for the block of its number, as `Web3Chain` does."""
+        """Request a receipt and the block of its number, as `Web3Chain` does."""
         shown = await self._one(node, lambda node: self._show_receipt(node, tx_hash))
         if shown is None:
             return None
@@ -277,7 +277,7 @@ def _raw_block(block: MinedBlock | None) -> dict[str, str] | None:
 
 
 def _raw_receipt(receipt: Receipt) -> dict[str, Any]:
-    """Write a receipt as JSON-RPC does: production reads it."""
+    """Convert a receipt to JSON-RPC, for production's parser."""
     logs = [
         {
             "address": log.address,

@@ -15,7 +15,7 @@ from tests.proof.simulation.world import World
 
 
 class TraceLog:
-    """Takes the place of a module's logger; an exception that is logged is told to the trace."""
+    """Replaces a module's logger; logged exceptions go to the trace."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -57,7 +57,7 @@ def _logging_modules() -> tuple[Any, ...]:
 
 @contextlib.contextmanager
 def seams(world: World) -> Iterator[None]:
-    """Put the seams of one history in place, and what was there back after it."""
+    """Install the seams of one history, and restore the originals after it."""
     log = TraceLog(world)
     changes: list[tuple[Any, str, Any]] = [
         *((module, "_log", log) for module in _logging_modules()),

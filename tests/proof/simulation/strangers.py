@@ -1,4 +1,7 @@
-"""Everybody else: observers, people who pre-empt, payers who cancel or divert, and the weather."""
+"""The other participants:
+
+observers, front-runners, payers who cancel or divert, and the weather.
+"""
 
 import asyncio
 
@@ -56,7 +59,7 @@ class Observer:
         return [receipt for receipt in mined if transfers_to(wallet, receipt, BASE)]
 
     def _headers(self, public: list[Receipt]) -> list[SignedHeader]:
-        """Return the authorizations anybody can read: in mined calls, and those that leaked."""
+        """Return the public authorizations: in mined calls, and leaked ones."""
         used = {
             (log.topics[1][-40:], log.topics[2])
             for receipt in public
@@ -73,7 +76,7 @@ class Observer:
 
 @attrs.define
 class ThirdParty:
-    """Sends authorizations it got hold of to the chain before the gateway does, also in batches."""
+    """Sends others' authorizations to the chain before the gateway does, also in batches."""
 
     town: Town
 
@@ -90,7 +93,7 @@ class ThirdParty:
 
 @attrs.define
 class Cheat:
-    """Signs, shows the header, and sees to it that the money does not come."""
+    """Signs, sends the header, and prevents the payment."""
 
     town: Town
     name: str

@@ -1,4 +1,4 @@
-"""The simulation of the money code: histories without a broken promise, mutants that are caught."""
+"""The simulation of the money code: histories without a violation, mutants that are caught."""
 
 import os
 import subprocess

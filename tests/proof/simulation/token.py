@@ -1,6 +1,6 @@
-"""USDC as far as money moves here: transfer, transferWithAuthorization, cancelAuthorization.
+"""USDC's money functions: transfer, transferWithAuthorization, cancelAuthorization.
 
-Of people's signatures the chain was told when they were made; the gateway's own it checks.
+The chain learns people's signatures when they are made; it verifies the gateway's own.
 """
 
 from collections.abc import Callable
@@ -9,7 +9,7 @@ import attrs
 
 from gateway import Authorization, CallReverted
 from gateway.chain.multicall import MULTICALL3
-from gateway.chain.signatures import recover_signer
+from gateway.chain.smart_wallets import recover_signer
 from gateway.domain import Log
 from gateway.domain.eip3009 import (
     AUTHORIZATION_CANCELED_TOPIC,
@@ -40,7 +40,7 @@ CANCEL_VRS = selector("cancelAuthorization(address,bytes32,uint8,bytes32,bytes32
 
 @attrs.define
 class State:
-    """What a block leaves behind; shared with the block before where nothing changed."""
+    """The state after a block; unchanged parts are shared with the block before."""
 
     used: dict[tuple[str, str], tuple[str, bool]]  # (payer, nonce) → (transaction, paid)
     balances: dict[str, int]
@@ -86,12 +86,12 @@ def transfer_call(caller: str, to: str, units: int, target: str = TOKEN) -> Call
 
 
 def flip_call(wallet: str, *, refuses: bool) -> Call:
-    """Let the owner of a wallet with code change its mind."""
+    """Return a call by which the owner of a wallet with code changes its behaviour."""
     return Call(wallet, FLIP + word(int(refuses)))
 
 
 def burn_call(account: str, how: int) -> Call:
-    """Give an account code that burns gas, or take it away."""
+    """Return a call that gives an account gas-burning code, or removes it."""
     return Call(account, BURN + word(how))
 
 
@@ -110,7 +110,7 @@ def read_signed(data: bytes) -> Signed:
 
 
 def read_batch(data: bytes) -> tuple[Call, ...]:
-    """Return the calls of Multicall3's `aggregate3`; the gateway lets each of them fail."""
+    """Return the calls of Multicall3's `aggregate3`; the gateway allows each of them to fail."""
 
     def number(at: int) -> int:
         return int.from_bytes(data[at : at + 32], "big")
@@ -177,7 +177,7 @@ class Token:
         return []
 
     def burns(self, call: Call, state: State, timestamp: int) -> int:
-        """Return how a call burns gas; 0: its payer's code is not asked, or is calm."""
+        """Return how a call burns gas; 0: its payer's code is not called, or harmless."""
         if not state.burning or call.data[:4] != TRANSFER_VRS or call.target != TOKEN:
             return 0
         signed = read_signed(call.data)
@@ -195,7 +195,7 @@ class Token:
     def check(
         self, data: bytes, signed: Signed, state: State, timestamp: int, *, priced: bool = True
     ) -> None:
-        """Raise `CallReverted` where the contract would; `priced`: gas costs something."""
+        """Raise `CallReverted` as the contract would; `priced`: gas has a price."""
         if timestamp <= signed.valid_after:
             raise CallReverted("FiatTokenV2: authorization is not yet valid")
         if timestamp >= signed.valid_before:
@@ -214,7 +214,7 @@ class Token:
             raise CallReverted("ERC20: transfer amount exceeds balance")
 
     def _is_signed(self, data: bytes, signed: Signed) -> bool:
-        """Recover who signed, of what nobody told; a good one is known from then on."""
+        """Recover the signer of an unknown signature; a valid one is remembered."""
         v, r, s = (data[at : at + 32] for at in range(4 + 6 * 32, 4 + 9 * 32, 32))
         authorization = Authorization(
             sender=signed.sender,
@@ -232,7 +232,7 @@ class Token:
         return True
 
     def _view_batch(self, data: bytes, state: State, timestamp: int) -> bytes:
-        """Answer a call of Multicall3: which of the calls succeed, without their answers."""
+        """Handle a call of Multicall3: return which calls succeed, without their results."""
         flags = []
         for call in read_batch(data):
             try:
@@ -247,7 +247,7 @@ class Token:
         return word(32) + word(count) + b"".join([*map(word, offsets), *results])
 
     def view(self, data: bytes, state: State, timestamp: int, *, priced: bool = False) -> bytes:
-        """Answer an `eth_call`."""
+        """Handle an `eth_call`."""
         head = data[:4]
         account = "0x" + data[16:36].hex()
         if head == AUTHORIZATION_STATE:

@@ -1,4 +1,4 @@
-"""What really happened on the chain: read from its own blocks, by rules of their own."""
+"""The real events on the chain, read from its own blocks by an independent implementation."""
 
 import attrs
 
@@ -22,7 +22,7 @@ class Paid:
 
     @property
     def identity(self) -> tuple:
-        """The same for one transfer wherever it was mined."""
+        """The same for one transfer in whichever block it was mined."""
         return ("auth", self.key) if self.key else (self.tx_hash, self.place)
 
 
@@ -45,7 +45,7 @@ def paid_in(receipt: Receipt) -> list[Paid]:
 
 
 class Truth:
-    """Every transfer to the wallet on the chain as it finally is."""
+    """Every transfer to the wallet on the final chain."""
 
     def __init__(self, chain: SimulatedChain) -> None:
         self._chain = chain
@@ -54,7 +54,7 @@ class Truth:
         self.by_identity = {paid.identity: paid for paid in self.paid}
 
     def recorded(self, tx_hash: str, log_index: int, payer: str, units: int) -> Paid | None:
-        """Return the transfer a record names, in whichever block it was seen."""
+        """Return the transfer of a record, in whichever block it was read."""
         versions = self._chain.versions.get(tx_hash, [])
         for receipt in reversed(versions):
             for paid in paid_in(receipt):

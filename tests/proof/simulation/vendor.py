@@ -1,4 +1,4 @@
-"""The simulated vendor of generations: bills, forgets, fails, and notices who pays it twice."""
+"""The simulated vendor of generations: bills, forgets, fails, and detects double billing."""
 
 from typing import Any
 
@@ -28,13 +28,13 @@ DONE = Result(text="done")
 
 @attrs.define
 class Vendor:
-    """What the vendor knows; it outlives every process of the gateway."""
+    """The vendor's data, which survives every process of the gateway."""
 
     billed: dict[str, str] = attrs.field(factory=dict)  # job to task, unless it said it failed
     _jobs: int = 0
 
     def bill(self, task_id: str, life: Any) -> str:
-        """Take an order; a second one for a task is somebody's money lost."""
+        """Accept a submit; a second one for a task is a violation."""
         if task_id in self.billed.values():
             life.ground.surprises.append(f"BILLED_TWICE task {task_id}")
         self._jobs += 1
@@ -42,12 +42,12 @@ class Vendor:
         return f"job-{self._jobs}"
 
     def fail(self, job_id: str) -> None:
-        """Say that a job came to nothing: nobody pays for it."""
+        """Fail a job, which is then not billed."""
         self.billed.pop(job_id, None)
 
 
 class DiceProvider:
-    """Generates, at once or as a job, or fails in every way a provider may, as the dice say."""
+    """Generates, at once or as a job, or fails in any way that a provider may, by chance."""
 
     name = "dice"
     traits = Traits(max_concurrency=3)
@@ -92,7 +92,7 @@ class DiceProvider:
 
 
 def _late(chance: float) -> Exception:
-    """Return what goes wrong once an order is taken: no answer, an odd one, a plugin's mistake."""
+    """Return the error after an accepted submit: no response, an odd one, a plugin's bug."""
     if chance > 0.76:
         return SubmitUncertain("no answer")
     if chance > 0.74:
@@ -102,7 +102,7 @@ def _late(chance: float) -> Exception:
 
 
 def _refusal(chance: float) -> Exception:
-    """Return why an order was not taken."""
+    """Return the reason for refusing a submit."""
     if chance < 0.88:
         return Transient("busy")
     if chance < 0.91:

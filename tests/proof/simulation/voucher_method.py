@@ -1,4 +1,4 @@
-"""The payment method of the vouchers, as a plugin would bring it: each life asks the bank."""
+"""The payment method of the vouchers, like a plugin's: each process calls the bank."""
 
 import asyncio
 from collections.abc import Mapping
@@ -15,11 +15,11 @@ _UNREACHABLE = 0.05
 
 
 class BankSilent(Exception):
-    """The bank did not say what it did."""
+    """The bank did not report its decision."""
 
 
 class VoucherMethod:
-    """Takes vouchers of one life."""
+    """Takes vouchers in one process."""
 
     name = NAME
     header_names = (HEADER,)

@@ -1,4 +1,4 @@
-"""Who pays with vouchers: honest buyers, and cheats who try to buy twice with one voucher."""
+"""Customers with vouchers: honest buyers, and cheats who try to buy twice with one voucher."""
 
 import asyncio
 from collections.abc import Awaitable, Mapping
@@ -34,7 +34,7 @@ class Wanted:
 
 @attrs.frozen
 class Shown:
-    """A voucher's header that was shown for a request, and the answer."""
+    """A voucher's header that was sent with a request, and the response."""
 
     header: str
     wanted: Wanted
@@ -42,7 +42,7 @@ class Shown:
 
 
 def buy(headers: Mapping[str, str], wanted: Wanted, idempotency_key: str | None) -> Ask:
-    """Ask as the route does: the headers choose the way to pay."""
+    """Ask as the route does: the headers choose the payment method."""
     request = GenerationRequest(prompt=wanted.prompt)
 
     def ask(services: Gateway) -> Awaitable[Accepted]:
@@ -57,7 +57,7 @@ def buy(headers: Mapping[str, str], wanted: Wanted, idempotency_key: str | None)
 
 @attrs.define
 class Customer:
-    """Somebody with vouchers; everything that was shown and answered is kept."""
+    """A person with vouchers, who records all requests and responses."""
 
     town: Town
     bank: Bank
@@ -90,9 +90,9 @@ class Customer:
 
 @attrs.define
 class VoucherBuyer(Customer):
-    """Wants one picture: shows the same voucher until an answer, and another one on a 402.
+    """Buys one picture: repeats the voucher until a response, and uses another one after a 402.
 
-    With an Idempotency-Key he also shows another one where an answer got lost.
+    With an Idempotency-Key he also uses another one after a lost response.
     """
 
     idempotency_key: str | None = None
@@ -109,7 +109,7 @@ class VoucherBuyer(Customer):
                 return
 
     async def _pay(self, voucher: Voucher, wanted: Wanted) -> bool:
-        """Repeat one voucher until an answer; True where no other one is needed."""
+        """Repeat one voucher until a response; True if no other one is needed."""
         world = self.town.world
         for _ in range(_MAX_TRIES):
             hangs_up = not world.is_healed and world.dice.random() < 0.25
@@ -135,7 +135,7 @@ class VoucherBuyer(Customer):
 
 @attrs.define
 class VoucherCheat(Customer):
-    """Tries in every way to have more than was paid for."""
+    """Tries in every way to get more than he paid for."""
 
     both: list[tuple[SignedHeader, Shown]] = attrs.field(factory=list)
 
@@ -155,11 +155,11 @@ class VoucherCheat(Customer):
             kind = dice.choice(tuple(kinds))
             self.town.world.note(f"{self.name} cheats: {kind}")
             await kinds[kind](f"{self.name} {turn}")
-        # By now others have shown theirs.
+        # By now others have used theirs.
         await self._forge()
 
     async def _at_once(self, prompt: str) -> None:
-        """Show one voucher for several requests at the same time."""
+        """Send one voucher with several requests at the same time."""
         voucher = self.issue(market.PRICE_UNITS)
         tries = [self._try(voucher.header, prompt) for _ in range(3)]
         await asyncio.gather(*tries)
@@ -173,14 +173,14 @@ class VoucherCheat(Customer):
     async def _try(
         self, header: str, prompt: str, *, patience_s: float | None = None, key: str | None = None
     ) -> None:
-        """Show a voucher for the same or another picture, under the same key or another one."""
+        """Send a voucher for the same or another picture, under the same key or another one."""
         dice = self.town.world.dice
         wanted = Wanted(f"{prompt} {dice.choice('aab')}", dice.choice(tuple(market.PRICES)))
         key = dice.choice((None, "key a", "key b")) if key is None else key
         await self.show(header, wanted, key, patience_s=patience_s)
 
     async def _forge(self) -> None:
-        """Show somebody else's serial, with what only its owner knows guessed or changed."""
+        """Send another person's serial, with the secret part guessed or changed."""
         dice = self.town.world.dice
         shown = [one for one in self._others_shown() if one.header in self._genuine()]
         if not shown:
@@ -203,7 +203,7 @@ class VoucherCheat(Customer):
         await self._try(voucher.header, prompt)
 
     async def _hang_up(self, prompt: str) -> None:
-        """Leave in the middle, and come back with the same voucher at once."""
+        """Disconnect in the middle, and return with the same voucher at once."""
         dice = self.town.world.dice
         voucher = self.issue(market.PRICE_UNITS)
         for _ in range(3):
@@ -211,7 +211,7 @@ class VoucherCheat(Customer):
         await self._try(voucher.header, prompt)
 
     async def _revoke(self, prompt: str) -> None:
-        """Have the bank give the money back while the shop looks at the voucher."""
+        """Let the bank refund the voucher while the shop checks it."""
         dice = self.town.world.dice
         voucher = self.issue(market.PRICE_UNITS)
         asked = asyncio.ensure_future(self._try(voucher.header, prompt))
@@ -220,7 +220,7 @@ class VoucherCheat(Customer):
         await asked
 
     async def _pay_both_ways(self, prompt: str) -> None:
-        """Send a good voucher and a good authorization in one request."""
+        """Send a valid voucher and a valid authorization in one request."""
         signed = self.town.sign(self.name, seconds=30.0)
         voucher = self.issue(market.PRICE_UNITS)
         ask = buy({HEADER: voucher.header, "X-PAYMENT": signed.header}, Wanted(prompt), None)

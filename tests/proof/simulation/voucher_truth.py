@@ -1,4 +1,4 @@
-"""What must hold of vouchers when all is quiet again: the gateway's records against the bank's."""
+"""The invariants of vouchers at the end: the gateway's records compared with the bank's."""
 
 import json
 import sqlite3
@@ -22,7 +22,7 @@ _PAID = ("settled", "refund_due", "refunding", "refunded", "refund_failed")
 
 @attrs.frozen
 class Bought:
-    """A task with the payment by voucher that bought it."""
+    """A task with its payment by voucher."""
 
     task_id: str
     status: str
@@ -39,7 +39,7 @@ class Bought:
 
 
 def check(ground: Ground, customers: Sequence[Customer]) -> list[str]:
-    """Return every broken promise in one sentence each."""
+    """Return all violations, in one sentence each."""
     bank = ground.bank
     if bank is None:
         return []
@@ -80,13 +80,13 @@ def _rows(db: sqlite3.Connection) -> list[Bought]:
 
 
 def _ends(rows: list[Bought]) -> list[str]:
-    """A paid task has an end of its own, and one that nobody paid is dropped."""
+    """A paid task ends on its own, and an unpaid one is dropped."""
     ends = {"released": ("dropped",)} | dict.fromkeys(_PAID, ("completed", "failed"))
     return [f"VOUCHER_STUCK {row}" for row in rows if row.status not in ends.get(row.state, ())]
 
 
 def _taken(rows: list[Bought], bank: Bank) -> list[str]:
-    """What the bank took has one task; no voucher is taken twice."""
+    """Each voucher that the bank took has one task; none is taken twice."""
     uses = Counter(entry.serial for entry in bank.ledger.values() if entry.refusal is None)
     found = [f"VOUCHER_TWICE {serial}" for serial, count in uses.items() if count > 1]
     for entry in bank.ledger.values():
@@ -103,7 +103,7 @@ def _taken(rows: list[Bought], bank: Bank) -> list[str]:
 
 
 def _paid(rows: list[Bought], bank: Bank) -> list[str]:
-    """No task is without money, and no payment ends without the bank's word."""
+    """No task lacks money, and no payment ends without the bank's decision."""
     found = []
     for row in rows:
         entry = bank.ledger.get(row.claim)
@@ -115,7 +115,7 @@ def _paid(rows: list[Bought], bank: Bank) -> list[str]:
 
 
 def _told(shown: Shown, rows: list[Bought], bank: Bank) -> list[str]:
-    """A 200 names a task of what was asked for, and of the same owner's voucher."""
+    """A 200 names a task for that request, bought with the same owner's voucher."""
     if shown.answer.task_id is None:
         return []
     row = next((row for row in rows if row.task_id == shown.answer.task_id), None)
@@ -131,7 +131,7 @@ def _told(shown: Shown, rows: list[Bought], bank: Bank) -> list[str]:
 
 
 def _refused(customer: Customer, rows: list[Bought]) -> list[str]:
-    """A 402 means that nothing was taken, unless the same was asked again and ended later."""
+    """After a 402 nothing was taken, unless the request was repeated and ended later."""
     last = {(shown.header, shown.wanted): shown.answer for shown in customer.shown}
     return [
         f"VOUCHER_TAKEN_AFTER_402 {row}: {answer.code}"
@@ -143,7 +143,7 @@ def _refused(customer: Customer, rows: list[Bought]) -> list[str]:
 
 
 def _honest(buyer: VoucherBuyer, bank: Bank) -> list[str]:
-    """Whoever shows another voucher after a 402, or under one key, is charged once."""
+    """A buyer who uses another voucher after a 402, or under one key, is charged once."""
     own = {voucher.serial for voucher in buyer.vouchers}
     taken = [e.serial for e in bank.ledger.values() if e.refusal is None and e.serial in own]
     return [f"VOUCHERS_TAKEN {buyer.name}: {taken}"] if len(taken) > 1 else []

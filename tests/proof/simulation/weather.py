@@ -1,4 +1,4 @@
-"""What goes wrong by itself: silence, stuck endpoints, dear gas, a key used elsewhere."""
+"""External faults: silence, stuck endpoints, expensive gas, a key used elsewhere."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ _WEIGHTS = (2, 2, 4, 2, 1, 2)  # of the kinds, in their order
 
 @attrs.define
 class Weather:
-    """Comes up to three times a history."""
+    """Strikes up to three times per history."""
 
     town: Town
     signer: str
@@ -38,30 +38,30 @@ class Weather:
             await kinds[kind](world.dice.choice((3.0, 12.0, 35.0)))
 
     async def _silence(self, seconds: float) -> None:
-        """Let no endpoint answer."""
+        """Silence all endpoints."""
         self.town.world.silent_until = self.town.world.loop.time() + seconds
 
     async def _stuck(self, seconds: float) -> None:
-        """Let one endpoint know no block after this one."""
+        """Freeze one endpoint at this block."""
         chain = self.town.chain
         chain.stuck[self.town.world.dice.randrange(2)] = chain.head.number
         await asyncio.sleep(seconds)
         chain.stuck.clear()
 
     async def _storm(self, seconds: float) -> None:
-        """Let all be silent until many authorizations have expired, and one be stuck after that."""
+        """Silence all until many authorizations have expired, then freeze one."""
         await self._silence(35.0)
         await self._stuck(35.0 + seconds)
 
     async def _dear_gas(self, seconds: float) -> None:
-        """Ask more for gas than was bid."""
+        """Raise the gas price above the bid."""
         chain = self.town.chain
         chain.base_fee = self.town.world.dice.choice((10**8, 10**9))
         await asyncio.sleep(seconds)
         chain.calm_gas()
 
     async def _no_gas_money(self, seconds: float) -> None:
-        """Let the gateway's keys have no ETH, as far as they look."""
+        """Show the gateway's keys as out of ETH."""
         self.town.chain.gas_money = 0
         await asyncio.sleep(seconds)
         self.town.chain.calm_gas()

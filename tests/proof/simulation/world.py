@@ -1,4 +1,4 @@
-"""What one history shares: its seed's dice, its loop and clock, its trace, its count of faults."""
+"""A history's shared state: random generator, loop and clock, trace, fault count."""
 
 import hashlib
 import random
@@ -14,7 +14,7 @@ EPOCH = 1_800_000_000  # Unix seconds at which every history begins
 
 @attrs.define
 class Odds:
-    """How hostile the outside is; drawn once a history."""
+    """The hostility of the environment, drawn once per history."""
 
     rpc_error: float
     answer_lost: float  # a request's answer does not reach its client
@@ -42,14 +42,14 @@ class Odds:
 
 
 class World:
-    """The one source of chance and time; everything that happens is told to it."""
+    """The only source of chance and time; it records everything that happens."""
 
     def __init__(self, seed: int, *, tracing: Callable[[str], None] | None = None) -> None:
         self.seed = seed
         self.dice = random.Random(seed)
         self.loop = VirtualLoop()
         self.odds = Odds.draw(self.dice)
-        # How often an endpoint has the receipt of a transaction that waits (Flashblocks).
+        # How often an endpoint has the receipt of a pending transaction (Flashblocks).
         self.preconfirmed = random.Random(f"flashblocks {seed}").choice((0.0, 0.0, 0.3, 0.9))
         self.faults: Counter[str] = Counter()
         self.is_healed = False
@@ -65,7 +65,7 @@ class World:
         return self._tracing is not None
 
     def note(self, text: str) -> None:
-        """Tell the trace what happened; costs nothing where nobody listens."""
+        """Add a line to the trace; free if the trace is off."""
         if self._tracing is None:
             return
         line = f"{self.loop.time():10.3f} #{self.loop.steps:<6} {text}"
@@ -73,7 +73,7 @@ class World:
         self._tracing(line)
 
     def digest(self) -> str:
-        """Return the fingerprint of everything that was told so far."""
+        """Return the hash of the trace so far."""
         return self._digest.hexdigest()
 
     def strikes(self, chance: float, kind: str) -> bool:

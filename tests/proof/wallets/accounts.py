@@ -1,4 +1,4 @@
-"""Accounts with code that pay by x402, honest ones and others."""
+"""Accounts with code that pay by x402, honest and dishonest."""
 
 import attrs
 from eth_abi.abi import encode
@@ -37,7 +37,7 @@ class SmartPayer:
 
 @attrs.define
 class Undeployed(SmartPayer):
-    """A smart account that its factory will deploy."""
+    """A smart account that its factory can deploy."""
 
     factory: str
     create: bytes
@@ -55,7 +55,7 @@ class Undeployed(SmartPayer):
 
 
 def wrap(factory: str, create: bytes, signature: bytes) -> bytes:
-    """Wrap a signature as ERC-6492 says."""
+    """Wrap a signature according to ERC-6492."""
     return encode(["address", "bytes", "bytes"], [factory, create, signature]) + WRAPPED
 
 
@@ -80,7 +80,7 @@ def undeployed(chain: PlayChain) -> Undeployed:
 
 
 def hostile(chain: PlayChain, runtime: bytes) -> SmartPayer:
-    """Put code of any kind at an address that has money."""
+    """Put any code at an address with money."""
     contract = Contract(name="hostile", compiler="", source_sha256="", abi=[], runtime=runtime)
     address = chain.deploy(FAUCET_KEY, contract)
     chain.fund(address)
@@ -88,7 +88,7 @@ def hostile(chain: PlayChain, runtime: bytes) -> SmartPayer:
 
 
 def answering(data: bytes, end: str = "f3") -> bytes:
-    """Assemble code that returns `data`, or reverts with it, whatever it is asked."""
+    """Assemble code that always returns `data`, or reverts with it."""
     size = f"61{len(data):04x}"  # PUSH2
     head = f"{size}600f6000 39 {size}6000{end}"  # CODECOPY(0, 15, size), RETURN or REVERT(0, size)
     return bytes.fromhex(head).ljust(15, b"\0") + data

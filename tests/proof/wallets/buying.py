@@ -1,4 +1,4 @@
-"""Buying with a smart wallet over HTTP, and what must not happen meanwhile."""
+"""Purchases with a smart wallet over HTTP, and events that must not happen during them."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ PATIENCE_S = 60
 
 
 async def bought(gateway, header: str, version: int = 1, **fields) -> str:
-    """Return the task that a payment header buys."""
+    """Return the task bought with a payment header."""
     answer = await buy(gateway, header, name=HEADER[version], **fields)
     body = await answer.get_json()
     assert answer.status_code == 200, body
@@ -23,7 +23,7 @@ async def bought(gateway, header: str, version: int = 1, **fields) -> str:
 
 
 async def refused(gateway, chain, header: str, version: int = 1) -> str:
-    """Return the reason of a 402, after which nothing is written down, sent or paid."""
+    """Return the reason of a 402, and check that nothing is stored, sent or paid."""
     async with nothing_charged(gateway, chain):
         answer = await buy(gateway, header, name=HEADER[version])
         body = await answer.get_json()
@@ -38,7 +38,7 @@ async def is_completed(gateway, chain, task_id: str, units: int = 20_000) -> Non
 
 
 def newest_settlement(chain):
-    """Return the transaction of the newest block that has any; it is that block's only one."""
+    """Return the only transaction of the newest block that has any."""
     with chain.node.lock:
         blocks = chain.node.between(0, chain.node.head.number)
     (executed,) = next(block.executed for block in reversed(blocks) if block.executed)
@@ -53,13 +53,13 @@ async def until(condition):
 
 
 def submit(chain, signed, signature: bytes) -> None:
-    """Submit an authorization as somebody else would."""
+    """Submit an authorization as a third party would."""
     tx_hash = chain.send_transaction(FAUCET_KEY, chain.usdc, signed.call(signature))
     assert chain.receipt(tx_hash)["status"] == "0x1"
 
 
 def spend(chain, signed) -> None:
-    """Mark a nonce used in the token's storage, whatever its account would say."""
+    """Mark a nonce used in the token's storage, without its account."""
     account = to_canonical_address(signed.sender).rjust(32, b"\0")
     slot = keccak(keccak((2).to_bytes(32, "big") + account) + signed.nonce)  # authorizationState
     token, place = to_canonical_address(chain.usdc), int.from_bytes(slot, "big")

@@ -1,4 +1,4 @@
-"""Fixtures: smart wallets, and settlement that does not take its time."""
+"""Fixtures: smart wallets, and fast settlement."""
 
 import pytest
 

@@ -17,7 +17,8 @@ from tests.proof.wallets.buying import bought, until
 PRICE = 20_000
 # Uses up 200,000 gas, and accepts.
 BURNS_MUCH = yes_after("5a62030d4090035b805a11600757")
-# Called with one word it keeps it; asked for a signature it burns all gas unless that word is zero.
+# Called with one word it stores it; asked for a signature it burns all gas unless that word is
+# zero.
 SWITCHED = bytes.fromhex(
     "3660201460" + "1d" + "57"  # CALLDATASIZE == 32: jump to the write
     "6000546025" + "57"  # a word that is not zero: jump to the loop
@@ -30,7 +31,7 @@ NOTHING = "0x" + "00" * 20
 
 @pytest.fixture
 def chain(monkeypatch):
-    """The embedded chain, which knows transactions of type 4 here."""
+    """The embedded chain, with support for transactions of type 4."""
     monkeypatch.setattr("gateway_demo.chain.evm.CancunVM", PragueVM)
     monkeypatch.setattr(
         "gateway_demo.chain.pool.CancunTransactionBuilder", PragueTransactionBuilder
@@ -40,7 +41,7 @@ def chain(monkeypatch):
 
 
 def delegate(chain, account, target: str, changed: int) -> None:
-    """Let the faucet give an account code, or take it away, after so many changes that wait."""
+    """Let the faucet give an account code, or remove it, after `changed` pending changes."""
     from eth_account import Account
 
     def count(address: str, until: str) -> int:
@@ -64,7 +65,7 @@ def delegate(chain, account, target: str, changed: int) -> None:
 
 
 def mine_between(chain, ours, before, after) -> None:
-    """Mine a block in which our waiting transactions stand between those of others."""
+    """Mine a block with our pending transactions between those of others."""
     with chain.node.lock:
         for one in ours:
             chain.drop("0x" + one.hash.hex())
@@ -183,7 +184,8 @@ async def burned_batch(settings, provider, chain, gas_key, gate, clock, code, ch
         gate.open()
         alone, batch = await until(lambda: len(found := waiting_of(chain, gas_key)) == 2 and found)
         batch, alone = sorted((alone, batch), key=lambda one: -one.gas)
-        # The first of the batch leaves the others too little gas; the last would leave them theirs.
+        # The first of the batch leaves the others too little gas; the last one would leave them
+        # theirs.
         places = {batch.data.find(bytes.fromhex(one.account.address[2:])): one for one in payers}
         burner = places[min(place for place in places if place >= 0)]
         mine_with_code(chain, burner, code, alone, batch)

@@ -1,4 +1,4 @@
-"""Wallets that say yes while we ask and no when we pay: what that may cost us is bounded."""
+"""Wallets that accept in our checks and revert in our transaction: the cost for us is bounded."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ from tests.proof.wallets.buying import SIGNATURE, bought, is_completed, refused,
 
 ONLY_IN_SIMULATIONS = yes_after("3a15600a5760006000fd5b")  # reverts unless the gas price is zero
 
-# Called with one word it keeps it; asked for a signature it says yes while that word is zero.
+# Called with one word it stores it; asked for a signature it accepts while that word is zero.
 FLIPPED = bytes.fromhex(
     "3660201460" + "1d" + "57"  # CALLDATASIZE == 32: jump to the write
     "6000546025" + "57"  # a word that is not zero: jump to the revert
@@ -27,7 +27,7 @@ def sent(chain, gas_key) -> int:
 
 
 def flip(chain, wallet, says_no: bool) -> None:
-    """Let the owner change the wallet's mind, in a transaction of his own."""
+    """Let the owner change the wallet's behaviour, in a transaction of his own."""
     chain.send_transaction(FAUCET_KEY, wallet.address, encode(["uint256"], [int(says_no)]))
 
 

@@ -29,7 +29,7 @@ VERSIONS = pytest.mark.parametrize("version", [1, 2])
 
 @pytest.fixture
 def chain(monkeypatch):
-    """The embedded chain, which knows transactions of type 4 here."""
+    """The embedded chain, with support for transactions of type 4."""
     monkeypatch.setattr("gateway_demo.chain.evm.CancunVM", PragueVM)
     monkeypatch.setattr(
         "gateway_demo.chain.pool.CancunTransactionBuilder", PragueTransactionBuilder
@@ -70,7 +70,7 @@ def delegated(chain, owner) -> SmartPayer:
 
 @VERSIONS
 async def test_a_delegated_account_buys_with_its_own_key(gateway, chain, version):
-    """Its delegate knows that key; the cap on gas is that of a plain key."""
+    """Its delegate knows that key; the gas limit is that of a plain key."""
     payer = delegated(chain, owner=None)
     header = payer.header(version=version)
     task_id = await bought(gateway, header, version)
@@ -94,7 +94,7 @@ async def test_a_delegated_account_buys_with_the_key_that_its_delegate_knows(
 async def test_its_own_key_is_not_enough_where_the_delegate_does_not_know_it(
     gateway, chain, version
 ):
-    """Recovery alone would accept this one, and the token would refuse it after we paid gas."""
+    """Recovery alone would accept this one, but the token would refuse it at our cost."""
     payer = delegated(chain, owner=Account.create())
     assert await refused(gateway, chain, payer.header(version=version), version) == SIGNATURE
 
@@ -142,7 +142,7 @@ async def test_who_only_saw_a_delegated_accounts_nonce_cannot_claim_its_payment(
 
 
 async def test_the_wallet_itself_may_be_a_delegated_account(settings, provider, chain, payer):
-    """It is still its key's account: what it is paid can be moved."""
+    """It still belongs to its key, so its money can be moved."""
     account = Account.create()
     chain.fund(account.address)
     delegate(chain, account, chain.deploy(FAUCET_KEY, chain_contracts.load("SmartAccount")))

@@ -1,4 +1,4 @@
-"""Who signed a digest: strict recovery, EIP-1271, and the parts of an ERC-6492 signature."""
+"""The signer of a digest: strict recovery, EIP-1271, and the parts of an ERC-6492 signature."""
 
 import json
 
@@ -11,8 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.chain.client import Web3Chain
-from gateway.chain.signatures import SIGNATURE_CALL_GAS, is_signed_by, recover_signer
-from gateway.chain.smart_wallets import Deployment, unwrap_signature
+from gateway.chain.smart_wallets import (
+    SIGNATURE_CALL_GAS,
+    Deployment,
+    is_signed_by,
+    recover_signer,
+    unwrap_signature,
+)
 from gateway.domain import Authorization
 from gateway.domain.eip3009 import encoded_bytes, transfer_calldata
 from gateway.errors import ChainUnavailable
@@ -154,7 +159,7 @@ async def test_an_endpoint_that_cannot_answer_is_neither_yes_nor_no(settings, ch
 
 
 async def _asked(settings, chain, code, message) -> bool:
-    """Ask an account through an endpoint that answers so."""
+    """Call an account through an endpoint with this response."""
     account = Account.create().address
 
     def answer(body: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""POST /api/x402/{slug} paid by accounts with code: the account itself says who may sign."""
+"""POST /api/x402/{slug} paid by accounts with code: the account itself decides who may sign."""
 
 import json
 import threading
@@ -76,7 +76,7 @@ async def test_a_signature_of_any_length_is_the_accounts_to_judge(gateway, chain
 
 @pytest.mark.parametrize("length", [0, 1, 64, 65, 66, 96, 700])
 async def test_an_account_may_accept_a_signature_of_any_length(gateway, chain, length):
-    """65 bytes go as v, r and s, whatever they mean; any others as `bytes`."""
+    """65 bytes are passed as v, r and s, whatever they mean; any others as `bytes`."""
     payer = hostile(chain, answering(MAGIC))
     task_id = await bought(gateway, payer.header(wrap=lambda _: b"\7" * length))
     await is_completed(gateway, chain, task_id)
@@ -153,7 +153,7 @@ async def test_a_key_that_cannot_pay_for_a_smart_accounts_gas_says_so_before(
 
 @pytest.fixture
 def outside():
-    """A server that code on the chain points to; it counts who comes."""
+    """A server to which code on the chain points; it counts requests."""
     visits = []
 
     class Handler(BaseHTTPRequestHandler):

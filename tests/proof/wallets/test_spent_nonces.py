@@ -1,4 +1,4 @@
-"""A smart account's nonce that somebody else's transaction spent: its claim needs a signature."""
+"""A smart account's nonce spent by a third party's transaction: its claim needs a signature."""
 
 import pytest
 from eth_account import Account

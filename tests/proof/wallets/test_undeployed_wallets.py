@@ -31,7 +31,7 @@ VERSIONS = pytest.mark.parametrize("version", [1, 2])
 
 @pytest.fixture
 async def deploying(settings, provider, chain, newcomer):
-    """A gateway whose operator lets that one factory deploy."""
+    """A gateway whose operator allows that one factory to deploy."""
     allowed = attrs.evolve(settings, erc6492_factories=(newcomer.factory,))
     async with running(allowed, provider) as gateway:
         await gateway.services.payments.cutoff_block()
@@ -80,7 +80,7 @@ async def test_a_factory_is_allowed_in_any_case(settings, provider, chain, newco
 
 
 async def test_an_existing_wallet_may_wrap_its_signature_for_any_factory(gateway, chain, newcomer):
-    """Its code exists, so nothing is deployed, and the allow-list is not asked."""
+    """Its code exists, so nothing is deployed, and the allow-list is not used."""
     newcomer.deploy()
     task_id = await bought(gateway, newcomer.header(wrap=newcomer.wrap))
     await is_completed(gateway, chain, task_id)
@@ -126,7 +126,7 @@ async def test_a_restart_forgets_nothing_of_a_wrapped_signature(
     (sent,) = chain.node.pool.waiting.values()
     assert chain.drop("0x" + sent.hash.hex())
     chain.set_automine(True)
-    # The operator changed his mind meanwhile; what was accepted is settled all the same.
+    # The operator has changed the list meanwhile; accepted payments are still settled.
     async with running(settings, provider) as gateway:
         await is_completed(gateway, chain, task_id)
         assert await bought(gateway, header) == task_id
@@ -166,7 +166,7 @@ async def test_a_broken_wrapper_is_no_signature(deploying, chain, newcomer, brea
     assert not newcomer.is_deployed
 
 
-# -- somebody else deploys, or submits, first
+# -- a third party deploys, or submits, first
 
 
 async def test_a_wallet_that_is_deployed_while_we_settle_still_pays(

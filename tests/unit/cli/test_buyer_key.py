@@ -84,7 +84,7 @@ def test_a_file_without_a_key_is_one_sentence(monkeypatch, tmp_path, content):
     monkeypatch.setenv("PASSWORD", "open")
     file = tmp_path / "key"
     file.write_text(content)
-    with pytest.raises(click.UsageError, match=r"no keystore|holds no private key|does not open"):
+    with pytest.raises(click.UsageError, match=r"keystore nor|no private key|does not open"):
         read(file, "env:PASSWORD")
 
 

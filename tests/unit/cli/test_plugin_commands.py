@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.installed import BUNDLED_OPENERS
 from gateway.plugins import installed
 from gateway.store import plugin_tables
 from tests.third_party_plugins import command
@@ -95,11 +96,11 @@ def test_the_list_imports_no_plugin_and_not_the_package_of_its_table(install, co
 def test_a_name_of_the_gateway_stays_the_gateways(install, command):
     install("acme_one", table("acme_one", name="serve"), name="serve")
     listed = command("--help")
-    assert "Serve HTTP until SIGTERM." in listed.stdout
+    assert "Run the gateway until SIGTERM." in listed.stdout
     assert "Greet" not in listed.stdout
     warning = "The command serve of acme_one is left out: the gateway has one itself."
     assert listed.stderr == f"gateway: {warning}\n"
-    assert "Serve HTTP until SIGTERM." in command("serve", "--help").stdout
+    assert "Run the gateway until SIGTERM." in command("serve", "--help").stdout
 
 
 @pytest.mark.parametrize(
@@ -173,6 +174,8 @@ def test_the_bundled_plugins_are_listed_in_code_as_they_are_installed():
     groups = project["entry-points"]
     assert set(groups["gateway"].values()) == set(installed.BUNDLED)
     assert sorted(groups[installed.COMMANDS_GROUP].values()) == sorted(installed.BUNDLED_COMMANDS)
+    assert tuple(groups["gateway.before_open"].values()) == installed.BUNDLED_BEFORE_OPEN
+    assert {group: groups[group] for group in BUNDLED_OPENERS} == BUNDLED_OPENERS
     assert groups[plugin_tables.GROUP] == plugin_tables.BUNDLED_TABLES
 
 

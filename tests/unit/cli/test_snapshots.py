@@ -20,10 +20,11 @@ from click.testing import CliRunner
 
 import gateway.cli
 from gateway.chain import keys
-from gateway.cli import check, main
+from gateway.cli import main
 from gateway.domain import Block
 from gateway.store import SqliteStore
 from gateway.version import VERSION
+from gateway_check.commands import check
 from gateway_operator.commands import session
 from gateway_testing.facts import NOW, WALLET, leased
 from tests.migrated_databases import put_database

@@ -85,7 +85,7 @@ def test_the_uncertain_ones_are_listed_for_the_operator_to_look_up(command):
     assert list(found) == ["never-answered", "lost-job"]
     assert {row["payment"] for row in found.values()} == {"refund_due"}
     assert list(rows(command("--uncertain", "--json", "--limit", "1"))) == ["never-answered"]
-    assert command("--uncertain", "--status", "completed") == "There are no such tasks.\n"
+    assert command("--uncertain", "--status", "completed") == "No matching tasks.\n"
 
 
 def test_a_state_is_listed_alone(command):

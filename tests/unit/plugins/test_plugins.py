@@ -340,7 +340,7 @@ def test_the_list_names_source_and_endpoints(install, command):
             {},
             "off: GATEWAY_ACME_API_KEY and GATEWAY_ACME_SERVER are not set",
         ),
-        (SELLS.replace("    register(", "    (", 1), {}, "off: it put nothing on sale"),
+        (SELLS.replace("    register(", "    (", 1), {}, "off: it registered no endpoint"),
     ],
     ids=["no key", "a key", "no server", "neither", "for no reason"],
 )
@@ -357,7 +357,7 @@ def test_the_list_says_what_switches_on_what_is_bundled(command):
     rows = {row["plugin"]: row for row in json.loads(command("plugins", "--json").stdout)}
     assert rows["gateway_sandbox_image"]["note"] == "off: GATEWAY_SANDBOX is not set"
     assert rows["gateway_openai"]["note"] == "off: GATEWAY_OPENAI_API_KEY is not set"
-    assert rows["gateway_x402"]["note"] == "takes payments that are signed first"
+    assert rows["gateway_x402"]["note"] == "accepts signed payments"
 
 
 def test_the_list_says_what_the_operator_has_switched_off(install, command, tmp_path):
@@ -365,7 +365,7 @@ def test_the_list_says_what_the_operator_has_switched_off(install, command, tmp_
     (tmp_path / "gateway.toml").write_text("[endpoints.acme-picture]\nenabled = false\n")
     row = listed(command)
     assert (row["endpoints"], row["health"]) == ("", "")
-    assert row["note"] == "switched off by you: acme-picture"
+    assert row["note"] == "disabled by you: acme-picture"
 
 
 @pytest.mark.parametrize("name", ["acme_plugin", "acme-plugin"])
@@ -409,7 +409,7 @@ def test_nobody_sells_without_x402_whatever_else_is_on(tmp_path):
 def test_the_list_says_why_a_plugin_was_left_out(install, command):
     install("import nothing_of_this_name")
     note = listed(command)["note"]
-    assert note == "left out: ModuleNotFoundError: No module named 'nothing_of_this_name'"
+    assert note == "not loaded: ModuleNotFoundError: No module named 'nothing_of_this_name'"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
 
 from gateway.running.rate_limits import LoopStorage
-from gateway.web.front.clients import client_address
+from gateway.web.front.current import client_address
 
 # The library counts a hit that is exactly one window old, and ours does not: a client that waits as
 # long as `Retry-After` says must pass. A thousandth at each step keeps the two from meeting there.

@@ -341,7 +341,7 @@ async def test_networks_of_one_site_are_one_client_to_a_full_queue():
 async def test_a_turn_that_fails_to_enter_leaves_nothing_behind(monkeypatch):
     async with desk() as work:
         with monkeypatch.context() as patch:
-            patch.setattr(work.share, "_turn_away", lambda: 1 / 0)
+            patch.setattr(work.share, "_reject_excess", lambda: 1 / 0)
             await work.begin("a1")
         assert isinstance(work.error_of("a1"), ZeroDivisionError)
         for name in ("a2", "b1"):

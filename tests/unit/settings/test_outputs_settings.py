@@ -2,11 +2,11 @@
 
 import pytest
 
-from gateway.cli import check
 from gateway.errors import SettingsError
 from gateway.outputs import BucketOutputs, BucketWithFallback, DiskOutputs, open_outputs
 from gateway.settings import load_settings
 from gateway.settings.bucket import bucket_of
+from gateway_check.commands import check
 
 WALLET = "0x" + "1" * 40
 KEYS = {"outputs_access_key_id": "id", "outputs_secret_access_key": "very hidden"}

@@ -3,9 +3,9 @@
 import argon2
 import pytest
 
-from gateway.cli.check import run_checks
 from gateway.errors import SettingsError
 from gateway.settings import load_settings
+from gateway_check.commands.check import run_checks
 from gateway_operator.admin_password import hash_password
 
 CHECKSUMMED = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"  # of EIP-55's own examples

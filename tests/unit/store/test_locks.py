@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from gateway.store import batches, meta, method_payments, payments, provider_states, refunds
-from gateway.store.locks import lock_names, lock_number, locked, locks_of
+from gateway.store import batches, meta, method_payments, payments, refunds
+from gateway.store.locks import lock_names
 
 
 def task_with(attachment):
@@ -29,16 +29,9 @@ SIGNED = SimpleNamespace(signer="0xb")
         (refunds.begin, (7, SIGNED), ["refunds"]),
         (refunds.decide, ("task",), ["refunds"]),
         (meta.count_login_attempt, ("1.2.3.4",), ["logins"]),
-        (provider_states.exchange, ([], None), ["providers"]),
         # Its primary keys decide.
         (payments.settle, (7, None, 1.0), []),
     ],
 )
 def test_a_write_that_decides_by_a_sum_takes_its_lock(write, arguments, names):
     assert lock_names(write, arguments) == names
-
-
-def test_locks_are_numbers_in_the_order_of_their_names():
-    write = locked(lambda first, second: [first, second])(lambda *_: None)
-    assert locks_of(write, ("a", "b")) == [lock_number("a"), lock_number("b")]
-    assert lock_number("a") != lock_number("b")

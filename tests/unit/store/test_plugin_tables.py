@@ -137,7 +137,7 @@ def refusal(path):
 )
 def test_a_file_changes_its_own_tables_only(path, install_tables, sql):
     install_tables({"0001_orders.sql": sql})
-    assert "acme 0001 does more" in refusal(path)
+    assert "acme 0001 has: " in refusal(path)
 
 
 async def test_a_file_may_refer_to_tasks_payments_and_its_own_and_fill_what_it_makes(
@@ -169,32 +169,32 @@ async def test_a_file_may_refer_to_tasks_payments_and_its_own_and_fill_what_it_m
 @pytest.mark.parametrize("name", ["Acme", "acme-shop", "acme2", "_acme", "a.b"])
 def test_a_name_has_small_letters_only(path, install_tables, name):
     install_tables({"0001_orders.sql": ORDERS}, name=name)
-    assert "only small letters" in refusal(path)
+    assert "only lower-case letters" in refusal(path)
 
 
 @pytest.mark.parametrize("name", ["task", "payment", "sent", "plugin"])
 def test_a_name_begins_no_table_of_the_gateway(path, install_tables, name):
     install_tables({"0001_orders.sql": ORDERS}, name=name)
-    assert "is another's" in refusal(path)
+    assert "is already taken" in refusal(path)
 
 
 def test_a_name_begins_no_name_of_another_plugin(path, install_tables):
     install_tables({"0001_orders.sql": ORDERS})
     install_tables({}, name="acme_mail", package="gateway_acme_mail")
-    assert "acme_mail is another's" in refusal(path)
+    assert "acme_mail is already taken" in refusal(path)
 
 
 def test_two_plugins_have_not_the_same_name(path, install_tables):
     install_tables({"0001_orders.sql": ORDERS})
     install_tables({"0001_orders.sql": ORDERS}, package="gateway_acme_fork")
-    assert "Two plugins call their tables acme" in refusal(path)
+    assert "Two plugins use the table prefix acme" in refusal(path)
 
 
 @pytest.mark.parametrize("file", ["orders.sql", "1_orders.sql", "0001-orders.sql", "0001_b.sql"])
 def test_a_file_has_a_number_of_its_own(path, install_tables, file):
     files = {file: MORE} if file != "0001_b.sql" else {"0001_a.sql": ORDERS, file: MORE}
     install_tables(files)
-    assert "a number of its own" in refusal(path)
+    assert "a unique number" in refusal(path)
 
 
 async def test_a_number_below_one_that_was_applied_is_refused(path, install_tables):
@@ -202,7 +202,7 @@ async def test_a_number_below_one_that_was_applied_is_refused(path, install_tabl
     await open_once(path)
     other = "CREATE TABLE acme_late (id INTEGER);"
     install_tables({"0001_orders.sql": ORDERS, "0002_late.sql": other, "0003_sent.sql": MORE})
-    with pytest.raises(SettingsError, match="acme 0002 of a plugin is new, but 0003 was applied"):
+    with pytest.raises(SettingsError, match="acme 0002 is new, but 0003 was already applied"):
         await open_once(path)
     assert applied(path) == [("acme", 1), ("acme", 3)]
 
@@ -210,10 +210,10 @@ async def test_a_number_below_one_that_was_applied_is_refused(path, install_tabl
 def test_both_databases_have_the_same_files(path, install_tables, tmp_path):
     install_tables({"0001_orders.sql": ORDERS})
     (tmp_path / "site/gateway_acme/migrations/postgres/0001_orders.sql").unlink()
-    assert "not the same files" in refusal(path)
+    assert "needs the same migrations" in refusal(path)
 
 
 def test_a_package_that_is_not_there_is_named(path, install_tables, tmp_path):
     install_tables({"0001_orders.sql": ORDERS})
     shutil.rmtree(tmp_path / "site/gateway_acme")
-    assert "gateway_acme.migrations with the tables of acme" in refusal(path)
+    assert "gateway_acme.migrations with the migrations of acme" in refusal(path)

@@ -36,7 +36,7 @@ async def test_repeated_failures_stop_sales_and_let_who_waits_rest(tmp_path, clo
         asked = len(api.submits)
         settings.data_dir.mkdir(parents=True)
         with pytest.raises(ExecutionError, match="nothing was charged"):
-            Readiness(settings, shop.catalog).check_serving("paper")
+            Readiness(settings, shop.catalog, shop.store).check_serving("paper")
         assert list(shop.catalog) == []
         before = [(await shop.row(one))["attempt"] for one in tasks]
         for _ in range(5):
@@ -183,7 +183,7 @@ async def test_a_model_that_is_gone_stops_no_other(tmp_path, clock, settings):
         )
         assert [one.slug for one in shop.catalog] == [ENDPOINT.slug]
         settings.data_dir.mkdir(parents=True)
-        ready = Readiness(settings, shop.catalog)
+        ready = Readiness(settings, shop.catalog, shop.store)
         with pytest.raises(ExecutionError, match="nothing was charged"):
             ready.check_serving("paper")
         ready.check_serving(ENDPOINT.slug)

@@ -3,7 +3,7 @@
 import asyncio
 
 from gateway.tasks.delivery import Delivery
-from gateway.tasks.slots import Slots
+from gateway.tasks.resources import Slots
 from tests.patience import until
 from tests.unit.tasks.engine_shop import PAPER, TEXT, Gate, opened
 

@@ -63,7 +63,7 @@ async def test_a_long_wait_takes_the_provider_off_sale(tmp_path, clock, settings
         assert list(shop.catalog) == []
         settings.data_dir.mkdir(parents=True)
         with pytest.raises(ExecutionError):
-            Readiness(settings, shop.catalog).check_serving("paper")
+            Readiness(settings, shop.catalog, shop.store).check_serving("paper")
         clock.offset_s += 599
         assert not shop.circuit.is_due
         clock.offset_s += 3001

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.errors import Transient
 from gateway.vendors import links
-from gateway.vendors.links import LookUps
+from gateway.vendors.links import LinkResolver
 
 PUBLIC = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("8.8.8.8", 443))]
 
@@ -38,7 +38,7 @@ async def until_free(names) -> list[str]:
 
 
 async def test_silent_names_leave_the_threads_of_the_loop_to_others(silent):
-    names = LookUps(most=40)
+    names = LinkResolver(most=40)
     waiting = [asyncio.create_task(names.resolve("slow.example", 443)) for _ in range(39)]
     await asyncio.sleep(0)
     async with asyncio.timeout(60):
@@ -49,7 +49,7 @@ async def test_silent_names_leave_the_threads_of_the_loop_to_others(silent):
 
 
 async def test_a_look_up_keeps_its_place_until_its_thread_has_ended(silent):
-    names = LookUps(most=1)
+    names = LinkResolver(most=1)
     given_up = asyncio.create_task(names.resolve("slow.example", 443))
     await asyncio.sleep(0)
     given_up.cancel()

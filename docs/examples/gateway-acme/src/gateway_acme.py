@@ -37,7 +37,7 @@ from gateway import (
 )
 
 PIXELS = {"1K": 1024, "4K": 4096}
-# A picture at 4K costs this many times the price.
+# A 4K picture costs this multiple of the price.
 DEAR = 4
 
 
@@ -53,13 +53,13 @@ class AcmeSettings:
 
 @hookimpl
 def register_settings(register: Callable[[str, type], None]) -> None:
-    """Name the settings: `GATEWAY_ACME_API_KEY` and so on."""
+    """Define the settings: `GATEWAY_ACME_API_KEY` and so on."""
     register("acme", AcmeSettings)
 
 
 @hookimpl
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
-    """Put the endpoint on sale where there is a key."""
+    """Put the endpoint on sale if there is a key."""
     mine = settings.section("acme", AcmeSettings)
     if not str(mine.api_key):
         return
@@ -89,14 +89,14 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
 
 @attrs.define
 class Painter:
-    """Begins a job with `POST /v1/jobs`, and polls it at the address that Acme gave."""
+    """Starts a job with `POST /v1/jobs`, and polls it at the URL in Acme's response."""
 
     outbound: Outbound
     traits: Traits
     name: str = "acme"
 
     async def submit(self, request: GenerationRequest, job: Job) -> Handle:
-        """Begin one job; the gateway writes its handle down before it polls."""
+        """Start one job; the gateway stores its handle before it polls."""
         answer = await self.outbound.request(
             "POST",
             "/v1/jobs",
@@ -110,11 +110,11 @@ class Painter:
         body = await answer.submit_json()
         check(answer, body)
         if not isinstance(body, dict) or not {"job", "status_url"} <= body.keys():
-            raise SubmitUncertain("Acme took the job and did not say where to ask for it.")
+            raise SubmitUncertain("Acme accepted the job but returned no status URL.")
         return Handle(id=body["job"], urls={"status": body["status_url"]})
 
     async def poll(self, handle: Handle, job: Job) -> Pending | Result:
-        """Poll a job once; the gateway makes the pauses."""
+        """Poll a job once. The gateway schedules the polls."""
         answer = await self.outbound.request("GET", handle.urls["status"])
         if answer.status == 404:
             raise HandleLost("Acme does not know its own job.")
@@ -132,12 +132,12 @@ class Painter:
         raise Transient("Acme's answer names no known state.")
 
     async def cancel(self, handle: Handle) -> None:
-        """Stop a job that took too long."""
+        """Stop a job that takes too long."""
         answer = await self.outbound.request("DELETE", handle.urls["status"])
         answer.check()
 
     async def health(self) -> None:
-        """Ask for the credit that is left. This request is free."""
+        """Read the remaining credit. This request is free."""
         answer = await self.outbound.request("GET", "/v1/account", timeout_s=10.0)
         check(answer, answer.json())
 
@@ -147,11 +147,11 @@ class Painter:
 
 
 def check(answer: Answer, body: Any) -> None:
-    """Raise the error that an answer means; return for a success."""
+    """Raise the error that a response means; return for a success."""
     error = body.get("error") if isinstance(body, dict) else None
     if error == "refused":
         raise ContentPolicy("Acme refuses this prompt.")
-    # This error comes with a 429, and waiting does not help.
+    # Acme sends this error with a 429, but waiting does not help.
     if error == "no_credit":
         raise AccountProblem("Acme has no credit left.")
     answer.check()

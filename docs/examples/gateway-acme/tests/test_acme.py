@@ -1,4 +1,4 @@
-"""The provider passes the gateway's own tests, against an API that answers as Acme documents it."""
+"""The provider passes the gateway's tests against a fake of Acme's documented API."""
 
 import gateway_acme
 

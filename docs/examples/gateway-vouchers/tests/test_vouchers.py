@@ -1,4 +1,4 @@
-"""Vouchers pass the gateway's own tests of payment methods, and a few about vouchers alone."""
+"""Vouchers pass the gateway's tests of payment methods, and some of their own."""
 
 import asyncio
 import base64
@@ -148,7 +148,7 @@ def ledger_files(folder: Path) -> list[Path]:
 
 
 def respelled(**changes) -> str:
-    """Return a token whose JSON says something else."""
+    """Return a token with changed JSON."""
     said, _, seal = token_of().partition(".")
     members = json.loads(base64.urlsafe_b64decode(said + "=="))
     raw = json.dumps(members | changes, separators=(",", ":"), sort_keys=True).encode()

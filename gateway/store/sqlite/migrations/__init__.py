@@ -1,8 +1,8 @@
-"""Numbered schema files. Each is applied once, in order, between BEGIN and COMMIT.
+"""Numbered migrations, each applied once, in order, in one transaction.
 
-A file that was released is never changed, comments included: a change is a new file. Each file
-writes `meta.readable_by`: the number of the oldest schema whose gateway may run on the database
-afterwards. So the release before runs on a newer database as long as files only add.
+A released file never changes, not even its comments. Each file sets `meta.readable_by`: the oldest
+schema version whose gateway can still use the database. So the previous release can run on a newer
+database as long as migrations only add.
 """
 
 import sqlite3
@@ -11,7 +11,7 @@ from importlib import resources
 from gateway.errors import SettingsError
 from gateway.store import plugin_tables
 from gateway.store.disk import means_full
-from gateway.store.moving import notes
+from gateway.store.moved import check_stays
 from gateway.store.plugin_tables import PluginFile
 
 
@@ -22,37 +22,37 @@ def migrations() -> list[tuple[int, str]]:
 
 
 def version_of(db: sqlite3.Connection) -> int:
-    """Return the number of the newest applied file; 0 for a database without a schema."""
+    """Return the number of the last applied migration; 0 for an empty database."""
     version: int = db.execute("PRAGMA user_version").fetchone()[0]
     return version
 
 
 def pending(db: sqlite3.Connection) -> list[tuple[int, str]]:
-    """Return the migrations that the database lacks, in order.
+    """Return the migrations that were not applied yet, in order.
 
-    Raises `SettingsError` for a database that was moved, for one that no release has written, and
-    for one that a newer gateway has written, unless that gateway noted that this one may run on it.
+    Raises `SettingsError` for a database that was migrated to PostgreSQL, that no release has
+    written, or that a newer gateway has written and marked as not readable by this one.
     """
-    notes.check_stays(db)
+    check_stays(db)
     current, known = version_of(db), migrations()
     newest = known[-1][0]
     if current > 0 and _meta(db, "schema_base") is None:
         raise SettingsError(
-            f"The database is of version {current} of a development version or of another program, "
-            "which this gateway cannot read. Keep the file, and start with an empty folder: "
+            f"The database (version {current}) is from a development version or another program, "
+            "and this gateway cannot read it. Keep the file, and start with an empty folder: "
             "GATEWAY_DATA_DIR=./data-new"
         )
     if current > newest and readable_by_of(db) > newest:
         raise SettingsError(
-            f"The database is of version {current}, but this gateway knows only version {newest}. "
-            f"Install the newer gateway, or put back the copy gateway.db.before-{current}: "
-            "gateway restore FILE says what that forgets."
+            f"The database has version {current}, but this gateway supports only version {newest}. "
+            f"Install the newer gateway, or restore the copy gateway.db.before-{current}: "
+            "`gateway restore FILE` shows what would be lost."
         )
     return [(number, sql) for number, sql in known if number > current]
 
 
 def migrate(db: sqlite3.Connection) -> None:
-    """Bring the schema up to date; `user_version` is the number of the newest applied file.
+    """Apply all pending migrations; `user_version` is the number of the last one.
 
     Raises `SettingsError` as `pending` and `pending_of_plugins` do.
     """
@@ -63,14 +63,14 @@ def migrate(db: sqlite3.Connection) -> None:
 
 
 def apply(db: sqlite3.Connection, number: int, sql: str) -> None:
-    """Apply one file and note its number, in one transaction."""
+    """Apply one migration and record its number, in one transaction."""
     db.executescript(f"BEGIN IMMEDIATE;\n{sql}\nPRAGMA user_version = {number};\nCOMMIT;")
 
 
 def pending_of_plugins(db: sqlite3.Connection) -> list[PluginFile]:
-    """Return the files of plugins that the database lacks, in order.
+    """Return the plugins' migrations that were not applied yet, in order.
 
-    Raises `SettingsError` where a plugin breaks a rule of `plugin_tables`.
+    Raises `SettingsError` if a plugin breaks a rule of `plugin_tables`.
     """
     known = plugin_tables.find_files("sqlite", (sql for _, sql in migrations()))
     if not known or version_of(db) == 0:
@@ -92,7 +92,7 @@ def _apply_of_plugin(db: sqlite3.Connection, file: PluginFile) -> None:
 
 
 def readable_by_of(db: sqlite3.Connection) -> int:
-    """Return the oldest schema whose gateway may run on a database; its own where it says none."""
+    """Return the oldest schema version whose gateway can use a database."""
     value = _meta(db, "readable_by")
     return int(value) if value is not None else version_of(db)
 
@@ -101,6 +101,6 @@ def _meta(db: sqlite3.Connection, key: str) -> str | None:
     try:
         row = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
     except sqlite3.OperationalError:
-        # A new file has no tables, and another program's has others.
+        # The file is new, or belongs to another program.
         return None
     return row[0] if row is not None else None

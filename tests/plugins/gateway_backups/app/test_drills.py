@@ -120,7 +120,7 @@ def _of_another_program(data: bytes) -> bytes:
         (_flip, "is damaged"),
         (_damage_pages, "cannot be restored"),
         (_of_another_network, "is of network base-sepolia"),
-        (_of_another_program, "no gateway's database"),
+        (_of_another_program, "not a gateway's database"),
         (lambda data: b"", "is cut off"),
     ],
 )
@@ -139,7 +139,7 @@ async def test_a_copy_that_cannot_be_restored_is_found(
 
 
 async def test_without_a_copy_a_drill_says_so(gateway, in_folder, clock):
-    with pytest.raises(BackupFailed, match="there is no copy of this gateway yet"):
+    with pytest.raises(BackupFailed, match="has no copy of this gateway yet"):
         await backups_of(gateway, in_folder, clock).drill()
 
 

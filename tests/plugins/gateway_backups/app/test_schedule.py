@@ -54,7 +54,7 @@ async def _repeat(gateway, settings, clock) -> asyncio.Task:
         settings=settings,
         store=gateway.services.store,
         now=clock,
-        timing=BackupTiming(look_s=0.02),
+        timing=BackupTiming(poll_s=0.02),
     )
     return asyncio.create_task(backups.repeat_forever())
 

@@ -24,7 +24,7 @@ def said():
 
 @pytest.fixture
 def buyer(tmp_path, said):
-    timing = Timing(pauses_s=(0.01, 0.01), look_s=0.01)
+    timing = Timing(pauses_s=(0.01, 0.01), poll_s=0.01)
     return Buyer(records=Records(tmp_path / "purchases"), say=said.append, timing=timing)
 
 

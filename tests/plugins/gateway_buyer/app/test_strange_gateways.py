@@ -107,8 +107,8 @@ async def test_one_key_is_for_one_request(buyer, order, strange, tmp_path):
     ("changes", "sentence"),
     [
         ({"amount": "100001"}, r"above the limit of 0\.10 USDC"),
-        ({"network": "eip155:1"}, "a payment that this program does not make"),
-        ({"asset": "0x" + "99" * 20}, "a payment that this program does not make"),
+        ({"network": "eip155:1"}, "cannot make the payment"),
+        ({"asset": "0x" + "99" * 20}, "cannot make the payment"),
     ],
 )
 async def test_terms_that_are_not_signed(buyer, order, strange, changes, sentence):
@@ -181,7 +181,7 @@ async def test_patience_ends(buyer, order, strange):
         ({"url": None}, "has deleted the files"),
         ({"url": "http://127.0.0.1:1/x"}, "not plain https"),
         ({"url": "https://localhost:1/x"}, "not public"),
-        ({"url": "https://[::1/x"}, "no address"),
+        ({"url": "https://[::1/x"}, "not a URL"),
         ({"url": "file:///etc/passwd"}, "not plain https"),
     ],
     ids=lambda value: str(value)[:40],

@@ -3,7 +3,7 @@
 import base64
 import json
 
-from gateway.chain.signatures import recover_signer
+from gateway.chain.smart_wallets import recover_signer
 from gateway.domain.eip3009 import BASE, authorization_digest
 from gateway_buyer.purchase import authorize, payment_header
 from gateway_buyer.terms import read_terms

@@ -89,7 +89,7 @@ def test_it_says_first_and_last_that_the_money_is_play_money(finished):
 
 def test_it_says_where_to_buy_by_click_before_anything_is_started(finished):
     lines = [line for line in finished.stdout.splitlines() if line]
-    assert re.fullmatch(r"Buy by click, once the gateway runs: http://127\.0\.0\.1:\d+/", lines[3])
+    assert re.fullmatch(r"Shop page, once the gateway runs: http://127\.0\.0\.1:\d+/", lines[3])
 
 
 def test_lines_fit_a_terminal_of_80_columns(finished, output):
@@ -179,7 +179,7 @@ def test_a_gateway_that_ends_is_told_with_the_end_of_its_log(tmp_path):
     failed = run(tmp_path / "bought", *on_free_ports(), env=environment(broken))
     assert failed.returncode == 1
     *log, sentence = failed.stderr.splitlines()
-    assert sentence == "gateway demo: The gateway ended by itself (exit code 1)."
+    assert sentence == "gateway demo: The gateway exited unexpectedly (exit code 1)."
     assert "RuntimeError: of no use today" in log
 
 
@@ -213,7 +213,7 @@ def wait_until_closed(ports: set[int]) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_the_examples_of_the_docs_buy_from_the_running_demo_which_ctrl_c_ends(tmp_path):
-    with started(tmp_path, "Serving. Ctrl-C ends.") as (demo, ports, said):
+    with started(tmp_path, "Serving. Press Ctrl-C to stop.") as (demo, ports, said):
         gateway = re.search(r"URL +(http://127\.0\.0\.1:\d+)", said)[1]
         rpc = re.search(r"JSON-RPC +(http://127\.0\.0\.1:\d+)", said)[1]
         for example, prompt in (
@@ -241,7 +241,7 @@ def test_the_examples_of_the_docs_buy_from_the_running_demo_which_ctrl_c_ends(tm
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_chain_and_gateway_end_with_a_demo_that_is_killed(tmp_path):
-    with started(tmp_path, "Give a buyer play money") as (demo, ports, _):
+    with started(tmp_path, "Give the buyer play money") as (demo, ports, _):
         demo.kill()
         assert demo.wait(PATIENCE_S) == -signal.SIGKILL
     wait_until_closed(ports)

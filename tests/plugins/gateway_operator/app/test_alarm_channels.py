@@ -103,7 +103,7 @@ async def test_apprise_tells_one_letter_by_a_child_that_ends(settings, provider,
             said = json.loads(letter.body)
             assert said["title"] == "Generation Gateway: Soon: picture fails: 8 of its last 8"
             assert (
-                "What to do: Read why they failed; pause the endpoint if it goes on."
+                "What to do: Read the errors. Pause the endpoint if it keeps failing."
                 in said["message"]
             )
             assert said["type"] == "warning"
@@ -136,7 +136,7 @@ async def test_of_several_addresses_each_has_its_own_outcome():
         assert outcomes[0] is not None
         refused = [f"json://127.0.0.1:{good.port}/second"]
         batch = {name_of(refused[0]): messages[name_of(urls[2])]}
-        assert await AppriseUrls(urls=refused).carry(batch) == {2: "The service did not take it."}
+        assert await AppriseUrls(urls=refused).carry(batch) == {2: "The service rejected it."}
 
 
 async def test_the_child_has_none_of_the_gateways_secrets(settings, tmp_path, monkeypatch):

@@ -28,7 +28,7 @@ async def test_page_json_and_command_show_the_same_alarms(gateway, run):
     assert page.status_code == 200
     shown = await text_of(page)
     assert "picture fails: 8 of its last 8" in shown
-    assert "Nobody is told: no channel is set." in shown
+    assert "No alarms are sent: no channel is set." in shown
     answer = await gateway.client.get(API)
     listed = await answer.get_json()
     row = next(row for row in listed["now"] if row["key"] == "failures:picture")
@@ -94,7 +94,7 @@ async def test_an_urgent_alarm_is_muted_for_a_day_at_most(gateway, run):
     taken = await run("alarms", "mute", "failures:picture", "--for", "1d", "--reason", "known")
     assert taken.output.startswith("failures:picture is muted until ")
     again = await run("alarms", "mute", "failures:picture", "--for", "0", "--reason", "fixed")
-    assert again.output == "failures:picture is told again.\n"
+    assert again.output == "failures:picture is no longer muted.\n"
 
 
 async def test_a_mute_of_what_is_not_on_or_without_a_reason_is_one_sentence(gateway, run):
@@ -105,7 +105,7 @@ async def test_a_mute_of_what_is_not_on_or_without_a_reason_is_one_sentence(gate
     await fail_often(gateway)
     await look(gateway)
     refused = await run("alarms", "mute", "failures:picture", "--for", "1h", "--reason", " ")
-    assert "Say why" in refused.output
+    assert "Give a reason" in refused.output
     refused = await run("alarms", "mute", "failures:picture", "--for", "soon", "--reason", "x")
     assert "is no length such as 30m" in refused.output
 

@@ -29,7 +29,7 @@ def run(settings):
 
 @pytest.fixture
 def sold(settings, provider, payer, clock) -> None:
-    """Two sales of the past, one of which nobody told the cost of, and one of today."""
+    """Two sales of the past, one of them without a known cost, and one of today."""
 
     async def fill() -> None:
         async with running(settings, provider, now=clock) as gateway:
@@ -45,7 +45,7 @@ def sold(settings, provider, payer, clock) -> None:
 def test_a_line_for_each_day_with_sales_and_their_sum(run, sold):
     printed = run(*ASKED).stdout
     assert all(len(line) <= 80 for line in printed.splitlines())
-    for said in ("2026-03-01", "2026-03-02", "total", "1.52", "of 1 results nobody told the cost"):
+    for said in ("2026-03-01", "2026-03-02", "total", "1.52", "1 results have no known cost"):
         assert said in printed
 
 
@@ -101,7 +101,7 @@ def test_the_books_agree_with_the_chain(run, sold, payer, chain):
     chain.mine(3)
     result = run("--from", _today(), "--reconcile")
     assert result.exit_code == 0, result.output
-    assert "Unclaimed: 0.025 USDC" in result.stdout
+    assert "Unused: 0.025 USDC" in result.stdout
     assert "the books and the chain agree" in result.stdout
 
 
@@ -120,7 +120,7 @@ def test_what_the_chain_does_not_hold_is_an_exit_code(run, settings, provider, c
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--from", "soon"), "'soon' is no day. Write it as 2026-11-30."),
+        (("--from", "soon"), "'soon' is not a date. Write it as 2026-11-30."),
         (("--eth-usd", "much"), "--eth-usd must be dollars"),
         (("--eth-usd", "-1"), "--eth-usd must be dollars"),
     ],

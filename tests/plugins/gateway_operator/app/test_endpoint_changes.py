@@ -32,7 +32,7 @@ async def test_a_pause_asks_for_a_reason_sells_nothing_and_is_written_down(gatew
     await log_in(gateway)
     words, fields = await ask(gateway, f"{PATH}/pause")
     assert "Pause picture?" in words
-    assert "they are finished" in words
+    assert "they will be finished" in words
     refused = await post(gateway, f"{PATH}/pause", **fields, reason=" ")
     assert refused.status_code == 400
     answer = await post(gateway, f"{PATH}/pause", **fields, reason="too slow")
@@ -109,7 +109,7 @@ async def test_a_session_that_is_not_fresh_reaches_no_price_below_the_cost(gatew
     for typed in ("0", "0.014", ""):
         answer = await post(gateway, f"{PATH}/cost", cost=typed)
         assert answer.status_code == 403
-        assert "Is it you?" in await text_of(answer)
+        assert "Confirm that it is you" in await text_of(answer)
     price = {"price": "0.000001", "seen": "20000", "reason": "a sale"}
     assert (await post(gateway, f"{PATH}/price", **price)).status_code == 409
     assert (await post(gateway, f"{PATH}/cost", cost="0", password=RIGHT)).status_code == 303

@@ -63,9 +63,9 @@ async def test_an_endpoint_that_is_off_sale_says_why_and_when_it_is_tried_next(g
     catalog = gateway.services.catalog
     catalog["picture"].upstream.circuit.trip("AccountProblem: The key is refused.", is_account=True)
     page = await show(gateway, "/admin/endpoints")
-    assert "off by itself" in page
+    assert "off automatically" in page
     assert "The key is refused." in page
-    assert "Tried again in" in page
+    assert "The next attempt is in" in page
     overview = await show(gateway, "/admin")
     assert "picture and paper: off sale" in overview
     assert overview.startswith(("Overview", "● Overview"))

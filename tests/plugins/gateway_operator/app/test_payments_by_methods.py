@@ -117,5 +117,5 @@ async def test_an_open_one_says_that_its_plugin_closes_it(gateway, desk, sold):
     assert begun.closes.endswith(asked.closes.rpartition(". ")[2])
     text = await text_of(await gateway.client.get("/admin/payments"))
     assert "While no plugin for voucher is installed, it stays open." in text
-    assert "voucher: what is over is not given back" in text
+    assert "voucher: the excess is not refunded" in text
     assert "2 payments without an outcome" in await text_of(await gateway.client.get("/admin"))

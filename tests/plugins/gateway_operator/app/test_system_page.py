@@ -60,7 +60,7 @@ async def test_the_page_answers_while_the_chain_is_silent(gateway, monkeypatch):
         monkeypatch.setattr(gateway.services.chain, name, silent)
     text = await text_of(await gateway.client.get(PAGE))
     assert "The chain does not answer now." in text
-    assert "Clock against the newest block of any endpoint unknown" in text
+    assert "Clock compared with the newest block of any endpoint unknown" in text
 
 
 def test_secrets_are_shown_as_set_and_nothing_of_a_plugin():
@@ -144,7 +144,7 @@ async def test_the_audit_log_goes_on_page_by_page_and_finds_an_action(gateway):
         await gateway.client.get(f"{PAGE}/actions?action=test.done&before={page.next_before}")
     )
     assert "reason 9 " in older
-    assert "No such action." in await text_of(
+    assert "No matching actions." in await text_of(
         await gateway.client.get(f"{PAGE}/actions?subject=nothing")
     )
 

@@ -187,7 +187,7 @@ async def test_a_look_at_prompt_or_outputs_needs_a_reason_and_is_written_down(ga
     assert [row.subject for row in await actions_of(gateway, "output.look")] == [task_id]
     # The page tells it, without what was seen.
     text = await text_of(await gateway.client.get(path))
-    assert "Outputs looked at" in text
+    assert "Outputs viewed" in text
     assert "is it black?" in text
 
 

@@ -115,14 +115,14 @@ def test_endpoints_of_one_vendor_that_is_off_sale_are_one_condition():
     assert found.title == "picture and sketch: off sale"
     assert "401 invalid_api_key." in found.text
     # A wrong key or a bill does not mend itself.
-    assert found.action.endswith("then try it now.")
-    assert "by itself" not in found.text + found.action
+    assert found.action.endswith("then press Try now.")
+    assert "automatically" not in found.text + found.action
 
 
 def test_a_vendor_that_stumbles_becomes_urgent_after_a_while():
     off = {"problem": "Transient", "off_since": NOW - 30}
     assert only(**endpoint(**off)).level == "warn"
-    assert "tried again by itself" in only(**endpoint(**off)).action
+    assert "tried again automatically" in only(**endpoint(**off)).action
     assert only(**endpoint(**off | {"off_since": NOW - 3600})).level == "bad"
 
 
@@ -183,13 +183,14 @@ def test_an_open_payment_and_a_full_queue_need_somebody_after_a_while():
 
 def test_an_open_payment_says_who_must_tell_its_outcome():
     late = Waiting(count=2, since=NOW - 300)
-    assert only(open_payments=late).text.endswith("The chain has not said yet whether it was paid.")
+    by_chain = only(open_payments=late).text
+    assert by_chain.endswith("The chain has not confirmed or ruled out the payment yet.")
     by_voucher = only(open_payments=late, open_by_method={"voucher": 2}).text
     assert "chain" not in by_voucher
-    assert "voucher has not said whether it took the money: it is asked again" in by_voucher
+    assert "voucher has not confirmed or refused the payment and is asked again." in by_voucher
     both = only(open_payments=late, open_by_method={"voucher": 1}).text
-    assert "The chain has not said" in both
-    assert "while no plugin for it is installed, the payment stays open" in both
+    assert "The chain has not confirmed" in both
+    assert "Without a plugin for it the payment stays open." in both
 
 
 def test_an_endpoint_sold_below_its_cost_is_urgent():

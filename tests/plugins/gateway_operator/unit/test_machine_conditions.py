@@ -1,17 +1,13 @@
 """Conditions of the machine, its clock, its copies and its door, by the facts that make them."""
 
-import functools
-
 import attrs
 import pytest
 
-from gateway.chain.rpc_watch import RpcWatch
 from gateway.contracts.nodes import NodeRecord
 from gateway.domain import Block
 from gateway.settings import Settings
 from gateway.store.disk import DiskState
 from gateway.telemetry import signals
-from gateway.telemetry.signals import tell
 from gateway_backups.records import BackupRecord
 from gateway_operator.audit_log import ActionRecord, Actor
 from gateway_operator.desk.backups import BackupStatus
@@ -20,6 +16,7 @@ from gateway_operator.desk.conditions import Condition, find_conditions
 from gateway_operator.desk.desk import DiskPace
 from gateway_operator.desk.last_seen import Seen
 from gateway_operator.desk.machine_facts import MachineFacts
+from gateway_operator.desk.rpc_watch import RpcWatch
 from tests.plugins.gateway_operator.unit.test_conditions import FACTS, NOW, endpoint, key
 
 HOUR_S = 3_600.0
@@ -106,17 +103,15 @@ def test_the_pace_of_the_disk_is_known_after_half_a_day():
 def test_an_rpc_endpoint_that_only_fails_is_told_after_a_quarter_of_an_hour(clock):
     clock.frozen_at = NOW
     watch = RpcWatch(clock)
-    tell_rpc = functools.partial(tell, signals.rpc_answered, method="eth_call", seconds=0.1)
     for _ in range(16):
-        tell_rpc(endpoint=1, result="refused")
-        tell_rpc(endpoint=2, result="ok")
+        signals.rpc_failing.send(endpoint=1, is_failing=True)
         clock.offset_s += 60
     assert watch.failing() == {1: 900}
     (found,) = find(failing_rpc=watch.failing())
     assert (found.level, found.key) == ("warn", "rpc_endpoint:1")
-    tell_rpc(endpoint=1, result="reverted")
+    signals.rpc_failing.send(endpoint=1, is_failing=False)
     assert watch.failing() == {}
-    tell_rpc(endpoint=2, result="silent")
+    signals.rpc_failing.send(endpoint=2, is_failing=True)
     clock.offset_s += 601
     # Nobody has asked it since: it may work again.
     assert watch.failing() == {}

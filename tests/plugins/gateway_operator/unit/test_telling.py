@@ -97,7 +97,7 @@ async def test_messages_of_a_channel_that_was_taken_away_are_given_up(desk):
     await desk.step()
     (message,) = await untold(desk)
     assert message.due_at is None
-    assert "do not name this channel" in message.problem
+    assert "no longer in the settings" in message.problem
     assert desk.inbox.told == []
 
 

@@ -1,7 +1,7 @@
-"""Buys one picture as the official client in Go did before 2026-08-31: signed for an hour.
+"""Buys one picture as the official Go client did before 2026-08-31: signed for an hour.
 
-No Go is needed: the payload has the fields, their order and the times of `createEIP3009Payload` in
-go/mechanisms/evm/exact/client/scheme.go @0bd61fd, and goes out as its HTTP client sends it.
+Go is not needed: the payload has the fields, order and times of `createEIP3009Payload` in
+go/mechanisms/evm/exact/client/scheme.go @0bd61fd, and is sent like that of its HTTP client.
 """
 
 import base64
@@ -28,7 +28,7 @@ TRANSFER = {
 
 
 def sign(offer: dict, key: str) -> dict:
-    """Return the payload of one offer: Go writes the keys of a map in their order."""
+    """Return the payload of one offer, with the key order of Go's maps."""
     payer, now = Account.from_key(key), int(time.time())
     authorization = {
         "from": payer.address,

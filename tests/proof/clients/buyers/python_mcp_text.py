@@ -1,4 +1,4 @@
-"""Buys one picture by a tool with `mcp` 1.8, which speaks revision 2025-03-26: no links."""
+"""Buys one picture by a tool with `mcp` 1.8, whose revision 2025-03-26 has no links."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ from x402.schemas import parse_payment_required
 
 
 async def call(session: ClientSession, name: str, arguments: dict, meta: dict | None = None):
-    """Call a tool with `_meta`, which the session's own method does not take."""
+    """Call a tool with `_meta`, which the session's own method does not accept."""
     params = {"name": name, "arguments": arguments} | ({"_meta": meta} if meta else {})
     request = types.CallToolRequest(
         method="tools/call", params=types.CallToolRequestParams(**params)

@@ -1,4 +1,4 @@
-"""Fixtures: a gateway that sells what the examples buy, and a program run beside it."""
+"""Fixtures: a gateway that sells to the examples, and a program run beside it."""
 
 import asyncio
 import fcntl
@@ -18,7 +18,7 @@ from tests.conftest import ScriptedPlugin
 from tests.proof.clients.places import default_cache
 
 EXAMPLES = Path(__file__).parents[4] / "docs" / "examples"
-# A loaded machine takes its time to import the EVM's libraries, and to start Node.
+# Importing the EVM's libraries and starting Node is slow on a busy machine.
 _PATIENCE_S = 240
 _INSTALL_S = 600
 _MANIFESTS = ("package.json", "package-lock.json")
@@ -26,7 +26,7 @@ _MANIFESTS = ("package.json", "package-lock.json")
 
 @attrs.frozen(kw_only=True)
 class Ran:
-    """A program that has ended."""
+    """A finished program."""
 
     code: int
     said: str
@@ -34,7 +34,7 @@ class Ran:
 
 
 class Sandbox:
-    """Sells pictures under the slug of the examples, without drawing them."""
+    """Sells pictures under the examples' slug, without drawing them."""
 
     __name__ = "sandbox-plugin"
 
@@ -57,7 +57,7 @@ def on_sale(provider) -> list:
 
 @pytest.fixture
 def variables(site, chain, payer) -> dict[str, str]:
-    """What the examples read from the environment."""
+    """The environment variables of the examples."""
     key = "0x" + bytes(payer.account.key).hex()
     return {"GATEWAY": site.url, "RPC": chain.rpc_url, "BUYER_KEY": key}
 
@@ -70,7 +70,7 @@ def node_modules():
     locked = hashlib.sha256((EXAMPLES / "package-lock.json").read_bytes()).hexdigest()
     folder = default_cache() / f"examples-{locked[:16]}"
     folder.mkdir(parents=True, exist_ok=True)
-    # Several test processes may want to install.
+    # Several test processes may install at the same time.
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "installed").exists():
@@ -104,7 +104,7 @@ def script(node_modules, tmp_path):
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Return ours without settings and proxies."""
+    """Return our environment without settings and proxies."""
     left_out = re.compile(r"GATEWAY_.*|(https?|all)_proxy", re.IGNORECASE)
     kept = {name: value for name, value in os.environ.items() if not left_out.fullmatch(name)}
     return {**kept, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONUNBUFFERED": "1", **more}
@@ -125,16 +125,15 @@ async def start(
 
 
 async def run(*command: str | Path, folder: Path, **more: str) -> Ran:
-    """Run a program to its end."""
     return await end(await start(*command, folder=folder, **more))
 
 
 async def end(process: asyncio.subprocess.Process) -> Ran:
-    """Wait for a program's end; a program that takes too long is killed."""
+    """Wait until a program exits; kill it after the timeout."""
     try:
         said, complained = await asyncio.wait_for(process.communicate(), _PATIENCE_S)
     finally:
-        # It still runs where the time is over, or the test has cancelled this.
+        # It is still running after the timeout, or if the test was cancelled.
         if process.returncode is None:
             process.kill()
             await process.wait()

@@ -1,4 +1,4 @@
-"""A relay between a buyer and a gateway, which loses, delays and changes answers."""
+"""A relay between a buyer and a gateway that loses, delays and changes responses."""
 
 import contextlib
 import threading
@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import attrs
 import httpx
 
-# The gateway does what was asked, and the buyer never hears of it.
+# The gateway handles the request, but the buyer gets no response.
 LOST = "lost"
 _PAYMENT_HEADERS = ("payment-signature", "x-payment")
 # The relay writes these itself.
@@ -17,21 +17,21 @@ _OWN = ("host", "connection", "content-length", "transfer-encoding", "content-en
 
 @attrs.define
 class Relay:
-    """Passes requests on to a gateway; what each paid one meets stands in `script`, in order."""
+    """Forwards requests to a gateway; `script` has the fate of each paid request, in order."""
 
     target: str
     url: str = ""
-    # `LOST`, or a status and a body that answer instead of the gateway.
+    # `LOST`, or a status and a body to return instead of the gateway's.
     script: list[str | tuple[int, str]] = attrs.field(factory=list)
-    # What the manifest calls the network, where it is not what the gateway says.
+    # The network in the manifest, if it should differ from the gateway's.
     network: str = ""
-    # Whether a look at a task is answered by the 402 of an endpoint.
+    # Whether polls of a task get an endpoint's 402.
     sells_polls: bool = False
-    # Path, key and whether a payment came, of each request.
+    # Each request's path, key and whether it had a payment.
     heard: list[tuple[str, str | None, bool]] = attrs.field(factory=list)
 
     def answer(self, handler: BaseHTTPRequestHandler) -> tuple[int, list, bytes] | None:
-        """Return what the buyer is sent; None where the answer is lost."""
+        """Return the response; None to lose it."""
         data = handler.rfile.read(int(handler.headers.get("Content-Length", "0")))
         path, key = handler.path, handler.headers.get("Idempotency-Key")
         is_signed = any(handler.headers.get(name) for name in _PAYMENT_HEADERS)
@@ -58,7 +58,6 @@ class Relay:
 
 @contextlib.contextmanager
 def open_relay(target: str) -> Iterator[Relay]:
-    """Run a relay to a gateway on a free port."""
     relay = Relay(target)
 
     class Handler(BaseHTTPRequestHandler):

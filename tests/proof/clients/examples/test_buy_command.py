@@ -19,7 +19,7 @@ PRICE = 20_000
 
 @pytest.fixture
 def begin(site, payer, tmp_path):
-    """Returns `gateway buy` with some words, as a process."""
+    """Returns a function that starts `gateway buy`."""
     key = tmp_path / "key"
     key.touch(0o600)
     key.write_text(bytes(payer.account.key).hex())
@@ -38,7 +38,7 @@ def begin(site, payer, tmp_path):
 
 @pytest.fixture
 def buy(begin):
-    """Returns what `gateway buy` did with some words."""
+    """Returns a function that runs `gateway buy`."""
 
     async def to_the_end(*words, **options):
         return await end(await begin(*words, **options))
@@ -85,7 +85,7 @@ async def test_the_models_choices_are_sent(buy, chain, tmp_path, provider):
 async def test_killed_after_the_payment_it_goes_on_with_the_same_payment(
     begin, buy, site, chain, tmp_path, provider
 ):
-    """The chain mines nothing until the program is dead: its answer is lost."""
+    """The chain mines nothing until the program is dead, so its response is lost."""
     chain.set_automine(False)
     words = ("sandbox-image", "a boat", "--idempotency-key", "key-1")
     first = await begin(*words)

@@ -1,4 +1,4 @@
-"""The examples between whose request and answer something is lost: no purchase is paid twice."""
+"""The examples with a lost request or response: no purchase is paid twice."""
 
 import re
 import sys
@@ -93,7 +93,7 @@ async def test_a_gateway_of_another_network_gets_no_transfer(buy, relay, chain):
     relay.network = "base-sepolia"
     ran = await buy("direct_with_proof")
     assert (ran.code, chain.usdc_balance(WALLET)) == (1, 0)
-    assert "The gateway sells on base-sepolia, and this script pays on base only." in ran.complained
+    assert "The gateway sells on base-sepolia, but this script pays on base only." in ran.complained
 
 
 async def test_an_rpc_endpoint_of_another_chain_gets_no_transfer(buy, chain, variables):
@@ -101,4 +101,4 @@ async def test_an_rpc_endpoint_of_another_chain_gets_no_transfer(buy, chain, var
         variables["RPC"] = other.rpc_url
         ran = await buy("direct_with_proof")
         assert (ran.code, other.usdc_balance(WALLET)) == (1, 0)
-    assert "RPC is an endpoint of chain 84532: give one of 8453, Base." in ran.complained
+    assert "RPC is an endpoint of chain 84532, but Base (8453) is needed." in ran.complained

@@ -1,4 +1,4 @@
-"""The Python programs of docs/examples, run as they stand, against a gateway on a real port."""
+"""The Python programs of docs/examples, run unchanged against a gateway on a real port."""
 
 import json
 import re
@@ -59,7 +59,7 @@ async def test_the_readmes_snippet_buys(variables, chain, tmp_path):
 
 @pytest.fixture
 def receiver(tmp_path):
-    """The webhook receiver on a free port; yields its address and what it prints."""
+    """The webhook receiver on a free port; yields its URL and process."""
     pytest.importorskip("standardwebhooks")
     secrets = tmp_path / "secrets.json"
     secrets.write_text(json.dumps({"task-1": SECRET}))
@@ -78,7 +78,7 @@ def test_the_receiver_prints_a_signed_event_once(receiver):
 
 
 def check_receiver(address, process):
-    """Send a signed event twice, and some that are not signed; see what is printed."""
+    """Send a signed event twice, and some unsigned ones; check the output."""
     event = signed("1_task-1")
     assert send(address, *event).status_code == 204
     assert send(address, *event).status_code == 204

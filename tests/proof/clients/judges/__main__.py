@@ -1,4 +1,7 @@
-"""Prints what judges find: `python -m tests.proof.clients.judges [--only NAME] [--write PAGE]`."""
+"""Prints the judges' findings:
+
+`python -m tests.proof.clients.judges [--only NAME] [--write PAGE]`.
+"""
 
 import asyncio
 import json
@@ -19,14 +22,14 @@ from tests.proof.clients.shop import Shop, open_shop
 
 _JUDGE_S = 600
 _OURS = re.compile(r"GATEWAY_.*|PYTHONPATH|NODE_OPTIONS", re.IGNORECASE)
-# A judge that asks another address than the shop's finds nobody there.
+# A judge that uses another address than the shop's reaches no server.
 _NOWHERE = "http://127.0.0.1:9"
 _HEADINGS = ("interface", "judge", "version", "result")
 _BEGIN, _END = "<!-- judges: make clients -->", "<!-- end of judges -->"
 
 
 class Failed(Exception):
-    """A judge could not judge; says why in one line."""
+    """A judge could not judge; the message is one line."""
 
 
 @attrs.frozen
@@ -39,7 +42,6 @@ class Verdict:
     is_bad: bool = False
 
     def cells(self) -> tuple[str, ...]:
-        """Return the row's cells."""
         return self.judge.interface, f"`{self.judge.name}`", self.version, self.result
 
 
@@ -52,7 +54,7 @@ class Verdict:
     help="A page whose table of judges is written anew.",
 )
 def main(only: tuple[str, ...], cache: Path | None, write: Path | None) -> None:
-    """Let checkers that others rely on judge a real gateway on the embedded chain."""
+    """Let independent checkers judge a real gateway on the embedded chain."""
     chosen = _chosen(only)
     place = (cache or default_cache()).resolve()
     try:
@@ -98,12 +100,12 @@ async def _judge(judge: Judge, cache: Path, shop: Shop, folder: Path) -> Verdict
 
 
 async def _ask(place: Place, shop: Shop, folder: Path) -> dict:
-    """Run a judge's script; raises `Failed` where it does not come to a verdict."""
+    """Run a judge's script; raises `Failed` if there is no verdict."""
     kept = {name: value for name, value in os.environ.items() if not _OURS.fullmatch(name)}
     away = {"HTTPS_PROXY": _NOWHERE, "https_proxy": _NOWHERE, "HOME": str(folder)}
     process = await asyncio.create_subprocess_exec(
         *place.command,
-        # Some of them leave files where they run.
+        # Some of them write files into the current folder.
         cwd=folder,
         env=kept | away | {"SHOP_URL": shop.tap.url},
         stdin=asyncio.subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""The judges: which interface each one judges, in which version, and by which script."""
+"""The judges: the interface, version and script of each."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ _SCRIPTS = Path(__file__).parent
 
 @attrs.frozen(kw_only=True)
 class Judge:
-    """One judge: a checker that others rely on. `client` says how it is installed."""
+    """One judge: an independent checker. `client` names its packages."""
 
     name: str
     interface: str
@@ -32,7 +32,7 @@ JUDGES: tuple[Judge, ...] = (
         "agentcash_discovery.mjs",
         ("@agentcash/discovery", "1.7.5"),
     ),
-    # The newest versions within the ranges that agentcash names cannot be installed everywhere.
+    # The newest versions in agentcash's ranges cannot be installed everywhere.
     _judge(
         "OpenAPI, 402 (an agent's command)",
         "agentcash.mjs",

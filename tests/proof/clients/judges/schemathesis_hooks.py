@@ -1,6 +1,6 @@
-"""What schemathesis must not send: it would be answered rightly, and counted as wrong.
+"""Requests that schemathesis must not send: right responses would count as wrong.
 
-A POST without a body asks for the endpoint's price (402), and null stands for a field left out.
+A POST without a body asks for the endpoint's price (402), and null means a missing field.
 """
 
 import schemathesis
@@ -9,7 +9,7 @@ from schemathesis.core import NotSet
 
 @schemathesis.hook
 def filter_case(context, case) -> bool:
-    """Return whether a case is sent."""
+    """Return whether to send a case."""
     if case.method != "POST":
         return True
     if isinstance(case.body, NotSet):

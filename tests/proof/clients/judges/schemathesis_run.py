@@ -1,4 +1,4 @@
-"""Runs schemathesis, five requests an operation and phase, and prints its findings as JSON."""
+"""Runs schemathesis, five requests per operation and phase, and prints its findings as JSON."""
 
 import json
 import os
@@ -14,7 +14,7 @@ command += ["--config-file", str(HERE / "schemathesis.toml")]
 command += ["run", os.environ["SHOP_URL"] + "/openapi.json", "-n", "5"]
 command += ["--phases", "examples,coverage,fuzzing", "--generation-deterministic"]
 command += ["--continue-on-failure", "--request-timeout", "30"]
-# GET tells the price, but buys nothing: it is left out of the document on purpose.
+# GET returns the price without selling, and is deliberately missing from the document.
 command += ["--exclude-checks", "unsupported_method,allow_header_conformance"]
 hooks = {"SCHEMATHESIS_HOOKS": str(HERE / "schemathesis_hooks.py")}
 ran = subprocess.run(command, env=os.environ | hooks, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Runs `x402conf resource` on every endpoint of the shop, and prints what fails as JSON."""
+"""Runs `x402conf resource` on every endpoint of the shop, and prints failures as JSON."""
 
 import json
 import os

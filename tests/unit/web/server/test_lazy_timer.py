@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from gateway.web.server.lazy_timer import LazyTimer
+from gateway.web.server.connection_limits import LazyTimer
 
 SHORT_S = 0.05
 

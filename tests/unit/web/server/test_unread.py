@@ -2,9 +2,8 @@
 
 import pytest
 
-from gateway.web.server import unread
-from gateway.web.server.connection_limits import PIECE_BYTES
-from gateway.web.server.unread import Outbox, UnreadMemory
+from gateway.web.server import connection_limits
+from gateway.web.server.connection_limits import PIECE_BYTES, Outbox, UnreadMemory
 
 # So many connections of one piece may wait, each with the piece that its app holds.
 IN_ALL, PER_ADDRESS = 8, 4
@@ -25,8 +24,8 @@ class Transport:
 
 @pytest.fixture
 def memory(monkeypatch) -> UnreadMemory:
-    monkeypatch.setattr(unread, "MOST_BYTES", IN_ALL * 2 * PIECE_BYTES)
-    monkeypatch.setattr(unread, "MOST_BYTES_PER_ADDRESS", PER_ADDRESS * 2 * PIECE_BYTES)
+    monkeypatch.setattr(connection_limits, "MOST_BYTES", IN_ALL * 2 * PIECE_BYTES)
+    monkeypatch.setattr(connection_limits, "MOST_BYTES_PER_ADDRESS", PER_ADDRESS * 2 * PIECE_BYTES)
     return UnreadMemory()
 
 

@@ -1,3 +1,3 @@
-"""The table of commands. `gateway --help` runs it alone, so it imports nothing."""
+"""The table of commands. `gateway --help` loads only this module, so it imports nothing."""
 
 COMMANDS = {"reviews": ("gateway_reviews.show:reviews", "Show how buyers rate each endpoint.")}

@@ -1,6 +1,6 @@
-"""Prepaid vouchers, sold by the operator and redeemed once, as a way to pay at the gateway.
+"""Prepaid vouchers as a payment method: sold by the operator and redeemed once.
 
-Taken once `GATEWAY_VOUCHERS_SECRET` is set.
+`GATEWAY_VOUCHERS_SECRET` turns them on.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from gateway_vouchers.voucher import DEFAULT_NAME, Seal, checked_name
 
 @attrs.frozen(kw_only=True)
 class VoucherSettings:
-    """What an operator may set."""
+    """The operator's settings."""
 
     name: str = setting(
         DEFAULT_NAME,
@@ -24,15 +24,15 @@ class VoucherSettings:
         "the same secret need different names.",
     )
     secret: ts.SecretStr = secret(
-        "What seals vouchers, at least 32 characters; whoever knows it can make vouchers. It "
-        "puts them among the ways to pay.",
+        "The key that signs vouchers, at least 32 characters. Keep it secret: it can make "
+        "vouchers. It turns the payment method on.",
         switches_on=True,
     )
 
 
 @hookimpl
 def register_settings(register: Callable[[str, type], None]) -> None:
-    """Name the settings: `GATEWAY_VOUCHERS_SECRET` and `GATEWAY_VOUCHERS_NAME`."""
+    """Define the settings: `GATEWAY_VOUCHERS_SECRET` and `GATEWAY_VOUCHERS_NAME`."""
     register("vouchers", VoucherSettings)
 
 

@@ -22,7 +22,7 @@ _MAX_DAYS = 3_650
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print one token per line. What cannot be right ends it with one sentence and exit code 2."""
+    """Print one token per line. For invalid input, print one sentence and exit with code 2."""
     parser = _parser()
     wanted = parser.parse_args(arguments)
     try:
@@ -57,19 +57,21 @@ def _secret() -> str:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m gateway_vouchers",
-        description="Print vouchers, one token per line. Each is money to whoever reads it.",
+        description="Print vouchers, one token per line. Anyone who reads a token can spend it.",
         epilog=f"{SECRET_VARIABLE} and {NAME_VARIABLE} are read from the environment; they must "
         "be those of the gateway that takes the vouchers.",
     )
-    parser.add_argument("--value", required=True, help="what one is worth, in USDC, such as 0.05")
+    parser.add_argument("--value", required=True, help="the value of each in USDC, such as 0.05")
     parser.add_argument("--count", type=_up_to(_MAX_COUNT), default=1, help="how many (1)")
-    parser.add_argument("--days", type=_up_to(_MAX_DAYS), default=90, help="how long good (90)")
-    parser.add_argument("--refund-to", help="the address 0x… to which refunds of them go")
+    parser.add_argument(
+        "--days", type=_up_to(_MAX_DAYS), default=90, help="days until they expire (90)"
+    )
+    parser.add_argument("--refund-to", help="the address 0x… for refunds")
     return parser
 
 
 def _up_to(most: int) -> Callable[[str], int]:
-    """Return the reader of a number from 1 on."""
+    """Return a parser of numbers from 1 to `most`."""
 
     def number(text: str) -> int:
         if not (text.isascii() and text.isdigit() and 1 <= int(text) <= most):

@@ -1,4 +1,4 @@
-"""The ledger: which voucher was redeemed for which task, in a database of the plugin's own."""
+"""The ledger: the task for which each voucher was redeemed, in the plugin's own database."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ _SCHEMA = """CREATE TABLE IF NOT EXISTS redeemed (
     task_id TEXT NOT NULL,
     redeemed_at REAL NOT NULL  -- Unix seconds
 ) STRICT, WITHOUT ROWID"""
-# How long to wait for another program that writes, such as a copy being made.
+# How long to wait for another writer, such as a backup.
 _BUSY_S = 10.0
 
 
@@ -23,15 +23,15 @@ class Ledger:
     def __init__(self, path: Path, now: Callable[[], float]) -> None:
         self._path = path
         self._now = now
-        # One thread at a time; the connection belongs to none of them.
+        # One thread at a time uses the connection; any thread may.
         self._lock = threading.Lock()
         self._db: sqlite3.Connection | None = None
 
     async def owner_of(self, claim: str, task_id: str) -> str:
         """Return the task that has the claim: this one, if no task had it before.
 
-        What is returned is on the disk. Raises `sqlite3.Error` and `OSError`; then it is not known
-        whether it is.
+        The result is durable. After `sqlite3.Error` or `OSError` the claim may or may not be
+        written.
         """
         return await asyncio.to_thread(self._write, claim, task_id)
 
@@ -46,14 +46,14 @@ class Ledger:
             return str(row[0])
 
     def _opened(self) -> sqlite3.Connection:
-        """Return the connection; the first call makes the file, which only its owner may read."""
+        """Return the connection; the first call creates the file, readable by its owner only."""
         if self._db is None:
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
             db = sqlite3.connect(
                 self._path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
             )
             weakref.finalize(self, db.close)
-            # FULL: a commit is on the disk before it returns, whatever happens to the machine.
+            # FULL: a commit is on disk before it returns, even if the machine then crashes.
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = FULL")
             db.execute(_SCHEMA)

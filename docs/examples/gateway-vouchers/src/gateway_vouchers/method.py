@@ -1,4 +1,4 @@
-"""Vouchers as a way to pay: the header, the 402, the check, and the redeeming."""
+"""Vouchers as a payment method: the header, the 402, the check, and the redemption."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,13 +15,13 @@ from gateway import (
 from gateway_vouchers.ledger import Ledger
 from gateway_vouchers.voucher import Seal, decode
 
-# What may stand between quotation marks as it is.
+# Characters that need no escaping inside quotes.
 _REASON = re.compile(r"[a-z0-9_]{1,80}")
 _RECEIPT = "Voucher-Receipt"
 
 
 class VoucherMethod:
-    """Takes `Authorization: Voucher <token>`."""
+    """Accepts `Authorization: Voucher <token>`."""
 
     name = "voucher"
     header_names: Sequence[str] = ("Authorization: Voucher",)
@@ -39,7 +39,7 @@ class VoucherMethod:
         self._ledger = ledger
 
     def challenge(self, quote: Quote, reason: str | None, version: int) -> Challenge:
-        """Return the header that says that vouchers are taken, and what one must be worth."""
+        """Return the header that offers vouchers, with the least value."""
         whole, millionths = divmod(quote.price_units, 10**6)
         parts = [f'realm="{self._realm}"', f'price="{whole}.{millionths:06d}"', 'currency="USDC"']
         if reason is not None and _REASON.fullmatch(reason):
@@ -48,9 +48,9 @@ class VoucherMethod:
         return Challenge(body=body, headers={"WWW-Authenticate": f"Voucher {', '.join(parts)}"})
 
     def read(self, header: str) -> MethodProof:
-        """Decode a token. Whether its seal is ours is asked in `check`.
+        """Decode a token; `check` verifies its signature.
 
-        So a buyer who lost his answer finds his task again after the secret was changed, too.
+        So a buyer who lost the response still finds his task after the secret was changed.
         """
         try:
             voucher = decode(header)
@@ -66,7 +66,7 @@ class VoucherMethod:
         )
 
     async def check(self, proof: MethodProof, quote: Quote, now: float) -> None:
-        """Refuse a forged voucher, one of another gateway, and one that has expired."""
+        """Refuse a voucher that is forged, expired, or of another gateway."""
         token = proof.data.decode()
         if not self._seal.is_on(token):
             raise PaymentRequired("voucher_forged")
@@ -79,10 +79,11 @@ class VoucherMethod:
     async def settle(self, payment: MethodPayment) -> Taken | Refused:
         """Redeem the voucher for this task, unless another task has it.
 
-        The seal was checked before the payment was accepted, and the secret may be another by now.
+        The signature was checked before the payment was accepted; the secret may have changed
+        since.
         """
         voucher = decode(payment.data.decode())
-        # Not the time now: what was good when it was accepted stays good, however late we are.
+        # Not the current time: a voucher that was valid when accepted stays valid.
         if payment.reserved_at >= voucher.expires:
             return Refused("voucher_expired")
         if await self._ledger.owner_of(payment.claim, payment.task_id) != payment.task_id:
@@ -90,5 +91,5 @@ class VoucherMethod:
         return Taken(f"voucher {voucher.serial}")
 
     def receipt_headers(self, proof: MethodProof, reference: str | None) -> Mapping[str, str]:
-        """Return the receipt, once the voucher is redeemed."""
+        """Return the receipt once the voucher is redeemed."""
         return {} if reference is None else {_RECEIPT: reference}

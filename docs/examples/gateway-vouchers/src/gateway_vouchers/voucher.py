@@ -1,7 +1,7 @@
-"""A voucher as a token: what it says, strictly spelled, and the operator's seal on that.
+"""A voucher as a token: its content in canonical form, and the operator's signature.
 
-A token is `base64url(JSON).base64url(HMAC-SHA256)`. Each voucher has one spelling only: what does
-not come out the same when it is written again is no voucher.
+A token is `base64url(JSON).base64url(HMAC-SHA256)`. Each voucher has exactly one token: a token
+that is encoded differently is refused.
 """
 
 import base64
@@ -27,7 +27,7 @@ _MAX_TIME = 253_402_300_799
 _SERIAL = re.compile(r"[0-9a-f]{32}")
 _NAME = re.compile(r"[a-z0-9.-]{1,60}")
 _ADDRESS = re.compile(r"0x(?!0{40})[0-9a-fA-F]{40}")
-# Keeps this seal apart from whatever else the operator may sign with the same secret.
+# Separates this signature from others that the operator may make with the same secret.
 _PURPOSE = b"gateway-vouchers 1\n"
 
 
@@ -50,28 +50,28 @@ def _up_to(most: int, unit: str) -> Callable[[Any, Any, Any], None]:
 
 @attrs.frozen(kw_only=True)
 class Voucher:
-    """What a voucher says. Raises `ValueError` for what none may say."""
+    """The content of a voucher. Raises `ValueError` for invalid content."""
 
-    # 32 hex digits, drawn at random: no two vouchers have the same.
+    # 32 random hex digits, unique.
     serial: str = attrs.field(validator=_like(_SERIAL, "32 hex digits"))
 
     # 10⁻⁶ USDC.
     value_units: int = attrs.field(validator=_up_to(MAX_UNITS, "millionths of a USDC"))
 
-    # Unix seconds. It is good before that.
+    # Unix seconds. It expires then.
     expires: int = attrs.field(validator=_up_to(_MAX_TIME, "Unix seconds"))
 
-    # Which gateway takes it.
+    # The gateway that accepts it.
     gateway: str = attrs.field(validator=_like(_NAME, "a name"))
 
-    # Where a refund goes; None: where the operator says then.
+    # The address for refunds. None: the operator asks for it later.
     refund_to: str | None = attrs.field(
         default=None, validator=attrs.validators.optional(_like(_ADDRESS, "an address 0x…"))
     )
 
 
 class Seal:
-    """The operator's secret, as what makes and judges seals."""
+    """The operator's secret, which signs and verifies vouchers."""
 
     def __init__(self, secret: str) -> None:
         """Raise `SettingsError` for a secret that can be guessed."""
@@ -88,7 +88,7 @@ class Seal:
         return f"{said}.{self._seal_of(said)}"
 
     def is_on(self, token: str) -> bool:
-        """Whether a token was made with this secret. Takes the same time for every wrong seal."""
+        """Whether a token was signed with this secret, in constant time."""
         said, _, seal = token.partition(".")
         return hmac.compare_digest(seal.encode(), self._seal_of(said).encode())
 
@@ -97,7 +97,7 @@ class Seal:
 
 
 def decode(token: str) -> Voucher:
-    """Return what a token says, whoever made it. Raises `ValueError` for what is no token."""
+    """Decode a token without verifying it. Raises `ValueError` if it is malformed."""
     if len(token) > _MAX_TOKEN_CHARS:
         raise ValueError("the token is too long")
     said = token.partition(".")[0]
@@ -113,7 +113,7 @@ def decode(token: str) -> Voucher:
 
 
 def checked_name(name: str) -> str:
-    """Return a gateway's name; raises `SettingsError` where it cannot stand in a voucher."""
+    """Return a gateway's name; raises `SettingsError` if it is not valid in a voucher."""
     if not _NAME.fullmatch(name):
         raise SettingsError(
             f"{NAME_VARIABLE} is not 1 to 60 of a-z, 0-9, `.` and `-`. "

@@ -1,0 +1,144 @@
+"""Declares the routes that buyers call, and serves them by Quart.
+
+`fast_path` serves the plain requests to the same declarations.
+"""
+
+import re
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Protocol, cast
+
+import attrs
+from quart import Quart, Request, Response, request
+
+from gateway.catalog.catalog import Catalog
+from gateway.errors import ValidationError
+from gateway.running.gateway import Gateway
+from gateway.web.front.answers import Answer
+from gateway.web.front.body_memory import SMALL_BODY_BYTES
+from gateway.web.front.current import address, current_gateway
+from gateway.web.front.event_stream import wants_events
+
+_NO_QUERY = re.compile(b"")
+
+
+class Asked(Protocol):
+    """A request as an answer function sees it."""
+
+    @property
+    def part(self) -> str:
+        """The variable part of the path; empty if the rule has none."""
+        ...
+
+    @property
+    def address(self) -> str:
+        """The address by which the client is counted."""
+        ...
+
+    def header(self, name: str) -> str | None:
+        """Return the value of a header; None without it."""
+        ...
+
+    def query(self, name: str, default: str) -> str:
+        """Return a parameter of the query."""
+        ...
+
+    async def read_body(self) -> bytes:
+        """Return the whole body.
+
+        The caller keeps no name for a body while it waits for payments: it may be a file.
+        Raises `ValidationError` for a content type other than JSON, `RequestTimeout`, `BodiesFull`
+        and `RequestEntityTooLarge`.
+        """
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class Route:
+    """One method of one path that buyers call."""
+
+    # As Quart writes it, with at most one variable, at its end.
+    rule: str
+    method: str
+    answer: Callable[[Gateway, Asked], Coroutine[Any, Any, Answer]]
+    # The name of the rate limit, or a function that returns it; None counts nothing.
+    limit: str | Callable[[Gateway, Asked], str] | None = None
+    # Returns the most bytes of a body by the path's variable part.
+    body_bytes: Callable[[Catalog, str], int] = attrs.field(
+        default=lambda _catalog, _part: SMALL_BODY_BYTES
+    )
+    # Answers a client that prefers a stream of events; such requests always go through Quart.
+    stream: "Callable[[Gateway, QuartAsked], Coroutine[Any, Any, Response]] | None" = None
+    # Whether plain requests skip Quart, and the query that one of these may have.
+    skips_quart: bool = False
+    plain_query: re.Pattern[bytes] = _NO_QUERY
+
+    async def count(self, gateway: Gateway, asked: Asked) -> None:
+        """Count the request against its rate limit; raises `TooManyRequests`."""
+        limit = self.limit(gateway, asked) if callable(self.limit) else self.limit
+        if limit is not None:
+            await gateway.limits.hit(limit, asked.address)
+
+
+class RouteTable:
+    """The routes, found by method and path."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self.routes = tuple(routes)
+        # By what comes before the rule's variable part.
+        self._routes = {
+            (route.method, *route.rule.partition("<")[:2]): route for route in self.routes
+        }
+
+    def find(self, method: str, path: str) -> tuple[Route, str] | None:
+        """Return the route of a path, and the variable part of the path; None for other paths."""
+        if route := self._routes.get((method, path, "")):
+            return route, ""
+        folder, slash, part = path.rpartition("/")
+        route = self._routes.get((method, folder + slash, "<"))
+        return (route, part) if route and part else None
+
+
+@attrs.frozen
+class QuartAsked:
+    """A request that Quart has read."""
+
+    request: Request
+    part: str
+
+    @property
+    def address(self) -> str:
+        """The address by which the client is counted."""
+        return address()
+
+    def header(self, name: str) -> str | None:
+        """Return the value of a header; None without it."""
+        return self.request.headers.get(name)
+
+    def query(self, name: str, default: str) -> str:
+        """Return a parameter of the query."""
+        return self.request.args.get(name, default)
+
+    async def read_body(self) -> bytes:
+        """Return the whole body, whose size the app's request class limits."""
+        data = cast(bytes, await self.request.get_data(cache=False, as_text=False))
+        if data and self.request.mimetype not in ("", "application/json"):
+            raise ValidationError("Content-Type must be application/json.")
+        return data
+
+
+def add_routes(app: Quart, routes: Iterable[Route]) -> None:
+    """Serve routes by Quart; a GET route also answers HEAD."""
+    for route in routes:
+        app.add_url_rule(route.rule, route.answer.__name__, _view_of(route), methods=[route.method])
+
+
+def _view_of(route: Route) -> Callable[..., Coroutine[Any, Any, Response]]:
+    async def view(**parts: str) -> Response:
+        gateway, asked = current_gateway(), QuartAsked(request, "".join(parts.values()))
+        await route.count(gateway, asked)
+        if route.stream is not None and wants_events(request):
+            return await route.stream(gateway, asked)
+        answer = await route.answer(gateway, asked)
+        return answer.to_response(request.method)
+
+    return view

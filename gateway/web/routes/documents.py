@@ -1,0 +1,268 @@
+"""The agent manifest (spec §2.7), the DID document, and lists for registries and crawlers."""
+
+import base64
+import json
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from gateway.domain import (
+    MAX_PICTURE_PIXELS,
+    MAX_PROMPT_CHARS,
+    MIN_PICTURE_SIDE,
+    Endpoint,
+    PriceStep,
+)
+from gateway.domain.description import (
+    choices_of,
+    request_example,
+    request_schema,
+    required_fields,
+    started_example,
+)
+from gateway.errors import NotFound
+from gateway.running.gateway import Gateway
+from gateway.settings import Settings
+from gateway.web import wire
+
+_REGISTRATION = "https://eips.ethereum.org/EIPS/eip-8004#registration-v1"
+
+
+def describe_gateway(gateway: Gateway) -> dict[str, Any]:
+    """Return the manifest."""
+    settings, base = gateway.settings, gateway.settings.base_url
+    endpoints = [_describe_endpoint(endpoint, base) for endpoint in gateway.catalog]
+    return {
+        "did": make_did(base),
+        "name": settings.name,
+        "version": "1.0.0",
+        "specVersion": "1.0",
+        "selling": gateway.selling,
+        "authentication": _describe_ways_to_pay(gateway),
+        "endpoints": {
+            "generate": f"{base}/api/x402/{{slug}}",
+            "generateDirect": f"{base}/api/proxy-generate",
+            "taskStatus": f"{base}/api/task/{{taskId}}",
+            "llmstxt": f"{base}/llms.txt",
+            "endpointList": f"{base}/sitemap.xml",
+            "openapi": f"{base}/openapi.json",
+            **{
+                name: base + path
+                for one in gateway.documents
+                for name, path in one.manifest.items()
+            },
+        },
+        "agentCapabilities": sorted({endpoint["capability"] for endpoint in endpoints}),
+        "availableEndpoints": endpoints,
+        "identity": {"walletAddress": settings.wallet, "network": settings.network},
+        "refundPolicy": gateway.refund_promise().describe(),
+        "created": settings.created,
+        "updated": _date_of_update(gateway),
+    }
+
+
+def _date_of_update(gateway: Gateway) -> str:
+    """Return the day on which the catalogue changed last, by settings or by the operator's hand."""
+    said = gateway.settings.updated or gateway.settings.created
+    changed_at = gateway.catalog.changed_at
+    if changed_at is None:
+        return said
+    return max(said, datetime.fromtimestamp(changed_at, UTC).strftime("%Y-%m-%d"))
+
+
+def _describe_ways_to_pay(gateway: Gateway) -> list[dict[str, Any]]:
+    settings = gateway.settings
+    common = {"network": settings.network, "asset": "USDC"}
+    proof = "must" if settings.require_payer_signature else "may"
+    return [
+        {
+            "type": "X402",
+            "description": "Send the request, get a 402 with the price, sign that payment, and "
+            "send the request again with the signature.",
+            **common,
+            "paymentHeader": "X-PAYMENT",
+            "docs": "https://www.x402.org",
+        },
+        {
+            "type": "DirectUSDC",
+            "description": "Transfer USDC to the wallet, then send the request with the "
+            f"transaction's hash. The transfer's sender {proof} sign the request: "
+            "`payerSignature`, see /llms.txt.",
+            **common,
+            "endpoint": f"{settings.base_url}/api/proxy-generate",
+            "requiredFields": ["slug", "prompt", "txHash"],
+        },
+    ]
+
+
+def _describe_endpoint(endpoint: Endpoint, base: str) -> dict[str, Any]:
+    return {
+        "slug": endpoint.slug,
+        "title": endpoint.title,
+        "description": endpoint.description,
+        "price": wire.number(endpoint.price_units),
+        "priceCurrency": "USDC",
+        "model": endpoint.model,
+        "provider": endpoint.provider,
+        "capability": endpoint.capability,
+        "url": f"{base}/api/x402/{endpoint.slug}",
+        "requiredFields": required_fields(endpoint),
+        **_describe_more(endpoint),
+    }
+
+
+def _describe_more(endpoint: Endpoint) -> dict[str, Any]:
+    """Return the fields about an endpoint that the specification does not know, where set."""
+    limit = endpoint.max_prompt_chars
+    more = {
+        "priceSteps": [_describe_price_step(step) for step in endpoint.price_steps],
+        "pricePerPage": wire.number(endpoint.price_per_page) if endpoint.price_per_page else None,
+        "optionalFields": {
+            name: {"values": list(choice.values), "default": choice.default}
+            for name, choice in choices_of(endpoint).items()
+        },
+        "fileExtensions": list(endpoint.file_extensions),
+        "maxPages": endpoint.max_pages,
+        "minPictureSide": MIN_PICTURE_SIDE if endpoint.edits_pictures else None,
+        "maxPicturePixels": MAX_PICTURE_PIXELS if endpoint.edits_pictures else None,
+        "maxPromptChars": limit if limit < MAX_PROMPT_CHARS else None,
+    }
+    return {name: value for name, value in more.items() if value}
+
+
+def _describe_price_step(step: PriceStep) -> dict[str, Any]:
+    conditions = {"resolution": step.resolution, "minPages": step.min_pages}
+    known = {name: value for name, value in conditions.items() if value is not None}
+    return {"price": wire.number(step.price_units), **known}
+
+
+def make_did(base: str) -> str:
+    """Return the gateway's identifier by the method `web`; a port is written as `%3A`."""
+    return "did:web:" + urlsplit(base).netloc.replace(":", "%3A")
+
+
+def describe_identity(settings: Settings) -> dict[str, Any]:
+    """Return the DID document: the wallet, and where the manifest is."""
+    did = make_did(settings.base_url)
+    account = f"{settings.chain.caip2}:{settings.wallet}"
+    return {
+        "@context": [
+            "https://www.w3.org/ns/did/v1",
+            "https://w3id.org/security/suites/secp256k1recovery-2020/v2",
+        ],
+        "id": did,
+        "verificationMethod": [
+            {
+                "id": f"{did}#wallet",
+                "type": "EcdsaSecp256k1RecoveryMethod2020",
+                "controller": did,
+                "blockchainAccountId": account,
+            }
+        ],
+        "service": [
+            {
+                "id": f"{did}#gateway",
+                "type": "AgentManifest",
+                "serviceEndpoint": f"{settings.base_url}/.well-known/agent-manifest.json",
+            }
+        ],
+    }
+
+
+def list_resources(gateway: Gateway) -> dict[str, Any]:
+    """Return `/.well-known/x402.json`: each endpoint with its price and its request.
+
+    Source: the draft `specs/extensions/well-known-discovery.md` of x402-foundation/x402 (issue
+    2582). Raises `NotFound` where the payment method has no x402 v2 challenge.
+    """
+    return {
+        "x402Version": 2,
+        "lastUpdated": int(gateway.now()),
+        "items": [_describe_resource(gateway, endpoint) for endpoint in gateway.catalog],
+    }
+
+
+def _describe_resource(gateway: Gateway, endpoint: Endpoint) -> dict[str, Any]:
+    challenge = _read_challenge(gateway, endpoint)
+    return {
+        "resource": challenge["resource"],
+        "type": "http",
+        "accepts": challenge["accepts"],
+        "input": {
+            "method": "POST",
+            # Each slug is a route of its own.
+            "routeTemplate": f"/api/x402/{endpoint.slug}",
+            "bodyType": "json",
+            "body": request_schema(endpoint),
+            "example": request_example(endpoint),
+        },
+        "output": {"mimeType": "application/json", "example": dict(started_example())},
+    }
+
+
+def _read_challenge(gateway: Gateway, endpoint: Endpoint) -> Any:
+    """Return the x402 v2 challenge of an endpoint, as its 402 has it."""
+    challenge = gateway.payments.methods.first.challenge(gateway.quote(endpoint), None, 2)
+    header = challenge.headers.get("PAYMENT-REQUIRED")
+    if header is None:
+        raise NotFound("This gateway's way to pay has no x402 v2 challenge.")
+    return json.loads(base64.b64decode(header))
+
+
+def describe_agent(gateway: Gateway) -> dict[str, Any]:
+    """Return the registration file of ERC-8004, which an on-chain registration points to.
+
+    Source: EIP-8004 of 2026, sections "Agent Registration File" and "Endpoint Domain Verification".
+    """
+    settings, base = gateway.settings, gateway.settings.base_url
+    services = [
+        {"name": "web", "endpoint": f"{base}/"},
+        {"name": "OpenAPI", "endpoint": f"{base}/openapi.json", "version": "3.1.0"},
+        {"name": "DID", "endpoint": make_did(base), "version": "v1"},
+    ]
+    for one in gateway.documents:
+        services += [{"name": name, "endpoint": base + path} for name, path in one.services.items()]
+    if settings.contact_email:
+        services.append({"name": "email", "endpoint": settings.contact_email})
+    endpoints = list(gateway.catalog)
+    titles = ", ".join(endpoint.title for endpoint in endpoints) or "nothing at the moment"
+    return {
+        "type": _REGISTRATION,
+        "name": settings.name,
+        "description": f"Sells AI generations, each for one payment in USDC on "
+        f"{settings.chain.name}: {titles}.",
+        "image": f"{base}/favicon.ico",
+        "services": services,
+        "x402Support": True,
+        "active": bool(endpoints),
+        "registrations": [_read_registration(text) for text in settings.agent_registrations],
+    }
+
+
+def _read_registration(text: str) -> dict[str, Any]:
+    """Return a registration of the settings, such as `eip155:8453:0x8004…/22`, as the file has it.
+
+    The settings were checked at the start.
+    """
+    registry, _, number = text.rpartition("/")
+    return {"agentId": int(number), "agentRegistry": registry}
+
+
+def list_addresses(gateway: Gateway) -> str:
+    """Return `/sitemap.xml`: the pages for people, and each endpoint's address."""
+    pages = [path for one in gateway.documents for path in one.pages]
+    paths = [*pages, *(f"/api/x402/{one.slug}" for one in gateway.catalog)]
+    locations = "".join(
+        f"<url><loc>{gateway.settings.base_url}{path}</loc></url>" for path in paths
+    )
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>'
+        f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{locations}</urlset>'
+    )
+
+
+def guide_crawlers(gateway: Gateway) -> str:
+    """Return `/robots.txt`: crawlers leave buyers' tasks and files alone."""
+    theirs = [path for one in gateway.documents for path in one.closed_paths]
+    closed = "".join(f"Disallow: {path}\n" for path in (*theirs, "/api/task/", "/files/"))
+    return f"User-agent: *\n{closed}\nSitemap: {gateway.settings.base_url}/sitemap.xml\n"

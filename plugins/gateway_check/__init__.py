@@ -1,0 +1,1 @@
+"""`gateway check`: settings, chain, wallet, prices, vendors, listing and one live order."""

@@ -1,0 +1,363 @@
+"""The command `gateway check`: verifies everything that sales depend on, one row per check."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import attrs
+import click
+
+from gateway.catalog.health import problem_of
+from gateway.catalog.upstream import Upstream
+from gateway.chain.client import Web3Chain
+from gateway.chain.keys import address_of, check_plain_keys, load_key, load_settlement_keys
+from gateway.cli.catalog import silence_logs
+from gateway.cli.tables import print_rows
+from gateway.cli.terminal import json_option, one_sentence, wide_option
+from gateway.contracts import PluginContext, Probing, Settler
+from gateway.contracts.outputs import OutputStoreUnavailable
+from gateway.domain.eip3009 import BALANCE_OF, IS_BLACKLISTED, PAUSED, word
+from gateway.errors import BackupFailed, GatewayError, SettingsError
+from gateway.outputs import open_outputs
+from gateway.payments.obstacles import clock_problem, contract_problem, is_true
+from gateway.plugins.installed import find_sections
+from gateway.plugins.manager import PluginManager
+from gateway.running.rate_limits import make_limits
+from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost
+from gateway.settings import (
+    Settings,
+    check_limits,
+    check_server,
+    load_settings,
+)
+from gateway.store.data_folder import enter_data
+from gateway.store.disk import read_disk
+from gateway.store.opening import open_store
+from gateway_check.database import check_open_payments, find_checks
+from gateway_check.listing import check_listed, find_listing, listing_option, validator_option
+from gateway_check.live import evidence_option, live_option, run_live, yes_option
+from gateway_check.prices import check_models, check_prices
+
+_CONFINED = "files are parsed in child processes with resource limits and a seccomp filter"
+_LIMITED_ONLY = (
+    "files are parsed in child processes with resource limits only: the seccomp filter needs Linux "
+    "on x86-64 or aarch64"
+)
+# Errors by which a check fails.
+_WRONG = (GatewayError, SettingsError, BackupFailed, OutputStoreUnavailable, ValueError, OSError)
+# An RPC endpoint is stale if its newest block is older than this.
+_STALE_S = 60
+# The number of blocks that the gateway's searches request at once.
+_LOG_BLOCKS = 2_000
+_SOME_NONCE = "0x" + "11" * 32
+
+
+@click.command()
+@json_option
+@wide_option
+@listing_option
+@validator_option
+@live_option
+@yes_option
+@evidence_option
+@one_sentence
+def check(
+    *,
+    as_json: bool,
+    wide: bool,
+    listing: bool,
+    validator: str | None,
+    live: str | None,
+    is_agreed: bool,
+    evidence: Path,
+) -> None:
+    """Check settings, chain, wallet, gas, plugins and disk. Exits with 1 if a check fails."""
+    if live is not None:
+        silence_logs()
+        made = run_live(load_settings(), live, evidence, is_agreed=is_agreed)
+        print_rows([one.as_dict() for one in made], as_json=as_json, wide=wide)
+        sys.exit(0 if all(one.ok for one in made) else 1)
+    rows = run_checks(listing=listing or validator is not None, validator=validator)
+    marks = {True: "ok", False: "wrong"}
+    shown = [{"check": row.name, "result": marks[row.ok], "details": row.found} for row in rows]
+    print_rows([row.as_dict() for row in rows] if as_json else shown, as_json=as_json, wide=wide)
+    sys.exit(0 if all(row.ok for row in rows) else 1)
+
+
+@attrs.frozen(kw_only=True)
+class Row:
+    """The result of one check."""
+
+    name: str
+    ok: bool
+    found: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the row for `--json`."""
+        return attrs.asdict(self)
+
+
+def run_checks(*, listing: bool = False, validator: str | None = None) -> list[Row]:
+    """Run every check. If the settings are invalid, that is the only row.
+
+    `listing` adds a row per endpoint; `validator` is the URL of a Bazaar's validator.
+    """
+    silence_logs()
+    try:
+        settings = load_settings()
+        check_server(settings)
+        check_limits(settings)
+        find_sections(settings)
+        enter_data(settings)
+    except SettingsError as error:
+        return [Row(name="settings", ok=False, found=str(error))]
+    rows = asyncio.run(_check_all(settings))
+    if listing:
+        rows += asyncio.run(_check_listings(settings, validator))
+    return [Row(name="settings", ok=True, found=_summarize(settings)), *rows]
+
+
+def _summarize(settings: Settings) -> str:
+    exposed = "" if settings.is_https else " (not https: for tests only)"
+    return f"{settings.base_url}{exposed}, {settings.network}, {settings.settlement} settlement"
+
+
+async def _check_all(settings: Settings) -> list[Row]:
+    chain = Web3Chain(settings)
+    try:
+        return [
+            await _make_row("disk", lambda: _check_disk(settings)),
+            *[await _make_row(*one) for one in await find_checks(settings)],
+            await _make_row("open payments", lambda: check_open_payments(settings)),
+            await _make_row("outputs", open_outputs(settings, "gateway check").probe),
+            *await _check_by_plugins(settings),
+            *await _check_limits(settings),
+            await _make_row("plugins", lambda: _check_plugins(settings, chain)),
+            await _make_row("prices", lambda: check_prices(settings)),
+            await _make_row("models", lambda: check_models(settings)),
+            await _make_row("sandbox", _check_sandbox),
+            *await _check_providers(settings),
+            *[
+                await _make_row(f"rpc {place}", partial(_check_rpc, settings, url))
+                for place, url in enumerate(settings.rpc_urls, 1)
+            ],
+            await _make_row("clock", lambda: _check_clock(chain)),
+            await _make_row("token", lambda: _check_token(settings, chain)),
+            await _make_row("wallet", lambda: _check_wallet(settings, chain)),
+            await _make_row("settlement", lambda: _check_settlement(settings, chain)),
+            await _make_row("refunds", lambda: _check_refunds(settings, chain)),
+        ]
+    finally:
+        await chain.close()
+
+
+async def _make_row(name: str, check_one: Callable[[], Awaitable[str]]) -> Row:
+    try:
+        return Row(name=name, ok=True, found=await check_one())
+    except _WRONG as error:
+        details = getattr(error, "details", None)
+        return Row(name=name, ok=False, found=f"{error} ({details})" if details else str(error))
+
+
+async def _check_disk(settings: Settings) -> str:
+    disk = read_disk(settings, folder=_existing_parent(settings.data_dir))
+    if disk.problem is not None:
+        raise ValueError(disk.problem)
+    return f"{disk.free_bytes / 10**6:,.0f} MB free"
+
+
+def _existing_parent(folder: Path) -> Path:
+    """Return the folder or its nearest existing parent."""
+    return next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+
+
+async def _check_by_plugins(settings: Settings) -> list[Row]:
+    """Return plugins' rows; loading problems have their own row."""
+    try:
+        checks = PluginManager(disabled=settings.plugins_disabled).check_rows(settings)
+    except SettingsError:
+        return []
+    return [await _make_row(name, check) for name, check in checks.items()]
+
+
+async def _check_limits(settings: Settings) -> list[Row]:
+    if not settings.limits_url:
+        return []
+    return [await _make_row("limits", lambda: _check_redis(settings))]
+
+
+async def _check_redis(settings: Settings) -> str:
+    limits = make_limits(settings, time.time, secret="")
+    began = time.perf_counter()
+    problem = await limits.find_problem()
+    ms = (time.perf_counter() - began) * 1000
+    await limits.close()
+    if problem:
+        raise ValueError(f"Redis is unusable, so each node counts on its own: {problem}")
+    return f"Redis counts the requests of all nodes, {ms:.0f} ms"
+
+
+async def _check_plugins(settings: Settings, chain: Web3Chain) -> str:
+    manager = PluginManager(disabled=settings.plugins_disabled)
+    catalog = manager.catalog(settings)
+    # As at a start, because a payment method may find a problem in its settings, or a duplicate.
+    context = _make_context(settings, chain)
+    manager.ways_to_pay(context)
+    manager.transfer_verifier(context)
+    left_out = [plugin.name for plugin in manager.loaded if plugin.problem]
+    if left_out:
+        raise ValueError(f"not loaded: {', '.join(left_out)}; `gateway plugins` shows why")
+    if not len(catalog):
+        raise ValueError("nothing is on sale; `gateway endpoints` lists what could be")
+    return f"{len(catalog)} endpoints on sale"
+
+
+async def _check_sandbox() -> str:
+    """Report how a child process that parses untrusted files is confined."""
+    sandbox = Sandbox(function="gateway.sandbox.child.probe:report")
+    try:
+        confinement = await sandbox.call()
+    except (SandboxEnded, SandboxLost) as error:
+        raise ValueError(f"files cannot be parsed: {error}") from None
+    finally:
+        sandbox.close()
+    return _CONFINED if confinement == b"filtered" else _LIMITED_ONLY
+
+
+async def _check_providers(settings: Settings) -> list[Row]:
+    try:
+        catalog = PluginManager(disabled=settings.plugins_disabled).catalog(settings)
+    except SettingsError:
+        # Reported in the row `plugins`.
+        return []
+    try:
+        return await asyncio.gather(*(_check_provider(upstream) for upstream in catalog.on_sale()))
+    finally:
+        await catalog.close()
+
+
+async def _check_provider(upstream: Upstream) -> Row:
+    problem = await problem_of(upstream)
+    found = "responds" if isinstance(upstream.provider, Probing) else "has no health check"
+    name = f"provider {upstream.provider.name}"
+    return Row(name=name, ok=problem is None, found=problem or found)
+
+
+async def _check_rpc(settings: Settings, url: str) -> str:
+    """Fetch the newest block and logs, as the gateway does."""
+    chain = Web3Chain(attrs.evolve(settings, rpc_urls=(url,)))
+    try:
+        began = time.perf_counter()
+        head = await chain.head()
+        ms = (time.perf_counter() - began) * 1000
+        first = max(head.number - _LOG_BLOCKS + 1, 0)
+        await chain.authorization_logs(
+            settings.wallet, _SOME_NONCE, from_block=first, to_block=head.number, known=head
+        )
+        await chain.transfer_logs(settings.wallet, from_block=first, to_block=head.number)
+        limit = chain.logs_limit()
+    finally:
+        await chain.close()
+    age_s = time.time() - head.timestamp
+    if age_s > _STALE_S:
+        raise ValueError(
+            f"its newest block is {age_s:.0f} s behind this machine's clock: either the endpoint "
+            "has stopped, or the clock is ahead (see the row clock)"
+        )
+    known = f"chain {settings.chain.chain_id}, USDC's domain separator matches"
+    narrow = f", logs limited to {limit:,} blocks per request" if limit is not None else ""
+    return f"{known}, block {head.number}, {ms:.0f} ms{narrow}"
+
+
+async def _check_clock(chain: Web3Chain) -> str:
+    ahead_s = time.time() - (await chain.newest_head()).timestamp
+    if problem := clock_problem(ahead_s):
+        raise ValueError(problem)
+    return f"{abs(ahead_s):.0f} s {'ahead of' if ahead_s >= 0 else 'behind'} the newest block"
+
+
+async def _check_token(settings: Settings, chain: Web3Chain) -> str:
+    if await is_true(chain, PAUSED):
+        raise ValueError("USDC is paused by its issuer: no buyer can pay now")
+    if await is_true(chain, IS_BLACKLISTED + word(settings.wallet)):
+        raise ValueError(f"USDC blacklists {settings.wallet}: no buyer can pay it")
+    return "USDC is not paused and does not blacklist the wallet"
+
+
+async def _check_wallet(settings: Settings, chain: Web3Chain) -> str:
+    check_plain_keys(settings)
+    problem = await contract_problem(settings, chain)
+    if problem is not None:
+        raise SettingsError(problem)
+    balance = await chain.call_uint(BALANCE_OF + word(settings.wallet))
+    return f"{settings.wallet} holds {balance / 10**6:,.2f} USDC"
+
+
+async def _check_settlement(settings: Settings, chain: Web3Chain) -> str:
+    settler = _open_settler(settings, chain)
+    await settler.check_ready()
+    return getattr(settler, "about", f"{settings.settlement} is ready")
+
+
+def _open_settler(settings: Settings, chain: Web3Chain) -> Settler:
+    manager = PluginManager(disabled=settings.plugins_disabled)
+    return manager.settler(_make_context(settings, chain))
+
+
+def _make_context(settings: Settings, chain: Web3Chain) -> PluginContext:
+    # This store is never opened: a settler records only its transactions, and a check sends none.
+    store = open_store(settings)
+    return PluginContext(settings=settings, chain=chain, journal=store, now=time.time)
+
+
+async def _check_listings(settings: Settings, validator: str | None) -> list[Row]:
+    """Return a row per endpoint, or one row if none can be listed."""
+    chain = Web3Chain(settings)
+    try:
+        blocked = await _make_row("listing", lambda: _check_listed(settings, chain))
+        if not blocked.ok:
+            return [blocked]
+        return await _find_listings(settings, validator)
+    finally:
+        await chain.close()
+
+
+async def _find_listings(settings: Settings, validator: str | None) -> list[Row]:
+    catalog = PluginManager(disabled=settings.plugins_disabled).catalog(settings)
+    try:
+        return [
+            await _make_row(
+                f"listing {endpoint.slug}", partial(find_listing, settings, endpoint, validator)
+            )
+            for endpoint in catalog
+        ]
+    finally:
+        await catalog.close()
+
+
+async def _check_listed(settings: Settings, chain: Web3Chain) -> str:
+    settler = _open_settler(settings, chain)
+    await settler.check_ready()
+    check_listed(settings, settler)
+    return "sales are reported to a Bazaar"
+
+
+async def _check_refunds(settings: Settings, chain: Web3Chain) -> str:
+    secret = load_key(settings, "refund")
+    if secret is None:
+        if settings.refunds == "automatic":
+            raise ValueError("automatic, but GATEWAY_REFUND_KEY is not set")
+        return "no refund key; `gateway refunds list` shows the refunds due"
+    address = address_of(secret)
+    if secret in load_settlement_keys(settings):
+        raise ValueError("GATEWAY_REFUND_KEY is the settlement key: refunds need a different key")
+    balance = await chain.call_uint(BALANCE_OF + word(address))
+    wei = await chain.gas_balance(address)
+    if not wei:
+        raise ValueError(f"{address} holds no ETH for gas")
+    held = f"{address} holds {balance / 10**6:,.2f} USDC and {wei / 10**18:.6f} ETH"
+    return f"{'automatic' if settings.refunds_automatically else 'manual'}, {held}"

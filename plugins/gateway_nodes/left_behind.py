@@ -1,0 +1,64 @@
+"""Sales in the data folder's SQLite that a start on a shared database must not leave behind."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from gateway.errors import SettingsError
+from gateway.settings import Settings
+from gateway.store import SqlStore
+from gateway.store.moved import Move, move_of
+from gateway_nodes.moving.notes import MOVED_FROM
+
+
+def refuse_left_behind(settings: Settings) -> None:
+    """Raise `SettingsError` if the data folder has sales that were not migrated to PostgreSQL.
+
+    Two databases would each accept a transaction that the other has already seen.
+    """
+    path = settings.data_dir / "gateway.db"
+    if settings.database_url and path.exists() and _has_sales(path):
+        raise SettingsError(
+            f"GATEWAY_DATABASE_URL is set, but {path} holds sales of this gateway that were not "
+            "moved there: their payments could be spent again. Run gateway migrate-store, or "
+            "unset the variable."
+        )
+
+
+async def refuse_other_database(settings: Settings, store: SqlStore) -> None:
+    """Raise `SettingsError` if the data folder's sales were migrated to a different database.
+
+    `store` must be open. A database without those sales would accept their payments again.
+    """
+    path = settings.data_dir / "gateway.db"
+    if not settings.database_url or not path.exists():
+        return
+    move = _move_of(path)
+    if move is not None and await store.known_meta(MOVED_FROM) != move.id:
+        raise SettingsError(
+            f"The sales in {path} were moved to another database ({move.target}) than "
+            "GATEWAY_DATABASE_URL names: this one does not know them, and would sell for their "
+            "payments again. Name that one, or give a gateway of its own another GATEWAY_DATA_DIR."
+        )
+
+
+def _has_sales(path: Path) -> bool:
+    """Whether an SQLite file has payments and was not migrated."""
+    with closing(_read_only(path)) as db:
+        try:
+            has_sales = db.execute("SELECT 1 FROM claims LIMIT 1").fetchone() is not None
+        except sqlite3.OperationalError:
+            # A new database has no tables.
+            return False
+    move = _move_of(path)
+    return has_sales and (move is None or not move.is_done)
+
+
+def _move_of(path: Path) -> Move | None:
+    """Return the migration of an SQLite file to another database, or None."""
+    with closing(_read_only(path)) as db:
+        return move_of(db)
+
+
+def _read_only(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{path}?mode=ro", uri=True)

@@ -1,0 +1,90 @@
+"""The notes in an SQLite file that it moves to PostgreSQL, or has moved: no gateway runs on it.
+
+Two databases that both believe a transfer unspent would let it pay twice. So the file is barred
+before the other database has the rows, and stays barred once it has them: this release reads the
+notes (`gateway.store.moved`), older ones refuse the schema's number, and what has the file open
+already meets a trigger.
+"""
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from gateway.store.moved import Move
+
+# Releases that do not know these notes refuse a database of a schema that is newer than theirs.
+_BARRED_VERSION = 1_000_000
+
+
+# In the database that was moved to: the id of the move by which its rows came.
+MOVED_FROM = "moved_from"
+
+
+def shown(address: str) -> str:
+    """Return a database's address without login and options: a password may stand in either."""
+    url = urlsplit(address)
+    return f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
+
+
+def begin(db: sqlite3.Connection, move: Move) -> None:
+    """Bar a file; once this returns, nothing more is written to it, by older releases neither."""
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    row = db.execute("SELECT value FROM meta WHERE key = 'readable_by'").fetchone()
+    notes = {
+        "moving_to": move.target,
+        "move_id": move.id,
+        "version_before_move": str(version),
+        "readable_by_before_move": row[0],
+        "readable_by": str(_BARRED_VERSION),
+    }
+    with _transaction(db):
+        _set(db, notes, version=_BARRED_VERSION)
+        for table, change in _barred(db):
+            db.execute(
+                f"""CREATE TRIGGER moved_{table}_{change} BEFORE {change} ON {table}
+                    BEGIN SELECT RAISE(ABORT, 'the database was moved'); END"""
+            )
+
+
+def finish(db: sqlite3.Connection) -> None:
+    """Note that the other database has everything; the file stays barred for ever."""
+    db.execute("UPDATE meta SET key = 'moved_to' WHERE key = 'moving_to'")
+
+
+def take_back(db: sqlite3.Connection) -> None:
+    """Let gateways run on a file again, after a look at the other database: it has nothing."""
+    kept = dict(db.execute("SELECT key, value FROM meta WHERE key LIKE '%_before_move'").fetchall())
+    readable_by, version = kept["readable_by_before_move"], int(kept["version_before_move"])
+    with _transaction(db):
+        for table, change in _barred(db):
+            db.execute(f"DROP TRIGGER moved_{table}_{change}")
+        db.execute("DELETE FROM meta WHERE key IN ('moving_to', 'move_id')")
+        db.execute("DELETE FROM meta WHERE key LIKE '%_before_move'")
+        _set(db, {"readable_by": readable_by}, version=version)
+
+
+def _set(db: sqlite3.Connection, notes: dict[str, str], *, version: int) -> None:
+    for key, value in notes.items():
+        db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (key, value))
+    db.execute(f"PRAGMA user_version = {version}")
+
+
+def _barred(db: sqlite3.Connection) -> list[tuple[str, str]]:
+    """Return each table and change that a barred file refuses; its notes are in `meta`."""
+    names = db.execute(
+        """SELECT name FROM sqlite_master
+           WHERE type = 'table' AND name NOT LIKE 'sqlite%' AND name <> 'meta'"""
+    ).fetchall()
+    return [(name, change) for (name,) in names for change in ("INSERT", "UPDATE", "DELETE")]
+
+
+@contextlib.contextmanager
+def _transaction(db: sqlite3.Connection) -> Iterator[None]:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+    db.execute("COMMIT")

@@ -1,0 +1,88 @@
+"""The PostgreSQL that a database moves to: opened, looked at, and given its tables."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import psycopg.conninfo
+
+from gateway.errors import SettingsError
+from gateway_nodes.moving.notes import shown
+from gateway_nodes.postgres.migrations import migrate, version_of
+from gateway_nodes.postgres.session import Session, connect
+from gateway_nodes.postgres.store import refuse_pooling
+
+# Rows of `meta` that the schema itself writes.
+_OF_THE_SCHEMA = ("readable_by", "schema_base")
+
+
+class Target:
+    """An open connection on which BEGIN and COMMIT are the caller's."""
+
+    def __init__(self, raw: psycopg.Connection[Any]) -> None:
+        self._session = Session(raw)
+        # Psycopg's own connection: it takes a table's rows as one stream.
+        self.raw = raw
+
+    def execute(self, sql: str, parameters: Any = (), /) -> psycopg.Cursor[Any]:
+        """Run a statement, as `gateway.store.sql.Connection` does."""
+        return self._session.execute(sql, parameters)
+
+    def prepare(self) -> None:
+        """Give the database the newest schema; one that has it stays as it is."""
+        migrate(self.raw)
+
+    def describe(self) -> str:
+        """Return the server's version and what is in the database."""
+        server = self.execute("SHOW server_version").fetchone()
+        version = version_of(self.raw)
+        if version == 0:
+            found = "it has no tables yet, the move makes them"
+        elif self._is_empty():
+            found = f"its tables are of version {version}, and empty"
+        else:
+            found = "it is not empty, so nothing can be moved there"
+        return f"PostgreSQL {server[0] if server else '?'}; {found}"
+
+    def _is_empty(self) -> bool:
+        """Tell whether nothing was sold or set up; the move looks at every table."""
+        sql = """SELECT 1 FROM meta WHERE key NOT IN (?, ?)
+            UNION ALL SELECT 1 FROM payments LIMIT 1"""
+        return self.execute(sql, _OF_THE_SCHEMA).fetchone() is None
+
+
+@contextlib.contextmanager
+def open_target(address: str) -> Iterator[Target]:
+    """Open a database for the block.
+
+    Raises `SettingsError` where it does not answer, also later within the block, or would not do.
+    """
+    _check_address(address)
+    try:
+        with contextlib.closing(connect(address, "gateway migrate-store")) as raw:
+            refuse_pooling(raw, address)
+            # A large table takes longer than any statement of a gateway.
+            raw.execute("SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0")
+            yield Target(raw)
+    except psycopg.Error as error:
+        # The first line is the reason; the address, which may hold a password, is not in it.
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise SettingsError(
+            f"{shown(address)} does not do what the move needs ({reason}). Mend that and run "
+            "`gateway migrate-store` again."
+        ) from None
+
+
+def _check_address(address: str) -> None:
+    """Raise `SettingsError` for what is no address, in words that repeat nothing of it."""
+    is_ours = address.startswith(("postgresql://", "postgres://"))
+    try:
+        psycopg.conninfo.conninfo_to_dict(address)
+    except psycopg.ProgrammingError:
+        is_ours = False
+    if not is_ours:
+        raise SettingsError(
+            "That is no address of a PostgreSQL. Write postgresql://user:password@host/name, and "
+            "signs such as @ or % in the password as %40 or %25."
+        )

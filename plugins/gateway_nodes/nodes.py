@@ -1,0 +1,142 @@
+"""This node among those that share the database: its record, and the lead while it has it."""
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import Collection
+
+import structlog
+
+from gateway.contracts import Clock
+from gateway.contracts.nodes import NodeRecord
+from gateway.errors import SettingsError
+from gateway.store.nodes import Fitness, is_off
+from gateway.store.rows import RunWrite
+from gateway_nodes import records
+
+_log = structlog.get_logger()
+# A leader that dies is followed by another after so long.
+_LEASE_S = 15.0
+_KEEP_EVERY_S = 4.0
+# After a crash the same machine restarts at once. It watches its old row for this long: a live
+# process would update the row twice in that time.
+_WATCH_S = 10.0
+
+
+class SqlNodes:
+    """Nodes of a shared database. Implements `contracts.nodes.NodeRecords`."""
+
+    has_others = True
+
+    def __init__(
+        self,
+        read: RunWrite,
+        write: RunWrite,
+        name: str,
+        fitness: Fitness,
+        roles: Collection[str] = tuple(records.ROLES),
+        *,
+        watch_s: float = _WATCH_S,
+    ) -> None:
+        self._read = read
+        self._write = write
+        self.name = name
+        self._fitness = fitness
+        self._roles = roles
+        self.has_workers = True
+        # Why this node works on nothing new, as it was when it was last kept; empty if it does.
+        self.clock_problem = ""
+        self._life = secrets.token_hex(8)
+        self._watch_s = watch_s
+        self._lease_s = _LEASE_S
+        self._keep_every_s = _KEEP_EVERY_S
+        # By the loop's clock.
+        self._leads_until = 0.0
+        self._keeping: asyncio.Task[None] | None = None
+
+    async def arrive(self, *, now: float) -> None:
+        try:
+            await self._write(records.arrive, self.name, self._life, now)
+        except records.NameTaken as taken:
+            await asyncio.sleep(self._watch_s)
+            await self._take_over(now + self._watch_s, taken.seen_at)
+
+    async def _take_over(self, now: float, watched: float) -> None:
+        try:
+            await self._write(records.arrive, self.name, self._life, now, watched)
+        except records.NameTaken:
+            raise SettingsError(
+                f"Another gateway runs as node {self.name} on this database. Give each machine a "
+                "name of its own: GATEWAY_NODE=b"
+            ) from None
+
+    async def nodes(self) -> list[NodeRecord]:
+        found: list[NodeRecord] = await self._read(records.find_nodes)
+        return found
+
+    # -- the lead
+
+    async def start(self, now: Clock) -> None:
+        await self._keep_once(now)
+        self._keeping = asyncio.create_task(self._keep_forever(now), name="leadership")
+
+    def leads(self) -> bool:
+        return asyncio.get_running_loop().time() < self._leads_until
+
+    def step_down(self) -> None:
+        # The next time it is kept, the lease has ended already.
+        self._lease_s = 0.0
+
+    async def stop(self) -> None:
+        if self._keeping is None:
+            return
+        self._keeping.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._keeping
+        self._leads_until = 0.0
+        try:
+            await self.leave()
+        except Exception as error:  # noqa: BLE001 - the lease ends without it
+            _log.warning("leadership.not_given_up", error=type(error).__name__)
+
+    async def _keep_forever(self, now: Clock) -> None:
+        while True:
+            await asyncio.sleep(self._keep_every_s)
+            try:
+                await self._keep_once(now)
+            except Exception as error:  # noqa: BLE001 - the lease ends, and is taken again
+                _log.warning("leadership.not_kept", error=type(error).__name__)
+
+    async def _keep_once(self, now: Clock) -> None:
+        # The lease counts from before the question: an answer may be late.
+        asked_at = asyncio.get_running_loop().time()
+        had, problem = self.leads(), self.clock_problem
+        has = await self.keep(lease_s=self._lease_s, now=now())
+        self._leads_until = asked_at + self._lease_s if has else 0.0
+        if self.leads() != had:
+            _log.info("leadership.changed", leads=not had)
+        if bool(self.clock_problem) != bool(problem):
+            _log.warning("node.clock", problem=self.clock_problem or "It is right again.")
+
+    async def keep(self, *, lease_s: float, now: float) -> bool:
+        """Write down that this node runs, and take or prolong the lead for `lease_s` seconds.
+
+        `now` is the node's own clock. Returns whether it leads.
+        """
+        try:
+            leads, self.has_workers, ahead_s = await self._write(
+                records.keep, self.name, self._life, lease_s, self._roles, now
+            )
+        except records.NameLost:
+            self._fitness.lose(
+                f"This process stood still, and another one runs as node {self.name} by now. It "
+                "sells nothing more and ends. Give each machine a name of its own (GATEWAY_NODE) "
+                "if both are to run."
+            )
+            return False
+        self.clock_problem = records.describe_skew(ahead_s) if is_off(ahead_s, 0.0) else ""
+        return bool(leads)
+
+    async def leave(self) -> None:
+        """Give the lead up, and note that this node has stopped."""
+        await self._write(records.leave, self.name, self._life)

@@ -1,0 +1,145 @@
+"""What `gateway check` asks PostgreSQL; each function returns what it found as a sentence.
+
+They change nothing, not even the schema: nodes of another release may run on it.
+"""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import attrs
+import psycopg
+
+from gateway.errors import SettingsError
+from gateway.store.nodes import MOST_SKEW_S
+from gateway_nodes.postgres.migrations import migrations, version_of
+from gateway_nodes.postgres.session import Session, connect
+from gateway_nodes.postgres.store import refuse_pooling
+from gateway_nodes.records import find_nodes, tell_missed
+
+# Leases are told apart by time, and last a minute.
+_MOST_SKEW_S = 1.0
+
+
+@attrs.frozen(kw_only=True)
+class Finding:
+    """What one question found: a sentence, and whether it is as it must be."""
+
+    name: str
+    ok: bool
+    found: str
+
+    async def tell(self) -> str:
+        """Return the sentence; raises `ValueError` with it if something is wrong."""
+        if not self.ok:
+            raise ValueError(self.found)
+        return self.found
+
+
+def look(address: str) -> list[Finding]:
+    """Ask everything on one connection; where there is none, the first finding is the only one."""
+    try:
+        with connect(address, "gateway check") as raw:
+            return [_ask(name, partial(one, raw, address)) for name, one in _QUESTIONS.items()]
+    except psycopg.Error as error:
+        reason = str(error).strip().partition("\n")[0]
+        found = f"the database of GATEWAY_DATABASE_URL does not answer ({reason})"
+        return [Finding(name="database", ok=False, found=found)]
+
+
+def _ask(name: str, question: Callable[[], str]) -> Finding:
+    try:
+        return Finding(name=name, ok=True, found=question())
+    except SettingsError as error:
+        return Finding(name=name, ok=False, found=str(error))
+
+
+def check_server(raw: psycopg.Connection[Any], _: str = "") -> str:
+    """Return the server's version; raises `SettingsError` for one that takes no writes."""
+    version, is_standby, is_read_only = _first(
+        raw,
+        """SELECT current_setting('server_version'), pg_is_in_recovery(),
+           current_setting('transaction_read_only') = 'on'""",
+    )
+    if is_standby or is_read_only:
+        raise SettingsError(
+            "GATEWAY_DATABASE_URL leads to a standby, which takes no writes: name the primary."
+        )
+    return f"PostgreSQL {version}, writable"
+
+
+def check_durability(raw: psycopg.Connection[Any], _: str = "") -> str:
+    """Return what a failover may forget; raises `SettingsError` where a power cut forgets, too."""
+    fsync, pages, standbys = _first(
+        raw,
+        """SELECT current_setting('fsync'), current_setting('full_page_writes'),
+           current_setting('synchronous_standby_names')""",
+    )
+    if fsync != "on" or pages != "on":
+        raise SettingsError(
+            "The server forgets payments in a power cut: set fsync and full_page_writes to on."
+        )
+    if standbys:
+        return f"a payment is on a standby as well before it is answered ({standbys})"
+    return "a payment is on the primary's disk before it is answered; no standby is waited for"
+
+
+def check_schema(raw: psycopg.Connection[Any], _: str = "") -> str:
+    """Return the number of the schema, and what the next start makes of it."""
+    version, newest = version_of(raw), migrations()[-1][0]
+    if version == 0:
+        return "empty; the first start makes the tables"
+    if version < newest:
+        return f"version {version}; the next start makes it {newest}"
+    return f"version {version}"
+
+
+def check_clock(raw: psycopg.Connection[Any], _: str = "") -> str:
+    """Return how far this machine's clock is from the server's; raises `SettingsError`."""
+    began = time.time()
+    (there,) = _first(raw, "SELECT extract(epoch FROM clock_timestamp())::float8")
+    ended = time.time()
+    # The answer is from some moment between the two.
+    skew_s = max(began - there, there - ended, 0.0)
+    if skew_s > _MOST_SKEW_S:
+        raise SettingsError(
+            f"This machine's clock is {skew_s:.1f} s from the database's; from "
+            f"{MOST_SKEW_S:.0f} s on a start is refused, and it works on nothing new. Let both "
+            "take the time from a time server (NTP)."
+        )
+    return f"within {max(skew_s, ended - began):.3f} s of the database's clock"
+
+
+def check_sessions(raw: psycopg.Connection[Any], address: str) -> str:
+    """Return that sessions are this gateway's own; raises `SettingsError` where they are lent."""
+    refuse_pooling(raw, address)
+    (most,) = _first(raw, "SELECT current_setting('max_connections')")
+    return f"the gateway's own; the server takes {most} connections from all nodes together"
+
+
+def check_nodes(raw: psycopg.Connection[Any], _: str = "") -> str:
+    """Return which machines run, and what none of them does."""
+    (table,) = _first(raw, "SELECT to_regclass('nodes')")
+    running = [one for one in find_nodes(Session(raw)) if one.roles] if table else []
+    if not running:
+        return "none runs now"
+    named = ", ".join(f"{one.name} ({', '.join(one.roles)})" for one in running)
+    return " ".join([f"{named}.", *tell_missed(running)])
+
+
+def _first(raw: psycopg.Connection[Any], sql: str) -> Any:
+    row = raw.execute(sql.encode()).fetchone()
+    if row is None:
+        raise psycopg.InterfaceError("the server answered nothing")
+    return row
+
+
+_QUESTIONS: dict[str, Callable[[psycopg.Connection[Any], str], str]] = {
+    "database": check_server,
+    "database sessions": check_sessions,
+    "database schema": check_schema,
+    "database clock": check_clock,
+    "database durability": check_durability,
+    "database nodes": check_nodes,
+}

@@ -1,0 +1,331 @@
+"""Connections on threads of their own, and how a function runs on one: again where it must.
+
+PostgreSQL lets writes run beside each other. Each sees one state of the database (REPEATABLE READ);
+where another write changed the same row, or took the same key, the loser runs again on a fresh
+state. A connection that is lost is replaced. Where it is lost while COMMIT was on its way, the
+server is asked whether the transaction happened: an answer is never guessed.
+"""
+
+import asyncio
+import contextlib
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, TypeVar
+
+import psycopg
+import structlog
+from psycopg import errors
+
+from gateway.concurrency.awaiting import outlive
+from gateway.errors import DiskFull, StoreUnavailable
+from gateway.store import method_payments, payments, tasks
+from gateway.store.meta import write_something
+from gateway_nodes.postgres.failover import read_server
+from gateway_nodes.postgres.locks import locks_of
+from gateway_nodes.postgres.session import Session, connect
+
+Value = TypeVar("Value")
+_log = structlog.get_logger()
+
+# A newer release has added a column to a table that a prepared statement reads whole. A rollback or
+# a new connection forgets such statements.
+_STALE_STATEMENT = errors.FeatureNotSupported
+# Another transaction was faster. What this one wrote is undone; it runs again.
+_LOST_RACE = (
+    errors.SerializationFailure,
+    errors.DeadlockDetected,
+    errors.UniqueViolation,
+    _STALE_STATEMENT,
+)
+# No answer, or none that counts: the server is gone, restarts, or is a standby by now.
+_UNANSWERED = (psycopg.OperationalError, psycopg.InterfaceError, errors.ReadOnlySqlTransaction)
+# A race is lost so often only where a key is taken for good.
+_MOST_RACES = 20
+# A server that restarts is back after some seconds; a buyer does not wait longer.
+_PATIENCE_S = 5.0
+# A lease skips what another node leases, and looks at the newest state of each row.
+_READ_COMMITTED = {tasks.lease_due}
+# What takes a payment: it must know all earlier ones.
+_SALES = {payments.reserve, payments.accept_direct, method_payments.reserve}
+
+
+class Pool:
+    """Runs functions of a connection; at most `size` at once."""
+
+    def __init__(
+        self,
+        address: str,
+        name: str,
+        size: int,
+        *,
+        statement_s: int = 30,
+        server: str = "",
+        on_other_server: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Take `server`, the one at the start (`read_server`), for the one to work on.
+
+        Once a connection leads to another one, nothing is sold any more, and `on_other_server` is
+        called on that connection's thread.
+        """
+        self._open_one: Callable[[], psycopg.Connection[Any]] = partial(
+            connect, address, name, statement_s=statement_s
+        )
+        self._threads = ThreadPoolExecutor(size, "store")
+        self._local = threading.local()
+        self._opened: set[psycopg.Connection[Any]] = set()
+        self._running: set[asyncio.Future[Any]] = set()
+        self._is_down = False
+        self._server = server
+        self._on_other_server = on_other_server
+        self._is_other_server = False
+        # Whether a write failed for want of room on the server's disk, and none was tried since.
+        self.is_full = False
+
+    async def write(self, function: Callable[..., Value], *arguments: Any) -> Value:
+        """Run a function in a transaction; what it wrote is durable when this returns.
+
+        Raises what the function raises, `StoreUnavailable` where the server does not answer, and
+        `DiskFull`. The write of a cancelled caller runs to its end.
+        """
+        value: Value = await outlive(self._start(self._write, function, arguments))
+        return value
+
+    async def read(self, function: Callable[..., Value], *arguments: Any) -> Value:
+        """Run a function that only reads; each of its statements sees the newest state."""
+        value: Value = await self._start(self._read, function, arguments)
+        return value
+
+    async def read_one_state(self, function: Callable[..., Value], *arguments: Any) -> Value:
+        """Run a function that only reads; all its statements see the same state."""
+        value: Value = await self._start(self._read_one_state, function, arguments)
+        return value
+
+    async def try_room(self) -> None:
+        """Write something where the disk was full; raises `DiskFull` while it still is."""
+        if self.is_full:
+            await self.write(write_something)
+            self.is_full = False
+            _log.info("disk.writable")
+
+    async def close(self) -> None:
+        """Finish what runs, then close the connections."""
+        if self._running:
+            await asyncio.wait(self._running)
+        await asyncio.to_thread(self._threads.shutdown)
+        for raw in self._opened:
+            raw.close()
+
+    def _start(
+        self, run: Callable[..., Any], function: Callable[..., Any], arguments: tuple[Any, ...]
+    ) -> asyncio.Future[Any]:
+        loop = asyncio.get_running_loop()
+        running = loop.run_in_executor(self._threads, run, function, arguments)
+        self._running.add(running)
+        running.add_done_callback(self._forget)
+        return running
+
+    def _forget(self, running: asyncio.Future[Any]) -> None:
+        self._running.discard(running)
+        # Where the caller was cancelled, nobody fetches the error.
+        if not running.cancelled():
+            running.exception()
+
+    # -- on a thread
+
+    def _connection(self) -> psycopg.Connection[Any]:
+        """Return this thread's connection; open it anew where it was lost."""
+        raw: psycopg.Connection[Any] | None = getattr(self._local, "raw", None)
+        if raw is None or raw.closed:
+            if raw is not None:
+                self._opened.discard(raw)
+            raw = self._open_one()
+            # A connection whose server is not known is never used.
+            try:
+                self._note_server(read_server(raw))
+            except BaseException:
+                raw.close()
+                raise
+            self._local.raw = raw
+            self._opened.add(raw)
+        return raw
+
+    def _note_server(self, server: str) -> None:
+        self._local.server = server
+        if self._server not in ("", server) and not self._is_other_server:
+            self._is_other_server = True
+            self._on_other_server()
+        self._server = self._server or server
+
+    def _drop(self) -> None:
+        """Close this thread's connection: nothing is known about its state."""
+        raw = getattr(self._local, "raw", None)
+        if raw is not None:
+            with contextlib.suppress(psycopg.Error):
+                raw.close()
+
+    def _read(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        return self._until_answered(lambda raw: function(Session(raw), *arguments))
+
+    def _read_one_state(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        def read(raw: psycopg.Connection[Any]) -> Any:
+            raw.execute(b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            try:
+                return function(Session(raw), *arguments)
+            finally:
+                with contextlib.suppress(psycopg.Error):
+                    raw.execute(b"ROLLBACK")
+
+        return self._until_answered(read)
+
+    def _until_answered(self, attempt: Callable[[psycopg.Connection[Any]], Any]) -> Any:
+        """Run something that may run twice, until the server has answered it."""
+        give_up_at = self._give_up_at()
+        while True:
+            try:
+                value = self._on_fresh_statements(attempt)
+            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+                self._wait_or_raise(error, give_up_at)
+            else:
+                self._is_down = False
+                return value
+
+    def _on_fresh_statements(self, attempt: Callable[[psycopg.Connection[Any]], Any]) -> Any:
+        try:
+            return attempt(self._connection())
+        except _STALE_STATEMENT:
+            self._drop()
+            return attempt(self._connection())
+
+    def _give_up_at(self) -> float:
+        """Return until when to try: while the server is down, nobody waits for another's turn."""
+        return time.monotonic() + (0.0 if self._is_down else _PATIENCE_S)
+
+    def _wait_or_raise(self, error: psycopg.Error, give_up_at: float) -> None:
+        self._drop()
+        if isinstance(error, errors.QueryCanceled):
+            raise StoreUnavailable from error
+        if time.monotonic() >= give_up_at:
+            self._is_down = True
+            raise StoreUnavailable from error
+        time.sleep(0.1 + random.random() * 0.2)  # noqa: S311 - not a secret
+
+    def _write(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        locks = locks_of(function, arguments)
+        give_up_at = self._give_up_at()
+        races = 0
+        while True:
+            try:
+                with _locked(self._connection(), locks) as raw:
+                    self._refuse_sale(function)
+                    value = self._transact(raw, function, arguments)
+            except _LOST_RACE:
+                races += 1
+                if races == _MOST_RACES:
+                    raise
+                time.sleep(random.random() * 0.002 * races)  # noqa: S311 - not a secret
+            except errors.DiskFull as error:
+                self._note_full(error)
+                raise DiskFull from error
+            except _UNANSWERED as error:
+                self._wait_or_raise(error, give_up_at)
+            else:
+                self._is_down = False
+                return value
+
+    def _refuse_sale(self, function: Callable[..., Any]) -> None:
+        """Raise `StoreUnavailable` for a sale on a server that may not know what was spent."""
+        if self._is_other_server and function in _SALES:
+            raise StoreUnavailable
+
+    def _note_full(self, error: psycopg.Error) -> None:
+        if not self.is_full:
+            _log.error("disk.full", error=str(error))
+        self.is_full = True
+
+    def _transact(
+        self,
+        raw: psycopg.Connection[Any],
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...],
+    ) -> Any:
+        """Run a function between BEGIN and COMMIT; its error undoes all it wrote."""
+        xid, server = _begin(raw, function), self._local.server
+        try:
+            value = function(Session(raw), *arguments)
+        except BaseException:
+            # The first error is the one to tell; a connection that cannot roll back is of no use.
+            try:
+                raw.execute(b"ROLLBACK")
+            except psycopg.Error:
+                raw.close()
+            raise
+        try:
+            raw.execute(b"COMMIT")
+        except _UNANSWERED as error:
+            if isinstance(error, _LOST_RACE):
+                raise
+            self._drop()
+            if not self._has_committed(xid, server):
+                raise
+        return value
+
+    def _has_committed(self, xid: str, server: str) -> bool:
+        """Return whether a transaction happened whose COMMIT got no answer.
+
+        Raises `StoreUnavailable` while that is not known. On a standby that took over, or a
+        copy, the number may be another transaction's.
+        """
+        give_up_at = self._give_up_at()
+        while True:
+            try:
+                raw = self._connection()
+                if self._local.server != server:
+                    raise StoreUnavailable
+                status = raw.execute(b"SELECT pg_xact_status(%s::xid8)", (xid,)).fetchone()
+            except _UNANSWERED as error:
+                self._wait_or_raise(error, give_up_at)
+                continue
+            except psycopg.Error as error:
+                # After a failover the number may lie in the new server's future: that server has
+                # never heard of the transaction.
+                raise StoreUnavailable from error
+            if status is not None and status[0] in ("committed", "aborted"):
+                return bool(status[0] == "committed")
+            # The old session still ends, or it is too long ago to say.
+            if time.monotonic() > give_up_at:
+                raise StoreUnavailable
+            time.sleep(0.05)
+
+
+def _begin(raw: psycopg.Connection[Any], function: Callable[..., Any]) -> str:
+    """Begin a transaction and return its number, in one message to the server."""
+    level = b"READ COMMITTED" if function in _READ_COMMITTED else b"REPEATABLE READ"
+    cursor = raw.execute(b"BEGIN ISOLATION LEVEL " + level + b"; SELECT pg_current_xact_id()::text")
+    cursor.nextset()
+    row = cursor.fetchone()
+    if row is None:
+        raise psycopg.InterfaceError("the server gave a transaction no number")
+    return str(row[0])
+
+
+@contextlib.contextmanager
+def _locked(raw: psycopg.Connection[Any], locks: Sequence[int]) -> Any:
+    """Hold locks over all nodes while the block runs; a lost connection gives them up."""
+    if not locks:
+        yield raw
+        return
+    try:
+        for lock in locks:
+            raw.execute(b"SELECT pg_advisory_lock(%s)", (lock,))
+        yield raw
+    finally:
+        # What was committed stays committed: an error here must not run the write again. Closing
+        # the connection gives the lock up, too.
+        try:
+            raw.execute(b"SELECT pg_advisory_unlock_all()")
+        except psycopg.Error:
+            raw.close()

@@ -1,0 +1,142 @@
+"""A connection to PostgreSQL with the names and the manners of `gateway.store.sql.Connection`."""
+
+import functools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import psycopg
+from psycopg.adapt import Loader
+
+from gateway.store.sql import Dialect
+
+POSTGRESQL = Dialect(
+    name="postgresql",
+    ordered_join="JOIN",
+    takes_index_hints=False,
+    skip_locked="FOR UPDATE SKIP LOCKED",
+    share_lock="FOR SHARE",
+    by_bytes='COLLATE "C"',
+    json_function="text_in_json",
+    clock="CAST(extract(epoch FROM clock_timestamp()) AS DOUBLE PRECISION)",
+    is_shared=True,
+    size_query="SELECT pg_database_size(current_database())",
+)
+# Text in quotes, or a mark. Two colons are a cast.
+_MARK = re.compile(r"'(?:[^']|'')*'|(?<!:):([a-z_]\w*)|\?|%")
+
+# A server that vanished without a word is noticed after half a minute.
+KEEPALIVE: Mapping[str, Any] = {
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 30_000,
+}
+
+
+class Row(tuple[Any, ...]):
+    """A row, indexed by number, name or slice."""
+
+    __slots__ = ()
+    names: Mapping[str, int]
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return a value, or the tuple of a slice."""
+        return tuple.__getitem__(self, self.names[key] if isinstance(key, str) else key)
+
+    def keys(self) -> list[str]:
+        """Return the names of the columns."""
+        return list(self.names)
+
+
+@functools.lru_cache(maxsize=512)
+def _row_kind(names: tuple[str, ...]) -> type[Row]:
+    """Return the kind of row with these columns; of two alike, the name finds the first."""
+    numbers = {name: names.index(name) for name in names}
+    return type("Row", (Row,), {"__slots__": (), "names": numbers})
+
+
+def _make_rows(cursor: psycopg.Cursor[Any]) -> Callable[[Sequence[Any]], Any]:
+    if cursor.description is None:
+        return tuple
+    return _row_kind(tuple([column.name for column in cursor.description]))
+
+
+class _NumberLoader(Loader):
+    """Reads a sum: PostgreSQL adds integers up to a NUMERIC."""
+
+    def load(self, data: Any) -> int | float:
+        text = bytes(data).decode()
+        return int(text) if text.lstrip("-").isdigit() else float(text)
+
+
+@functools.lru_cache(maxsize=1024)
+def _translate(sql: str) -> str:
+    """Return a statement with the marks of psycopg: `%s` for `?`, `%(name)s` for `:name`."""
+
+    def replace(found: re.Match[str]) -> str:
+        text = found.group()
+        if text == "?":
+            return "%s"
+        if found.group(1):
+            return f"%({found.group(1)})s"
+        return text.replace("%", "%%")
+
+    return _MARK.sub(replace, sql)
+
+
+def _without_nul(parameters: Any) -> Any:
+    """Return parameters that PostgreSQL takes: its texts hold no NUL, a stranger's path may.
+
+    The sign that stands for it equals no key of ours, and reads as what it is in a vendor's words.
+    """
+    if isinstance(parameters, Mapping):
+        return {name: _replace_nul(value) for name, value in parameters.items()}
+    return [_replace_nul(value) for value in parameters]
+
+
+def _replace_nul(value: Any) -> Any:
+    return value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
+
+
+class Session:
+    """What a function of the store sees. Implements `gateway.store.sql.Connection`."""
+
+    dialect = POSTGRESQL
+
+    def __init__(self, raw: psycopg.Connection[Any]) -> None:
+        self._raw = raw
+
+    def execute(self, sql: str, parameters: Any = (), /) -> psycopg.Cursor[Any]:
+        """Run a statement; parameters are a sequence for `?` and a mapping for `:name`."""
+        if not parameters:
+            # Without parameters psycopg reads no marks.
+            return self._raw.execute(sql.encode())
+        return self._raw.execute(_translate(sql).encode(), _without_nul(parameters))
+
+
+def connect(address: str, name: str, *, statement_s: int = 30) -> psycopg.Connection[Any]:
+    """Open a connection whose COMMIT is durable when it returns.
+
+    `name` is what the server shows for it. No statement takes longer than `statement_s` seconds.
+    Raises `psycopg.OperationalError` where the server does not answer or refuses.
+    """
+    raw = psycopg.connect(
+        address,
+        autocommit=True,
+        application_name=name,
+        client_encoding="utf8",
+        row_factory=_make_rows,
+        **KEEPALIVE,
+    )
+    raw.adapters.register_loader("numeric", _NumberLoader)
+    # Statements of this session, not options of its start: a pooler refuses those.
+    raw.execute(
+        f"""SET synchronous_commit = on;
+            SET statement_timeout = {statement_s * 1000};
+            SET lock_timeout = 10000;
+            SET idle_in_transaction_session_timeout = 60000;
+            SET default_transaction_isolation = 'read committed'""".encode()
+    )
+    return raw

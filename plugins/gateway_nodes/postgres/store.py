@@ -1,0 +1,191 @@
+"""The store on PostgreSQL: the same transactions as on SQLite, from as many nodes as there are."""
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable, Collection
+from functools import partial
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import psycopg
+
+from gateway.contracts.store import CheckRow
+from gateway.errors import SettingsError
+from gateway.settings import Settings
+from gateway.store.sql import Connection
+from gateway.store.sql_store import SqlStore
+from gateway.store.sums import SumReader
+from gateway_nodes.left_behind import refuse_other_database
+from gateway_nodes.nodes import SqlNodes
+from gateway_nodes.postgres.failover import date_anew_after_failover, read_server
+from gateway_nodes.postgres.migrations import migrate
+from gateway_nodes.postgres.pool import Pool
+from gateway_nodes.postgres.session import connect
+from gateway_nodes.postgres.wake import PostgresWakes, listen_to
+
+Value = TypeVar("Value")
+
+# An operator's sum over a long time may take so many seconds.
+_SUM_S = 120
+_FAILED_OVER = (
+    "Another server stands in for the database's, and may lack the newest payments. This process "
+    "sells nothing more and ends; its next start refuses transfers from before that."
+)
+
+
+class PostgresStore(SqlStore):
+    """Everything durable, in one PostgreSQL."""
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        node: str = "gateway",
+        roles: Collection[str] = ("web", "worker", "signer"),
+        connections: int = 8,
+    ) -> None:
+        self._address = address
+        self._node = node
+        self._connections = connections
+        super().__init__(node)
+        self.nodes = SqlNodes(self._read, self._write, node, self.fitness, roles)
+        self.wakes: PostgresWakes = PostgresWakes(
+            partial(listen_to, address, f"{node} listens"), self._notify
+        )
+
+    async def check_rows(self) -> list[CheckRow]:
+        # Only this command needs it.
+        from gateway_nodes.postgres import checks  # noqa: PLC0415
+
+        found = await asyncio.to_thread(checks.look, self._address)
+        return [(one.name, one.tell) for one in found]
+
+    async def check_settings(self, settings: Settings) -> None:
+        await refuse_other_database(settings, self)
+
+    async def __aenter__(self) -> Self:
+        try:
+            server = await asyncio.to_thread(self._prepare)
+        except psycopg.OperationalError as error:
+            raise SettingsError(
+                "The database of GATEWAY_DATABASE_URL does not answer "
+                f"({_first_line(error)}). Check the address, and that the server runs."
+            ) from None
+        loop = asyncio.get_running_loop()
+        self._pool = Pool(
+            self._address,
+            self._node,
+            self._connections,
+            server=server,
+            on_other_server=lambda: self._end_in(loop),
+        )
+        return self
+
+    def _end_in(self, loop: asyncio.AbstractEventLoop) -> None:
+        loop.call_soon_threadsafe(self.fitness.lose, _FAILED_OVER)
+
+    def _prepare(self) -> str:
+        """Refuse a database that would not do, and bring its schema up to date.
+
+        Returns which server it is.
+        """
+        with connect(self._address, self._node) as raw:
+            refuse_pooling(raw, self._address)
+            migrate(raw)
+            date_anew_after_failover(raw)
+            return read_server(raw)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.wakes.close()
+        await self._sums.close()
+        await self._pool.close()
+
+    async def _write(self, function: Callable[..., Value], *arguments: object) -> Value:
+        return await self._pool.write(function, *arguments)
+
+    async def _read(self, function: Callable[..., Value], *arguments: object) -> Value:
+        return await self._pool.read(function, *arguments)
+
+    async def _query(self, function: Callable[..., Value], *arguments: object) -> Value:
+        return await self._pool.read(function, *arguments)
+
+    async def _notify(self, channel: str, payload: str) -> None:
+        # Alone in its transaction it wrote no row, so the commit waits for no flush.
+        await self._pool.read(_notify, channel, payload)
+
+    async def _open_sums(self) -> SumReader:
+        return _Sums(Pool(self._address, f"{self._node} sums", 1, statement_s=_SUM_S))
+
+    @property
+    def is_full(self) -> bool:
+        return self._pool.is_full
+
+    async def check_writable(self) -> None:
+        await self.ping()
+        await self._pool.try_room()
+
+    async def give_back_space(self) -> None:
+        """Do nothing: the server's own vacuum does it."""
+
+
+def open_postgres(settings: Settings, name: str | None) -> PostgresStore:
+    """Return the store; it is not opened yet."""
+    return PostgresStore(
+        settings.database_url,
+        node=name or node_name(settings),
+        roles=settings.roles,
+        connections=settings.database_connections,
+    )
+
+
+def node_name(settings: Settings) -> str:
+    """Return this machine's name among the nodes of a database."""
+    return settings.node or os.environ.get("FLY_MACHINE_ID") or socket.gethostname()
+
+
+def _notify(db: Connection, channel: str, payload: str) -> None:
+    db.execute("SELECT pg_notify(?, ?)", (channel, payload))
+
+
+class _Sums:
+    """Runs an operator's sums, each on one state of the database, on a connection of its own."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def run(self, function: Callable[..., Any]) -> Any:
+        """Call `function` with the connection."""
+        return await self._pool.read_one_state(function)
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._pool.close()
+
+
+def refuse_pooling(raw: psycopg.Connection[Any], address: str) -> None:
+    """Raise `SettingsError` where a pooler lends sessions for one transaction only.
+
+    Locks, LISTEN and settings belong to a session there. Such a pooler is betrayed by two clients
+    that speak to the same session, as where the last session that was used is used first, and by a
+    client that asks twice and speaks to two, as where sessions are used by turns.
+    """
+    with connect(address, "gateway check") as other:
+        asked = [raw, other, raw, raw, other, other, raw]
+        pids = [(each, each.execute("SELECT pg_backend_pid()").fetchone()) for each in asked]
+    of_raw, of_other = ({pid for each, pid in pids if each is one} for one in (raw, other))
+    if len(of_raw) > 1 or len(of_other) > 1 or of_raw == of_other:
+        raise SettingsError(
+            "GATEWAY_DATABASE_URL leads to a pooler in transaction mode. The gateway needs its "
+            "sessions for itself: use the direct address, or a pooler in session mode."
+        )
+
+
+def _first_line(error: psycopg.Error) -> str:
+    """Return the reason without the address, which may hold the password."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__

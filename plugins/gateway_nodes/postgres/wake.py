@@ -1,0 +1,183 @@
+"""Wakes other nodes by NOTIFY, and hears them on one connection that listens.
+
+A notification is sent after the commit that it tells of, in a transaction of its own: in the same
+one it would hold a lock of the whole server until the commit is flushed. It is a hint, no more:
+what it says is read in the database, and what gets lost is found by the next look.
+"""
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from typing import Any
+
+import attrs
+import psycopg
+import structlog
+
+from gateway.contracts.wakes import Heard
+from gateway.errors import StoreUnavailable
+from gateway_nodes.postgres.session import KEEPALIVE
+
+_CHANNEL = "gateway"
+# A payload has less than 8,000 bytes.
+_MOST_BYTES = 7_900
+# The word for a task that may be worked on; all others are ids of tasks.
+_QUEUED = "+"
+_log = structlog.get_logger()
+
+Listening = psycopg.AsyncConnection[Any]
+
+
+@attrs.frozen(kw_only=True)
+class WakeTiming:
+    """Durations in seconds."""
+
+    # Between two notifications of this node: what happens meanwhile shares one.
+    post_s: float = 0.01
+    # After a quiet time the server is asked whether it is still there, and so long it may take.
+    quiet_s: float = 15.0
+    answer_s: float = 5.0
+    # Before a lost connection is opened anew.
+    reconnect_s: float = 1.0
+
+
+class PostgresWakes:
+    """Implements `contracts.wakes.Wakes`."""
+
+    def __init__(
+        self,
+        connect: Callable[[], Awaitable[Listening]],
+        send: Callable[[str, str], Awaitable[object]],
+    ) -> None:
+        """`connect` opens a connection to listen on; `send` notifies a channel of a payload."""
+        self._connect = connect
+        self._send = send
+        self.timing = WakeTiming()
+        # Begins each notification of this node, which does not listen to itself.
+        self._tag = secrets.token_hex(4)
+        self._words: set[str] = set()
+        self._posting: asyncio.Task[None] | None = None
+        self._listener: asyncio.Task[None] | None = None
+        self._heard: Heard | None = None
+        self._is_live = self._was_lost = False
+
+    @property
+    def is_live(self) -> bool:
+        """Whether this node hears the others now."""
+        return self._is_live
+
+    def start(self, heard: Heard) -> None:
+        """Hear the others from now on, until `close`."""
+        self._heard = heard
+        self._listener = asyncio.create_task(self._listen_forever(), name="wake-listen")
+
+    async def close(self) -> None:
+        """Send what is still to be said, and listen no more."""
+        if self._posting is not None:
+            await asyncio.wait([self._posting])
+        if self._listener is not None:
+            self._listener.cancel()
+            await asyncio.wait([self._listener])
+        self._is_live = False
+
+    # -- to others
+
+    def post_queued(self) -> None:
+        """Tell the others that a task may be worked on."""
+        self._post(_QUEUED)
+
+    def post_ended(self, task_id: str) -> None:
+        """Tell the others that a task has ended."""
+        self._post(task_id)
+
+    def _post(self, word: str) -> None:
+        self._words.add(word)
+        if self._posting is None or self._posting.done():
+            self._posting = asyncio.create_task(self._send_words(), name="wake-post")
+
+    async def _send_words(self) -> None:
+        while self._words:
+            words, self._words = self._words, set()
+            try:
+                for payload in _write_payloads(self._tag, words):
+                    await self._send(_CHANNEL, payload)
+            except (StoreUnavailable, psycopg.Error) as error:
+                _log.warning("wake.not_sent", error=_reason(error))
+            await asyncio.sleep(self.timing.post_s)
+
+    # -- from others
+
+    async def _listen_forever(self) -> None:
+        while True:
+            try:
+                await self._listen()
+            except (psycopg.Error, OSError) as error:
+                self._note_loss(error)
+            except Exception:  # noqa: BLE001 - the edge of a background task: it listens again
+                self._is_live = False
+                _log.exception("wake.failed")
+            await asyncio.sleep(self.timing.reconnect_s)
+
+    async def _listen(self) -> None:
+        """Hear the others; raises once the connection is lost."""
+        raw = await self._connect()
+        try:
+            await raw.execute(f"LISTEN {_CHANNEL}".encode())
+            self._note_begin()
+            while True:
+                async for notice in raw.notifies(timeout=self.timing.quiet_s):
+                    self._hear(notice.payload)
+                async with asyncio.timeout(self.timing.answer_s):
+                    await raw.execute(b"SELECT 1")
+        finally:
+            self._is_live = False
+            with contextlib.suppress(psycopg.Error):
+                await raw.close()
+
+    def _hear(self, payload: str) -> None:
+        tag, _, words = payload.partition(" ")
+        if self._heard is None or tag == self._tag:
+            return
+        for word in words.split():
+            if word == _QUEUED:
+                self._heard.on_queued()
+            else:
+                self._heard.on_ended(word)
+
+    def _note_begin(self) -> None:
+        """Look once: what happened before the connection listened was not heard."""
+        self._is_live = True
+        if self._was_lost:
+            _log.info("wake.found")
+        self._was_lost = False
+        if self._heard is not None:
+            self._heard.on_gap()
+
+    def _note_loss(self, error: Exception) -> None:
+        if not self._was_lost:
+            _log.warning("wake.lost", error=_reason(error))
+        self._was_lost = True
+
+
+async def listen_to(address: str, name: str) -> Listening:
+    """Open a connection to listen on; raises `psycopg.OperationalError`."""
+    return await psycopg.AsyncConnection.connect(
+        address, autocommit=True, application_name=name, client_encoding="utf8", **KEEPALIVE
+    )
+
+
+def _write_payloads(tag: str, words: Collection[str]) -> Iterator[str]:
+    """Yield the words in as few payloads as hold them."""
+    payload = tag
+    for word in words:
+        if len(payload) + 1 + len(word) > _MOST_BYTES:
+            yield payload
+            payload = tag
+        payload += f" {word}"
+    yield payload
+
+
+def _reason(error: Exception) -> str:
+    """Return the reason without the address, which may hold the password."""
+    return str(error).strip().partition("\n")[0] or type(error).__name__

@@ -1,0 +1,5 @@
+"""Fixtures: settings without a chain."""
+
+from tests.unit.conftest import settings
+
+__all__ = ["settings"]

@@ -1,0 +1,62 @@
+"""Databases and rate limits of plugins, found by the scheme of an address."""
+
+from importlib.metadata import EntryPoint
+
+import attrs
+import pytest
+
+from gateway import installed
+from gateway.errors import SettingsError
+from gateway.running.rate_limits import make_limits
+from gateway.settings import check_database, check_limits
+from gateway.store.opening import open_store
+
+_POSTGRES = "postgresql://gateway:hunter2@db.example.com/gateway"
+_REDIS = "redis://:hunter2@db.example.com/0"
+
+
+@pytest.fixture
+def shared(settings):
+    """The settings of a node whose limits are shared, too."""
+    outputs = "s3://my-bucket/outputs"
+    return attrs.evolve(settings, database_url=_POSTGRES, limits_url=_REDIS, outputs_url=outputs)
+
+
+@pytest.mark.parametrize("name", ["gateway_nodes", "gateway-nodes"])
+def test_a_database_of_a_disabled_plugin_stops_the_start(shared, name):
+    bare = attrs.evolve(shared, plugins_disabled=("gateway_mcp", name))
+    way_out = "names gateway_nodes, which opens that address. Take it out of that list"
+    for start in (check_database, open_store):
+        with pytest.raises(SettingsError, match=f"GATEWAY_DATABASE_URL is set, .* {way_out}"):
+            start(bare)
+    for start in (check_limits, lambda found: make_limits(found, lambda: 0.0, "secret")):
+        with pytest.raises(SettingsError, match=f"GATEWAY_LIMITS_URL is set, .* {way_out}"):
+            start(bare)
+
+
+def test_with_the_plugin_both_are_fine(shared):
+    check_database(shared)
+    check_limits(shared)
+    assert open_store(shared).nodes.has_others
+
+
+def test_a_plugin_that_is_not_there_is_named(shared, monkeypatch):
+    monkeypatch.setattr(installed, "find_spec", lambda _: None)
+    with pytest.raises(SettingsError, match=r"no installed plugin opens\. Install gateway_nodes"):
+        open_store(shared)
+
+
+def test_without_an_address_no_plugin_is_asked_for(settings, monkeypatch):
+    monkeypatch.setattr(installed, "find_spec", lambda _: None)
+    check_database(settings)
+    check_limits(settings)
+    assert not open_store(settings).nodes.has_others
+
+
+def test_a_third_partys_entry_point_is_found_by_its_scheme(monkeypatch):
+    entry = EntryPoint("acme", "gateway_testing.facts:queued", "gateway.stores")
+    monkeypatch.setattr(installed, "entry_points", lambda _: [entry])
+    found = installed.load_opener("gateway.stores", "GATEWAY_DATABASE_URL", "acme://db/x", ())
+    assert found.__name__ == "queued"
+    with pytest.raises(SettingsError, match="has an address of other, which no installed plugin"):
+        installed.load_opener("gateway.stores", "GATEWAY_DATABASE_URL", "other://db/x", ())
