@@ -3,9 +3,9 @@
 Nothing here does anything; what implements a protocol belongs in the folder of its subject.
 """
 
-from gateway.contracts.alarms import Alarm
 from gateway.contracts.chain import CallReverted, Chain
 from gateway.contracts.outputs import Kept, OutputStore, OutputStoreUnavailable
+from gateway.contracts.parts import Alarm
 from gateway.contracts.payment_methods import (
     MethodPayment,
     MethodProof,

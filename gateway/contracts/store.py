@@ -1,4 +1,4 @@
-"""What the store takes and returns about tasks: new ones, leases, costs, and jobs at providers."""
+"""Records that the store takes and returns: tasks, leases, payers, and changes of endpoints."""
 
 from collections.abc import Awaitable, Callable
 from typing import Literal
@@ -88,3 +88,73 @@ class Cost:
 
     # Told by the vendor, set by the operator, or of the adapter's table of models.
     source: CostSource
+
+
+@attrs.frozen(kw_only=True)
+class ReserveLimits:
+    """What `reserve` checks in its own write, so that two purchases at once cannot both pass.
+
+    `most_open` is None for a payment that is on the chain already: it burns no gas, needs no
+    balance and waits for no settlement, so none of them holds.
+    """
+
+    held_file_bytes: int
+    most_open: int | None = None
+    balance_units: int = 0
+    barred_since: float | None = None
+    """A failure of the payer after this moment, in unix seconds, bars it; None looks for none."""
+
+
+class PayerBusy(Exception):
+    """The payer may have no further payment now, as its records are; nothing was written down."""
+
+
+@attrs.frozen(kw_only=True)
+class OpenPayments:
+    """What a payer has open, and how often it has paid."""
+
+    count: int
+    units: int
+    settled: int
+
+
+@attrs.frozen(kw_only=True)
+class FailedSettlement:
+    """A settlement of ours that reverted in a block and did not pay."""
+
+    payer: str
+    tx_hash: str
+    at: float
+    failure: str
+    """`wallet`, `spent` and `drained` are the payer's doing. `late`: mined after it had expired.
+    `burned`: a batch of which some payer used up gas. `unexplained`: none of these is shown.
+    """
+    fee_wei: int
+
+
+@attrs.frozen(kw_only=True)
+class EarlierPrice:
+    """A price that an endpoint had a moment ago, whose 402s are still good."""
+
+    # None: the price of the settings file.
+    price_units: int | None
+
+    # Unix seconds.
+    good_until: float
+
+
+@attrs.frozen(kw_only=True)
+class EndpointChange:
+    """What was changed about an endpoint, above the settings file."""
+
+    # Unix seconds of the newest change, one that takes another back included.
+    changed_at: float
+
+    # Unix seconds; None: it sells.
+    paused_since: float | None = None
+    pause_reason: str = ""
+
+    # None: as the settings file says.
+    price_units: int | None = None
+    cost_micros: int | None = None
+    earlier_prices: tuple[EarlierPrice, ...] = ()

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gateway.contracts import Clock
-from gateway.contracts.alarms import Alarm
+from gateway.contracts.parts import Alarm
 from gateway.settings import Settings
 from gateway_operator.alarms.apprise_urls import AppriseUrls
 from gateway_operator.alarms.carriers import Carrier

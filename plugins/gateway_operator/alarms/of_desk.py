@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from gateway.contracts.alarms import Alarm
+from gateway.contracts.parts import Alarm
 from gateway.store.meta import note_write
 from gateway_operator.alarms.channels import Notify, make_carriers
 from gateway_operator.alarms.digest import is_due, write_digest

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 import structlog
 
-from gateway.contracts.wakes import Heard
+from gateway.contracts.nodes import Heard
 from gateway.running.timing import Timing
 from gateway.tasks import TaskTiming
 from gateway.web.routes.tasks import look_at_task
