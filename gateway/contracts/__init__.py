@@ -1,7 +1,4 @@
-"""Protocols: what a provider, a payment plugin, the chain and an output store promise.
-
-Nothing here does anything; what implements a protocol belongs in the folder of its subject.
-"""
+"""Protocols of providers, payment plugins, the chain and output stores, and their records."""
 
 from gateway.contracts.chain import CallReverted, Chain
 from gateway.contracts.outputs import Kept, OutputStore, OutputStoreUnavailable

@@ -1,4 +1,4 @@
-"""What is installed: the plugins, their commands, and which plugins the operator has disabled.
+"""The installed plugins, their commands and settings, and the disabled ones.
 
 Nothing here imports a plugin.
 """
@@ -71,7 +71,7 @@ class PluginCommand(NamedTuple):
     """A command of a plugin."""
 
     plugin: str
-    # Where it is, as `module:name`.
+    # Its place, as `module:name`.
     place: str
     # The first sentence of its help.
     sentence: str
@@ -105,8 +105,8 @@ def find_commands(own: Collection[str], warn: Callable[[str], None]) -> dict[str
 def prepare_database(settings: "Settings") -> None:
     """Let plugins replace or check the database before the gateway opens it.
 
-    Each entry of the group `gateway.before_open` names a function that takes the settings. What it
-    raises stops the start.
+    Each entry of the group `gateway.before_open` names a function that takes the settings. An
+    error in it stops the start.
     """
     has_restore = bool(settings.plugin_values.get("restore"))
     if has_restore and is_disabled("gateway_backups", settings.plugins_disabled):
@@ -186,7 +186,7 @@ def _plugin_of(table: str) -> str:
 
 
 def _tables() -> list[str]:
-    """Return where the tables of commands are, as `module:name`."""
+    """Return the places of the tables of commands, as `module:name`."""
     # Most gateways have no other plugin with commands, and importing `importlib.metadata` takes
     # 45 ms, half the time of `gateway --help`.
     if not any(map(_has_tables, sys.path)):

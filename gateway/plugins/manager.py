@@ -143,7 +143,7 @@ class PluginManager:
     def _leave_out(self, name: str, error: BaseException, *, sells_on: bool = False) -> None:
         """Go on without a third party's plugin; raise the error of any other plugin.
 
-        With `sells_on`, only what it registers by the present hook is left out.
+        With `sells_on`, only its registrations by the present hook are left out.
         """
         plugin = self._plugins[name]
         if plugin.source in (BUNDLED_SOURCE, GIVEN_SOURCE):
@@ -161,7 +161,7 @@ class PluginManager:
     def _call_hook(
         self, hook: str, offer: Callable[..., tuple[str, Any]], **arguments: Any
     ) -> Iterator[tuple[LoadedPlugin, dict[str, Any]]]:
-        """Call a hook of each plugin and yield what it registers; leave out a plugin that fails.
+        """Call a hook of each plugin and yield its registrations; leave out a plugin that fails.
 
         `offer` takes the arguments of a plugin's call of `register` and returns them with a name
         that the plugin may use once. It raises for arguments with a mistake.
@@ -264,7 +264,7 @@ class PluginManager:
     def catalog(
         self, settings: Settings, now: Clock = time.time, redactor: Redactor | None = None
     ) -> Catalog:
-        """Return what the plugins put on sale; `redactor` learns their secrets.
+        """Return the plugins' endpoints; `redactor` learns their secrets.
 
         Raises `SettingsError` for a wrong setting.
         """
@@ -296,7 +296,7 @@ class PluginManager:
         """Return the verifiers of signed payments, x402's first, and the methods of further ones.
 
         Else they are ordered as their plugins are. Raises `SettingsError` without x402's: its
-        header stands in all that buyers read.
+        header is in every document for buyers.
         """
         owners: Owners[LoadedPlugin] = Owners()
         hooks: dict[str, Callable[..., tuple[str, Any]]] = {
@@ -349,7 +349,7 @@ class PluginManager:
     def parts(self, gateway: "Gateway") -> list[Part]:
         """Return the parts that plugins add to a gateway, in the plugins' order.
 
-        The parts of a plugin that fails here are left out; what it sells stays on sale.
+        The parts of a plugin that fails here are left out; its endpoints stay on sale.
         """
         owners = PartOwners[LoadedPlugin](part.name for part in gateway.lifecycle.parts)
         found: list[Part] = []
@@ -372,12 +372,12 @@ class PluginManager:
         return {name: check for _, offers in found for name, check in offers.items()}
 
     def spans(self, settings: Settings) -> Spans:
-        """Return the plugins that want to be told when work begins and ends."""
+        """Return the plugins' openers of spans."""
         found = self._call_hook("register_spans", span_offer, settings=settings)
         return Spans(tuple(opener for _, offers in found for opener in offers.values()))
 
     def notifiers(self) -> dict[str, Callable[[Alarm], Any]]:
-        """Return the functions that tell alarms, by the names of their plugins."""
+        """Return the functions that deliver alarms, by the names of their plugins."""
         found: dict[str, Callable[[Alarm], Any]] = {}
         for implementation in self._manager.hook.gateway_notify.get_hookimpls():
             if implementation.argnames != ("alarm",):

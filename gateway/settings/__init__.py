@@ -1,7 +1,4 @@
-"""What an operator may set, how it is read, and which values are right.
-
-What a plugin lets the operator set belongs in the plugin: it declares a section of its own.
-"""
+"""The core's settings: names, loading and checks. Plugins define sections of their own."""
 
 from gateway.settings.checks import (
     check_database,

@@ -1,4 +1,4 @@
-"""Which values of settings are right; a mistake becomes one sentence with an example."""
+"""Checks values of settings; a mistake becomes one sentence with an example."""
 
 import importlib.util
 import math
@@ -23,7 +23,7 @@ _CURVE_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD036414
 _ARGON2 = re.compile(
     r"\$argon2(id|i|d)\$v=\d+\$m=\d+,t=\d+,p=\d+\$[A-Za-z0-9+/]{11,}\$[A-Za-z0-9+/]{6,}"
 )
-# One "@" with a dot after it: a typo that matters shows only when somebody writes.
+# One "@" with a dot after it: other typos only show when an e-mail is sent.
 _EMAIL = re.compile(r"([^@\s<>,]+@[^@\s<>,]+\.[^@\s<>,.]+)?")
 # CAIP-10 of the registry's contract, and the number of the agent in it.
 _REGISTRATION = re.compile(r"eip155:[1-9][0-9]{0,19}:0x[0-9a-fA-F]{40}/[0-9]{1,78}")
@@ -31,13 +31,13 @@ _LIMIT = re.compile(r"([1-9][0-9]*)/([1-9][0-9]*)s")
 # A token of RFC 9110 without quotes, or empty.
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&*+.^_|~-]*")
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}")
-# An address that may stand in an attribute and in a Content-Security-Policy.
+# An address that is safe in an attribute and in a Content-Security-Policy.
 _LINK = re.compile(r"https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/?#&=%+@!-]*)?")
 _THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
 
 
 def hint(name: str) -> str:
-    """Return what a setting is for and an example; empty for an unknown name."""
+    """Return a setting's purpose and an example; empty for an unknown name."""
     field = attrs.fields_dict(Settings).get(name.partition(".")[0])
     if field is None:
         return ""
@@ -55,7 +55,7 @@ def check_settings(settings: Settings) -> None:
 
 
 def check_server(settings: Settings) -> None:
-    """Raise `SettingsError` where the chosen HTTP server is not installed."""
+    """Raise `SettingsError` if the chosen HTTP server is not installed."""
     needed = {"hypercorn": ("hypercorn",), "uvicorn": ("uvicorn", "httptools")}[settings.server]
     missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
@@ -66,7 +66,7 @@ def check_server(settings: Settings) -> None:
 
 
 def check_limits(settings: Settings) -> None:
-    """Raise `SettingsError` where limits are to be counted in Redis, whose client is missing."""
+    """Raise `SettingsError` if limits use Redis and its client is missing."""
     if not settings.limits_url:
         return
     check_opener(
@@ -80,7 +80,7 @@ def check_limits(settings: Settings) -> None:
 
 
 def check_database(settings: Settings) -> None:
-    """Raise `SettingsError` where a shared database cannot be used with the other settings."""
+    """Raise `SettingsError` if a shared database cannot be used with the other settings."""
     if not settings.database_url:
         if settings.roles != ROLES:
             raise SettingsError(
@@ -242,7 +242,7 @@ def is_for_this_machine(settings: Settings) -> bool:
 
 def _is_argon2_hash(text: str) -> bool:
     """Whether this is empty or a complete argon2 hash."""
-    # Four characters of Base64 are three bytes; one character left over is not even one byte.
+    # A Base64 text never has one character more than a multiple of four.
     is_cut_off = any(len(part) % 4 == 1 for part in text.split("$")[-2:])
     return not text or (bool(_ARGON2.fullmatch(text)) and not is_cut_off)
 

@@ -71,7 +71,7 @@ def _find_file() -> Path:
 
 
 def _read_file(file: Path) -> dict[str, Any]:
-    """Return what the file holds; nothing where there is none.
+    """Return the settings in the file; none if there is no file.
 
     Editors of Windows begin a file with a byte order mark.
     """

@@ -1,4 +1,4 @@
-"""Every setting: its name, its default, its unit and what it does.
+"""The core's settings: name, default, unit and purpose.
 
 `make docs` writes docs/settings.md from this class; a new setting needs no other documentation.
 """
@@ -19,7 +19,7 @@ from gateway.settings.sections import Section, check_section, read_section, secr
 
 @attrs.frozen(kw_only=True)
 class Settings(DatabaseSettings, IdentitySettings):
-    """What an operator may set."""
+    """The core's settings."""
 
     base_url: str = setting(
         "http://127.0.0.1:8080",
@@ -319,9 +319,9 @@ class Settings(DatabaseSettings, IdentitySettings):
         },
     )
 
-    # Values of the file and the environment that are no setting of this class.
+    # Other values of the file and the environment, mostly of plugins.
     plugin_values: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
-    # Names of those values that stand in the file.
+    # Those of their names that are in the file.
     unknown_in_file: tuple[str, ...] = ()
 
     def section(self, prefix: str, kind: type[Section]) -> Section:

@@ -31,20 +31,19 @@ class SectionOffer:
 def setting(
     default: Any, about: str, *, example: str = "", shown: bool = True, switches_on: bool = False
 ) -> Any:
-    """Return a field of a settings class; `about` says what it does and in which unit.
+    """Return a field of a settings class; `about` describes its effect and its unit.
 
-    `switches_on` says that the plugin sells nothing while the setting is empty; `gateway plugins`
-    then names the setting.
+    With `switches_on`, the plugin sells nothing while the setting is empty; `gateway plugins` then
+    names the setting.
     """
     metadata = {"about": about, "example": example, "switches_on": switches_on}
     return attrs.field(default=default, repr=shown, metadata=metadata)
 
 
 def secret(about: str, *, example: str = "", switches_on: bool = False) -> Any:
-    """Return a field whose value is never printed; it is empty where the operator has not set it.
+    """Return a field whose value is never printed; its default is empty.
 
-    `switches_on` is as for `setting`. Where a section marks no field, all its secrets count as
-    marked.
+    `switches_on` is as for `setting`. If a section marks no field, all its secrets count as marked.
     """
     metadata = {"about": about, "example": example, "switches_on": switches_on}
     return attrs.field(default=ts.SecretStr(""), repr=False, metadata=metadata)
@@ -118,7 +117,7 @@ def check_section(settings: Any, prefix: str, section: Any) -> None:
 
 
 def wrong(name: str, field: "attrs.Attribute[Any]", state: str) -> SettingsError:
-    """Return the error about a setting that is not right: what it is for, and an example."""
+    """Return the error about a setting, with its purpose and an example."""
     example = field.metadata["example"] or field.default
     about = f"{field.metadata['about']} Example: {variable(name)}={example}"
     return SettingsError(f"{variable(name)} {state}. {about}")

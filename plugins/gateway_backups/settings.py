@@ -22,7 +22,7 @@ from gateway.settings.bucket import (
 
 @attrs.frozen(kw_only=True)
 class BackupSettings:
-    """What an operator may set about copies of the database."""
+    """Settings of copies of the database."""
 
     backup_url: str = setting(
         "",

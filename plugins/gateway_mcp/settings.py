@@ -10,7 +10,7 @@ from gateway.settings import Settings, is_limit, setting
 
 @attrs.frozen(kw_only=True)
 class McpSettings:
-    """What an operator may set about MCP."""
+    """Settings of MCP."""
 
     mcp: bool = setting(
         True,

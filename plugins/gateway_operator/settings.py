@@ -16,7 +16,7 @@ from gateway.settings import Settings, is_place, secret, setting
 
 @attrs.frozen(kw_only=True)
 class OperatorSettings:
-    """What an operator may set about metrics and alarms. Thresholds are written `soon/urgent`."""
+    """Settings of metrics and alarms. Thresholds are written `soon/urgent`."""
 
     metrics_bind: str = setting(
         "",

@@ -9,7 +9,7 @@ from gateway.settings import Settings, is_chain_here, is_for_this_machine, is_ke
 
 @attrs.frozen(kw_only=True)
 class ShopSettings:
-    """What an operator may set about the pages."""
+    """Settings of the pages."""
 
     play_key: str = setting(
         "",

@@ -1,4 +1,4 @@
-"""Webhooks: tells buyers how their tasks end, signed by Standard Webhooks (docs/webhooks.md).
+"""Webhooks: signed events about buyers' tasks, by Standard Webhooks (docs/webhooks.md).
 
 The core writes an event with the task or refund that it is about. This plugin takes it into a
 queue of its own, and delivers it from there.

@@ -10,7 +10,7 @@ from gateway.settings import Settings, is_for_this_machine, setting
 
 @attrs.frozen(kw_only=True)
 class WebhookSettings:
-    """What an operator may set about webhooks."""
+    """Settings of webhooks."""
 
     webhooks: str = setting(
         "on",

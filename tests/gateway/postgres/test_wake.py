@@ -266,7 +266,7 @@ async def test_a_webhook_is_sent_by_whichever_node_hears_of_it(nodes):
     one, two = nodes
     # Only `a` sends, and it does not poll; `b` works.
     two.services.find(Deliveries)._dispatcher.cancel()
-    one.services.find(Deliveries).timing = DeliveryTiming(look_s=HOURS_S)
+    one.services.find(Deliveries).timing = DeliveryTiming(poll_s=HOURS_S)
     one.services.find(Deliveries).wake()
     async with receiving() as receiver:
         url = f"http://127.0.0.1:{receiver.port}/events"

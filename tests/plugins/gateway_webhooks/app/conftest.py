@@ -24,7 +24,7 @@ async def receiver():
 async def gateway(settings, provider, chain, clock):
     async with running(settings, provider, now=clock) as started:
         started.chain = chain
-        started.services.find(Deliveries).timing = DeliveryTiming(pauses_s=PAUSES, look_s=0.05)
+        started.services.find(Deliveries).timing = DeliveryTiming(pauses_s=PAUSES, poll_s=0.05)
         await started.services.payments.cutoff_block()
         yield started
 

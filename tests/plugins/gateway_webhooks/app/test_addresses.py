@@ -31,7 +31,7 @@ def near(monkeypatch):
 
 @pytest.fixture
 async def sender(authority):  # noqa: F811
-    made = Sender(tls=authority.client(), look_up=Names({HOST: ["127.0.0.1"]}))
+    made = Sender(tls=authority.client(), resolve=Names({HOST: ["127.0.0.1"]}))
     made.timeout_s = 60.0
     yield made
     await made.close()
@@ -50,17 +50,17 @@ async def test_a_name_that_leads_elsewhere_the_next_time_gains_nothing(site, sen
 
     def check(address):
         checked.append(address)
-        sender.look_up.table[HOST] = ["10.0.0.1"]
+        sender.resolve.table[HOST] = ["10.0.0.1"]
         return True
 
     monkeypatch.setattr(links, "is_public", check)
     assert await sender.post(f"https://{HOST}:{site.port}/", b"{}", _HEADERS) == 204
     assert checked == ["127.0.0.1"]
-    assert sender.look_up.asked == [HOST]
+    assert sender.resolve.asked == [HOST]
 
 
 async def test_the_certificate_must_be_the_names(site, sender, near):
-    sender.look_up.table["other.example"] = ["127.0.0.1"]
+    sender.resolve.table["other.example"] = ["127.0.0.1"]
     with pytest.raises(NotTaken):
         await sender.post(f"https://other.example:{site.port}/", b"{}", _HEADERS)
     assert site.delivered == []
@@ -81,7 +81,7 @@ async def test_the_certificate_must_be_the_names(site, sender, near):
     ids=str,
 )
 async def test_a_name_that_leads_into_a_private_network_is_sent_nothing(site, sender, addresses):
-    sender.look_up.table[HOST] = addresses
+    sender.resolve.table[HOST] = addresses
     with pytest.raises(NotTaken, match="not public"):
         await sender.post(f"https://{HOST}:{site.port}/", b"{}", _HEADERS)
     assert site.delivered == []
@@ -104,7 +104,7 @@ async def test_no_spelling_of_this_machine_is_sent_anything(site, authority, hos
 async def test_only_plain_https_is_sent_anything(sender, near, url):
     with pytest.raises(NotTaken):
         await sender.post(url, b"{}", _HEADERS)
-    assert sender.look_up.asked == []
+    assert sender.resolve.asked == []
 
 
 async def test_a_gateway_of_this_machine_sends_nothing_to_another_one(tmp_path):
