@@ -1,8 +1,8 @@
-"""Counts the gateway's files and functions that one x402 sale and its task execute.
+"""Counts the files and functions of the gateway that one x402 sale crosses, and its task.
 
-It sells pictures on the embedded chain, in this process, and traces the last sale in every thread
-by `sys.setprofile`. `--list` prints the functions in the order of their first calls. To measure
-another checkout, use its Python: `../older/.venv/bin/python bench/trace_sale.py`.
+It sells pictures on the embedded chain, in this process, and counts the calls of every sale in all
+threads by `sys.setprofile`. `--list` prints the functions in the order of their first calls.
+Another checkout is measured by its own Python: `../older/.venv/bin/python bench/trace_sale.py`.
 """
 
 import asyncio
@@ -28,11 +28,12 @@ _PIXEL = base64.b64decode(
 )
 _ROOT = Path(gateway.__file__).parents[1]
 _OURS = tuple(f"{_ROOT}/{name}/" for name in ("gateway", "plugins"))
+_SALES = 5
 _NOT_OURS = ("/gateway_demo/", "/gateway/demo/")
 
 
 class Instant:
-    """A provider that returns its picture at once."""
+    """A provider that has its picture at once."""
 
     name = "instant"
 
@@ -55,15 +56,19 @@ class Instant:
         register(endpoint, self)
 
 
+Calls = dict[tuple[str, str], None]
+"""(File, function) in the order of their first calls."""
+
+
 @attrs.define
 class Trace:
-    """The calls made while it was on."""
+    """What was called while it was on."""
 
     is_on: bool = False
-    calls: dict[tuple[str, str], None] = attrs.field(factory=dict)
+    calls: Calls = attrs.field(factory=dict)
 
     def __call__(self, frame, event, _):
-        """Record a call of a function of the gateway."""
+        """Note a call of a function of the gateway."""
         if self.is_on and event == "call":
             code = frame.f_code
             if code.co_filename.startswith(_OURS) and not any(
@@ -71,15 +76,16 @@ class Trace:
             ):
                 self.calls.setdefault((code.co_filename, code.co_qualname))
 
-    def listed(self, until_answer: int) -> list[str]:
-        """Return each function in the order of first calls, with a line at the answer."""
-        rows = [f"{Path(file).relative_to(_ROOT)}: {name}" for file, name in self.calls]
-        return [*rows[:until_answer], "-- answered --", *rows[until_answer:]]
 
-    def row(self, name: str) -> str:
-        """Return a row of the table."""
-        files = {file for file, _ in self.calls}
-        return f"{name:<28}{len(files):>6} files {len(self.calls):>6} functions"
+def _common(sales: list[Calls]) -> Calls:
+    """Return the calls of every sale: background work falls into some of them only."""
+    return {call: None for call in sales[0] if all(call in one for one in sales)}
+
+
+def _row(name: str, calls: Calls) -> str:
+    """Return a row of the table."""
+    files = {file for file, _ in calls}
+    return f"{name:<28}{len(files):>6} files {len(calls):>6} functions"
 
 
 def _header(chain: PlayChain, account) -> str:
@@ -99,26 +105,22 @@ def _header(chain: PlayChain, account) -> str:
     return base64.b64encode(json.dumps(body).encode()).decode()
 
 
-async def _sell(client, header: str, trace: Trace) -> list[str]:
-    """Buy a picture; returns the rows at the response and at the task's end."""
-    trace.calls.clear()
+async def _sell(client, header: str, trace: Trace) -> tuple[Calls, Calls]:
+    """Buy a picture; returns the calls up to the answer, and up to the task's end."""
+    trace.calls = {}
     trace.is_on = True
     answer = await client.post(
         "/api/x402/instant", json={"prompt": "a boat"}, headers={"X-PAYMENT": header}
     )
-    rows = [trace.row("x402 sale")]
-    until_answer = len(trace.calls)
-    # Not polled: that would add the calls of another route.
+    until_answer = dict(trace.calls)
+    # A poll would add the calls of its own route.
     await asyncio.sleep(1)
-    rows.append(trace.row("sale and task"))
     trace.is_on = False
     task_id = (await answer.get_json())["taskId"]
     task = await (await client.get(f"/api/task/{task_id}?wait=20")).get_json()
     if task["status"] != "completed":
         raise SystemExit(f"The task did not complete: {task}")
-    if "--list" in sys.argv:
-        rows = [*trace.listed(until_answer), *rows]
-    return rows
+    return until_answer, trace.calls
 
 
 async def main() -> None:
@@ -143,11 +145,14 @@ async def main() -> None:
         async with app.test_app():
             client = app.test_client()
             await client.get("/api/health")
-            await _sell(client, _header(chain, keys[1]), trace)
-            # What begins after the warm-up is no part of a sale.
-            await asyncio.sleep(3)
-            rows = await _sell(client, _header(chain, keys[1]), trace)
-    sys.stdout.write("\n".join(rows) + "\n")
+            sales = [await _sell(client, _header(chain, keys[1]), trace) for _ in range(_SALES)]
+    # The first one waits for imports.
+    sale, task = (_common(list(calls)) for calls in zip(*sales[1:], strict=True))
+    if "--list" in sys.argv:
+        later = [each for each in task if each not in sale]
+        for file, name in [*sale, ("", "-- answered --"), *later]:
+            sys.stdout.write(f"{file.removeprefix(f'{_ROOT}/')}: {name}\n")
+    sys.stdout.write(f"{_row('x402 sale', sale)}\n{_row('sale and task', task)}\n")
     sys.setprofile(None)
     chain.stop()
 

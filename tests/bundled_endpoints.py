@@ -1,4 +1,4 @@
-"""Every endpoint that the bundled providers sell once an operator has set them up."""
+"""All endpoints of the bundled providers when fully configured."""
 
 import functools
 from pathlib import Path

@@ -9,9 +9,9 @@ Test = Callable[..., Awaitable[None]]
 
 
 def each(names: str, values: Iterable[Any] | Mapping[str, Any]) -> Callable[[Test], Test]:
-    """Run a test with each of the values, as `parametrize` does, with the same fixtures.
+    """Run a test with each of the values, like `parametrize`, but with the same fixtures.
 
-    The keys of a mapping say which value a failure is about. Every value is tried.
+    The keys of a mapping identify failing values. Every value is tried.
     """
     given = [name.strip() for name in names.split(",")]
     cases = values.items() if isinstance(values, Mapping) else ((_label(v), v) for v in values)

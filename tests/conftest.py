@@ -1,6 +1,6 @@
 """Fixtures that all share: an embedded chain, a gateway on it, and people with wallets.
 
-What loads slowly (the EVM, web3, the app) is imported where it is used: tests/unit needs none.
+Slow imports (the EVM, web3, the app) are deferred: tests/unit needs none of them.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ pytest_plugins = ["tests.quick_starts"]
 
 # Read before any test: each begins without the machine's settings.
 _TEST_DATABASE = os.environ.get("GATEWAY_TEST_DATABASE", "sqlite")
-# A test that fails may wait this long; one that passes waits for what it is told.
+# The timeout of a failing test; a passing one does not wait that long.
 _PATIENCE_S = 240  # seconds
 
 
 class Clock:
-    """Wall time that a test may put forward."""
+    """Wall time that a test may advance."""
 
     def __init__(self) -> None:
         self.offset_s = 0.0
@@ -69,7 +69,7 @@ class Clock:
 
 
 class ScriptedProvider:
-    """A provider whose next answers a test writes down; without any it draws one pixel."""
+    """A provider whose next results a test sets; by default it draws one pixel."""
 
     name = "scripted"
     traits = Traits(idempotent_submit=True)  # it may be asked again, as after a restart
@@ -144,7 +144,7 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _usual_recursion_limit() -> None:
-    """Undo py_ecc, which web3 imports: under its 100,000 deep JSON ends the process."""
+    """Undo py_ecc, which web3 imports: with its limit of 100,000 deep JSON kills the process."""
     sys.setrecursionlimit(3_000)
 
 
@@ -160,7 +160,7 @@ def _drop(logger, method, event):
 
 
 def new_account():
-    """Return an account with a fresh key."""
+    """Return an account with a new key."""
     from eth_account import Account
 
     return Account.create()
@@ -206,7 +206,7 @@ def settings(chain: PlayChain, gas_key, tmp_path: Path) -> Settings:
         tx_patience=1.0,
         min_free_disk_mb=0,
         plugins_disabled=tuple(filter(None, os.environ.get("GATEWAY_TEST_WITHOUT", "").split(","))),
-        # By itself it is due from eight to ten in the morning, whatever a test is about.
+        # By default it is due from eight to ten in the morning.
         plugin_values={"digest_at": "off"},
     )
 
@@ -223,26 +223,26 @@ def clock() -> Clock:
 
 @attrs.define
 class Running:
-    """A gateway under test: its client, its parts, and what it was made from."""
+    """A gateway under test: its client, its parts, and its settings."""
 
     app: object
     client: object
     services: Gateway
     chain: PlayChain | None = None
-    # Of an operator, where the test logs in.
+    # The operator's, if the test logs in.
     headers: dict[str, str] | None = None
 
     async def silence_background(self) -> None:
-        """Let only the test ask the chain from now on; looks that are due are made first."""
+        """Let only the test call the chain from now on, after the checks that are due."""
         await self.services.lifecycle.warmed.wait()
-        # A look of our own would leave the gateway's on its way.
+        # Another check would leave the gateway's own in progress.
         looks = [task for task in asyncio.all_tasks() if task.get_name() == "wallet"]
         await asyncio.gather(*looks)
         await self.services.settlements._periodic.stop()
         await self.services.settlements.obstacles.stop()
 
     async def wait(self, task_id: str) -> dict:
-        """Return the task once it is done, however slow the machine is."""
+        """Return the task once it is done, even on a slow machine."""
         async with asyncio.timeout(_PATIENCE_S):
             while True:
                 answer = await self.client.get(f"/api/task/{task_id}?wait=20")
@@ -253,9 +253,9 @@ class Running:
 
 @pytest.fixture(autouse=True)
 def _chosen_database(request, monkeypatch) -> Iterator[None]:
-    """Let every gateway of the test keep its data in PostgreSQL, if the run asks for it.
+    """Let every gateway of the test use PostgreSQL, if the run asks for it.
 
-    A data folder has a database of its own, as with SQLite.
+    Each data folder has its own database, as with SQLite.
     """
     if _TEST_DATABASE != "postgres":
         yield
@@ -263,7 +263,7 @@ def _chosen_database(request, monkeypatch) -> Iterator[None]:
     addresses: dict[Path, str] = {}
     from gateway_nodes.postgres.session import POSTGRESQL, Session
 
-    # Tests move the clocks of their gateways, and start one again after a crash at once.
+    # Tests move the clocks of their gateways, and restart one at once after a crash.
     monkeypatch.setattr("gateway.store.nodes.MOST_SKEW_S", math.inf)
     monkeypatch.setattr(Session, "dialect", attrs.evolve(POSTGRESQL, is_shared=False))
     monkeypatch.setattr("gateway_nodes.records._GONE_S", 0.0)
@@ -315,7 +315,7 @@ async def gateway(settings, provider, chain, clock) -> AsyncIterator[Running]:
 
 @attrs.define
 class Payer:
-    """Somebody with a funded wallet, who pays in both ways."""
+    """A person with a funded wallet, who pays in both flows."""
 
     chain: PlayChain
     account: object = attrs.field(factory=new_account)
@@ -379,7 +379,7 @@ def payer(chain: PlayChain) -> Payer:
 
 @contextlib.asynccontextmanager
 async def nothing_charged(gateway: Running, chain: PlayChain) -> AsyncIterator[None]:
-    """Check that meanwhile nothing is written down, sent or transferred."""
+    """Check that nothing is stored, sent or transferred during the block."""
     before = await _money(gateway, chain)
     yield
     assert await _money(gateway, chain) == before
@@ -397,7 +397,7 @@ async def _money(gateway: Running, chain: PlayChain) -> tuple:
 
 
 async def operators_rows(gateway) -> tuple[int, dict[str, dict]]:
-    """Return the status and the rows of `/admin/ready`, by name: what strangers do not read."""
+    """Return the status and the rows of `/admin/ready`, by name."""
     answer = await gateway.client.get("/admin/ready")
     if answer.status_code == 401:
         await gateway.client.post("/admin/login", json={"password": "correct horse"})
@@ -406,7 +406,7 @@ async def operators_rows(gateway) -> tuple[int, dict[str, dict]]:
 
 
 async def buy(gateway, header, *, url="/api/x402/picture", name="X-PAYMENT", **fields):
-    """Ask for a picture by x402, with a payment header or without."""
+    """Request a picture by x402, optionally with a payment header."""
     headers = {name: header} if header else {}
     body = {"prompt": "a boat"} | fields
     return await gateway.client.post(url, json=body, headers=headers)
@@ -448,7 +448,7 @@ def decoded(header: str) -> dict:
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
-    """A PostgreSQL server of this run, or a skip where none is installed."""
+    """A PostgreSQL server of this run, or a skip if none is installed."""
     server = start_or_skip()
     try:
         yield server

@@ -1,4 +1,4 @@
-"""Serves an app that is started already on a real socket, by each of the gateway's HTTP servers."""
+"""Serves a started app on a real socket, by each of the gateway's HTTP servers."""
 
 from gateway.web.server.hypercorn_server import hypercorn_config, serve_guarded
 from gateway.web.server.uvicorn_server import serve_started
@@ -18,5 +18,5 @@ async def serve_by_hypercorn(app, listener, stop) -> None:
     await serve_guarded(without_lifespan, config, stop)
 
 
-# By the value of GATEWAY_SERVER; each takes an app, a listening socket, and an event that stops it.
+# By the value of GATEWAY_SERVER; each takes an app, a listening socket, and a stop event.
 SERVE = {"hypercorn": serve_by_hypercorn, "uvicorn": serve_started}

@@ -1,4 +1,4 @@
-"""How much two pictures look alike: in their light and shade, and in their colours."""
+"""The similarity of two pictures, in light and shade, and in colours."""
 
 import statistics
 

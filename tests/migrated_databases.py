@@ -1,4 +1,4 @@
-"""SQLite databases with today's schema, copied from one that this process has migrated once."""
+"""SQLite databases with the current schema, copied from one migrated once per process."""
 
 import asyncio
 import functools
@@ -8,9 +8,9 @@ from pathlib import Path
 
 
 def put_database(path: Path) -> Path:
-    """Put an empty migrated database at `path`, unless something is there; return the path.
+    """Put an empty migrated database at `path`, unless a file exists there; return the path.
 
-    A store that opens it behaves as at its second start: it finds nothing to migrate.
+    A store that opens it acts as at its second start: it finds nothing to migrate.
     """
     if not path.exists():
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Writes sales of the past into a database, as functions of its connection."""
+"""Writes past sales into a database, as functions of its connection."""
 
 import attrs
 
@@ -10,21 +10,21 @@ from gateway.store.sql import Connection
 from gateway_testing.facts import RESULT, new_task
 
 _VALID_S = 600
-# A refund's transaction is numbered as its payment is, from here on.
+# A refund's transaction has its payment's number plus this.
 _REFUNDS_FROM = 2**40
 _WALLET = "0x" + "cd" * 20
 
 
 @attrs.frozen(kw_only=True)
 class Sale:
-    """One sale of the past. Money is in units of 10⁻⁶, times are Unix seconds."""
+    """One past sale. Money is in units of 10⁻⁶, times are Unix seconds."""
 
     at: float
     slug: str = "picture"
     units: int = 20_000
-    # Of the task: queued, processing, completed or failed.
+    # The task's: queued, processing, completed or failed.
     status: str = "completed"
-    # Of the payment; empty: settled, or refund_due where the task failed.
+    # The payment's; empty: settled, or refund_due if the task failed.
     state: str = ""
     took_s: float = 2.0
     cost_micros: int | None = None
@@ -37,7 +37,7 @@ class Sale:
 
 
 def add_sale(db: Connection, sale: Sale, number: int | None = None) -> str:
-    """Write one sale and return the task's id; without a number its payment gets the next one."""
+    """Write one sale and return the task's id; by default its payment gets the next number."""
     if number is None:
         number = db.execute("SELECT count(*) FROM payments").fetchone()[0] + 1
     state = sale.state or ("refund_due" if sale.status == "failed" else "settled")
@@ -76,7 +76,7 @@ def add_sale(db: Connection, sale: Sale, number: int | None = None) -> str:
 
 
 def _authorize(number: int, sale: Sale) -> str:
-    """Return what the payer signed, as the store keeps it."""
+    """Return the payer's authorization, as the store keeps it."""
     signed = Authorization(
         sender=sale.payer,
         recipient=_WALLET,
@@ -151,7 +151,7 @@ def add_method_sale(
 
 
 def _end_task(db: Connection, task_id: str, at: float, *, fails: bool) -> None:
-    """End the one task that is due, within the write that queued it: no worker may see it."""
+    """End the one due task within the write that queued it, so that no worker gets it."""
     (lease,) = tasks.lease_due(db, 1, 60.0, at, ())
     assert lease.task_id == task_id
     if fails:

@@ -1,17 +1,17 @@
-"""Waiting for what happens: on a machine that does much else, everything takes its time."""
+"""Waiting with timeouts for busy machines."""
 
 import asyncio
 import inspect
 from collections.abc import Callable
 from typing import Any
 
-# Seconds, for what takes a moment. A test that passes never waits so long. It has less patience
-# where the code under test would give up by itself meanwhile: that must not look like success.
+# Seconds, for short operations. A passing test never waits this long. A test needs a shorter one if
+# the code under test would give up in that time, which must not pass as success.
 PATIENCE_S = 240
 
 
 async def until(condition: Callable[[], Any], look_s: float = 0.02) -> Any:
-    """Return what a condition, plain or asynchronous, returns once that is true."""
+    """Return the result of a condition, plain or asynchronous, once it is true."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
             found = condition()
@@ -22,7 +22,7 @@ async def until(condition: Callable[[], Any], look_s: float = 0.02) -> Any:
 
 
 def skip_time(seconds: float) -> None:
-    """Put the running event loop's clock forward: timers that are due by then fire at once."""
+    """Advance the running event loop's clock: timers that are due by then fire at once."""
     loop = asyncio.get_running_loop()
     usual = loop.time
     vars(loop)["time"] = lambda: usual() + seconds

@@ -1,4 +1,4 @@
-"""A plugin with tables, installed for the time of a test."""
+"""A plugin with tables, installed for one test."""
 
 import importlib
 import sys
@@ -18,7 +18,7 @@ Install = Callable[..., None]
 def install_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     """Write files of the plugin `acme` and its entry point; a later call replaces them.
 
-    The plugin's own code ends the process: no store may import it.
+    The plugin's own code exits the process: no store may import it.
     """
     site = tmp_path / "site"
     site.mkdir()

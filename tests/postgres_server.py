@@ -1,6 +1,6 @@
 """A PostgreSQL server for tests: a cluster that ends with the run, and a database for each test.
 
-Debian's package `postgresql` brings the programs. Without them these tests skip; where
+Debian's package `postgresql` has the programs. Without them these tests skip; if
 GATEWAY_TESTS_NEED_POSTGRES is set, as in `.ci/run`, they fail.
 """
 
@@ -33,7 +33,7 @@ _SETTINGS = {
 
 
 def find_programs() -> Path | None:
-    """Return the folder with `initdb` and `postgres`, the newest one; None without them."""
+    """Return the newest folder with `initdb` and `postgres`, or None."""
     found = shutil.which("initdb")
     if found:
         return Path(found).resolve().parent
@@ -80,7 +80,7 @@ class PostgresServer:
         self._serve()
 
     def copied(self) -> PostgresServer:
-        """Start a standby from a copy of this moment; what comes after never reaches it."""
+        """Start a standby from a copy of the current state; later changes never reach it."""
         copy = PostgresServer(self._programs)
         data = copy._folder / "data"
         self._run(
@@ -91,12 +91,12 @@ class PostgresServer:
         return copy
 
     def promote(self) -> None:
-        """Let a standby take over: it begins a new timeline, and takes writes."""
+        """Let a standby take over: it begins a new timeline, and accepts writes."""
         self._run("pg_ctl", "promote", "-w", "-D", str(self._folder / "data"))
 
     @property
     def folder(self) -> Path:
-        """Where the socket is: the `host` of an address."""
+        """The socket's folder: the `host` of a URL."""
         return self._folder
 
     @property
@@ -105,15 +105,14 @@ class PostgresServer:
         return str(self._folder / ".s.PGSQL.5432")
 
     def address_of(self, database: str) -> str:
-        """Return the URL of a database."""
         return f"postgresql://gateway@/{database}?host={self._folder}"
 
     @contextmanager
     def database(self, *, migrated: bool = False, language: str = "") -> Iterator[str]:
-        """Make a database, and drop it afterwards; the value is its URL.
+        """Make a database, and drop it afterwards; yields its URL.
 
         It is empty, or has the gateway's tables, which take longer to make than to copy. With a
-        `language`, such as `en-US`, it is empty and sorts texts as people there do.
+        `language`, such as `en-US`, it is empty and sorts texts accordingly.
         """
         name = f"test_{next(self._numbers)}"
         template = self._migrated_template() if migrated else _TEMPLATE
@@ -128,7 +127,7 @@ class PostgresServer:
 
     @property
     def knows_languages(self) -> bool:
-        """Whether a database can be given a language: from PostgreSQL 15 on."""
+        """Whether databases can have a language: since PostgreSQL 15."""
         import psycopg
 
         with psycopg.connect(self.address_of("postgres")) as raw:
@@ -154,7 +153,7 @@ class PostgresServer:
             *("-c", f"unix_socket_directories={self._folder}"),
             *settings,
         ]
-        # The shell ends the server as soon as its input ends: with the run, however that ends.
+        # The shell stops the server as soon as its input closes: with the run, however that ends.
         watch = '"$@" </dev/null & server=$!; cat >/dev/null; kill -QUIT $server; wait $server'
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
@@ -199,7 +198,7 @@ class PostgresServer:
 
 
 def start_or_skip() -> PostgresServer:
-    """Return a running server; skip, or fail where the run needs one, without the programs."""
+    """Return a running server; without the programs skip, or fail if the run needs one."""
     programs = find_programs()
     if programs is None or not _has_user():
         sentence = "PostgreSQL is not installed: apt-get install postgresql"

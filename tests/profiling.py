@@ -1,8 +1,8 @@
-"""A pytest plugin that prints where the time of a test run goes: `make test-profile`.
+"""A pytest plugin that prints a time profile of a test run: `make test-profile`.
 
 Times are measured in each test process, in seconds: wall time, CPU time of the process and of the
-child processes it has waited for, and idle time. Idle time is sampled: a thread reads the stack
-of the main thread, and counts a sample if the event loop or a system call waits.
+child processes that it has waited for, and idle time. Idle time is sampled: a thread reads the
+stack of the main thread, and counts a sample if the event loop or a system call waits.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ROOT = Path(__file__).parents[1]
 _SAMPLE_S = 0.01
 _TOP = 20
 _REPORT = "profile"
-# Python functions whose caller is idle while they are at the top of the stack.
+# Functions whose caller is idle while they are at the top of the stack.
 _WAITING = {"wait", "_try_wait", "_wait_for_tstate_lock", "join", "sleep", "get", "readinto"}
 _WAITING |= {"acquire", "accept", "communicate", "result", "recv", "_communicate"}
 
@@ -44,7 +44,6 @@ class Spent:
     idle_s: float = 0.0
 
     def add(self, other: Spent) -> None:
-        """Add another measurement to this one."""
         self.count += other.count
         self.wall_s += other.wall_s
         self.cpu_s += other.cpu_s
@@ -53,7 +52,7 @@ class Spent:
 
 @attrs.define
 class Profile:
-    """What one test process measured."""
+    """The measurements of one test process."""
 
     tests: dict[str, Spent] = attrs.field(factory=dict)
     fixtures: dict[str, Spent] = attrs.field(factory=dict)
@@ -90,7 +89,6 @@ class Sampler(threading.Thread):
         self.waits[place] += seconds
 
     def stop(self) -> None:
-        """End the thread."""
         self._is_over.set()
 
 
@@ -105,7 +103,7 @@ def _frames() -> dict:
 
 
 def timed_selector(sampler: Sampler) -> type[selectors.BaseSelector]:
-    """Return a selector that reports the time in which an event loop has nothing to do."""
+    """Return a selector that reports the idle time of an event loop."""
     usual = selectors.DefaultSelector
 
     class TimedSelector(usual):
@@ -170,7 +168,6 @@ class Recorder:
         self._nested = Spent()
 
     def pytest_sessionstart(self) -> None:
-        """Begin to sample."""
         selectors.DefaultSelector = timed_selector(self.sampler)
         self.sampler.start()
 
@@ -193,7 +190,7 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        """Measure a whole test, with the set-up and the tear-down of its fixtures."""
+        """Measure a whole test, with the setup and the teardown of its fixtures."""
         with self._measured() as spent:
             result = yield
         self.profile.tests.setdefault(item.nodeid, Spent()).add(spent)
@@ -201,7 +198,7 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef) -> Iterator[None]:
-        """Measure a fixture's set-up, without the fixtures that it asks for."""
+        """Measure a fixture's setup, without the fixtures that it requests."""
         outer, self._nested = self._nested, Spent()
         with self._measured() as spent:
             result = yield
@@ -219,14 +216,14 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_teardown(self) -> Iterator[None]:
-        """Measure the tear-down of all fixtures of a test together."""
+        """Measure the teardown of all fixtures of a test together."""
         with self._measured() as spent:
             result = yield
         self.profile.fixtures.setdefault("(tear-down)", Spent()).add(spent)
         return result
 
     def pytest_sessionfinish(self) -> None:
-        """Hand a worker's measurements to the process that prints them."""
+        """Send a worker's measurements to the process that prints them."""
         self.sampler.stop()
         self.profile.waits = dict(self.sampler.waits)
         output = getattr(self.config, "workeroutput", None)
@@ -244,7 +241,7 @@ class Printer:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node) -> None:
-        """Take the measurements of a worker that has ended."""
+        """Receive the measurements of a worker that has ended."""
         report = getattr(node, "workeroutput", {}).get(_REPORT)
         if report:
             self.profiles.append(cattrs.structure(json.loads(report), Profile))
@@ -307,7 +304,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Measure this process; the one that a person started prints."""
+    """Measure this process; the main one prints."""
     recorder = Recorder(config)
     config.pluginmanager.register(recorder, "profile-recorder")
     if not hasattr(config, "workerinput"):

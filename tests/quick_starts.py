@@ -1,4 +1,4 @@
-"""A pytest plugin: what every gateway under test would otherwise compute anew when it starts."""
+"""A pytest plugin that caches what every gateway under test would compute again at its start."""
 
 import functools
 import inspect
@@ -23,7 +23,7 @@ def _sources_are_read_once() -> Iterator[None]:
 
 
 _start_alone, _close_alone = WarmedProcess.start, Sandbox.close
-# Those of plugins stay their own: tests break what they start.
+# Those of plugins are not shared: tests break their processes.
 _SHARED = "gateway.sandbox."
 
 
@@ -36,10 +36,10 @@ def sandboxes_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _sandboxes_are_warmed_once() -> Iterator[None]:
-    """Let all gateways share the processes that look at pictures and documents.
+    """Let all gateways share the processes that decode pictures and documents.
 
-    Loading Pillow takes more than twice the time of a gateway. Each call still has a child of its
-    own, and a process that breaks ends. `sandboxes_of_their_own` is for tests of those processes.
+    Loading Pillow takes more than twice the time of a gateway. Each call still has its own child,
+    and a broken process ends. `sandboxes_of_their_own` is for tests of those processes.
     """
     kept: dict[Any, WarmedProcess] = {}
     lock = threading.Lock()

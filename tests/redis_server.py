@@ -1,4 +1,4 @@
-"""A Redis server of a test's own, which the test may stop, hang and start again."""
+"""A Redis server for one test, which may stop, hang and restart it."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ _STARTS_S = 30.0
 
 @attrs.define
 class RedisServer:
-    """`redis-server` on a free port of this machine; it writes nothing to the disk."""
+    """`redis-server` on a free port of this machine, without disk writes."""
 
     folder: Path
     port: int = attrs.field(init=False)
@@ -32,11 +32,11 @@ class RedisServer:
 
     @property
     def url(self) -> str:
-        """The address with the password."""
+        """The URL with the password."""
         return f"redis://:{PASSWORD}@127.0.0.1:{self.port}/0"
 
     def start(self) -> None:
-        """Start it, empty, and return once it takes connections."""
+        """Start it, empty, and return once it accepts connections."""
         options = {
             "port": str(self.port),
             "bind": "127.0.0.1",
@@ -59,7 +59,7 @@ class RedisServer:
                 return
 
     def stop(self) -> None:
-        """Kill it; what it had counted is forgotten."""
+        """Kill it; its counts are lost."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -67,7 +67,7 @@ class RedisServer:
 
     @contextlib.contextmanager
     def hanging(self) -> Iterator[None]:
-        """Let it take connections and answer nothing inside the block."""
+        """Let it accept connections without responding inside the block."""
         os.kill(self._process.pid, signal.SIGSTOP)
         try:
             yield
@@ -75,7 +75,7 @@ class RedisServer:
             os.kill(self._process.pid, signal.SIGCONT)
 
     def ask(self, *words: str) -> object:
-        """Return the answer to a command, by a connection of its own."""
+        """Return the response to a command, on a new connection."""
         import redis
 
         with redis.Redis.from_url(self.url, decode_responses=True) as client:
@@ -83,7 +83,7 @@ class RedisServer:
 
 
 def run_redis(folder: Path) -> Iterator[RedisServer]:
-    """Yield a server that runs; for a fixture. Skips where there is no Redis."""
+    """Yield a running server, for a fixture. Skips without Redis."""
     if shutil.which("redis-server") is None:
         pytest.skip("redis-server is not installed (Debian: apt-get install redis-server)")
     pytest.importorskip("redis", reason="the extra `redis` is not installed")

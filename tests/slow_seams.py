@@ -1,8 +1,8 @@
 """A pytest plugin that delays the seams of a gateway by 50 to 500 ms: `make test-slow`.
 
-Delayed are each part of an answer that is sent, each write of the store, and each call over HTTP:
-to the chain, a vendor, a facilitator or a webhook. A test that passes only because one of them is
-quick fails here.
+It delays each sent part of a response, each write of the store, and each call over HTTP: to the
+chain, a vendor, a facilitator or a webhook. A test that passes only because one of them is fast
+fails here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A plugin of a third party: its source, and fixtures that install it and run the command."""
+"""A third party's plugin: its source, and fixtures that install it and run the command."""
 
 import importlib
 import sys
@@ -51,7 +51,7 @@ def register_settings(register):
 
 @pytest.fixture
 def install(tmp_path, monkeypatch):
-    """Install a third party's distribution with one plugin, for the time of a test."""
+    """Install a third party's distribution with one plugin, for one test."""
     site = tmp_path / "site"
     site.mkdir()
     monkeypatch.syspath_prepend(str(site))
@@ -79,7 +79,7 @@ def lines():
 
 @pytest.fixture
 def command(tmp_path, monkeypatch):
-    """`gateway …` in an empty folder, with the settings that every gateway has."""
+    """`gateway …` in an empty folder, with the settings that every gateway needs."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GATEWAY_WALLET", WALLET)
     monkeypatch.setenv("GATEWAY_SETTLEMENT_KEY", "0x" + "1" * 64)

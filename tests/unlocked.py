@@ -1,8 +1,8 @@
-"""Installs the gateway without the lock and tries it: `make newest` and `make oldest`.
+"""Installs the gateway without the lock and tests it: `make newest` and `make oldest`.
 
-Each Python gets an environment that is thrown away, with the newest or the lowest versions that
-pyproject.toml admits. Then the unit tests run, `gateway demo` goes to its end, and `gateway buy`
-buys from it. CONTRIBUTING.md says what to do when one of them fails.
+Each Python gets a temporary environment with the newest or the lowest versions that pyproject.toml
+admits. Then the unit tests run, `gateway demo` runs to its end, and `gateway buy` buys from it.
+CONTRIBUTING.md explains what to do if one of them fails.
 """
 
 import argparse
@@ -23,14 +23,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 RESOLUTIONS = {"newest": "highest", "oldest": "lowest-direct"}
-# What the unit tests need of the extra `dev`; the rest of it are tools.
+# The part of the extra `dev` that the unit tests need; the rest are tools.
 TEST_TOOLS = ("h11", "hypothesis", "pytest-xdist", "x402")
 NO_EXTRAS = ("dev",)
 PATIENCE_S = 900
 
 
 class Failed(Exception):
-    """A step ended with an error; its output has been printed."""
+    """A step failed; its output has been printed."""
 
 
 def main() -> int:
@@ -89,7 +89,10 @@ def _find_python(name: str) -> str | None:
 
 
 def requirements(project: Mapping[str, object]) -> list[str]:
-    """Return what is installed: the gateway with its extras, and the tools of the unit tests."""
+    """Return the packages to install:
+
+    the gateway with its extras, and the tools of the unit tests.
+    """
     extras: Mapping[str, Sequence[str]] = project["optional-dependencies"]  # type: ignore[assignment]
     chosen = ",".join(name for name in extras if name not in NO_EXTRAS)
     tools = [line for line in extras["dev"] if re.split("[^a-z0-9-]", line)[0] in TEST_TOOLS]
@@ -97,7 +100,7 @@ def requirements(project: Mapping[str, object]) -> list[str]:
 
 
 def _try(options: argparse.Namespace, python: str) -> bool:
-    """Install and run everything with one Python; return whether all went well."""
+    """Install and run everything with one Python; return whether all succeeded."""
     _say(f"\n{options.which} versions on {python}")
     with tempfile.TemporaryDirectory(prefix=f"gateway-{options.which}-") as folder:
         place = Path(folder)
@@ -172,7 +175,7 @@ def _demonstrate(gateway: Path, folder: Path) -> None:
 
 
 def _wait_until_it_serves(demo: "subprocess.Popen[str]") -> str:
-    """Return the address that the demo serves after its purchases."""
+    """Return the URL that the demo serves after its purchases."""
     said = ""
     for line in demo.stdout or ():
         said += line
@@ -185,7 +188,7 @@ def _wait_until_it_serves(demo: "subprocess.Popen[str]") -> str:
 
 
 def _run(command: Sequence[str | Path], folder: Path) -> None:
-    """Run a command in a folder; raise `Failed` unless it succeeds."""
+    """Run a command in a folder; raises `Failed` unless it succeeds."""
     done = subprocess.run(
         command,
         cwd=folder,
@@ -200,7 +203,7 @@ def _run(command: Sequence[str | Path], folder: Path) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment without what would change the gateway or where Python imports from."""
+    """Return the environment without variables that affect the gateway or Python's imports."""
     left_out = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "VIRTUAL_ENV")
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GATEWAY_")}
     return {name: value for name, value in kept.items() if name not in left_out}
@@ -217,7 +220,7 @@ def _print_versions(options: argparse.Namespace, env: Path) -> None:
 
 
 def versions_of(text: str) -> dict[str, str]:
-    """Return the versions of a list of requirements by their names."""
+    """Return the versions of a list of requirements by name."""
     return dict(re.findall(r"^([A-Za-z0-9._-]+)==([^\s;]+)", text, re.MULTILINE))
 
 

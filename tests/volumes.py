@@ -1,4 +1,4 @@
-"""Small volumes of their own, which a test fills: with bytes, or with files that take inodes."""
+"""Small separate volumes, which a test fills: with bytes, or with files that take inodes."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small volu
 
 @contextlib.contextmanager
 def mounted(folder: Path, options: str) -> Iterator[Path]:
-    """Mount a tmpfs within the block; skips the test where this machine mounts none."""
+    """Mount a tmpfs within the block; skips the test if this machine cannot."""
     folder.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
     if subprocess.run(command, check=False, capture_output=True).returncode:
@@ -34,7 +34,7 @@ def fill_bytes(folder: Path) -> list[Path]:
 
 
 def fill_inodes(folder: Path, *, but: int = 0) -> list[Path]:
-    """Make files until `but` more can be made; returns the files to delete."""
+    """Make files until only `but` more can be made; returns the files to delete."""
     made = []
     while os.statvfs(folder).f_favail > but:
         made.append(folder / f"file-{len(made)}")

@@ -1,4 +1,4 @@
-"""How long the gateways under test wait, where production takes its time."""
+"""Shorter waits of the gateways under test."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -15,10 +15,10 @@ from gateway_operator.state import Operator
 
 @attrs.frozen(kw_only=True)
 class Waits:
-    """The waits of one gateway; what is left out is production's."""
+    """The waits of one gateway; the rest is production's."""
 
     outcome_s: float = 20.0
-    # A payment that is open when the test ends keeps its gateway from stopping for so long.
+    # How long a payment that is open at the test's end delays the gateway's shutdown.
     drain_payments_s: float = 1.0
     settlement: SettlementTiming = SettlementTiming()  # noqa: RUF009 - it is frozen
     refunds: RefundTiming = RefundTiming()  # noqa: RUF009 - it is frozen
@@ -31,7 +31,7 @@ _waits: list[Waits] = [Waits()]
 
 @contextlib.contextmanager
 def started_with(waits: Waits) -> Iterator[None]:
-    """Let every gateway that starts inside this block wait so long."""
+    """Use these waits for every gateway that starts inside this block."""
     _waits.append(waits)
     try:
         yield
@@ -42,7 +42,7 @@ def started_with(waits: Waits) -> Iterator[None]:
 def set_waits(services: Gateway) -> None:
     """Set the waits of a gateway that has just started."""
     waits = _waits[-1]
-    # A test makes the looks of the alarms itself: they ask the chain.
+    # Tests run the alarms' checks themselves: they call the chain.
     if services.keeps(Operator):
         services.find(Operator).alarms.every_s = 86_400.0
     services.payments.outcome_s = waits.outcome_s

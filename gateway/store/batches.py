@@ -108,7 +108,7 @@ def judge_in_batch(
     failure: FailedSettlement | None,
     payment_id: int,
 ) -> bool:
-    """Record one payment's result from a receipt; False if its batch is another one."""
+    """Record one payment's result from a receipt. False if it is not in the batch."""
     changed = db.execute(
         f"UPDATE sent_payments SET judged = 1 WHERE payment_id = ? AND tx_hash IN {_OF_NONCE}",  # noqa: S608 - a constant
         (payment_id, transaction.signer, transaction.nonce),

@@ -96,7 +96,8 @@ def _refused_field(field: str) -> AccountProblem:
 def _check_quota(error: dict[str, Any]) -> None:
     """Raise `RateLimited` with the API's retry delay, if waiting helps.
 
-    For an exhausted daily quota or credit, the API often suggests a few seconds, which is wrong.
+    Raises `AccountProblem` for an exhausted daily quota or credit. The API often wrongly suggests
+    to wait a few seconds then.
     """
     for violation in _violations(error, "QuotaFailure", "violations"):
         is_daily = "PerDay" in as_text(violation.get("quotaId"))

@@ -1,4 +1,4 @@
-"""What every store must do with one transaction that settles several payments."""
+"""Contract of every store: a transaction that settles several payments."""
 
 import asyncio
 
@@ -27,7 +27,7 @@ from gateway_testing.facts import (
 
 
 async def _batch(store: SqlStore, count: int = 3) -> tuple[list[Task], SignedTransaction]:
-    """Reserve payments, and write down a batch of all of them."""
+    """Reserve payments, and record a batch of them."""
     tasks = [await reserved(store, nonce) for nonce in range(1, count + 1)]
     batch = unsigned_batch(*(task.payment.id for task in tasks))
     written = await store.begin_batch(batch, now=NOW)
@@ -40,7 +40,7 @@ def _failed(sent: SignedTransaction, failure: str) -> FailedSettlement:
 
 
 class BatchesContract:
-    """Batches: who is in one, how it is sent again, and how each payment is judged."""
+    """Batches: members, repeated sending, and the outcome of each payment."""
 
     async def test_a_batch_is_one_nonce_and_the_transaction_of_each_payment(
         self, store: SqlStore

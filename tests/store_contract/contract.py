@@ -1,4 +1,4 @@
-"""What every store must do, as tests: subclass `StoreContract` and override its fixture `store`.
+"""Contract of every store, as tests: subclass `StoreContract` and override its fixture `store`.
 
     class TestMyStore(StoreContract):
         @pytest.fixture
@@ -6,7 +6,7 @@
             async with MyStore() as store:
                 yield store
 
-Needs pytest and pytest-asyncio. docs/payments.md has the law that they test.
+Needs pytest and pytest-asyncio. docs/payments.md has the rules that they test.
 """
 
 from collections.abc import AsyncIterator
@@ -36,7 +36,7 @@ class StoreContract(
     OperatorsContract,
     ProviderStatesContract,
 ):
-    """Every method of `SqlStore`, alone, repeated, late and in races."""
+    """Every method of `SqlStore`: alone, repeated, late and concurrent."""
 
     pytestmark = pytest.mark.asyncio
 

@@ -1,4 +1,4 @@
-"""What every store must do with vendors' jobs: submit marks, handles, rests, returned leases."""
+"""Contract of every store: vendors' jobs with submit marks, handles, rests, returned leases."""
 
 import asyncio
 
@@ -24,7 +24,7 @@ HANDLE = Handle(id="job-7", urls={"get": "https://api.example/7?ü=1", "cancel":
 
 
 async def claimed(store: SqlStore, now: float, *resting: str) -> Lease:
-    """Return the one lease that is due."""
+    """The only due lease."""
     (lease,) = await store.queue.claim(9, lease_s=60, now=now, resting=resting)
     return lease
 
@@ -38,7 +38,7 @@ async def paper(store: SqlStore, tx: int) -> str:
 
 
 class JobsContract:
-    """What a restart finds of submits and jobs, and which tasks are not leased meanwhile."""
+    """Submits and jobs that a restart finds, and tasks that are not leased for a while."""
 
     # -- marks and handles
 
@@ -204,7 +204,7 @@ class JobsContract:
         assert await store.queue.next_due(["picture", "paper"], now=NOW) == NOW + 60
 
     async def test_a_mark_and_a_lost_lease_at_once_have_one_order(self, store: SqlStore) -> None:
-        """The next lease either finds the mark, or keeps the first worker from submitting."""
+        """Either the next lease finds the mark, or the first worker does not submit."""
         lease = await leased(store)
         is_marked, _, found = await asyncio.gather(
             store.queue.begin_submit(lease, now=NOW + 1),
@@ -212,6 +212,6 @@ class JobsContract:
             store.queue.claim(1, lease_s=60, now=NOW + 1),
         )
         if not found:
-            # A store that runs writes side by side may look before the lease is lost.
+            # A store with concurrent writes may read before the lease is lost.
             found = await store.queue.claim(1, lease_s=60, now=NOW + 1)
         assert is_marked == (found[0].sent_at is not None)

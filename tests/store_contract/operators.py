@@ -1,4 +1,4 @@
-"""What every store must do for its operators: sums beside the sales, and actions written down."""
+"""Contract of every store for its operators: sums beside sales, and recorded actions."""
 
 import asyncio
 from typing import Any
@@ -16,7 +16,7 @@ _PAGE = Actor(door="page", name="s1", address="192.0.2.1")
 
 
 def new_action(**changes: Any) -> NewAction:
-    """Return an action to write down; `changes` are fields of `NewAction`."""
+    """An action to record; `changes` are fields of `NewAction`."""
     action = NewAction(
         actor=_PAGE,
         at=NOW,

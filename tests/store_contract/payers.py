@@ -1,4 +1,4 @@
-"""What every store must record of payers: open payments and failed settlements."""
+"""Contract of every store: records of payers with open payments and failed settlements."""
 
 import asyncio
 from typing import Any
@@ -63,7 +63,7 @@ async def _mined(store: SqlStore, task: Task, nonce: int = 0) -> SignedTransacti
 
 
 class PayersContract:
-    """Limits that `reserve` checks, and failures that bar a payer until lifted or forgiven."""
+    """Limits in `reserve`, and failures that bar a payer until lifted or forgiven."""
 
     async def test_of_fifty_at_once_a_payer_has_as_many_open_as_he_may(
         self, store: SqlStore
@@ -184,7 +184,7 @@ class PayersContract:
     async def test_what_became_of_a_payment_says_nothing_of_our_own_transaction(
         self, store: SqlStore
     ) -> None:
-        """Somebody else's transaction may have paid, and ours burned gas all the same."""
+        """Another transaction may have paid, and the gateway's own still used gas."""
         task = await reserved(store, 1)
         sent = await _mined(store, task)
         await store.settle(task.payment.id, paying(task), now=NOW)
@@ -202,7 +202,7 @@ class PayersContract:
     async def test_a_purchase_that_was_checked_before_the_judgement_is_refused_after_it(
         self, store: SqlStore
     ) -> None:
-        """The failed payment was open until then, so at no moment is the payer free."""
+        """The failed payment was open until then, so the payer is never free."""
         task = await _reserve(store, 1, _ROOMY)
         sent = await _mined(store, task)
         await store.release(task.payment.id, now=NOW)

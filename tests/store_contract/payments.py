@@ -1,4 +1,4 @@
-"""What every store must do with incoming payments: `reserve`, `accept_direct`, repeats."""
+"""Contract of every store: incoming payments with `reserve`, `accept_direct`, repeats."""
 
 import asyncio
 
@@ -31,7 +31,7 @@ from gateway_testing.facts import (
 
 
 class TakingContract:
-    """Reservations, direct transfers, Idempotency-Keys: alone, repeated, late and in races."""
+    """Reservations, direct transfers, Idempotency-Keys: alone, repeated, late and concurrent."""
 
     # -- reserve
 

@@ -1,4 +1,4 @@
-"""What every store must do with what nodes tell each other about providers."""
+"""Contract of every store: providers' states, shared between nodes."""
 
 from gateway.store import SqlStore
 from gateway_nodes.provider_states import (
@@ -29,7 +29,7 @@ def _off(reason: str = "402: top up", rest_s: float = 900.0) -> OffSale:
 
 
 class ProviderStatesContract:
-    """Off sale, on sale again, and paused, by the database's own clock."""
+    """Off sale, on sale again, and paused, by the database's clock."""
 
     async def test_nothing_is_known_of_providers_at_first(self, store: SqlStore) -> None:
         assert (await states_of(store).exchange([])).states == []
@@ -41,7 +41,7 @@ class ProviderStatesContract:
         on = await _told(store, OnSale(name=_NAME, epoch=off.epoch))
         assert on.off_reason is None
         assert on.epoch > off.epoch
-        # A second node found the same: nothing is new.
+        # A second node reports the same: nothing changes.
         assert (await _told(store, OnSale(name=_NAME, epoch=off.epoch))).epoch == on.epoch
 
     async def test_who_puts_back_what_was_taken_off_anew_is_not_heard(

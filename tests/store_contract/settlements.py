@@ -1,4 +1,4 @@
-"""What every store must do during a settlement: journal, settle, release and nonces."""
+"""Contract of every store during a settlement: journal, settle, release and nonces."""
 
 import asyncio
 from typing import Any
@@ -49,7 +49,7 @@ class SettlingContract:
         assert (await known(store, task.id)).payment.state is PaymentState.SETTLING
 
     async def test_the_next_nonce_is_the_first_free_one(self, store: SqlStore) -> None:
-        """An RPC endpoint that once said too much leaves a gap, which stays unless it is filled."""
+        """A gap, caused by an RPC endpoint with too high a nonce, remains unless it is filled."""
         await settling(store, 1, chain_nonce=5)
         await settling(store, 2, chain_nonce=5)
         await settling(store, 3, chain_nonce=8)
@@ -89,7 +89,7 @@ class SettlingContract:
             )
         )
         in_order = [signed_transaction(nonce) for nonce in range(7, 57)]
-        # Which payment gets which nonce is open.
+        # Either payment may get either nonce.
         assert sorted(filter(None, sent), key=lambda one: one.nonce) == in_order
         assert [transaction for _, transaction in await store.unmined(SIGNER)] == in_order
 
@@ -120,13 +120,13 @@ class SettlingContract:
     async def test_two_submits_of_one_payment_send_one_transaction(
         self, store: SqlStore, second: str
     ) -> None:
-        """The second submit may be of another key of the gateway."""
+        """The second submit may use another key of the gateway."""
         task = await reserved(store)
         first, other = await asyncio.gather(
             store.begin_settling(task.payment.id, unsigned_transaction(), now=NOW),
             store.begin_settling(task.payment.id, unsigned_transaction(signer=second), now=NOW),
         )
-        # Whichever was written down first is sent by both.
+        # Both send the transaction that was recorded first.
         assert first == other
         assert first in (signed_transaction(0), signed_transaction(0, signer=second))
         written = [*await store.unmined(SIGNER), *await store.unmined(WALLET)]

@@ -1,4 +1,4 @@
-"""What every store must do with tasks: leases, results, retention, counts and logins."""
+"""Contract of every store: tasks with leases, results, retention, counts and logins."""
 
 import asyncio
 import itertools
@@ -25,7 +25,7 @@ from tests.store_contract.jobs import JobsContract
 
 
 class WorkingContract(JobsContract):
-    """The queue, its leases and its results; counts and logins."""
+    """The queue with leases and results; counts and logins."""
 
     # -- leases
 
@@ -122,7 +122,7 @@ class WorkingContract(JobsContract):
         assert (described.chars, described.json_bytes) == (len(text), sum(map(len, parts)))
         assert max(map(len, parts)) <= 400_000
         assert await store.text_part(lease.task_id, described.parts) is None
-        # An attempt that lost its lease leaves nothing.
+        # An attempt without its lease writes nothing.
         assert not await store.queue.complete(lease, result, expires_at=NOW + 99, now=NOW + 2)
 
     async def test_a_failure_is_money_owed(self, store: SqlStore) -> None:

@@ -1,4 +1,4 @@
-"""Settings without a chain, and no process or server: those tests are in other folders."""
+"""Settings without a chain. Tests with a process or a server are in other folders."""
 
 import socket
 import subprocess

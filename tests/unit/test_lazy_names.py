@@ -1,4 +1,4 @@
-"""The package's public names: each is imported when it is asked for, and no other name exists."""
+"""The package's public names: each is imported on first use, and no other name exists."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""The test kit's public names, which stay while the kit itself is in a package beside the core."""
+"""The test kit's public names, which stay although the kit is in a plugin."""
 
 import ast
 import importlib

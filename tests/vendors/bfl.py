@@ -1,8 +1,8 @@
-"""What Black Forest Labs' API takes and answers, as types that refuse fields they do not have.
+"""Requests and answers of Black Forest Labs' API, as types that refuse unknown fields.
 
-Re-typed facts of its own OpenAPI document (https://api.bfl.ai/openapi.json) by way of copies that
-github.com/tryAGI/BlackForestLabs takes of it: that of 2026-04-23 for FLUX.2, and types generated
-from a later one for FLUX 3, seen 2026-11-23. The document itself was not within reach.
+Facts of its OpenAPI document (https://api.bfl.ai/openapi.json), typed again from copies in
+github.com/tryAGI/BlackForestLabs: that of 2026-04-23 for FLUX.2, and types generated from a later
+one for FLUX 3, seen 2026-11-23. The document itself was not accessible.
 """
 
 from typing import Any, Literal
@@ -35,11 +35,11 @@ class _Flux2Base(_Strict):
 
 
 class Flux2KleinInputs(_Flux2Base):
-    """Of `/v1/flux-2-klein-…`."""
+    """Inputs of `/v1/flux-2-klein-…`."""
 
 
 class Flux2Inputs(_Flux2Base):
-    """Of `/v1/flux-2-pro` and `/v1/flux-2-max`."""
+    """Inputs of `/v1/flux-2-pro` and `/v1/flux-2-max`."""
 
     input_image_5: str | None = None
     input_image_6: str | None = None
@@ -48,7 +48,7 @@ class Flux2Inputs(_Flux2Base):
 
 
 class Flux3ImageInputs(_Strict):
-    """Of `/v1/flux-3-image`."""
+    """Inputs of `/v1/flux-3-image`."""
 
     prompt: str
     images: str | list[str] | None = None
@@ -68,7 +68,7 @@ INPUTS = {
 
 
 class AsyncResponse(_Strict):
-    """The answer to a submit."""
+    """Answer to a submit."""
 
     id: str
     polling_url: str
@@ -78,7 +78,7 @@ class AsyncResponse(_Strict):
 
 
 class ResultResponse(_Strict):
-    """The answer to a poll."""
+    """Answer to a poll."""
 
     id: str
     status: Literal[

@@ -1,7 +1,6 @@
-"""How each vendor's own client buys the same as its adapter, and which error it raises.
+"""Purchases with each vendor's own client, as its adapter makes them, and the client's errors.
 
-Each function takes the address of the API and returns what was bought: a picture's bytes, its
-link, or a text.
+Each function gets the API's address and returns a picture's bytes, its link, or a text.
 """
 
 import base64
@@ -23,7 +22,7 @@ PROMPT = "a boat"
 
 
 class JobFailed(Exception):
-    """The client says that a job has failed, without an error of its own."""
+    """The client reports a failed job, without an error of its own."""
 
 
 def by_openai(url):
@@ -107,7 +106,7 @@ def by_azure(url):
     return job.result().content
 
 
-# What a client raises for a refused key, and for a job that failed.
+# Errors of a client for a refused key, and for a failed job.
 HTTP_ERRORS = (
     openai.APIStatusError,
     google.genai.errors.ClientError,

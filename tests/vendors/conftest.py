@@ -1,4 +1,4 @@
-"""The table of what was run with which package; without the packages, nothing here is collected."""
+"""Summary of tests by package; without the packages, nothing here is collected."""
 
 import importlib.metadata
 import importlib.util
@@ -30,7 +30,7 @@ def server():
 
 @pytest.fixture
 def begin(server):
-    """Return a function that begins a fake API with a scene, and returns it."""
+    """Begin a fake API with a scene, and return it."""
     begun = []
 
     def begin(api, submit="made", jobs="made"):
@@ -46,7 +46,7 @@ def begin(server):
 
 @pytest.fixture(autouse=True)
 def _row(request, record_property):
-    """Count a test for the adapter that its parameters name."""
+    """Count a test for the adapter in its parameters."""
     values = getattr(getattr(request.node, "callspec", None), "params", {}).values()
     for adapter in (getattr(value, "adapter", value) for value in values):
         if isinstance(adapter, str) and adapter in PACKAGES:

@@ -1,8 +1,8 @@
-"""The program of the docling-serve that its adapter is tested against: all of it but the models.
+"""The docling-serve that its adapter is tested against, complete except for the models.
 
-Its HTTP layer, its policy, its queue, its workers, its export and docling's judgement of a file
-are the real ones. Stand-ins take the place of every package that reads or looks at documents; the
-text of a file is its Markdown, and a few first words make its reading fail (`ENDS`).
+Its HTTP layer, policy, queue, workers, export and docling's judgement of a file are real. Every
+package that reads documents or images has a stand-in; a file's text is its Markdown, and a few
+prefixes make its conversion fail (`ENDS`).
 """
 
 import importlib.abc
@@ -14,12 +14,12 @@ import sys
 from unittest.mock import MagicMock
 
 _ITS_PACKAGES = {"docling", "docling_core", "docling_jobkit", "docling_serve"}
-# The first words of a file that no reader opens, and of one on which the pipeline fails.
+# Prefixes of a file that no reader opens, and of one that fails in the pipeline.
 BROKEN, CRASH = b"broken", b"crash"
 
 
 class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds what docling's packages import and nobody installed: torch, numpy, readers of files."""
+    """Finds docling's imports that are not installed: torch, numpy, readers of files."""
 
     def __init__(self):
         self.packages = set()
@@ -42,7 +42,7 @@ class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def _importer():
-    """Return the package of the module that imports."""
+    """Package of the importing module."""
     frame = sys._getframe(2)
     while "importlib" in frame.f_code.co_filename:
         frame = frame.f_back
@@ -50,7 +50,7 @@ def _importer():
 
 
 def _name_versions():
-    """Let the server name a version for packages that are not there."""
+    """Let the server name versions for packages that are not installed."""
     of = importlib.metadata.version
 
     def version(name):
@@ -63,7 +63,7 @@ def _name_versions():
 
 
 def _converter():
-    """Return docling's own converter, with one reader for all kinds of files."""
+    """Docling's own converter, with one reader for all kinds of files."""
     from docling.backend.abstract_backend import DeclarativeDocumentBackend
     from docling.datamodel.base_models import InputFormat
     from docling.document_converter import DocumentConverter, FormatOption
@@ -101,7 +101,7 @@ def _converter():
 
 
 def main():
-    """Serve at a free port, which the first line of the output names."""
+    """Serve on a free port, which is on the first line of the output."""
     sys.meta_path.append(StandIns())
     _name_versions()
     os.environ.update(

@@ -1,4 +1,4 @@
-"""Orders of everything that an endpoint on sale leaves to a buyer, and how to submit them."""
+"""Orders with every option of an endpoint, and their submission."""
 
 import itertools
 
@@ -12,7 +12,7 @@ _SCHEMA = '{"type": "object", "properties": {"total": {"type": "number"}}}'
 
 
 def pictures_of(endpoint):
-    """Return a request for every choice that an endpoint leaves to a buyer."""
+    """A request for each combination of an endpoint's options."""
     sent = Attachment(name="a.png", data=PNG) if "edit" in endpoint.slug else None
     choices = (endpoint.aspect_ratio, endpoint.output_format, endpoint.resolution)
     every = itertools.product(*((None, *choice.values) for choice in choices))
@@ -27,7 +27,7 @@ def pictures_of(endpoint):
 
 
 def documents_of(endpoint):
-    """Return a request for every kind of file, with and without a count of pages."""
+    """A request for each kind of file, with and without a number of pages."""
     is_asked = endpoint.capability == "document-extraction"
     prompts = ("What is the total?", _SCHEMA) if is_asked else ("",)
     for name, pages, prompt in itertools.product(("a.pdf", "a.png"), (None, 1, 7), prompts):
@@ -36,7 +36,7 @@ def documents_of(endpoint):
 
 
 async def submit_all(plugin, slugs, requests_of, **settings):
-    """Submit every request of the endpoints that are named; return what each came to."""
+    """Submit every request of the named endpoints; return their outcomes."""
     sold = {slug: offer for slug, offer in on_sale(plugin, **settings).items() if slugs(slug)}
     assert sold
     answers = []
@@ -49,7 +49,7 @@ async def submit_all(plugin, slugs, requests_of, **settings):
 
 
 async def orders(fake, plugin, slugs, requests_of, **values):
-    """Submit every request of the endpoints that are named, and return what was sent."""
+    """Submit every request of the named endpoints; return what was sent."""
     settings = fake.api.settings(fake.url) | values
     answers = await submit_all(plugin, slugs, requests_of, **settings)
     assert len(fake.submitted) == len(answers)

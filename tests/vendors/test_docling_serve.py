@@ -1,6 +1,6 @@
 """The adapter of docling-serve against its real HTTP layer, queue and judgement of a file.
 
-Only what reads documents is a stand-in (`docling_server`).
+Only readers of documents have stand-ins (`docling_server`).
 """
 
 import asyncio
@@ -34,9 +34,9 @@ from tests.vendors.docling_server import BROKEN, CRASH
 from tests.vendors.orders import documents_of, orders, submit_all
 
 KEY = "dk-never-to-be-seen"
-# What takes a second where nothing else runs takes minutes where much does.
+# A second of work takes minutes on a busy machine.
 START_S, ANSWER_S, CONVERT_S = 300.0, 60.0, 60.0
-# Each with settings of an operator, after DOCLING_SERVE_.
+# An operator's settings for each, after DOCLING_SERVE_.
 SERVERS = {
     "plain": {"API_KEY": KEY, "MAX_FILE_SIZE": "1000"},
     "with a store": {
@@ -53,13 +53,13 @@ SERVERS = {
 
 @pytest.fixture(params=["docling"], autouse=True)
 def adapter(request):
-    """Name the row of the table that these tests count for."""
+    """Adapter that these tests count for in the summary."""
     return request.param
 
 
 @pytest.fixture(scope="module")
 def urls(tmp_path_factory):
-    """Start every server, and return their addresses by name."""
+    """Start every server; return their addresses by name."""
     folder = tmp_path_factory.mktemp("docling")
     with ExitStack() as stack:
         running = {name: _start(stack, folder / name, SERVERS[name]) for name in SERVERS}
@@ -97,7 +97,7 @@ def _url(server, log):
 
 @attrs.define
 class Buyer:
-    """Buys from an endpoint on sale with one server behind it."""
+    """Buys from an endpoint with one server."""
 
     url: str
     key: str
@@ -116,7 +116,7 @@ class Buyer:
         return await self.provider.poll(handle, PlainJob(self.endpoint))
 
     async def result(self, handle):
-        """Poll until the task is not pending any more."""
+        """Poll until the task is not pending."""
         async with asyncio.timeout(CONVERT_S):
             while True:
                 if not isinstance(found := await self.poll(handle), Pending):
@@ -126,7 +126,7 @@ class Buyer:
 
 @asynccontextmanager
 async def buying(url, key=KEY):
-    """Return a buyer, whose provider is closed at the end."""
+    """A buyer, whose provider is closed at the end."""
     found = Buyer(url, key)
     try:
         yield found
@@ -180,9 +180,9 @@ async def test_an_unknown_task_is_lost(buyer):
     ("data", "name", "error"),
     [
         (BROKEN, "a.pdf", InvalidInput),
-        # More than the operator's limit.
+        # Above the operator's limit.
         (b"x" * 1001, "a.pdf", InvalidInput),
-        # Neither name nor bytes tell docling what it is.
+        # Docling recognizes neither the name nor the bytes.
         (b"\0\1\2", "a.zzz", InvalidInput),
         (CRASH, "a.pdf", JobFailed),
     ],
@@ -195,7 +195,7 @@ async def test_a_file_that_is_not_converted(buyer, data, name, error):
 
 
 def schemas_of(url):
-    """Return the server's own description of what it takes, by name."""
+    """The server's schemas of its input, by name."""
     return httpx.get(f"{url}/openapi.json", timeout=ANSWER_S).json()["components"]["schemas"]
 
 
@@ -216,7 +216,7 @@ async def test_a_policy_of_the_operators_is_not_the_buyers_fault(urls, name):
             await buyer.submit(b"x")
 
 
-# -- what is sent, and what the fakes answer
+# -- requests, and answers of the fakes
 
 
 async def test_every_request_is_taken(urls):
@@ -225,7 +225,7 @@ async def test_every_request_is_taken(urls):
 
 
 async def test_the_server_knows_every_field(urls, begin):
-    """It ignores what it does not know, so its own description is asked."""
+    """The server ignores unknown fields, so its schema is checked."""
     schemas = await asyncio.to_thread(schemas_of, urls["plain"])
 
     def fields(name):
@@ -255,7 +255,7 @@ def order_of(data):
 
 
 def resembles(fake, real):
-    """Assert that what a fake says has fields of the real answer only, each of its kind."""
+    """Check that a fake has only fields of the real answer, with values of the same type."""
     if isinstance(fake, dict):
         assert set(fake) <= set(real)
         for name, value in fake.items():

@@ -1,4 +1,4 @@
-"""The models of the tables are among those that the vendors' clients know."""
+"""The vendors' clients know the models of the tables."""
 
 import inspect
 import re
@@ -11,7 +11,7 @@ from gateway_openai.settings import OpenAISettings
 
 
 def literals(kind):
-    """Return the strings of a type that is made of literals, however they are nested."""
+    """Strings of a type that consists of nested literals."""
     if typing.get_origin(kind) is typing.Literal:
         return set(typing.get_args(kind))
     return set().union(*(literals(part) for part in typing.get_args(kind)), set())
@@ -20,7 +20,7 @@ def literals(kind):
 def openai_models():
     from openai.types import image_model
 
-    # The deprecated ones stand in a comment: `- "dall-e-2", "dall-e-3": This model was …`.
+    # Deprecated models are in a comment: `- "dall-e-2", "dall-e-3": This model was …`.
     rows = re.findall(r"^- (.+?):", inspect.getsource(image_model), re.MULTILINE)
     retired = set(re.findall(r'"(.+?)"', " ".join(rows)))
     assert retired < literals(image_model.ImageModel)

@@ -1,4 +1,4 @@
-"""Each vendor's own client drives the fake API that its adapter is tested against."""
+"""Each vendor's own client works with the fake API that its adapter is tested against."""
 
 from collections.abc import Callable
 
@@ -19,7 +19,7 @@ from tests.vendors import clients
 
 @attrs.frozen
 class Client:
-    """A vendor's client, the fake of its API, and what it is to return."""
+    """A vendor's client, the fake of its API, and its expected result."""
 
     adapter: str
     buy: Callable[[str], object]
@@ -31,7 +31,7 @@ class Client:
         return self.api.accepted is not FakeApi.accepted
 
     def begin(self, begin, end="made"):
-        """Begin the API so that a purchase ends in an answer."""
+        """Begin the API with the answer that ends a purchase."""
         if self.has_jobs:
             return begin(self.api(), "accepted", jobs=f"waiting {end}")
         return begin(self.api(), end)
@@ -41,7 +41,7 @@ CLIENTS = [
     Client("openai", clients.by_openai, OpenAIApi, PNG),
     Client("gemini", clients.by_genai, GeminiApi, PNG),
     Client("gemini", clients.by_genai_beta, GeminiApi, PNG),
-    # The client asks twice whether a job is done, and every answer makes a new link.
+    # The client asks twice whether a job is done, and every answer has a new link.
     Client("fal", clients.by_fal, FalApi, "https://v3.fal.media/made/3.png"),
     Client(
         "replicate", clients.by_replicate, ReplicateApi, "https://replicate.delivery/made/1.png"
@@ -89,7 +89,7 @@ def test_it_says_that_the_content_was_refused(adapter, begin):
 
 
 def status_of(error):
-    """Return the HTTP status of a client's error; every client has another name for it."""
+    """HTTP status of a client's error, which every client names differently."""
     for name in ("status_code", "status", "code"):
         if isinstance(found := getattr(error, name, None), int):
             return found

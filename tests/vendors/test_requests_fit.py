@@ -1,6 +1,6 @@
-"""Each request of an adapter fits the types of its vendor's client; an unknown field fails.
+"""Each adapter's requests fit the types of its vendor's client; an unknown field fails.
 
-Black Forest Labs have no client: types re-typed from their OpenAPI document stand in for it.
+Black Forest Labs have no client: types from their OpenAPI document replace it.
 """
 
 import base64
@@ -38,7 +38,7 @@ _LEAST_PIXELS, _MOST_PIXELS, _LONGEST_SIDE = 655_360, 8_294_400, 3_840
 
 
 def fits(kind, body):
-    """Assert that a body has fields of a TypedDict only, each with a value of its type."""
+    """Check that a body has only fields of a TypedDict, each with a value of its type."""
     hints = typing.get_type_hints(kind)
     assert set(body) <= set(hints)
     for name, value in body.items():
@@ -46,7 +46,7 @@ def fits(kind, body):
 
 
 def fits_openai(body):
-    # Another server than OpenAI's gets `response_format`, which OpenAI's newer models refuse.
+    # Other servers than OpenAI's get `response_format`, which newer models of OpenAI refuse.
     fits(ImageGenerateParamsNonStreaming, body)
     fits_sizes_of_openai(body["size"])
 
@@ -59,7 +59,7 @@ def fits_sizes_of_openai(size):
 
 
 def fits_openai_edit(ask):
-    """Assert it of the form of an edit, which has its values as text."""
+    """Check the form of an edit, whose values are text."""
     form = Request.from_values(
         method="POST", data=ask.body, content_type=ask.headers["content-type"]
     )
@@ -77,7 +77,7 @@ def fits_bfl(ask):
     body = ask.json
     bfl.INPUTS[ask.path.rpartition("/")[2]].model_validate(body)
     if "width" in body:
-        # Its documentation says so; its OpenAPI document does not.
+        # According to its documentation; its OpenAPI document does not mention it.
         assert body["width"] % 16 == body["height"] % 16 == 0
         assert body["width"] * body["height"] <= 4_000_000
 
@@ -85,7 +85,7 @@ def fits_bfl(ask):
 def fits_gemini(body):
     assert set(body) == {"contents", "generationConfig"}
     for content in body["contents"]:
-        # Google's types refuse fields that they do not have.
+        # Google's types refuse unknown fields.
         genai.Content.model_validate(content)
     config = body["generationConfig"]
     read = genai.GenerationConfig.model_validate(

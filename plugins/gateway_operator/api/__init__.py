@@ -1,10 +1,9 @@
 """The JSON API under `/admin/api/v1`, a module per subject."""
 
-from gateway_operator.api import alarms, copies, endpoints, lists, refunds
+from gateway_operator.api import alarms, endpoints, lists, refunds
 
 MODULES = (
     alarms,
-    copies,
     endpoints,
     lists,
     refunds,

@@ -1,11 +1,16 @@
-"""Read-only lists: overview, books, refunds, tasks, payments, machine, audit log."""
+"""What the pages show, without decisions about alarms, endpoints and refunds."""
+
+from http import HTTPStatus
 
 from quart import Response, request
 
 from gateway.errors import WrongValue
+from gateway.web.front.current import current_gateway
+from gateway_backups.records import Kind
 from gateway_operator.actions.transfers import mark_seen, parse_log
 from gateway_operator.api.frame import API, answer, page_asked_for, read_body, text_of
 from gateway_operator.books.export import line_row, line_rows
+from gateway_operator.desk import backups
 from gateway_operator.desk.machine import read_machine
 from gateway_operator.desk.overview import DEFAULT_PERIOD, read_overview
 from gateway_operator.desk.payments import read_payments, read_unclaimed
@@ -119,3 +124,30 @@ async def list_books() -> Response:
 async def api_overview() -> Response:
     """Return the overview of the period `range`."""
     return answer(await read_overview(operator().desk, request.args.get("range", DEFAULT_PERIOD)))
+
+
+@blueprint.get(f"{API}/backups")
+@needs_scope("read")
+async def api_backups() -> Response:
+    """Return the status of backups and drills, without a request to the bucket."""
+    return answer(await backups.status(operator().desk))
+
+
+@blueprint.post(f"{API}/backups")
+@needs_scope("act")
+async def api_back_up() -> Response:
+    """Start a backup."""
+    return await _begin("backup")
+
+
+@blueprint.post(f"{API}/drills")
+@needs_scope("act")
+async def api_drill() -> Response:
+    """Start a drill."""
+    return await _begin("drill")
+
+
+async def _begin(kind: Kind) -> Response:
+    await read_body()
+    await backups.begin(operator().desk, backups.of(current_gateway()), actor(), kind)
+    return answer({"begun": kind}, HTTPStatus.ACCEPTED)

@@ -1,6 +1,6 @@
 """Metrics read at each scrape: names, help, units and labels.
 
-`instruments.py` has the metrics of this process. docs/metrics.md is generated from both.
+`instruments.py` has the metrics of this process. A test compares docs/metrics.md with both.
 """
 
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ class Families:
         yield _family(
             GaugeMetricFamily,
             "info",
-            "1; its labels are the version and the network.",
+            "1; its labels tell the version and the network.",
             {(VERSION, self._network): 1.0},
             "version",
             "network",
@@ -80,7 +80,7 @@ def _waiting(numbers: Numbers) -> Iterator[Metric]:
     payments = _by_state(numbers.payments, "reserved", "settling")
     refunds = _by_state(numbers.refunds, "refund_due", "refunding", "refund_failed")
     for name, about, found in (
-        ("queue_tasks", "Tasks that are queued or running.", _counts(queue)),
+        ("queue_tasks", "Tasks that wait or are being made.", _counts(queue)),
         ("queue_oldest_seconds", "Age of the oldest of them.", _ages(queue, at)),
         ("payments_open", "Payments whose outcome is not known yet.", _counts(payments)),
         ("payment_oldest_open_seconds", "Age of the oldest of them.", _ages(payments, at)),

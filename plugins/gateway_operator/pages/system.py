@@ -1,15 +1,17 @@
-"""The page System, and the audit log."""
+"""The page System, with the audit log and the alarms."""
 
 import importlib
 import secrets
 from http import HTTPStatus
 
-from quart import Response, redirect, request
+from quart import Response, g, redirect, request
 from werkzeug.wrappers import Response as Redirect
 
 from gateway.errors import WrongValue
 from gateway.web.front.current import current_gateway
 from gateway_backups.records import Kind
+from gateway_operator.alarms import service
+from gateway_operator.alarms.durations import parse_length
 from gateway_operator.desk import backups
 from gateway_operator.desk.audit import export_audit, read_audit
 from gateway_operator.desk.machine import Machine, read_machine
@@ -21,6 +23,8 @@ from gateway_operator.state import operator
 
 _PAGE = "/admin/system"
 _MOST_DIGITS = 18
+# The choices for a mute.
+_LENGTHS = (("1h", "1 hour"), ("1d", "1 day"), ("ends", "until it ends"))
 
 
 @blueprint.get(_PAGE)
@@ -81,6 +85,36 @@ async def export_actions() -> Response:
     response.headers["Content-Type"] = "text/csv; charset=utf-8"
     response.headers["Content-Disposition"] = 'attachment; filename="actions.csv"'
     return response
+
+
+@blueprint.get("/admin/alarms")
+@needs_session
+async def show_alarms() -> Response:
+    """Show all alarms."""
+    return await render(
+        "alarms.html",
+        page="system",
+        alarms=await service.current(operator().desk),
+        watch=operator().alarms,
+        lengths=_LENGTHS,
+        until_it_ends=service.UNTIL_IT_ENDS,
+        new_request=lambda: secrets.token_hex(8),
+    )
+
+
+@blueprint.post("/admin/alarms/mute")
+@needs_session
+async def mute_alarm() -> Redirect:
+    """Mute or unmute an alarm."""
+    form = g.form
+    await service.mute(
+        operator().desk,
+        actor(),
+        form.get("key", ""),
+        for_s=parse_length(form.get("length", "")),
+        reason=form.get("reason", ""),
+    )
+    return redirect("/admin/alarms", 303)
 
 
 async def _begin(kind: Kind) -> Redirect:

@@ -1,5 +1,5 @@
 """POST /api/proxy-generate: the order of checks, the fields of spec §2.2, and silent chains."""
-# ruff: noqa: ASYNC110 - a test looks from outside, where no event tells
+# ruff: noqa: ASYNC110 - polls from outside, without an event
 
 import asyncio
 import base64

@@ -1,5 +1,5 @@
 """A contract as wallet can lose payments: it is used only if the operator vouches for it."""
-# ruff: noqa: ASYNC110 - a test looks from outside, where no event tells
+# ruff: noqa: ASYNC110 - polls from outside, without an event
 
 import asyncio
 import json

@@ -1,5 +1,5 @@
 """Retention: database and output store agree, wherever a process died."""
-# ruff: noqa: ASYNC110 - tests look from outside, where no event tells
+# ruff: noqa: ASYNC110 - polls from outside, without an event
 
 import asyncio
 import os

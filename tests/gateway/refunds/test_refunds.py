@@ -1,5 +1,5 @@
 """Refunds: each is paid once, to the right address, or waits with a reason."""
-# ruff: noqa: ASYNC110 - tests look from outside, where no event tells
+# ruff: noqa: ASYNC110 - polls from outside, without an event
 
 import asyncio
 import sqlite3

@@ -1,5 +1,5 @@
 """Flashblocks: a receipt before its block proves nothing, whatever its content."""
-# ruff: noqa: ASYNC110 - a test looks from outside, where no event tells
+# ruff: noqa: ASYNC110 - polls from outside, without an event
 
 import asyncio
 

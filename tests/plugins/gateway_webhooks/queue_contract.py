@@ -1,4 +1,4 @@
-"""What every store must do with deliveries: queued when events are taken, kept until ended."""
+"""Contract of every store: deliveries, queued when events are taken and kept until ended."""
 
 import pytest
 
@@ -23,7 +23,7 @@ _REQUEST = GenerationRequest(prompt="a boat", callback_url=_URL)
 
 
 async def _ended(store: SqlStore, tx: int = 1, url: str = _URL) -> Lease:
-    """Complete a task whose buyer named an address."""
+    """Complete a task with a callback URL."""
     request = GenerationRequest(prompt="a boat", callback_url=url)
     lease = await leased(store, tx, request=request)
     assert await store.queue.complete(lease, RESULT, expires_at=NOW + 60, now=NOW)

@@ -1,5 +1,5 @@
 """The races: each round sends requests for the same money, all at once."""
-# ruff: noqa: ASYNC110 - a thief looks from outside, where no event tells
+# ruff: noqa: ASYNC110 - polls from outside, without an event
 
 import asyncio
 import random

@@ -1,5 +1,5 @@
 """A connection closed at any moment of a purchase: it ends as if the client had stayed."""
-# ruff: noqa: ASYNC110 - tests look from outside, where no event tells
+# ruff: noqa: ASYNC110 - polls from outside, without an event
 
 import asyncio
 import contextlib

@@ -172,7 +172,7 @@ def test_a_start_does_not_undo_the_restore_that_was_done_by_hand(settings, env, 
     told = settings.changed(restore=str(tmp_path / "first"))
     restore_once(told, now=time.time())
     by_hand = ["restore", str(tmp_path / "second")]
-    done = CliRunner().invoke(main, by_hand, env=env | {"GATEWAY_RESTORE": told.restore})
+    done = CliRunner().invoke(main, by_hand, env=env | {"GATEWAY_RESTORE": str(tmp_path / "first")})
     assert done.exit_code == 0, done.output
     restore_once(told, now=time.time())
     assert _holds(settings.data_dir / "gateway.db", "second")

@@ -23,10 +23,7 @@ from tests.conftest import buy, running
 from tests.plugins.gateway_backups.app.conftest import backups_of, bucket, in_bucket, leftovers, s3
 
 __all__ = ["bucket", "s3"]
-NAMES = (
-    *("base_url", "wallet", "data_dir", "settlement_key", "backup_url", "backup_s3_endpoint"),
-    *("backup_s3_region", "backup_s3_access_key_id", "backup_s3_secret_access_key"),
-)
+NAMES = ("base_url", "wallet", "data_dir", "settlement_key")
 
 
 @pytest.fixture
@@ -36,6 +33,7 @@ def in_folder(settings, tmp_path):
 
 def run(settings, *words):
     env = {variable(name): str(getattr(settings, name)) for name in NAMES}
+    env |= {variable(name): str(value) for name, value in settings.plugin_values.items()}
     env["GATEWAY_RPC_URLS"] = ",".join(settings.rpc_urls)
     return CliRunner().invoke(main, list(words), env=env)
 

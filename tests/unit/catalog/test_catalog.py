@@ -1,4 +1,4 @@
-"""What is on sale is walked once for each change, not for each question."""
+"""The offers are computed once per change, not per request."""
 
 import datetime as dt
 

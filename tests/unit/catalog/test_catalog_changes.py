@@ -1,4 +1,4 @@
-"""What operators change while the gateway runs, over endpoints with several prices."""
+"""Operators' changes while the gateway runs, for endpoints with several prices."""
 
 import attrs
 import pytest

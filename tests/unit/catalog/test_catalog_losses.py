@@ -1,4 +1,4 @@
-"""A price below the cost stops the start, unless the operator says that it is meant."""
+"""A price below the cost stops the start, unless the operator declares it as intended."""
 
 import attrs
 import pytest

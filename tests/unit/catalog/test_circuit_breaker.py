@@ -1,4 +1,4 @@
-"""The circuit breaker: when it opens, when a probe is due, and what a trial proves."""
+"""The circuit breaker: when it opens, when a probe is due, and when a trial succeeds."""
 
 import pytest
 

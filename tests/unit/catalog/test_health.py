@@ -1,4 +1,4 @@
-"""Probing: a wrong key is found before anybody pays, and who works again sells again."""
+"""Probing: a wrong key is found before any payment, and a recovered provider sells again."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""The pace of a provider: how many submits may go out, and how long the next one waits."""
+"""The pace of a provider: how many submits are allowed, and how long the next one waits."""
 
 import math
 

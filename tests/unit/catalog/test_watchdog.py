@@ -1,4 +1,4 @@
-"""Who blocks the loop is named, with the stack, while it blocks."""
+"""A plugin that blocks the loop is named, with the stack, while it blocks."""
 
 import asyncio
 import importlib
@@ -55,7 +55,7 @@ async def hold_the_interpreter(is_enough):
 
 @pytest.fixture
 def plugin(tmp_path, monkeypatch):
-    """A plugin's module that blocks in earnest, until a condition holds."""
+    """A plugin's module that really blocks, until a condition holds."""
     package = tmp_path / "acme_blocks"
     package.mkdir()
     (package / "__init__.py").touch()
@@ -77,10 +77,10 @@ def told(lines, event, plugin="acme"):
 
 
 async def block(call, is_seen):
-    """Let a plugin block until the watchdog has seen it.
+    """Let a plugin block until the watchdog has noticed it.
 
-    On a loaded machine the loop may stand still for a moment without the plugin. While the watchdog
-    tells that, it sees no other block; so the plugin gives up after 2 seconds and blocks again.
+    On a busy machine the loop may stop briefly without the plugin. While the watchdog reports that,
+    it notices no other block; so the plugin gives up after 2 seconds and blocks again.
     """
     async with asyncio.timeout(PATIENCE_S):
         while not is_seen():
@@ -94,7 +94,7 @@ async def until(condition):
             await asyncio.sleep(0.02)
 
 
-# -- who it was
+# -- the cause
 
 
 async def test_a_plugin_that_blocks_is_named_with_its_stack_while_it_blocks(plugin, lines):
@@ -166,7 +166,7 @@ def test_a_module_belongs_to_its_plugin_its_provider_or_what_lies_beside_them():
 async def test_a_block_is_told_once_and_its_end_with_the_total(plugin, lines):
     def went_on(watchdog):
         blocked = told(lines, "loop.blocked")
-        # The seconds are told with one digit.
+        # The seconds are reported with one digit.
         return blocked and watchdog._silent_s > blocked[0]["seconds"] + 0.1
 
     async with watch_loop(OWNERS, timing=SHORT) as watchdog:
@@ -190,11 +190,11 @@ async def test_who_blocks_again_and_again_is_told_rarely_and_counted(plugin, lin
     assert len(told(lines, "loop.released")) == 2
 
 
-# -- what follows from it
+# -- the consequences
 
 
 def blocks_of(watchdog, lines, plugin, times):
-    """Have the watchdog see so many blocks, as it does in its thread."""
+    """Let the watchdog notice `times` blocks, in its thread."""
     for _ in range(times):
         watchdog._silent_s = 1.5
         watchdog._report_block(module._Sighting(plugin=plugin, stack=["x.py:1 f"]))
@@ -259,7 +259,7 @@ async def test_a_plugin_that_blocks_in_earnest_sells_nothing_any_more(plugin, li
         await until(lambda: len(catalog) == 0)
 
 
-# -- what is no block
+# -- not a block
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_a_machine_that_slept_was_not_blocked(monkeypatch, lines, cpu_s, blocks)
 
 
 async def test_a_loop_that_answers_is_left_alone(lines):
-    """The laps are counted here as production's, however long the machine took for them."""
+    """The laps are counted here like production's, however slow the machine was."""
     watchdog = Watchdog({})
     watchdog._loop, watchdog._loop_thread = asyncio.get_running_loop(), threading.get_ident()
     watchdog._measure_lap()

@@ -1,4 +1,4 @@
-"""A receipt counts once a canonical block holds it: one type for that, made in one place."""
+"""A receipt counts once a canonical block has it: one type for that, made in one place."""
 
 import ast
 from pathlib import Path
@@ -47,7 +47,7 @@ def test_nothing_else_makes_a_receipt_but_fakes_of_a_chain():
 
 
 def test_the_gateway_reads_nothing_at_pending():
-    """The embedded chain answers for it, as a node does."""
+    """The embedded chain responds for it, as a node does."""
     named = {
         name
         for name, source in _sources("pending")

@@ -1,4 +1,4 @@
-"""What a receipt says about gas: execution on L2, data on L1, or nothing."""
+"""Gas in a receipt: execution on L2, data on L1, or nothing."""
 
 import pytest
 

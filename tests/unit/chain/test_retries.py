@@ -1,4 +1,4 @@
-"""Pauses between tries and rests of endpoints: they grow, and end."""
+"""Pauses between retries and rests of endpoints: they grow, and end."""
 
 import pytest
 

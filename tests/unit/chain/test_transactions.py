@@ -1,4 +1,4 @@
-"""Our signed transactions are byte for byte those of eth_account."""
+"""Our signed transactions equal those of eth_account, byte for byte."""
 
 import random
 
@@ -8,12 +8,12 @@ from eth_account import Account
 from gateway.chain.transactions import read_transaction, sign_transaction
 
 DICE = random.Random(1559)
-# Around each length at which RLP writes a value in another way.
+# Around each length at which RLP changes its encoding.
 LENGTHS = (0, 1, 2, 54, 55, 56, 57, 255, 256, 257, 65_535, 65_536)
 
 
 def some_number(most_bits: int) -> int:
-    """Return a number that may be short, since RLP writes short numbers differently."""
+    """Return a number that may be short, since RLP encodes short numbers differently."""
     return DICE.getrandbits(DICE.randint(0, most_bits))
 
 

@@ -1,4 +1,4 @@
-"""`gateway encrypt-key`: a key that is none and a folder that is missing get one sentence."""
+"""`gateway encrypt-key`: an invalid key or a missing folder gets one sentence."""
 
 import pytest
 from click.testing import CliRunner

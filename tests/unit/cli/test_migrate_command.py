@@ -1,4 +1,4 @@
-"""`gateway migrate` where plugins have tables; what it says else is in its snapshot."""
+"""`gateway migrate` with plugins' tables; its other output is in its snapshot."""
 
 import contextlib
 import sqlite3

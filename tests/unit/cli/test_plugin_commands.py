@@ -15,7 +15,7 @@ from tests.third_party_plugins import command
 
 __all__ = ["command"]
 
-# As docs/plugins.md shows them.
+# As in docs/plugins.md.
 ACME_COMMANDS = """
 # gateway_acme/commands.py
 COMMANDS = {
@@ -160,7 +160,7 @@ def test_a_bundled_plugin_is_disabled_in_the_file_too(command, tmp_path, value):
     ran = command("buy")
     assert ran.exit_code == 1
     assert "`gateway buy` belongs to gateway_buyer" in ran.stderr
-    # The name is known to the commands that load every plugin.
+    # Commands that load every plugin know the name.
     assert command("plugins", "--no-health").exit_code == 0
 
 

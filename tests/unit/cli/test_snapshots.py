@@ -1,4 +1,4 @@
-"""What an operator reads from each command, compared with `snapshots/<command>.txt`.
+"""Each command's output, compared with `snapshots/<command>.txt`.
 
 A changed sentence changes its snapshot. To rewrite them all, before reading the diff:
 
@@ -44,8 +44,8 @@ REFUND_KEY = {"GATEWAY_REFUND_KEY": "2" * 64}
 COPIES = {"GATEWAY_BACKUP_URL": "file:///proc/none"}
 STRANGER = "0x" + "99" * 20
 
-# For each command the lines to run, in this order, in one folder: first over a store without
-# tasks, then, after `...`, over one with the failed task `task-1`. A line may come with settings.
+# For each command the lines to run, in order, in one folder: first with a store without tasks;
+# after `...`, with the failed task `task-1`. A line may come with settings.
 LINES = {
     "actions": ["actions", "actions --json", "actions --limit 0"],
     "alarms": [
@@ -175,7 +175,7 @@ LINES = {
         f"transfers seen 0x{'AB' * 32} 0 --reason again",
     ],
 }
-# A mistake in the settings, which every command that reads them says.
+# A mistake in the settings, which every command that reads them reports.
 MISTAKEN = {
     "actions": "actions",
     "backup": "backup copy.db",
@@ -200,7 +200,7 @@ MISTAKEN = {
 
 
 class StillChain:
-    """A chain of one thousand blocks, the newest of now, on which nothing ever happened."""
+    """A chain of one thousand blocks, the newest of now, without any events."""
 
     def __init__(self, settings):
         pass
@@ -248,7 +248,7 @@ async def _confined():
 
 @pytest.fixture
 def run(tmp_path, monkeypatch):
-    """Returns what the operator sees of one line, from the prompt to the exit code."""
+    """Returns the operator's view of one line, from the prompt to the exit code."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(check, "Web3Chain", StillChain)
     monkeypatch.setattr(session, "Web3Chain", StillChain)
@@ -273,7 +273,7 @@ def run(tmp_path, monkeypatch):
 
 
 def _normal(text, folder):
-    """Return a text without what differs between two runs."""
+    """Return a text without parts that vary between runs."""
     text = text.replace(str(folder), "<folder>").replace(VERSION, "<version>")
     text = re.sub(r"[\d,]+ (MB free|bytes)", r"<number> \1", text)
     text = re.sub(r"\d+ s (ahead of|behind)", "<number> s ahead of", text)

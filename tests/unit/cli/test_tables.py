@@ -1,4 +1,4 @@
-"""Tables of the commands: what a cell says."""
+"""Tables of the commands: the text of a cell."""
 
 from gateway.cli.tables import print_rows
 

@@ -1,4 +1,4 @@
-"""`gateway tasks`: where a task stands at its provider, and what must be looked up there."""
+"""`gateway tasks`: a task's state at its provider, and what the operator must check there."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ SENT = "2027-01-15 08:00:05"  # NOW and 5 seconds
 
 @pytest.fixture
 def command(tmp_path, monkeypatch):
-    """`gateway tasks …` over a database with one task that each thing happened to."""
+    """`gateway tasks …` over a database with one task for each kind of event."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GATEWAY_WALLET", WALLET)
     monkeypatch.setenv("GATEWAY_SETTLEMENT_KEY", "0x" + "1" * 64)

@@ -1,4 +1,4 @@
-"""Answers that callers share: one question at a time, and nobody's leaving is another's loss."""
+"""Shared answers: one call at a time, and a caller that leaves does not affect the others."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from gateway.concurrency.shared_answers import SharedAnswer, SharedAnswers
 
 
 class Clock:
-    """A clock that is set by hand."""
+    """A clock set by hand."""
 
     def __init__(self) -> None:
         self.at = 100.0
@@ -18,7 +18,7 @@ class Clock:
 
 
 class Source:
-    """Counts its questions, and answers them with their number once it may."""
+    """Counts its calls, and returns their numbers once allowed."""
 
     def __init__(self) -> None:
         self.questions = 0
@@ -47,7 +47,7 @@ async def source() -> Source:
 
 
 async def _callers(shared: SharedAnswer, source: Source, number: int) -> list[asyncio.Task]:
-    """Return so many callers that wait for one question."""
+    """Return `number` callers that wait for one call."""
     callers = [asyncio.create_task(shared.get(source.ask)) for _ in range(number)]
     await source.asked.wait()
     await asyncio.sleep(0)
@@ -159,7 +159,7 @@ async def test_a_caller_in_the_turn_in_which_a_question_ends_asks_anew(clock, er
     is_ending = asyncio.get_running_loop().create_future()
 
     async def end_now() -> str:
-        # Wakes the next caller before the question's own callbacks run.
+        # Wakes the next caller before the call's own callbacks run.
         is_ending.set_result(None)
         if error is not None:
             raise error

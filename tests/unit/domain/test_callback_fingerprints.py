@@ -1,4 +1,4 @@
-"""A `callbackUrl` makes another request; requests without one keep the hashes that they had."""
+"""Hashes of requests with a `callbackUrl`; requests without one keep their earlier hashes."""
 
 import pytest
 
@@ -12,7 +12,7 @@ PAPER = GenerationRequest(attachment=Attachment(name="a.pdf", data=b"%PDF"), pag
 HOOK = "https://buyer.example/hook"
 
 
-# Made by the release before the field; databases hold them, and buyers' programs sign them.
+# Made by the release before the field. Databases contain them, and buyers' programs sign them.
 @pytest.mark.parametrize(
     ("request_", "slug", "expected"),
     [

@@ -1,4 +1,4 @@
-"""What a request costs, and the worst request of each price."""
+"""Cost of a request, and the worst request of each price."""
 
 import attrs
 
@@ -72,7 +72,7 @@ def test_a_loss_names_its_request_and_its_sums():
     dear = attrs.evolve(PAPER, page_cost_micros=6_001)
     (loss, *_) = find_losses(dear)
     assert str(loss) == "5 pages: sold for 0.03 USDC, costs 0.030005 USD"
-    # The very cost is no loss, and not enough.
+    # A price equal to the cost makes no loss, and is not enough.
     even = attrs.evolve(ENDPOINT, cost_micros=ENDPOINT.price_units)
     (sale,) = worst_sales(even)
     assert (find_losses(even), sale.is_enough) == ([], False)

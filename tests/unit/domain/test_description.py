@@ -1,4 +1,4 @@
-"""What listings say about requests is what the parser takes: for every bundled endpoint."""
+"""The listing of each bundled endpoint describes exactly the requests that the parser accepts."""
 
 import base64
 import json
@@ -61,7 +61,7 @@ def fits(body: object, schema: dict) -> bool:
 
 
 def taken(body: dict | bytes, endpoint: Endpoint) -> bool:
-    """Whether the real parser takes a body at an endpoint."""
+    """Whether the real parser accepts a body at an endpoint."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     try:
         wire.request_of(wire.read(wire.GenerationBody, data), endpoint)
@@ -132,19 +132,19 @@ def test_the_largest_file_fits_and_a_larger_one_does_not():
         assert fits({"fileBase64": text, "fileName": "a.txt"}, schema) == right
 
 
-# -- what the tests of bodies refuse, the schema refuses as well
+# -- the schema refuses the bodies that the parser refuses
 
 CHECKED_LATER = {
     "a lone surrogate",
     *(f"fileBase64 {text}" for text in NO_BASE64),
-    # How the name ends. The empty name and the long one are refused by the schema.
+    # End of the test's name. The schema refuses the empty name and the long one.
     *(f"fileName {name}" for name in WRONG_NAMES if 0 < len(name) < 256),
     "a file where none is taken",
 }
 
 
 def read_json(data: bytes) -> object:
-    """Return what any JSON parser reads; raises `ValueError` where it reads nothing."""
+    """Read JSON as any parser does; `ValueError` if it is not JSON."""
 
     def refuse(name: str) -> object:
         raise ValueError(name)
@@ -158,7 +158,7 @@ def read_json(data: bytes) -> object:
 def parsed_bodies() -> dict[str, object]:
     found = {}
     for name, data in BODIES.items():
-        # A schema says nothing about nesting, and Python's decoder takes as much as its stack.
+        # A schema does not limit nesting, and Python's decoder is limited only by its stack.
         if data.count(b"[") + data.count(b"{") > 100:
             continue
         try:

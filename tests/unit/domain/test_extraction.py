@@ -1,4 +1,4 @@
-"""Which prompts are a JSON Schema, and the sentence for one that is none."""
+"""Prompts that are a JSON Schema, and the message for those that are not."""
 
 import json
 

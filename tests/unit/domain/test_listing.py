@@ -1,4 +1,4 @@
-"""What a Bazaar is told about an endpoint, judged by the official validator of `x402`."""
+"""Listings of an endpoint in a Bazaar, judged by the official validator of `x402`."""
 
 import json
 
@@ -20,7 +20,7 @@ from tests.conftest import decoded
 
 NAME = "Generation Gateway"
 PAYMENT_REQUIRED = "PAYMENT-REQUIRED"
-# Of the header's value: with what proxies add, headers stay far below 8 KB.
+# Limit for the header's value. Proxies add headers, and all of them stay far below 8 KB.
 MOST_CHARS = 3_500
 every_endpoint = pytest.mark.parametrize(
     "endpoint", bundled_endpoints().values(), ids=bundled_endpoints().keys()
@@ -39,7 +39,7 @@ def header_of(endpoint, *, name: str = NAME, url: str = "") -> str:
 
 
 def listed(endpoint, **options):
-    """Return what a Bazaar would list of a client that sends the challenge back."""
+    """What a Bazaar lists when a client sends the challenge back."""
     challenge = decoded(header_of(endpoint, **options))
     payload = {"x402Version": 2, **challenge, "accepted": challenge["accepts"][0], "payload": {}}
     return extract_discovery_info(payload, challenge["accepts"][0])
@@ -72,7 +72,7 @@ def test_the_header_is_short_enough_for_every_proxy(endpoint):
     assert len(header_of(endpoint)) < MOST_CHARS
 
 
-# -- what an operator or an author of a plugin may write
+# -- texts by an operator or the author of a plugin
 
 PICTURE = bundled_endpoints()["sandbox-image"]
 NAMES = {

@@ -1,4 +1,4 @@
-"""A provider's traits: the old name of a trait works, and says what it is called now."""
+"""The old name of a provider's trait works, and a warning gives the new one."""
 
 import warnings
 

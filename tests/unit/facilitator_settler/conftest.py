@@ -1,4 +1,4 @@
-"""Little patience with a facilitator's answer."""
+"""Short timeouts for a facilitator's response."""
 
 import pytest
 

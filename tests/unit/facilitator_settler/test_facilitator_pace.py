@@ -1,4 +1,4 @@
-"""How often the facilitator is asked, and what is remembered between; no chain, no sockets."""
+"""How often the facilitator is called, and the cached results; no chain, no sockets."""
 
 import asyncio
 
@@ -40,7 +40,7 @@ class Moment:
 
 @attrs.define
 class Journal:
-    """Notes each T2."""
+    """Records each T2."""
 
     events: list
 
@@ -59,7 +59,7 @@ class Unspent:
 
 @attrs.define
 class ScriptedClient:
-    """Answers what a test wrote down; the last answer stays."""
+    """Returns a test's responses in turn; the last one is repeated."""
 
     events: list
     supported: object = attrs.field(factory=lambda: Answer(status=200, body=KINDS))
@@ -99,7 +99,7 @@ class Bench:
         return sum(path == "/settle" for path, _ in self.events)
 
     async def submit(self, payment):
-        """Return what submitting says: a hash, None, or that nobody knows."""
+        """Return the result of submitting: a hash, None, or "unknown"."""
         try:
             return await self.settler.submit(payment)
         except ChainUnavailable:
@@ -303,7 +303,7 @@ async def test_the_newest_form_is_spoken(bench):
 @pytest.mark.parametrize("network", ["base", "eip155:8453"])
 @pytest.mark.parametrize("success", [True, False])
 async def test_a_hash_on_our_network_is_where_to_look_first(bench, network, success):
-    """Also that of a failure: "pending" names what was broadcast."""
+    """Also for a failure: "pending" names the broadcast transaction."""
     body = {"success": success, "transaction": HASH.upper().replace("X", "x"), "network": network}
     bench.client.settle = Answer(status=200, body=body)
     assert await bench.submit(payment()) == HASH

@@ -1,4 +1,4 @@
-"""The bearer tokens: static, or a JWT for each request as Coinbase's platform wants it."""
+"""The bearer tokens: static, or a JWT for each request as Coinbase's platform requires."""
 
 import base64
 

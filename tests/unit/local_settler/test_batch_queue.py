@@ -1,4 +1,4 @@
-"""Who waits for a batch, and for how long."""
+"""Which payments wait for a batch, and for how long."""
 
 import asyncio
 from types import SimpleNamespace
@@ -16,7 +16,7 @@ CALL = Call(to=BASE.token, data=b"", gas=150_000)
 
 
 class Keys:
-    """Settlement keys that send as the test lets them; `sent` is what went out, in order."""
+    """Settlement keys that send on demand; `sent` has the sent payments, in order."""
 
     addresses = ("0x" + "c3" * 20,)
 
@@ -42,7 +42,7 @@ class Keys:
 
 
 class Outside:
-    """A chain on which Multicall3 is the only contract, and a journal that knows nothing."""
+    """A chain on which Multicall3 is the only contract, and an empty journal."""
 
     async def code(self, address):
         return b"\1" if address == MULTICALL3 else b""
@@ -96,7 +96,7 @@ def payment(number: int) -> Payment:
 
 
 async def submitted(queue, *numbers) -> list[asyncio.Task]:
-    """Submit payments in this order; returns when each has come as far as it comes."""
+    """Submit payments in this order; returns when each has got as far as it can."""
     tasks = [asyncio.create_task(queue.submit(payment(each), CALL)) for each in numbers]
     for _ in range(20):
         await asyncio.sleep(0)

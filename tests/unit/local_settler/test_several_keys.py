@@ -1,4 +1,4 @@
-"""Which settlement key sends, when some of them cannot; signers and journal are scripted."""
+"""Which settlement key sends if some cannot; signers and journal are scripted."""
 
 import asyncio
 from collections import Counter
@@ -31,13 +31,13 @@ def clock():
 
 @pytest.fixture
 def keys_of(clock):
-    """Return what makes the keys of these signers."""
+    """Return a function that makes the keys of these signers."""
     return lambda *signers: SettlementKeys(signers, clock)
 
 
 @attrs.define
 class Key:
-    """A signer whose answers the test chooses."""
+    """A signer whose results the test chooses."""
 
     address: str
     is_rich: bool = True
@@ -84,7 +84,7 @@ async def test_what_was_sent_since_is_looked_at_again_a_moment_later(keys_of, cl
     first, second = Key("0xa"), Key("0xb", waiting=1)
     keys = keys_of(first, second)
     assert await keys.submit(PAYMENT, CALL) == "sent by 0xa"
-    # It is mined at once, and another node of the gateway has sent two by the second key.
+    # It is mined at once, and another node of the gateway has sent two with the second key.
     clock.now, second.waiting = clock.now + 1, 3
     sent = [await keys.submit(PAYMENT, CALL) for _ in range(3)]
     assert sent == ["sent by 0xa"] * 3

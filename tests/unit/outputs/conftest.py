@@ -1,4 +1,4 @@
-"""Outputs on the disk, and what is looked up in any output store."""
+"""Outputs on disk, and a helper to list any output store."""
 
 import contextlib
 import os
@@ -31,7 +31,7 @@ def local(folder) -> DiskOutputs:
 
 
 async def found(artifacts, before: float) -> list[Kept]:
-    """List what is old, as far as the places answer."""
+    """List old outputs, as far as the places respond."""
     kept = []
     with contextlib.suppress(OutputStoreUnavailable):  # the bucket that is down
         async for batch in artifacts.written_before(before):

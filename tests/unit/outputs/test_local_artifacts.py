@@ -1,4 +1,4 @@
-"""Outputs on the disk: there whole after a power cut, and behind links that cannot be bent."""
+"""Outputs on disk: complete after a power cut, and behind tamper-proof links."""
 
 import os
 import shutil
@@ -37,7 +37,7 @@ def opened(artifacts, link, *, now=NOW) -> Path:
 
 @pytest.fixture
 def steps(monkeypatch) -> list[tuple[str, str]]:
-    """What was made durable and renamed, in this order."""
+    """The syncs and renames, in order."""
     steps = []
     fsync, replace = os.fsync, Path.replace
 

@@ -1,4 +1,4 @@
-"""Outputs that cannot be deleted keep no other from being deleted."""
+"""Outputs that cannot be deleted do not block the deletion of others."""
 
 from gateway.contracts import OutputStoreUnavailable
 from gateway.outputs import retention

@@ -12,7 +12,7 @@ from tests.migrated_databases import put_database
 
 
 class SlowChain(FakeChain):
-    """Notes the blocks that it is asked for, and answers after a moment."""
+    """Records the requested blocks, and responds after a moment."""
 
     def __init__(self) -> None:
         super().__init__()

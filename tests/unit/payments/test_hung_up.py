@@ -1,4 +1,4 @@
-"""What becomes of the work for a buyer that hangs up: it ends, and only its faults are told."""
+"""Work for a buyer that has disconnected: it finishes, and only its errors are logged."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""The search for unused transfers of a week: how many questions it asks, and how fast."""
+"""The search for unused transfers of a week: the number of its calls, and its speed."""
 
 import asyncio
 import sqlite3
@@ -19,7 +19,7 @@ WALLET = "0x" + "a" * 40
 
 
 class Chain:
-    """A chain with a block each two seconds, and dust in every `dust_every`-th of them."""
+    """A chain with a block every two seconds, and dust in every `dust_every`-th of them."""
 
     def __init__(self, dust_every: int) -> None:
         self.dust_every = dust_every
@@ -59,7 +59,7 @@ class Refunds:
 
 @pytest.fixture
 def rests(monkeypatch) -> list[float]:
-    """Return the rests that were taken; none takes time."""
+    """Return the list of pauses, which take no time here."""
     taken: list[float] = []
     sleep = asyncio.sleep
 
@@ -79,7 +79,7 @@ async def test_a_week_costs_so_many_questions_and_a_rest_after_each(rests):
     chain = Chain(dust_every=WEEK_BLOCKS // 3)
     await _search(chain).look(60.0)
     assert chain.log_queries <= 152
-    # What finds the first block, and the times of what was found.
+    # For finding the first block, and the times of the findings.
     assert chain.block_queries <= 60
     assert sum(rests) >= chain.log_queries * 0.5
 
@@ -118,7 +118,7 @@ async def test_an_error_that_nobody_foresaw_is_logged_and_shown(rests):
     assert search.looked_at is None
     (line,) = lines
     assert (line["event"], line["log_level"]) == ("unclaimed.failed", "error")
-    # The next look begins where this one stopped.
+    # The next search begins where this one stopped.
     search._store.refunds = Refunds()
     await search.look(60.0)
     assert (search.problem, len(search.known)) == (None, 3)

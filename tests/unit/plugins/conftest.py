@@ -1,4 +1,4 @@
-"""Fixtures: an installed plugin of a third party, the command, and the log."""
+"""Fixtures: an installed third-party plugin, the command, and the log."""
 
 from tests.third_party_plugins import command, install, lines
 

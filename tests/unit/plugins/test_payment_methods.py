@@ -1,4 +1,4 @@
-"""What a plugin may register as a payment method, and who is left out."""
+"""Payment methods that a plugin may register, and plugins that are left out."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Two plugins with different prefixes and one setting's name: each would read the other's."""
+"""Two plugins with different prefixes and the same setting name: each would read the other's."""
 
 import types
 

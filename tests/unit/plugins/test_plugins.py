@@ -1,4 +1,4 @@
-"""Other people's plugins: loaded, refused with one sentence, listed with what they do and lack."""
+"""Third-party plugins: loaded, refused with a sentence, listed with offers and problems."""
 
 import json
 import sys
@@ -196,7 +196,7 @@ def test_a_plugin_given_by_a_developer_fails_loudly():
         catalog_of(PluginManager([Broken()]))
 
 
-# -- what may be registered
+# -- allowed registrations
 
 _EDITING = {
     "capability": "image-editing",
@@ -375,7 +375,7 @@ def test_a_disabled_plugin_is_not_imported_and_listed_as_disabled(
     install("raise RuntimeError('imported')")
     monkeypatch.setenv("GATEWAY_PLUGINS_DISABLED", f"gateway_kie, {name}")
     monkeypatch.setenv("GATEWAY_KIE_API_KEY", "k")
-    # What is set for a plugin stays where it is while the plugin is disabled.
+    # A disabled plugin's settings stay in place.
     text = 'acme_api_key = "k"\n[endpoints.acme-picture]\nprice = "0.05"\n'
     (tmp_path / "gateway.toml").write_text(text)
     row = listed(command, "--no-health")

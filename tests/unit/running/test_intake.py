@@ -1,4 +1,4 @@
-"""Files that have passed their checks are remembered for their sender, for a while."""
+"""Files that have passed their checks are cached for their sender, for a while."""
 
 import attrs
 import pytest

@@ -1,4 +1,4 @@
-"""The storage of rate limits gives the verdicts of the library's own."""
+"""Our storage of rate limits agrees with the library's own."""
 
 import tracemalloc
 from types import SimpleNamespace
@@ -13,8 +13,8 @@ from limits.strategies import MovingWindowRateLimiter
 from gateway.running.rate_limits import LoopStorage
 from gateway.web.front.current import client_address
 
-# The library counts a hit that is exactly one window old, and ours does not: a client that waits as
-# long as `Retry-After` says must pass. A thousandth at each step keeps the two from meeting there.
+# The library counts a hit that is exactly one window old, and ours does not: a client that waits
+# for `Retry-After` must pass. A thousandth at each step avoids that case.
 _STEP_S = 0.001
 _STEPS = st.lists(
     st.tuples(
@@ -27,7 +27,7 @@ _STEPS = st.lists(
 
 
 class _LibraryStorage(MemoryStorage):
-    """The library's storage without its thread, which only forgets what counts no more."""
+    """The library's storage without its thread, which only removes expired entries."""
 
     def _MemoryStorage__schedule_expiry(self) -> None:  # noqa: N802 - the library's name
         pass

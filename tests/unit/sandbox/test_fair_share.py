@@ -1,4 +1,7 @@
-"""Slots that addresses share: who has used least is next, and who fills the queue is refused."""
+"""Slots shared by addresses:
+
+the one with the least use is next; one that fills the queue is refused.
+"""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -23,7 +26,7 @@ SHARES = Shares(
 
 
 class Clock:
-    """Seconds that a test puts forward."""
+    """Seconds that a test advances."""
 
     now = 0.0
 
@@ -32,7 +35,7 @@ class Clock:
 
 
 class Desk:
-    """Starts pieces of work and ends them when the test says so."""
+    """Starts pieces of work and ends them on demand."""
 
     def __init__(self, **changes) -> None:
         self.clock = Clock()
@@ -42,7 +45,7 @@ class Desk:
         self._tasks: dict[str, asyncio.Task] = {}
 
     async def begin(self, name: str, address: str | None = None) -> None:
-        """Ask for a slot under a name; the address is the name's first letter."""
+        """Request a slot under a name; the address is the name's first letter."""
         self.start(name, address)
         await settled()
 
@@ -67,7 +70,7 @@ class Desk:
         await settled()
 
     async def spend(self, address: str, cpu_s: float) -> None:
-        """Have an address use so much."""
+        """Let an address use this much."""
         await self.begin(f"{address} spends")
         await self.end(f"{address} spends", cpu_s=cpu_s)
         self.at_work.remove(f"{address} spends")
@@ -206,13 +209,13 @@ async def test_one_address_cuts_no_more_work_than_it_may_have_slots():
 async def test_each_cut_in_a_row_doubles_the_time_until_the_next():
     async with desk() as work:
         for at, safe_s in enumerate((3.0, 6.0, 12.0, 12.0)):
-            # The address regains what it used.
+            # The address regains its budget.
             start = work.clock.now = 1000.0 * (at + 1)
             names = [f"{letter}{at}" for letter in "abc"]
             for name in names[:2]:
                 await work.begin(name)
             work.clock.now = start + safe_s - 0.5
-            # The second address is charged less, so the first is the one to be cut.
+            # The second address is charged less, so the first is cancelled.
             await work.end(names[1])
             await work.begin(names[1])
             await work.begin(names[2])
@@ -298,7 +301,7 @@ async def test_who_fills_the_queue_is_refused_and_others_are_not():
         assert isinstance(work.error_of("a4"), TooMuchUnpaid)
         for name in ("c1", "d1"):
             await work.begin(name)
-        # Five would wait: the last one of the address that waits for most makes way.
+        # Five would wait: the last one of the address with the most waiting makes way.
         assert isinstance(work.error_of("a3"), ChecksFull)
         assert [work.error_of(name) for name in ("a2", "b2", "c1", "d1")] == [None] * 4
 
@@ -369,7 +372,7 @@ async def test_without_a_queue_the_greedy_make_way_at_once():
         assert "c1" in work.at_work
         cut = [name for name in ("a1", "a2", "b1", "b2") if work.error_of(name) is not None]
         assert len(cut) == 1
-        # Now three addresses have one or two slots each, and nobody's work is old.
+        # Now three addresses have one or two slots each, and no work is old.
         await work.begin("d1")
         await work.begin("e1")
         assert "d1" in work.at_work

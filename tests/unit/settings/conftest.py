@@ -1,4 +1,4 @@
-"""Settings are read here without the keys of other tools."""
+"""Settings are read here without other tools' keys."""
 
 from tests.unit.outputs.conftest import _no_keys_of_others
 

@@ -1,4 +1,4 @@
-"""A mistyped variable is refused, because it leaves a setting at its default in silence."""
+"""A mistyped variable is refused: it would silently leave a setting at its default."""
 
 import pytest
 import structlog
@@ -38,8 +38,8 @@ def test_a_variable_that_resembles_a_setting_is_refused(monkeypatch, typed, mean
 
 @pytest.mark.parametrize(
     "name",
-    # Kubernetes and Docker set the first four for a service that is called "gateway", a CGI
-    # server sets the fifth, and the last ones are of plugins that were uninstalled.
+    # Kubernetes and Docker set the first four for a service called "gateway", a CGI server sets the
+    # fifth, and the last ones belong to uninstalled plugins.
     [
         *("SERVICE_HOST", "SERVICE_PORT", "PORT", "PORT_8080_TCP_ADDR", "INTERFACE"),
         *("XAI_API_KEY", "ACME_API_KEY"),

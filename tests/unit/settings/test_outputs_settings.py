@@ -1,4 +1,7 @@
-"""Settings of the bucket: what Fly and Amazon's tools set is enough; a mistake is one sentence."""
+"""Settings of the bucket:
+
+the variables of Fly and Amazon's tools suffice; a mistake is one sentence.
+"""
 
 import pytest
 

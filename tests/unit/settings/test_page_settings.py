@@ -1,4 +1,4 @@
-"""The settings of the pages: nothing of them can break out of a page, a stylesheet or a header."""
+"""The settings of the pages cannot break out of a page, a stylesheet or a header."""
 
 import attrs
 import pytest

@@ -1,4 +1,4 @@
-"""GATEWAY_SERVER: one of two servers, and a sentence where the chosen one is missing."""
+"""GATEWAY_SERVER: one of two servers, and a sentence if the chosen one is missing."""
 
 import gc
 import json

@@ -1,4 +1,4 @@
-"""Settings that would lose money stop the start with one sentence: wallets, keys, a hash."""
+"""Settings that would lose money stop the start with a sentence: wallets, keys, a hash."""
 
 import argon2
 import pytest

@@ -1,4 +1,4 @@
-"""How people write values: with quotes, on Windows, and with the commas of other lists."""
+"""Values as people write them: with quotes, on Windows, and with the commas of other lists."""
 
 import pytest
 
@@ -65,7 +65,7 @@ def test_a_password_of_two_lines_is_refused():
 @pytest.mark.parametrize("name", ["GATEWAY_FACILITATOR_KEY_SECRET", "GATEWAY_ACME_KEY"])
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
 def test_a_pem_has_several_lines(monkeypatch, name, line_end):
-    """A secret store keeps the last line end of a file, too."""
+    """A secret store keeps a file's last line end, too."""
     lines = ["-----BEGIN KEY-----", "AAAA", "-----END KEY-----", ""]
     monkeypatch.setenv(name, line_end.join(lines))
     load_settings()

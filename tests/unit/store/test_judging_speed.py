@@ -1,4 +1,4 @@
-"""What is still to be judged is found by its index, however many transactions were sent."""
+"""Unjudged transactions are found by their index, however many were sent."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.migrated_databases import put_database
 
 @pytest.fixture
 async def plans(tmp_path):
-    """The payers' records of an empty store that note the plan of each query, and the plans."""
+    """The payers' records of an empty store that record the plan of each query, and the plans."""
     found = []
     async with SqliteStore(put_database(tmp_path / "gateway.db")) as store:
 
@@ -18,7 +18,7 @@ async def plans(tmp_path):
             return db.execute(query, values).fetchall()
 
         async def rows(query, *values):
-            # It finds something, so that it goes on.
+            # It finds a row, so that it continues.
             return await store._query(plan, query, *values) or ["something"] * (len(found) == 1)
 
         yield SqlPayers(store._write, rows, store._query), found

@@ -1,4 +1,4 @@
-"""Which locks a write takes where several nodes write; the races are in tests/gateway/postgres."""
+"""The locks of a write with several nodes; the races are in tests/gateway/postgres."""
 
 from types import SimpleNamespace
 

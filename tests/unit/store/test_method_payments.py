@@ -1,4 +1,4 @@
-"""Payments by further methods in the database: each step, each illegal change, and races."""
+"""Payments by other methods in the database: each step, each illegal change, and races."""
 
 import asyncio
 import sqlite3
@@ -213,7 +213,7 @@ async def test_a_failed_task_owes_the_whole_value_and_no_refund_goes_out_by_itse
 
 
 async def test_events_of_a_method_are_of_its_payers_and_not_of_one_for_all(store):
-    """Places and pace of deliveries are by payer: one buyer's slow receiver holds up no other."""
+    """Slots and pace of deliveries are per payer: one buyer's slow receiver delays no other."""
     await store.events.set_readers({queue.NAME: EventReader(take=queue.take)})
     request = GenerationRequest(prompt="a boat", callback_url="https://a.example/hook")
     task = await paid(store, request=request)
@@ -224,7 +224,7 @@ async def test_events_of_a_method_are_of_its_payers_and_not_of_one_for_all(store
     assert (event.task_id, event.payer) == (task.id, "voucher:voucher serial-1")
 
 
-# -- what the books say
+# -- the books
 
 
 async def test_books_show_the_method_and_no_transaction(store):
@@ -241,7 +241,7 @@ async def test_books_show_the_method_and_no_transaction(store):
     assert {one.flow: one.units for one in counted} == {"voucher": 50_000, "direct": PRICE}
 
 
-# -- what the database itself refuses
+# -- refusals of the database itself
 
 
 @pytest.mark.parametrize(

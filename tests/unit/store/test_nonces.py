@@ -1,4 +1,4 @@
-"""Which transactions' times are asked for, and what an endpoint's lie does to the books."""
+"""The transactions whose times are requested, and the effect of an endpoint's lie on the books."""
 
 import pytest
 
@@ -45,7 +45,7 @@ async def test_once_a_version_of_a_nonce_is_known_the_others_are_not_asked_for(s
 
 
 async def test_a_backlog_is_read_in_one_look(store):
-    """A hundred and twenty-five nonces, one of which no endpoint knows a receipt of."""
+    """A hundred and twenty-five nonces; for one of them no endpoint has a receipt."""
     task = await settling(store)
     for nonce in range(1, 125):
         await store.add_replacement(task.payment.id, signed_transaction(nonce))

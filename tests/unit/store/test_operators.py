@@ -1,4 +1,4 @@
-"""An operator's part of SqliteStore: its connection, and an audit log that is never changed."""
+"""An operator's part of SqliteStore: its connection, and an immutable audit log."""
 
 import asyncio
 import sqlite3
@@ -19,7 +19,7 @@ async def store(tmp_path):
 
 
 def _own_threads(before):
-    """Return the threads that came after `before`, but for those that `asyncio` keeps."""
+    """Return the threads started after `before`, except `asyncio`'s."""
     new = set(threading.enumerate()) - before
     return [thread for thread in new if not thread.name.startswith("asyncio_")]
 

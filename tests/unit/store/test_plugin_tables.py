@@ -1,4 +1,4 @@
-"""Tables of plugins: what a start applies, and the rules for a plugin's files."""
+"""Tables of plugins: the files that a start applies, and the rules for them."""
 
 import contextlib
 import shutil
@@ -96,7 +96,7 @@ async def test_the_plan_names_the_files_and_changes_nothing(path, install_tables
 
 
 def refusal(path):
-    """Return the sentence with which a start ends; nothing of the plugin is there then."""
+    """Return the sentence that ends a start, and check that nothing of the plugin was created."""
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
         with pytest.raises(SettingsError) as caught:
             migrations.migrate(db)

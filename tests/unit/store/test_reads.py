@@ -1,4 +1,4 @@
-"""Small reads that are asked for at once: what each caller gets."""
+"""Concurrent small reads: the result of each caller."""
 
 import asyncio
 import sqlite3
@@ -39,7 +39,7 @@ async def test_reads_at_once_share_hops_to_the_database(store, monkeypatch):
 
     monkeypatch.setattr(store._reader, "run", counted)
     await asyncio.gather(*(store.task("unknown") for _ in range(641)))
-    # The first goes alone, and the others go by 64.
+    # The first goes alone, and the others in groups of 64.
     assert len(hops) == 11
 
 

@@ -1,4 +1,4 @@
-"""Reads of one row: on the loop while the disk is quick, in the thread while it is not."""
+"""Reads of one row: on the loop while the disk is fast, in the thread while it is not."""
 
 import contextlib
 import sqlite3
@@ -13,7 +13,7 @@ from tests.migrated_databases import put_database
 
 
 class SlowClock:
-    """A clock that a read moves on."""
+    """A clock that a read advances."""
 
     now = 0.0
 

@@ -1,4 +1,4 @@
-"""Rows of the database as tasks: read by hand, written by `dump`, checked against cattrs."""
+"""Rows of the database as tasks: parsed by hand, written by `dump`, checked against cattrs."""
 
 import contextlib
 import json
@@ -29,7 +29,7 @@ from gateway.store import payments, refunds, rows, tasks
 from gateway.store.sqlite.migrations import migrate
 from gateway_testing.facts import ENDPOINT, NOW, WALLET
 
-# Text that a row can hold: no lone surrogates, and no NUL, where SQLite's own functions stop.
+# Text that a row can hold: no lone surrogates, and no NUL, at which SQLite's own functions stop.
 _TEXT = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=0, max_size=20
 )
@@ -100,7 +100,7 @@ def db():
 
 @contextlib.contextmanager
 def _forgotten(db):
-    """Forget what is written inside the block."""
+    """Undo everything written inside the block."""
     db.execute("BEGIN")
     try:
         yield
@@ -113,7 +113,7 @@ def _find(db, task_id) -> sqlite3.Row:
 
 
 def _structured(db, task_id) -> Task:
-    """Return a task as cattrs reads it, with every column looked up by its name."""
+    """Return a task as cattrs reads it, with every column found by name."""
     task = db.execute("SELECT * FROM tasks WHERE id = ?", (task_id,)).fetchone()
     paid = db.execute("SELECT * FROM payments WHERE id = ?", (task["payment_id"],)).fetchone()
     refund = db.execute(
@@ -144,7 +144,7 @@ def _named(row, kind, *others) -> dict:
 
 
 def _accept(db, new, transfer) -> Task:
-    """Accept by a transfer, which reaches the price."""
+    """Accept by a transfer of the full price."""
     return payments.accept_direct(db, new, transfer.tx_hash, [transfer], None, is_proven=False)
 
 
@@ -160,7 +160,7 @@ def transfers(draw, price_units):
 
 
 def _live(db, task, life, result) -> None:
-    """Take a queued task as far as `life` says."""
+    """Advance a queued task to the state in `life`."""
     if life == "accepted":
         return
     (lease,) = tasks.lease_due(db, 1, 60.0, 5e9, [])
@@ -233,7 +233,7 @@ def test_a_request_is_read_as_it_was_written(request):
         '{"outputs": []}',
         '{"text": "a", "later": [1]}',
         "{}",
-        # Python's own JSON has more than the standard.
+        # Python's own JSON accepts more than the standard.
         '{"text": "\\ud800"}',
         '{"text": "a", "later": NaN}',
     ],

@@ -1,4 +1,4 @@
-"""SqliteStore: the contract of every store, and what only SQLite can get wrong."""
+"""SqliteStore: the contract of every store, and SQLite's own pitfalls."""
 
 import asyncio
 import contextlib
@@ -54,7 +54,7 @@ async def value(store, sql):
     return await on_writer(store, lambda db: db.execute(sql).fetchone()[0])
 
 
-# -- how it is opened
+# -- opening
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ async def test_rows_are_read_until_the_last_write_is_answered(path):
     assert await writing
 
 
-# -- the database refuses what no code should try
+# -- refusals of the database
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ async def test_a_failing_transaction_harms_no_neighbour(store):
 
 @pytest.mark.parametrize("refused", [1, 2])
 async def test_a_write_that_is_refused_costs_its_neighbours_nothing(store, refused):
-    """Anybody may send a transaction that paid already, alone or beside others."""
+    """A client may send a transaction that paid already, alone or beside others."""
     await queued(store, 1)
     statements = []
     await on_writer(store, lambda db: db.set_trace_callback(statements.append))
@@ -381,7 +381,7 @@ async def test_another_process_that_writes_is_waited_for(store, path):
 
 @pytest.fixture
 async def full(store):
-    """A store whose file may not grow any more."""
+    """A store whose file cannot grow any more."""
     await store.ping()
     pages = await value(store, "PRAGMA page_count")
     await on_writer(store, lambda db: db.execute(f"PRAGMA max_page_count = {pages}").fetchall())

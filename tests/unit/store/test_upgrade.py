@@ -1,4 +1,4 @@
-"""What an upgrade keeps, what it says before, and which databases a gateway may run on."""
+"""An upgrade: the data it keeps, its messages before, and the databases a gateway may run on."""
 
 import contextlib
 import re
@@ -28,7 +28,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def next_release(monkeypatch):
-    """Let the gateway be of a release that has one migration more."""
+    """Give the gateway one more migration, like the next release."""
     present = migrations.migrations()
 
     def become(sql=_ADDS):
@@ -38,7 +38,7 @@ def next_release(monkeypatch):
 
 
 def _write(path, *more) -> None:
-    """Write a database of the present release."""
+    """Write a database of the current release."""
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
         migrations.migrate(db)
         db.execute("INSERT INTO meta (key, value) VALUES ('network', 'base')")
@@ -132,12 +132,12 @@ async def test_a_newer_database_that_says_no_is_refused_with_the_way_back(path):
 
 
 def test_every_migration_says_which_gateways_can_read_what_it_leaves():
-    """One that forgets would let an older gateway run on what it does not understand."""
+    """Without that, an older gateway could run on a schema that it does not understand."""
     for number, sql in migrations.migrations():
         assert re.search(r"INSERT INTO meta .*'readable_by', '\d+'", sql), number
 
 
-# -- databases of no release
+# -- databases of development versions
 
 
 @pytest.mark.parametrize(("version", "readable_by"), [(NEWEST, None), (5, None), (11, "5")])

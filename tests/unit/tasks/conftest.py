@@ -8,7 +8,7 @@ from tests.unit.tasks.engine_shop import JobApi, opened
 
 @pytest.fixture(autouse=True)
 def _pictures_are_decoded_here(monkeypatch):
-    """Look at pictures as the sandbox's child does, without starting one."""
+    """Decode pictures as the sandbox's child does, without starting one."""
 
     async def check(sandbox, wanted, data):
         return pictures_child.check(wanted, data.encode() if isinstance(data, str) else data)

@@ -1,5 +1,5 @@
 """A queue with its workers over a real database, and providers whose every step a test decides."""
-# ruff: noqa: ASYNC110 - tests look from outside, where no event tells
+# ruff: noqa: ASYNC110 - polls from outside, without an event
 
 import asyncio
 import contextlib
@@ -36,7 +36,7 @@ _numbers = itertools.count(1)
 
 @attrs.define
 class Shop:
-    """A queue, its workers and what is on sale."""
+    """A queue, its workers and its offers."""
 
     store: SqliteStore
     pool: WorkerPool
@@ -55,7 +55,7 @@ class Shop:
         return self.upstream.circuit
 
     def time(self, **changes):
-        """Change durations of `TaskTiming` for what begins from here on."""
+        """Change durations of `TaskTiming` from here on."""
         resources = self.pool.resources
         resources.timing = attrs.evolve(resources.timing, **changes)
 
@@ -114,7 +114,7 @@ async def opened(
     start=True,
     **timing,
 ):
-    """Open a shop that sells a picture and a paper; again over the same folder: after a restart.
+    """Open a shop that sells a picture and a paper; over the same folder: a restart.
 
     `timing` are changes of `SHORT`.
     """
@@ -146,7 +146,7 @@ async def opened(
 
 
 class JobApi:
-    """A provider of jobs: an answer to each question is the script's next, or the usual one."""
+    """A provider of jobs: each call returns the script's next result, or the usual one."""
 
     name = "jobs"
 
@@ -170,7 +170,7 @@ class JobApi:
 
 
 class StoppableApi(JobApi):
-    """One whose jobs can be stopped; `refusal` is what it raises instead."""
+    """A provider whose jobs can be stopped; `refusal` is raised instead."""
 
     refusal = None
 
@@ -181,7 +181,7 @@ class StoppableApi(JobApi):
 
 
 class PlainApi:
-    """A provider that answers with the result, and may be billed for each answer."""
+    """A provider that returns the result, and may be billed for each call."""
 
     name = "plain"
 
@@ -196,7 +196,7 @@ class PlainApi:
 
 
 async def said(step, *asked):
-    """Return or raise what a script says."""
+    """Return or raise a script's result."""
     if callable(step):
         step = await step(*asked)
     if isinstance(step, BaseException):
@@ -231,12 +231,12 @@ async def passed(event):
 
 
 async def drained(shop):
-    """Drain with all the time in the world, of which little may be needed."""
+    """Drain with a long timeout, of which little may be needed."""
     await stopped(asyncio.create_task(shop.pool.drain(grace_s=3600)))
 
 
 async def stopped(draining):
-    """Wait for a drain; one that does not end is a failure, not cancelled and forgotten."""
+    """Wait for a drain; one that does not end is a failure."""
     done, _ = await asyncio.wait({draining}, timeout=PATIENCE_S)
     draining.cancel()
     assert done, "it does not stop"
@@ -255,5 +255,5 @@ async def steal(shop, task_id):
 
 
 def attempt_of(shop, lease):
-    """Return another process's attempt, as far as the store can tell."""
+    """Return another process's attempt, as the store sees it."""
     return Attempt(shop.pool.resources, lease)

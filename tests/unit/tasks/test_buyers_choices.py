@@ -1,4 +1,4 @@
-"""What a model refuses of a buyer's own choice: his task fails, and the endpoint sells on."""
+"""A model refuses a buyer's own choice: his task fails, and the endpoint sells on."""
 
 import attrs
 import pytest

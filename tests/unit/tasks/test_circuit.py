@@ -1,4 +1,4 @@
-"""Tasks of a provider that is off sale: they wait, they fail in time, and begun jobs go on."""
+"""Tasks of a provider that is off sale: they wait, they fail in time, and started jobs continue."""
 
 import asyncio
 
@@ -95,7 +95,7 @@ async def test_a_model_on_trial_is_asked_one_task_at_a_time(tmp_path, clock):
         paper.circuit.try_again()
         tasks = await shop.sold(4)
         await passed(gate.entered)
-        # Another model is not held up.
+        # Another model is not delayed.
         assert (await shop.ended(await shop.accept())).status == "completed"
         assert (gate.most, len(api.submits)) == (1, 2)
         gate.open.set()
@@ -103,7 +103,7 @@ async def test_a_model_on_trial_is_asked_one_task_at_a_time(tmp_path, clock):
 
 
 async def test_a_job_that_its_vendor_loses_is_not_made_a_fourth_time(tmp_path, clock):
-    """It may be the job that kills the vendor's server each time."""
+    """The job itself may crash the vendor's server each time."""
     api = PlainApi(*[HandleLost("The server has no such job.")] * 4, idempotent_submit=True)
     async with opened(tmp_path, api, clock) as shop:
         task = await shop.ended(await shop.accept(PAPER))
@@ -200,7 +200,7 @@ async def test_a_model_that_is_gone_stops_no_other(tmp_path, clock, settings):
         assert circuit.is_due
         circuit.try_again()
         assert (await shop.ended(await shop.accept(PAPER))).status == "completed"
-        # The trial is over once the worker has told the circuit, which is after the task's end.
+        # The trial ends once the worker has notified the circuit, which is after the task's end.
         await until(lambda: not circuit.is_on_trial)
 
 

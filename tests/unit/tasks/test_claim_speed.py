@@ -1,4 +1,4 @@
-"""A claim costs the same however many wait: it follows the index of what is due."""
+"""Leasing a task costs the same however many wait: it uses the index of due tasks."""
 
 from gateway.store.tasks import leasable
 

@@ -1,4 +1,4 @@
-"""Jobs that take too long: asked once more, stopped where possible, never simply made again."""
+"""Jobs that take too long: polled once more, stopped if possible, never simply made again."""
 
 import pytest
 

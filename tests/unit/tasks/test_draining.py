@@ -1,4 +1,4 @@
-"""Draining: what can end ends, the rest is given back and costs nothing."""
+"""Draining: work that can end ends, the rest is returned and costs nothing."""
 
 import asyncio
 
@@ -50,7 +50,7 @@ async def test_what_does_not_finish_in_time_is_given_back_and_costs_nothing(shop
 
 
 async def test_a_claim_under_way_is_given_back_as_well(shop):
-    """The claim commits although its caller is cancelled; nobody works on it then."""
+    """The lease commits although its caller is cancelled; no worker has it then."""
     claim, claiming = shop.store.queue.claim, asyncio.Event()
 
     async def slowly(limit, **more):
@@ -108,7 +108,7 @@ async def test_a_poll_under_way_is_cut_off_and_asked_again(tmp_path, api, clock)
 async def test_a_poll_that_answers_a_stop_with_an_error_is_stopped_all_the_same(
     tmp_path, api, clock
 ):
-    """As a POST that was cut off does."""
+    """As a cancelled POST does."""
     entered = asyncio.Event()
 
     async def uncertain(handle, job):

@@ -1,4 +1,4 @@
-"""What a poll may raise and return: nothing of it submits, and little of it ends the job."""
+"""The errors and results of a poll: none of them submits, and few end the job."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Jobs: a handle is durable before the first poll, and a restart goes on polling."""
+"""Jobs: a handle is durable before the first poll, and a restart continues polling."""
 
 import asyncio
 
@@ -83,7 +83,7 @@ async def test_a_restart_goes_on_polling_costs_nothing_and_never_submits(
 
 
 async def test_a_handle_that_submit_saves_itself_is_polled_after_a_kill(tmp_path, clock):
-    """A `submit` that stays and waits, as many vendors' clients do."""
+    """A `submit` that stays and waits, like many vendors' clients."""
     api, saved = JobApi(), asyncio.Event()
 
     async def waits_itself(request, job):

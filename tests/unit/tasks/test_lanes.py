@@ -1,5 +1,5 @@
-"""Lanes: who works, what is durable when, and what an attempt costs."""
-# ruff: noqa: ASYNC110 - tests look from outside, where no event tells
+"""Attempts: which tasks run, what is durable when, and the cost of an attempt."""
+# ruff: noqa: ASYNC110 - polls from outside, without an event
 
 import asyncio
 
@@ -20,7 +20,7 @@ from gateway_testing.facts import ENDPOINT
 from tests.patience import PATIENCE_S, until
 from tests.unit.tasks.engine_shop import PICTURE, Gate, PlainApi, opened, passed
 
-# -- who works
+# -- which tasks run
 
 
 async def test_an_accepted_task_starts_by_an_event_and_not_by_a_look_at_the_queue(shop):

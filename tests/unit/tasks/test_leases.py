@@ -1,4 +1,4 @@
-"""Leases: who lost one changes nothing, and who works keeps it."""
+"""Leases: a worker that lost one changes nothing, and a working one keeps it."""
 
 import hashlib
 
@@ -25,7 +25,7 @@ from tests.unit.tasks.engine_shop import (
 
 
 async def deliver(shop, lease):
-    """Deliver a picture as another process's lane would."""
+    """Deliver a picture as another process would."""
     await Delivery(shop.pool.resources, lease).keep(PICTURE, shop.catalog[ENDPOINT.slug])
 
 
@@ -123,7 +123,7 @@ async def test_the_queue_is_worked_off_although_the_store_failed_at_the_start(sh
 async def test_a_lease_lost_in_any_phase_stops_the_lane_and_changes_nothing(
     tmp_path, clock, phase, monkeypatch
 ):
-    """The other lane has it: there is one submit of ours at most, and no result."""
+    """The other attempt has it: there is at most one submit of ours, and no result."""
     api, gate = JobApi(), Gate()
     api.usual = TEXT
 
@@ -180,7 +180,7 @@ async def test_who_finds_its_lease_lost_at_a_write_stops(tmp_path, clock, write)
 
 
 async def test_a_lost_lease_is_found_before_the_mark_and_not_after_the_submit(tmp_path, clock):
-    """A second lane that finds the mark and no handle does not submit: the first still may."""
+    """A second attempt that finds the mark and no handle does not submit: the first still may."""
     gate, api = Gate(TEXT), PlainApi()
     api.script = [gate]
     async with opened(tmp_path, api, clock) as shop:
@@ -193,12 +193,15 @@ async def test_a_lost_lease_is_found_before_the_mark_and_not_after_the_submit(tm
     assert len(api.submits) == 1
 
 
-# -- our own, after the clock or the loop stood still
+# -- our own, after the clock or the loop was paused
 
 
 @pytest.mark.parametrize("jump_s", [61, 3600, 10**7])
 async def test_a_clock_that_jumps_does_not_make_us_take_our_own_tasks(tmp_path, clock, jump_s):
-    """As after the machine was suspended: a submit is under way, and its lease looks ended."""
+    """As after a suspension of the machine:
+
+    a submit is in progress, and its lease seems expired.
+    """
     gate, api = Gate(TEXT), PlainApi()
     api.script = [gate]
     async with opened(tmp_path, api, clock) as shop:

@@ -1,4 +1,4 @@
-"""TaskNotifications: who waits for a task hears of its end; LongPolls are tested by the route."""
+"""TaskNotifications: waiters learn of their task's end; LongPolls are tested by the route."""
 
 import asyncio
 import random
@@ -16,7 +16,7 @@ def notifications():
 
 
 async def _is_woken(waiting) -> bool:
-    """Let all that can go on go on; returns whether the wait ended."""
+    """Let everything runnable run; returns whether the wait ended."""
     for _ in range(5):
         await asyncio.sleep(0)
     return waiting.done()

@@ -1,4 +1,4 @@
-"""How much a provider takes at once and a minute: never more, in order, and nobody spins."""
+"""A provider's limits at once and per minute: never exceeded, in order, without busy loops."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from tests.unit.tasks.engine_shop import PAPER, TEXT, JobApi, PlainApi, opened
 
 
 def counted(shop):
-    """Count what the dispatcher asks of the queue, and what lanes give back."""
+    """Count the dispatcher's calls of the queue, and the returned leases."""
     counts = {"claim": 0, "give_back": 0}
 
     def count(name):
@@ -49,7 +49,7 @@ async def test_a_provider_generates_no_more_at_once_than_it_says(tmp_path, clock
         assert {(await shop.ended(one)).attempt for one in tasks} == {1}
     assert max(peak) == most
     assert order == tasks  # first come, first served
-    # On a loaded machine an attempt may take its slot only after the next count.
+    # On a busy machine an attempt may take its slot only after the next count.
     assert counts["give_back"] <= len(tasks) // 4  # hardly anybody is claimed in vain
     assert counts["claim"] <= 4 * len(tasks)
 
@@ -96,7 +96,7 @@ async def test_a_provider_is_asked_no_more_often_a_minute_than_it_says(tmp_path,
 
 
 async def test_a_provider_that_rests_keeps_nobody_elses_task_waiting(tmp_path, clock):
-    """And what rests is not looked at in circles: turns of the dispatcher are counted."""
+    """And a resting provider causes no busy loop: turns of the dispatcher are counted."""
     api, other = JobApi(max_concurrency=1), PlainApi()
     async with opened(tmp_path, api, clock, workers=4) as shop:
         plain = attrs.evolve(PAPER, slug="plain")

@@ -1,4 +1,4 @@
-"""Places: who works has one, who only waits for a job has none, and none gets lost."""
+"""Slots: a working attempt has one, one that waits for a job has none, and none gets lost."""
 
 import asyncio
 
@@ -86,7 +86,7 @@ async def test_a_place_given_to_who_stops_just_then_goes_to_the_next():
 
 
 async def test_a_lane_that_is_stopped_while_it_waits_lends_nobody_a_place():
-    """It comes back without one; what it gives back must not become another's."""
+    """It comes back without one; its return must not free another one's."""
     slots, got = Slots(1, on_free=lambda: None), []
 
     async def leaves():

@@ -1,4 +1,4 @@
-"""Whatever a plugin does: its own task suffers, and the next one is served."""
+"""Whatever a plugin does, only its own task suffers, and the next one is served."""
 
 import asyncio
 import contextlib
@@ -137,7 +137,7 @@ async def test_what_a_provider_says_about_the_prompt_is_not_logged(shop):
     ids=lambda answer: repr(answer)[:60],
 )
 async def test_a_paper_that_is_none_is_a_failed_attempt_and_keeps_no_lane(tmp_path, clock, answer):
-    """Nothing of it reaches disk or database, where it would be tried for minutes."""
+    """None of it reaches disk or database, where it would be retried for minutes."""
     api = PlainApi(*[answer] * 4)
     async with opened(tmp_path, api, clock, write_pauses_s=(3600.0,)) as shop:
         task = await shop.ended(await shop.accept(PAPER))

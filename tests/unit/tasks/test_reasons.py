@@ -1,4 +1,4 @@
-"""What the operator is told about a task: who generated, why it failed, what it cost."""
+"""The operator's information about a task: provider, reason of failure, cost."""
 
 import json
 
@@ -11,7 +11,7 @@ from tests.unit.tasks.engine_shop import PAPER, TEXT, PlainApi, opened
 
 
 class Refusing(PlainApi):
-    """A vendor that answers with a status and a body, and an adapter that raises."""
+    """A vendor's response with a status and a body, and an adapter that raises."""
 
     def __init__(self, status, body, error):
         super().__init__(TEXT)

@@ -1,4 +1,4 @@
-"""Sent, and no answer: submitted again only where that bills nothing, never otherwise."""
+"""Sent without a response: submitted again only if that bills nothing."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Lines come out in their order and whole, or they are counted."""
+"""Log lines are written in order and whole, or counted as dropped."""
 
 import json
 import os
@@ -78,7 +78,7 @@ def test_lines_that_a_full_disk_did_not_take_are_counted_once_it_has_room(tmp_pa
 
 
 class _Logger:
-    """Logs to the queue as the process's own loggers do."""
+    """Logs to the queue like the process's own loggers."""
 
     def __init__(self, log, descriptor, written) -> None:
         self._log, self._descriptor, self._written = log, descriptor, written

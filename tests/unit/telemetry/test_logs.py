@@ -1,4 +1,4 @@
-"""The names and events of log lines: a plugin's are cleaned, and the gateway's own stay whole."""
+"""The names and events of log lines: a plugin's are redacted, and the gateway's own stay whole."""
 
 import json
 import logging
@@ -30,12 +30,12 @@ def _own_configuration() -> Iterator[None]:
 
 @pytest.fixture
 def log(capsys: pytest.CaptureFixture[str]) -> Log:
-    """Return what logs an event from a module of the given name, and returns its line's fields."""
+    """Return a function that logs an event from a module, and returns its line's fields."""
     are_configured = False
 
     def log_from(module: str, event: Any, /, **fields: Any) -> dict[str, Any]:
         nonlocal are_configured
-        # Not before the test begins: capsys has another stream for it than for its fixtures.
+        # Only now: capsys has another stream for the test than for its fixtures.
         if not are_configured:
             configure_logs("json", Redactor([SECRET]), packages=BUNDLED)
         are_configured = True

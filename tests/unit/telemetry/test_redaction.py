@@ -1,4 +1,4 @@
-"""What a plugin quotes: neither the log nor a public page holds a key or a prompt."""
+"""Secrets quoted by a plugin: neither the log nor a public page shows a key or a prompt."""
 
 import json
 import logging
@@ -174,7 +174,7 @@ def test_a_prompt_that_was_escaped_for_an_address_is_unescaped_and_found(prompt)
 
 
 def test_a_long_value_is_cut_while_a_prompt_is_hidden():
-    """What a plugin logs of a vendor's answer may be a megabyte, and the buyer chose the prompt."""
+    """A plugin may log a megabyte of a vendor's response, and the buyer chose the prompt."""
     hide_prompt("qwertyuiopasdf " + ("b" + "a" * 10) * 900)
     said = "ca" + "a" * 1_000_000
     event = redacting(Redactor([KEY]))(None, "", {"event": "plugin said", "said": said})

@@ -1,4 +1,4 @@
-"""The log line of a plain request is the line that all other events get, written in one step."""
+"""The log line of a plain request has the same form as all others, but is written in one step."""
 
 import asyncio
 import json

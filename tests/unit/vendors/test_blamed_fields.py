@@ -1,4 +1,4 @@
-"""The fields that a vendor's refusal blames, and those that a buyer has named."""
+"""The fields blamed by a vendor's refusal, and those that a buyer has set."""
 
 from gateway.vendors import blamed_fields
 

@@ -1,4 +1,4 @@
-"""Names of links whose server does not answer take no thread that others need."""
+"""Host names whose name server does not respond block no thread that others need."""
 
 import asyncio
 import socket
@@ -15,7 +15,7 @@ PUBLIC = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("8.8.8.8", 443))]
 
 @pytest.fixture
 def silent(monkeypatch):
-    """A name server that answers about slow.example once the test lets it."""
+    """A name server that answers about slow.example when the test allows it."""
     answers = threading.Event()
 
     def getaddrinfo(host, port, **_):

@@ -1,4 +1,4 @@
-"""The size of a buyer's picture, and what an adapter refuses before the payment."""
+"""The size of a buyer's picture, and an adapter's refusals before the payment."""
 
 import base64
 import io

@@ -1,4 +1,4 @@
-"""What an answer of an API stands for, what is read out of it, and what its address may be."""
+"""An API's responses: the meaning of the status, the parsed content, and allowed URLs."""
 
 import base64
 import json
@@ -17,7 +17,7 @@ from gateway import (
 )
 from gateway.vendors import base_url
 
-# -- what a status stands for
+# -- the meaning of a status
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_what_is_not_json_is_a_failure_of_the_provider(body):
         Answer(status=200, headers={}, body=body).json()
 
 
-# -- what came with it
+# -- the content
 
 
 async def test_json_that_answers_a_submit_is_read():
@@ -100,7 +100,7 @@ async def test_success_that_nobody_can_read_was_made_all_the_same():
 
 
 async def test_what_is_large_is_read_beside_the_loop(monkeypatch):
-    """45 MB of JSON hold a loop up for longer than a caller should wait."""
+    """Parsing 45 MB of JSON would block the loop for too long."""
     threads = []
 
     def noted(plain):

@@ -1,4 +1,4 @@
-"""`gateway.vendors` exports what its list says, documented, and loads the rest when asked."""
+"""`gateway.vendors` exports its list, documented, and loads the rest on demand."""
 
 import ast
 import inspect

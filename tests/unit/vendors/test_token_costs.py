@@ -1,4 +1,4 @@
-"""What a generation cost follows from the tokens that its answer names, or is not known."""
+"""The cost of a generation follows from the tokens in its response, or is unknown."""
 
 import pytest
 

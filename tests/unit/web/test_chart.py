@@ -1,4 +1,4 @@
-"""The chart of the overview: its bars add up to what was taken, and texts in it stay texts."""
+"""The chart of the overview: its bars add up to the revenue, and texts in it stay texts."""
 
 import re
 

@@ -12,7 +12,7 @@ from gateway.errors import BodiesFull
 from gateway.web.front.body_memory import BodyMemory, CountedBody
 
 MOST = 100
-# Quart calls these on its own class alone.
+# Quart calls these only on its own class.
 _OF_QUARTS_QUEUE = {"get"}
 
 
@@ -102,7 +102,7 @@ async def test_the_request_of_a_lost_client_ends():
     ended = asyncio.Event()
     app = _app(ended)
     connection = app.test_client().request("/", method="POST", headers={"Content-Length": "9"})
-    # The test client waits for an answer, which a lost client does not get.
+    # The test client waits for a response, which a lost client does not get.
     with contextlib.suppress(asyncio.CancelledError):
         async with connection as sending:
             await sending.send(b"half")

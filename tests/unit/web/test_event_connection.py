@@ -1,4 +1,4 @@
-"""A request to Quart ends with its answer, also if the server reports nothing more."""
+"""A request to Quart ends with its response, even if the server reports nothing more."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ PATIENCE_S = 60
 
 
 class Silent:
-    """A server that has handed on the request, and reports nothing after the answer."""
+    """A server that has passed on the request, and reports nothing after the response."""
 
     def __init__(self) -> None:
         self.messages = [{"type": "http.request", "body": b"", "more_body": False}]

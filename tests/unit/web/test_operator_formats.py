@@ -1,4 +1,4 @@
-"""How the operator's pages write amounts, times and addresses."""
+"""The formats of amounts, times and addresses on the operator's pages."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Answers that our uvicorn writes in one piece are those that it would send part by part."""
+"""Responses that our uvicorn protocol writes in one piece equal uvicorn's own."""
 
 import asyncio
 import gc
@@ -43,7 +43,7 @@ class OpenWire(Wire):
 
 
 async def written(requests: bytes, value: str = "x", cycles: list | None = None) -> bytes:
-    """Return what a connection gets for requests, each answered with a header of this value.
+    """Return a connection's output for requests, each answered with a header of this value.
 
     `cycles` gets a weak reference to uvicorn's object for each request.
     """
@@ -64,7 +64,7 @@ async def written(requests: bytes, value: str = "x", cycles: list | None = None)
     protocol = GuardedProtocol(config, state, {}, asyncio.get_running_loop())
     protocol.connection_made(wire)
     protocol.data_received(requests)
-    # The next of the requests starts when the one before it has its answer.
+    # The next request starts once the one before it is answered.
     while state.tasks:
         await asyncio.wait(set(state.tasks))
         await asyncio.sleep(0)
@@ -109,7 +109,7 @@ async def test_an_answered_request_does_not_wait_for_the_garbage_collector():
     gc.disable()
     try:
         await written(3 * GET, cycles=cycles)
-        # The connection's own objects hold each other, and the last request.
+        # The connection's own objects reference each other, and the last request.
         assert [cycle() for cycle in cycles[:-1]] == [None, None]
     finally:
         gc.enable()

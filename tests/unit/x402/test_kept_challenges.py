@@ -1,4 +1,4 @@
-"""A challenge is kept for the next buyer, and never outlives what it says."""
+"""A challenge is cached for the next buyer, and never used after a change."""
 
 import attrs
 import pytest

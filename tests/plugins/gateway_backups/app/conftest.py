@@ -1,4 +1,4 @@
-"""A gateway whose copies go to a folder, or to a bucket of a real S3 server in another process."""
+"""A gateway with copies in a folder, or in a bucket of a real S3 server in another process."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ __all__ = ["bucket", "dead_bucket", "s3"]
 
 
 def in_bucket(settings, bucket, **changes):
-    """Return settings whose copies go to a bucket."""
+    """Settings with copies in a bucket."""
     return settings.changed(
         backup_url=f"s3://{bucket.name}/shop/copies",
         backup_s3_endpoint=bucket.endpoint,
@@ -29,7 +29,7 @@ def in_bucket(settings, bucket, **changes):
 
 @pytest.fixture(params=["folder", "bucket"])
 def copied(request, settings, tmp_path):
-    """Settings with a place for copies, of either kind."""
+    """Settings with copies in a folder, then in a bucket."""
     if request.param == "bucket":
         return in_bucket(settings, request.getfixturevalue("bucket"))
     return settings.changed(backup_url=f"file://{tmp_path}/copies")
@@ -37,12 +37,12 @@ def copied(request, settings, tmp_path):
 
 @pytest.fixture
 def in_folder(settings, tmp_path):
-    """Settings with a folder for copies."""
+    """Settings with copies in a folder."""
     return settings.changed(backup_url=f"file://{tmp_path}/copies")
 
 
 def backups_of(gateway, settings, now) -> Backups:
-    """Return what makes copies of a running gateway, without its schedule."""
+    """The copies of a running gateway, without their schedule."""
     return Backups(settings=settings, store=gateway.services.store, now=now)
 
 
@@ -56,7 +56,7 @@ def leftovers(settings) -> list[str]:
 
 @contextlib.asynccontextmanager
 async def cutting(endpoint: str, after_bytes: int) -> AsyncIterator[str]:
-    """Pass connections on to a server, and cut each for good once so much went up in all."""
+    """Forward connections to a server; cut each once a total of `after_bytes` was uploaded."""
     target = urlsplit(endpoint)
     sent = 0
 

@@ -1,4 +1,4 @@
-"""Copies: made while the gateway sells, in a bucket or folder, and given up without harm."""
+"""Copies to a bucket or folder during sales, and copies that fail without harm."""
 
 import asyncio
 import gzip
@@ -52,7 +52,7 @@ async def test_a_copy_holds_what_was_sold_and_is_written_down(
 
 
 async def test_a_large_copy_goes_up_in_parts(settings, bucket, provider, clock, tmp_path):
-    """Random bytes do not shrink, so the upload has several parts."""
+    """Random bytes do not compress, so the upload has several parts."""
     settings = in_bucket(settings, bucket)
     blob = "INSERT INTO meta (key, value) VALUES ('large', hex(randomblob(12000000)))"
     async with running(settings.changed(backup_url=""), provider, now=clock) as gateway:
@@ -64,7 +64,7 @@ async def test_a_large_copy_goes_up_in_parts(settings, bucket, provider, clock, 
 
 
 async def test_sales_go_on_while_a_copy_is_made(in_folder, provider, chain, clock, monkeypatch):
-    """The copy holds a reading transaction all the while; it holds up no write."""
+    """The copy holds a read transaction, which blocks no write."""
     begun, go_on = threading.Event(), threading.Event()
     write = upgrade.write_copy
 
@@ -93,7 +93,7 @@ async def test_sales_go_on_while_a_copy_is_made(in_folder, provider, chain, cloc
 
 
 async def _failed(settings, provider, clock) -> str:
-    """Try a copy that fails; returns the sentence, which is also in the row."""
+    """Try a copy that fails; return the message, which is also in the row."""
     async with running(settings.changed(backup_url=""), provider, now=clock) as gateway:
         backups = backups_of(gateway, settings, clock)
         with pytest.raises(BackupFailed) as caught:
@@ -130,7 +130,7 @@ async def test_a_store_that_does_not_answer_is_one_sentence(settings, dead_bucke
 async def test_a_connection_that_is_cut_in_the_middle_leaves_no_copy_and_the_next_one_works(
     settings, bucket, provider, clock
 ):
-    """The second part never gets through."""
+    """The second part is never received."""
     async with cutting(bucket.endpoint, after_bytes=6_000_000) as cut:
         broken = in_bucket(settings, attrs.evolve(bucket, endpoint=cut))
         whole = in_bucket(settings, bucket)

@@ -1,4 +1,4 @@
-"""The drill: it says what a restore of the newest copy would forget, and finds bad copies."""
+"""The drill reports what a restore of the newest copy would lose, and finds bad copies."""
 
 import gzip
 import sqlite3
@@ -79,7 +79,7 @@ async def test_without_a_place_an_operator_reads_how_to_name_one(gateway):
     assert await OperatorRecords(gateway.services.store).actions(None, 9) == []
 
 
-# -- copies that are of no use
+# -- unusable copies
 
 
 def _cut_off(data: bytes) -> bytes:
@@ -99,7 +99,7 @@ def _damage_pages(data: bytes) -> bytes:
 
 def _of_another_network(data: bytes) -> bytes:
     with sqlite3.connect(":memory:", isolation_level=None) as db:
-        # A connection in memory takes no database in WAL mode.
+        # A connection in memory cannot read a database in WAL mode.
         whole = bytearray(gzip.decompress(data))
         whole[18:20] = b"\x01\x01"
         db.deserialize(bytes(whole))
@@ -146,7 +146,7 @@ async def test_without_a_copy_a_drill_says_so(gateway, in_folder, clock):
 async def test_a_copy_that_unpacks_to_more_than_the_disk_holds_is_given_up(
     gateway, in_folder, clock, tmp_path, monkeypatch
 ):
-    """200 MB of zeroes are 200 KB in gzip."""
+    """200 MB of zeros are 200 KB in gzip."""
     backups = backups_of(gateway, in_folder, clock)
     made = await backups.back_up()
     bomb = gzip.compress(bytes(200_000_000))

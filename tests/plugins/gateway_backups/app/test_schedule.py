@@ -1,4 +1,4 @@
-"""The schedule: due copies and drills by themselves, thinned out, and retried after a failure."""
+"""Copies and drills run when due, are thinned out, and are retried after a failure."""
 
 import asyncio
 
@@ -73,7 +73,7 @@ async def test_an_hour_later_the_next_copy_is_made_and_a_week_later_the_next_dri
 
 
 async def test_after_a_failure_the_next_time_works(gateway, in_folder, clock, tmp_path):
-    """A file stands where the folder is to be."""
+    """A file is in the folder's place."""
     (tmp_path / "copies").write_text("a file")
     task = await _repeat(gateway, in_folder, clock)
     await _until(lambda: _has(gateway, "backup", 1))
@@ -122,7 +122,7 @@ async def test_the_copy_from_before_a_migration_goes_up_once(gateway, in_folder,
     await backups.back_up()
     before = [copy.before for copy in place_of(in_folder).copies() if copy.before is not None]
     assert before == [6]
-    # The two on schedule may be of one hour, whose newest is kept.
+    # If both scheduled copies are of one hour, only the newer is kept.
     assert len(names_in(in_folder)) in (2, 3)
 
 

@@ -1,4 +1,4 @@
-"""Settings of copies: a private bucket with a key of its own, or a folder."""
+"""Settings of copies: a private bucket with its own key, or a folder."""
 
 import pytest
 

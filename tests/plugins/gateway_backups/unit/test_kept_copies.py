@@ -1,4 +1,4 @@
-"""Names of copies, and which of them are kept."""
+"""Names of copies, and which copies are kept."""
 
 import calendar
 import time
@@ -52,7 +52,7 @@ def test_every_hour_for_two_months_leaves_24_hours_7_days_5_weeks():
     kept = names_to_keep(_copy(NOW - hours * HOUR) for hours in range(60 * 24))
     ages = _ages(kept, HOUR)
     assert ages[:24] == list(range(24))
-    # The newest of each day, which is of 23:30; the newest of each week, which is its Sunday's.
+    # The newest of each day is from 23:30; the newest of each week is from Sunday.
     assert [age // 24 for age in ages[24:]] == [1, 2, 3, 4, 5, 6, 7, 14, 21, 28]
 
 
@@ -65,7 +65,7 @@ def test_copies_are_thinned_the_same_when_each_is_thinned_as_it_comes():
 
 
 def test_rare_copies_are_all_kept_for_long():
-    """A gateway that makes one copy a day keeps 24 of them: each is the only one of its hour."""
+    """A gateway with one copy a day keeps 24 of them: each is the only one of its hour."""
     kept = names_to_keep(_copy(NOW - days * DAY) for days in range(60))
     assert _ages(kept, DAY) == [*range(24), 28]
 

@@ -1,4 +1,4 @@
-"""Fixtures: a gateway that is a stranger, a buyer with little patience, and the command."""
+"""An unknown gateway, a buyer with short timeouts, and the command."""
 
 import pytest
 from click.testing import CliRunner
@@ -18,7 +18,7 @@ def strange(httpserver):
 
 @pytest.fixture
 def said():
-    """What the buyer has told."""
+    """Messages of the buyer."""
     return []
 
 
@@ -35,7 +35,7 @@ def order(strange):
 
 @pytest.fixture
 def run(strange, tmp_path, monkeypatch):
-    """Returns the result of `gateway buy` with some words, at the strange gateway."""
+    """Run `gateway buy` with arguments at the unknown gateway."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     (tmp_path / "bought").mkdir()
     monkeypatch.chdir(tmp_path / "bought")

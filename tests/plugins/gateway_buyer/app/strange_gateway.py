@@ -1,4 +1,4 @@
-"""A gateway that a buyer does not know, over real HTTP: a test writes down what it answers."""
+"""A gateway that the buyer does not know, over real HTTP, with answers that a test chooses."""
 
 import base64
 import hashlib
@@ -25,21 +25,21 @@ OFFER = {
 
 @attrs.define
 class StrangeGateway:
-    """Answers as a gateway does, unless a test has written down other answers."""
+    """Answers as a gateway does, unless a test chose other answers."""
 
     server: HTTPServer
 
-    # The answers to the next paid requests, and to the next looks at the task.
+    # Answers to the next paid requests, and to the next polls of the task.
     paid: list[Response] = attrs.field(factory=list)
     looks: list[Response] = attrs.field(factory=list)
 
-    # What every 402 offers, every task says more, and the file holds.
+    # Contents of every 402, additions to every task, and contents of the file.
     offer: dict = attrs.field(factory=OFFER.copy)
     task: dict = attrs.field(factory=dict)
     output: dict = attrs.field(factory=dict)
     content: bytes = PNG
 
-    # Every payment and Idempotency-Key that was sent.
+    # Each payment and Idempotency-Key received.
     payments: list[tuple[str, str]] = attrs.field(factory=list)
 
     @property

@@ -1,4 +1,4 @@
-"""Buying from a gateway that lies, loses answers or sends rubbish: never two payments for one."""
+"""A gateway that lies, loses answers or sends garbage never gets two payments for one purchase."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Saved files have names of our own and replace nothing."""
+"""Saved files get names from the buyer, and overwrite nothing."""
 
 import pytest
 

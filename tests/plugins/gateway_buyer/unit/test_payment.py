@@ -1,4 +1,4 @@
-"""A buyer's signature is one that the token takes, and says nothing but the terms."""
+"""The token accepts a buyer's signature, which covers only the terms."""
 
 import base64
 import json
@@ -12,7 +12,7 @@ from tests.plugins.gateway_buyer.unit.test_terms import GOOD, header
 
 SECRET = bytes.fromhex("1" * 64)
 ADDRESS = "0x19e7e376e7c213b7e7e7e46cc70a5dd086daff2a"
-# A token's domain by another name would sign for another contract.
+# A domain with another name would be a signature for another contract.
 LIE = GOOD | {"extra": {"name": "Dogecoin", "version": "9", "verifyingContract": WALLET}}
 
 

@@ -1,4 +1,4 @@
-"""What was signed is on the disk, for its owner only, once."""
+"""A signed payment is on the disk once, readable by its owner only."""
 
 import stat
 

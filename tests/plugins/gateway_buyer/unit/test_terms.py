@@ -1,4 +1,4 @@
-"""The 402 of a stranger: what is not exactly a payment in a known USDC is not signed."""
+"""A 402 is signed only if it asks for exactly a payment in a known USDC."""
 
 import base64
 import json
@@ -70,7 +70,7 @@ def test_usdc_on_base_sepolia_is_known():
         {"network": "eip155:1"},
         {"network": "base"},
         {"network": 8453},
-        # The other network's USDC.
+        # USDC of the other network.
         {"asset": BASE_SEPOLIA.token},
         {"asset": "0x" + "99" * 20},
         {"asset": "USDC"},

@@ -1,4 +1,4 @@
-"""The chain as a process of its own, as `gateway demo` and other languages' tests use it."""
+"""The chain in its own process, as `gateway demo` and tests in other languages use it."""
 
 from __future__ import annotations
 

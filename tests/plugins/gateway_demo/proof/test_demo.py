@@ -1,4 +1,4 @@
-"""The guided demo as somebody runs it: a command, its output, the files it leaves."""
+"""The guided demo as a user runs it: command, output and files."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ from PIL import Image, ImageOps
 from gateway_demo.sample import SCHEMA, TABLE
 from tests.likeness import colour_difference, likeness, scene_of
 
-# On a machine that has much else to do, the demo takes over a minute.
+# The demo takes over a minute on a busy machine.
 PATIENCE_S = 300
 EXAMPLES = Path(__file__).parents[4] / "docs" / "examples"
 PLAY_MONEY = "play money, on 127.0.0.1 only"
@@ -30,7 +30,7 @@ def command(output: Path, *options: str) -> list[str]:
 
 def environment(*first: Path, **more: str) -> dict[str, str]:
     path = os.pathsep.join([*map(str, first), *sys.path])
-    # The demo names each GATEWAY_ variable it finds, and the gate sets one for its tests.
+    # The demo lists each GATEWAY_ variable it finds, and CI sets one for its tests.
     ours = {key: value for key, value in os.environ.items() if not key.startswith("GATEWAY_")}
     return {**ours, "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", **more}
 
@@ -63,7 +63,7 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def finished(output: Path):
-    """A run over the files of another one, beside a setting and a proxy that it must not heed."""
+    """A run in a folder of an earlier one, with a setting and a proxy that it must ignore."""
     output.mkdir()
     (output / "document.md").write_text("stale")
     env = environment(GATEWAY_BIND="0.0.0.0:1", HTTP_PROXY="http://127.0.0.1:1")
@@ -185,7 +185,7 @@ def test_a_gateway_that_ends_is_told_with_the_end_of_its_log(tmp_path):
 
 @contextlib.contextmanager
 def started(folder: Path, shown: str):
-    """Start a demo; yield its process, ports and output once it has shown some words."""
+    """Start a demo; yield its process, ports and output once it has printed `shown`."""
     begun = command(folder / "bought", *on_free_ports())
     with subprocess.Popen(
         begun, cwd=folder, env=environment(), stdout=subprocess.PIPE, text=True

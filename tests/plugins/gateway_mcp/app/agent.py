@@ -1,4 +1,4 @@
-"""An agent that writes the messages of MCP itself, in either era of the protocol."""
+"""An agent that writes MCP's messages itself, in either era of the protocol."""
 
 import itertools
 
@@ -11,12 +11,12 @@ _META = "io.modelcontextprotocol/"
 
 @attrs.define
 class Agent:
-    """Somebody who asks `/mcp` of a gateway under test."""
+    """A client of `/mcp` of a gateway under test."""
 
     gateway: object
     version: str = MODERN
     capabilities: dict = attrs.field(factory=dict)
-    # The address that the agent's requests come from.
+    # Address that the agent's requests come from.
     client: str = "203.0.113.7"
     path: str = "/mcp"
     _ids: object = attrs.field(factory=lambda: itertools.count(1))
@@ -38,7 +38,7 @@ class Agent:
         )
 
     def message(self, method, params=None, meta=None):
-        """Return a request of this agent's era."""
+        """A request in this agent's era."""
         meta = dict(meta or {})
         if self.version == MODERN:
             meta[f"{_META}protocolVersion"] = MODERN
@@ -51,7 +51,7 @@ class Agent:
         }
 
     async def ask(self, method, params=None, meta=None):
-        """Return the body of the answer to a request."""
+        """Send a request and return the answer's body."""
         answer = await self.send(self.message(method, params, meta))
         return await answer.get_json()
 

@@ -1,4 +1,4 @@
-"""Fixtures: an agent of each era of the protocol."""
+"""An agent of each era of the protocol."""
 
 import asyncio
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from tests.plugins.gateway_mcp.app.agent import LEGACY, MODERN, Agent
 
 @pytest.fixture(params=[MODERN, LEGACY])
 def agent(gateway, request) -> Agent:
-    """Somebody who asks the gateway, in one era after the other."""
+    """An agent of the gateway, in one era after the other."""
     return Agent(gateway, request.param)
 
 
@@ -23,7 +23,7 @@ def modern(gateway) -> Agent:
 
 @pytest.fixture
 def blocked(provider) -> Iterator[asyncio.Event]:
-    """Let the next picture wait until the test sets the event."""
+    """Block the next picture until the test sets the event."""
     go = asyncio.Event()
 
     async def wait(request, job):

@@ -1,4 +1,4 @@
-"""A purchase by the official Python client of MCP and the official wallet of x402."""
+"""A purchase by MCP's official Python client and the official wallet of x402."""
 
 import json
 
@@ -10,14 +10,14 @@ from x402.mechanisms.evm import EthAccountSigner
 from x402.mechanisms.evm.exact import register_exact_evm_client
 from x402.schemas import parse_payment_required
 
-# The client's modes, and the revision of the protocol that each ends at.
+# The client's modes, and the revision that each negotiates.
 MODES = {"auto": "2026-07-28", "legacy": "2025-11-25"}
 
 
 async def buy_picture(url: str, mode: str, account, server=None):
-    """Buy a picture at a gateway's address, and return the result of the paid call.
+    """Buy a picture from a gateway; return the result of the paid call.
 
-    `server` is a transport of httpx2, where no real socket is used.
+    `server` is an httpx2 transport, for tests without a real socket.
     """
     wallet = register_exact_evm_client(x402Client(), EthAccountSigner(account))
     async with httpx2.AsyncClient(transport=server, timeout=240) as http:

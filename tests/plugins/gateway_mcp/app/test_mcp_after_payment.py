@@ -1,4 +1,4 @@
-"""After its payment a call answers with the task's id and the receipt, whatever else fails."""
+"""A paid call answers with the task's id and the receipt, whatever fails afterwards."""
 
 import asyncio
 import json
@@ -25,12 +25,12 @@ async def break_down(*_, **__):
 
 
 def hurry(gateway, **times):
-    """Let a gateway wait shorter."""
+    """Shorten a gateway's waits."""
     gateway.services.timing = attrs.evolve(gateway.services.timing, **times)
 
 
 class RecordedPolls(LongPolls):
-    """Lets nobody wait, and knows whether somebody wanted to."""
+    """Never waits, and records whether a wait was requested."""
 
     def __init__(self) -> None:
         super().__init__(0, 0)
@@ -46,7 +46,7 @@ async def test_a_paid_task_that_cannot_be_shown_is_named_with_its_receipt(
     agent, gateway, chain, payer, monkeypatch, links
 ):
     payment = payer.payload(version=2)
-    # The picture is made, and only its links fail.
+    # The picture is made; only its links fail.
     begun = await Agent(gateway, MODERN, TASKS).call("picture", payment, prompt="a boat")
     task_id = begun["taskId"]
     await gateway.wait(task_id)

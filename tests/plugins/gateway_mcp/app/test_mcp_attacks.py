@@ -1,4 +1,4 @@
-"""What a stranger may send to `/mcp`: docs/security.md."""
+"""Hostile requests to `/mcp`, as in docs/security.md."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ CALL = {"name": "picture", "arguments": {"prompt": "a boat"}}
 
 
 async def error_of(answer) -> tuple[int, int]:
-    """Return the status and the code of an error in JSON-RPC's words."""
+    """Status and JSON-RPC code of an error."""
     body = await answer.get_json()
     assert body["jsonrpc"] == "2.0"
     assert answer.headers["X-Request-Id"]
@@ -24,7 +24,7 @@ async def error_of(answer) -> tuple[int, int]:
     return answer.status_code, body["error"]["code"]
 
 
-# -- what is no message
+# -- malformed messages
 
 
 @each(
@@ -182,7 +182,7 @@ async def test_bodies_share_the_memory_of_all_bodies(settings, provider, clock):
         slow = Client(asked)
         task = asyncio.create_task(gateway.app(asked.scope(), slow.receive, slow.send))
         await slow.starved.wait()
-        # The same address may not take more than half.
+        # One address may use at most half.
         refused = await ask(gateway.app, asked)
         assert refused.status == 503
         assert refused.headers["retry-after"] == ["5"]
@@ -269,7 +269,7 @@ async def test_a_client_that_hangs_up_while_it_waits_leaves_nothing_behind(gatew
     await task
     assert not gateway.services.long_polls._by_address
     blocked.set()
-    # The task that was paid for is made, and the payment finds it again.
+    # The paid task is made, and the payment finds it again.
     again = await agent.call("picture", payment, prompt="a boat")
     assert again["structuredContent"]["status"] == "completed"
 

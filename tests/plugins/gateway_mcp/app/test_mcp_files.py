@@ -1,4 +1,4 @@
-"""A document by `fileUrl`: fetched only when it must be, and only from where it may be."""
+"""Documents by `fileUrl` are fetched only if needed, and only from permitted addresses."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ TEXT = b"a paper"
 
 @pytest.fixture
 def names(monkeypatch):
-    """Which addresses the names of this test have; every other one is resolved as usual."""
+    """Addresses of this test's names; every other name is resolved as usual."""
     table = {HOST: "127.0.0.1"}
     usual = socket.getaddrinfo
 
@@ -47,7 +47,7 @@ def site(authority, names):  # noqa: F811
 
 @pytest.fixture
 async def fetching(gateway, authority):  # noqa: F811
-    """The gateway under test; it trusts the site's certificate."""
+    """The gateway under test, which trusts the site's certificate."""
     gateway.services.find(McpDoor).linked_files = LinkedFiles(authority.client())
     yield gateway
     await gateway.services.find(McpDoor).linked_files.close()
@@ -71,7 +71,7 @@ async def test_a_paper_is_bought_by_its_address(agent, site, payer, provider):
     site.expect_request("/a.txt").respond_with_data(TEXT)
     asked = await agent.call("paper", fileUrl=url(site))
     assert asked["structuredContent"]["accepts"][0]["amount"] == "10000"
-    # The price does not depend on the pages, so nothing was fetched for the question.
+    # The price does not depend on the pages, so the quote fetched nothing.
     assert site.log == []
     payment = payer.payload(10_000, version=2)
     bought = await agent.call("paper", payment, fileUrl=url(site))
@@ -152,7 +152,7 @@ async def test_wrong_arguments_are_refused_without_a_fetch(agent, payer, site, a
     assert site.log == []
 
 
-# -- what a stranger could do with it
+# -- attacks
 
 
 @each(
@@ -209,7 +209,7 @@ async def test_a_payment_that_is_none_fetches_nothing(agent, site, payment):
 
 
 class Drip:
-    """Files at the site that never end; each fetch is counted once it has begun."""
+    """Endless files at the site; each fetch is counted once it has begun."""
 
     def __init__(self, site) -> None:
         self.begun = threading.Semaphore(0)
@@ -234,7 +234,7 @@ def drip(site):
 
 @pytest.fixture
 async def fetch(site, authority):  # noqa: F811
-    """Starts fetches of a path for an address."""
+    """Starts fetches of a path from an address."""
     files, tasks = LinkedFiles(authority.client()), []
 
     def start(address, path="/slow.txt"):

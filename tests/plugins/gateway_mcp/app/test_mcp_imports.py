@@ -1,4 +1,4 @@
-"""Who does not use `/mcp` pays nothing for it: the SDK is imported at the first message."""
+"""The SDK is imported at the first message, so a gateway without agents saves its memory."""
 
 import json
 import subprocess
@@ -47,7 +47,7 @@ with PlayChain() as chain, tempfile.TemporaryDirectory() as folder:
 def test_a_start_and_a_purchase_over_http_import_nothing_of_the_sdk(tmp_path):
     paths = [ROOT, ROOT / "providers", ROOT / "plugins"]
     code = f"import sys; sys.path[:0] = {[str(path) for path in paths]!r}\n{BUY}"
-    # A file, because the gateway logs to stdout until it has stopped.
+    # A file, because the gateway logs to stdout until it stops.
     found = tmp_path / "found.json"
     command = [sys.executable, "-c", code, str(found)]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

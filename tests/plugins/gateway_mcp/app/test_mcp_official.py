@@ -1,4 +1,4 @@
-"""The official Python client buys, in both of its modes."""
+"""Purchases by the official Python client, in both modes."""
 
 import httpx2
 import pytest

@@ -1,4 +1,4 @@
-"""An agent buys by tools, in both eras and in every dialect of payment."""
+"""An agent buys with tools, in both eras and in every dialect of payment."""
 
 import base64
 import json
@@ -199,7 +199,7 @@ async def test_get_task_says_what_is_wrong(modern, arguments, code):
 
 
 async def test_a_task_that_takes_long_is_named_for_get_task(modern, gateway, payer, blocked):
-    # No request waits where too many wait already.
+    # No request waits while too many others do.
     usual, gateway.services.long_polls = gateway.services.long_polls, LongPolls(0, 0)
     answer = await modern.call("picture", payer.payload(version=2), prompt="a boat")
     task_id = answer["structuredContent"]["taskId"]
@@ -213,7 +213,7 @@ async def test_a_task_that_takes_long_is_named_for_get_task(modern, gateway, pay
     assert shown["structuredContent"]["status"] == "completed"
 
 
-# -- tasks in place of results
+# -- tasks instead of results
 
 
 async def test_a_client_that_takes_tasks_gets_one_and_then_its_result(gateway, payer, blocked):
@@ -223,7 +223,7 @@ async def test_a_client_that_takes_tasks_gets_one_and_then_its_result(gateway, p
     assert begun["status"] == "working"
     assert begun["pollIntervalMs"] == 2000
     assert begun["_meta"]["x402/payment-response"]["success"] is True
-    # `@x402/mcp` throws away an answer without content.
+    # `@x402/mcp` discards an answer without content.
     assert begun["taskId"] in begun["content"][0]["text"]
     named = {"taskId": begun["taskId"]}
     shown = (await agent.ask("tasks/get", named))["result"]

@@ -1,4 +1,4 @@
-"""What a result holds: pictures up to a megabyte, Markdown up to 25,000 characters, links."""
+"""Results hold pictures up to a megabyte, Markdown up to 25,000 characters, and links."""
 
 import asyncio
 import contextlib
@@ -53,7 +53,7 @@ async def test_a_picture_that_cannot_be_read_is_still_a_link(modern, gateway, pa
     assert [block["type"] for block in answer["content"]] == ["text", "resource_link"]
 
 
-# -- how many answers hold pictures at a time
+# -- how many answers hold pictures at once
 
 
 async def test_beyond_a_few_answers_with_pictures_there_are_links_only(
@@ -104,7 +104,7 @@ async def test_an_answer_with_pictures_counts_until_it_is_sent(gateway, payer, t
 
 
 def _slow_client(agent, tool, named, payment) -> Client:
-    """Return a client that asks for a task's picture and never reads the answer."""
+    """A client that asks for a task's picture and never reads the answer."""
     method, params, meta = "tools/call", {"name": tool, "arguments": named}, {}
     if tool == "tasks/get":
         method, params = tool, named
@@ -129,7 +129,7 @@ def types_of(answer) -> list[str]:
 
 
 def _noise() -> bytes:
-    """Return a PNG that cannot be compressed below a megabyte."""
+    """A PNG that does not compress below a megabyte."""
     import io
     import random
 

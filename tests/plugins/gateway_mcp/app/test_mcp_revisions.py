@@ -1,7 +1,7 @@
-"""Each message is written in the revision agreed to, so old clients can read what they buy.
+"""Each message follows the negotiated revision, so old clients can read their results.
 
-The official SDKs of 2025-03-26 (TypeScript 1.10, Python 1.8) know three kinds of content, and throw
-for a result that holds another.
+The official SDKs of 2025-03-26 (TypeScript 1.10, Python 1.8) know three kinds of content, and
+raise for a result with any other.
 """
 
 import json
@@ -67,7 +67,7 @@ async def test_a_handshake_answers_in_the_revision_that_it_agrees_to(gateway, ve
         "capabilities": {},
         "clientInfo": {"name": "a", "version": "1"},
     }
-    # A client sends no header before the revision is agreed to.
+    # A client sends no header before the revision is negotiated.
     agreed = (await Agent(gateway, "").ask("initialize", params))["result"]
     assert agreed["protocolVersion"] == version
     assert ("websiteUrl" in agreed["serverInfo"]) == (version == LEGACY)

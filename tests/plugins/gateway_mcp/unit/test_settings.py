@@ -1,4 +1,4 @@
-"""GATEWAY_MCP_ORIGINS and GATEWAY_LIMIT_MCP: what browsers send as an origin, and a limit."""
+"""GATEWAY_MCP_ORIGINS and GATEWAY_LIMIT_MCP: origins as browsers send them, and a limit."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tools are named so that every model takes them, and say what they cost."""
+"""Every model accepts the tools' names, and each description has the price."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""A file that moves to another database, or has moved: nothing sells from it."""
+"""A database file that is moving, or has moved, to another database: nothing sells from it."""
 
 import contextlib
 import sqlite3

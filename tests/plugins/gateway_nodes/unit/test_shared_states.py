@@ -1,4 +1,4 @@
-"""What nodes believe alike about providers, with a database that the test holds in its hand."""
+"""The nodes' shared states of providers, with a database controlled by the test."""
 
 import attrs
 import pytest
@@ -26,7 +26,7 @@ class Table:
 
 @attrs.define
 class Door:
-    """What one node sees of the table."""
+    """One node's access to the table."""
 
     table: Table
     node: str
@@ -62,7 +62,7 @@ class Door:
 
 
 class Node:
-    """A node's catalogue with one provider and one endpoint, and a clock that may be wrong."""
+    """A node's catalogue with one provider and one endpoint, and possibly a wrong clock."""
 
     def __init__(self, table, name, *, ahead_s=0.0, **traits):
         self.table = table
@@ -120,7 +120,7 @@ async def test_what_one_node_takes_off_sale_no_node_sells(nodes):
     assert other.slugs == []
     assert other.sold.wait_s == float("inf")
     assert other.circuit.problem == "402: top up"
-    # Only the operator can help, so tasks that were paid do not wait.
+    # Only the operator can fix it, so paid tasks do not wait.
     assert other.sold.find_hopeless(1800.0) is other.circuit
     assert other.circuit.probe_at - other.now() == pytest.approx(900)
 
@@ -156,7 +156,7 @@ async def test_a_trip_after_the_clearing_stands(nodes):
     one, other = nodes
     one.circuit.trip("402: top up", is_account=True)
     await looked(one, other)
-    # One node clears it; the other hears of that, tries, and is refused again.
+    # One node clears it; the other learns of that, tries, and is refused again.
     one.circuit.try_again()
     await looked(one, other)
     other.circuit.trip("401: no such key", is_account=True)
@@ -170,13 +170,13 @@ async def test_a_clearing_that_is_late_does_not_undo_a_newer_trip(nodes, table):
     one.circuit.trip("402: top up", is_account=True)
     await looked(one, other, third)
     one.circuit.try_again()
-    # The third clears first and is refused again before the first one's word arrives.
+    # The third one clears first and is refused again before the first one's report arrives.
     third.circuit.try_again()
     await looked(third)
     third.circuit.trip("401: no such key", is_account=True)
     await looked(third, one, other)
     assert one.circuit.problem == third.circuit.problem == "401: no such key"
-    # It never heard of the clearing.
+    # It never received the clearing.
     assert other.slugs == []
 
 
@@ -297,7 +297,7 @@ async def test_the_nodes_share_what_a_vendor_allows_at_once(table, most, parts):
     nodes = [Node(table, name, max_concurrency=most) for name in "abc"]
     await looked(*nodes)
     assert free_of(nodes) == parts
-    # A node has died: the others have its part.
+    # A node has died: the others get its share.
     table.running = ["a", "c"]
     left = [nodes[0], nodes[2]]
     await looked(*left)

@@ -1,4 +1,4 @@
-"""A gateway with alarms that a test looks at itself, and a condition that a test makes."""
+"""A gateway whose alarms run only when a test checks them, and a condition on demand."""
 
 import contextlib
 
@@ -17,7 +17,7 @@ async def alarmed(settings, provider, **options):
 
 
 async def fail_often(gateway, count: int = 8) -> None:
-    """Let an endpoint fail so often that somebody has to look."""
+    """Let an endpoint fail until the operator is needed."""
     now = gateway.services.now()
     for number in range(count):
         sale = Sale(at=now - 100 + number, status="failed")
@@ -25,7 +25,7 @@ async def fail_often(gateway, count: int = 8) -> None:
 
 
 async def look(gateway, clock=None, after_s: float = 0.0) -> None:
-    """Let time pass, look once, and wait until all is told that can be told now."""
+    """Let time pass, check once, and wait until all due messages are sent."""
     if clock is not None:
         clock.offset_s += after_s
     await gateway.services.find(Operator).alarms.step()

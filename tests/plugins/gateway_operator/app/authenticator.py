@@ -1,4 +1,4 @@
-"""A passkey's authenticator in software: it makes a key and signs what a browser is asked."""
+"""A software authenticator, which makes and signs with passkeys as a browser does."""
 
 import base64
 import hashlib
@@ -18,7 +18,7 @@ def encode(data: bytes) -> str:
 
 
 class Authenticator:
-    """One passkey with an ES256 key, in a browser that shows a page of `origin`."""
+    """A passkey with an ES256 key, in a browser that shows a page of `origin`."""
 
     def __init__(self, origin: str, host: str) -> None:
         self.origin = origin

@@ -1,4 +1,4 @@
-"""Fixtures of the operator's door: commands beside a gateway."""
+"""Commands beside a gateway."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ _NAMES = ("base_url", "wallet", "data_dir", "settlement_key")
 
 @pytest.fixture
 def run(settings):
-    """Return a function that runs a command of the gateway, in a thread."""
+    """Run a command of the gateway in a thread."""
     variables = {variable(name): str(getattr(settings, name)) for name in _NAMES}
     env = variables | {"GATEWAY_RPC_URLS": ",".join(settings.rpc_urls)}
 

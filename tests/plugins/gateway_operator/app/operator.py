@@ -1,4 +1,4 @@
-"""What tests of the operator's door share: a login, and headers of the gateway's own pages."""
+"""Shared by tests of the operator's pages: a login, and headers of the gateway's own pages."""
 
 import re
 from html import unescape
@@ -6,18 +6,18 @@ from html import unescape
 from gateway_operator.sql.records import OperatorRecords
 
 RIGHT = "correct horse"
-# What browsers send with a form of the gateway's own pages.
+# Browsers send this with a form of the gateway's own pages.
 SAME = {"Sec-Fetch-Site": "same-origin"}
 
 
 async def operator_app(gateway):
-    """Return the Quart app of the operator's pages."""
+    """The Quart app of the operator's pages."""
     mount = gateway.services.lifecycle.find_mount("/admin")
     return await gateway.app.asgi_app.behind.load(mount)
 
 
 async def log_in(gateway, password: str = RIGHT, **more):
-    """Log the test's client in, as a program does; its cookies keep the session."""
+    """Log the test's client in, as a program does; its cookies hold the session."""
     return await gateway.client.post("/admin/login", json={"password": password, **more})
 
 
@@ -27,7 +27,7 @@ async def post(gateway, path: str, headers=(), **form):
 
 
 def cookies_of(answer) -> dict[str, dict[str, str]]:
-    """Return the cookies that an answer sets: their values under "value", and their attributes."""
+    """Cookies set by an answer: their values under "value", and their attributes."""
     found = {}
     for text in answer.headers.getlist("Set-Cookie"):
         first, *rest = (part.strip().partition("=") for part in text.split(";"))
@@ -36,11 +36,11 @@ def cookies_of(answer) -> dict[str, dict[str, str]]:
 
 
 async def text_of(answer) -> str:
-    """Return the visible text of a page, without its tags."""
+    """Visible text of a page, without tags."""
     page = await answer.get_data(as_text=True)
     return " ".join(unescape(re.sub(r"<[^>]*>", " ", page)).split())
 
 
 async def actions_of(gateway, action: str | None = None) -> list:
-    """Return the audit rows, newest first."""
+    """Audit rows, newest first."""
     return await OperatorRecords(gateway.services.store).actions(None, 100, action=action)

@@ -1,4 +1,4 @@
-"""How alarms are told: the signed webhook, Apprise in a child, a plugin's hook, the heartbeat."""
+"""Channels of alarms: signed webhook, Apprise in a child process, plugin hook, heartbeat."""
 
 import asyncio
 import json
@@ -48,7 +48,7 @@ async def test_the_webhook_is_signed_and_repeated_under_the_same_id(settings, pr
             assert event["data"]["urgency"] == "soon"
             assert event["data"]["link"].startswith("http://gateway.test/admin/tasks?")
             assert await untold(gateway) == []
-            # Neither a payer nor a task nor a prompt is in it.
+            # It contains no payer, task or prompt.
             assert "0xabab" not in second.body.decode()
 
 
@@ -85,7 +85,7 @@ async def test_a_webhook_that_does_not_answer_delays_no_purchase_and_no_round(se
             await fail_often(gateway)
             await gateway.services.find(Operator).alarms.step()
             await receiver.got(1)
-            # The channel hangs now; a round and a buyer's request are answered all the same.
+            # The channel now hangs; checks and a buyer's request still finish.
             await gateway.services.find(Operator).alarms.step()
             answer = await gateway.client.post("/api/x402/picture", json={"prompt": "a lake"})
             assert answer.status_code == 402
@@ -113,7 +113,7 @@ async def test_apprise_tells_one_letter_by_a_child_that_ends(settings, provider,
 
 
 async def test_of_several_addresses_each_has_its_own_outcome():
-    """One hangs, one is no address, one refuses, and one takes it."""
+    """One hangs, one is invalid, one refuses, and one accepts."""
     from gateway_operator.alarms.messages import make_test
     from gateway_operator.alarms.records import AlarmMessage
 
@@ -140,7 +140,7 @@ async def test_of_several_addresses_each_has_its_own_outcome():
 
 
 async def test_the_child_has_none_of_the_gateways_secrets(settings, tmp_path, monkeypatch):
-    """It is given its addresses by its standard input, and an environment without keys."""
+    """It reads its addresses from stdin, and has an environment without keys."""
     from gateway_operator.alarms import apprise_urls
 
     seen = tmp_path / "seen"
@@ -168,7 +168,7 @@ async def test_the_child_has_none_of_the_gateways_secrets(settings, tmp_path, mo
 
 
 class Telling:
-    """A plugin that tells alarms, as a plain function."""
+    """A plugin that sends alarms with a plain function."""
 
     __name__ = "telling-plugin"
 
@@ -209,7 +209,7 @@ async def test_plugins_tell_alarms_by_their_hook(settings, provider, clock):
         assert [one.key for one in other.told] == ["failures:picture"]
         (problem,) = await untold(gateway)
         assert problem.channel == "plugin telling-plugin"
-        # The error's text may hold a key of the plugin's.
+        # The error's text may contain a key of the plugin.
         assert problem.problem == "It failed: RuntimeError."
         plain.error = None
         await look(gateway, clock, 31)

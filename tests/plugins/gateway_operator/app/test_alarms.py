@@ -1,4 +1,4 @@
-"""Alarms of a gateway: page, JSON and command say the same, mutes, and the day's digest."""
+"""Alarms are the same on the page, in JSON and in the command; mutes; the daily digest."""
 
 import json
 
@@ -55,7 +55,7 @@ async def test_a_mute_holds_messages_back_until_its_time_with_a_reason(settings,
     plugin = Telling()
     async with alarmed(settings, provider, now=clock, more=(plugin,)) as gateway:
         await fail_often(gateway)
-        # It is raised before there is a channel to tell it by.
+        # It is raised before any channel exists.
         teller = gateway.services.find(Operator).alarms.teller
         teller.carriers, carriers = (), teller.carriers
         await look(gateway)
@@ -139,7 +139,7 @@ async def test_a_mute_goes_on_for_the_next_alarm_of_its_kind(gateway, clock):
     actor = Actor(door="cli", name="root")
     await mute(desk, actor, "failures:picture", for_s=7200, reason="known")
     store = gateway.services.store
-    # The endpoint works for a while, and fails again.
+    # The endpoint works for a while, then fails again.
     await store.write(_rename_endpoint)
     await look(gateway, clock, 30)
     await look(gateway, clock, 330)
@@ -216,7 +216,7 @@ async def test_a_transfer_that_paid_for_nothing_is_told_after_an_hour_until_it_i
         await look(gateway)
         await search.look(60.0)
         (found,) = search.known
-        # An hour later, by the clock of alarms and by a block of that time.
+        # An hour later, by the alarms' clock and the newest block.
         search.known = [attrs.evolve(found, at=found.at - 4000)]
         await look(gateway, clock, 60)
         told = [one.title for one in plugin.told if one.key == "unclaimed"]

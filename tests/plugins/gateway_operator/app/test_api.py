@@ -1,4 +1,4 @@
-"""The operator's JSON: who may, what a repeated request does, and errors that say what is wrong."""
+"""The operator's JSON API: permissions, repeated requests, and errors that name the problem."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ def settings(settings):
 
 
 async def token_of(gateway, scope: str = "act") -> dict[str, str]:
-    """Make a token, and return the headers that a program sends with a request."""
+    """Make a token; return the headers of a program that uses it."""
     from gateway_operator.audit_log import Actor
     from gateway_operator.desk.tokens import make_token
 
@@ -49,7 +49,7 @@ async def post(gateway, path: str, headers, key: str = "k1", **body):
 
 @pytest.fixture
 async def owed(gateway, payer, provider) -> dict:
-    """A refund that is due, as a caller sees it."""
+    """A due refund, as the API shows it."""
     task = await fail_once(gateway, payer, provider)
     return {
         "task": task["taskId"],
@@ -58,7 +58,7 @@ async def owed(gateway, payer, provider) -> dict:
 
 
 async def api_rules(gateway, method: str) -> list[str]:
-    """Return the paths of the API that take a method, with a task that does not exist in them."""
+    """Paths of the API with a method; their task does not exist."""
     return [
         rule.rule.replace("<task_id>", "none").replace("<slug>", "picture").replace("<key>", "gas")
         for rule in (await operator_app(gateway)).url_map.iter_rules()

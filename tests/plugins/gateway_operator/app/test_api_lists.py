@@ -1,4 +1,4 @@
-"""The lists as JSON: the same numbers as on the pages, for tokens that read."""
+"""Tokens that read get the lists as JSON, with the numbers of the pages."""
 
 import json
 
@@ -45,7 +45,7 @@ async def test_json_and_page_tell_the_same_of_refunds_and_tasks(gateway, reader,
 
 
 async def test_no_list_and_no_csv_opens_a_result(gateway, reader, payer, provider):
-    """Whoever has a task's id may read its result, and no row of the audit log says so."""
+    """A task's id gives access to its result, which the audit log would not record."""
     done = await (await buy(gateway, payer.header())).get_json()
     await gateway.wait(done["taskId"])
     owed = await fail_once(gateway, payer, provider)

@@ -1,4 +1,4 @@
-"""Endpoints by the JSON API: pause, price and cost, each once for one key."""
+"""Endpoints in the JSON API: pause, price and cost, each once for one key."""
 
 import attrs
 import pytest
@@ -111,7 +111,7 @@ async def test_a_token_lowers_no_cost_and_so_reaches_no_price_below_it(settings,
             assert found == (403, "NEEDS_FRESH_LOGIN")
         raised = await post(gateway, f"{PATH}/cost", headers, "b", costMicros=16_000)
         assert raised.status_code == 200
-        # Without a number the cost of the settings counts again, which is lower.
+        # Without a number the cost of the settings applies, which is lower.
         assert (await post(gateway, f"{PATH}/cost", headers, "c")).status_code == 403
         body = {"priceUnits": 1, "seenUnits": 20_000, "reason": "a sale"}
         assert (await post(gateway, f"{PATH}/price", headers, "d", **body)).status_code == 409

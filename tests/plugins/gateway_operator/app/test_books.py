@@ -1,4 +1,4 @@
-"""The books: rows, days and endpoints add up to the same, and the chain agrees."""
+"""Rows, days and endpoints of the books have the same total, which equals the chain's."""
 
 import csv
 import io
@@ -33,7 +33,7 @@ async def remember(gateway, *sales: Sale) -> None:
 
 
 def any_sale(chance: random.Random) -> Sale:
-    """Return a sale of these days or near them."""
+    """A sale in or near the period."""
     status = chance.choice(["completed", "completed", "failed", "processing"])
     states = {"failed": ["refund_due", "refunded", "refund_failed"]}.get(status, ["settled"])
     return Sale(
@@ -215,7 +215,7 @@ async def test_a_silent_chain_is_a_sentence(gateway, chain):
     assert "gateway books --reconcile" in await text_of(answer)
 
 
-# -- the door
+# -- access
 
 
 @pytest.mark.parametrize("path", [PAGE, f"{PAGE}/export.csv", API])

@@ -1,4 +1,4 @@
-"""`gateway books`, as the operator types it beside the gateway."""
+"""`gateway books`, run beside the gateway."""
 
 import asyncio
 import csv
@@ -29,7 +29,7 @@ def run(settings):
 
 @pytest.fixture
 def sold(settings, provider, payer, clock) -> None:
-    """Two sales of the past, one of them without a known cost, and one of today."""
+    """Two past sales, one of them of unknown cost, and one of today."""
 
     async def fill() -> None:
         async with running(settings, provider, now=clock) as gateway:

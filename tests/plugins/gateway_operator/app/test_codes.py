@@ -1,4 +1,4 @@
-"""Codes at the login: set up, asked for, taken once, and switched off where the phone is lost."""
+"""Login codes: set up, required, valid once, and switched off if the phone is lost."""
 
 import re
 import time
@@ -27,12 +27,12 @@ def settings(settings):
 
 @pytest.fixture(autouse=True)
 def _time_stands_still(clock):
-    """A code counts for half a minute, which may end between two lines of a test."""
+    """A code is valid for half a minute, which could end between two lines of a test."""
     clock.frozen_at = time.time()
 
 
 async def set_up(gateway) -> pyotp.TOTP:
-    """Switch codes on as a person does, and return what the phone holds."""
+    """Switch codes on as a person does; return the phone's secret."""
     await log_in(gateway)
     await post(gateway, "/admin/access/codes/begin")
     page = await text_of(await gateway.client.get("/admin/access"))
@@ -64,7 +64,7 @@ async def test_the_right_code_does_not_tell_that_the_password_is_wrong(gateway, 
     code = phone.at(clock())
     answer = await log_in(gateway, "wrong", code=code)
     assert (await answer.get_json())["error"] == WRONG
-    # The stranger's guess has not used the code up.
+    # The wrong password has not used the code up.
     assert (await log_in(gateway, code=code)).status_code == 200
 
 

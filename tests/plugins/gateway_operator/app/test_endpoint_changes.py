@@ -1,4 +1,4 @@
-"""Endpoints are paused, resumed, priced and costed from the page, each with a question first."""
+"""The page pauses, resumes, prices and costs endpoints, each after a confirmation."""
 
 import re
 
@@ -16,7 +16,7 @@ PATH = "/admin/endpoints/picture"
 
 
 async def ask(gateway, path: str, **form) -> tuple[str, dict]:
-    """Return what a question says, and the hidden fields that its form repeats."""
+    """Text of a confirmation, and the hidden fields of its form."""
     answer = await (post(gateway, path, **form) if form else gateway.client.get(path))
     assert answer.status_code == 200
     page = await answer.get_data(as_text=True)
@@ -72,7 +72,7 @@ async def test_another_price_is_shown_with_what_it_leaves_before_it_counts(gatew
     assert await price_of(gateway) == 20_000
     await post(gateway, f"{PATH}/price", **fields, reason="dearer")
     assert await price_of(gateway) == 50_000
-    # Nothing typed: back to the settings file.
+    # An empty field restores the settings file's price.
     _, fields = await ask(gateway, f"{PATH}/price/ask", price="")
     await post(gateway, f"{PATH}/price", **fields, reason="back")
     assert await price_of(gateway) == 20_000

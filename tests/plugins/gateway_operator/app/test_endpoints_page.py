@@ -1,4 +1,4 @@
-"""The pages Overview and Endpoints: what they show is what the services tell."""
+"""The pages Overview and Endpoints show what the services report."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What sends money or changes who may: the password is asked for again after ten minutes."""
+"""Sending money or changing permissions requires the password again after ten minutes."""
 
 import attrs
 import pytest
@@ -43,7 +43,7 @@ async def test_after_that_a_page_asks_for_it_and_repeats_the_form(gateway, clock
     assert 'name="password"' in page
     assert 'role="alert"' not in page
     assert "ggw_" in await text_of(await _make_token(gateway, password=RIGHT))
-    # The session is fresh again, and the audit log says why.
+    # The session is fresh again, and the audit log has the reason.
     revoked = await post(gateway, "/admin/access/tokens/revoke", name="accounting")
     assert revoked.status_code == 303
     assert "ggw_" in await text_of(await _make_token(gateway))
@@ -67,7 +67,7 @@ async def test_a_wrong_password_does_nothing_and_counts(gateway, clock):
 
 
 async def test_a_stolen_session_gets_no_new_name_for_more_guesses_of_the_password(gateway, clock):
-    """A browser that is known counts by itself, so it must not become another one at will."""
+    """Guesses in a known browser count apart, so a session must not choose another browser."""
     await log_in(gateway)
     clock.offset_s += TEN_MINUTES_S + 1
     statuses = []

@@ -1,4 +1,4 @@
-"""The operator's pages are imported when they are asked for, and answer as the rest does."""
+"""The operator's pages are imported on request, and answer like the rest."""
 
 import asyncio
 import threading
@@ -15,7 +15,7 @@ PAGE = Asked(path=b"/admin")
 
 
 class Imports:
-    """Counts the imports of the operator's routes; lets them wait, and lets the first ones fail."""
+    """Counts imports of the operator's routes; can block them, and can make the first ones fail."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -43,7 +43,7 @@ def imports(monkeypatch):
 
 @pytest.fixture
 async def gateway(imports, settings, provider):
-    """A gateway whose operator has asked for nothing yet."""
+    """A gateway whose operator has not opened a page yet."""
     async with running(settings, provider) as started:
         yield started
 
@@ -57,9 +57,9 @@ async def test_what_buyers_ask_for_imports_no_page(gateway, imports):
 
 
 async def _asked_of(gateway, count: int) -> list[asyncio.Task]:
-    """Return requests for a page that wait for its import."""
+    """Requests for a page, which wait for its import."""
     tasks = [asyncio.create_task(ask(gateway.app, PAGE)) for _ in range(count)]
-    # Each starts a task of its own, which then asks for the import.
+    # Each starts its own task, which then requests the import.
     for _ in range(2):
         await asyncio.sleep(0)
     return tasks
@@ -72,7 +72,7 @@ async def _statuses(tasks) -> list[int]:
 async def test_requests_that_come_meanwhile_wait_for_the_same_import(gateway, imports):
     imports.may_go_on.clear()
     asked = await _asked_of(gateway, 5)
-    # What is sold goes on.
+    # Sales continue.
     assert (await gateway.client.get("/api/health")).status_code == 200
     assert (await gateway.client.get("/api/task/none?wait=x")).status_code == 400
     assert not any(task.done() for task in asked)

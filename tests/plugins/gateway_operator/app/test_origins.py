@@ -1,4 +1,4 @@
-"""What changes something must come from the gateway's own pages."""
+"""Requests that change something must come from the gateway's own pages."""
 
 import attrs
 import pytest

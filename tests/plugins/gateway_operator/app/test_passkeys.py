@@ -1,4 +1,4 @@
-"""Passkeys: made on the page, taken at the login, and each signature once."""
+"""Passkeys are made on the page and accepted at the login, each signature once."""
 
 import subprocess
 import sys
@@ -42,7 +42,7 @@ async def options_of(gateway, path: str) -> dict:
 
 
 async def add(gateway, device: Authenticator, name: str = "laptop"):
-    """Log in by the password, add a passkey, and leave."""
+    """Log in with the password, add a passkey, and log out."""
     await log_in(gateway)
     made = device.make(await options_of(gateway, NEW))
     answer = await send(gateway, NEW, made | {"name": name})
@@ -246,7 +246,7 @@ async def test_without_the_extra_the_page_says_how_to_have_it(gateway, monkeypat
 
 
 def test_a_stranger_does_not_make_the_process_import_webauthn(tmp_path):
-    """An answer that names no known passkey is refused before the 22 MB are imported."""
+    """An answer with an unknown passkey is refused before the import of 22 MB."""
     code = """
 import asyncio, sys
 from gateway_operator.desk import passkeys

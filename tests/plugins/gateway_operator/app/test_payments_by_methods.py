@@ -1,4 +1,4 @@
-"""What an operator reads of payments by a method: its name and words, and no transaction."""
+"""Payments by a method on the operator's pages: its name and texts, without a transaction."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def desk(gateway):
 
 @pytest.fixture
 async def sold(gateway, clock) -> dict[str, str]:
-    """Sales of the last five minutes by the method `voucher`: the task's id by state."""
+    """Sales of the last five minutes by the method `voucher`: ids of tasks by state."""
     store, at = gateway.services.store, clock() - 300
     return {
         state: await store._write(
@@ -69,7 +69,7 @@ async def test_lists_name_the_method_and_who_paid_in_its_words(gateway, sold):
     assert row[sold["settled"]].flow == row[sold["settled"]].method == "voucher"
 
 
-# By state: what happened, and facts beside it.
+# For each state the event, and facts about it.
 TOLD = {
     "settled": (
         ["Bought by voucher", "Asked voucher for the money", "Paid: voucher took 0.05 USDC"],

@@ -1,4 +1,4 @@
-"""The page of payments: what is open and what closes it, and money that bought nothing."""
+"""The page of payments: open payments, how each closes, and money that bought nothing."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def desk(gateway):
 
 
 async def looked(desk):
-    """Return the transfers that bought nothing, once a new look has come to its end."""
+    """Transfers that bought nothing, after a new search has finished."""
     desk.unclaimed.looked_at = None
     return await read_unclaimed(desk, patience_s=60.0)
 
@@ -46,7 +46,7 @@ async def test_an_open_payment_says_since_when_and_what_closes_it(gateway, desk,
 
 
 def _add_open(db, sale):
-    """Write a sale whose payment is not settled: only a held task may have one."""
+    """Write a sale with an unsettled payment, which only a held task may have."""
     from attrs import evolve
 
     return add_sale(db, evolve(sale, status="held"))
@@ -84,7 +84,7 @@ async def test_a_transfer_from_before_a_restore_is_not_said_to_be_paid_twice(
 
 
 def _begin_anew(db, at):
-    """Write down what a restore does."""
+    """Write the rows of a restore."""
     db.execute("UPDATE meta SET value = ? WHERE key = 'born_at'", (str(at),))
 
 

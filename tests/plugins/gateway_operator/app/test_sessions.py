@@ -1,4 +1,4 @@
-"""The operator's sessions: listed, ended one by one, and never in use longer than they may be."""
+"""The operator's sessions are listed, can be ended one by one, and expire."""
 
 import attrs
 import pytest
@@ -20,12 +20,12 @@ HOUR_S = 3600
 
 
 async def secret_of(gateway, **more) -> str:
-    """Log in, and return what the browser's cookie holds."""
+    """Log in; return the value of the browser's cookie."""
     return cookies_of(await log_in(gateway, **more))["gateway_admin"]["value"]
 
 
 async def opens(gateway, secret: str, path: str = "/admin/access") -> bool:
-    """Tell whether a cookie opens a page, in a browser that has no other cookie."""
+    """Whether a cookie opens a page, in a browser without other cookies."""
     gateway.client.cookie_jar.clear()
     answer = await gateway.client.get(path, headers={"Cookie": f"gateway_admin={secret}"})
     assert answer.status_code in (200, 401)

@@ -1,4 +1,4 @@
-"""The page of the machine: keys, copies, settings without secrets, and the audit log."""
+"""The page System: keys, copies, settings without secrets, and the audit log."""
 
 import asyncio
 import csv
@@ -115,7 +115,7 @@ async def test_a_copy_and_a_drill_begin_from_the_page_once(settings, provider, t
 
 
 async def _first_copy(gateway) -> None:
-    """Wait for the copy that a gateway without copies makes once it is warm."""
+    """Wait for the first copy, which is made after warm-up."""
     async with asyncio.timeout(PATIENCE_S):
         while not await gateway.services.find(Backups).copies():  # noqa: ASYNC110 - nothing tells
             await asyncio.sleep(0.05)

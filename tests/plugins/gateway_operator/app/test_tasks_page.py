@@ -1,4 +1,4 @@
-"""The pages of tasks: found by what a buyer may say, told in order, looked at with a reason."""
+"""The pages of tasks: search, history, and views of results for a reason."""
 
 import pytest
 
@@ -145,7 +145,7 @@ async def test_a_refunded_sale_looks_refunded_in_list_and_detail(gateway, desk, 
 
 
 async def _refund(gateway, task_id) -> None:
-    """Write a refund down as paid, as the sweep does once the chain has it."""
+    """Write a refund as paid, as the sweep does once it is mined."""
     from gateway.domain import Decision
 
     ledger, now = gateway.services.store.refunds, gateway.services.now()
@@ -185,7 +185,7 @@ async def test_a_look_at_prompt_or_outputs_needs_a_reason_and_is_written_down(ga
     stranger = gateway.app.test_client()
     assert (await stranger.get(f"/files/{link}")).status_code == 200
     assert [row.subject for row in await actions_of(gateway, "output.look")] == [task_id]
-    # The page tells it, without what was seen.
+    # The page shows the view, without the result.
     text = await text_of(await gateway.client.get(path))
     assert "Outputs viewed" in text
     assert "is it black?" in text

@@ -1,4 +1,4 @@
-"""Tokens of the JSON API: shown once, kept as a hash, with a scope and an end."""
+"""Tokens of the JSON API: shown once, stored as a hash, with a scope and an expiry."""
 
 import json
 import re
@@ -16,7 +16,7 @@ def bearer(token: str) -> dict[str, str]:
 
 
 async def make_token(gateway, scope: str = "read", **form) -> str:
-    """Make a token on the page, as a person does, and leave the page."""
+    """Make a token on the page, then log out."""
     await log_in(gateway)
     sent = {"name": "accounting", "scope": scope, "days": "90"} | form
     page = await text_of(await post(gateway, "/admin/access/tokens", **sent))

@@ -1,4 +1,4 @@
-"""Alarms on a database of their own, with conditions, a clock and channels that a test sets."""
+"""Alarms with their own database, and with conditions, clock and channels of a test."""
 
 import asyncio
 import contextlib
@@ -36,7 +36,7 @@ def condition(name: str = "margin", level: str = "bad", **changes) -> Condition:
 
 @attrs.define
 class Inbox:
-    """A channel that remembers what it was told; `problem` refuses, `hangs` waits for it."""
+    """A channel that records its messages; `problem` makes it refuse, `hangs` blocks it."""
 
     channels: tuple[str, ...] = ("inbox",)
     told: list[Alarm] = attrs.field(factory=list)
@@ -47,7 +47,7 @@ class Inbox:
     _changed: asyncio.Event = attrs.field(factory=asyncio.Event)
 
     async def got(self, count: int) -> None:
-        """Wait until so much was told."""
+        """Wait for `count` messages."""
         while len(self.told) < count:
             self._changed.clear()
             await self._changed.wait()
@@ -73,7 +73,7 @@ class Inbox:
 
 @attrs.define
 class Ear:
-    """The address of a heartbeat."""
+    """Receiver of a heartbeat."""
 
     beats: int = 0
     is_deaf: bool = False
@@ -86,7 +86,7 @@ class Ear:
 
 @attrs.define
 class AlarmDesk:
-    """One gateway's alarms; `at` is its clock."""
+    """Alarms of one gateway; `at` is its clock."""
 
     store: SqliteStore
     inbox: Inbox
@@ -95,7 +95,7 @@ class AlarmDesk:
     digests: list[Alarm] = attrs.field(factory=list)
     at: float = NOW
     others: tuple = ()
-    # What the database raises instead of writing.
+    # Raised by the database instead of a write.
     full: Exception | None = None
     is_leader: bool = True
     watch: AlarmWatch = attrs.field(init=False)
@@ -104,7 +104,7 @@ class AlarmDesk:
         self.start()
 
     def start(self) -> None:
-        """Make the alarms of a new process on the same database."""
+        """Start the alarms of a new process on the same database."""
 
         async def find_conditions():
             return list(self.holds)
@@ -132,7 +132,7 @@ class AlarmDesk:
         self.watch.is_mine = lambda: self.is_leader
 
     async def step(self, after_s: float = 30.0) -> None:
-        """Let time pass and look once, and wait until everything is told."""
+        """Let time pass, check once, and wait until every message is sent."""
         self.at += after_s
         await self.watch.step()
         await self.watch.teller.finish()

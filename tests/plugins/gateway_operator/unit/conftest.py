@@ -1,4 +1,4 @@
-"""A desk whose alarms are judged."""
+"""A desk of alarms."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Settings of the alarms: which values are right, and one sentence for those that are not."""
+"""Settings of the alarms: valid values, and one sentence for each invalid one."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Alarms from the first sight of a condition to its end, with a clock that a test sets."""
+"""Alarms from the first detection of a condition to its end, with a test's clock."""
 
 import pytest
 
@@ -68,7 +68,7 @@ async def test_what_becomes_urgent_is_told_once_more_when_it_has_been_for_a_whil
     await desk.step()
     assert [one.urgency for one in desk.inbox.told] == ["soon"]
     await desk.step(60)
-    # To and fro is no news.
+    # Changes back and forth are not reported.
     for level in ("warn", "bad", "warn", "bad"):
         desk.holds = [condition("gas", level)]
         await desk.step(90)
@@ -168,7 +168,7 @@ async def test_the_heartbeat_is_silent_while_something_urgent_is_on(desk):
     await desk.step(60)
     await desk.step(60)
     assert desk.ear.beats == 2
-    # What is muted is known to the operator.
+    # The operator knows of a muted alarm.
     (held,) = [one for one in await desk.open() if one.condition == "margin"]
     await desk.store.write(alarms.set_mute, held.id, desk.at + 600, "known")
     await desk.step(60)

@@ -1,4 +1,4 @@
-"""What needs the operator: each condition by the facts that make it, worst first."""
+"""Conditions that need the operator, each by its facts, worst first."""
 
 import attrs
 import pytest
@@ -114,7 +114,7 @@ def test_endpoints_of_one_vendor_that_is_off_sale_are_one_condition():
     assert (found.level, found.key) == ("bad", "off_sale:vendor")
     assert found.title == "picture and sketch: off sale"
     assert "401 invalid_api_key." in found.text
-    # A wrong key or a bill does not mend itself.
+    # A wrong key or an unpaid bill needs the operator.
     assert found.action.endswith("then press Try now.")
     assert "automatically" not in found.text + found.action
 
@@ -138,7 +138,7 @@ def test_refunds_to_decide_say_how_many_how_much_and_what_the_key_holds():
     assert found.text == "The oldest waits for 28 min. The refund key holds 4.92 USDC."
     assert found.href == "/admin/refunds"
     assert "There is no refund key." in only(**due).text
-    # What is not known is not nothing.
+    # Unknown is not zero.
     assert "unknown" in only(**due, **key(usdc=None)).text
 
 

@@ -1,4 +1,4 @@
-"""Kept sums of the overview: always what the database says, and read again where it changed."""
+"""Cached sums of the overview equal the database's, and are read again after a change."""
 
 import contextlib
 import random
@@ -38,7 +38,7 @@ def written(path):
 
 @pytest.fixture
 def read(path):
-    """The pages' connection: another one than what writes."""
+    """Connection of the pages, another one than the writer's."""
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.row_factory = sqlite3.Row
         yield db
@@ -49,7 +49,7 @@ def _by_place(bars):
 
 
 def _change(db, rng):
-    """Do something that a gateway, or a command beside it, does to a sale at any time."""
+    """Change a sale as a gateway, or a command beside it, may at any time."""
     at = MONTH.since + rng.random() * 30 * DAY_S
     tasks = "SELECT id, payment_id FROM tasks WHERE status = ? ORDER BY id LIMIT 1"
     match rng.randrange(7):
@@ -134,6 +134,6 @@ def test_a_second_look_at_a_month_reads_what_is_new_only(written, read):
     first = count_steps(read, lambda: kept.sales(read, MONTH))
     add_sale(written, Sale(at=MONTH.until - 1, slug="a"))
     again = count_steps(read, lambda: kept.sales(read, MONTH))
-    # Of 30 days one has changed.
+    # One of 30 days has changed.
     assert again < first / 10
     assert sum(one.sold for one in kept.sales(read, MONTH)) == 3_001

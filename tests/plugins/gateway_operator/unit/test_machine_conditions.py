@@ -1,4 +1,4 @@
-"""Conditions of the machine, its clock, its copies and its door, by the facts that make them."""
+"""Conditions of the disk, the clock, the copies and the login, each by its facts."""
 
 import attrs
 import pytest
@@ -68,7 +68,7 @@ def test_a_block_of_an_earlier_look_says_nothing_about_the_clock():
     ("free", "level"), [(700, None), (599, "warn"), (200, "warn"), (199, None)]
 )
 def test_a_disk_that_gets_full_is_told_before_sales_stop(free, level):
-    # Under the floor the check of /api/ready tells it.
+    # The check of /api/ready reports a disk below the floor.
     found = find(disk=DiskState(free_bytes=free * 10**6, floor_bytes=200 * 10**6))
     assert [one.level for one in found] == ([level] if level else [])
 
@@ -94,7 +94,7 @@ def test_the_pace_of_the_disk_is_known_after_half_a_day():
     for hour in range(12):
         pace.note(NOW + hour * HOUR_S, 100 - hour)
     assert pace.lasts_s(NOW + 11 * HOUR_S, 89, 9) is None
-    # 12 bytes in 12 hours, and 79 until the floor.
+    # 12 bytes in 12 hours, and 79 above the floor.
     assert pace.lasts_s(NOW + 12 * HOUR_S, 88, 9) == 79 * HOUR_S
     assert pace.lasts_s(NOW + 12 * HOUR_S, 100, 9) is None
     assert pace.lasts_s(NOW + 12 * HOUR_S, 5, 9) == 0
@@ -113,7 +113,7 @@ def test_an_rpc_endpoint_that_only_fails_is_told_after_a_quarter_of_an_hour(cloc
     assert watch.failing() == {}
     signals.rpc_failing.send(endpoint=2, is_failing=True)
     clock.offset_s += 601
-    # Nobody has asked it since: it may work again.
+    # No request since: it may work again.
     assert watch.failing() == {}
 
 

@@ -1,4 +1,4 @@
-"""Lists of refunds, tasks and payments over 10,000 tasks: each reads an index, not everything."""
+"""Lists of refunds, tasks and payments over 10,000 tasks read an index, not every row."""
 
 import contextlib
 import sqlite3
@@ -15,7 +15,7 @@ TASKS = 10_000
 _READ_ALL = """SELECT count(*) FROM tasks t JOIN payments p ON p.id = t.payment_id
     WHERE length(t.request) > 0 AND length(p.payer) > 0"""
 
-# Every tenth failed and is owed; of these every tenth was refunded, and every tenth rejected.
+# A tenth failed and is owed; a tenth of these was refunded, and a tenth rejected.
 _FILL = f"""
 WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {TASKS})
 INSERT INTO payments (id, flow, state, request_hash, price_units, payer, authorization,
@@ -56,7 +56,7 @@ def db(tmp_path_factory):
 
 
 def quickly(function, *arguments, part=5, **named):
-    """Return what a list returns; it may take a part of the steps of reading everything."""
+    """Result of a list that takes at most a fraction of the steps of a full read."""
     (db, *_) = arguments
     everything = count_steps(db, lambda: db.execute(_READ_ALL).fetchall())
     results = []
@@ -66,7 +66,7 @@ def quickly(function, *arguments, part=5, **named):
 
 
 def found(db, **wanted) -> list[str]:
-    # What is owed is the refunds that nobody has decided, a tenth of all tasks here.
+    # Undecided refunds are owed: a tenth of all tasks here.
     part = 1.5 if wanted.get("state") == "owed" else 5
     rows = quickly(task_lists.find_tasks, db, TaskFilter(**wanted), 51, part=part)
     return [row.id for row in rows]
@@ -134,7 +134,7 @@ def test_counts_of_refunds_are_those_of_their_lists(db):
         "failed": 0,
     }
     assert counts["undecided"].units == 800 * 20_000
-    # Under automatic refunds those of proven payers move by themselves.
+    # With automatic refunds, those of proven payers proceed without the operator.
     counts = refund_lists.count_kinds(db, is_automatic=True)
     assert (counts["undecided"].count, counts["moving"].count) == (0, 800)
 

@@ -1,4 +1,4 @@
-"""Sums for the operator's pages: right on few rows, and reading many a few times only."""
+"""Sums for the operator's pages are correct, and read many rows only a few times."""
 
 import contextlib
 import sqlite3
@@ -42,7 +42,7 @@ def test_a_bar_counts_sales_what_goes_back_and_what_is_known_of_costs(db):
             Sale(at=at),
             Sale(at=at, status="failed"),
             Sale(at=at, status="failed", state="refunded"),
-            # Nobody has paid these.
+            # Not paid.
             Sale(at=at, status="queued", state="reserved"),
             Sale(at=at, status="queued", state="released"),
             # Before and after the period.
@@ -86,7 +86,7 @@ def test_the_overview_reads_the_sales_of_a_month_a_few_times(db):
 
 
 def _multiply(db: sqlite3.Connection, slugs: list[str]) -> None:
-    """Make many sales of one, over a month, within the database."""
+    """Multiply a sale over a month, within the database."""
     numbers = (
         f"""WITH RECURSIVE n (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < {SALES})"""
     )
@@ -121,7 +121,7 @@ def test_the_margin_of_late_is_of_twenty_tasks_whose_cost_is_known(db):
     add_sales(db, [Sale(at=NOW - 100 + i) for i in range(10)])
     assert standing.recent_margin(db, "picture") is None
     add_sale(db, Sale(at=NOW, cost_micros=5_000, status="failed"))
-    # 19 brought 0.02 and cost 0.025; the failed one cost 0.005 and was paid back.
+    # 19 sold for 0.02 and cost 0.025; the failed one cost 0.005 and was refunded.
     assert standing.recent_margin(db, "picture") == -5_000
     add_sales(db, [Sale(at=NOW + i, cost_micros=1_000) for i in range(20)])
     assert standing.recent_margin(db, "picture") == 19_000

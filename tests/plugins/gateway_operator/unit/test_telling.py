@@ -1,4 +1,4 @@
-"""Telling: a channel that hangs, fails or is flooded delays nothing and loses nothing."""
+"""A channel that hangs, fails or is flooded delays and loses no message of another."""
 
 import asyncio
 
@@ -155,7 +155,7 @@ def test_a_vendors_words_call_nobody_in_a_chat():
     assert "@everyone" not in first
     assert "<!" not in first
     assert "<@" not in first
-    # To people it reads the same, and an address stays one.
+    # It reads the same, and an address is still an address.
     assert first.replace("\u200b", "") == words
     assert "support@vendor.example" in first
 

@@ -1,4 +1,4 @@
-"""Totals for metrics: what is read once counts once, in whatever order sales become visible."""
+"""Totals for metrics count each sale once, in whatever order sales become visible."""
 
 import contextlib
 import sqlite3
@@ -22,14 +22,14 @@ def db():
 
 
 class Scraper:
-    """Adds up looks, as the page of metrics does."""
+    """Adds up reads, as the page of metrics does."""
 
     def __init__(self, db):
         self._db = db
         self._payments = self._tasks = self._sales = self._ended = 0
 
     def look(self):
-        """Return how many sales, and how many tasks that ended, all looks together know of."""
+        """Number of sales, and of ended tasks, in all reads together."""
         found = totals.read_totals(self._db, self._payments, self._tasks)
         self._payments, self._tasks = found.last_payment, found.last_task
         self._sales += sum(one.sales for one in found.final_sales)
@@ -46,7 +46,7 @@ class Scraper:
     ids=["open", "over"],
 )
 def test_a_sale_that_comes_after_one_with_a_higher_number_is_counted(db, newer, counted):
-    # So it is on PostgreSQL, where the transaction of the fourth ends after that of the fifth.
+    # As on PostgreSQL, where the fourth transaction ends after the fifth.
     add_sales(db, [Sale(at=LONG_AGO)] * 3)
     add_sale(db, newer, number=5)
     scraper = Scraper(db)

@@ -1,4 +1,4 @@
-"""Alarms while the database takes no writes: told from memory, and written down afterwards."""
+"""While the database refuses writes, alarms are sent from memory; they are written afterwards."""
 
 from gateway.errors import DiskFull, StoreUnavailable
 from gateway_operator.sql import alarm_messages, alarms
@@ -12,7 +12,7 @@ async def past(desk) -> list[str]:
 
 
 def break_writes(desk, error: Exception) -> None:
-    """Let the database take no writes, and return what lets it take them again."""
+    """Make the database refuse writes; the result ends this."""
     write = desk.store.write
 
     async def refuse(*_):

@@ -1,4 +1,4 @@
-"""Which locks an operator's writes take where several nodes write."""
+"""Locks of the operator's writes if several nodes write."""
 
 import pytest
 

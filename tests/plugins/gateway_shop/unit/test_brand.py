@@ -1,4 +1,4 @@
-"""The operator's colour: kept where it can be read, else in the nearest tone that can."""
+"""The operator's colour is kept if readable, else replaced by the nearest readable shade."""
 
 import re
 
@@ -10,7 +10,7 @@ PAPERS = ((251, 250, 247), (18, 24, 31))
 
 
 def tones(sheet: str) -> list[tuple[int, int, int]]:
-    """Return accent and text on it, for light, then for dark."""
+    """Accent and its text, for light and then dark."""
     return [tuple(bytes.fromhex(digits)) for digits in re.findall(r"#([0-9a-f]{6})", sheet)]
 
 

@@ -1,4 +1,4 @@
-"""Fixtures of webhooks: a gateway that sends to this machine, and a receiver."""
+"""A gateway that sends webhooks to this machine, and a receiver."""
 
 import pytest
 
@@ -30,7 +30,7 @@ async def gateway(settings, provider, chain, clock):
 
 
 async def nothing_left(gateway) -> None:
-    """Wait until every event was delivered or given up."""
+    """Wait until every event was delivered or abandoned."""
     import asyncio
 
     async with asyncio.timeout(120):

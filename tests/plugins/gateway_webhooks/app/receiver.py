@@ -1,4 +1,4 @@
-"""A receiver of webhooks in the test's own event loop, which answers as a test says."""
+"""A receiver of webhooks in the test's event loop, with answers that the test chooses."""
 
 import asyncio
 import contextlib
@@ -11,7 +11,7 @@ from standardwebhooks import Webhook
 
 @attrs.frozen
 class Delivered:
-    """One request that arrived: the path, headers in lower case, and the body."""
+    """A received request: path, headers in lower case, and body."""
 
     path: str
     headers: dict[str, str]
@@ -26,16 +26,16 @@ class Delivered:
         return self.headers["webhook-id"]
 
     def verified_by(self, secret: str) -> dict:
-        """Return the event as the official library reads it; raises for a wrong signature."""
+        """The event as the official library reads it; raises for a wrong signature."""
         return Webhook(secret).verify(self.body, self.headers)
 
 
 @attrs.define
 class Receiver:
-    """Answers requests one by one by `answers`, and by 204 where there are none left.
+    """Answers requests with `answers` in order, then with 204.
 
-    An answer is bytes to send as they are, None to send nothing at all, or a function that writes
-    to the connection.
+    An answer is bytes to send unchanged, None to send nothing, or a function that writes to the
+    connection.
     """
 
     port: int = 0
@@ -70,7 +70,7 @@ class Receiver:
             await writer.drain()
 
     async def got(self, count: int) -> list[Delivered]:
-        """Return what has arrived once it is so many requests."""
+        """Wait for `count` requests; return them."""
         async with asyncio.timeout(120):
             while len(self.delivered) < count:
                 self._changed.clear()

@@ -1,4 +1,4 @@
-"""A queue of events and what delivers them, without a gateway around them."""
+"""A queue of events and its sender, without a gateway."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ from tests.migrated_databases import put_database
 
 @attrs.define
 class Names:
-    """Which addresses a name has; counts the look-ups."""
+    """Addresses of a name; counts the lookups."""
 
     table: dict = attrs.field(factory=dict)
     asked: list = attrs.field(factory=list)
@@ -33,7 +33,7 @@ class Names:
 
 @attrs.define
 class Shop:
-    """Tasks that ended, and the deliveries of their events."""
+    """Ended tasks, and deliveries of their events."""
 
     store: SqliteStore
     deliveries: Deliveries
@@ -42,7 +42,7 @@ class Shop:
     _sold: int = 0
 
     async def ended(self, url, *, payer=PAYER) -> str:
-        """Complete a paid task whose buyer named an address; return its id."""
+        """Complete a paid task with a callback URL; return its id."""
         self._sold += 1
         tx, request = self._sold, GenerationRequest(prompt="a boat", callback_url=url)
         paid = attrs.evolve(transfer(tx), sender=payer)
@@ -54,7 +54,7 @@ class Shop:
         return lease.task_id
 
     async def left(self) -> list:
-        """Return the events that still wait."""
+        """Pending events."""
         return await self.deliveries.queue.due(1000, now=4e9)
 
     async def until(self, condition) -> None:
@@ -71,7 +71,7 @@ class Shop:
 
 @contextlib.asynccontextmanager
 async def opened(path, *, tls=None, is_local=True, timeout_s=60.0, start=True, **timing):
-    """Yield a shop over the database in this folder; its pauses are none unless a test says so."""
+    """Yield a shop over the database in this folder; pauses are 0 unless a test sets them."""
 
     async def render(event, task):
         return json.dumps({"type": event.type, "data": {"taskId": task.id}}).encode()

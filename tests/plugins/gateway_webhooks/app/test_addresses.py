@@ -1,4 +1,4 @@
-"""Where events may go: to the internet over https, to exactly the address that was checked."""
+"""Events go only to the internet over https, at exactly the address that was checked."""
 
 import pytest
 
@@ -25,7 +25,7 @@ async def site(authority):  # noqa: F811
 
 @pytest.fixture
 def near(monkeypatch):
-    """Addresses of this machine count as public: the receiver is here."""
+    """Addresses of this machine count as public, since the receiver is here."""
     monkeypatch.setattr(links, "is_public", lambda address: address.startswith("127."))
 
 
@@ -114,7 +114,7 @@ async def test_a_gateway_of_this_machine_sends_nothing_to_another_one(tmp_path):
             await shop.deliveries.sender.post(f"http://{HOST}/", b"{}", _HEADERS)
 
 
-# -- what is refused before the payment
+# -- refused before the payment
 
 
 async def asked(gateway, url) -> tuple[int, str]:

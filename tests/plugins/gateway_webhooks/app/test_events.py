@@ -1,4 +1,4 @@
-"""What a buyer who names a `callbackUrl` is told, and how it is signed."""
+"""Events sent to a buyer's `callbackUrl`, and their signatures."""
 
 import asyncio
 import base64
@@ -175,7 +175,7 @@ async def test_a_refund_is_told_once_it_was_seen_on_the_chain(refunding, payer, 
 
 
 async def test_a_purchase_that_took_nothing_tells_nobody(gateway, chain, receiver):
-    """Its buyer has paid nothing, so nothing is sent at the buyer's wish."""
+    """Without a payment, nothing is sent at a caller's request."""
     from gateway.payments.settlement import SettlementTiming
 
     gateway.services.payments.outcome_s = 0.2

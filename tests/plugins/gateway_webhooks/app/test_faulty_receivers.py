@@ -1,4 +1,4 @@
-"""Receivers that fail, hang, redirect, close, refuse for good, or answer without end."""
+"""Receivers that fail, hang, redirect, disconnect, refuse for good, or answer without end."""
 
 import asyncio
 
@@ -123,7 +123,7 @@ async def test_a_receiver_that_is_down_is_asked_again_when_it_is_up(tmp_path):
         await shop.until(has_failed)
 
 
-# -- nobody waits for another one's receiver
+# -- a receiver delays no other
 
 
 async def test_a_host_that_hangs_takes_two_places_and_delays_no_other(tmp_path, receiver):
@@ -165,7 +165,7 @@ async def test_a_names_server_that_does_not_answer_delays_no_other(tmp_path, rec
                 await shop.ended(f"http://slow-{number}.example/")
             await shop.ended(hook(receiver), payer="0x" + "1" * 40)
             await receiver.got(1)
-            # The payer's four places, and the other one's look-up.
+            # The payer's four places, and the other payer's lookup.
             assert len(shop.names.asked) == 5
     finally:
         answered.set()
@@ -176,7 +176,7 @@ async def test_a_payer_gets_ten_events_a_minute_to_one_host(tmp_path, receiver):
         for _ in range(12):
             await shop.ended(hook(receiver))
         await shop.until_left(2)
-        # Another payer's event goes at once.
+        # An event of another payer is sent at once.
         await shop.ended(hook(receiver), payer="0x" + "1" * 40)
         await receiver.got(11)
         shop.at += 60
@@ -184,7 +184,7 @@ async def test_a_payer_gets_ten_events_a_minute_to_one_host(tmp_path, receiver):
     assert len({one.id for one in receiver.delivered}) == len(receiver.delivered) == 13
 
 
-# -- ends and starts
+# -- stops and restarts
 
 
 async def test_what_was_not_delivered_before_a_crash_is_delivered_after_it(tmp_path, receiver):

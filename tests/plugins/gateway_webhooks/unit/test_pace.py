@@ -1,4 +1,4 @@
-"""How many events one payer may have sent to one host in a minute."""
+"""Limit of events per minute for one payer and host."""
 
 from gateway_webhooks.deliveries import Pace
 

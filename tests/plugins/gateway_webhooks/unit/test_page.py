@@ -1,4 +1,4 @@
-"""docs/webhooks.md: its receiver takes what the gateway signs, and nothing else."""
+"""The receiver of docs/webhooks.md accepts only what the gateway signs."""
 
 import json
 import re

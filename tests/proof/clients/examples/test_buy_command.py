@@ -1,5 +1,5 @@
 """`gateway buy` as a program: one payment, one file, whatever is lost."""
-# ruff: noqa: ASYNC110 - tests look from outside, where no event tells
+# ruff: noqa: ASYNC110 - polls from outside, without an event
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""A guard ends a connection by itself if the server does not."""
+"""A guard closes a connection if the server does not."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ from gateway.web.server.connection_guard import Guard
 
 
 class Wire:
-    """A transport that notes how it ends."""
+    """A transport that records how it ends."""
 
     def __init__(self) -> None:
         self.is_aborted = asyncio.Event()
@@ -30,7 +30,7 @@ class Wire:
 
 
 class Deaf:
-    """A server that takes everything and never closes."""
+    """A server that accepts everything and never closes."""
 
     def __init__(self) -> None:
         self.taken = b""

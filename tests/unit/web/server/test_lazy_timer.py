@@ -1,4 +1,4 @@
-"""A timer that is started and stopped for the price of a look at the clock."""
+"""A timer that costs one clock read per start and stop."""
 
 import asyncio
 

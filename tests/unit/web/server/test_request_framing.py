@@ -1,4 +1,4 @@
-"""Where requests end in a connection's bytes, and what is refused of them."""
+"""The ends of requests in a connection's bytes, and refused requests."""
 
 from http import HTTPStatus
 
@@ -19,7 +19,7 @@ def body_of(head: bytes, held: bytearray):
 
 
 def taken(data: bytes, size: int) -> tuple[bytes, bytes]:
-    """Take one request that comes in pieces; return what was taken and what is left."""
+    """Take one request that comes in pieces; return it and the rest."""
     held, body, found = bytearray(), None, b""
     for start in range(0, len(data), size):
         held += data[start : start + size]

@@ -1,16 +1,16 @@
-"""Which connections are cut off once too many bytes wait for their clients."""
+"""Connections that are closed once too many bytes wait for their clients."""
 
 import pytest
 
 from gateway.web.server import connection_limits
 from gateway.web.server.connection_limits import PIECE_BYTES, Outbox, UnreadMemory
 
-# So many connections of one piece may wait, each with the piece that its app holds.
+# The numbers of waiting connections with one piece, each with the piece that its app holds.
 IN_ALL, PER_ADDRESS = 8, 4
 
 
 class Transport:
-    """A connection with one piece that waits."""
+    """A connection with one waiting piece."""
 
     def __init__(self) -> None:
         self.is_cut_off = False
@@ -31,7 +31,7 @@ def memory(monkeypatch) -> UnreadMemory:
 
 @pytest.fixture
 def waits(memory):
-    """Let a connection of an address wait; returns its ends at the server."""
+    """Let a connection of an address wait; returns its server side."""
 
     def wait(address: str) -> tuple[Transport, Outbox]:
         transport = Transport()

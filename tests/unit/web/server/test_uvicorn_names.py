@@ -1,6 +1,6 @@
-"""The names of uvicorn's that the gateway rests on; its documentation promises few of them.
+"""The names of uvicorn that the gateway uses; few of them are documented.
 
-A test that fails here says which name a new uvicorn lacks: read what became of it, change
+A failing test names what a new uvicorn lacks: find its replacement, change
 `gateway/web/server/uvicorn_protocol.py`, and run tests/proof/process on both servers.
 """
 
@@ -24,7 +24,7 @@ REQUEST = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 
 
 class Wire(asyncio.Transport):
-    """A connection that keeps what is written."""
+    """A connection that keeps everything written."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ async def connection():
 
 
 def used_of(*owners: str) -> set[str]:
-    """Return the attributes that our protocol reads or sets of these expressions."""
+    """Return the attributes that our protocol reads or sets on these expressions."""
     parts = (GuardedProtocol, uvicorn_protocol.write_whole)
     trees = [ast.parse(inspect.getsource(part)) for part in parts]
     found = (node for tree in trees for node in ast.walk(tree))
@@ -119,7 +119,7 @@ async def test_it_reports_a_request_to_the_methods_that_ours_overrides():
         await wire.was_written.wait()
     assert wire.written.startswith(b"HTTP/1.1 204 ")
     assert not protocol.is_closing
-    # Both are kept by ours where no request waits, with no timer of uvicorn's.
+    # Ours keeps both up to date if no request waits, without uvicorn's timer.
     assert protocol.server_state.total_requests == 1
     assert protocol.timeout_keep_alive_task is None
     protocol.connection_lost(None)
