@@ -1,4 +1,1 @@
-"""HTTP: server, routes, the JSON of the specification, limits and the admin password.
-
-Decisions about money belong in `gateway.payments`.
-"""
+"""HTTP: servers, routes and JSON; `gateway.payments` decides about money."""

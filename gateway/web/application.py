@@ -1,7 +1,9 @@
-"""The Quart apps without the parts of a gateway: body limits, JSON, cookies, routes."""
+"""Builds the Quart apps: the core's routes, and an app for each mount of a plugin."""
 
-from collections.abc import Awaitable, Callable, MutableMapping
+import asyncio
+from collections.abc import Callable
 from typing import Any, NoReturn, cast
+from urllib.parse import urlparse
 
 import attrs
 import msgspec
@@ -11,33 +13,32 @@ from quart.sessions import SessionInterface, SessionMixin
 from werkzeug.exceptions import BadHost, BadRequest
 
 from gateway.catalog.catalog import Catalog
+from gateway.concurrency.awaiting import outlive
 from gateway.concurrency.late_imports import import_in_turn
 from gateway.contracts.parts import Mount
+from gateway.running.gateway import Gateway
 from gateway.settings import Settings
 from gateway.telemetry.spans import About, Spans
-from gateway.web.front import headers
-from gateway.web.front.answers import WHOLE_ANSWER, answer_errors
+from gateway.web.front import Asgi, Message, Receive, Send, headers
+from gateway.web.front.answers import WHOLE_ANSWER, answer_error, answer_errors, send_answer
 from gateway.web.front.body_memory import SMALL_BODY_BYTES, BodyMemory, CountedBody
-from gateway.web.front.current import address_of
+from gateway.web.front.current import EXTENSION, address_of
 from gateway.web.front.event_stream import EventConnection
 from gateway.web.front.fast_path import FastPath
-from gateway.web.front.mounts import Mounts
+from gateway.web.front.headers import begin_request, end_request, own_headers, standing_headers
 from gateway.web.front.routing import RouteTable, add_routes
 from gateway.web.routes import discovery, files, generate, health, tasks
 from gateway.web.routes.files import static_folder
 
 _TABLE = RouteTable((*generate.ROUTES, *tasks.ROUTES, *health.ROUTES))
-# A client that needs longer to send its body is cut off.
+# Time limit for a request body.
 _BODY_S = 30
-_Message = MutableMapping[str, Any]
-_Send = Callable[[_Message], Awaitable[None]]
-_Asgi = Callable[[_Message, Any, _Send], Awaitable[None]]
-# Of a path, as a span shows it: what follows may be a task, a hash or a signed file.
+# Path segments that a span shows: later ones may be a task id, a hash or a signed file.
 _SHOWN_PARTS = 3
 
 
 def make_app(settings: Settings, catalog: Catalog) -> Quart:
-    """Return an app with the core's routes; they answer once the app has its `Gateway`."""
+    """Return an app with the core's routes, which answer once the app has its `Gateway`."""
     memory = BodyMemory(settings.body_memory_mb * 10**6)
 
     def limit_of(method: str, path: str) -> int:
@@ -53,14 +54,14 @@ def make_app(settings: Settings, catalog: Catalog) -> Quart:
     def make_mounted(mount: Mount) -> Quart:
         return _make_mounted(app, mount, settings, memory)
 
-    # Quart documents this as the place of ASGI middleware.
+    # The documented way to add ASGI middleware to Quart.
     app.asgi_app = Mounts(app, make_mounted)  # type: ignore[assignment, method-assign]
     app.asgi_app = FastPath(app, _TABLE, memory)  # type: ignore[assignment, method-assign]
     return app
 
 
 def _make_mounted(app: Quart, mount: Mount, settings: Settings, memory: BodyMemory) -> Quart:
-    """Return the app of a mount, which has what `app` has; imports the mount's blueprint."""
+    """Import the blueprint of a mount, and return an app that shares the state of `app`."""
     module, _, function = mount.blueprint.partition(":")
     blueprint = getattr(import_in_turn(module), function)()
 
@@ -76,7 +77,7 @@ def _make_mounted(app: Quart, mount: Mount, settings: Settings, memory: BodyMemo
 def _make_app(requests: type[Request]) -> Quart:
     """Return an app without routes."""
     app = _App("gateway", template_folder=str(static_folder()), static_folder=None)
-    # `//` is an unknown path: Quart would answer with a redirect in HTML.
+    # Answer `//` as an unknown path; Quart would redirect in HTML.
     app.url_map.merge_slashes = False
     # Quart's types name its own class.
     app.session_interface = _NoSessions()  # type: ignore[assignment]
@@ -89,14 +90,14 @@ def _make_app(requests: type[Request]) -> Quart:
 
 
 class _App(Quart):
-    """Quart with a JSON answer to a bad `Host` header, counted bodies and streams of events."""
+    """Quart with event streams, counted bodies, and a JSON answer to a bad `Host` header."""
 
     asgi_http_class = EventConnection
 
     def create_url_adapter(self, request: Any) -> Any:
-        """Return the object that finds a request's route.
+        """Match a request to a route.
 
-        Quart's own raises outside of the error handlers where `Host` is not a host name.
+        Quart raises outside its error handlers if `Host` is not a host name.
         """
         try:
             return super().create_url_adapter(request)
@@ -104,7 +105,7 @@ class _App(Quart):
             return _NoHostAdapter()
 
     async def handle_request(self, request: Request) -> Any:
-        """Answer a request and always give back the memory of its body."""
+        """Answer a request and release the memory of its body."""
         try:
             return await super().handle_request(request)
         finally:
@@ -112,30 +113,28 @@ class _App(Quart):
 
 
 class _NoHostAdapter:
-    """Answers every path with an error."""
+    """Rejects every path."""
 
     def match(self, **_: Any) -> NoReturn:
-        """Raise `BadRequest`."""
         raise BadRequest("The Host header is not a host name.")
 
 
 class _Json(DefaultJSONProvider):
-    """Compact JSON by msgspec, in the order of the specification."""
+    """Compact JSON by msgspec, with fields in the order of the specification."""
 
     def dumps(self, obj: Any, **kwargs: Any) -> str:  # noqa: ARG002 - Quart's
-        """Return an answer's body."""
         return msgspec.json.encode(obj).decode()
 
 
 class _NoSessions(SessionInterface):
-    """Quart's sessions are not used: reading their cookie costs every request 12 µs."""
+    """Disables Quart's sessions, whose cookie costs each request 12 µs."""
 
     async def open_session(self, app: Quart, request: Any) -> SessionMixin | None:  # noqa: ARG002 - Quart's
-        """Return None: Quart then makes an empty session."""
+        """Return None, so that Quart uses an empty session."""
         return None
 
     async def save_session(self, app: Quart, session: SessionMixin, response: Any) -> None:
-        """Keep nothing."""
+        """Do nothing."""
 
 
 def _request_class(
@@ -143,7 +142,7 @@ def _request_class(
 ) -> type[Request]:
     """Return a request class that limits each body and counts its memory.
 
-    `limit_of` returns the most bytes of a body by method and path.
+    `limit_of` returns the maximum body size by method and path.
     """
 
     class LimitedRequest(Request):
@@ -166,20 +165,20 @@ def _request_class(
 
 @attrs.frozen
 class TracedApp:
-    """An ASGI app in front of another one."""
+    """ASGI middleware that opens a span for each request; used if a plugin asks for spans."""
 
-    behind: _Asgi
+    behind: Asgi
     spans: Spans
 
-    async def __call__(self, scope: _Message, receive: Any, send: _Send) -> None:
-        """Answer a request inside of its span."""
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer a request inside its span."""
         if scope["type"] != "http":
             await self.behind(scope, receive, send)
             return
         path = "/".join(scope["path"].split("/")[:_SHOWN_PARTS])
         about: About = {"method": scope["method"], "path": path}
 
-        async def note_and_send(message: _Message) -> None:
+        async def note_and_send(message: Message) -> None:
             if message["type"] == "http.response.start":
                 about["status"] = message["status"]
                 headers = {bytes(name).lower(): value for name, value in message["headers"]}
@@ -190,8 +189,81 @@ class TracedApp:
             await self.behind(_without_whole_answers(scope), receive, note_and_send)
 
 
-def _without_whole_answers(scope: _Message) -> _Message:
-    """Return a copy of a scope whose answers all go by `send`, where their status is seen."""
+def _without_whole_answers(scope: Message) -> Message:
+    """Copy a scope without the extension that bypasses `send`, where the span reads the status."""
     extensions = dict(scope.get("extensions") or {})
     extensions.pop(WHOLE_ANSWER, None)
     return {**scope, "extensions": extensions}
+
+
+class Mounts:
+    """ASGI middleware that serves each mount by an app of its own, imported on first use.
+
+    `make` imports a mount's blueprint in a thread and returns the app.
+    """
+
+    def __init__(self, app: Quart, make: Callable[[Mount], Quart]) -> None:
+        self.behind = cast(Asgi, app.asgi_app)
+        self._app = app
+        self._make = make
+        self._made: dict[Mount, Quart] = {}
+        self._making: dict[Mount, asyncio.Task[Quart]] = {}
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer requests for mounted paths, and pass all others on."""
+        # Missing before the start.
+        gateway: Gateway | None = self._app.extensions.get(EXTENSION)
+        mount = None
+        if gateway is not None and scope["type"] == "http":
+            mount = gateway.lifecycle.find_mount(_path_of(scope))
+        if gateway is None or mount is None:
+            await self.behind(scope, receive, send)
+            return
+        try:
+            if mount.limit:
+                client = address_of(scope, gateway.settings.client_ip_header)
+                await gateway.limits.hit(mount.limit_name, client)
+            app = await self.load(mount)
+        except Exception as error:  # noqa: BLE001 - as Quart: every error has an answer
+            await self._answer_error(gateway, mount, error, scope, send)
+            return
+        await cast(Asgi, app.asgi_app)(scope, receive, send)
+
+    async def load(self, mount: Mount) -> Quart:
+        """Return the app of a mount; errors of its import propagate.
+
+        Concurrent requests share one import. After a failure, the next request tries again.
+        """
+        if mount in self._made:
+            return self._made[mount]
+        if mount not in self._making:
+            loading = self._load(mount)
+            self._making[mount] = asyncio.create_task(loading, name=f"import {mount.blueprint}")
+        # The import continues if this client hangs up.
+        return await outlive(self._making[mount])
+
+    async def _load(self, mount: Mount) -> Quart:
+        try:
+            self._made[mount] = await asyncio.to_thread(self._make, mount)
+        finally:
+            del self._making[mount]
+        return self._made[mount]
+
+    async def _answer_error(
+        self, gateway: Gateway, mount: Mount, error: Exception, scope: Message, send: Send
+    ) -> None:
+        headers = dict(scope["headers"])
+        begun = begin_request(headers.get(b"x-request-id", b"").decode("latin1"))
+        answer = answer_error(gateway, error, mount.paths[0].removesuffix("/*"))
+        standing = standing_headers(gateway, scope["path"], scope["method"])
+        end_request(gateway, begun, scope["method"], None, answer.status)
+        timeout_s = self._app.config["RESPONSE_TIMEOUT"]
+        await send_answer(answer, own_headers(begun), standing, scope, send, timeout_s)
+
+
+def _path_of(scope: Message) -> str:
+    """Return the path that Quart would match."""
+    path: str = scope["path"]
+    # As Quart does: the request target may be an absolute URL, and `//admin` is `/admin`.
+    path = path if path.startswith("/") else urlparse(path).path
+    return f"/{path.removeprefix(scope.get('root_path', '')).lstrip('/')}"

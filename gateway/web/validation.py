@@ -1,4 +1,4 @@
-"""Checks a request to generate before its payment: body, endpoint, file, provider."""
+"""Checks a generation request before its payment: body, endpoint, file, provider."""
 
 import asyncio
 from typing import TypeVar
@@ -23,21 +23,21 @@ from gateway.web import wire
 from gateway.web.front.body_memory import SMALL_BODY_BYTES
 
 _MAX_KEY_CHARS = 255
-# ASCII-only JSON writes an emoji of the prompt in 12 bytes.
+# An emoji takes 12 bytes in ASCII-only JSON.
 _MAX_BYTES_PER_CHAR = 12
 _Body = TypeVar("_Body", bound=wire.GenerationBody)
 _log = structlog.get_logger()
 
 
 def check_idempotency_key(key: str | None) -> str | None:
-    """Return the value of `Idempotency-Key`; raises `ValidationError` for one that is too long."""
+    """Return a valid `Idempotency-Key`; raises `ValidationError`."""
     if key is not None and not 1 <= len(key) <= _MAX_KEY_CHARS:
         raise ValidationError("Idempotency-Key must have 1 to 255 characters.")
     return key
 
 
 def check_callback(gateway: Gateway, url: str | None) -> None:
-    """Raise `ValidationError` for a `callbackUrl` to which this gateway sends nothing."""
+    """Raise `ValidationError` for a `callbackUrl` to which this gateway sends no events."""
     if url is None:
         return
     if gateway.callbacks is None:
@@ -48,10 +48,7 @@ def check_callback(gateway: Gateway, url: str | None) -> None:
 
 
 async def decode(gateway: Gateway, kind: type[_Body], data: bytes) -> _Body:
-    """Decode a body; a large one in a thread, because it would hold the event loop.
-
-    Raises `ValidationError`.
-    """
+    """Decode a body, a large one in a thread; raises `ValidationError`."""
     if len(data) <= SMALL_BODY_BYTES:
         return wire.read(kind, data)
     return await gateway.intake.bodies.run(wire.read, kind, data)
@@ -62,8 +59,7 @@ async def decode_generation(
 ) -> wire.GenerationBody:
     """Decode the body of a request to an endpoint; raises `ValidationError`.
 
-    Where the endpoint takes no file, the body may have 64 KB; each character of its prompt may be
-    12 bytes of JSON.
+    Without a file the body may have 64 KB, not counting 12 bytes for each character of the prompt.
     """
     body = await decode(gateway, wire.GenerationBody, data)
     escaped_bytes = _MAX_BYTES_PER_CHAR * len(body.prompt or "")
@@ -77,9 +73,9 @@ async def check_request(
 ) -> GenerationRequest:
     """Return the request after the checks of its endpoint and its provider.
 
-    `address` is what the client is counted by. The provider does not see the address for events.
-    Raises `ValidationError` where a check refuses the request, `ExecutionError` where the provider
-    cannot check now, and `TooManyRequests` where the client's files took too much.
+    `address` is the client's address for rate limits. The provider does not see the callback URL.
+    Raises `ValidationError` if a check refuses the request, `ExecutionError` if the provider cannot
+    check now, and `TooManyRequests` if the client's files took too much time.
     """
     hide_prompt(body.prompt)
     check_callback(gateway, body.callback_url)
@@ -102,7 +98,7 @@ async def _check_by_provider(
         checking = EagerStart(_validate_in_turn(gateway, generation, registered, address))
         if checking.is_done:
             return checking.result
-        # The time includes waiting behind other buyers' files.
+        # The timeout includes the wait for other buyers' files.
         async with asyncio.timeout(gateway.timing.validation_s):
             return await checking
     except InvalidInput as error:
@@ -110,8 +106,7 @@ async def _check_by_provider(
     except GatewayError:
         raise
     except Exception as error:
-        # A plugin may raise anything. The log does not take the message, which may quote what the
-        # buyer sent.
+        # A plugin may raise anything. Its message may quote the buyer's request and is not logged.
         _log.warning("request.not_validated", slug=endpoint.slug, error=type(error).__name__)
         raise ExecutionError(
             "The request cannot be checked now; nothing was charged. Try again later."
@@ -119,7 +114,7 @@ async def _check_by_provider(
 
 
 def _check_schema(prompt: str) -> None:
-    """Raise `ValidationError` for a prompt that begins as JSON and is no JSON Schema to use."""
+    """Raise `ValidationError` for a prompt that begins as JSON but is no usable JSON Schema."""
     try:
         read_schema(prompt)
     except ValueError as error:
@@ -138,7 +133,7 @@ async def _make_request(
 async def _validate_in_turn(
     gateway: Gateway, generation: GenerationRequest, registered: Registered, address: str
 ) -> GenerationRequest:
-    """Validate; the check of a file takes a slot, which all addresses share fairly."""
+    """Validate; a file takes a slot, and all addresses share the slots fairly."""
     if generation.attachment is None:
         return await _validate(gateway, generation, registered)
     slug = registered.endpoint.slug
@@ -153,7 +148,7 @@ async def _validate_in_turn(
 async def _validate(
     gateway: Gateway, generation: GenerationRequest, registered: Registered
 ) -> GenerationRequest:
-    """Return the request with its pages counted, once its picture and the provider allow it."""
+    """Count the pages, and check the picture and the provider's rules."""
     endpoint, upstream = registered.endpoint, registered.upstream
     if endpoint.counts_pages and generation.attachment is not None:
         generation = await _count_pages(gateway, generation, generation.attachment, endpoint)
@@ -166,7 +161,7 @@ async def _validate(
 async def _count_pages(
     gateway: Gateway, generation: GenerationRequest, attachment: Attachment, endpoint: Endpoint
 ) -> GenerationRequest:
-    """Return the request with its document's pages; raises `InvalidInput` for too many."""
+    """Add the document's page count; raises `InvalidInput` for too many pages."""
     pages = await gateway.intake.pages.count(attachment)
     if pages is not None and endpoint.max_pages is not None and pages > endpoint.max_pages:
         raise InvalidInput(

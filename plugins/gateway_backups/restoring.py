@@ -113,8 +113,8 @@ def _fetch_from_bucket(settings: Settings, address: str) -> tuple[Path, float | 
 
 
 def _fetch_file(settings: Settings, path: Path) -> tuple[Path, float | None, str]:
-    told = read_name(path.name)
-    at = told.at if told is not None else path.stat().st_mtime
+    parsed = read_name(path.name)
+    at = parsed.at if parsed is not None else path.stat().st_mtime
     try:
         with path.open("rb") as file:
             if file.read(len(_GZIP)) != _GZIP:
@@ -131,9 +131,9 @@ def _fetch_file(settings: Settings, path: Path) -> tuple[Path, float | None, str
 
 def _download(settings: Settings, place: Place, name: str) -> tuple[Path, float | None, str]:
     target = temporary(settings, "restore")
-    told = read_name(name)
+    parsed = read_name(name)
     unpack(place.read(name), target, what=f"The copy {name}", floor_bytes=_floor(settings))
-    return target, None if told is None else told.at, name
+    return target, None if parsed is None else parsed.at, name
 
 
 def _floor(settings: Settings) -> int:

@@ -28,7 +28,7 @@ _log = structlog.get_logger()
 class BackupTiming:
     """Intervals of copies and drills, in seconds."""
 
-    # How often to check what is due. The times of the last runs are in the store, so a restart
+    # How often to check for due work. The times of the last runs are in the store, so a restart
     # repeats nothing.
     poll_s: float = 30.0
     drill_s: float = 7 * 86_400.0

@@ -1,1 +1,9 @@
-"""What every request passes: limits, body memory, headers, log line, errors."""
+"""Middleware and helpers that every request passes, and the types of ASGI."""
+
+from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
+from typing import Any
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Coroutine[Any, Any, Message]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+Asgi = Callable[[Message, Receive, Send], Awaitable[None]]

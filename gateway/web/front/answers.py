@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import functools
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -31,22 +31,22 @@ from gateway.errors import (
 )
 from gateway.running.gateway import Gateway
 from gateway.web import wire
+from gateway.web.front import Send
 from gateway.web.front.current import current_gateway
 
 JSON = {"Content-Type": "application/json"}
 NOT_STORED = {"Cache-Control": "no-store"}
 _Header = tuple[str, str]
-# Of an answer that is its connection's last one.
+# Ends the connection after the answer.
 LAST = ("Connection", "close")
-Send = Callable[[dict[str, Any]], Awaitable[None]]
-# An ASGI extension of our uvicorn's: a function of status, header lines and body that writes all of
-# them at once. It returns False where the answer must go by `send`.
+# An ASGI extension of our servers: a function that writes status, header lines and body at once. It
+# returns False if the answer must go by `send`.
 WHOLE_ANSWER = "gateway.whole_answer"
-# For a body in pieces, where Quart sends it; the fast path gives each piece a time of its own.
+# Quart's time limit for a body in pieces; the fast path limits each piece instead.
 _LONG_BODY_S = 600.0
-# What no header may hold besides line breaks, which are counted; uvicorn refuses the same.
+# Forbidden in headers, as in uvicorn. Line breaks are counted instead.
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-# Errors that say when to ask again.
+# Errors with a Retry-After.
 _LATER = (
     TooManyRequests,
     BodiesFull,
@@ -74,16 +74,16 @@ class Answer:
     status: int
     body: bytes
     headers: Mapping[str, str]
-    # A body that is sent in pieces, in place of `body`.
+    # Replaces `body` if it is set.
     pieces: Pieces | None = None
 
     @property
     def size(self) -> int:
-        """The bytes of the body."""
+        """The size of the body in bytes."""
         return len(self.body) if self.pieces is None else self.pieces.size
 
     def to_response(self, method: str = "GET") -> Response:
-        """Return the answer as Quart takes it; for HEAD no piece is made."""
+        """Return a response for Quart; HEAD reads no pieces."""
         if self.pieces is None:
             return Response(self.body, self.status, dict(self.headers))
         body = self.pieces.read() if method != "HEAD" else b""
@@ -96,7 +96,7 @@ class Answer:
 def json_answer(
     body: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Answer:
-    """Return an answer of one line of JSON, as Quart writes it."""
+    """Return one line of JSON, in the format of Quart."""
     return Answer(status, wire.encode(body) + b"\n", JSON | dict(headers or {}))
 
 
@@ -108,14 +108,14 @@ async def send_answer(
     send: Send,
     timeout_s: float,
 ) -> None:
-    """Send an answer by ASGI, past Quart.
+    """Send an answer by ASGI, without Quart.
 
-    `own` are further headers that no other answer has, `standing` those that many have.
+    `own` are headers of this answer alone, `standing` those that many answers share.
     """
     first = tuple(answer.headers.items())
     own = [("Content-Length", str(answer.size)), *own]
     write_whole = scope.get("extensions", {}).get(WHOLE_ANSWER)
-    # Only the server itself closes the connection after its answer.
+    # Only the server itself can close the connection after an answer.
     if write_whole and answer.pieces is None and LAST not in standing:
         lines = b"".join((_kept_lines(first), _header_lines(own), _kept_lines(standing)))
         if write_whole(answer.status, lines, answer.body):
@@ -132,7 +132,7 @@ async def send_answer(
             await _send_pieces(start, answer.pieces, send, timeout_s)
         return
     sending = EagerStart(_send_both(start, answer.body, send))
-    # As Quart does, for a client that does not read.
+    # As in Quart, for a client that does not read.
     if not sending.is_done:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
@@ -140,9 +140,9 @@ async def send_answer(
 
 
 def _header_lines(headers: Sequence[_Header]) -> bytes:
-    """Return headers as HTTP/1.1 writes them.
+    """Return headers as lines of HTTP/1.1.
 
-    Raises `ValueError` for one that is two lines or has a control character.
+    Raises `ValueError` for a line break or another control character in a header.
     """
     lines = "".join([f"{name.lower()}: {value}\r\n" for name, value in headers]).encode()
     if lines.count(b"\n") != len(headers) or lines.count(b"\r") != len(headers):
@@ -152,7 +152,7 @@ def _header_lines(headers: Sequence[_Header]) -> bytes:
     return lines
 
 
-# An endpoint's challenge is the same 2 KB in each 402. Searching it takes longer than all the rest.
+# Each 402 of an endpoint repeats the same 2 KB, and checking them costs more than all the rest.
 _kept_lines = functools.lru_cache(maxsize=128)(_header_lines)
 
 
@@ -162,7 +162,7 @@ async def _send_both(start: dict[str, Any], body: bytes, send: Send) -> None:
 
 
 async def _send_pieces(start: dict[str, Any], pieces: Pieces, send: Send, timeout_s: float) -> None:
-    """Send a long body; a slow client may take long for all of it, and `timeout_s` for a piece."""
+    """Send a long body; a client must take each piece within `timeout_s`."""
     await send(start)
     async with contextlib.aclosing(pieces.read()) as read:
         async for piece in read:
@@ -172,7 +172,7 @@ async def _send_pieces(start: dict[str, Any], pieces: Pieces, send: Send, timeou
 
 
 def answer_errors(app: Quart) -> None:
-    """Let the app answer every error in the specification's shape."""
+    """Answer every error of an app in the specification's format."""
     app.register_error_handler(HTTPException, _respond)
     app.register_error_handler(Exception, _respond)
 
@@ -182,10 +182,7 @@ async def _respond(error: Exception) -> Response:
 
 
 def answer_error(gateway: Gateway, error: Exception, rule: str) -> Answer:
-    """Return the answer to an error; log one that nobody raised on purpose.
-
-    `rule` is the path of the route that raised it.
-    """
+    """Return the answer to an error, and log unexpected ones; `rule` is the route's path."""
     if isinstance(error, GatewayError):
         return _answer_gateway_error(gateway, error)
     if isinstance(error, HTTPException) and _is_clients(error):
@@ -200,12 +197,12 @@ def answer_error(gateway: Gateway, error: Exception, rule: str) -> Answer:
 def _answer_gateway_error(
     gateway: Gateway, error: GatewayError, *, status: int | None = None
 ) -> Answer:
-    """Return the answer to an error of ours; `status` is its own where None is given."""
+    """Return the answer to a gateway error; `status` replaces its own."""
     body = {"error": gateway.redactor.without_secrets(error.message)}
     if error.code is not None:
         body["code"] = error.code
-    # An RPC endpoint's words may hold the operator's key: only the log and `gateway check` show
-    # them.
+    # An RPC endpoint's message may contain the operator's key: only the log and `gateway check`
+    # show it.
     if error.details is not None and not isinstance(error, ChainUnavailable):
         body["details"] = gateway.redactor.clean(error.details)
     headers = dict(NOT_STORED)
@@ -215,12 +212,12 @@ def _answer_gateway_error(
 
 
 def _is_clients(error: HTTPException) -> bool:
-    """Whether an error that Quart raised is about the client's mistake."""
+    """Whether an error of Quart is the client's mistake."""
     return HTTPStatus.BAD_REQUEST <= (error.code or 0) < HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 def _translate(error: HTTPException) -> GatewayError:
-    """Return our error for Quart's error about a client's mistake."""
+    """Return the gateway error for an HTTP error of Quart."""
     match error.code:
         case HTTPStatus.NOT_FOUND:
             return NotFound("There is nothing at this path. GET /llms.txt describes this service.")

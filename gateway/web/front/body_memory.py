@@ -1,47 +1,45 @@
-"""Limits the memory that the bodies of all requests take together, and shares it out.
+"""Limits the memory of all request bodies together, and shares it fairly.
 
-An address may take up to half of it while there is room. Where there is none, unfinished bodies of
-addresses that take more are refused first. Otherwise a few slow clients could keep all others out.
+One address may use up to half of it. When memory runs out, unfinished bodies of addresses that use
+more are refused first. Otherwise a few slow clients could keep all others out.
 """
 
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Callable, Coroutine, Generator, MutableMapping
+from collections.abc import Callable, Generator
 from typing import Any, Self
 
 from werkzeug.exceptions import RequestEntityTooLarge, RequestTimeout
 
 from gateway.concurrency.awaiting import EagerStart
 from gateway.errors import BodiesFull
+from gateway.web.front import Receive
 
 SMALL_BODY_BYTES = 64 * 1024
-# What an ASGI server hands to an app, to get the next message of a request.
-Receive = Callable[[], Coroutine[Any, Any, MutableMapping[str, Any]]]
-# Shares of the whole memory: large bodies leave the first to small ones, and one address takes
-# at most the second.
+# Shares of the memory: reserved for small bodies, and the maximum of one address.
 _KEPT_FOR_SMALL = 1 / 8
 _PER_ADDRESS = 1 / 2
 
 
 class HungUp(Exception):
-    """The client has closed the connection before its answer."""
+    """The client closed the connection before its answer."""
 
 
 class BodyMemory:
-    """Counts the bytes that the bodies of all requests take now."""
+    """Counts the bytes of all request bodies."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
         self._by_address: Counter[str] = Counter()
         self._taken_bytes = 0
-        # The bodies that are still arriving, the oldest first.
+        # Bodies that are still arriving, oldest first.
         self._arriving: dict[CountedBody, None] = {}
 
     def take(self, body: "CountedBody", more_bytes: int, *, is_small: bool) -> bool:
-        """Let a body grow by `more_bytes`, and refuse others for it where necessary.
+        """Let a body grow by `more_bytes`, and refuse others for it if necessary.
 
-        Returns False where there is no room; then no other body was refused.
+        Returns False if there is no room; then no other body was refused.
         """
         own = self._by_address[body.address] + more_bytes
         kept = 0.0 if is_small else self._most_bytes * _KEPT_FOR_SMALL
@@ -56,29 +54,29 @@ class BodyMemory:
         return True
 
     def has_room(self, address: str, more_bytes: int) -> bool:
-        """Whether a small body fits in without any other having to give way."""
+        """Whether a small body fits without evicting another."""
         own = self._by_address[address] + more_bytes
         fits = self._taken_bytes + more_bytes <= self._most_bytes
         return fits and own <= self._most_bytes * _PER_ADDRESS
 
     def hold(self, address: str, more_bytes: int) -> None:
-        """Count a complete small body, for which `has_room`; a negative number gives back."""
+        """Count a complete small body after `has_room`; a negative number releases it."""
         self._change(address, more_bytes)
 
     def stay(self, body: "CountedBody") -> None:
-        """Keep a complete body: it is not refused for another any more."""
+        """Protect a complete body from eviction."""
         self._arriving.pop(body, None)
 
     def give_back(self, body: "CountedBody", taken_bytes: int) -> None:
-        """Give back all bytes that a body took."""
+        """Release all bytes of a body."""
         self.stay(body)
         self._change(body.address, -taken_bytes)
 
     def _bodies_to_refuse(self, own: int, missing: float) -> "list[CountedBody] | None":
-        """Return the oldest bodies that together free `missing` bytes; None if all are too few.
+        """Return the oldest bodies that together free `missing` bytes; None if they are too few.
 
-        Each belongs to an address that takes more than `own`, the bytes that the address of the
-        growing body would take.
+        Each belongs to an address that uses more than `own`, the total of the growing body's
+        address.
         """
         takes, found = Counter[str](), []
         for body in self._arriving if missing > 0 else ():
@@ -99,13 +97,13 @@ class BodyMemory:
 
 
 class CountedBody:
-    """A request's body that takes its bytes from a `BodyMemory` and gives them back at the end.
+    """A request body that counts its bytes in a `BodyMemory`.
 
-    A route that reads the body takes the declared length first. Bytes that no route reads, or
-    that come without a declared length, are taken as they arrive.
+    A route that reads the body reserves the declared length first. Other bytes count as they
+    arrive.
 
-    It stands where Quart's `Body` does (`Request.body_class`), which changes with its releases:
-    0.23 awaits `put` and reports a lost client by `disconnect`, older ones call `append`.
+    It replaces Quart's `Body` (`Request.body_class`), whose interface depends on the release: 0.23
+    awaits `put` and reports a lost client by `disconnect`, older ones call `append`.
     """
 
     memory: BodyMemory
@@ -114,7 +112,7 @@ class CountedBody:
     taken_bytes = 0
     _is_over = False
     _reading: asyncio.Timeout | None = None
-    # What the route's read raises.
+    # Raised by the route's read.
     _refusal: Exception | None = None
 
     def __init__(self, declared_bytes: int | None, most_bytes: int | None) -> None:
@@ -126,16 +124,16 @@ class CountedBody:
             self._refusal = RequestEntityTooLarge()
 
     def admit(self, declared_bytes: int) -> None:
-        """Take room for the whole body; raises `BodiesFull` where there is none."""
+        """Reserve memory for the whole body; raises `BodiesFull` if there is none."""
         if self._refusal is None and not self._take(declared_bytes):
             raise BodiesFull
 
     async def put(self, data: bytes) -> None:
-        """Do what `append` does."""
+        """Append; the name in Quart 0.23."""
         self.append(data)
 
     def append(self, data: bytes) -> None:
-        """Keep the bytes that arrived, or drop the whole body where there is no room."""
+        """Store arriving bytes, or drop the whole body if there is no room."""
         if not data or self._refusal is not None:
             return
         size = len(self._data) + len(data)
@@ -149,25 +147,25 @@ class CountedBody:
             self.set_complete()
 
     def set_complete(self) -> None:
-        """Let the route read the body: it is complete, or no more of it will arrive."""
+        """Let the route read the body: no more of it will arrive."""
         self.memory.stay(self)
         self._is_complete.set()
         self._has_news.set()
 
     def set_result(self, data: bytes) -> None:
-        """Keep the whole body at once."""
+        """Store a whole body."""
         self.append(data)
         self.set_complete()
 
     def disconnect(self) -> None:
-        """Do nothing: Quart cancels the request of a lost client, and then it is released."""
+        """Do nothing: Quart cancels the request of a lost client, which releases the body."""
 
     def clear(self) -> None:
-        """Drop what was read."""
+        """Drop the bytes, but not their count."""
         self._data.clear()
 
     def __await__(self) -> Generator[Any, Any, bytes]:
-        """Return the whole body once it is complete."""
+        """Wait for the whole body."""
         if self._refusal is None:
             yield from self._is_complete.wait().__await__()
         if self._refusal is not None:
@@ -178,7 +176,7 @@ class CountedBody:
         return self
 
     async def __anext__(self) -> bytes:
-        """Return what has arrived since the last piece."""
+        """Return the bytes that arrived since the last piece."""
         while not (self._data or self._refusal or self._is_complete.is_set()):
             self._has_news.clear()
             await self._has_news.wait()
@@ -191,7 +189,7 @@ class CountedBody:
         return piece
 
     def give_way(self) -> None:
-        """Refuse the body and give its room back; the route's read raises `BodiesFull`."""
+        """Refuse the body and release its memory; the route's read raises `BodiesFull`."""
         self._refusal = BodiesFull()
         self._give_back()
         self.set_complete()
@@ -201,8 +199,8 @@ class CountedBody:
     async def read_from(self, receive: Receive, timeout_s: float) -> bytes:
         """Read the whole body from the ASGI server, without Quart's tasks.
 
-        Raises `RequestTimeout` after `timeout_s` seconds, `BodiesFull` where the body was refused
-        for others, and `HungUp`.
+        Raises `RequestTimeout` after `timeout_s` seconds, `BodiesFull` if the body was evicted, and
+        `HungUp`.
         """
         reading = EagerStart(self._read_messages(receive))
         try:
@@ -215,7 +213,7 @@ class CountedBody:
         finally:
             self._reading = None
         whole: bytes = await self
-        # The bytes would be in memory twice while the provider checks the request.
+        # Otherwise the bytes stay in memory twice while the provider checks the request.
         self.clear()
         return whole
 
@@ -229,7 +227,7 @@ class CountedBody:
                 self.set_complete()
 
     def release(self) -> None:
-        """Give the room back after the request; bytes that still arrive are dropped."""
+        """Release the memory after the request; drop bytes that still arrive."""
         self._is_over = True
         self._give_back()
 

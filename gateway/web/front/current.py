@@ -12,12 +12,12 @@ from quart import current_app, request
 
 from gateway.running.gateway import Gateway
 
-# Keys of `app.extensions`: the `Gateway`, and the error that stopped the start.
+# Keys of `app.extensions`: the `Gateway`, and the error that stopped startup.
 EXTENSION = "gateway"
 FAILURE = "gateway-failure"
-# No address is longer, and a client may put anything into the header.
+# No address is longer, but a client may put anything into the header.
 _MOST_ADDRESS_CHARS = 64
-# "203.0.113.7:5001" and "[2001:db8::1]:5001", as some proxies write them.
+# "203.0.113.7:5001" and "[2001:db8::1]:5001", in the format of some proxies.
 _WITH_PORT = re.compile(r"\[([^\]]*)\]:\d+|([^:]*):\d+")
 _log = structlog.get_logger()
 
@@ -28,14 +28,14 @@ def current_gateway() -> Gateway:
 
 
 def address() -> str:
-    """Return what the current request's client is counted by."""
+    """Return the current client's address for rate limits."""
     return address_of(request.scope, current_gateway().settings.client_ip_header)
 
 
 def address_of(scope: Mapping[str, Any], header: str) -> str:
-    """Return what the client of an ASGI scope is counted by.
+    """Return the client's address for rate limits from an ASGI scope.
 
-    `header` is the name of the header that the trusted proxy sets, or empty without a proxy.
+    `header` is the header that the trusted proxy sets; it is empty without a proxy.
     """
     name = header.lower().encode()
     values = [value.decode("latin1") for key, value in scope["headers"] if key.lower() == name]
@@ -43,16 +43,16 @@ def address_of(scope: Mapping[str, Any], header: str) -> str:
 
 
 def peer_of(scope: Mapping[str, Any]) -> str:
-    """Return the address of the connection's other end, of an ASGI scope."""
+    """Return the peer address of an ASGI scope."""
     client: tuple[str, int] = scope.get("client") or ("unknown", 0)
     return client[0]
 
 
 def client_address(peer: str, forwarded: str | None) -> str:
-    """Return what a client is counted by: its IPv4 address, or the /64 of its IPv6 address.
+    """Return the client's address for rate limits: IPv4, or the /64 of an IPv6 address.
 
-    `forwarded` is the value of the trusted header, or None if none is trusted. Of a list the last
-    entry counts: the trusted proxy appended it, and a client can forge the others.
+    `forwarded` is the value of the trusted header, or None if none is trusted. The last entry of a
+    list counts: the trusted proxy appended it, and a client can forge the others.
     """
     last = (forwarded or "").rpartition(",")[2].strip()
     if forwarded is not None and not last:
@@ -62,13 +62,13 @@ def client_address(peer: str, forwarded: str | None) -> str:
 
 @functools.cache
 def _warn_once(reason: str) -> None:
-    """Say that clients may share their limits, because the proxy names no address for each."""
+    """Warn that clients may share their limits, because the proxy sends no address."""
     _log.warning("proxy.no_address", reason=reason)
 
 
 def _parse_address(text: str, peer: str) -> str:
     try:
-        # Nearly all are plain ones, and `ipaddress` takes longer than counting the request.
+        # Nearly all are IPv4, and `ipaddress` costs more than counting the request.
         return socket.inet_ntoa(socket.inet_pton(socket.AF_INET, text))
     except (OSError, ValueError):
         return _parse_other_address(text, peer)

@@ -1,7 +1,6 @@
 """Server-sent events (WHATWG HTML §9.2) on Quart.
 
-Quart ends an answer after `RESPONSE_TIMEOUT`, and a stream takes longer. So each event has a time
-of its own in which the client must take it.
+A stream lasts longer than Quart's `RESPONSE_TIMEOUT`, so each event has a timeout of its own.
 """
 
 import asyncio
@@ -15,12 +14,12 @@ from quart.asgi import ASGIHTTPConnection
 from gateway.web.server.connection_limits import IDLE_S
 
 EVENT_STREAM = "text/event-stream"
-# In a request's scope: what is released once its answer has ended, whatever ended it.
+# Key of the ASGI scope: resources to release when the answer ends.
 _HELD = "gateway.held"
 
 
 class EventConnection(ASGIHTTPConnection):
-    """One request to Quart: releases what its answer holds, and bounds each event of a stream."""
+    """One request to Quart; releases its resources, and bounds each event of a stream."""
 
     _is_answered = False
     _reading: asyncio.Task[Any] | None = None
@@ -30,8 +29,8 @@ class EventConnection(ASGIHTTPConnection):
         with contextlib.ExitStack() as held:
             cast(dict[str, Any], self.scope)[_HELD] = held
 
-            # Quart needs some turns of the loop to end a request whose client hung up, and that
-            # client may be back before them: what the answer held is free at once.
+            # Quart needs some turns of the loop to end a request whose client hung up. That client
+            # may reconnect before, so its resources are released at once.
             async def receive_or_release() -> Any:
                 message = await receive()
                 if message["type"] == "http.disconnect":
@@ -41,7 +40,7 @@ class EventConnection(ASGIHTTPConnection):
             await super().__call__(receive_or_release, send)
 
     async def handle_request(self, request: Request, send: Any) -> None:
-        """Have the app make the answer, and send it."""
+        """Answer the request, then stop reading it."""
         try:
             await super().handle_request(request, _bounded(send))
         finally:
@@ -52,8 +51,8 @@ class EventConnection(ASGIHTTPConnection):
     async def handle_messages(self, request: Request, receive: Any, *more: Any) -> None:
         """Read the request's body until the answer has ended.
 
-        Since 0.23 Quart reads on until the server reports the end of the connection. If a client
-        does not take its answer, the server would wait for Quart meanwhile.
+        Since 0.23 Quart reads until the server reports the end of the connection. The server would
+        then wait for Quart if a client does not take its answer.
         """
         if not self._is_answered:
             self._reading = asyncio.current_task()
@@ -61,7 +60,7 @@ class EventConnection(ASGIHTTPConnection):
 
 
 def _bounded(send: Callable[[Any], Awaitable[None]]) -> Callable[[Any], Awaitable[None]]:
-    """Return a `send` that raises `TimeoutError` if a client takes no event for `IDLE_S`."""
+    """Return a `send` that raises `TimeoutError` if an event is not taken within `IDLE_S`."""
     is_stream = False
 
     async def send_in_time(message: Any) -> None:
@@ -81,14 +80,14 @@ def _bounded(send: Callable[[Any], Awaitable[None]]) -> Callable[[Any], Awaitabl
 
 
 def held_of(asked: Request) -> contextlib.ExitStack:
-    """Return what is released once the answer to a request has ended, whatever ended it."""
+    """Return the resources to release when the answer to a request ends."""
     return cast(contextlib.ExitStack, cast(dict[str, Any], asked.scope)[_HELD])
 
 
 def wants_events(asked: Request) -> bool:
-    """Whether a client names a stream of events, and prefers it to JSON.
+    """Whether a client names `text/event-stream` and prefers it to JSON.
 
-    A pattern that a stream only fits, such as `text/*`, does not ask for one.
+    A pattern such as `text/*` does not request a stream.
     """
     if asked.method != "GET" or "event-stream" not in asked.headers.get("Accept", "").lower():
         return False

@@ -1,56 +1,55 @@
-"""Answers plain requests to the declared routes in front of Quart, which takes longer.
+"""Answers plain requests to the declared routes without Quart, whose dispatch costs more CPU.
 
-A request with anything unusual goes to Quart unread (docs/architecture.md).
+Any unusual request goes to Quart unread (docs/architecture.md).
 """
 
 import asyncio
 import contextlib
 import functools
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
-from typing import Any, cast
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import cast
 
 import attrs
 from quart import Quart
 
 from gateway.concurrency.awaiting import EagerStart
 from gateway.running.gateway import Gateway
-from gateway.web.front.answers import Answer, Send, answer_error, send_answer
-from gateway.web.front.body_memory import SMALL_BODY_BYTES, BodyMemory, CountedBody, HungUp, Receive
+from gateway.web.front import Asgi, Message, Receive, Send
+from gateway.web.front.answers import Answer, answer_error, send_answer
+from gateway.web.front.body_memory import SMALL_BODY_BYTES, BodyMemory, CountedBody, HungUp
 from gateway.web.front.current import EXTENSION, client_address, peer_of
 from gateway.web.front.headers import begin_request, end_request, own_headers, standing_headers
 from gateway.web.front.routing import Route, RouteTable
 from gateway.web.server.connection_limits import OUTBOX, Outbox, UnreadMemory
 
-_Message = MutableMapping[str, Any]
-_Asgi = Callable[[_Message, Receive, Send], Awaitable[None]]
 _Headers = Mapping[bytes, bytes]
 
 _LABEL = rb"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _HOST = re.compile(rb"(?:%b\.){0,8}%b(?::[0-9]{1,5})?" % (_LABEL, _LABEL))
 _PART = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _LENGTH = re.compile(rb"[0-9]{1,5}")
-# Headers by which a client asks for more than an answer.
+# Headers that need Quart or the server to act.
 _UNUSUAL = frozenset((b"transfer-encoding", b"content-encoding", b"expect", b"upgrade"))
 _JSON = (None, b"application/json", b"application/json; charset=utf-8")
-# Most answers are ready before this time, so they need no task that waits for a hang-up.
+# Watch for a disconnect only after this time: most answers are ready before it.
 _UNWATCHED_S = 0.02
 
 
 class FastPath:
-    """An ASGI app in front of Quart's."""
+    """ASGI middleware in front of Quart."""
 
     def __init__(self, app: Quart, table: RouteTable, memory: BodyMemory) -> None:
-        # The ASGI app that takes every other request.
-        self.behind = cast(_Asgi, app.asgi_app)
+        # The ASGI app for all other requests.
+        self.behind = cast(Asgi, app.asgi_app)
         self._app = app
         self._table = table
         self._memory = memory
         self.unread = UnreadMemory()
 
-    async def __call__(self, scope: _Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer a plain request, and pass every other one to Quart."""
-        # Missing before the start.
+        # Missing before startup.
         gateway: Gateway | None = self._app.extensions.get(EXTENSION)
         headers = dict(scope.get("headers", ()))
         if gateway is None or scope["type"] != "http":
@@ -92,8 +91,8 @@ class FastPath:
             async with asked.watched():
                 await sending
 
-    def _find_route(self, scope: _Message, headers: _Headers) -> tuple[Route, str] | None:
-        """Return the route of a plain request and its part; None for any other request."""
+    def _find_route(self, scope: Message, headers: _Headers) -> tuple[Route, str] | None:
+        """Return the route of a plain request and its variable part; None for other requests."""
         found = self._table.find(scope["method"], scope["path"])
         if found is None or not _has_plain_head(scope, headers):
             return None
@@ -122,12 +121,12 @@ class PlainAsked:
     query_string: bytes
     receive: Receive
     memory: BodyMemory
-    # How long the body may take to arrive.
+    # Time limit for the body.
     body_s: float
     most_bytes: Callable[[], int]
     # Whether the body was read, or the request has none.
     is_read: bool
-    # Whether the answer has waited for anything, so that other requests ran.
+    # Whether the answer has awaited anything, so that other requests ran.
     _has_waited: bool = False
     _end_of_body: asyncio.Event | None = None
     _whole_bytes: int = 0
@@ -139,7 +138,7 @@ class PlainAsked:
         return None if value is None else value.decode("latin1")
 
     def query(self, name: str, default: str) -> str:
-        """Return a parameter of the query, which has one at most and no escapes."""
+        """Return a parameter of the query, which has at most one and no escapes."""
         key, _, value = self.query_string.decode().partition("=")
         return value if key == name else default
 
@@ -156,8 +155,8 @@ class PlainAsked:
             self._end_of_body.set()
         return data
 
-    async def _read_counted(self, first: EagerStart[_Message]) -> bytes:
-        """Read a body that is still arriving, or for which others may have to give way."""
+    async def _read_counted(self, first: EagerStart[Message]) -> bytes:
+        """Read a body that is still arriving, or that may evict others."""
         length = int(self.headers[b"content-length"])
         body = self._counted = CountedBody(length, self.most_bytes())
         body.memory, body.address_of = self.memory, lambda: self.address
@@ -165,12 +164,12 @@ class PlainAsked:
         return await body.read_from(_receive_again(first, self.receive), self.body_s)
 
     def begin_waiting(self) -> None:
-        """Count the memory of a body that came at once; most answers never wait."""
+        """Count the memory of a body that arrived with its head; most answers never wait."""
         self._has_waited = True
         self.memory.hold(self.address, self._whole_bytes)
 
     def release(self) -> None:
-        """Give the body's memory back."""
+        """Release the body's memory."""
         if self._counted is not None:
             self._counted.release()
         if self._has_waited:
@@ -198,7 +197,7 @@ class PlainAsked:
             raise
 
     async def _watch(self, block: asyncio.Timeout) -> None:
-        """End the block once the client hangs up; `read_body` notices it while it reads."""
+        """End the block when the client hangs up; during the body, `read_body` detects that."""
         if not self.is_read:
             self._end_of_body = asyncio.Event()
             await self._end_of_body.wait()
@@ -225,26 +224,26 @@ async def _answer(gateway: Gateway, route: Route, asked: PlainAsked) -> Answer:
         asked.release()
 
 
-def _whole_body(first: EagerStart[_Message]) -> bytes | None:
-    """Return the body if all of it came with the head and it is small; else None."""
+def _whole_body(first: EagerStart[Message]) -> bytes | None:
+    """Return a small body that arrived with the head; else None."""
     if not first.is_done or first.result["type"] != "http.request":
         return None
     data: bytes = first.result.get("body", b"")
     return None if first.result.get("more_body") or len(data) > SMALL_BODY_BYTES else data
 
 
-def _receive_again(first: EagerStart[_Message], receive: Receive) -> Receive:
-    """Return a `receive` that gives the message that was asked for already, then the others."""
-    asked: list[EagerStart[_Message]] = [first]
+def _receive_again(first: EagerStart[Message], receive: Receive) -> Receive:
+    """Return a `receive` that first returns the message that was requested already."""
+    asked: list[EagerStart[Message]] = [first]
 
-    async def give() -> _Message:
+    async def give() -> Message:
         return await (asked.pop() if asked else receive())
 
     return give
 
 
-def _has_plain_head(scope: _Message, headers: _Headers) -> bool:
-    """Whether no header comes twice, the path has no escapes, and `Host` is a host name."""
+def _has_plain_head(scope: Message, headers: _Headers) -> bool:
+    """Whether no header is repeated, the path has no escapes, and `Host` is a host name."""
     return (
         not scope.get("root_path")
         and b"%" not in (scope.get("raw_path") or b"%")
@@ -254,14 +253,14 @@ def _has_plain_head(scope: _Message, headers: _Headers) -> bool:
     )
 
 
-# Nearly all requests name the same one.
+# Nearly all requests name the same host.
 @functools.lru_cache(maxsize=32)
 def _is_host(host: bytes) -> bool:
     return _HOST.fullmatch(host) is not None
 
 
-def _address(gateway: Gateway, scope: _Message, headers: _Headers) -> str:
-    """Return the address by which the client is counted."""
+def _address(gateway: Gateway, scope: Message, headers: _Headers) -> str:
+    """Return the client's address for rate limits."""
     trusted = gateway.settings.client_ip_header.lower().encode()
     forwarded = headers.get(trusted, b"").decode("latin1") if trusted else None
     return client_address(peer_of(scope), forwarded)

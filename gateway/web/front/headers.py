@@ -1,4 +1,4 @@
-"""Headers that every answer carries, and the log line of each request."""
+"""Headers of every answer, and the log line of each request."""
 
 import functools
 import random
@@ -17,7 +17,7 @@ from gateway.telemetry.request_lines import log_request
 from gateway.web.front.answers import LAST
 from gateway.web.front.current import current_gateway
 
-# Paths that a page of any origin may ask.
+# Paths with CORS for any origin.
 _PUBLIC = (
     "/api/",
     "/.well-known/",
@@ -27,7 +27,7 @@ _PUBLIC = (
     "/openapi.json",
     "/favicon.ico",
 )
-# What agents open first leads them to the rest (RFC 8288, RFC 8631).
+# Entry points of agents, which link to the other documents (RFC 8288, RFC 8631).
 _OPENED_FIRST = ("/", "/llms.txt", "/.well-known/agent-manifest.json")
 _LINKS = '</openapi.json>; rel="service-desc", </llms.txt>; rel="describedby"'
 _REQUEST_HEADERS = (
@@ -42,7 +42,7 @@ _CORS = (
     ("Access-Control-Allow-Origin", "*"),
     ("Access-Control-Expose-Headers", _ANSWER_HEADERS),
 )
-# A browser reads these in the answer to its question before a request, and nowhere else.
+# A browser reads these in the answer to a preflight only.
 _PREFLIGHT = (
     ("Access-Control-Allow-Methods", "GET, POST, OPTIONS"),
     ("Access-Control-Allow-Headers", _REQUEST_HEADERS),
@@ -53,9 +53,9 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 @attrs.frozen
 class Begun:
-    """A request that is being answered: its id, and when it came (`time.perf_counter`).
+    """A request in progress: its id, its start (`time.perf_counter`), and whether the id is given.
 
-    `is_given` says that the id is the proxy's; else the gateway made it.
+    A given id comes from the proxy; the gateway makes all others.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Begun:
 
 
 def register(app: Quart) -> None:
-    """Let the app put the headers on every answer, and log every request."""
+    """Add the headers to every answer of an app, and log every request."""
     app.before_request(_begin_request)
     app.after_request(_complete_answer)
 
@@ -75,7 +75,7 @@ async def _begin_request() -> None:
 
 async def _complete_answer(response: Response) -> Response:
     proxy: Any = request
-    # Each access through Quart's proxy costs 1 µs, so the request is taken out of it once.
+    # Each access through Quart's proxy costs 1 µs.
     asked: Request = proxy._get_current_object()  # noqa: SLF001 - werkzeug's documented method
     rule = str(asked.url_rule) if asked.url_rule else None
     response.headers.extend(own_headers(g.request))
@@ -85,25 +85,25 @@ async def _complete_answer(response: Response) -> Response:
 
 
 def begin_request(given: str) -> Begun:
-    """Give the request an id, which its log lines carry.
+    """Bind a request id for log lines.
 
-    `given` is the proxy's `X-Request-Id`; it is kept if it is a plain one.
+    `given` is the proxy's `X-Request-Id`; it is used if it is well-formed.
     """
     is_given = _REQUEST_ID.fullmatch(given) is not None
     name = given if is_given else f"{random.getrandbits(128):032x}"
     structlog.contextvars.bind_contextvars(request=name)
-    # uvicorn starts a pipelined request in the context of the one before it.
+    # uvicorn starts a pipelined request in the context of the previous one.
     hide_prompt(None)
     return Begun(name, time.perf_counter(), is_given)
 
 
 def own_headers(begun: Begun) -> list[tuple[str, str]]:
-    """Return the headers of an answer that no other answer has."""
+    """Return the headers of this answer alone."""
     return [("X-Request-Id", begun.name)]
 
 
 def standing_headers(gateway: Gateway, path: str, method: str) -> tuple[tuple[str, str], ...]:
-    """Return the headers that every answer to this path and method carries."""
+    """Return the headers of every answer to this path and method."""
     methods = gateway.payments.methods
     is_public = path.startswith(_PUBLIC) or _is_mounted_for_all(gateway, path)
     return _stand(
@@ -122,7 +122,7 @@ def _is_mounted_for_all(gateway: Gateway, path: str) -> bool:
     return mount is not None and mount.is_public
 
 
-# Made once: each path has one of a few.
+# There are only a few combinations.
 @functools.cache
 def _stand(
     *,
@@ -140,9 +140,9 @@ def _stand(
     if is_opened_first:
         headers.append(("Link", _LINKS))
     if is_last:
-        # A proxy would send a buyer's next request on a connection that the stop closes.
+        # Otherwise a proxy would send the next request on a connection that shutdown closes.
         headers.append(LAST)
-    # A browser takes a header of the same name twice as one list.
+    # Browsers join repeated headers to one list.
     if is_public:
         headers += _CORS
         if answered:
@@ -155,7 +155,7 @@ def _stand(
 
 
 def end_request(gateway: Gateway, begun: Begun, method: str, rule: str | None, status: int) -> None:
-    """Write the request's log line; `rule` is the route's path, None where no route matches."""
+    """Write the request's log line; `rule` is the route's path, or None without a route."""
     gateway.lifecycle.answered.set()
     seconds = time.perf_counter() - begun.at_s
     signals.request_answered.send(rule=rule, status=status, seconds=seconds)

@@ -22,7 +22,7 @@ _NO_QUERY = re.compile(b"")
 
 
 class Asked(Protocol):
-    """A request as an answer function sees it."""
+    """The interface of a request for answer functions."""
 
     @property
     def part(self) -> str:
@@ -31,7 +31,7 @@ class Asked(Protocol):
 
     @property
     def address(self) -> str:
-        """The address by which the client is counted."""
+        """The client's address for rate limits."""
         ...
 
     def header(self, name: str) -> str | None:
@@ -45,9 +45,9 @@ class Asked(Protocol):
     async def read_body(self) -> bytes:
         """Return the whole body.
 
-        The caller keeps no name for a body while it waits for payments: it may be a file.
-        Raises `ValidationError` for a content type other than JSON, `RequestTimeout`, `BodiesFull`
-        and `RequestEntityTooLarge`.
+        Callers drop it before they wait for a payment, because it may be a large file. Raises
+        `ValidationError` for a content type other than JSON, `RequestTimeout`, `BodiesFull` and
+        `RequestEntityTooLarge`.
         """
         ...
 
@@ -62,13 +62,13 @@ class Route:
     answer: Callable[[Gateway, Asked], Coroutine[Any, Any, Answer]]
     # The name of the rate limit, or a function that returns it; None counts nothing.
     limit: str | Callable[[Gateway, Asked], str] | None = None
-    # Returns the most bytes of a body by the path's variable part.
+    # Returns the maximum body size by the path's variable part.
     body_bytes: Callable[[Catalog, str], int] = attrs.field(
         default=lambda _catalog, _part: SMALL_BODY_BYTES
     )
     # Answers a client that prefers a stream of events; such requests always go through Quart.
     stream: "Callable[[Gateway, QuartAsked], Coroutine[Any, Any, Response]] | None" = None
-    # Whether plain requests skip Quart, and the query that one of these may have.
+    # Whether plain requests skip Quart, and the query string that they may have.
     skips_quart: bool = False
     plain_query: re.Pattern[bytes] = _NO_QUERY
 
@@ -84,13 +84,13 @@ class RouteTable:
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self.routes = tuple(routes)
-        # By what comes before the rule's variable part.
+        # By method and the rule's fixed prefix; `<` marks a variable part.
         self._routes = {
             (route.method, *route.rule.partition("<")[:2]): route for route in self.routes
         }
 
     def find(self, method: str, path: str) -> tuple[Route, str] | None:
-        """Return the route of a path, and the variable part of the path; None for other paths."""
+        """Return the route of a path, and the path's variable part."""
         if route := self._routes.get((method, path, "")):
             return route, ""
         folder, slash, part = path.rpartition("/")
@@ -107,7 +107,7 @@ class QuartAsked:
 
     @property
     def address(self) -> str:
-        """The address by which the client is counted."""
+        """The client's address for rate limits."""
         return address()
 
     def header(self, name: str) -> str | None:

@@ -1,4 +1,1 @@
-"""The routes: one module a blueprint, one function a route.
-
-What all routes share (error answers, headers, rate limits) is in `gateway.web`.
-"""
+"""The buyers' routes and the documents by which agents find them."""

@@ -31,7 +31,7 @@ _MINUTE, _DAY = "public, max-age=60", "public, max-age=86400"
 
 @attrs.frozen
 class _Document:
-    """A document that is made once for each change of what is on sale."""
+    """A document that is cached until the catalog changes."""
 
     body: bytes
     tag: str = attrs.field(init=False)
@@ -41,9 +41,9 @@ class _Document:
         return hashlib.sha256(self.body).hexdigest()[:32]
 
     def to_response(self, content_type: str, cache: str = _MINUTE) -> Response:
-        """Return the document; a 304 without it where the client has it already."""
+        """Return the document, or a 304 if the client has it."""
         headers = {"ETag": f'"{self.tag}"', "Cache-Control": cache}
-        # A proxy that compresses an answer makes its ETag a weak one.
+        # A proxy that compresses the answer makes its ETag weak.
         if request.if_none_match.contains_weak(self.tag):
             return Response(b"", 304, headers)
         return Response(self.body, 200, headers, content_type=content_type)
@@ -52,9 +52,9 @@ class _Document:
 def _keep(
     gateway: Gateway, name: str, describe: Callable[[Gateway], dict[str, Any] | str]
 ) -> _Document:
-    """Return the document that `describe` makes of the gateway.
+    """Return the document that `describe` makes, cached.
 
-    It is made again after the catalogue, the promise about refunds, or what is sold changed.
+    A change of the catalog, the refund promise or the flows that sell makes it again.
     """
 
     def make() -> _Document:
@@ -77,19 +77,19 @@ async def manifest() -> Response:
 
 @blueprint.get("/.well-known/did.json")
 async def did_document() -> dict[str, Any]:
-    """Return the document of the manifest's `did` (did:web)."""
+    """Return the DID document of the manifest's `did` (did:web)."""
     return describe_identity(current_gateway().settings)
 
 
 @blueprint.get("/openapi.json")
 async def openapi() -> Response:
-    """Describe every route that agents call, as OpenAPI 3.1."""
+    """Describe the agents' routes as OpenAPI 3.1."""
     return _keep(current_gateway(), "openapi", describe_api).to_response("application/json")
 
 
 @blueprint.get("/.well-known/x402.json")
 async def resources() -> Response:
-    """List what is on sale with its terms of payment (a draft of the x402 foundation)."""
+    """List the endpoints with their terms of payment (a draft of the x402 foundation)."""
     gateway = current_gateway()
     gateway.wallet.check_known()
     return _keep(gateway, "resources", list_resources).to_response("application/json")
@@ -97,13 +97,13 @@ async def resources() -> Response:
 
 @blueprint.get("/.well-known/agent-registration.json")
 async def registration() -> Response:
-    """Return the registration file of ERC-8004."""
+    """Return the ERC-8004 registration file."""
     return _keep(current_gateway(), "registration", describe_agent).to_response("application/json")
 
 
 @blueprint.get("/llms.txt")
 async def llms() -> Response:
-    """Describe the whole gateway in one text for a language model (spec §4.5)."""
+    """Describe the gateway for a language model (spec §4.5)."""
     gateway = current_gateway()
     gateway.wallet.check_known()
     settings = gateway.settings
@@ -135,14 +135,14 @@ async def llms() -> Response:
 
 @blueprint.get("/sitemap.xml")
 async def sitemap() -> Response:
-    """List the pages' addresses; the manifest links here as `endpointList`."""
+    """List the URLs of the pages; the manifest calls this `endpointList`."""
     text = _keep(current_gateway(), "sitemap", list_addresses).body
     return Response(text, content_type="application/xml; charset=utf-8")
 
 
 @blueprint.get("/robots.txt")
 async def robots() -> Response:
-    """Tell crawlers what is not for them, and where the sitemap is."""
+    """Return the rules for crawlers."""
     return _keep(current_gateway(), "robots", guide_crawlers).to_response(
         "text/plain; charset=utf-8", _DAY
     )
@@ -150,7 +150,7 @@ async def robots() -> Response:
 
 @blueprint.get("/favicon.ico")
 async def favicon() -> Response:
-    """Return the picture that browsers and registries show beside the name."""
+    """Return the icon for browsers and registries."""
     folder = Path(str(current_app.template_folder))
 
     def read() -> _Document:

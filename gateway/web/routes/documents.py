@@ -62,7 +62,7 @@ def describe_gateway(gateway: Gateway) -> dict[str, Any]:
 
 
 def _date_of_update(gateway: Gateway) -> str:
-    """Return the day on which the catalogue changed last, by settings or by the operator's hand."""
+    """Return the day of the last catalog change, by settings or by the operator."""
     said = gateway.settings.updated or gateway.settings.created
     changed_at = gateway.catalog.changed_at
     if changed_at is None:
@@ -112,7 +112,7 @@ def _describe_endpoint(endpoint: Endpoint, base: str) -> dict[str, Any]:
 
 
 def _describe_more(endpoint: Endpoint) -> dict[str, Any]:
-    """Return the fields about an endpoint that the specification does not know, where set."""
+    """Return the set fields of an endpoint that are not in the specification."""
     limit = endpoint.max_prompt_chars
     more = {
         "priceSteps": [_describe_price_step(step) for step in endpoint.price_steps],
@@ -137,12 +137,12 @@ def _describe_price_step(step: PriceStep) -> dict[str, Any]:
 
 
 def make_did(base: str) -> str:
-    """Return the gateway's identifier by the method `web`; a port is written as `%3A`."""
+    """Return the gateway's did:web identifier, whose port follows `%3A`."""
     return "did:web:" + urlsplit(base).netloc.replace(":", "%3A")
 
 
 def describe_identity(settings: Settings) -> dict[str, Any]:
-    """Return the DID document: the wallet, and where the manifest is."""
+    """Return the DID document, with the wallet and the manifest's URL."""
     did = make_did(settings.base_url)
     account = f"{settings.chain.caip2}:{settings.wallet}"
     return {
@@ -170,10 +170,10 @@ def describe_identity(settings: Settings) -> dict[str, Any]:
 
 
 def list_resources(gateway: Gateway) -> dict[str, Any]:
-    """Return `/.well-known/x402.json`: each endpoint with its price and its request.
+    """Return `/.well-known/x402.json`: each endpoint with its price and request.
 
     Source: the draft `specs/extensions/well-known-discovery.md` of x402-foundation/x402 (issue
-    2582). Raises `NotFound` where the payment method has no x402 v2 challenge.
+    2582). Raises `NotFound` if the payment method has no x402 v2 challenge.
     """
     return {
         "x402Version": 2,
@@ -190,7 +190,7 @@ def _describe_resource(gateway: Gateway, endpoint: Endpoint) -> dict[str, Any]:
         "accepts": challenge["accepts"],
         "input": {
             "method": "POST",
-            # Each slug is a route of its own.
+            # Each slug has its own route.
             "routeTemplate": f"/api/x402/{endpoint.slug}",
             "bodyType": "json",
             "body": request_schema(endpoint),
@@ -201,7 +201,7 @@ def _describe_resource(gateway: Gateway, endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _read_challenge(gateway: Gateway, endpoint: Endpoint) -> Any:
-    """Return the x402 v2 challenge of an endpoint, as its 402 has it."""
+    """Return the x402 v2 challenge of an endpoint's 402."""
     challenge = gateway.payments.methods.first.challenge(gateway.quote(endpoint), None, 2)
     header = challenge.headers.get("PAYMENT-REQUIRED")
     if header is None:
@@ -210,7 +210,7 @@ def _read_challenge(gateway: Gateway, endpoint: Endpoint) -> Any:
 
 
 def describe_agent(gateway: Gateway) -> dict[str, Any]:
-    """Return the registration file of ERC-8004, which an on-chain registration points to.
+    """Return the ERC-8004 registration file, to which an on-chain registration points.
 
     Source: EIP-8004 of 2026, sections "Agent Registration File" and "Endpoint Domain Verification".
     """
@@ -240,16 +240,13 @@ def describe_agent(gateway: Gateway) -> dict[str, Any]:
 
 
 def _read_registration(text: str) -> dict[str, Any]:
-    """Return a registration of the settings, such as `eip155:8453:0x8004…/22`, as the file has it.
-
-    The settings were checked at the start.
-    """
+    """Convert a registration of the settings, such as `eip155:8453:0x8004…/22`."""
     registry, _, number = text.rpartition("/")
     return {"agentId": int(number), "agentRegistry": registry}
 
 
 def list_addresses(gateway: Gateway) -> str:
-    """Return `/sitemap.xml`: the pages for people, and each endpoint's address."""
+    """Return `/sitemap.xml`: the pages and the endpoints."""
     pages = [path for one in gateway.documents for path in one.pages]
     paths = [*pages, *(f"/api/x402/{one.slug}" for one in gateway.catalog)]
     locations = "".join(
@@ -262,7 +259,7 @@ def list_addresses(gateway: Gateway) -> str:
 
 
 def guide_crawlers(gateway: Gateway) -> str:
-    """Return `/robots.txt`: crawlers leave buyers' tasks and files alone."""
+    """Return `/robots.txt`, which excludes buyers' tasks and files."""
     theirs = [path for one in gateway.documents for path in one.closed_paths]
     closed = "".join(f"Disallow: {path}\n" for path in (*theirs, "/api/task/", "/files/"))
     return f"User-agent: *\n{closed}\nSitemap: {gateway.settings.base_url}/sitemap.xml\n"

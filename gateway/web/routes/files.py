@@ -1,7 +1,7 @@
-"""Files: outputs, sent to the holders of signed links, and the built files of the pages.
+"""Serves outputs by signed links, and the built files of the web pages.
 
-`make frontend` builds the latter from `frontend/` into `static/web/`, each named by its content, so
-that browsers may keep it for ever. `manifest.json` maps the name of a source to that name.
+`make frontend` builds the latter from `frontend/` into `static/web/`, with hashed names that
+browsers may cache forever. `manifest.json` maps source names to built names.
 """
 
 import asyncio
@@ -40,10 +40,10 @@ _COMPRESSED = (".css", ".js", ".svg", ".txt")
 
 
 class Download(FileBody):
-    """A file sent in pieces and closed at once, also where the client leaves.
+    """A file sent in pieces and closed promptly, even if the client disconnects.
 
-    Quart's own class asks a thread three times for every 8 KB. Where it is cancelled, it leaves
-    the open file to the garbage collector.
+    Quart's own class uses a thread three times for every 8 KB, and leaves the open file to the
+    garbage collector when it is cancelled.
     """
 
     buffer_size = PIECE_BYTES
@@ -70,16 +70,16 @@ class Download(FileBody):
 
 
 class FileResponse(Response):
-    """The app's response class; it sends files as `Download`."""
+    """The app's response class, which sends files as `Download`."""
 
     file_body_class = Download
 
 
 @blueprint.get("/files/<path:key>")
 async def download(key: str) -> Response | tuple[dict[str, str], int, dict[str, str]]:
-    """Send the file of a task's signed link, or the part that the client asks for.
+    """Send an output, or one range of it.
 
-    This function reads the `Range` header: Quart takes "the last bytes" for the first.
+    Quart mistakes a suffix range ("the last bytes") for the first bytes, so this handles `Range`.
     """
     gateway = current_gateway()
     path = gateway.output_store.open(
@@ -112,7 +112,7 @@ async def download(key: str) -> Response | tuple[dict[str, str], int, dict[str, 
 
 
 def _asks_for_part(tag: str) -> bool:
-    """Whether the client asks for one range of this version of the file (RFC 9110 §14.2)."""
+    """Whether the client requests one range of this version of the file (RFC 9110 §14.2)."""
     asked, only_if = request.range, request.headers.get("If-Range")
     return (
         asked is not None
@@ -123,12 +123,9 @@ def _asks_for_part(tag: str) -> bool:
 
 
 def _read_range(size: int) -> tuple[int, int]:
-    """Return the first byte that the client asks for, and the byte after the last.
-
-    The first byte may lie past the end of the file.
-    """
+    """Return start and end of the requested range; the start may be past the end of the file."""
     begin, end = cast(Range, request.range).ranges[0]
-    # A negative number asks for that many bytes at the end.
+    # A negative number requests that many bytes at the end.
     if begin < 0:
         return max(size + begin, 0), size
     return begin, size if end is None else min(end, size)
@@ -140,28 +137,28 @@ class Asset:
 
     media_type: str
     data: bytes = attrs.field(repr=False)
-    # The same by gzip; None where that saves nothing.
+    # None if compression saves nothing.
     gzipped: bytes | None = attrs.field(repr=False)
 
 
 @attrs.define
 class Assets:
-    """The built files of one folder; each is read when it is first asked for, and kept."""
+    """The built files of one folder, read on first use and kept in memory."""
 
     folder: Path
-    # Of the paths under which the files are served.
+    # URL prefix.
     prefix: str = "/web/"
     _names: Mapping[str, str] | None = None
     _kept: dict[str, Asset] = attrs.field(factory=dict)
 
     def url(self, source: str) -> str:
-        """Return the path of a built file by the name of its source, such as `play.js`."""
+        """Return the URL path of a built file by its source name, such as `play.js`."""
         return f"{self.prefix}{self._built_names()[source]}"
 
     def __getitem__(self, name: str) -> Asset:
         """Return a file by its built name; raises `NotFound`.
 
-        Only names of the manifest are looked up, so no request reaches another file.
+        Only names of the manifest are valid, so no request reaches another file.
         """
         if name not in self._kept:
             if name not in self._built_names().values():
@@ -175,7 +172,6 @@ class Assets:
         return self._names
 
     def _path(self, name: str) -> Path:
-        """Return where the file of a built name lies."""
         return self.folder / name
 
 
@@ -186,7 +182,7 @@ def _read(path: Path) -> Asset:
 
 
 def answer_asset(found: Asset) -> Response:
-    """Return a file that browsers may keep for ever, by gzip if they take that."""
+    """Return a file that browsers may cache forever, compressed if they accept gzip."""
     headers = {"Content-Type": found.media_type, "Cache-Control": _FOR_EVER}
     if found.gzipped is None:
         return Response(found.data, headers=headers)
@@ -197,6 +193,6 @@ def answer_asset(found: Asset) -> Response:
 
 
 def static_folder() -> Path:
-    """Return the folder of llms.txt and the pages: inside the wheel, or a checkout's top level."""
+    """Return the folder of llms.txt and the pages: in the wheel, or at the top of a checkout."""
     inside = Path(__file__).parents[1] / "static"
     return inside if inside.is_dir() else Path(__file__).parents[3] / "static"

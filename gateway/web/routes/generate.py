@@ -1,4 +1,4 @@
-"""The two routes that sell: they take a request with its payment and return a task."""
+"""The routes that sell: x402 and direct purchases, and the price of an endpoint."""
 
 import base64
 import hashlib
@@ -27,23 +27,23 @@ from gateway.web.validation import (
     decode_generation,
 )
 
-# The limit of requests that only ask for the price.
+# The rate limit of requests without a payment.
 PRICE_LIMIT = "price"
-# The most bytes of JSON for one prompt of 10,000 characters, all of them escaped.
+# A prompt of 10,000 characters as JSON, all of them escaped.
 _ESCAPED_BODY_BYTES = SMALL_BODY_BYTES + 120_000
 # A file of 7.5 MB in Base64, and a prompt.
 _LARGE_BODY_BYTES = 11_000_000
-# Programs and browsers get different answers to GET.
+# Browsers get another answer to GET than programs.
 _BY_READER = {"Vary": "Accept, User-Agent"}
 _log = structlog.get_logger()
 
 
 async def answer_x402(gateway: Gateway, asked: Asked) -> Answer:
-    """Start a generation that a header pays for: by a signed authorization (spec §4.1) or else.
+    """Start a generation that a header pays for, such as a signed authorization (spec §4.1).
 
-    Without a payment the answer is the 402 with the price of this request; an empty body asks for
-    the endpoint's own price, as crawlers and programs that compare prices do. The checks come
-    first: nobody pays for a request that is doomed.
+    Without a payment, return the 402 with the price of this request, or of the endpoint if the
+    body is empty, as crawlers send it. The request is checked first, so that no buyer pays for one
+    that must fail.
     """
     registered = gateway.catalog[asked.part]
     chosen = gateway.payments.methods.choose(asked.header)
@@ -51,7 +51,7 @@ async def answer_x402(gateway: Gateway, asked: Asked) -> Answer:
     if chosen is None and not data:
         return _answer_price(gateway, gateway.quote(registered.endpoint), asked)
     body, digest = await _decode_body(gateway, registered.endpoint, data)
-    # Checking and settling take seconds, and a file would be in memory twice for as long.
+    # Otherwise a file stays in memory twice during checks and settlement, which take seconds.
     del data
     check_idempotency_key(asked.header("Idempotency-Key"))
     generation = await check_request(gateway, body, registered, asked.address)
@@ -69,14 +69,14 @@ async def answer_x402(gateway: Gateway, asked: Asked) -> Answer:
 
 
 async def answer_price(gateway: Gateway, asked: Asked) -> Answer:
-    """Answer GET and HEAD as a POST without body and payment; send people to the endpoint's page.
+    """Answer GET as a POST without body and payment; redirect browsers to the endpoint's page.
 
-    Checkers and crawlers ask by GET. A GET buys nothing, so a payment with it is refused.
+    Health checkers and crawlers use GET. A payment with GET is refused, because it buys nothing.
     """
     registered = gateway.catalog[asked.part]
     if gateway.payments.methods.is_paid(asked.header):
         raise MethodNotAllowed(valid_methods=["POST"])
-    # The signs of a browser that x402's own middleware goes by.
+    # x402's own middleware detects browsers in the same way.
     is_html = "text/html" in (asked.header("Accept") or "")
     if is_html and "Mozilla" in (asked.header("User-Agent") or ""):
         page = {"Location": f"/play/{asked.part}"}
@@ -86,7 +86,7 @@ async def answer_price(gateway: Gateway, asked: Asked) -> Answer:
 
 
 def _name_limit(gateway: Gateway, asked: Asked) -> str:
-    """Return the name of the request's limit: without a payment it only asks for the price."""
+    """Return the rate limit of a request."""
     return "x402" if gateway.payments.methods.is_paid(asked.header) else PRICE_LIMIT
 
 
@@ -99,7 +99,7 @@ def _max_body_bytes(catalog: Catalog, slug: str) -> int:
 async def _decode_body(
     gateway: Gateway, endpoint: Endpoint, data: bytes
 ) -> tuple[wire.GenerationBody, str]:
-    """Return the decoded body and its digest, which is empty where no way to pay binds to it."""
+    """Return the decoded body and its digest, which is empty if no payment method needs it."""
     body, digest = await decode_generation(gateway, endpoint, data), ""
     if gateway.payments.methods.binds_body:
         is_small = len(data) <= SMALL_BODY_BYTES
@@ -108,7 +108,7 @@ async def _decode_body(
 
 
 def _digest(data: bytes) -> str:
-    """Return the SHA-256 of a body as RFC 9530 writes it."""
+    """Return the SHA-256 of a body in the format of RFC 9530."""
     return f"sha-256=:{base64.b64encode(hashlib.sha256(data).digest()).decode()}:"
 
 
@@ -119,14 +119,14 @@ def make_challenge(
     version: int = 2,
     refused: WayToPay | None = None,
 ) -> Challenge:
-    """Return the 402 for a quote; raises `ExecutionError` where the wallet must not be paid.
+    """Return the 402 for a quote; raises `ExecutionError` if the wallet must not be paid.
 
-    `refused` is the way to pay whose payment was refused for the reason.
+    `refused` is the payment method whose payment was refused for `reason`.
     """
-    # A buyer that reads the price may also pay by a direct transfer, which the gateway cannot stop.
+    # A buyer who knows the price may pay by a direct transfer, which the gateway cannot stop.
     gateway.wallet.check_known()
     if reason is None:
-        # As known at the last look: an unpaid request causes no call to the chain.
+        # From the last check: an unpaid request causes no call to the chain.
         if quote.selling != "everything":
             reason = gateway.unsold_because(quote.endpoint.slug)
         if quote.selling == "transfers":
@@ -155,7 +155,7 @@ def _answer_refusal(
 
 
 def _read_version(asked: Asked) -> int:
-    """Return the version of x402 whose entry the client wants first."""
+    """Return the x402 version whose entry comes first."""
     return 1 if asked.query("x402Version", "2") == "1" else 2
 
 
@@ -164,12 +164,8 @@ def _answer_challenge(challenge: Challenge) -> Answer:
 
 
 async def answer_direct(gateway: Gateway, asked: Asked) -> Answer:
-    """Start a generation paid for by an earlier USDC transfer (spec §4.2).
-
-    Raises what the checks raise, and what `Payments.accept_direct` raises.
-    """
-    # The body's bytes have no name here: checking takes a while, and a file would be in memory
-    # twice for as long.
+    """Start a generation paid for by an earlier USDC transfer (spec §4.2)."""
+    # The bytes have no name here: otherwise a file stays in memory twice during the checks.
     body = await decode(gateway, wire.DirectBody, await asked.read_body())
     if gateway.settings.require_payer_signature and body.payer_signature is None:
         raise ValidationError(
@@ -190,7 +186,7 @@ async def answer_direct(gateway: Gateway, asked: Asked) -> Answer:
 async def _read_payer_proof(
     gateway: Gateway, body: wire.DirectBody, quote: Quote
 ) -> PayerProof | None:
-    """Return the body's `payerSignature` with the digest that it must sign."""
+    """Return `payerSignature` with the digest that it must sign."""
     if body.payer_signature is None:
         return None
     if body.file is None:
@@ -213,7 +209,7 @@ def _answer_started(gateway: Gateway, accepted: Accepted, generation: Generation
 def _callback_secret(
     gateway: Gateway, accepted: Accepted, generation: GenerationRequest
 ) -> str | None:
-    """Return the secret that signs the events of a task; None if the request asks for none."""
+    """Return the secret that signs a task's events; None without a `callbackUrl`."""
     if gateway.callbacks is None or not generation.callback_url:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Health: whether the process works, and what it cannot sell now."""
+"""Liveness and readiness."""
 
 from collections.abc import Sequence
 from http import HTTPStatus
@@ -13,7 +13,7 @@ from gateway.web.front.routing import Asked, Route
 
 
 async def answer_health(gateway: Gateway, _: Asked) -> Answer:
-    """Answer while the event loop and the database writer work; never ask the chain (spec §4.6)."""
+    """Answer while event loop and database writer work, without the chain (spec §4.6)."""
     await gateway.store.ping()
     depth = await gateway.store.queue.depth()
     body = {
@@ -31,9 +31,9 @@ async def answer_health(gateway: Gateway, _: Asked) -> Answer:
 
 
 async def answer_ready(gateway: Gateway, _: Asked) -> Answer:
-    """Show each check of the machine, and what it sells; status 503 where it should get no request.
+    """Return all checks, and the flows that sell; 503 if the machine should get no requests.
 
-    Everybody reads fixed sentences. The operator reads the details at /admin/ready.
+    The sentences are fixed, because anyone can read them. /admin/ready has the details.
     """
     found = await checks(gateway)
     return json_answer(*describe(gateway, found, [check.for_public() for check in found]))
@@ -42,9 +42,9 @@ async def answer_ready(gateway: Gateway, _: Asked) -> Answer:
 def describe(
     gateway: Gateway, found: Sequence[Check], rows: list[dict[str, Any]]
 ) -> tuple[dict[str, Any], int]:
-    """Return the body and the status of an answer about the checks that were found.
+    """Return body and status of a readiness answer.
 
-    While only the chain is silent, tasks can be polled: a proxy must not drop the machine.
+    A silent chain alone is no 503: buyers can still poll tasks, so a proxy must keep the machine.
     """
     status = status_of(found)
     is_ready = status == HTTPStatus.OK

@@ -20,7 +20,7 @@ from gateway.running.gateway import Gateway
 from gateway.version import VERSION
 from gateway.web import wire
 
-# The draft knows at most five.
+# The draft's maximum.
 _MAX_CATEGORIES = 5
 _GUIDANCE = (
     "POST a JSON body to an /api/x402 path. The 402 tells the price of exactly that request and "
@@ -48,7 +48,7 @@ _HAVE_RETRY_AFTER = (429, 503)
 
 
 def describe_api(gateway: Gateway) -> dict[str, Any]:
-    """Return the OpenAPI document of what is on sale now."""
+    """Return the OpenAPI document of the endpoints on sale."""
     settings, base = gateway.settings, gateway.settings.base_url
     endpoints = list(gateway.catalog)
     proofs = list(settings.ownership_proofs)
@@ -73,7 +73,7 @@ def describe_api(gateway: Gateway) -> dict[str, Any]:
                 "apiReference": f"{base}/openapi.json",
             },
         },
-        # x402scan documents the second name of the same.
+        # x402scan documents the second name.
         **({"x-agentcash-provenance": {"ownershipProofs": proofs}} if proofs else {}),
         **({"x-discovery": {"ownershipProofs": proofs}} if proofs else {}),
         "paths": _paths(gateway, endpoints),
@@ -91,14 +91,14 @@ def _paths(gateway: Gateway, endpoints: list[Endpoint]) -> dict[str, Any]:
         f"/api/x402/{one.slug}": {"post": _describe_endpoint(gateway, one, callbacks=callbacks)}
         for one in endpoints
     }
-    # Its body names one of the slugs, and an empty list of them would be no schema.
+    # Its body names one of the slugs, and a schema cannot have an empty list of them.
     if endpoints:
         paths["/api/proxy-generate"] = {"post": _describe_direct(gateway, endpoints)}
     return paths | {"/api/task/{taskId}": {"get": _describe_task()}}
 
 
 def _offers_callbacks(gateway: Gateway) -> bool:
-    """Whether the document names `callbackUrl`."""
+    """Whether the document has `callbackUrl`."""
     return gateway.callbacks is not None and gateway.callbacks.is_offered
 
 
@@ -108,7 +108,7 @@ def _describe_endpoint(gateway: Gateway, endpoint: Endpoint, *, callbacks: bool)
         "summary": endpoint.title,
         "description": endpoint.description,
         "tags": [endpoint.capability],
-        # Says that there is no API key, instead of leaving it open.
+        # States that no API key is needed.
         "security": [],
         "x-payment-info": _describe_payment(gateway, endpoint),
         "parameters": [_IDEMPOTENCY_KEY],
@@ -174,7 +174,7 @@ _IDEMPOTENCY_KEY = {
 
 
 def _describe_price(endpoints: Iterable[Endpoint]) -> dict[str, str]:
-    """Return the price of a request to one of the endpoints: fixed, or its bounds."""
+    """Return the fixed price of a request to the endpoints, or its bounds."""
     ranges = [price_range(endpoint) for endpoint in endpoints]
     lowest, highest = min(low for low, _ in ranges), max(high for _, high in ranges)
     if lowest == highest:

@@ -1,4 +1,4 @@
-"""The route that shows a task (spec §4.3), once or as a stream of events."""
+"""The task route (spec §4.3): one answer, or a stream of events."""
 
 import asyncio
 import re
@@ -21,17 +21,16 @@ TASK_LIMIT = "task"
 _MAX_WAIT_S = 30.0
 _MAX_ID_CHARS = 64
 _HEADERS = JSON | NOT_STORED
-# A client that lost the stream connects again after this time.
+# Reconnection time of clients.
 _RETRY = b"retry: 2000\n\n"  # milliseconds
-# Proxies close a connection that is silent.
+# Keeps proxies from closing a silent connection.
 _COMMENT = b": waiting\n\n"
 
 
 async def answer_task(gateway: Gateway, asked: Asked) -> Answer:
-    """Show a task; with `?wait=N` once it is done, or after N seconds.
+    """Return a task; `?wait=N` waits up to N seconds until it is done.
 
-    If too many requests wait already, the answer comes at once. Raises `NotFound` for an unknown
-    id.
+    If too many requests wait already, it does not wait. Raises `NotFound`.
     """
     wait_s = read_wait_s(asked.query("wait", "0"))
     task = await _look(gateway, asked.part, wait_s, asked.address)
@@ -45,13 +44,13 @@ async def answer_task(gateway: Gateway, asked: Asked) -> Answer:
 async def stream_task(gateway: Gateway, asked: QuartAsked) -> Response:
     """Return a stream of a task's changes, which ends with the task.
 
-    Raises `NotFound` for an unknown id, and `TooManyStreams`.
+    Raises `NotFound` and `TooManyStreams`.
     """
     read_wait_s(asked.query("wait", "0"))
     await _find_task(gateway, asked.part)
     if not held_of(asked.request).enter_context(gateway.streams.counted(asked.address)):
         raise TooManyStreams(int(gateway.timing.stream_s))
-    # `X-Accel-Buffering` tells nginx to pass each event on at once.
+    # `X-Accel-Buffering` makes nginx pass on each event at once.
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     events = _stream_task(gateway, asked.part)
     response = Response(events, 200, headers, content_type=EVENT_STREAM)
@@ -60,9 +59,9 @@ async def stream_task(gateway: Gateway, asked: QuartAsked) -> Response:
 
 
 async def _stream_task(gateway: Gateway, task_id: str) -> AsyncGenerator[bytes, None]:
-    """Yield the task as it is, each change of it, and a comment where nothing changes.
+    """Yield the current task, each change of it, and comments in between.
 
-    The first event is always the present state, so a client that connects again misses nothing.
+    The first event is the current state, so a client that reconnects misses nothing.
     """
     now, timing = asyncio.get_running_loop().time, gateway.timing
     end, number, shown = now() + timing.stream_s, 0, None
@@ -93,7 +92,7 @@ def _as_event(number: int, shown: ShownTask) -> ShownTask:
 async def look_at_task(
     gateway: Gateway, task_id: str, wait_s: float, client: str
 ) -> tuple[Task, list[str]]:
-    """Return a task and a link to each output, as `answer_task` shows them."""
+    """Return a task and a link to each output, with the same wait as `answer_task`."""
     task = await _look(gateway, task_id, wait_s, client)
     return task, await _make_links(gateway, task)
 
@@ -108,7 +107,7 @@ async def _look(gateway: Gateway, task_id: str, wait_s: float, client: str) -> T
 
 
 async def _encode_task(gateway: Gateway, task: Task) -> ShownTask:
-    """Return the JSON that shows a task."""
+    """Return the JSON of a task."""
     body = await show_body(gateway, task)
     text = task.result.long_text if task.result is not None else None
     if text is None:
@@ -118,16 +117,13 @@ async def _encode_task(gateway: Gateway, task: Task) -> ShownTask:
 
 
 async def show_body(gateway: Gateway, task: Task) -> dict[str, Any]:
-    """Return the body that shows a task without a long text, with fresh links to its outputs."""
+    """Return the body of a task without a long text, with fresh links to its outputs."""
     links = await _make_links(gateway, task)
     return wire.task(task, network=gateway.settings.network, links=links)
 
 
 async def _wait_for_task(gateway: Gateway, task_id: str, wait_s: float) -> Task:
-    """Return the task once it is done, or as it is after `wait_s` seconds.
-
-    Raises `NotFound` for an unknown id.
-    """
+    """Return the task when it is done, or after `wait_s` seconds; raises `NotFound`."""
     if wait_s <= 0:
         return await _find_task(gateway, task_id)
     deadline = gateway.now() + wait_s
@@ -141,7 +137,7 @@ async def _wait_for_task(gateway: Gateway, task_id: str, wait_s: float) -> Task:
 
 
 async def _find_task(gateway: Gateway, task_id: str) -> Task:
-    """Return a task; raises `NotFound` for an unknown id."""
+    """Return a task; raises `NotFound`."""
     task = await gateway.store.task(task_id) if len(task_id) <= _MAX_ID_CHARS else None
     if task is None:
         raise NotFound("There is no task with this id.")
@@ -149,7 +145,7 @@ async def _find_task(gateway: Gateway, task_id: str) -> Task:
 
 
 async def _make_links(gateway: Gateway, task: Task) -> list[str]:
-    """Return a fresh address for each output; an empty list once the outputs are deleted."""
+    """Return a fresh URL for each output; none after the outputs are deleted."""
     now, until = gateway.now(), task.expires_at
     if task.result is None or not task.result.outputs:
         return []

@@ -1,7 +1,7 @@
-"""Stands between a connection and Hypercorn: bounds what a client sends, and how long it takes.
+"""An asyncio protocol between a connection and Hypercorn that limits the client's size and time.
 
 Hypercorn gets one whole head at a time, a body as the app reads it, and the end of a connection
-only between two requests. So nothing of it waits for a client that is gone.
+only between two requests. So it never waits for a client that is gone.
 """
 
 import asyncio
@@ -25,9 +25,9 @@ from gateway.web.server.connection_limits import (
 )
 from gateway.web.server.request_framing import Body, RefusedError, has_head, take_head
 
-# Every server closes a connection after it.
+# Makes any server close the connection.
 _INVALID_REQUEST = b"\0\r\n\r\n"
-# Of the connection whose server or app runs; inherited by their tasks.
+# The current connection; tasks of server and app inherit it.
 CONNECTION: contextvars.ContextVar["Guard"] = contextvars.ContextVar("connection")
 
 
@@ -35,31 +35,31 @@ class Guard(asyncio.Protocol):
     """One connection, in front of the server's protocol."""
 
     is_stopping = False
-    # Of the request that is being answered; None while its head is awaited.
+    # Body of the current request; None while its head is awaited.
     body: Body | None = None
-    # Whether the server's writing is dropped: the same bytes were written already.
+    # Whether the server's output is dropped, because the answer was written already.
     is_written = False
-    # Whether the client has closed the connection, or its half of it; and whether all of it is.
+    # Whether the client has closed its half of the connection, and whether both are closed.
     _is_gone = False
     _is_lost = False
     # Whether the server has closed the connection.
     _is_closing = False
-    # Whether what still arrives is dropped, and what the server still writes.
+    # Whether further input, and the server's further output, is dropped.
     _is_ended = False
     _is_refused = False
     _is_between_requests = False
-    # Whether the app waits for more of the body.
+    # Whether the app awaits more of the body.
     _is_body_wanted = False
     _is_answer_begun = False
     _is_reading = True
-    # Whether the server asked to stop reading, and was asked to stop writing.
+    # Whether the server paused reading, and the transport paused writing.
     _is_server_full = False
     _is_client_full = False
-    # How many bytes of a head were searched for its end.
+    # Bytes of a head that were searched for its end.
     _searched = 0
     _requests = 0
     _unread_bytes = 0
-    # The head of an answer whose body has not begun; and whether the next bytes are one.
+    # The head of an answer, held back until its body; and whether the next output is a head.
     _head = b""
     _is_head_next = False
     _lingering: asyncio.TimerHandle | None = None
@@ -67,15 +67,15 @@ class Guard(asyncio.Protocol):
     def __init__(self, server: Any, guards: set["Guard"]) -> None:
         self._server = server
         self._guards = guards
-        # What the server has not got yet.
+        # Input that the server has not got yet.
         self._held = bytearray()
-        # Set once the app's client is gone, or has its answer; made anew for each request.
+        # Set when the client is gone or has its answer; one event per request.
         self._gone: asyncio.Event | None = None
 
-    # -- what the connection reports
+    # -- callbacks of the transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin: the first head has its time from now on."""
+        """Start the server, and the timeout of the first head."""
         self._wire = cast(asyncio.Transport, transport)
         self._wire.set_write_buffer_limits(WRITE_BUFFER_BYTES)
         self.outbox = Outbox(self._wire)
@@ -89,7 +89,7 @@ class Guard(asyncio.Protocol):
         self._server.connection_made(_Transport(self._wire, self))
 
     def data_received(self, data: bytes) -> None:
-        """Keep what a client sends until the server may have it."""
+        """Buffer input until the server may have it."""
         if self._is_ended or self._is_closing:
             self._unread_bytes += len(data)
             if self._unread_bytes > MAX_UNREAD_BYTES:
@@ -99,19 +99,18 @@ class Guard(asyncio.Protocol):
         self._hand_on()
 
     def eof_received(self) -> bool:
-        """Answer what has come whole; returns whether the connection stays until then."""
+        """Answer complete requests; return whether the connection stays open for that."""
         self._note_gone()
         return not self._is_closing
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - as asyncio calls it
-        """End: the server learns of it as soon as it can end with it."""
+        """Report the end to the server as soon as it can handle it."""
         self._is_lost = True
         self._guards.discard(self)
         self._idleness.end()
         self.outbox.end()
         self._cancel_lingering()
         if self._is_client_full:
-            # Nothing is left to wait for.
             self.resume_writing()
         self._held.clear()
         if self._is_closing or self._is_ended:
@@ -120,13 +119,13 @@ class Guard(asyncio.Protocol):
             self._note_gone()
 
     def pause_writing(self) -> None:
-        """Let the server wait for its client."""
+        """Make the server wait for the client."""
         self._is_client_full = True
         self._server.pause_writing()
         self.outbox.begin_wait()
 
     def resume_writing(self) -> None:
-        """Let the server go on: the client has read."""
+        """Let the server continue."""
         self._is_client_full = False
         self._server.resume_writing()
         self.outbox.end_wait()
@@ -135,7 +134,7 @@ class Guard(asyncio.Protocol):
         return KEEP_ALIVE_S if self._is_between_requests else IDLE_S
 
     def _note_gone(self) -> None:
-        """Tell the app, or the server where no app is answering."""
+        """Notify the app, or the server if no app is answering."""
         self._is_gone = True
         if self._is_closing or self._is_ended:
             return
@@ -152,23 +151,23 @@ class Guard(asyncio.Protocol):
 
     @property
     def is_body_missing(self) -> bool:
-        """Whether the server has not got all of the request that is being answered."""
+        """Whether the server lacks a part of the current request."""
         return self.body is not None and not self.body.is_complete
 
     @property
     def is_client_gone(self) -> bool:
-        """Whether nobody waits for the present answer; a client may close after its requests."""
+        """Whether the client is gone, except one that closed its half after a further request."""
         return self._is_gone and not has_head(self._held)
 
     async def wait_gone(self) -> None:
-        """Return once the client is gone, or has its answer."""
+        """Wait until the client is gone or has its answer."""
         if not self.is_client_gone:
             if self._gone is None:
                 self._gone = asyncio.Event()
             await self._gone.wait()
 
     def want_body(self) -> None:
-        """Hand on what comes next of the body: the app waits for it."""
+        """Pass on the next part of the body, which the app awaits."""
         if self.is_body_missing:
             self._is_body_wanted = True
             self._hand_on()
@@ -194,7 +193,7 @@ class Guard(asyncio.Protocol):
                 self._idleness.start_shorter()
             return
         head, body = found
-        # A body that is there already costs the server no step of its own.
+        # A body that has arrived is passed on together with its head.
         data = head + body.take(self._held)
         self.body, self._searched = body, 0
         self._requests += 1
@@ -209,7 +208,7 @@ class Guard(asyncio.Protocol):
             self._server.data_received(piece)
 
     def _read_on(self) -> None:
-        """Read from the client, or not, as there is room for it."""
+        """Pause or resume reading, depending on the buffers."""
         is_full = self._is_server_full or len(self._held) > PIECE_BYTES
         may_read = not is_full or self._is_ended or self._is_closing
         if may_read != self._is_reading and not self._wire.is_closing():
@@ -217,12 +216,12 @@ class Guard(asyncio.Protocol):
             (self._wire.resume_reading if may_read else self._wire.pause_reading)()
 
     def hold_server(self, *, is_full: bool) -> None:
-        """Send the server nothing more for a time, or again."""
+        """Pause or resume input to the server."""
         self._is_server_full = is_full
         self._read_on()
 
     def _refuse(self, status: HTTPStatus) -> None:
-        """Answer a request that the server must not see; no byte after it is read."""
+        """Refuse a request without the server, and read nothing after it."""
         self._is_refused = True
         if not self._is_answer_begun:
             first = f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode()
@@ -238,11 +237,11 @@ class Guard(asyncio.Protocol):
         return self._is_closing or self._wire.is_closing()
 
     def begin_answer(self) -> None:
-        """Note that the app answers; the head of the answer waits for what follows it."""
+        """Note that the app answers, and hold back the head until its body."""
         self._is_answer_begun = self._is_head_next = True
 
     def may_write_whole(self) -> bool:
-        """Whether an answer may be written past the server: nothing of it or before it waits."""
+        """Whether an answer may be written without the server, because no other output waits."""
         return not (
             self._is_answer_begun
             or self.is_body_missing
@@ -254,7 +253,7 @@ class Guard(asyncio.Protocol):
         )
 
     def write(self, data: bytes) -> None:
-        """Write what the server sends, or drop it where nobody reads it."""
+        """Write the server's output, or drop it after the end."""
         if self._is_ended or self.is_written or self._wire.is_closing():
             return
         if self._is_head_next:
@@ -264,7 +263,7 @@ class Guard(asyncio.Protocol):
             self._wire.write(data)
 
     def end_answer(self) -> None:
-        """Give the server the next request; it has sent a whole answer."""
+        """Pass on the next request after a complete answer."""
         self._flush_head()
         self._is_answer_begun = self.is_written = False
         if self._gone is not None:
@@ -287,14 +286,14 @@ class Guard(asyncio.Protocol):
     # -- the end
 
     def _end_server(self) -> None:
-        """Let the server close the connection; what it still says is for nobody."""
+        """Make the server close the connection, and drop its further output."""
         self._flush_head()
         self._is_ended = True
         self._held.clear()
         self._idleness.stop()
         if self.body is None:
             self._server.data_received(_INVALID_REQUEST)
-            # No other timer is left for a server that does not close now.
+            # The only timeout left if the server does not close.
             self._lingering = asyncio.get_running_loop().call_later(IDLE_S, self._wire.abort)
         else:
             self._server.eof_received()
@@ -307,10 +306,10 @@ class Guard(asyncio.Protocol):
             self._lingering.cancel()
 
     def close(self) -> None:
-        """Close the connection for the server, and let the client read its answer first.
+        """Close the connection, after the client has read its answer.
 
-        A client that may be sending sees our half of the connection close. The other half is
-        closed when the client closes, after a time, or when the server stops.
+        If the client may be sending, only our half is closed. The rest follows when the client
+        closes, after a timeout, or at shutdown.
         """
         if self._is_closing:
             return
@@ -328,20 +327,20 @@ class Guard(asyncio.Protocol):
             self._wire.close()
 
     def stop(self) -> None:
-        """End with the present answer."""
+        """Close after the current answer."""
         self.is_stopping = True
         if self._is_closing:
             self._wire.close()
 
     def _linger(self) -> None:
-        # These errors mean that the connection is closed already.
+        # Raised if the connection is closed already.
         with contextlib.suppress(OSError, RuntimeError):
             self._wire.write_eof()
         self._read_on()
         self._lingering = asyncio.get_running_loop().call_later(IDLE_S, self._wire.close)
 
     def _flush_head(self) -> None:
-        """Send the head of an answer that has no body."""
+        """Send the head of an answer without a body."""
         self._is_head_next = False
         head, self._head = self._head, b""
         if head:
@@ -349,7 +348,7 @@ class Guard(asyncio.Protocol):
 
 
 class _Transport:
-    """A connection as the server sees it."""
+    """The transport that the server uses."""
 
     def __init__(self, wire: asyncio.Transport, guard: Guard) -> None:
         self._wire = wire
@@ -358,7 +357,7 @@ class _Transport:
         self.close = guard.close
 
     def write_eof(self) -> None:
-        """Do nothing: `close` follows, and knows how much to close."""
+        """Do nothing: `close` follows and decides."""
 
     def is_closing(self) -> bool:
         return self._guard.is_closing
@@ -374,7 +373,7 @@ class _Transport:
 
 
 def date_line() -> bytes:
-    """Return the header that says when an answer is made."""
+    """Return the `Date` header."""
     return _date_line(int(time.time()))
 
 

@@ -1,103 +1,108 @@
-"""How long and how much a client may take before it has an answer; the same for both servers."""
+"""Limits of connections in time and memory, for both servers."""
 
 import asyncio
 import math
 from collections import Counter
 from collections.abc import Callable
 
-# A client that sends no complete head for so long, or nothing, or reads nothing, is cut off.
+# Time for a complete head, and for a client that neither sends nor reads.
 IDLE_S = 30
-# A connection between two requests. It has to be longer than any proxy in front keeps it, so that
-# the proxy closes it: a request on a connection that we close meanwhile is lost, and its client
-# gets a 502. nginx keeps one for 60 s, cloudflared for 90 s, Caddy for 120 s. Google's load
-# balancer keeps one for 600 s, which nobody can change.
+# Idle time between two requests. It must exceed that of any proxy in front: if the gateway closes
+# first, a request may be lost, and its client gets a 502. nginx keeps idle connections for 60 s,
+# cloudflared for 90 s, Caddy for 120 s, and Google's load balancer for a fixed 600 s.
 KEEP_ALIVE_S = 620
-# Of one connection; the answer to the last one says so.
+# Per connection; the last answer has `Connection: close`.
 MAX_REQUESTS = 10_000
-# Of a request's line and headers together. A payment header of 32 KiB is 43,692 bytes in Base64.
+# Request line and headers together. A payment header of 32 KiB is 43,692 bytes in Base64.
 MAX_HEAD_BYTES = 48 * 1024
-# Each header costs microseconds to read, however short. Apache takes as many; browsers behind some
-# proxies send thirty. Trailers have the same limit.
+# Also for trailers. Each header costs microseconds to parse, however short. Apache has the same
+# limit; browsers behind some proxies send thirty.
 MAX_HEADERS = 100
-# Each chunk of a body costs microseconds as well. Programs write chunks of kilobytes; so many of a
-# body's may hold fewer bytes than this.
+# Each chunk of a body costs microseconds, too. Programs send chunks of kilobytes, so the number of
+# short ones is limited.
 MAX_SHORT_CHUNKS = 1000
 SHORT_CHUNK_BYTES = 64
-# A client may still send this much after its answer. Closing at once would make the operating
-# system drop the answer, too: a client that reads only after its last byte would see a reset.
+# Accepted after the answer. Closing at once would make the operating system drop the answer: a
+# client that reads only after its last byte would get a reset.
 MAX_UNREAD_BYTES = 32 * 1024 * 1024
-# A transport that holds more tells the app to wait. What a connection holds below is not counted.
+# Above this size the app waits, and the connection's bytes are counted.
 WRITE_BUFFER_BYTES = 16 * 1024
-# Of a file, as it is read and sent. An answer of one piece waits whole.
+# Piece size of files.
 PIECE_BYTES = 64 * 1024
-# Connections that wait to be accepted.
+# Connections that the kernel queues.
 BACKLOG = 2048
-# At the end, once the app has drained, requests that are being answered have the first time. The
-# second bounds an app that ends without having drained. Fly's `kill_timeout` is 120 s.
+# Shutdown: time for requests in progress after the app has drained, and for an app that did not
+# drain. Fly's `kill_timeout` is 120 s.
 GRACE_S = 10
 STOP_S = 115
-# In all. Connections that wait at the same time hold a piece or two each, so these are some 500.
+# Unread bytes of all connections: some 500 of them, with a piece or two each.
 MOST_BYTES = 64 * 1024 * 1024
-# An address's share. A proxy that is not named by GATEWAY_CLIENT_IP_HEADER is one address.
+# Per address. A proxy without GATEWAY_CLIENT_IP_HEADER counts as one address.
 MOST_BYTES_PER_ADDRESS = MOST_BYTES // 4
-# An ASGI extension of our servers': the `Outbox` of a request's connection.
+# An ASGI extension of our servers: the `Outbox` of the connection.
 OUTBOX = "gateway.outbox"
 
 
 class LazyTimer:
-    """Calls a function once `longest_s` have passed since the last start, unless it was stopped.
+    """A timeout that restarts with each request, at the cost of reading the clock.
 
-    `longest_s` gives seconds, and is asked at every look. The event loop has one timer at a time,
-    which fires when the time can be over at the earliest.
+    It calls `expired` when `longest_s()` seconds have passed since the last start, unless it was
+    stopped. The event loop has one timer, which fires at the earliest possible expiry and is then
+    set again. A timer per request would cost some hundredths of a plain answer, for nothing: nearly
+    all are cancelled.
     """
 
     def __init__(self, longest_s: Callable[[], float], expired: Callable[[], object]) -> None:
         self._longest_s = longest_s
         self._expired = expired
         self._loop = asyncio.get_running_loop()
-        # By the loop's clock; infinite while the timer is stopped.
+        # Loop time; infinite while the timer is stopped.
         self._since = math.inf
-        self._look()
+        self._check()
 
     def start(self) -> None:
-        """Begin anew."""
+        """Restart."""
         self._since = self._loop.time()
 
     def start_shorter(self) -> None:
-        """Begin anew where `longest_s` is shorter than it was at the last look."""
+        """Restart with a `longest_s` that may be shorter than before."""
         self.start()
         self._timer.cancel()
-        self._look()
+        self._check()
 
     def stop(self) -> None:
-        """Let nothing happen until the next start."""
+        """Pause until the next start."""
         self._since = math.inf
 
     def end(self) -> None:
-        """Stop for good, and let go of the function and what it holds."""
+        """Stop for good, and drop the references to the callbacks."""
         self._timer.cancel()
         del self._longest_s, self._expired
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         longest_s = self._longest_s()
         left_s = min(self._since + longest_s - self._loop.time(), longest_s)
         if left_s > 0:
-            self._timer = self._loop.call_later(left_s, self._look)
+            self._timer = self._loop.call_later(left_s, self._check)
         else:
             self._expired()
 
 
 class UnreadMemory:
-    """Counts the bytes that wait for all clients now."""
+    """Limits the bytes that wait for clients which do not read their answers.
+
+    Above the limit the slowest connections are aborted: first those of an address above its share,
+    then those of the address with the most bytes.
+    """
 
     def __init__(self) -> None:
         self.taken_bytes = 0
         self._by_address: Counter[str] = Counter()
-        # By address, the connection that has waited longest first.
+        # By address, the longest waiting connection first.
         self._waiting: dict[str, dict[Outbox, int]] = {}
 
     def add(self, outbox: "Outbox", address: str, size: int) -> None:
-        """Count a connection that waits from now on, and cut off others for it."""
+        """Count a connection that begins to wait, and abort others if necessary."""
         self._waiting.setdefault(address, {})[outbox] = size
         self._change(address, size)
         while self._by_address[address] > MOST_BYTES_PER_ADDRESS:
@@ -106,7 +111,7 @@ class UnreadMemory:
             self._cut_off_slowest(max(self._by_address, key=lambda one: self._by_address[one]))
 
     def remove(self, outbox: "Outbox", address: str) -> None:
-        """Count a connection no more: its client has read, or is gone."""
+        """Remove a connection whose client has read, or is gone."""
         waiting = self._waiting[address]
         self._change(address, -waiting.pop(outbox))
         if not waiting:
@@ -121,21 +126,21 @@ class UnreadMemory:
 
 
 class Outbox:
-    """What waits in one connection; its server reports when it begins to wait, and ends."""
+    """The unread bytes of one connection, as its server reports them."""
 
     def __init__(self, transport: asyncio.WriteTransport) -> None:
         self._transport: asyncio.WriteTransport | None = transport
         self._memory: UnreadMemory | None = None
         self._address = ""
-        # The address that the waiting bytes are counted for; None while nothing waits.
+        # The address that the waiting bytes count for; None while nothing waits.
         self._counted_for: str | None = None
 
     def belong_to(self, memory: UnreadMemory, address: str) -> None:
-        """Count what waits from now on for the address of the present request."""
+        """Count later waits for the address of the current request."""
         self._memory, self._address = memory, address
 
     def begin_wait(self) -> None:
-        """Count what waits, with the next piece that the app may hold meanwhile."""
+        """Count the waiting bytes and the app's next piece."""
         if self._transport is None or self._memory is None or self._counted_for is not None:
             return
         self._counted_for = self._address
@@ -143,19 +148,19 @@ class Outbox:
         self._memory.add(self, self._address, size)
 
     def end_wait(self) -> None:
-        """Count nothing more."""
+        """Stop counting."""
         if self._memory is not None and self._counted_for is not None:
             address, self._counted_for = self._counted_for, None
             self._memory.remove(self, address)
 
     def cut_off(self) -> None:
-        """Close the connection and drop what waits."""
+        """Abort the connection."""
         transport = self._transport
         self.end()
         if transport is not None:
             transport.abort()
 
     def end(self) -> None:
-        """Forget the connection, which is closed."""
+        """Release a closed connection."""
         self.end_wait()
         self._transport = None

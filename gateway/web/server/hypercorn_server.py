@@ -1,10 +1,10 @@
-"""Serves an app by Hypercorn, the default server, behind a guard for each connection."""
+"""Serves an app by Hypercorn, the default server, with a guard for each connection."""
 
 import asyncio
 import contextlib
 import socket
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from hypercorn.asyncio import serve
@@ -12,6 +12,7 @@ from hypercorn.config import Config
 from hypercorn.utils import LifespanFailureError
 from quart import Quart
 
+from gateway.web.front import Asgi, Message, Receive, Send
 from gateway.web.front.answers import WHOLE_ANSWER
 from gateway.web.front.current import FAILURE
 from gateway.web.server.connection_guard import CONNECTION, Guard, date_line
@@ -27,19 +28,15 @@ from gateway.web.server.connection_limits import (
     WRITE_BUFFER_BYTES,
 )
 
-_Message = MutableMapping[str, Any]
-_Receive = Callable[[], Awaitable[_Message]]
-_Send = Callable[[_Message], Awaitable[None]]
-_Asgi = Callable[[_Message, _Receive, _Send], Awaitable[None]]
-# Their answers have no body.
+# Statuses without a body.
 _BODILESS = (204, 304)
 _CLOSE = (b"connection", b"close")
 
 
 async def run(app: Quart, listener: socket.socket, stop: asyncio.Event) -> None:
-    """Start the app, serve it until `stop` is set, and end it; takes the socket over.
+    """Start the app, serve it until `stop` is set, and shut it down; takes over the socket.
 
-    Raises what stopped the app's start.
+    Raises the error that stopped startup.
     """
     try:
         await serve_guarded(app.asgi_app, hypercorn_config(listener), stop)
@@ -48,7 +45,7 @@ async def run(app: Quart, listener: socket.socket, stop: asyncio.Event) -> None:
 
 
 async def serve_guarded(app: Any, config: Config, stop: asyncio.Event) -> None:
-    """Serve an ASGI app until `stop` is set, with a guard in front of each connection."""
+    """Serve an ASGI app until `stop` is set, with a guard for each connection."""
     guards: set[Guard] = set()
 
     async def wait_for_stop() -> None:
@@ -64,9 +61,9 @@ async def serve_guarded(app: Any, config: Config, stop: asyncio.Event) -> None:
 
 @contextlib.contextmanager
 def _guarding(listener_fd: int, guards: set[Guard]) -> Iterator[None]:
-    """Put a guard in front of each connection to one listening socket.
+    """Wrap the protocol of each connection to one listening socket in a guard.
 
-    `asyncio.start_server`, which Hypercorn calls, asks the event loop for its server.
+    Hypercorn calls `asyncio.start_server`, which calls `loop.create_server`.
     """
     loop: Any = asyncio.get_running_loop()
     create_server = loop.create_server
@@ -76,7 +73,7 @@ def _guarding(listener_fd: int, guards: set[Guard]) -> Iterator[None]:
     ) -> Any:
         if sock is None or sock.fileno() != listener_fd:
             return await create_server(make_protocol, *parts, sock=sock, **options)
-        # A child that outlives a killed gateway would keep the port busy for the next gateway.
+        # Otherwise a child that outlives a killed gateway keeps the port busy.
         sock.set_inheritable(False)
 
         def make_guard() -> Guard:
@@ -92,38 +89,38 @@ def _guarding(listener_fd: int, guards: set[Guard]) -> Iterator[None]:
 
 
 def hypercorn_config(listener: socket.socket) -> Config:
-    """Return Hypercorn's settings for a socket that listens already; they own the socket."""
+    """Return Hypercorn's settings for a listening socket, which they own."""
     config = Config()
     config.bind = [f"fd://{listener.detach()}"]
     config.backlog = BACKLOG
-    # A guard closes idle connections before, and bounds all other times.
+    # Guards enforce the timeouts earlier.
     config.keep_alive_timeout = KEEP_ALIVE_S + IDLE_S
     config.read_timeout = None
     config.keep_alive_max_requests = MAX_REQUESTS
-    # h11's own view of the headers takes ten times as long to read.
+    # h11's own header type takes ten times as long to read.
     config.h11_pass_raw_headers = True
     config.h11_max_incomplete_size = MAX_HEAD_BYTES
-    # Without end: a guard hands on a body as it is read.
+    # Unlimited: the guard passes on a body as the app reads it.
     config.max_app_queue_size = 0
     config.graceful_timeout = GRACE_S
     config.shutdown_timeout = STOP_S
     config.include_server_header = False
-    # The app writes its own line for each request, without the query string.
+    # The app logs requests itself, without the query string.
     config.accesslog = None
     config.errorlog = "-"
     config.loglevel = "WARNING"
     return config
 
 
-def guarded(app: _Asgi) -> _Asgi:
-    """Return an app for a server whose connections have a `Guard`."""
+def guarded(app: Asgi) -> Asgi:
+    """Wrap an app so that each connection's `Guard` learns of reads and answers."""
 
-    async def guarded_app(scope: _Message, receive: _Receive, send: _Send) -> None:
+    async def guarded_app(scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await app(scope, receive, send)
             return
         headers = [(name.lower(), value) for name, value in scope["headers"]]
-        # A copy: the server's own would hold the exchange until garbage is collected.
+        # A copy: the server's own would keep the exchange in a reference cycle.
         scope = {**scope, "headers": headers}
         exchange = _Exchange(CONNECTION.get(), scope, receive, send)
         scope["extensions"] = {WHOLE_ANSWER: exchange.write_whole, OUTBOX: exchange.guard.outbox}
@@ -139,26 +136,26 @@ def guarded(app: _Asgi) -> _Asgi:
 class _Exchange:
     """One request and its answer."""
 
-    # Of an answer that was written past the server.
+    # Set after an answer was written without the server.
     written_status: int | None = None
     _is_over = False
 
-    def __init__(self, guard: Guard, scope: _Message, receive: _Receive, send: _Send) -> None:
+    def __init__(self, guard: Guard, scope: Message, receive: Receive, send: Send) -> None:
         self.guard = guard
         self._method: str = scope["method"]
-        # Whether the client may send a further request.
+        # Whether the client may send another request.
         self._is_kept = scope["http_version"] == "1.1" and all(
             name != b"connection" or value.lower() == b"keep-alive"
             for name, value in scope["headers"]
         )
         self._receive = receive
         self._send = send
-        # What the server sent before the app asked for it.
-        self._early: deque[_Message] = deque()
+        # Messages that were received before the app asked for them.
+        self._early: deque[Message] = deque()
         self._is_read = False
 
-    async def receive(self) -> _Message:
-        """Return the next message: of the request, then that its client is gone."""
+    async def receive(self) -> Message:
+        """Return the next message of the request, then `http.disconnect`."""
         if self._early:
             return self._early.popleft()
         if not self._is_read:
@@ -168,18 +165,18 @@ class _Exchange:
             await self.guard.wait_gone()
         return {"type": "http.disconnect"}
 
-    async def _receive_next(self) -> _Message:
+    async def _receive_next(self) -> Message:
         message = await self._receive()
         self._is_read = not message.get("more_body", False)
         self._is_over |= message["type"] == "http.disconnect"
         return message
 
-    async def send(self, message: _Message) -> None:
+    async def send(self, message: Message) -> None:
         """Send a message of the answer."""
         if message["type"] == "http.response.start":
             await self._read_to_end()
             if self.guard.is_body_missing or self.guard.is_stopping:
-                # What is left of the request is dropped, and the connection closed.
+                # The rest of the request is dropped, and the connection closed.
                 message = {**message, "headers": [*message.get("headers", ()), _CLOSE]}
             self.guard.begin_answer()
         await self._send(message)
@@ -187,7 +184,7 @@ class _Exchange:
             self._end()
 
     async def _read_to_end(self) -> None:
-        """Let the server read what is here of the request, so that it keeps the connection."""
+        """Read the rest of the request that has arrived, so that the connection is kept."""
         if self.guard.body is None or self.guard.body.is_empty:
             return
         self.guard.want_body()
@@ -195,11 +192,11 @@ class _Exchange:
             self._early.append(await self._receive_next())
 
     def write_whole(self, status: int, lines: bytes, body: bytes) -> bool:
-        """Write an answer in one piece; False where the server has more to do about it.
+        """Write an answer in one piece; return False if the server must handle it.
 
-        It checks each header of each answer again, which takes longer than all the rest.
+        The server would check each header again, which costs more than all the rest.
         """
-        # A longer one waits for its client.
+        # A longer answer waits for its client.
         is_short = len(body) <= WRITE_BUFFER_BYTES and status not in _BODILESS
         has_body = self._method != "HEAD"
         if not (is_short and has_body and self._is_kept and self.guard.may_write_whole()):
@@ -210,7 +207,7 @@ class _Exchange:
         return True
 
     async def tell_server(self, status: int) -> None:
-        """Tell the server of an answer that was written; its own bytes for it are dropped."""
+        """Report a written answer to the server; the guard drops the server's bytes for it."""
         headers = [(b"content-length", b"0")]
         await self._send({"type": "http.response.start", "status": status, "headers": headers})
         await self._send({"type": "http.response.body"})

@@ -1,7 +1,7 @@
-"""Finds the end of each HTTP/1.1 request in a connection's bytes, and bounds its parts.
+"""Finds the end of each HTTP/1.1 request in a byte stream, and limits its parts.
 
-The server's own parser still judges every request. It gets one request at a time, and none whose
-end a proxy in front may have seen elsewhere.
+The server's own parser still validates every request. It gets one request at a time, and none whose
+end is ambiguous to a proxy in front.
 """
 
 import re
@@ -14,13 +14,13 @@ from gateway.web.server.connection_limits import (
     SHORT_CHUNK_BYTES,
 )
 
-# The first byte of no method.
+# No method begins with these bytes.
 _LAST_CONTROL = 0x20
 _VERSION = re.compile(rb" HTTP/[0-9]\.[0-9]")
 _VERSIONS = (b" HTTP/1.1", b" HTTP/1.0")
 _FRAMING_FIELDS = re.compile(rb"\n(content-length|transfer-encoding)[ \t]*:([^\n]*)")
 _FRAMED = (b"\ncontent-length", b"\ntransfer-encoding")
-# With the lines that continue it.
+# Includes continuation lines.
 _UPGRADE = re.compile(rb"\nupgrade:[^\n]*(?:\n[ \t][^\n]*)*", re.IGNORECASE)
 _LENGTH = re.compile(rb"[0-9]{1,20}")
 _CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]{1,20}")
@@ -36,7 +36,7 @@ class RefusedError(Exception):
 
 
 class LengthBody:
-    """A body whose length the head states; 0 where there is none."""
+    """A body with a Content-Length, or none."""
 
     def __init__(self, length: int) -> None:
         self._left = length
@@ -44,11 +44,11 @@ class LengthBody:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all of it was taken."""
+        """Whether the whole body was taken."""
         return self._left == 0
 
     def take(self, held: bytearray) -> bytes:
-        """Take what belongs to the body."""
+        """Remove the bytes of the body from `held`, and return them."""
         taken = bytes(held[: self._left])
         del held[: len(taken)]
         self._left -= len(taken)
@@ -62,16 +62,13 @@ class ChunkedBody:
 
     def __init__(self) -> None:
         self.is_complete = False
-        # Of the present chunk, with its line end.
+        # Bytes left of the current chunk, with its line end.
         self._left = 0
         self._short_chunks = 0
         self._is_in_trailers = False
 
     def take(self, held: bytearray) -> bytes:
-        """Take what belongs to the body; a line stays until it is complete.
-
-        Raises `RefusedError`.
-        """
+        """Remove and return the body's bytes, except incomplete lines; raises `RefusedError`."""
         end = 0
         while end < len(held) and not self._is_in_trailers:
             if not self._left:
@@ -122,15 +119,15 @@ def has_head(held: bytearray) -> bool:
 
 
 def take_head(held: bytearray, searched: int) -> tuple[bytes, Body] | None:
-    """Take a whole head, without `Upgrade`, and return it with its body; None while it is missing.
+    """Remove a whole head and return it without `Upgrade`, and its body; None if incomplete.
 
-    `searched` bytes had no end of a head before. Raises `RefusedError`.
+    The first `searched` bytes contain no end of a head. Raises `RefusedError`.
     """
     if held[0] <= _LAST_CONTROL:
         raise RefusedError(HTTPStatus.BAD_REQUEST)
     end = _head_end(held, max(searched - 2, 0))
     head = bytes(held[:end] if end else held)
-    # Beside the headers there are the request's line and the blank one.
+    # The headers, the request line and the blank line.
     _check_lines(head, MAX_HEADERS + 2)
     if not end:
         return None
@@ -142,14 +139,14 @@ def take_head(held: bytearray, searched: int) -> tuple[bytes, Body] | None:
 
 
 def _head_end(held: bytearray, start: int) -> int:
-    """Return where the first blank line ends, with or without CR as h11 reads it; 0 without one."""
+    """Return the end of the first blank line, with or without CR as in h11; 0 without one."""
     end = held.find(b"\n\r\n", start)
     short = held.find(b"\n\n", start, end if end >= 0 else len(held))
     return short + 2 if short >= 0 else end + 3 if end >= 0 else 0
 
 
 def _check_lines(lines: bytes | bytearray, most: int) -> None:
-    # Each field costs a parser microseconds, however short it is.
+    # Each field costs the parser microseconds, however short.
     if len(lines) > MAX_HEAD_BYTES or lines.count(b"\n") > most:
         raise RefusedError(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
 
@@ -165,7 +162,7 @@ def _body_of(head: bytes, small: bytes) -> Body:
             codings.append(value.strip())
         else:
             lengths.update(one.strip() for one in value.split(b","))
-    # Together they leave open where the request ends.
+    # The end of the request would be ambiguous.
     if lengths and (codings or len(lengths) > 1):
         raise RefusedError(HTTPStatus.BAD_REQUEST)
     if codings:

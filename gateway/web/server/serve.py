@@ -1,7 +1,4 @@
-"""Serves the app in this process, on uvloop, by the server of the operator's choice.
-
-Hypercorn and uvicorn differ in `hypercorn_server.py` and `uvicorn_server.py` only.
-"""
+"""Serves the app in this process on uvloop, by Hypercorn or uvicorn."""
 
 import asyncio
 import errno
@@ -29,16 +26,16 @@ from gateway.web.server.connection_limits import BACKLOG, IDLE_S
 
 _log = structlog.get_logger()
 Run = Callable[[Quart, socket.socket, asyncio.Event], Awaitable[None]]
-# So many new objects are looked through for garbage at once. Requests that wait for the chain have
-# some thousands that live, and Python's 700 looks through them again and again.
+# Threshold of the garbage collector's youngest generation. Requests that wait for the chain keep
+# thousands of objects alive, which Python's 700 would scan repeatedly.
 _YOUNG_OBJECTS = 10_000
 
 
 def serve(settings: Settings, create_app: Callable[..., Quart]) -> None:
     """Serve until SIGTERM or SIGINT.
 
-    Raises `SettingsError` for mistakes that the operator can mend: a busy port, a bad folder, a
-    server that is not installed; and where the process ended by itself, to be started again.
+    Raises `SettingsError` for mistakes of the operator, such as a busy port, a bad folder or a
+    server that is not installed, and if the process must be restarted.
     """
     check_server(settings)
     check_limits(settings)
@@ -46,10 +43,10 @@ def serve(settings: Settings, create_app: Callable[..., Quart]) -> None:
     redactor = Redactor(secrets_of(settings, find_sections(settings)))
     configure_logs(settings.log_format, redactor, packages=BUNDLED)
     enter_data(settings)
-    # Our memory holds the keys.
+    # The process's memory contains the keys.
     hide_memory()
     prepare_database(settings)
-    # The lock is held as long as this variable lives.
+    # The variable holds the lock.
     lock = lock_data(settings)  # noqa: F841
     listener = listen(settings.bind)
     run = run_of(settings)
@@ -60,34 +57,34 @@ def serve(settings: Settings, create_app: Callable[..., Quart]) -> None:
 
 
 def _raise_if_unfit(app: Quart) -> None:
-    """Raise `SettingsError` where the process ended by itself, so that it is started again."""
+    """Raise `SettingsError` if the process ended because of its database, so that it restarts."""
     gateway: Gateway | None = app.extensions.get(EXTENSION)
     if gateway is not None and gateway.store.fitness.problem:
         raise SettingsError(gateway.store.fitness.problem)
 
 
 def run_of(settings: Settings) -> Run:
-    """Return the function that runs an app by the chosen server."""
+    """Return the function that runs the chosen server."""
     if settings.server == "hypercorn":
         return hypercorn_server.run
-    # uvicorn is an extra, and costs memory.
+    # uvicorn is optional, and costs memory.
     from gateway.web.server import uvicorn_server  # noqa: PLC0415
 
     return uvicorn_server.run
 
 
 def _run_app(run: Run, app: Quart, listener: socket.socket) -> None:
-    # A failed start raises from `_serve`, and our error handlers log every other error.
+    # `_serve` raises startup errors, and the error handlers log all others.
     app.logger.disabled = True
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_serve(run, app, listener))
 
 
 def listen(bind: str) -> socket.socket:
-    """Open the port before the app starts: early clients wait instead of being refused.
+    """Open the port before startup, so that early clients wait instead of being refused.
 
-    `[::]` takes IPv4 as well, whatever the system's default is (net.ipv6.bindv6only). Raises
-    `SettingsError` where the port cannot be opened.
+    `[::]` includes IPv4, whatever the system's default (net.ipv6.bindv6only). Raises
+    `SettingsError` if the port cannot be opened.
     """
     try:
         family, place = _resolve(bind)
@@ -107,18 +104,18 @@ def listen(bind: str) -> socket.socket:
 
 
 def _cut_off_silent_readers(listener: socket.socket) -> None:
-    """Let the operating system end connections whose clients read nothing of an answer.
+    """Make the kernel abort connections whose clients do not read an answer.
 
-    Accepted connections inherit the option. Other systems than Linux do not have it.
+    Accepted connections inherit the option, which exists on Linux only.
     """
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(IDLE_S * 1000))
 
 
 def _resolve(bind: str) -> tuple[socket.AddressFamily, tuple[Any, ...]]:
-    """Return the family and the socket address to listen on.
+    """Return the family and socket address to listen on, preferring IPv4.
 
-    A name may have IPv6 addresses alone, as Fly's `fly-local-6pn`; else its IPv4 one is taken.
+    A name may have IPv6 addresses only, such as Fly's `fly-local-6pn`.
     """
     host, _, port = bind.rpartition(":")
     found = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM)
@@ -143,10 +140,9 @@ async def _serve(run: Run, app: Quart, listener: socket.socket) -> None:
 
 
 async def _start_garbage_collection(app: Quart) -> None:
-    """Start the garbage collector once everything is imported, and freeze what is loaded by then.
+    """Enable the garbage collector after warm-up, and freeze all objects loaded by then.
 
-    The command switched the collector off for the imports. Frozen objects are never walked again,
-    so they cost requests no time.
+    The command disabled it for the imports. Frozen objects are never scanned again.
     """
     gateway = await _started(app)
     await gateway.lifecycle.warmed.wait()
@@ -157,22 +153,22 @@ async def _start_garbage_collection(app: Quart) -> None:
 
 
 async def _stop_where_unfit(app: Quart, asked: asyncio.Event) -> None:
-    """Let the process end once it may not go on with its database."""
+    """Stop the process when it must not use its database any more."""
     gateway = await _started(app)
     await gateway.lifecycle.unfit.wait()
     asked.set()
 
 
 async def _started(app: Quart) -> Gateway:
-    """Return the gateway once it has started."""
-    # The app has no event before its start.
+    """Wait for the gateway to start."""
+    # The app has no event for its startup.
     while EXTENSION not in app.extensions:  # noqa: ASYNC110
         await asyncio.sleep(0.1)
     return cast(Gateway, app.extensions[EXTENSION])
 
 
 def _stop_selling(app: Quart, asked: asyncio.Event) -> None:
-    """Sell nothing more from now on."""
+    """Stop sales, and begin to drain."""
     gateway = app.extensions.get(EXTENSION)
     if gateway is not None:
         gateway.lifecycle.stop_selling()
@@ -180,16 +176,16 @@ def _stop_selling(app: Quart, asked: asyncio.Event) -> None:
 
 
 async def _drain_then_stop(app: Quart, asked: asyncio.Event, stop: asyncio.Event) -> None:
-    """Let the server serve until what has begun has ended, then let it end.
+    """Keep serving until the work in progress is drained, then stop the server.
 
-    An outage at each new version would be the alternative: a task may take more than a minute.
+    A task may take more than a minute, so stopping at once would be an outage at each deployment.
     """
     await asked.wait()
     try:
         gateway = app.extensions.get(EXTENSION)
         if gateway is not None:
             await gateway.lifecycle.drain()
-    except Exception:  # noqa: BLE001 - whatever fails, a process that was told to stop stops
+    except Exception:  # noqa: BLE001 - the process must stop, whatever fails
         _log.exception("stop.drain_failed")
     finally:
         stop.set()

@@ -1,8 +1,9 @@
 """Guards uvicorn's HTTP/1.1 against slow, endless and broken requests.
 
-uvicorn bounds idle connections only. `GuardedProtocol` gives it the bounds that Hypercorn has, and
-hands on no byte that a proxy in front may have read in another way. It rests on names of uvicorn's
-that its documentation does not promise: `test_uvicorn_names.py` lists them.
+uvicorn itself limits idle connections only. `GuardedProtocol` adds the limits of
+`connection_guard`, and rejects requests that a proxy in front may parse differently. That guard
+around an unmodified uvicorn would make a plain answer a fifth more expensive (measured). This class
+uses names that uvicorn does not document; `test_uvicorn_names.py` lists them.
 """
 
 import asyncio
@@ -34,110 +35,108 @@ from gateway.web.server.connection_limits import (
 )
 
 _VERSIONS = ("1.0", "1.1")
-# Requests of one connection that wait for the answers before theirs. Each takes some kilobytes,
-# while its bytes may be a few.
+# Pipelined requests per connection. Each takes kilobytes of memory, however short.
 _MAX_WAITING = 8
-# What is around a header's name and value, and around a method and a target, with the blank line.
+# Bytes around a header's name and value, and around method and target with the blank line.
 _AROUND_FIELD = len(b": \r\n")
 _AROUND_LINE = len(b"  HTTP/1.1\r\n\r\n")
-# What the parser says before it has read a version.
+# The parser's version before it has read one.
 _NO_VERSION = "0.0"
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """One connection of uvicorn's; bytes come in by `data_received`, answers go by `transport`."""
+    """One connection of uvicorn."""
 
-    # Bytes since the parser last reported a head or a part of a body.
+    # Bytes since the parser's last report of a head or a body.
     _unreported_bytes = 0
-    # Headers of the head that is read, or trailers, and their bytes.
+    # Number and bytes of the headers or trailers in progress.
     _fields = 0
     _field_bytes = 0
-    # Whether some of a head has come, but not all of it.
+    # Whether a head is incomplete.
     _is_head_begun = False
-    # Whether a request was answered, and no byte of another one has come.
+    # Whether a request was answered, and the next one has not begun.
     _is_between_requests = False
-    # Of the requests in `pipeline`, together.
+    # Bytes of all heads in `pipeline`.
     _waiting_head_bytes = 0
-    # Of the body that is read; and whether the next part of it begins a chunk.
+    # Short chunks of the current body, and whether its next part begins a chunk.
     _short_chunks = 0
     _is_chunk_begun = False
     _unread_bytes = 0
-    # From a request's head to its end.
+    # Set from a request's head to its end.
     _is_body_missing = False
-    # Whether the connection may stay open after the request whose body is missing.
+    # Whether the connection may stay open after the current request.
     _may_stay = False
-    # What still arrives is dropped.
-    _is_deaf = False
+    # Whether further input is dropped.
+    _is_discarding = False
     _is_closing = False
     _is_stopping = False
-    # The head of a request that asked for an upgrade, without `Upgrade`.
+    # The head of an upgrade request, without `Upgrade`.
     _plain_head = b""
     _refusal = HTTPStatus.BAD_REQUEST
     _lingering: asyncio.TimerHandle | None = None
-    # The request that is being answered or was answered last. Those after it wait in `pipeline`.
+    # The current or last answered request; later ones wait in `pipeline`.
     _answered: RequestResponseCycle | None = None
 
     # -- the connection
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin: the first head has its time from now on, as each later one from the answer on."""
+        """Start the timeout of the first head; later heads have theirs from the answer on."""
         super().connection_made(transport)
         self._wire = transport
         transport.set_write_buffer_limits(WRITE_BUFFER_BYTES)
         self._outbox = Outbox(transport)
-        self.transport = cast(asyncio.Transport, _PoliteTransport(transport, self))
+        self.transport = cast(asyncio.Transport, _LingeringTransport(transport, self))
         self._idleness = LazyTimer(self._longest_idle_s, self.timeout_keep_alive_handler)
         self._idleness.start()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End: no timer keeps the connection's objects."""
-        # Nothing is left that a client could read.
-        self._is_closing = self._is_deaf = True
+        """Cancel all timers, which would keep the connection's objects alive."""
+        self._is_closing = self._is_discarding = True
         super().connection_lost(exc)
         if self._answered is not None and not self._answered.response_complete:
-            # uvicorn tells the newest request only.
+            # uvicorn notifies the newest request only.
             self._answered.disconnected = True
             self._answered.message_event.set()
         self._idleness.end()
         self._outbox.end()
         if self._lingering is not None:
             self._lingering.cancel()
-        # The transport and this object hold each other.
+        # Break the reference cycle.
         self.transport = self._wire
 
     def pause_writing(self) -> None:
-        """Wait for the client to read its answer."""
+        """Wait for the client to read."""
         super().pause_writing()
         self._outbox.begin_wait()
 
     def resume_writing(self) -> None:
-        """Go on: the client has read."""
+        """Continue after the client has read."""
         super().resume_writing()
         self._outbox.end_wait()
 
     def shutdown(self) -> None:
-        """End with the present answer, or at once where there is none."""
+        """Close after the current answer, or at once."""
         self._is_stopping = True
         super().shutdown()
 
     @property
     def is_closing(self) -> bool:
-        """Whether the connection takes no further request."""
+        """Whether the connection accepts no further request."""
         return self._is_closing or self._wire.is_closing()
 
     def close(self) -> None:
-        """Close the connection, and let the client read its answer first.
+        """Close the connection, after the client has read its answer.
 
-        Where the client may be sending, our half of the connection is closed first. The other half
-        is closed when the client closes, after a time, or when the server stops.
+        If the client may be sending, only our half is closed. The rest follows when the client
+        closes, after a timeout, or at shutdown.
         """
-        is_sending = self._is_body_missing or self._is_deaf
+        is_sending = self._is_body_missing or self._is_discarding
         may_wait = is_sending and not self._is_closing and not self._is_stopping
-        self._is_closing = self._is_deaf = True
+        self._is_closing = self._is_discarding = True
         if not may_wait:
             self._wire.close()
             return
-        # These errors mean that the connection is closed already.
+        # Raised if the connection is closed already.
         with contextlib.suppress(OSError, RuntimeError):
             self._wire.write_eof()
         self.flow.resume_reading()
@@ -149,16 +148,16 @@ class GuardedProtocol(HttpToolsProtocol):
     # -- bytes of requests
 
     def data_received(self, data: bytes) -> None:
-        """Read a client's bytes, or drop them where its requests have been answered already.
+        """Parse input, or drop it after the last answer.
 
-        The parser gets them in pieces: it collects a line without end, and calls nobody.
+        The parser gets pieces, because it buffers an endless line without a callback.
         """
-        while data and not self._is_deaf:
+        while data and not self._is_discarding:
             room = MAX_HEAD_BYTES - self._unreported_bytes
             piece, data = data[:room], data[room:]
             self._unreported_bytes += len(piece)
             self._feed(piece)
-            if self._unreported_bytes >= MAX_HEAD_BYTES and not self._is_deaf:
+            if self._unreported_bytes >= MAX_HEAD_BYTES and not self._is_discarding:
                 self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         if self._is_between_requests and self._is_head_begun:
             self._is_between_requests = False
@@ -171,7 +170,7 @@ class GuardedProtocol(HttpToolsProtocol):
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
-            # The parser takes what follows the head for another protocol.
+            # The parser expects another protocol after the head.
             head, self._plain_head = self._plain_head, b""
             self.parser = httptools.HttpRequestParser(self)
             self._feed(head + data[upgrade.args[0] :])
@@ -180,11 +179,8 @@ class GuardedProtocol(HttpToolsProtocol):
             self._refuse(self._refusal if is_known else HTTPStatus.HTTP_VERSION_NOT_SUPPORTED)
 
     def _refuse(self, status: HTTPStatus) -> None:
-        """Answer a request that cannot be read; no byte after it is read.
-
-        Requests before it get their own answers first, and the connection closes after those.
-        """
-        self._is_deaf = True
+        """Refuse a request, and read nothing after it; earlier requests are answered first."""
+        self._is_discarding = True
         newest = self.cycle
         if newest is None or newest.response_complete:
             self._wire.write(self._error_answer(status))
@@ -192,7 +188,7 @@ class GuardedProtocol(HttpToolsProtocol):
         elif self.pipeline or not self._is_body_missing:
             newest.keep_alive = False
         else:
-            # Its own body is broken. Closing at once tells the app that the client is gone.
+            # The body of the current request is broken. Closing notifies the app.
             if not newest.response_started:
                 self._wire.write(self._error_answer(status))
             self._wire.close()
@@ -203,10 +199,10 @@ class GuardedProtocol(HttpToolsProtocol):
         first = f"HTTP/1.1 {status.value} {status.phrase}".encode()
         return b"\r\n".join([first, *lines, b"", b""])
 
-    # -- what the parser reports; an error raised here ends the parsing
+    # -- callbacks of the parser; an error stops it
 
     def on_message_begin(self) -> None:
-        """Begin a request, unless too much waits for the answers of requests before them."""
+        """Begin a request, unless too many are pipelined."""
         if not self.pipeline:
             self._waiting_head_bytes = 0
         if len(self.pipeline) >= _MAX_WAITING or self._waiting_head_bytes > MAX_HEAD_BYTES:
@@ -216,7 +212,7 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a header; those after the body (trailers) are dropped."""
+        """Add a header; trailers are dropped."""
         self._fields += 1
         self._field_bytes += len(name) + len(value) + _AROUND_FIELD
         if self._fields > MAX_HEADERS:
@@ -226,7 +222,7 @@ class GuardedProtocol(HttpToolsProtocol):
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Start answering a request, unless its head is not to be trusted."""
+        """Start the app, unless the head is refused."""
         self._refusal = self._judge_head()
         self._waiting_head_bytes += self._field_bytes
         self._unreported_bytes = self._fields = self._field_bytes = 0
@@ -238,9 +234,8 @@ class GuardedProtocol(HttpToolsProtocol):
             self._plain_head = self._head_without_upgrade()
             return
         super().on_headers_complete()
-        # uvicorn declares the extensions that it knows only.
-        # The cycle holds the scope: if that held the cycle, head and body of each answered request
-        # would wait for the garbage collector.
+        # A strong reference would form a cycle with the scope, and keep head and body of each
+        # answered request until garbage collection.
         cycle = weakref.ref(self.cycle)
         write = functools.partial(write_whole, cycle)
         extensions: Any = {WHOLE_ANSWER: write, OUTBOX: self._outbox}
@@ -248,15 +243,15 @@ class GuardedProtocol(HttpToolsProtocol):
         self._is_between_requests = False
         self._idleness.stop()
         self._is_body_missing = True
-        # An answer before the request's end carries `Connection: close`.
+        # An answer before the request's end has `Connection: close`.
         self._may_stay, self.cycle.keep_alive = self.cycle.keep_alive, False
 
     def on_chunk_header(self) -> None:
-        """Note that a chunk begins."""
+        """Note the start of a chunk."""
         self._is_chunk_begun = True
 
     def on_body(self, body: bytes) -> None:
-        """Hand on a part of a body."""
+        """Pass on a part of the body."""
         self._unreported_bytes = 0
         self._short_chunks += self._is_chunk_begun and len(body) < SHORT_CHUNK_BYTES
         self._is_chunk_begun = False
@@ -279,11 +274,11 @@ class GuardedProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
-        """Begin the answer of the next request that waits, or the time for the next one."""
+        """Start the next pipelined request, or the timeout for the next head."""
         if self.pipeline or self.is_closing:
             super().on_response_complete()
             return
-        # As uvicorn does, but for its timer.
+        # As in uvicorn, except its timer.
         self.server_state.total_requests += 1
         self.flow.resume_reading()
         self._is_between_requests = not self._is_head_begun
@@ -293,11 +288,11 @@ class GuardedProtocol(HttpToolsProtocol):
             self._idleness.start()
 
     def _judge_head(self) -> HTTPStatus:
-        """Return OK, or the status with which the request is refused."""
+        """Return OK, or the status of the refusal."""
         version, method = self.parser.get_http_version(), self.parser.get_method()
         if version not in _VERSIONS:
             return HTTPStatus.HTTP_VERSION_NOT_SUPPORTED
-        # A head that follows another request in one piece may be longer than a piece.
+        # A pipelined head may span more than one piece.
         if len(method) + len(self.url) + self._field_bytes + _AROUND_LINE > MAX_HEAD_BYTES:
             return HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
         hosts = 0
@@ -311,7 +306,7 @@ class GuardedProtocol(HttpToolsProtocol):
         return HTTPStatus.OK if is_one_host and not is_tunnel else HTTPStatus.BAD_REQUEST
 
     def _head_without_upgrade(self) -> bytes:
-        """Return the head again; a server may ignore `Upgrade` (RFC 9110 §7.8)."""
+        """Rebuild the head without `Upgrade`, which a server may ignore (RFC 9110 §7.8)."""
         version = self.parser.get_http_version().encode()
         first = b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, version)
         fields = [name + b": " + value for name, value in self.headers if name != b"upgrade"]
@@ -321,10 +316,10 @@ class GuardedProtocol(HttpToolsProtocol):
 def write_whole(
     cycle_of: "weakref.ref[RequestResponseCycle]", status: int, lines: bytes, body: bytes
 ) -> bool:
-    """Write an answer in one piece; False where uvicorn itself has more to do about it.
+    """Write an answer in one piece; return False if uvicorn must handle it.
 
-    A connection that is closing drops it, and the request ends as if it had been written.
-    uvicorn checks each header of each answer by itself, which takes longer than all the rest.
+    uvicorn would check each header again, which costs more than all the rest. A closing connection
+    drops the answer.
     """
     cycle = cycle_of()
     if cycle is None:
@@ -344,20 +339,20 @@ def write_whole(
 
 
 class _RefusedError(Exception):
-    """Ends the parsing; `_feed` answers."""
+    """Stops the parser; `_feed` answers."""
 
 
-class _PoliteTransport:
-    """A connection's transport as uvicorn sees it, which closes as `GuardedProtocol.close` says."""
+class _LingeringTransport:
+    """The transport for uvicorn, which closes by `GuardedProtocol.close`."""
 
     def __init__(self, transport: asyncio.Transport, protocol: GuardedProtocol) -> None:
         self._transport = transport
         self._protocol = protocol
 
     def write(self, data: bytes) -> None:
-        """Write bytes, or drop them where the connection is closing.
+        """Write bytes, or drop them if the connection is closing.
 
-        An app may still answer a client that has hung up, or a request refused in its body.
+        An app may still answer a client that hung up, or a request that was refused in its body.
         """
         if not self._transport.is_closing():
             self._transport.write(data)

@@ -1,7 +1,4 @@
-"""Serves an app by uvicorn, the faster server (`GATEWAY_SERVER=uvicorn`, extra `fast`).
-
-Only `server.py` imports this module, and only where uvicorn is chosen.
-"""
+"""Serves an app by uvicorn, the faster server (`GATEWAY_SERVER=uvicorn`, extra `fast`)."""
 
 import asyncio
 import contextlib
@@ -18,9 +15,9 @@ from gateway.web.server.uvicorn_protocol import GuardedProtocol
 
 
 async def run(app: Quart, listener: socket.socket, stop: asyncio.Event) -> None:
-    """Start the app, serve it until `stop` is set, and end it; takes the socket over.
+    """Start the app, serve it until `stop` is set, and shut it down; takes over the socket.
 
-    Raises what stopped the app's start.
+    Raises the error that stopped startup.
     """
     await app.startup()
     try:
@@ -31,7 +28,7 @@ async def run(app: Quart, listener: socket.socket, stop: asyncio.Event) -> None:
 
 
 async def serve_started(app: Any, listener: socket.socket, stop: asyncio.Event) -> None:
-    """Serve an ASGI app that is started already until `stop` is set; takes the socket over."""
+    """Serve a started ASGI app until `stop` is set; takes over the socket."""
     server = _Server(uvicorn_config(app))
     stopping = asyncio.create_task(_stop(server, stop), name="stop-uvicorn")
     try:
@@ -46,16 +43,16 @@ async def _stop(server: Server, stop: asyncio.Event) -> None:
 
 
 class _Server(Server):
-    """uvicorn's server without handlers of its own for signals: the gateway has them."""
+    """uvicorn's server without its signal handlers: the gateway has its own."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave the signals alone."""
+        """Install no handlers."""
         yield
 
 
 def uvicorn_config(app: Any) -> Config:
-    """Return uvicorn's settings for an ASGI app that is started and ended by its caller."""
+    """Return uvicorn's settings for an ASGI app that its caller starts and shuts down."""
     logging.getLogger("uvicorn.error").addFilter(_is_no_cancellation)
     return Config(
         app,
@@ -66,12 +63,12 @@ def uvicorn_config(app: Any) -> Config:
         backlog=BACKLOG,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACE_S,
-        # `X-Forwarded-For` is a client's word; GATEWAY_CLIENT_IP_HEADER names the header to trust.
+        # Clients can forge `X-Forwarded-For`; GATEWAY_CLIENT_IP_HEADER names the trusted header.
         proxy_headers=False,
         server_header=False,
-        # uvicorn would read WEB_CONCURRENCY.
+        # Otherwise uvicorn reads WEB_CONCURRENCY.
         workers=1,
-        # The app writes its own line for each request, without the query string.
+        # The app logs requests itself, without the query string.
         access_log=False,
         log_config=None,
         log_level="error",
@@ -79,6 +76,6 @@ def uvicorn_config(app: Any) -> Config:
 
 
 def _is_no_cancellation(record: logging.LogRecord) -> bool:
-    """Keep tracebacks of requests out of the log that a stop cut off on purpose."""
+    """Drop tracebacks of requests that shutdown cancelled."""
     error = record.exc_info[1] if record.exc_info else None
     return not isinstance(error, asyncio.CancelledError)

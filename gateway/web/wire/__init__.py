@@ -1,6 +1,6 @@
-"""Turns the JSON of requests and tasks into the domain's nouns and back.
+"""Converts between the API's JSON and the domain's types.
 
-Names in camelCase and amounts as floats belong here. Rules about a payment do not: they are in
+Only this package uses camelCase names and float amounts. Rules about payments belong in
 `gateway.payments`.
 """
 

@@ -17,28 +17,28 @@ from gateway.domain import (
     TaskStatus,
 )
 
-# The interval that the specification advises.
+# The poll interval of the specification.
 POLL_S = 2  # seconds
-# A buyer pays once, and the gateway sends up to six times to whoever has the `callbackUrl`.
+# Limits amplification: for one payment, an event is sent up to six times to any address.
 MAX_EVENT_BYTES = 64 * 1024
-# The specification does not know these two states.
+# States without a name in the specification.
 _STATUS = {TaskStatus.HELD: "queued", TaskStatus.DROPPED: "failed"}
 
 
 def number(units: int) -> float:
-    """Return an amount in units of 10⁻⁶ USDC as a JSON number of USDC."""
+    """Convert units of 10⁻⁶ USDC to a JSON number of USDC."""
     return units / 10**6
 
 
 def decimal(units: int) -> str:
-    """Return an amount in units of 10⁻⁶ USDC without needless digits, such as `0.02`."""
+    """Format units of 10⁻⁶ USDC without trailing zeros, such as `0.02`."""
     return f"{number(units):.6f}".rstrip("0").rstrip(".")
 
 
 def started(task: Task, callback_secret: str | None = None) -> dict[str, Any]:
-    """Return the answer that the generation has started (spec §2.3).
+    """Return the answer to a purchase (spec §2.3).
 
-    `callback_secret` signs the events of the task, if its buyer named an address for them.
+    `callback_secret` signs the task's events if the buyer sent a `callbackUrl`.
     """
     body: dict[str, Any] = {
         "success": True,
@@ -57,7 +57,7 @@ def started(task: Task, callback_secret: str | None = None) -> dict[str, Any]:
 def task(task: Task, *, network: str, links: Sequence[str]) -> dict[str, Any]:
     """Return the body of `GET /api/task/{taskId}`, without prompt, payer and file.
 
-    `links` holds one link for each output; it is empty where the outputs are deleted.
+    `links` has a link for each output; it is empty after the outputs are deleted.
     """
     status = _STATUS.get(task.status, str(task.status))
     held = {"decidedBy": _write_time(task.payment.decided_by)}
@@ -94,10 +94,10 @@ def task(task: Task, *, network: str, links: Sequence[str]) -> dict[str, Any]:
 def event(
     kind: str, at: float, shown_task: Mapping[str, Any], *, status_url: str, is_cut: bool
 ) -> bytes:
-    """Return the body of a webhook, of 64 KB at most; `at` is in Unix seconds.
+    """Return the body of a webhook, at most 64 KB; `at` is in Unix seconds.
 
-    A larger result is left out, first its text and then its outputs: `status_url` shows all of it.
-    `is_cut` says that `shown_task` has no text because the text is long.
+    A larger body omits the text and then the outputs, which are at `status_url`. `is_cut` means
+    that `shown_task` lacks its text, because that is long.
     """
     body = {"type": kind, "timestamp": _write_time(at), "data": shown_task}
     written = encode(body)
@@ -112,7 +112,7 @@ def event(
 
 
 def _write_payment_state(state: PaymentState) -> str:
-    """Return a payment's state up to its settlement; the field `refund` shows what follows."""
+    """Return a payment's state up to settlement; the field `refund` has the later states."""
     before = (PaymentState.RESERVED, PaymentState.SETTLING, PaymentState.RELEASED)
     return str(state) if state in before else str(PaymentState.SETTLED)
 
@@ -150,7 +150,7 @@ def _write_output(output: StoredOutput, link: str | None) -> dict[str, Any]:
     return shown
 
 
-# Polls show the same times again and again. They take 200 KB.
+# Polls repeat the same times. The cache takes 200 KB.
 @functools.lru_cache(maxsize=1024)
 def _write_time(at: float | None) -> str | None:
     """Return Unix seconds as RFC 3339 in UTC."""
@@ -160,8 +160,8 @@ def _write_time(at: float | None) -> str | None:
 
 
 def encode_around_text(body: Mapping[str, Any]) -> tuple[bytes, bytes]:
-    """Return a task's compact JSON before and after its result's text, with the text's quotes."""
-    # JSON escapes control characters, so this one is nowhere else.
+    """Return a task's JSON before and after its result's text, with the text's quotes."""
+    # JSON escapes control characters, so this one occurs nowhere else.
     result = body["result"] | {"text": msgspec.Raw(b'"\0"')}
     before, after = encode({**body, "result": result}).split(b"\0")
     return before, after
@@ -178,7 +178,7 @@ def encode(body: Mapping[str, Any]) -> bytes:
 
 
 def started_schema() -> dict[str, Any]:
-    """Return the schema of the answer that a generation has started (spec §2.3)."""
+    """Return the schema of the answer to a purchase (spec §2.3)."""
     return {
         "type": "object",
         "properties": {

@@ -1,4 +1,4 @@
-"""Reads request bodies strictly, and checks them against the specification and the endpoint."""
+"""Parses request bodies strictly, and checks them against specification and endpoint."""
 
 import base64
 import codecs
@@ -30,17 +30,17 @@ from gateway.domain import (
 )
 from gateway.errors import PayloadTooLarge, ValidationError
 
-# Python versions differ in how deep a parser may nest, so we set a limit of our own.
+# A fixed limit, because the recursion limit differs between Python versions.
 _MAX_DEPTH = 100
-# A request needs two brackets; unknown fields, which are ignored, may hold many more.
+# A request needs two; the rest may come from unknown fields, which are ignored.
 _MAX_BRACKETS = 10_000
-# A body is scanned in pieces, so that other threads wait for one piece at most.
+# The scan yields to other threads after each piece.
 _PIECE_BYTES = 64 * 1024
 _NO_MARKS = bytes(set(range(256)) - set(b'"[]{}'))
 _NOT_A_STRING = re.compile(r"Expected `(?:str|bytes) \| null`, got `\w+` - at `\$\.(\w+)`")
 _TX_HASH = re.compile(TX_HASH)
 _SIGNATURE = re.compile(PAYER_SIGNATURE)
-# Host names are ASCII; others are written as `xn--`.
+# Host names are ASCII; others use `xn--`.
 _LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _ADDRESS = re.compile(
     rf"https?://(?:{_LABEL}(?:\.{_LABEL})*|\[(?P<ip>[0-9A-Fa-f:.]{{2,45}})\])(?::(?P<port>[0-9]{{1,5}}))?"
@@ -60,7 +60,7 @@ class GenerationBody:
     resolution: str | None = None
     file: bytes | None = attrs.field(default=None, repr=False)
     file_name: str | None = None
-    # Told how the task ends. Not shown, because many hold a secret.
+    # Not in `repr`, because many contain a secret.
     callback_url: str | None = attrs.field(default=None, repr=False)
 
 
@@ -74,9 +74,9 @@ class DirectBody(GenerationBody):
 
 
 class _GenerationFields(TypedDict, total=False):
-    """The fields by which msgspec reads a `GenerationBody`; it decodes Base64 into bytes.
+    """The msgspec schema of a `GenerationBody`; Base64 becomes bytes.
 
-    A field of another type stops msgspec before it makes an object of the value.
+    A wrong type stops msgspec before it builds the value.
     """
 
     fileBase64: bytes | None
@@ -89,7 +89,7 @@ class _GenerationFields(TypedDict, total=False):
 
 
 class _DirectFields(_GenerationFields, total=False):
-    """The fields by which msgspec reads a `DirectBody`."""
+    """The msgspec schema of a `DirectBody`."""
 
     slug: str | None
     txHash: str | None
@@ -97,7 +97,7 @@ class _DirectFields(_GenerationFields, total=False):
 
 
 class _LoginFields(TypedDict, total=False):
-    """The fields by which msgspec reads the body of `POST /admin/login`."""
+    """The msgspec schema of `POST /admin/login`."""
 
     password: str | None
     code: str | None
@@ -110,7 +110,7 @@ _NAMES = {
     "tx_hash": "txHash",
     "payer_signature": "payerSignature",
 }
-# The names of the fields that have no default.
+# Names of fields without a default.
 _REQUIRED = {
     kind: [
         _NAMES.get(field.name, field.name)
@@ -144,19 +144,13 @@ for _body in (GenerationBody, DirectBody):
 
 
 def read_login(data: bytes) -> tuple[str | None, str | None]:
-    """Return password and code of a login's body; None for what it does not hold.
-
-    Raises `ValidationError` for a body that is not a JSON object.
-    """
+    """Return the optional password and code of a login; raises `ValidationError`."""
     fields = _read_object(data, _LOGIN_DECODER)
     return fields.get("password"), fields.get("code")
 
 
 def read_object(data: bytes) -> Mapping[str, Any]:
-    """Return a JSON object with whatever fields it has; raises `ValidationError`.
-
-    For the operator's routes only, whose bodies are small.
-    """
+    """Return any JSON object, for the operator's small bodies; raises `ValidationError`."""
     return _read_object(data, _OBJECT_DECODER)
 
 
@@ -189,8 +183,8 @@ def _check_encoding(data: bytes) -> None:
 
 
 def has_too_many_brackets(data: bytes) -> bool:
-    """Whether the brackets outside of strings nest too deeply, or are too many."""
-    # Most bodies have so few brackets that they need no scan.
+    """Whether there are too many brackets outside strings, or too deeply nested ones."""
+    # Most bodies have few brackets and need no scan.
     if data.count(b"[") + data.count(b"{") <= _MAX_DEPTH:
         return False
     depth = number = 0
@@ -206,10 +200,10 @@ def has_too_many_brackets(data: bytes) -> bool:
 
 
 def _brackets_outside_strings(data: bytes) -> Iterator[bytes]:
-    """Yield the brackets outside of strings, one piece of the body after the other.
+    """Yield the brackets outside strings for each piece of the body.
 
-    The time is linear in the body's length. A regular expression for strings with escapes would
-    take quadratic time on a string that does not end.
+    This takes linear time. A regular expression for strings with escapes would take quadratic time
+    on an unterminated string.
     """
     cut_escape, is_in_string = b"", False
     for start in range(0, len(data), _PIECE_BYTES):
@@ -223,10 +217,7 @@ def _brackets_outside_strings(data: bytes) -> Iterator[bytes]:
 
 
 def read(kind: type[Body], data: bytes) -> Body:
-    """Read a body strictly: no value is converted to a field's type. Unknown fields are ignored.
-
-    Raises `ValidationError`.
-    """
+    """Parse a body without type conversion; ignore unknown fields. Raises `ValidationError`."""
     envelope = _read_object(data, _DECODERS[kind])
     for name in _REQUIRED[kind]:
         if envelope.get(name) is None:
@@ -237,7 +228,7 @@ def read(kind: type[Body], data: bytes) -> Body:
 
 
 def _check_specification(body: GenerationBody) -> None:
-    """Raise `ValidationError` for a body that breaks spec §2.1 or §2.2 at every endpoint."""
+    """Raise `ValidationError` for a body that violates spec §2.1 or §2.2."""
     if isinstance(body, DirectBody):
         if not _TX_HASH.fullmatch(body.tx_hash):
             raise ValidationError("txHash must be 0x followed by 64 hexadecimal characters.")
@@ -263,7 +254,7 @@ def _check_specification(body: GenerationBody) -> None:
 
 
 def _is_address(text: str) -> bool:
-    """Whether every reader of this address takes the same part of it for its host."""
+    """Whether all URL parsers agree about the host of this address."""
     found = _ADDRESS.fullmatch(text) if len(text) <= MAX_CALLBACK_CHARS else None
     if found is None or (found["ip"] is not None and not _is_ip_v6(found["ip"])):
         return False
@@ -292,10 +283,10 @@ def _explain(error: Exception) -> str:
 
 
 def request_hash(body: GenerationBody) -> bytes:
-    """Return the SHA-256 of a request's fields as the buyer sent them; a `payerSignature` signs it.
+    """Return the SHA-256 of the buyer's fields, which a `payerSignature` signs.
 
-    The hashed text is the fields' JSON in UTF-8 as JavaScript writes it with sorted keys: without
-    spaces, and with the necessary escapes only. A file is the padded standard Base64 of its bytes.
+    It hashes their JSON in UTF-8 as JavaScript writes it, with sorted keys: no spaces, and only
+    necessary escapes. A file is padded standard Base64.
     """
     fields = {}
     for field in attrs.fields(GenerationBody):
@@ -309,21 +300,21 @@ def request_hash(body: GenerationBody) -> bytes:
 
 
 def with_file(body: Body, file: bytes, name: str | None) -> Body:
-    """Return a body with a file that came by another way; raises `ValidationError`."""
+    """Add a file that was sent separately; raises `ValidationError`."""
     _check_file(file, name)
     return attrs.evolve(body, file=file, file_name=name)
 
 
 def request_of(body: GenerationBody, endpoint: Endpoint) -> GenerationRequest:
-    """Check a body against the endpoint's rules, and fill in the endpoint's defaults.
+    """Check a body against the endpoint's rules, and fill in its defaults.
 
-    Raises `ValidationError`, before the payment, for a request that the endpoint cannot serve.
+    Raises `ValidationError`.
     """
     return _fill_in(body, endpoint, _read_attachment(body, endpoint))
 
 
 def request_without_file(body: GenerationBody, endpoint: Endpoint) -> GenerationRequest:
-    """Do what `request_of` does for a request whose file, of this name, is not here yet."""
+    """Do the same for a request whose file is not uploaded yet."""
     name = body.file_name or ""
     if len(name) > MAX_FILE_NAME_CHARS:
         raise ValidationError("fileName must have 1 to 255 characters.")
@@ -350,7 +341,7 @@ def _fill_in(
 
 
 def _choose(name: str, value: str | None, choice: Choice) -> str | None:
-    """Return a field's value or its default; ignore the field where the endpoint has no choice."""
+    """Return a field's value or its default; ignore it if the endpoint has no choice."""
     if value is None or not choice.values:
         return choice.default
     if value not in choice.values:

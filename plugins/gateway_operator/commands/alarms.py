@@ -160,7 +160,7 @@ async def _try_channels(
 async def _try(settings: Settings, carrier: Carrier, now: Clock) -> list[_Trial]:
     alarm = make_test(settings.base_url, settings.name, now())
     messages = [
-        # Receivers recognize messages by id; the queue uses no negative one.
+        # Receivers recognize messages by id, so it must be none of the queue's.
         AlarmMessage(id=-place, channel=channel, alarm=alarm, created_at=now(), due_at=None)
         for place, channel in enumerate(carrier.channels, start=int(now()))
     ]

@@ -192,19 +192,19 @@ async def test_words_of_an_endpoint_stay_words(settings, provider):
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({}, None),
         ({"network": "base-sepolia"}, "Test network."),
         ({"play_key": "0x" + "12" * 32}, "Play money."),
     ],
 )
-async def test_money_without_value_is_called_so(settings, provider, changes, said):
+async def test_money_without_value_is_called_so(settings, provider, changes, message):
     async with running(settings.changed(**changes), provider) as started:
         for path in ("/", "/play/picture"):
             page = await get_page(started, path)
             assert [words for words in ("Test network.", "Play money.") if words in page.words] == (
-                [said] if said else []
+                [message] if message else []
             )
         assert ("12" * 32 in page.words) is ("play_key" in changes)
 

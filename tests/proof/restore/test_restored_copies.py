@@ -177,7 +177,7 @@ async def test_a_copy_that_cannot_be_had_changes_nothing(
 
 
 @pytest.mark.parametrize(
-    ("named", "said"),
+    ("named", "message"),
     [
         ("s3://bucket", "names no copy"),
         ("s3://", "names no copy"),
@@ -187,9 +187,9 @@ async def test_a_copy_that_cannot_be_had_changes_nothing(
         ("file:///nowhere.db", "There is no file /nowhere.db"),
     ],
 )
-def test_words_that_name_no_copy_get_one_sentence(settings, named, said):
+def test_words_that_name_no_copy_get_one_sentence(settings, named, message):
     done = run(settings, "restore", named)
-    assert (done.exit_code, said in done.output) == (1, True), done.output
+    assert (done.exit_code, message in done.output) == (1, True), done.output
     assert not (settings.data_dir / "gateway.db").exists()
 
 

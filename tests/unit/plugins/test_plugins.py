@@ -21,9 +21,9 @@ from tests.third_party_plugins import KEYED, SELLS
 
 
 def listed(command, *arguments: str, module: str = "acme_plugin") -> dict:
-    said = command("plugins", "--json", *arguments)
-    assert said.exit_code == 0, said.output
-    (row,) = [row for row in json.loads(said.stdout) if row["plugin"] == module]
+    result = command("plugins", "--json", *arguments)
+    assert result.exit_code == 0, result.output
+    (row,) = [row for row in json.loads(result.stdout) if row["plugin"] == module]
     return row
 
 
@@ -209,7 +209,7 @@ _EXTRACTION = {"capability": "document-extraction", "file_extensions": (".pdf",)
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"slug": "a/b"}, "a slug is"),
         ({"slug": ""}, "a slug is"),
@@ -262,16 +262,16 @@ _EXTRACTION = {"capability": "document-extraction", "file_extensions": (".pdf",)
         ({"timeout_s": 0.0}, "timeout_s"),
     ],
 )
-def test_a_wrong_endpoint_is_one_sentence_with_its_slug(changes, said):
+def test_a_wrong_endpoint_is_one_sentence_with_its_slug(changes, message):
     endpoint = attrs.evolve(ENDPOINT, **changes)
     with pytest.raises(ValueError) as refused:
         endpoint_offer(endpoint, ScriptedProvider())
     assert str(refused.value).startswith(f"endpoint {endpoint.slug!r}: ")
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"name": ""}, "has no name"),
         ({"submit": None}, "has no method submit"),
@@ -286,12 +286,12 @@ def test_a_wrong_endpoint_is_one_sentence_with_its_slug(changes, said):
         ({"traits": Traits(submits_per_minute=0.5)}, "traits.submits_per_minute is no whole"),
     ],
 )
-def test_a_wrong_provider_is_one_sentence_with_the_slug(changes, said):
+def test_a_wrong_provider_is_one_sentence_with_the_slug(changes, message):
     provider = type("Wrong", (ScriptedProvider,), changes)()
     with pytest.raises(ValueError) as refused:
         endpoint_offer(ENDPOINT, provider)
     assert ENDPOINT.slug in str(refused.value)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_a_right_offer_is_taken():
@@ -300,15 +300,15 @@ def test_a_right_offer_is_taken():
 
 
 @pytest.mark.parametrize(
-    ("prefix", "fields", "said"),
+    ("prefix", "fields", "message"),
     [
         ("Acme", {}, "a prefix is"),
         ("rpc", {"urls": setting("", "About.")}, "rpc_urls is a setting of the gateway itself"),
         ("acme", {"key": attrs.field(default="")}, "key is not made with gateway.setting"),
     ],
 )
-def test_a_wrong_section_is_one_sentence(prefix, fields, said):
-    with pytest.raises(ValueError, match=said):
+def test_a_wrong_section_is_one_sentence(prefix, fields, message):
+    with pytest.raises(ValueError, match=message):
         section_offer(prefix, attrs.make_class("Section", fields, frozen=True))
 
 
@@ -393,9 +393,9 @@ def test_a_disabled_plugin_is_not_imported_and_listed_as_disabled(
 )
 def test_a_plugin_that_is_not_installed_cannot_be_disabled(command, monkeypatch, name, hint):
     monkeypatch.setenv("GATEWAY_PLUGINS_DISABLED", name)
-    said = command("plugins", "--no-health")
-    assert said.exit_code == 1
-    sentence = " ".join(said.output.split())
+    result = command("plugins", "--no-health")
+    assert result.exit_code == 1
+    sentence = " ".join(result.output.split())
     assert f"GATEWAY_PLUGINS_DISABLED names {name}, but no plugin has that name. {hint}" in sentence
 
 
@@ -438,10 +438,10 @@ def test_the_table_fits_a_terminal_and_hides_keys(install, command, monkeypatch)
     install(KEYED)
     monkeypatch.setenv("GATEWAY_ACME_API_KEY", "MARKER-KEY")
     monkeypatch.setenv("COLUMNS", "100")
-    said = command("plugins", "--no-health").stdout
-    assert "MARKER" not in said
-    assert "…" not in said
-    (line,) = [line for line in said.splitlines() if line.startswith("acme_plugin")]
+    output = command("plugins", "--no-health").stdout
+    assert "MARKER" not in output
+    assert "…" not in output
+    (line,) = [line for line in output.splitlines() if line.startswith("acme_plugin")]
     assert line.split() == ["acme_plugin", "gateway-acme", "1.2", "not", "told", "acme-picture"]
 
 

@@ -107,8 +107,8 @@ async def _failed(settings, provider, clock) -> str:
 
 async def test_a_bucket_that_is_not_there_is_one_sentence(settings, bucket, provider, clock):
     missing = in_bucket(settings, attrs.evolve(bucket, name="nowhere"))
-    said = await _failed(missing, provider, clock)
-    assert said == "The bucket s3://nowhere/shop/copies cannot take a copy: NoSuchBucket."
+    message = await _failed(missing, provider, clock)
+    assert message == "The bucket s3://nowhere/shop/copies cannot take a copy: NoSuchBucket."
 
 
 async def test_a_bucket_that_refuses_is_one_sentence_without_the_key(
@@ -117,14 +117,16 @@ async def test_a_bucket_that_refuses_is_one_sentence_without_the_key(
     refusal = "<Error><Code>AccessDenied</Code><Message>very hidden</Message></Error>"
     httpserver.expect_request(re.compile(".*")).respond_with_data(refusal, 403)
     refusing = attrs.evolve(bucket, endpoint=httpserver.url_for("").rstrip("/"))
-    said = await _failed(in_bucket(settings, refusing), provider, clock)
-    assert said.endswith("cannot take a copy: AccessDenied.")
-    assert "hidden" not in said
+    message = await _failed(in_bucket(settings, refusing), provider, clock)
+    assert message.endswith("cannot take a copy: AccessDenied.")
+    assert "hidden" not in message
 
 
 async def test_a_store_that_does_not_answer_is_one_sentence(settings, dead_bucket, provider, clock):
-    said = await _failed(in_bucket(settings, dead_bucket), provider, clock)
-    assert said.startswith(f"The bucket s3://{dead_bucket.name}/shop/copies cannot take a copy: ")
+    message = await _failed(in_bucket(settings, dead_bucket), provider, clock)
+    assert message.startswith(
+        f"The bucket s3://{dead_bucket.name}/shop/copies cannot take a copy: "
+    )
 
 
 async def test_a_connection_that_is_cut_in_the_middle_leaves_no_copy_and_the_next_one_works(

@@ -65,7 +65,7 @@ async def test_an_operator_makes_copies_and_drills_once_for_each_request(gateway
         await service.run_now(desk, backups, PAGE, "backup")
     assert [copy.name for copy in await service.copies(backups)] == [made.name]
     await service.begin(desk, backups, attrs.evolve(PAGE, request="1234:b"), "drill")
-    with pytest.raises(ActionRefused, match="A drill runs already"):
+    with pytest.raises(ActionRefused, match="A drill is already running"):
         await service.begin(desk, backups, attrs.evolve(PAGE, request="1234:c"), "drill")
     await backups._begun
     assert (await service.status(desk)).good_drill is not None
@@ -114,7 +114,7 @@ def _of_another_program(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "message"),
     [
         (_cut_off, "is cut off"),
         (_flip, "is damaged"),
@@ -125,16 +125,16 @@ def _of_another_program(data: bytes) -> bytes:
     ],
 )
 async def test_a_copy_that_cannot_be_restored_is_found(
-    gateway, in_folder, clock, tmp_path, spoil, said
+    gateway, in_folder, clock, tmp_path, spoil, message
 ):
     backups = backups_of(gateway, in_folder, clock)
     made = await backups.back_up()
     copy = tmp_path / "copies" / made.name
     copy.write_bytes(spoil(copy.read_bytes()))
-    with pytest.raises(BackupFailed, match=said):
+    with pytest.raises(BackupFailed, match=message):
         await backups.drill()
     row = await gateway.services.store.sum(rows.newest, "drill")
-    assert (row.name, said in row.error) == (made.name, True)
+    assert (row.name, message in row.error) == (made.name, True)
     assert leftovers(in_folder) == []
 
 

@@ -100,13 +100,13 @@ async def test_apprise_tells_one_letter_by_a_child_that_ends(settings, provider,
             await fail_often(gateway)
             await look(gateway)
             (letter,) = receiver.delivered
-            said = json.loads(letter.body)
-            assert said["title"] == "Generation Gateway: Soon: picture fails: 8 of its last 8"
+            payload = json.loads(letter.body)
+            assert payload["title"] == "Generation Gateway: Soon: picture fails: 8 of its last 8"
             assert (
                 "What to do: Read the errors. Pause the endpoint if it keeps failing."
-                in said["message"]
+                in payload["message"]
             )
-            assert said["type"] == "warning"
+            assert payload["type"] == "warning"
             assert await untold(gateway) == []
             assert gateway.services.find(Operator).alarms.teller.channels == [name_of(url)]
             assert "hunter2" not in name_of(url)
