@@ -12,7 +12,7 @@ from gateway import errors
 from gateway.errors import GatewayError
 from gateway.plugins.installed import BUNDLED
 from gateway.plugins.manager import PluginManager
-from gateway.settings import EndpointOverride, Settings, names_of, variable
+from gateway.settings import EndpointOverride, Settings, variable
 
 DOCS = Path(__file__).parent
 _SETTINGS_HEAD = (
@@ -75,10 +75,10 @@ def settings_page() -> str:
 def _plugins() -> list[str]:
     """Return the settings of each bundled plugin that has any."""
     lines = []
-    for prefix, (plugin, kind) in PluginManager().sections().items():
-        if plugin in BUNDLED:
-            rows = [_setting(name, field) for name, field in names_of(prefix, kind).items()]
-            title = [f"## {plugin}", "", "| variable | default | effect |"]
+    for section in PluginManager().sections():
+        if section.plugin in BUNDLED:
+            rows = [_setting(name, field) for name, field in section.fields.items()]
+            title = [f"## {section.plugin}", "", "| variable | default | effect |"]
             lines += [*title, "|---|---|---|", *rows, ""]
     return lines
 

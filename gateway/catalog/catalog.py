@@ -12,7 +12,7 @@ from gateway.catalog.circuit_breaker import CircuitBreaker
 from gateway.catalog.pricing import apply_override, check_losses, scale_prices, set_cost
 from gateway.catalog.upstream import CLOSE_S, Upstream
 from gateway.contracts import Clock, Provider
-from gateway.contracts.endpoint_changes import EndpointChange
+from gateway.contracts.store import EndpointChange
 from gateway.domain import Endpoint
 from gateway.domain.costs import find_losses
 from gateway.errors import AccountProblem, NotFound, SettingsError

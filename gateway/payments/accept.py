@@ -15,7 +15,7 @@ from gateway.chain.block_times import last_block_up_to
 from gateway.concurrency.awaiting import outlive
 from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import Chain, Clock, NewTask, Quote
-from gateway.contracts.payers import PayerBusy
+from gateway.contracts.store import PayerBusy
 from gateway.domain import Endpoint, GenerationRequest, Task
 from gateway.errors import GatewayError, IdempotencyConflict
 from gateway.store import SqlStore

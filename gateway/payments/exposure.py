@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator
 import attrs
 
 from gateway.contracts import Chain, Clock
-from gateway.contracts.payers import OpenPayments, ReserveLimits
+from gateway.contracts.store import OpenPayments, ReserveLimits
 from gateway.domain import Authorization
 from gateway.domain.eip3009 import BALANCE_OF, word
 from gateway.errors import ExecutionError, PaymentRequired

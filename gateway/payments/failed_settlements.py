@@ -16,7 +16,7 @@ import structlog
 from gateway.chain.block_times import last_block_before
 from gateway.chain.smart_wallets import has_code
 from gateway.contracts import Chain, Clock, SignedTransaction
-from gateway.contracts.payers import FailedSettlement
+from gateway.contracts.store import FailedSettlement
 from gateway.domain import Authorization, Payment, Receipt
 from gateway.domain.eip3009 import BALANCE_OF, Network, usual_gas, word
 from gateway.errors import ChainUnavailable

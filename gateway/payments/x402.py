@@ -13,7 +13,7 @@ from gateway.chain.authorization_checks import SPENT
 from gateway.chain.smart_wallets import is_signed_by, is_signed_by_key, unwrap_authorization
 from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import AuthorizationVerifier, NewTask, Proof, Quote
-from gateway.contracts.payers import PayerBusy, ReserveLimits
+from gateway.contracts.store import PayerBusy, ReserveLimits
 from gateway.domain import Authorization, Block, Flow, GenerationRequest, PaymentState, Task
 from gateway.domain.eip3009 import authorization_digest
 from gateway.errors import PaymentRequired, ValidationError

@@ -43,7 +43,6 @@ class RateLimits:
                 ("price", settings.limit_price),
                 ("direct", settings.limit_direct),
                 ("task", settings.limit_task),
-                ("mcp", settings.limit_mcp),
             )
             if limit
         }

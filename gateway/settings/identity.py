@@ -8,7 +8,7 @@ from gateway.settings.sections import setting
 # Classes with slots cannot be bases of one class.
 @attrs.frozen(kw_only=True, slots=False)
 class IdentitySettings:
-    """What an operator may set about the gateway's name, look, contacts and proofs."""
+    """Settings of the gateway's name, appearance, contacts and proofs."""
 
     name: str = setting(
         "Generation Gateway",

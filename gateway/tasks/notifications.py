@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import attrs
 
-from gateway.contracts.wakes import Heard, Wakes
+from gateway.contracts.nodes import Heard, Wakes
 
 _LOOK_SLOTS = 32
 

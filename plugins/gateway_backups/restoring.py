@@ -10,7 +10,6 @@ import structlog
 
 from gateway.errors import BackupFailed
 from gateway.settings import Settings
-from gateway.settings.bucket import backup_bucket_of
 from gateway.store.data_folder import enter_data, lock_data
 from gateway_backups import records
 from gateway_backups import sqlite as backup
@@ -18,6 +17,7 @@ from gateway_backups.copying import alone, newest_of, temporary, unpack
 from gateway_backups.names import Copy, read_name
 from gateway_backups.place import Place, place_of
 from gateway_backups.records import Forgotten
+from gateway_backups.settings import backup_settings_of
 from gateway_operator.audit_log import Actor
 
 _GZIP = b"\x1f\x8b"
@@ -62,11 +62,12 @@ def restore_once(settings: Settings, *, now: float) -> None:
 
     Raises the errors of `restore`.
     """
-    if backup.restored_by(settings) == settings.restore:
-        _log.info("restore.remembered", copy=settings.restore)
+    wanted = backup_settings_of(settings).restore
+    if backup.restored_by(settings) == wanted:
+        _log.info("restore.remembered", copy=wanted)
         return
     actor = Actor(door="gateway", name="GATEWAY_RESTORE")
-    done = restore(settings, settings.restore, actor, now=now)
+    done = restore(settings, wanted, actor, now=now)
     forgets = attrs.asdict(done.forgotten) if done.forgotten is not None else {}
     old = None if done.old is None else str(done.old)
     _log.warning("restore.done", copy=done.copy, replaced=old, **forgets)
@@ -100,7 +101,7 @@ def _is_file(path: Path) -> bool:
 
 def _fetch_from_bucket(settings: Settings, address: str) -> tuple[Path, float | None, str]:
     url, _, name = address.rpartition("/")
-    bucket = backup_bucket_of(settings, url)
+    bucket = backup_settings_of(settings).bucket(url)
     if bucket is None or not (bucket.name and name):
         raise BackupFailed(f"{address} names no copy. Write s3://bucket/prefix/name-of-the-copy")
     if not (bucket.access_key_id and bucket.secret_access_key):

@@ -5,13 +5,15 @@ import sys
 
 import attrs
 import pytest
+import structlog
 
 from gateway import Choice, PriceStep, Settings, hookimpl
 from gateway.domain import Traits
 from gateway.errors import SettingsError
+from gateway.plugins.installed import OPTIONAL_PARTS, find_section, find_sections
 from gateway.plugins.manager import PluginManager
 from gateway.plugins.registration import endpoint_offer, section_offer
-from gateway.settings import EndpointOverride, setting
+from gateway.settings import EndpointOverride, names_of, setting
 from gateway_testing.facts import ENDPOINT
 from gateway_testing.fakes.chain import FakeChain, context_of
 from tests.conftest import WALLET, ScriptedProvider
@@ -106,9 +108,43 @@ def test_who_comes_second_with_a_prefix_of_settings_is_left_out(install):
     install(KEYED)
     install(KEYED.replace("acme-picture", "b"), module="other_plugin", dist="gateway-other")
     manager = PluginManager()
-    assert manager.sections()["acme"][0] == "acme_plugin"
+    assert [one.plugin for one in manager.sections() if one.prefix == "acme"] == ["acme_plugin"]
     assert "have settings named GATEWAY_ACME_" in left_out(manager)["other_plugin"]
-    assert "other_plugin" not in [owner for owner, _ in manager.sections().values()]
+    assert "other_plugin" not in [one.plugin for one in manager.sections()]
+
+
+def test_a_third_partys_settings_need_a_prefix(install):
+    install(KEYED.replace('"acme", Section', '"", Section').replace("server", "place"))
+    manager = PluginManager()
+    manager.sections()
+    assert "without a prefix" in left_out(manager)["acme_plugin"]
+
+
+def test_settings_of_a_disabled_part_are_one_warning_and_stay_known(install):
+    given = {"alarm_gas": "wrong", "webhooks": "off", "mpc": "false"}
+    settings = Settings(plugin_values=given, plugins_disabled=("gateway_operator", "gateway_mcp"))
+    with structlog.testing.capture_logs() as logs:
+        PluginManager(disabled=settings.plugins_disabled).catalog(settings)
+    assert [(log["event"], log.get("plugin"), log.get("names")) for log in logs] == [
+        ("setting.of_disabled_plugin", "gateway_operator", ["GATEWAY_ALARM_GAS"]),
+        ("setting.unknown", None, None),
+    ]
+    assert logs[1]["near"] == "GATEWAY_MCP"
+
+
+def test_a_wrong_value_of_an_optional_part_is_refused_before_anything_opens():
+    settings = Settings(plugin_values={"alarm_gas": "20/200"})
+    for check in (find_sections, PluginManager().catalog):
+        with pytest.raises(SettingsError, match="GATEWAY_ALARM_GAS is not right"):
+            check(settings)
+
+
+@pytest.mark.parametrize("plugin", OPTIONAL_PARTS)
+def test_the_settings_of_a_disabled_part_are_found_without_the_part(plugin):
+    registered = [one for one in PluginManager().sections() if one.plugin == plugin]
+    found = find_section(plugin, disabled=True)
+    expected = [] if found is None else [names_of("", found)]
+    assert [one.fields for one in registered] == expected
 
 
 def test_who_comes_second_with_a_settings_name_is_left_out(install):

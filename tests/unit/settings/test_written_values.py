@@ -3,8 +3,9 @@
 import pytest
 
 from gateway.errors import SettingsError
+from gateway.plugins.installed import find_sections
 from gateway.settings import load_settings
-from gateway.settings.alarms import split_urls
+from gateway_operator.settings import split_urls
 
 WALLET = "0x" + "b2" * 20
 
@@ -22,7 +23,7 @@ def refusal_of(**written) -> str:
         for name, value in written.items():
             patch.setenv(name, value)
         with pytest.raises(SettingsError) as refusal:
-            load_settings()
+            find_sections(load_settings())
     return str(refusal.value)
 
 

@@ -28,7 +28,7 @@ def test_of_a_loaded_plugin_the_values_it_declares_secret_are():
         login = secret("Login.")
         model: str = setting("", "Model.")
 
-    from gateway import Settings
+    from gateway.settings import SectionOffer, Settings
 
     values = {
         "acme_login": "login-of-acme",
@@ -36,7 +36,7 @@ def test_of_a_loaded_plugin_the_values_it_declares_secret_are():
         "odd": "left-over-value",
     }
     settings = Settings(plugin_values=values)
-    redactor = Redactor(secrets_of(settings, {"acme": ("acme", Section)}))
+    redactor = Redactor(secrets_of(settings, [SectionOffer("acme", "acme", Section)], are_all=True))
     said = redactor.clean("login-of-acme a-large-model left-over-value")
     assert said == "… a-large-model …"
 

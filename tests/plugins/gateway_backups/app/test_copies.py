@@ -33,7 +33,7 @@ async def _sell(gateway, payer) -> dict:
 async def test_a_copy_holds_what_was_sold_and_is_written_down(
     copied, provider, payer, clock, tmp_path
 ):
-    async with running(attrs.evolve(copied, backup_url=""), provider, now=clock) as gateway:
+    async with running(copied.changed(backup_url=""), provider, now=clock) as gateway:
         await _sell(gateway, payer)
         row = await backups_of(gateway, copied, clock).back_up()
         kept = await gateway.services.store.sum(rows.newest, "backup")
@@ -55,7 +55,7 @@ async def test_a_large_copy_goes_up_in_parts(settings, bucket, provider, clock, 
     """Random bytes do not compress, so the upload has several parts."""
     settings = in_bucket(settings, bucket)
     blob = "INSERT INTO meta (key, value) VALUES ('large', hex(randomblob(12000000)))"
-    async with running(attrs.evolve(settings, backup_url=""), provider, now=clock) as gateway:
+    async with running(settings.changed(backup_url=""), provider, now=clock) as gateway:
         await gateway.services.store.write(lambda db: db.execute(blob).fetchall())
         row = await backups_of(gateway, settings, clock).back_up()
         assert row.size_bytes > 10 * 1024 * 1024
@@ -78,7 +78,7 @@ async def test_sales_go_on_while_a_copy_is_made(in_folder, provider, chain, cloc
 
     monkeypatch.setattr(copying.upgrade, "write_copy", slowly)
     payers = [Payer(chain) for _ in range(4)]
-    async with running(attrs.evolve(in_folder, backup_url=""), provider, now=clock) as gateway:
+    async with running(in_folder.changed(backup_url=""), provider, now=clock) as gateway:
         backups = backups_of(gateway, in_folder, clock)
         copy = asyncio.create_task(backups.back_up())
         await asyncio.to_thread(begun.wait, 200)
@@ -94,7 +94,7 @@ async def test_sales_go_on_while_a_copy_is_made(in_folder, provider, chain, cloc
 
 async def _failed(settings, provider, clock) -> str:
     """Try a copy that fails; return the message, which is also in the row."""
-    async with running(attrs.evolve(settings, backup_url=""), provider, now=clock) as gateway:
+    async with running(settings.changed(backup_url=""), provider, now=clock) as gateway:
         backups = backups_of(gateway, settings, clock)
         with pytest.raises(BackupFailed) as caught:
             await backups.back_up()
@@ -137,7 +137,7 @@ async def test_a_connection_that_is_cut_in_the_middle_leaves_no_copy_and_the_nex
         broken = in_bucket(settings, attrs.evolve(bucket, endpoint=cut))
         whole = in_bucket(settings, bucket)
         blob = "INSERT INTO meta (key, value) VALUES ('large', hex(randomblob(12000000)))"
-        async with running(attrs.evolve(settings, backup_url=""), provider, now=clock) as gateway:
+        async with running(settings.changed(backup_url=""), provider, now=clock) as gateway:
             await gateway.services.store.write(lambda db: db.execute(blob).fetchall())
             with pytest.raises(BackupFailed, match="cannot take a copy"):
                 await backups_of(gateway, broken, clock).back_up()

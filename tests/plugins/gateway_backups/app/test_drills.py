@@ -24,7 +24,7 @@ PAGE = Actor(door="page", name="1234", request="1234:a")
 
 @pytest.fixture
 async def gateway(in_folder, provider, clock):
-    async with running(attrs.evolve(in_folder, backup_url=""), provider, now=clock) as started:
+    async with running(in_folder.changed(backup_url=""), provider, now=clock) as started:
         yield started
 
 
@@ -35,7 +35,7 @@ async def _sell(gateway, payer, times: int) -> None:
 
 
 async def test_a_drill_says_what_a_restore_now_would_forget(copied, provider, payer, clock):
-    async with running(attrs.evolve(copied, backup_url=""), provider, now=clock) as gateway:
+    async with running(copied.changed(backup_url=""), provider, now=clock) as gateway:
         await _sell(gateway, payer, 1)
         made = await backups_of(gateway, copied, lambda: AT).back_up()
         await _sell(gateway, payer, 3)

@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from gateway.catalog.catalog import Catalog
-from gateway.contracts.endpoint_changes import EndpointChange
+from gateway.contracts.store import EndpointChange
 from gateway.settings import EndpointOverride
 from gateway_check.prices import describe_models, describe_prices
 from gateway_testing.facts import ENDPOINT

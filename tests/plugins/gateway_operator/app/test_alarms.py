@@ -166,7 +166,7 @@ async def test_the_days_digest_has_the_numbers_of_the_overview_and_comes_once(
     settings, provider, clock
 ):
     plugin = Telling()
-    at_seven = attrs.evolve(settings, digest_at="07:00")
+    at_seven = settings.changed(digest_at="07:00")
     clock.frozen_at = 1_782_172_800.0 + 6 * 3600  # a day's 06:00 UTC
     async with alarmed(at_seven, provider, now=clock, more=(plugin,)) as gateway:
         store = gateway.services.store
@@ -197,7 +197,7 @@ async def test_the_days_digest_has_the_numbers_of_the_overview_and_comes_once(
 
 
 async def test_without_a_channel_there_is_no_digest(settings, provider, clock):
-    at_seven = attrs.evolve(settings, digest_at="07:00")
+    at_seven = settings.changed(digest_at="07:00")
     clock.frozen_at = 1_782_172_800.0 + 7 * 3600 + 60
     async with alarmed(at_seven, provider, now=clock) as gateway:
         await look(gateway)

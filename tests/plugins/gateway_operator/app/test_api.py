@@ -232,7 +232,7 @@ async def test_a_page_has_its_bounds(gateway, query):
 
 
 async def test_a_copy_begins_and_is_told_of(settings, provider, tmp_path):
-    kept = attrs.evolve(settings, backup_url=str(tmp_path / "copies"), backup_hours=1000.0)
+    kept = settings.changed(backup_url=f"file://{tmp_path / 'copies'}", backup_hours=1000.0)
     async with running(kept, provider) as gateway:
         headers = await token_of(gateway)
         assert (await get(gateway, "/backups", headers))["isOn"] is True

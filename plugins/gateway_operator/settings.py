@@ -1,21 +1,30 @@
-"""Settings of the alarms: where they are told, and from which number on."""
+"""The settings of metrics and alarms."""
 
 import base64
+import importlib.util
 import math
 import re
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 import attrs
 import typed_settings as ts
 
-from gateway.settings.sections import secret, setting
+from gateway.errors import SettingsError
+from gateway.settings import Settings, is_place, secret, setting
 
 
-# Classes with slots cannot be bases of one class.
-@attrs.frozen(kw_only=True, slots=False)
-class AlarmSettings:
-    """What an operator may set about alarms. Thresholds are written `soon/urgent`."""
+@attrs.frozen(kw_only=True)
+class OperatorSettings:
+    """Settings of metrics and alarms. Thresholds are written `soon/urgent`."""
 
+    metrics_bind: str = setting(
+        "",
+        "Address and port of the metrics for Prometheus, at /metrics. Empty: no metrics. They tell "
+        "what you sell and earn, so choose an address that only your own network reaches; on "
+        "Fly.io that is the machine's private address, `fly-local-6pn`.",
+        example="127.0.0.1:9091",
+    )
     # The address may hold a secret, so it is not shown.
     alarm_webhook: str = setting(
         "",
@@ -72,6 +81,33 @@ class AlarmSettings:
         example="18:30",
     )
 
+    def validate(self, _: Settings) -> Mapping[str, bool]:
+        """Return for each value whether it is right; raises `SettingsError` without apprise."""
+        if str(self.alarm_urls) and importlib.util.find_spec("apprise") is None:
+            raise SettingsError(
+                "GATEWAY_ALARM_URLS is set, but apprise cannot be found: run pip install "
+                "'generation-gateway[alarms]', or unset the variable."
+            )
+        secret_text = str(self.alarm_webhook_secret)
+        return {
+            "metrics_bind": not self.metrics_bind or is_place(self.metrics_bind),
+            "alarm_webhook": _is_address(self.alarm_webhook),
+            "alarm_webhook_secret": _is_secret(secret_text)
+            if secret_text
+            else not self.alarm_webhook,
+            "alarm_urls": all(map(_is_one_address, split_urls(str(self.alarm_urls)))),
+            "alarm_gas": _is_pair(self.alarm_gas, is_falling=True),
+            "alarm_failures": _is_pair(self.alarm_failures),
+            "alarm_refund_hours": 0 < self.alarm_refund_hours < math.inf,
+            "alarm_unclaimed_hours": _is_pair(self.alarm_unclaimed_hours),
+            "alarm_queue_seconds": _is_pair(self.alarm_queue_seconds),
+            "heartbeat_url": _is_address(self.heartbeat_url),
+            "digest_at": self.digest_at == "off" or bool(_TIME.fullmatch(self.digest_at)),
+        }
+
+
+SECTION = OperatorSettings
+
 
 _TIME = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
 _PAIR = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)/([0-9]{1,6}(?:\.[0-9]{1,3})?)")
@@ -80,23 +116,9 @@ _LEAST_SECRET_BYTES = 24
 _MOST_SECRET_BYTES = 64
 
 
-def judge_alarms(settings: AlarmSettings) -> dict[str, bool]:
-    """Return for each of these settings whether its value is right."""
-    secret_text = str(settings.alarm_webhook_secret)
-    return {
-        "alarm_webhook": _is_address(settings.alarm_webhook),
-        "alarm_webhook_secret": _is_secret(secret_text)
-        if secret_text
-        else not settings.alarm_webhook,
-        "alarm_urls": all(map(_is_one_address, split_urls(str(settings.alarm_urls)))),
-        "alarm_gas": _is_pair(settings.alarm_gas, is_falling=True),
-        "alarm_failures": _is_pair(settings.alarm_failures),
-        "alarm_refund_hours": 0 < settings.alarm_refund_hours < math.inf,
-        "alarm_unclaimed_hours": _is_pair(settings.alarm_unclaimed_hours),
-        "alarm_queue_seconds": _is_pair(settings.alarm_queue_seconds),
-        "heartbeat_url": _is_address(settings.heartbeat_url),
-        "digest_at": settings.digest_at == "off" or bool(_TIME.fullmatch(settings.digest_at)),
-    }
+def operator_settings_of(settings: Settings) -> OperatorSettings:
+    """Return the checked settings of metrics and alarms."""
+    return settings.section("", OperatorSettings)
 
 
 def split_urls(text: str) -> list[str]:

@@ -1,0 +1,41 @@
+"""The setting of webhooks."""
+
+from collections.abc import Mapping
+
+import attrs
+
+from gateway.errors import SettingsError
+from gateway.settings import Settings, is_for_this_machine, setting
+
+
+@attrs.frozen(kw_only=True)
+class WebhookSettings:
+    """Settings of webhooks."""
+
+    webhooks: str = setting(
+        "on",
+        "Whether a buyer may name an address that is told how its task ends (`callbackUrl`): `on`, "
+        "`off`, or `local`. While it is `on`, GATEWAY_BASE_URL must be https for it to work, "
+        "because the answer of the purchase carries a secret. `local` is for a gateway that runs "
+        "and is reached on this machine only, such as `gateway demo`: it sends to this machine "
+        "only, by http as well.",
+    )
+
+    def validate(self, settings: Settings) -> Mapping[str, bool]:
+        """Refuse `local` on a gateway that others reach."""
+        if self.webhooks == "local" and not is_for_this_machine(settings):
+            raise SettingsError(
+                "GATEWAY_WEBHOOKS=local lets buyers send requests to programs of this machine, so "
+                "GATEWAY_BASE_URL and GATEWAY_BIND must be of this machine, too, such as "
+                "http://127.0.0.1:8080 and 127.0.0.1:8080. Elsewhere set GATEWAY_WEBHOOKS=on."
+            )
+        return {"webhooks": self.webhooks in ("on", "off", "local")}
+
+
+SECTION = WebhookSettings
+
+
+def mode_of(settings: Settings) -> str:
+    """Return `on`, `off` or `local`; over http the secret would be read by others, so `off`."""
+    mode = settings.section("", WebhookSettings).webhooks
+    return mode if mode == "local" or settings.is_https else "off"
