@@ -199,7 +199,7 @@ class Settings(DatabaseSettings, IdentitySettings):
     limit_login_total: str = setting(
         "60/300s",
         "Rate limit of POST /admin/login over all addresses together. A browser that has opened "
-        "the admin page in the last 30 days counts by itself, so strangers cannot lock it out.",
+        "the admin page in the last 30 days counts by itself, so others cannot lock it out.",
     )
     # It may hold a password, so it is not shown.
     limits_url: str = setting(
@@ -306,7 +306,7 @@ class Settings(DatabaseSettings, IdentitySettings):
         "Whether a vendor's result may be fetched from this machine (127.0.0.1, ::1 or localhost, "
         "by http as well), for the author of a plugin whose vendor is a program beside the "
         "gateway. It is refused unless base_url and bind are on this machine, and all of rpc_urls "
-        "too or the network is base-sepolia: a gateway that strangers reach, or that sells for "
+        "too or the network is base-sepolia: a gateway that others reach, or that sells for "
         "real money, never fetches from its own network.",
     )
     log_format: str = setting("json", "Format of log lines: `json`, or `console` for a terminal.")

@@ -20,16 +20,17 @@ class OperatorSettings:
 
     metrics_bind: str = setting(
         "",
-        "Address and port of the metrics for Prometheus, at /metrics. Empty: no metrics. They tell "
-        "what you sell and earn, so choose an address that only your own network reaches; on "
-        "Fly.io that is the machine's private address, `fly-local-6pn`.",
+        "Address and port of the metrics for Prometheus, at /metrics. Empty: no metrics. They show "
+        "your sales and income, so use an address that only your own network reaches. On Fly.io, "
+        "use the machine's private address, `fly-local-6pn`.",
         example="127.0.0.1:9091",
     )
     # The address may hold a secret, so it is not shown.
     alarm_webhook: str = setting(
         "",
-        "Address that is told each alarm as a signed POST of JSON (docs/alarms.md). Needs "
-        "GATEWAY_ALARM_WEBHOOK_SECRET. It may be in a private network; by http it must be.",
+        "URL that receives each alarm as a signed POST of JSON (docs/alarms.md). Needs "
+        "GATEWAY_ALARM_WEBHOOK_SECRET. A URL in a private network is allowed; plain http is "
+        "allowed only there.",
         example="https://alerts.example.com/gateway",
         shown=False,
     )
@@ -39,45 +40,45 @@ class OperatorSettings:
         example="whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
     )
     alarm_urls: ts.SecretStr = secret(
-        "Where else alarms are told, as addresses of Apprise, separated by spaces or commas: "
-        "ntfy, Telegram, Slack, Discord, e-mail and some 130 more. Needs the extra `alarms`, which "
-        "the image has.",
+        "More channels for alarms, as Apprise URLs separated by spaces or commas: ntfy, Telegram, "
+        "Slack, Discord, e-mail and about 130 more. Needs the extra `alarms`, which the image has.",
         example="ntfys://my-topic mailto://user:password@example.com",
     )
     alarm_gas: str = setting(
         "200/20",
-        "Settlements that the gas lasts for: fewer than the first number, or than three days' "
-        "sales, is told; fewer than the second is urgent.",
+        "Settlements that the remaining gas can pay for. Below the first number, or below three "
+        "days' sales, an alarm is raised; below the second it is urgent.",
     )
     alarm_failures: str = setting(
         "5/15",
-        "Failures among an endpoint's newest 20 finished tasks from which on it is told, and is "
-        "urgent. What a content policy refused does not count.",
+        "Failures among an endpoint's newest 20 finished tasks that raise an alarm, and that make "
+        "it urgent. Refusals by a content policy do not count.",
     )
     alarm_refund_hours: float = setting(
-        24.0, "Hours that a refund may wait for the operator's decision before it is told."
+        24.0, "Hours that a refund may wait for the operator's decision before an alarm is raised."
     )
     alarm_unclaimed_hours: str = setting(
         "1/24",
-        "Hours after which a transfer to the wallet that paid for nothing is told, and is urgent.",
+        "Hours after which a transfer that bought nothing raises an alarm, and is urgent.",
     )
     alarm_queue_seconds: str = setting(
         "60/600",
-        "Seconds that the oldest paid task may wait in the queue before it is told, and is urgent.",
+        "Seconds that the oldest paid task may wait in the queue before an alarm, and before an "
+        "urgent one.",
     )
     # It holds the secret by which the other side knows the gateway.
     heartbeat_url: str = setting(
         "",
-        "Address that is asked (GET) every minute while nothing urgent is on and the database "
-        "takes writes, such as a check of healthchecks.io or a push monitor of Uptime Kuma: a "
-        "machine that is dead cannot call, so the other side calls you when it hears nothing.",
+        "URL that the gateway requests (GET) every minute while no alarm is urgent and the "
+        "database accepts writes, such as a check of healthchecks.io or a push monitor of Uptime "
+        "Kuma. A dead machine sends no requests, so that service notifies you.",
         example="https://hc-ping.com/your-uuid",
         shown=False,
     )
     digest_at: str = setting(
         "07:00",
-        "When the day's digest is sent to the same channels, in UTC: sales, what is owed, the "
-        "margin and what needs you. `off`: never. Without a channel nothing is sent.",
+        "When the daily digest is sent to the same channels, in UTC: sales, debts, margin and open "
+        "conditions. `off`: never. Without a channel nothing is sent.",
         example="18:30",
     )
 

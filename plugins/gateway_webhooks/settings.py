@@ -14,11 +14,10 @@ class WebhookSettings:
 
     webhooks: str = setting(
         "on",
-        "Whether a buyer may name an address that is told how its task ends (`callbackUrl`): `on`, "
-        "`off`, or `local`. While it is `on`, GATEWAY_BASE_URL must be https for it to work, "
-        "because the answer of the purchase carries a secret. `local` is for a gateway that runs "
-        "and is reached on this machine only, such as `gateway demo`: it sends to this machine "
-        "only, by http as well.",
+        "Whether a buyer may set a `callbackUrl` that is notified when the task ends: `on`, `off`, "
+        "or `local`. With `on`, GATEWAY_BASE_URL must be https, because the response to the "
+        "purchase contains a secret. `local` is for a gateway that is reached from this machine "
+        "only, such as `gateway demo`: it sends to this machine only, also by http.",
     )
 
     def validate(self, settings: Settings) -> Mapping[str, bool]:
