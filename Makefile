@@ -110,6 +110,7 @@ check: install
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python docs/generate.py --check
+	$(BIN)/python docs/prose.py
 
 # The proofs that money is safe; `make short-proofs` runs a short form of each (docs/payments.md).
 sim: install

@@ -109,9 +109,10 @@ async def _sell(client, header: str, trace: Trace) -> tuple[Calls, Calls]:
     """Buy a picture; returns the calls up to the answer, and up to the task's end."""
     trace.calls = {}
     trace.is_on = True
-    answer = await client.post(
-        "/api/x402/instant", json={"prompt": "a boat"}, headers={"X-PAYMENT": header}
-    )
+    body = json.dumps({"prompt": "a boat"})
+    # Quart's client leaves the length out, which real clients send.
+    headers = {"X-PAYMENT": header, "Content-Type": "application/json", "Content-Length": len(body)}
+    answer = await client.post("/api/x402/instant", data=body, headers=headers)
     until_answer = dict(trace.calls)
     # A poll would add the calls of its own route.
     await asyncio.sleep(1)

@@ -166,6 +166,7 @@ EVENTS: dict[str, str] = {
     "retention.swept": "Number of tasks whose expired outputs were deleted.",
     "retention.tidied": "Number of deleted files without a task.",
     "rpc.failed": "An RPC endpoint (`endpoint`: its position in GATEWAY_RPC_URLS) failed.",
+    "setting.of_disabled_plugin": "Settings of a disabled plugin are set; they have no effect.",
     "setting.unknown": "A variable resembles a setting, but is none.",
     "settlement.key_can_pay": "One of several settlement keys can pay for gas again.",
     "settlement.batch": "A transaction with several payments was sent (GATEWAY_SETTLEMENT_BATCH).",

@@ -79,7 +79,7 @@ def _of_methods() -> tuple[tuple[str, str], ...]:
         ("attempts at a task", str(MAX_ATTEMPTS)),
         (
             "one attempt, with the wait for its job",
-            f"`Endpoint.timeout_s`: {usual_s:g} s unless you say otherwise",
+            f"`Endpoint.timeout_s`: {usual_s:g} s by default",
         ),
         ("one `poll`", f"{timing.poll_timeout_s:g} s"),
         (
@@ -102,10 +102,7 @@ def _of_methods() -> tuple[tuple[str, str], ...]:
         ),
         (
             "one call of a `Sandbox`",
-            (
-                f"`SandboxLimits`: {sandbox.wall_s:g} s and {_mb(sandbox.memory_bytes)} "
-                "unless you say otherwise"
-            ),
+            (f"`SandboxLimits`: {sandbox.wall_s:g} s and {_mb(sandbox.memory_bytes)} by default"),
         ),
     )
 

@@ -55,9 +55,9 @@ def check_opener(group: str, variable: str, url: str, disabled: Iterable[str]) -
     `variable` has the URL. Raises `SettingsError` if no plugin opens it, or a disabled one does.
     """
     scheme = urlsplit(url).scheme
-    listed = BUNDLED_OPENERS[group].get(scheme)
-    places = [one.value for one in entry_points(group) if one.name == scheme]
-    place = listed or next(iter(places), "")
+    place = BUNDLED_OPENERS[group].get(scheme) or next(
+        (one.value for one in entry_points(group) if one.name == scheme), ""
+    )
     plugin = place.partition(":")[0].partition(".")[0]
     if not plugin or find_spec(plugin) is None:
         raise SettingsError(

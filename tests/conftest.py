@@ -207,7 +207,7 @@ def settings(chain: PlayChain, gas_key, tmp_path: Path) -> Settings:
         min_free_disk_mb=0,
         plugins_disabled=tuple(filter(None, os.environ.get("GATEWAY_TEST_WITHOUT", "").split(","))),
         # By default it is due from eight to ten in the morning.
-        digest_at="off",
+        plugin_values={"digest_at": "off"},
     )
 
 

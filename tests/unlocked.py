@@ -176,14 +176,14 @@ def _demonstrate(gateway: Path, folder: Path) -> None:
 
 def _wait_until_it_serves(demo: "subprocess.Popen[str]") -> str:
     """Return the URL that the demo serves after its purchases."""
-    said = ""
+    output = ""
     for line in demo.stdout or ():
-        said += line
+        output += line
         if line.startswith("Serving"):
             break
-    url = re.search(r"URL +(http://127\.0\.0\.1:\d+)", said)
-    if url is None or "Serving" not in said:
-        raise Failed(f"The demo did not come to its end.\n{said}")
+    url = re.search(r"URL +(http://127\.0\.0\.1:\d+)", output)
+    if url is None or "Serving" not in output:
+        raise Failed(f"The demo did not come to its end.\n{output}")
     return url[1]
 
 

@@ -1,4 +1,4 @@
-"""Calls into a plugin, and what the gateway says about a call that failed."""
+"""Calls into a plugin, and descriptions of calls that failed."""
 
 import asyncio
 import traceback

@@ -1,4 +1,4 @@
-"""What is on sale: slug to endpoint, with the operator's changes, its provider and its plugin."""
+"""The catalogue of endpoints by slug, with the operator's changes, provider and plugin."""
 
 import math
 import time
@@ -12,7 +12,7 @@ from gateway.catalog.circuit_breaker import CircuitBreaker
 from gateway.catalog.pricing import apply_override, check_losses, scale_prices, set_cost
 from gateway.catalog.upstream import CLOSE_S, Upstream
 from gateway.contracts import Clock, Provider
-from gateway.contracts.endpoint_changes import EndpointChange
+from gateway.contracts.store import EndpointChange
 from gateway.domain import Endpoint
 from gateway.domain.costs import find_losses
 from gateway.errors import AccountProblem, NotFound, SettingsError
@@ -36,10 +36,10 @@ class Registered:
     # Open while the vendor does not serve this endpoint's model; `upstream` has the vendor's own.
     circuit: CircuitBreaker
 
-    # Whether the operator has set what one generation costs.
+    # Whether the operator has set the cost of one generation.
     is_cost_set: bool = False
 
-    # What the operator changed while the gateway runs, above the settings file.
+    # The operator's changes while the gateway runs, which override the settings file.
     change: EndpointChange | None = None
 
     # The endpoint at prices that it had a moment ago, each with the time until which a 402 with
@@ -48,7 +48,7 @@ class Registered:
 
     @property
     def is_paused(self) -> bool:
-        """Whether the operator has paused it: it sells nothing, and what was paid is finished."""
+        """Whether the operator has paused it: it sells nothing, and paid tasks are finished."""
         return self.change is not None and self.change.paused_since is not None
 
     @property
@@ -80,7 +80,7 @@ class Registered:
         return None
 
     def note_account_problem(self, error: AccountProblem, said: str, *, pause_s: float) -> None:
-        """Take the provider, or only this endpoint where the model alone is refused, off sale.
+        """Take the provider off sale, or only this endpoint if only its model is refused.
 
         `said` is for the operator. `pause_s` are the least seconds until a provider is tried again.
         A probe of the account does not see that a model is back, so a model rests longer.
@@ -115,7 +115,7 @@ class Catalog:
         self._slots = slots
         self._redactor = redactor
         self._registered: dict[str, Registered] = {}
-        # What the settings file makes of each endpoint, before the operator's later changes.
+        # Each endpoint by the settings file, without the operator's later changes.
         self._filed: dict[str, Registered] = {}
         # Unix seconds of the newest change; None without one.
         self.changed_at: float | None = None
@@ -174,7 +174,7 @@ class Catalog:
         self._kept.clear()
 
     def allows_loss(self, slug: str) -> bool:
-        """Whether the operator's file says that an endpoint may be sold below its cost."""
+        """Whether the operator's file allows an endpoint to be sold below its cost."""
         override = self._overrides.get(slug)
         return override is not None and override.allow_loss
 
@@ -201,7 +201,7 @@ class Catalog:
                 raise SettingsError(f"[endpoints.{slug}] names no endpoint. Known are: {known}.")
 
     def __getitem__(self, slug: str) -> Registered:
-        """Return what is on sale under a slug; raises `NotFound`."""
+        """Return the endpoint of a slug; raises `NotFound`."""
         registered = self._registered.get(slug)
         if registered is None or not self.is_enabled(slug):
             raise NotFound("No such endpoint. GET /.well-known/agent-manifest.json lists them.")
@@ -230,7 +230,7 @@ class Catalog:
         )
 
     def keep(self, name: str, make: Callable[[], _Kept]) -> _Kept:
-        """Return what `make` made of the endpoints on sale, and make it anew after each change.
+        """Return the cached result of `make`; a change of the catalogue drops it.
 
         Thousands of buyers may ask before anything changes.
         """
@@ -300,7 +300,7 @@ class Catalog:
 
 
 def _apply_change(filed: Registered, change: EndpointChange) -> Registered:
-    """Return an endpoint with what the operator changed while the gateway runs.
+    """Return an endpoint with the operator's changes applied.
 
     A price raises or lowers every price step by the same factor, as in the settings file.
     """
@@ -327,7 +327,7 @@ _log = structlog.get_logger()
 
 
 class LiveChanges:
-    """Reads what operators changed, and applies what is new."""
+    """Reads and applies operators' changes while the gateway runs."""
 
     def __init__(self, catalog: Catalog, store: SqlStore, now: Clock) -> None:
         self._catalog = catalog
@@ -337,7 +337,7 @@ class LiveChanges:
         self._known = -1
 
     async def look(self) -> None:
-        """Apply what changed since the last look."""
+        """Apply the changes since the last read."""
         found = await self._store.read(changes_after, self._known, self._now())
         if found is None:
             return

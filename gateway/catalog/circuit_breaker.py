@@ -12,12 +12,12 @@ from gateway.contracts import Clock
 
 # Failures in a row, without a success in between, that open the circuit.
 _FAILURES = 5
-# The failures must be of so many tasks: one buyer's odd request proves nothing.
+# The failures must be of this many tasks: one buyer's odd request proves nothing.
 _TASKS = 2
 # Until the first probe of an open circuit; doubles while the provider stays broken.
 _FIRST_PAUSE_S = 30.0
 _LONGEST_PAUSE_S = 1800.0
-# After so many doublings the pause is the longest.
+# The pause doubles at most this often.
 _DOUBLINGS = 6
 _log = structlog.get_logger()
 
@@ -34,7 +34,7 @@ class CircuitBreaker:
         slug: str | None = None,
     ) -> None:
         self._provider = provider
-        # The endpoint, where the circuit is that of its model alone.
+        # The endpoint, if the circuit is only that of its model.
         self._slug = slug
         self._now = now
         # Called each time after `problem` was set.

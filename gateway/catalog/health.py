@@ -10,11 +10,11 @@ from gateway.contracts import Probing
 from gateway.errors import AccountProblem
 from gateway.vendors.refusals import begin_notes, newest_refusal, summarize
 
-# Between two looks for circuits that are due.
+# Between two searches for circuits that are due.
 _LOOK_S = 2.0
 # Of one probe.
 TIMEOUT_S = 15.0
-# Of what the vendor said, for the operator.
+# Of the vendor's message, for the operator.
 _MAX_SAID_CHARS = 200
 _log = structlog.get_logger()
 
@@ -24,8 +24,8 @@ async def probe_forever(
 ) -> None:
     """Probe every provider on sale once, and later each one whose circuit is open and due.
 
-    `look_s` are the seconds between two looks for circuits that are due, `timeout_s` those that a
-    probe may take.
+    `look_s` are the seconds between two searches for circuits that are due, `timeout_s` those of
+    one probe.
     """
     await asyncio.gather(*(_probe_at_start(one, timeout_s) for one in catalog.on_sale()))
     while True:
@@ -50,7 +50,7 @@ async def error_of(upstream: Upstream, timeout_s: float = TIMEOUT_S) -> Exceptio
 
 
 async def problem_of(upstream: Upstream, *, timeout_s: float = TIMEOUT_S) -> str | None:
-    """Return what a provider's `health` says is wrong; None if it works or has no `health`."""
+    """Return the problem that a provider's `health` raises; None if it works or has no `health`."""
     error = await error_of(upstream, timeout_s)
     return _describe_error(error, upstream) if error is not None else None
 
@@ -58,7 +58,7 @@ async def problem_of(upstream: Upstream, *, timeout_s: float = TIMEOUT_S) -> str
 async def probe_now(registered: Registered, *, timeout_s: float = TIMEOUT_S) -> str | None:
     """Probe a provider because the operator asks; one that is off sale and works sells again.
 
-    So does the endpoint, if its model was off sale. Returns what is wrong, or None.
+    So does the endpoint, if its model was off sale. Returns the problem, or None.
     """
     upstream = registered.upstream
     if upstream.circuit.is_open:
@@ -108,7 +108,7 @@ async def _probe_for_model(registered: Registered, timeout_s: float) -> None:
 
 
 def _describe_error(error: Exception, upstream: Upstream) -> str:
-    """Return what the vendor said, else the error's kind and text; many errors have no text."""
+    """Return the vendor's message, else the error's class and text; many errors have no text."""
     refusal, text = newest_refusal(), upstream.error_text(error)
     if refusal is None:
         return summarize(type(error).__name__, "", text)

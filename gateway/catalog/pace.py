@@ -26,7 +26,7 @@ class Pace:
         self._paused_until = 0.0
 
     def share(self, *, nodes: int, rank: int) -> None:
-        """Take this node's part of what the vendor allows the account, from now on.
+        """Use this node's share of the vendor's limits from now on.
 
         `rank` counts the nodes from 0. The parts of all nodes are together what is allowed, so with
         more nodes than slots some have none, and leave the tasks to the others.

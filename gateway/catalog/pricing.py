@@ -1,4 +1,4 @@
-"""What the operator's file and later changes make of an endpoint's prices and costs."""
+"""Applies the operator's file and later changes to an endpoint's prices and costs."""
 
 from collections.abc import Sequence
 
@@ -59,9 +59,9 @@ def describe_loss(slug: str, losses: Sequence[Sale]) -> str:
 
 
 def set_cost(endpoint: Endpoint, cost_micros: int) -> Endpoint:
-    """Return an endpoint at the cost that the operator says, its steps' costs in proportion.
+    """Return an endpoint at the operator's cost, its steps' costs in proportion.
 
-    Where the cost was not known before, all steps cost the same.
+    If the cost was unknown before, all steps cost the same.
     """
     before = endpoint.cost_micros
     steps = tuple(

@@ -1,4 +1,4 @@
-"""A provider as the engine sees it: what it can do, whether it works, how fast it is asked."""
+"""The engine's wrapper of a provider: capabilities, circuit breaker and rate limits."""
 
 import asyncio
 import inspect
@@ -19,7 +19,7 @@ from gateway.telemetry.spans import About, Spans
 Asked = ParamSpec("Asked")
 Value = TypeVar("Value")
 
-# A provider has so long to close what it keeps open.
+# Timeout of a provider's `close`.
 CLOSE_S = 10.0
 _log = structlog.get_logger()
 
@@ -34,7 +34,7 @@ class Upstream:
     circuit: CircuitBreaker
     pace: Pace
     redactor: Redactor = attrs.field(factory=Redactor)
-    # A call that was cancelled has so long to end, in seconds.
+    # Seconds that a cancelled call has to end.
     stop_s: float = 5.0
     # When an operator last asked whether it works, in Unix seconds.
     tried_at: float = float("-inf")
@@ -114,7 +114,7 @@ class Upstream:
             return await call_plugin(self.stop_s, call, *args, **kwargs)
 
     async def validate(self, request: GenerationRequest, endpoint: Endpoint) -> None:
-        """Raise what the provider's `validate` raises; do nothing if it has no `validate`."""
+        """Call the provider's `validate`, if it has one."""
         if self.validating is None:
             return
         if self.spans.openers:
@@ -126,7 +126,7 @@ class Upstream:
             await self.call(_wait_for, checking)
 
     async def probe(self) -> None:
-        """Raise what the provider's `health` raises; do nothing if it has no `health`."""
+        """Call the provider's `health`, if it has one."""
         if isinstance(self.provider, Probing):
             await self.call(self.provider.health)
 

@@ -26,7 +26,7 @@ GATEWAY = "the gateway"
 UNKNOWN = "unknown"
 REASON = "It has blocked the gateway three times within ten minutes: see loop.blocked in the log."
 _MAX_FRAMES = 20
-# A plugin that blocks so often within the window is taken off sale, for REST_S at least.
+# A plugin that blocks this often within the window is taken off sale, for REST_S at least.
 _MAX_BLOCKS = 3
 _WINDOW_S = 600.0
 REST_S = 600.0
@@ -53,7 +53,7 @@ def owners_of(modules: Mapping[str, str], catalog: Catalog) -> dict[str, str]:
 class WatchdogTiming:
     """Durations in seconds; every gateway runs with the defaults, tests with shorter ones."""
 
-    # Between two looks at the loop.
+    # Between two checks of the loop.
     lap_s: float = 0.5
     # A shorter silence of the loop is no block.
     silence_s: float = 1.0
@@ -84,7 +84,7 @@ async def watch_loop(
 
 @attrs.frozen(kw_only=True)
 class _Sighting:
-    """What the loop's thread did when the watchdog looked."""
+    """The loop thread's state at a check of the watchdog."""
 
     plugin: str
     # Outermost frame first. It has no values of variables: they may be a buyer's.
@@ -115,7 +115,7 @@ class Watchdog:
         self._answered_at = self._lap_began = self._lap_cpu = 0.0
         # How long the loop has not answered.
         self._silent_s = 0.0
-        # What was reported about the block that goes on.
+        # The report about the present block.
         self._reported: _Sighting | None = None
         self._reported_at: dict[str, float] = {}
         self._unreported: Counter[str] = Counter()
@@ -191,7 +191,7 @@ class Watchdog:
             self._ask_loop()
 
     def _look(self, otherwise: str) -> _Sighting:
-        """Return what the loop's thread does now; `otherwise` is named if it runs no plugin."""
+        """Return the state of the loop's thread; `otherwise` is named if it runs no plugin."""
         frames = _list_frames(sys._current_frames().get(self._loop_thread))  # noqa: SLF001 - documented
         of_plugins = [at for at, frame in enumerate(frames) if self._owner_of(frame) is not None]
         shown = frames[: of_plugins[-1] + 1] if of_plugins else frames

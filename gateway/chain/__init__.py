@@ -1,4 +1,4 @@
-"""Base: JSON-RPC with fail-over, signatures, smart wallets, the gateway's keys and what they send.
+"""Base: JSON-RPC with fail-over, signatures, smart wallets, keys and their transactions.
 
-What a payment means is decided in `gateway.payments`.
+Decisions about payments are made in `gateway.payments`.
 """

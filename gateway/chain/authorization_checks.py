@@ -1,4 +1,4 @@
-"""Checks a signed authorization for whichever protocol brought it: its terms, and on the chain.
+"""Checks a signed authorization of any protocol: its terms, then its signature on the chain.
 
 First pure comparisons with the quote, then one simulated call.
 """
@@ -146,7 +146,7 @@ class AuthorizationChecks:
     async def _check_wallet_signed(self, authorization: Authorization) -> None:
         """Ask the wallet itself, because the token refuses a spent nonce before it asks the wallet.
 
-        The nonce is public. Without this check a stranger could claim the wallet's payment.
+        The nonce is public. Without this check anyone could claim the wallet's payment.
         """
         digest = authorization_digest(authorization, self._network)
         signature = unwrap_authorization(authorization).signature

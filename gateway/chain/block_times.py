@@ -18,7 +18,7 @@ async def last_block_up_to(chain: Chain, head: Block, at: float) -> int:
         return head.number
     # `low` is not after `at`, `high` is.
     low, high = 0, head.number
-    # Most databases were created a short while ago, so look back in growing steps first.
+    # Most databases are young, so step back from the head with growing steps first.
     step = 1
     while high - step > 0:
         if (await chain.block_at(high - step)).timestamp <= at:

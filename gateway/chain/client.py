@@ -34,7 +34,7 @@ from gateway.settings import Settings
 
 # 0.001 gwei: what Base's sequencer takes in quiet times.
 _MIN_PRIORITY_WEI = 1_000_000
-# Queries for one answer, where an endpoint limits how many blocks each of them covers: 100 of the
+# Queries for one answer, if an endpoint limits the blocks of each: 100 of the
 # 2,000 that callers ask for. For a nonce, where money waits, an endpoint is asked even for five at
 # a time, once all have turned out to be so narrow.
 _FEW_QUERIES = 20
@@ -75,7 +75,7 @@ class Web3Chain:
             )
 
     async def _check_token(self, endpoint: Endpoint) -> None:
-        """Raise `ChainUnavailable` where the token has another domain separator."""
+        """Raise `ChainUnavailable` if the token has another domain separator."""
         network = self._network
         try:
             domain = await endpoint.request(
@@ -108,7 +108,7 @@ class Web3Chain:
         )
 
     async def block(self, block_hash: str) -> Block:
-        """Return one block. The answer does not tell whether the chain still holds it."""
+        """Return one block, which may have been reorganised away since."""
         return await self._rpc.ask_in_order(lambda endpoint: _fetch_known(endpoint, block_hash))
 
     async def knows_transaction(self, tx_hash: str) -> bool:
@@ -121,7 +121,7 @@ class Web3Chain:
         return await self._rpc.ask_until_known(ask) is not None
 
     async def receipt(self, tx_hash: str) -> Receipt | None:
-        """Return the receipt of a mined transaction, or None where no endpoint knows one.
+        """Return the receipt of a mined transaction, or None if no endpoint has one.
 
         Receipt and block come from one endpoint: it must hold the block itself.
         """
@@ -281,7 +281,7 @@ class Web3Chain:
                 if not _is_known(error.details):
                     raise
 
-        # An endpoint that simulates the transaction may refuse it. Its receipt will tell.
+        # An endpoint that simulates the transaction may refuse it. The receipt decides.
         with contextlib.suppress(CallReverted):
             await self._rpc.ask_everywhere(ask)
 
@@ -298,7 +298,7 @@ def _where(block: Block | None) -> Any:
 
 
 def _is_known(details: str | None) -> bool:
-    """Tell whether a refusal to broadcast says that the nonce or transaction is there already."""
+    """Whether a broadcast was refused because the nonce or transaction is already known."""
     said = (details or "").lower()
     return any(words in said for words in ("already known", "nonce too low", "already imported"))
 

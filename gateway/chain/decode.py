@@ -47,7 +47,7 @@ def read_block(raw: Any) -> Block:
 def read_receipt(raw: Any, raw_block: Any, tx_hash: str) -> Receipt | None:
     """Return a transaction as a canonical block holds it; `KeyError` without a status.
 
-    `raw_block` is the endpoint's block with the receipt's number. Returns None where that block
+    `raw_block` is the endpoint's block with the receipt's number. Returns None if that block
     is missing or has another hash: a node that serves Flashblocks returns receipts of
     transactions that no block holds yet, with a hash of zeros or one that no block will have.
     """
@@ -67,7 +67,7 @@ def read_receipt(raw: Any, raw_block: Any, tx_hash: str) -> Receipt | None:
 
 
 def _read_fee(raw: Any) -> int | None:
-    """Return what a transaction cost in wei; None where the receipt does not say."""
+    """Return the fee of a transaction in wei; None if the receipt lacks it."""
     if raw.get("gasUsed") is None or raw.get("effectiveGasPrice") is None:
         return None
     l2_fee = int(raw["gasUsed"], 16) * int(raw["effectiveGasPrice"], 16)
@@ -75,7 +75,7 @@ def _read_fee(raw: Any) -> int | None:
 
 
 def _read_l1_fee(raw: Any) -> int | None:
-    """Return the price of a rollup's data in wei; None where the chain names none."""
+    """Return the L1 data fee in wei; None if the receipt has none."""
     return None if raw.get("l1Fee") is None else int(raw["l1Fee"], 16)
 
 

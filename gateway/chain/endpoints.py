@@ -1,9 +1,9 @@
 """JSON-RPC over several endpoints: each is checked once, then they are asked in order.
 
-Where an endpoint is silent, refuses or answers nonsense, the next one is asked, and this one rests
-for a while. Where all have failed and one of them refused, the call is made again (`retries`); only
-then is the chain unavailable. web3 is imported at the first call, in a thread: the import takes
-most of a second, and the server answers before that.
+If an endpoint times out, refuses or returns nonsense, the next one is asked, and this one rests for
+a while. If all have failed and one of them refused, the call is retried (`retries`) before the
+chain counts as unavailable. web3 is imported at the first call, in a thread: the import takes most
+of a second, and the server answers before that.
 """
 
 import asyncio
@@ -57,8 +57,8 @@ class Endpoint:
     async def request(self, method: str, *params: Any) -> Any:
         """Return a call's result.
 
-        Raises `CallReverted` where the contract refused, `EndpointRefused` where the endpoint
-        refused, `ChainUnavailable` for everything else.
+        Raises `CallReverted` if the contract refused, `EndpointRefused` if the endpoint refused,
+        and `ChainUnavailable` for everything else.
         """
         result, began_s = "silent", time.perf_counter()
         try:
@@ -119,7 +119,7 @@ class Endpoint:
     def _read_refusal(self, method: str, refusal: EndpointRefused) -> dict[str, Any]:
         """Return the JSON-RPC answer that came with a status of failure, if it is about the call.
 
-        Raises `EndpointRefused` where it is about the endpoint.
+        Raises `EndpointRefused` if it is about the endpoint.
         """
         said = None
         if refusal.answer is not None:
@@ -146,7 +146,7 @@ class Endpoint:
 def _import_web3() -> Any:
     """Import web3 and return the class of our provider."""
     transport = import_ethereum("gateway.chain.transport")
-    # It encodes what the gateway signs. Without this, the first sale would wait for the import.
+    # Encodes transactions. Without this, the first sale would wait for the import.
     import_ethereum("rlp")
     return transport.KeepAliveProvider
 
@@ -207,7 +207,7 @@ class RpcEndpoints:
     async def ask_in_order(self, ask: Callable[[Endpoint], Awaitable[Answer]]) -> Answer:
         """Ask one endpoint after the other and return the first answer.
 
-        Raises `ChainUnavailable` where no endpoint answers. A `CallReverted` is an answer.
+        Raises `ChainUnavailable` if no endpoint answers. A `CallReverted` is an answer.
         """
 
         async def ask_each() -> Answer:
@@ -227,8 +227,8 @@ class RpcEndpoints:
     ) -> Answer | None:
         """Ask one endpoint after the other and return the first answer that is not None.
 
-        Returns None where an endpoint answered, but none of them knows. Raises `ChainUnavailable`
-        where no endpoint answers: silence is not "not found".
+        Returns None if an endpoint answered, but all answers are None. Raises `ChainUnavailable` if
+        no endpoint answers: a timeout is not "not found".
         """
 
         async def ask_each() -> Answer | None:
@@ -253,7 +253,7 @@ class RpcEndpoints:
         """Ask every endpoint at once, also those that rest, and return the first answer.
 
         The other endpoints are still asked after that.
-        Raises `ChainUnavailable` where no endpoint answers. A `CallReverted` is an answer.
+        Raises `ChainUnavailable` if no endpoint answers. A `CallReverted` is an answer.
         """
         asked = self._begin_asking(await self.connect(), ask)
         details = None
@@ -267,7 +267,7 @@ class RpcEndpoints:
     async def ask_all(self, ask: Callable[[Endpoint], Awaitable[Answer]]) -> list[Answer]:
         """Ask every endpoint at once and return their answers, in the operator's order.
 
-        Endpoints that do not answer are left out. Raises `ChainUnavailable` where none answers.
+        Endpoints that do not answer are left out. Raises `ChainUnavailable` if none answers.
         """
         asked = self._begin_asking(await self.connect(), ask)
         found = await asyncio.gather(*asked, return_exceptions=True)
@@ -291,7 +291,7 @@ class RpcEndpoints:
     async def _ask_briefly(
         self, endpoint: Endpoint, ask: Callable[[Endpoint], Awaitable[Answer]]
     ) -> Answer:
-        """Ask one endpoint even while it rests; where it refuses, retry for a moment only."""
+        """Ask one endpoint even while it rests; if it refuses, retry for a moment only."""
         within_s = min(_BROADCAST_S, self._timeout_s)
         return await self._retry(lambda: self._ask_checked(endpoint, ask), (), within_s=within_s)
 
@@ -327,7 +327,7 @@ class RpcEndpoints:
         return sorted(awake or self._endpoints, key=lambda one: one.rest.until > now)
 
     def _forget_question(self, question: asyncio.Task[Any]) -> None:
-        """Drop a question that has ended, and log its error: its caller may have left."""
+        """Drop a call that has ended, and log its error: its caller may be gone."""
         self._asking.discard(question)
         if not question.cancelled() and isinstance(question.exception(), ChainUnavailable):
             _log.warning(
@@ -339,7 +339,7 @@ class RpcEndpoints:
     ) -> Answer:
         """Ask an endpoint, after each check that it has not passed yet.
 
-        Raises `ChainUnavailable` also where `ask` fails at a malformed answer.
+        Raises `ChainUnavailable` also if the answer is malformed.
         """
         try:
             for number, check in enumerate(self._checks, start=1):
@@ -359,7 +359,7 @@ def _log_failure(endpoint: Endpoint, error: ChainUnavailable) -> None:
 
 
 def _unavailable(failures: Sequence[ChainUnavailable]) -> ChainUnavailable:
-    """Return the error of a call that no endpoint answered; it may be retried where one refused."""
+    """Return the error of a call that no endpoint answered; `EndpointRefused` may be retried."""
     if narrow := [error for error in failures if isinstance(error, LogsTooNarrow)]:
         return narrow[0]
     details = failures[-1].details or failures[-1].message if failures else None

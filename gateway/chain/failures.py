@@ -1,4 +1,4 @@
-"""What an error of JSON-RPC means: a revert, too wide a range of logs, a refusal, or no answer."""
+"""Classifies JSON-RPC errors: a revert, too wide a range of logs, a refusal, or no answer."""
 
 import re
 from typing import Any
@@ -12,26 +12,26 @@ LOGS = "eth_getLogs"
 _REVERTED = 3
 # Other methods run no contract.
 _MAY_REVERT = ("eth_call", "eth_sendRawTransaction")
-# What nodes say of a call that fails without a revert: geth, reth, Nethermind.
+# Errors of calls that fail without a revert, by geth, reth and Nethermind.
 _FAILED_CALL = re.compile(
     r"out of gas|invalid opcode|invalid jump destination|stack (under|over)flow|stack limit reached"
     r"|write protection|return data out of bounds|evm error|vm execution error",
     re.IGNORECASE,
 )
-# What vendors say where a key or an address has asked too often.
+# Errors of vendors' rate limits.
 _BUSY_CODES = (429, -32005, -32016, -32029)
 _BUSY = re.compile(
     r"rate.?(limit|exceed)|too many requests|capacity|throttl|per second|\brps\b|quota"
     r"|requests?\b.{0,20}(count|limit|exceed)",
     re.IGNORECASE,
 )
-# What nodes say of a block that they do not have yet: behind one address may be several nodes.
+# Errors for a block that the node lacks: one address may have several nodes behind it.
 _LAGS = re.compile(
     r"\b(header|blocks?|hash)\b.{0,90}\b(not|cannot be|could not be) (found|available)"
     r"|unknown block|could not find block|beyond (the )?(current )?head|after (the )?latest",
     re.IGNORECASE,
 )
-# What a refusal of a query of logs speaks of where fewer blocks would do.
+# Words of a refused log query that would work over fewer blocks.
 _RANGE = re.compile(
     r"\bblocks?\b|\branges?\b|\bresults?\b|response size|too (large|wide|big|broad)|query timeout",
     re.IGNORECASE,
@@ -53,7 +53,7 @@ class RangeRefused(ChainUnavailable):
 
 
 def read_failure(place: int, method: str, error: Any) -> Exception:
-    """Return what an error of JSON-RPC means.
+    """Return the exception for a JSON-RPC error.
 
     Vendors refuse a range of logs in many words and with many codes. So an error of a query of logs
     that is nothing else counts as such a refusal.

@@ -23,7 +23,7 @@ def address_of(secret: bytes) -> str:
 
 
 def load_key(settings: Settings, name: str) -> bytes | None:
-    """Return the private key of `settlement` or `refund`, 32 bytes; None where none is set.
+    """Return the private key of `settlement` or `refund`, 32 bytes; None if it is not set.
 
     Raises `SettingsError` for a keystore that is missing, damaged or locked by another password,
     and for the key of the wallet itself.
@@ -57,7 +57,7 @@ def load_settlement_keys(settings: Settings) -> tuple[bytes, ...]:
 
 
 def check_plain_keys(settings: Settings) -> None:
-    """Raise `SettingsError` where a plain key is the wallet's, even if nothing uses that key."""
+    """Raise `SettingsError` if a plain key is the wallet's, even if nothing uses that key."""
     for secret in _read_key_list(settings):
         _refuse_key_of_wallet(settings, "settlement_keys", secret)
     for name in ("settlement", "refund"):

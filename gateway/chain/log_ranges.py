@@ -47,7 +47,7 @@ class LogRange:
     place: int
     _most_blocks: int | None = None
     _until: float = 0.0
-    # Whether a query over so many blocks was answered.
+    # Whether a query over this many blocks succeeded.
     _is_proven: bool = False
     # One search at a time needs many queries.
     _long: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
@@ -92,7 +92,7 @@ class LogRange:
 
     @property
     def limit(self) -> int | None:
-        """For how many blocks to ask at once; None where no query was refused lately."""
+        """For how many blocks to ask at once; None if no query was refused lately."""
         return self._most_blocks if time.monotonic() < self._until else None
 
     def _shrink(self, refusal: RangeRefused, refused: int) -> None:
@@ -102,7 +102,7 @@ class LogRange:
             raise refusal
         half = refused // 2
         named = [each for each in _named_sizes(refusal.details or "") if 0 < each <= half]
-        # Another search may have learned a smaller one meanwhile.
+        # Another search may have learned a smaller one.
         self._most_blocks = min(max(named, default=half), self.limit or _ANY)
         self._until = time.monotonic() + _REMEMBERED_S
         self._is_proven = False
@@ -121,7 +121,7 @@ class LogRange:
 
 
 async def _ask_patiently(request: Request, method: str, query: dict[str, Any]) -> Any:
-    """Ask again after pauses while the endpoint is busy: a search would begin anew otherwise."""
+    """Ask again after pauses while the endpoint is busy: otherwise the search would start over."""
     for miss in range(_MOST_MISSES):
         try:
             return await request(method, query)

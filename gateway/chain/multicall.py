@@ -1,7 +1,7 @@
 """Multicall3: several calls in one transaction, at one address on every chain that has it.
 
-Whoever calls Multicall3 is not the sender of the inner calls, which does not matter to
-`transferWithAuthorization`: anybody may submit it.
+The inner calls come from Multicall3, not from its caller. `transferWithAuthorization` allows that:
+any address may submit it.
 """
 
 from collections.abc import Sequence
@@ -49,5 +49,5 @@ def read_successes(answer: bytes, count: int) -> list[bool]:
 
 
 def batch_data(calls: Sequence["Call"]) -> bytes:
-    """Return the calldata that makes all of these calls; each may fail by itself."""
+    """Return the calldata that makes all of these calls; each may fail alone."""
     return aggregate3([(call.to, True, call.data) for call in calls])

@@ -17,9 +17,9 @@ Answer = TypeVar("Answer")
 
 # The authorization that a request brought may have been spent before.
 SILENT = "The chain does not answer now. This request charged nothing; send the same again."
-# Tries of one call. Where half of all calls are refused, one in 65,536 fails.
+# Tries of one call. If half of all calls are refused, one call in 65,536 fails.
 _MOST_TRIES = 16
-# Retries of all calls of the process together: so many at once, and so many regained a second.
+# The retry budget of the process: burst size, and refill rate per second.
 _MOST_RETRIES = 200.0
 _RETRIES_PER_S = 20.0
 
@@ -38,21 +38,21 @@ class RetryTiming:
     """The most of a Retry-After that is heeded: another one may follow."""
 
     def pause_s(self, tries: int) -> float:
-        """Return the pause after so many tries; 0 before the first one."""
+        """Return the pause after a number of tries; 0 before the first one."""
         if not tries:
             return 0.0
         pause_s: float = min(self.first_pause_s * 2 ** (tries - 1), self.longest_pause_s)
         return pause_s * _jitter()
 
     def rest_s(self, failures: int) -> float:
-        """Return the rest after so many failures in a row."""
+        """Return the rest after a number of failures in a row."""
         doublings = min(failures - 1, 10)
         rest_s: float = min(self.first_rest_s * 2**doublings, self.longest_rest_s)
         return rest_s * _jitter()
 
 
 class EndpointRefused(ChainUnavailable):
-    """An endpoint did not do what it was asked, or was not reached: the next try may succeed."""
+    """An endpoint refused a call or was not reached: the next try may succeed."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ async def retry_refused(
 
     `wished_s` returns how long the endpoints ask to be left alone, in seconds. No try begins later
     than `within_s` after the first one; every try but the first one ends by then.
-    Raises `EndpointRefused` where every try was refused, `ChainUnavailable` as `ask` does.
+    Raises `EndpointRefused` if every try was refused, `ChainUnavailable` as `ask` does.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + within_s

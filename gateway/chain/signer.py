@@ -52,7 +52,7 @@ Returns what is to be sent for the payment.
 
 @attrs.frozen(kw_only=True)
 class Call:
-    """What a transaction does: a contract, its calldata, and the gas it may use."""
+    """A contract call: the contract, its calldata, and the gas limit."""
 
     to: str
     data: bytes = attrs.field(repr=False)
@@ -61,7 +61,7 @@ class Call:
 
 @attrs.frozen(kw_only=True)
 class GasMoney:
-    """What a key of the gateway holds, and what gas costs now."""
+    """The ETH balance of a key, and the present gas price."""
 
     balance_wei: int
     fee_wei: int
@@ -70,11 +70,11 @@ class GasMoney:
     """Per gas, as the gateway bids."""
 
     def needed_wei(self, gas: int) -> int:
-        """Return what the key must hold before calls of so much gas are sold."""
+        """Return the balance that the key needs before calls of this gas limit are sold."""
         return self.max_fee_wei * gas * _RESERVE_CALLS
 
     def lasts_for(self, gas: int) -> int:
-        """Return about how many calls of so much gas the balance pays for."""
+        """Return about how many calls of this gas limit the balance pays for."""
         return self.balance_wei // max(self.fee_wei * gas, 1)
 
 
@@ -113,7 +113,7 @@ class Signer:
         self._first_heads: dict[str, int] = {}
 
     async def gas_money(self) -> GasMoney:
-        """Return what the key holds, and what gas costs now."""
+        """Read the key's balance and the gas price."""
         balance, (base_fee, priority) = await asyncio.gather(
             self._chain.gas_balance(self.address), self._chain.fees()
         )
@@ -125,7 +125,7 @@ class Signer:
         return self.seen_money
 
     async def can_pay(self, gas: int) -> bool:
-        """Tell whether gas is under the cap and the key can pay for several such calls."""
+        """Whether gas is under the cap and the key can pay for several such calls."""
         if self._now() < self._affordable_until and gas <= self._affordable_gas:
             return True
         money = await self.gas_money()
@@ -144,15 +144,15 @@ class Signer:
     async def simulate(self, call: Call, fees: Fees | None = None) -> None:
         """Make the exact call without a transaction; raises `CallReverted`.
 
-        Pass the fees of the transaction: without them, a wallet's code can tell a simulation from
-        a block by the gas price, and agree to the simulation only.
+        Pass the fees of the transaction: without them, a wallet's code can recognise a simulation
+        by its gas price, and agree to the simulation only.
         """
         await self._chain.call(call.data, sender=self.address, to=call.to, gas=call.gas, fees=fees)
 
     async def submit(self, payment: Payment, call: Call) -> str | None:
-        """Send the payment's transaction; sign it and write it down first where there is none.
+        """Send the payment's transaction; sign and store one first if there is none.
 
-        Returns the hash of what was sent, or None where the chain would refuse the call.
+        Returns the transaction's hash, or None if the call would revert.
         """
         return await self.resend(payment) or await self.send_new(payment, call)
 
@@ -164,7 +164,7 @@ class Signer:
         return await self._send(transaction)
 
     def _was_just_sent(self, tx_hash: str) -> bool:
-        """Tell whether a batch was sent a moment ago, and note that it is sent now.
+        """Whether a batch was sent a moment ago; note that it is sent now.
 
         Every payment of a batch asks for it, and its bytes are many. Without batches it is False.
         """
@@ -178,7 +178,7 @@ class Signer:
     async def send_new(self, payment: Payment, call: Call) -> str | None:
         """Sign, write down and send; the caller knows that no transaction of the payment waits.
 
-        Returns the hash of what was sent, or None where the chain would refuse the call.
+        Returns the transaction's hash, or None if the call would revert.
         """
         # The journal answers in the order of its writes, so sends begin in the order of nonces.
         return await self._send(await self._begin(payment, call))
@@ -188,9 +188,8 @@ class Signer:
     ) -> tuple[str, Collection[int]] | None:
         """Simulate calls together, write down one transaction of those that succeed, and send it.
 
-        Returns its hash and the ids of the payments that are in it; None, with nothing sent, where
-        fewer than two are left. `gas` is the limit of the whole. Raises `ValueError` where no
-        Multicall3 answers.
+        Returns its hash and the ids of its payments; None, with nothing sent, if fewer than two are
+        left. `gas` is the limit of the whole. Raises `ValueError` if no Multicall3 answers.
         """
         fees = await self.bid()
         whole = Call(to=MULTICALL3, data=batch_data([call for _, call in batch]), gas=gas)
@@ -237,7 +236,7 @@ class Signer:
     async def _begin(self, payment: Payment, call: Call) -> SignedTransaction | None:
         """Simulate, then have the journal sign with the next nonce and write that down.
 
-        Returns None where no more gas is spent on the payment: the call would revert, or it passes
+        Returns None if no more gas is spent on the payment: the call would revert, or it passes
         simulations and has reverted too often.
         """
         used = await self._journal.nonces_of(payment.id, *self._signers)
@@ -247,7 +246,7 @@ class Signer:
         try:
             _, count = await asyncio.gather(self.simulate(call, fees), self._count_mined())
         except CallReverted:
-            # Spent or expired meanwhile: reconciliation finds out which.
+            # Spent or expired; reconciliation finds out which.
             return None
         unsigned = UnsignedTransaction(
             signer=self.address,
@@ -295,7 +294,7 @@ class Signer:
     async def _replace_stuck(self, payment: Payment, stuck: SignedTransaction) -> SignedTransaction:
         """Write down the same call with the same nonce and a higher fee.
 
-        Returns the stuck transaction itself where the cap leaves no room for a higher fee.
+        Returns the stuck transaction itself if the cap allows no higher fee.
         """
         base_fee, _ = await self._chain.fees()
         # Nodes want both fees to be at least 12.5 % higher.

@@ -76,10 +76,10 @@ def recover_signer(digest: bytes, signature: bytes) -> str | None:
 
 
 async def is_signed_by(chain: Chain, account: str, digest: bytes, signature: bytes) -> bool:
-    """Tell whether an account signed: its key did, or its code says so at the newest block.
+    """Whether an account signed: by its key, or by its code at the newest block (EIP-1271).
 
-    Code says no where it reverts, asks for a read elsewhere (CCIP), uses too much gas, or answers
-    anything but the one magic word. Raises `ChainUnavailable` where the chain does not answer.
+    False if the code reverts, asks for an off-chain read (CCIP), uses too much gas, or returns
+    anything but the magic value. Raises `ChainUnavailable`.
     """
     if recover_signer(digest, signature) == account.lower():
         return True
@@ -93,7 +93,7 @@ async def is_signed_by(chain: Chain, account: str, digest: bytes, signature: byt
 
 @attrs.frozen(kw_only=True)
 class Deployment:
-    """An unwrapped ERC-6492 signature: how to deploy the wallet, and what it will accept."""
+    """An unwrapped ERC-6492 signature: the deployment, and the signature for the wallet."""
 
     factory: str
     """The address in lower case."""
@@ -125,7 +125,7 @@ def unwrap_signature(signature: bytes) -> Deployment | None:
 
 
 def _bytes_at(encoded: bytes, offset: int) -> bytes:
-    """Return the ABI `bytes` at an offset, cut off where the input ends."""
+    """Return the ABI `bytes` at an offset, truncated at the end of the input."""
     length = int.from_bytes(encoded[offset : offset + 32], "big")
     return encoded[offset + 32 :][:length]
 
@@ -133,7 +133,7 @@ def _bytes_at(encoded: bytes, offset: int) -> bytes:
 # A purchase asks three times. A kept authorization has 32 KB at most, its signature's.
 @functools.lru_cache(maxsize=128)
 def is_signed_by_key(authorization: Authorization, network: Network) -> bool:
-    """Tell whether the sender's own key signed; asks no chain."""
+    """Whether the sender's own key signed. No RPC call."""
     digest = authorization_digest(authorization, network)
     return recover_signer(digest, authorization.signature) == authorization.sender
 
@@ -147,7 +147,7 @@ def unwrap_authorization(authorization: Authorization) -> Authorization:
 
 
 async def has_code(authorization: Authorization, chain: Chain, *, at: Block | None = None) -> bool:
-    """Tell whether code decides about this payer's signature, now or after its deployment.
+    """Whether code checks this payer's signature, now or after its deployment.
 
     Such an account can make a settlement revert after every check.
     """
@@ -184,7 +184,7 @@ def deployment_call(authorization: Authorization, network: Network, deployment: 
 async def settlement_call(authorization: Authorization, network: Network, chain: Chain) -> Call:
     """Return the call that settles an accepted authorization now.
 
-    A wallet that is deployed meanwhile is called without its factory, which could use up all gas.
+    A wallet that has been deployed is called without its factory, which could use up all gas.
     """
     if is_signed_by_key(authorization, network):
         return key_call(authorization, network)

@@ -42,11 +42,11 @@ class KeepAliveProvider(AsyncHTTPProvider):
     async def make_request(self, method: Any, params: Any) -> Any:
         """Return the answer to a JSON-RPC request, as web3 does without its cache of answers.
 
-        Raises `EndpointRefused` where the endpoint was busy, broken or not reached, so that the
+        Raises `EndpointRefused` if the endpoint was busy, broken or not reached, so that the
         same call may succeed later, `TypeError` for parameters that are no JSON, and `ValueError`
         for an answer that is none.
         """
-        # web3's encoder looks at each value for types of its own; our parameters are plain JSON.
+        # web3's encoder checks each value for its own types; our parameters are plain JSON.
         asked = {"jsonrpc": "2.0", "method": method, "params": params, "id": next(self._ids)}
         try:
             return json.loads(str(await self._post_twice(json.dumps(asked).encode()), "utf-8"))
@@ -54,7 +54,7 @@ class KeepAliveProvider(AsyncHTTPProvider):
             raise EndpointRefused(type(error).__name__) from None
 
     async def _post_twice(self, data: bytes) -> bytes:
-        """Post again where a kept connection had died: reads and signed bytes may be repeated."""
+        """Post again if a kept connection was closed: reads and signed bytes may be repeated."""
         try:
             return await self._post(data)
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):

@@ -1,7 +1,7 @@
 """The command `gateway plugins`: lists the plugins, and creates new ones."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -17,7 +17,7 @@ from gateway.cli.terminal import json_option, one_sentence, wide_option
 from gateway.contracts import Probing
 from gateway.errors import SettingsError
 from gateway.plugins.loaded import LoadedPlugin
-from gateway.settings import Settings, load_settings, missing_in, variable
+from gateway.settings import SectionOffer, Settings, load_settings, missing_in, variable
 
 _SELLS = "register_endpoints"
 _OTHER_WORK = {
@@ -109,7 +109,7 @@ class _View:
 
     settings: Settings
     catalog: Catalog
-    sections: Mapping[str, tuple[str, type]]
+    sections: Sequence[SectionOffer]
     problems: Mapping[int, str | None] | None
 
     def make_row(self, plugin: LoadedPlugin) -> dict[str, object]:
@@ -166,9 +166,9 @@ class _View:
         values = self.settings.plugin_values
         missing = [
             name
-            for prefix, (owner, kind) in self.sections.items()
-            if owner == plugin.name
-            for name in missing_in(values, prefix, kind)
+            for section in self.sections
+            if section.plugin == plugin.name
+            for name in missing_in(values, section.prefix, section.kind)
         ]
         core = _CORE_SWITCHES.get(plugin.name)
         return [*missing, variable(core)] if core else missing

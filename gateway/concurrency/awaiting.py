@@ -9,15 +9,15 @@ _Value = TypeVar("_Value")
 
 
 class EagerStart(Generic[_Value]):
-    """A coroutine after its first step, which ran in the present task; awaiting it runs the rest.
+    """A coroutine after its first step, which ran in the current task; awaiting it runs the rest.
 
-    Whoever makes one awaits nothing else before it: the first wait is this task's next one. The
-    constructor raises what the first step raises.
+    Await it before anything else: its first wait must be this task's next one. The constructor
+    raises an exception of the first step.
     """
 
     __slots__ = ("_waits_for", "_work", "is_done", "result")
 
-    # Set only where `is_done`.
+    # Set only if `is_done`.
     result: _Value
 
     def __init__(self, work: Coroutine[Any, Any, _Value]) -> None:
@@ -50,8 +50,8 @@ class EagerStart(Generic[_Value]):
 async def outlive(work: "asyncio.Future[_Value]") -> _Value:
     """Return the result of a task that a cancelled caller leaves running.
 
-    `asyncio.shield` reports an error of the abandoned task to the event loop from Python 3.14 on.
-    Here it belongs to whoever else waits for the task, or to its done callbacks.
+    From Python 3.14 on, `asyncio.shield` reports an error of the abandoned task to the event loop.
+    Here other waiters or the done callbacks of the task handle it.
     """
     try:
         await asyncio.wait((work,))

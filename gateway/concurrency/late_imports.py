@@ -1,7 +1,7 @@
-"""Keeps out of the server's start what it can do without, and a limit as it is.
+"""Defers heavy imports until after startup, and preserves the recursion limit.
 
 structlog imports rich for coloured tracebacks, and typed-settings imports pydantic for a secret
-type, where these are installed: together 12 MB and 60 ms for what a server never uses. web3
+type, if these are installed: together 12 MB and 60 ms for features that a server never uses. web3
 imports pydantic later, when the server warms up.
 """
 

@@ -1,4 +1,4 @@
-"""Repeats one piece of work every few seconds, whatever the work raises."""
+"""Repeats a function every few seconds, and logs its exceptions."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ _log = structlog.get_logger()
 
 
 def always() -> bool:
-    """Say yes: the work is this process's, as on a single machine."""
+    """Return True, for work that every process does."""
     return True
 
 
@@ -28,7 +28,7 @@ class Periodic:
     work: Callable[[], Awaitable[None]]
     every_s: float
     wait_first: bool = attrs.field(default=False, kw_only=True)
-    # Asked before each time; while it says no, nothing is done. For what one of several nodes does.
+    # Called before each time; False skips it. For work that only one of several nodes does.
     is_mine: Callable[[], bool] = attrs.field(default=always, kw_only=True)
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
 

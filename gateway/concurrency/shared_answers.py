@@ -79,5 +79,5 @@ class SharedAnswers(Generic[Answer]):
         return await shared.get(ask)
 
     def forget(self) -> None:
-        """Ask anew for every key: something has changed."""
+        """Drop all kept answers, because something has changed."""
         self._by_key.clear()

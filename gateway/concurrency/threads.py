@@ -13,7 +13,7 @@ Value = TypeVar("Value")
 
 
 class Threads:
-    """At most so many threads of one name. They start when there is work."""
+    """A thread pool with a name. Threads start when there is work."""
 
     def __init__(self, name: str, most: int) -> None:
         self._executor = ThreadPoolExecutor(most, thread_name_prefix=name)
@@ -24,7 +24,7 @@ class Threads:
         return await asyncio.get_running_loop().run_in_executor(self._executor, call)
 
     def close(self) -> None:
-        """Start no more calls; a running call ends by itself."""
+        """Start no more calls; running ones finish."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
 
@@ -42,7 +42,7 @@ async def run_in_daemon(function: Callable[[], Value], name: str) -> Value:
 
     def work() -> None:
         outcome = _outcome_of(function)
-        # The loop may have been closed meanwhile.
+        # The loop may be closed.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(tell, outcome)
 

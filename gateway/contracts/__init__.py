@@ -1,11 +1,8 @@
-"""Protocols: what a provider, a payment plugin, the chain and an output store promise.
+"""Protocols of providers, payment plugins, the chain and output stores, and their records."""
 
-Nothing here does anything; what implements a protocol belongs in the folder of its subject.
-"""
-
-from gateway.contracts.alarms import Alarm
 from gateway.contracts.chain import CallReverted, Chain
 from gateway.contracts.outputs import Kept, OutputStore, OutputStoreUnavailable
+from gateway.contracts.parts import Alarm
 from gateway.contracts.payment_methods import (
     MethodPayment,
     MethodProof,

@@ -1,4 +1,4 @@
-"""What the gateway needs from the chain."""
+"""The gateway's access to the chain."""
 
 from typing import Protocol
 
@@ -12,7 +12,7 @@ from gateway.domain import (
 class Chain(Protocol):
     """Base, as the gateway reads it.
 
-    Every method raises `ChainUnavailable` if no endpoint answers, or if the answers make no sense.
+    Every method raises `ChainUnavailable` if no endpoint answers, or if the answers are invalid.
     """
 
     async def start(self) -> None:

@@ -1,5 +1,6 @@
-"""What machines on one database know of each other, and which of them does what only one does."""
+"""The machines that share a database: their records, who leads, and how they wake each other."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 import attrs
@@ -16,13 +17,13 @@ class NodeRecord:
     started_at: float
     seen_at: float
 
-    # Whether it does what only one node does.
+    # Whether it does the work that only one node does.
     is_leader: bool
 
-    # Whether it stopped in order at `seen_at`; it is no longer missed.
+    # Whether it shut down cleanly at `seen_at`, so that its absence is no problem.
     is_stopped: bool = False
 
-    # What it does, of `web`, `worker`, `signer`, in this order; empty once it is gone.
+    # Those of `web`, `worker`, `signer` that it has, in this order; empty once it is gone.
     roles: tuple[str, ...] = ()
 
 
@@ -41,13 +42,13 @@ class NodeRecords(Protocol):
 
     @property
     def has_workers(self) -> bool:
-        """Whether a machine makes what is sold, as it was when this node was last kept."""
+        """Whether any machine runs workers, as of this node's last heartbeat."""
         ...
 
     async def arrive(self, *, now: float) -> None:
         """Write down that this node runs, at its start; `now` is its own clock.
 
-        Raises `SettingsError` where another process runs under its name, or its clock is off.
+        Raises `SettingsError` if another process runs under its name, or if its clock is wrong.
         """
         ...
 
@@ -67,9 +68,42 @@ class NodeRecords(Protocol):
         ...
 
     def step_down(self) -> None:
-        """Let another node lead within seconds; this one still shows that it runs."""
+        """Let another node lead within seconds; this one keeps its heartbeat."""
         ...
 
     async def stop(self) -> None:
         """Give the lead up, so that another node takes it at once, and note the stop."""
+        ...
+
+
+@attrs.frozen(kw_only=True)
+class Heard:
+    """Callbacks for messages of other nodes; each returns at once."""
+
+    # A task may be worked on.
+    on_queued: Callable[[], None]
+    # This task has ended, or has changed in another way that its buyer waits for.
+    on_ended: Callable[[str], None]
+    # A message may have been missed: poll everything once.
+    on_gap: Callable[[], None]
+
+
+class Wakes(Protocol):
+    """Notifies other nodes after a commit. The next poll finds what a lost message was about."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether this node receives messages now."""
+        ...
+
+    def start(self, heard: Heard) -> None:
+        """Receive messages until the store closes."""
+        ...
+
+    def post_queued(self) -> None:
+        """Announce that a task is queued; call this after the commit."""
+        ...
+
+    def post_ended(self, task_id: str) -> None:
+        """Announce that a task has ended; call this after the commit."""
         ...

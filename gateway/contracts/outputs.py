@@ -1,4 +1,4 @@
-"""What an output store promises: durable outputs, links to them, and their deletion."""
+"""Output stores: durable outputs, links to them, and their deletion."""
 
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from gateway.domain import Result, StoredOutput, StoredResult
 
 
 class OutputStoreUnavailable(Exception):
-    """The disk or the bucket is full, down or refuses us. The outputs themselves are sound."""
+    """The disk or the bucket is full, down or refuses access. The outputs themselves are valid."""
 
 
 @attrs.frozen(kw_only=True)

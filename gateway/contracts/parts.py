@@ -1,4 +1,4 @@
-"""Parts: what a plugin adds to a running gateway."""
+"""Parts: a plugin's routes, background work, checks and events in a running gateway."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol
@@ -68,9 +68,9 @@ class Documents:
 class Check:
     """The result of one check of `/api/ready`.
 
-    `stops` names what is not sold while the check fails: `everything`, `paid routes`, `x402`,
-    slugs, or `nothing`. `summary` is a fixed sentence that any client may read. `problem` may quote
-    a vendor or an RPC endpoint, so only the operator reads it.
+    `stops` names the offers that are off sale while the check fails: `everything`, `paid routes`,
+    `x402`, slugs, or `nothing`. `summary` is a fixed sentence that any client may read. `problem`
+    may quote a vendor or an RPC endpoint, so only the operator reads it.
     """
 
     name: str
@@ -118,6 +118,41 @@ class Condition:
     raises_alarm: bool = True
 
 
+Urgency = Literal["notice", "soon", "urgent"]
+AlarmEvent = Literal["raised", "again", "ended", "digest", "test"]
+
+
+@attrs.frozen(kw_only=True)
+class Alarm:
+    """One message to the operator. It names no key, no prompt and no payer."""
+
+    # `raised`: it began, or became urgent; `again`: it has been urgent for another day.
+    event: AlarmEvent
+
+    # Such as `gas`, or `off_sale:openai`: what `gateway alarms mute` takes.
+    key: str
+    urgency: Urgency
+
+    # A few words.
+    title: str
+
+    # The finding, and its consequences.
+    text: str
+
+    # The action to take; may be empty.
+    todo: str
+
+    # The page of this gateway for that action.
+    link: str
+
+    # Unix seconds; `ended_at` is None while it lasts.
+    since: float
+    ended_at: float | None = None
+
+    # Name of the sending gateway.
+    gateway: str = ""
+
+
 class Callbacks(Protocol):
     """Sends buyers the events of their tasks. At most one part of a gateway has it."""
 
@@ -153,7 +188,7 @@ class Part:
     # Before the first response.
     start: Step | None = None
 
-    # Once every part has started, still before the first response: take up work that waits.
+    # Once every part has started, still before the first response: resume waiting work.
     begin: Step | None = None
 
     # After the first response: slow imports, and requests to the chain.
@@ -169,19 +204,19 @@ class Part:
     every_s: float = 60.0
     only_leader: bool = False
 
-    # Once nothing is sold any more: finish what has begun, within `drain_s` seconds. None is no
+    # After sales have stopped: finish work in progress within `drain_s` seconds. None is no
     # limit, for parts with a limit of their own.
     drain: Step | None = None
     drain_s: float | None = 10.0
 
-    # At the end, also after a failed start: release what was opened.
+    # At the end, also after a failed start: release resources.
     close: Step | None = None
 
     mounts: Sequence[Mount] = ()
     documents: Documents = attrs.field(factory=Documents)
 
-    # More rows of `/api/ready`, and more conditions on the operator's pages. A row stops no sale by
-    # itself: `stops` tells proxies and the operator.
+    # More rows of `/api/ready`, and more conditions on the operator's pages. A row only reports:
+    # its `stops` is for proxies and the operator, and stops no sale.
     checks: Callable[[], Awaitable[Iterable[Check]]] | None = None
     conditions: Callable[[], Awaitable[Iterable[Condition]]] | None = None
 

@@ -1,4 +1,4 @@
-"""What a payment method promises whose proofs the core cannot read, such as prepaid vouchers.
+"""Payment methods with proofs that the core cannot read, such as prepaid vouchers.
 
 The core keeps the order of docs/payments.md for it: T1 writes payment, claim and proof down, T2
 writes `settling`, only then is `settle` asked, and T3 or TR writes its answer down. A crash or a
@@ -24,17 +24,17 @@ _TEXT: Any = validators.and_(
 class MethodProof:
     """A decoded payment header of a method.
 
-    It is worth `value_units`, and is used up as a whole: the price may be less, never more. What
-    is over is not given back, and a refund is of the whole value.
+    It is worth `value_units` and is used up as a whole, so the price may be lower. There is no
+    change, and a refund is of the whole value.
     """
 
-    # What may be used once, such as a voucher's serial: 1 to 200 of a-z, 0-9, `.`, `_` and `-`.
-    # The core puts the method's name before it, so it meets no claim of another method.
+    # The single-use key, such as a voucher's serial: 1 to 200 of a-z, 0-9, `.`, `_` and `-`. The
+    # core prefixes it with the method's name, so it cannot clash with another method's claims.
     key: str
 
-    # What `settle` needs, 1 to `MAX_PROOF_BYTES` bytes. A repeat must have the same bytes, so a
-    # stranger who knows the key alone gets nothing. It is kept, so it holds no secret that is worth
-    # more than this one payment.
+    # What `settle` needs, 1 to `MAX_PROOF_BYTES` bytes. A repeat must have the same bytes, so
+    # knowing the key alone is not enough. It is stored, so it must not contain a secret that is
+    # worth more than this payment.
     data: bytes = attrs.field(repr=False)
 
     # 10⁻⁶ USDC.
@@ -43,7 +43,7 @@ class MethodProof:
     # Who pays, in the method's own words, for the operator's pages; up to 200 characters.
     payer: str
 
-    # Where a refund in USDC may go; None: the operator names an address.
+    # Recipient of a refund in USDC; None: the operator names one.
     refund_to: str | None = None
 
 
@@ -56,11 +56,11 @@ class MethodPayment:
     value_units: int
     price_units: int
 
-    # The task that is bought. A restored database may know nothing of what a claim bought before,
-    # so a claim that was taken for another task is refused.
+    # A restored database may have lost the task for which a claim was taken, so a claim is refused
+    # for any other task.
     task_id: str
 
-    # Unix seconds of T1. What was good then stays good: a restart may take long.
+    # Unix seconds of T1. Check validity as of this time: a restart may take long.
     reserved_at: float
 
 
@@ -77,7 +77,7 @@ class OpenMethodPayment:
 class Taken:
     """The method took the money, now or when it was asked before."""
 
-    # What the operator's pages show as the receipt, up to 200 characters.
+    # The receipt on the operator's pages, up to 200 characters.
     reference: str = attrs.field(validator=_TEXT)
 
 
@@ -85,10 +85,10 @@ class Taken:
 class Refused:
     """The method did not take the money and will never take it under this claim.
 
-    A call that is still on its way must be refused, too. The claim stays used up.
+    A concurrent call must be refused as well. The claim stays used.
     """
 
-    # What the buyer's 402 says: words joined by `_`, up to 200 characters.
+    # The reason in the buyer's 402: words joined by `_`, up to 200 characters.
     reason: str = attrs.field(validator=_TEXT)
 
 
@@ -107,7 +107,7 @@ class PaymentMethod(Protocol):
     header_names: Sequence[str]
 
     def challenge(self, quote: Quote, reason: str | None, version: int) -> Challenge:
-        """Return what a 402 gets from this method: headers, and members of the body.
+        """Return this method's part of a 402: headers, and members of the body.
 
         `reason` is None unless a payment of this method was refused. Then it is the method's own
         or one of the core's, such as `payment_already_used`, and the body names it.
@@ -130,11 +130,11 @@ class PaymentMethod(Protocol):
         ...
 
     async def settle(self, payment: MethodPayment) -> Taken | Refused:
-        """Take the money, once for each claim, and say so again as often as it is asked.
+        """Take the money once for each claim; later calls return the same outcome.
 
         The claim belongs to the first task that it is taken for; for any other task it is refused.
-        Two calls may run at once. Raises anything if the outcome is not known: the payment stays
-        open, its task waits, the buyer is never told 402, and the core asks again.
+        Two calls may run at once. Raises any exception if the outcome is unknown: the payment
+        stays open, its task waits, the buyer never gets a 402, and the core asks again.
         """
         ...
 

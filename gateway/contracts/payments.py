@@ -1,4 +1,4 @@
-"""What payment verifiers and settlers promise, and what the gateway gives them."""
+"""Payment verifiers and settlers, and the objects that the gateway passes to them."""
 
 import functools
 import secrets
@@ -20,14 +20,14 @@ from gateway.domain.eip3009 import Network
 from gateway.domain.refund_promise import RefundPromise
 from gateway.settings import Settings
 
-# What can be bought now: all by every way to pay; all, but only by transfers that are on-chain
-# already and by methods with proofs of their own; or nothing.
+# Current sales: by every way to pay; only by transfers that are on-chain already and by methods
+# with proofs of their own; or none.
 Selling: TypeAlias = Literal["everything", "transfers", "nothing"]
 
 
 @attrs.frozen(kw_only=True)
 class Quote:
-    """The price of one request, and where it is paid."""
+    """The price of one request, its wallet and its network."""
 
     endpoint: Endpoint
     price_units: int
@@ -37,15 +37,15 @@ class Quote:
     network: Network
     resource_url: str
 
-    # Other prices of this request, of 402s that are still good: the operator changed the price a
-    # moment ago.
+    # Prices of this request in earlier 402s that are still valid: the operator has just changed
+    # the price.
     earlier_units: tuple[int, ...] = ()
 
     # The digest of the request's body as RFC 9530 writes it, `sha-256=:…:`. Empty for a request
-    # without a body, and where no verifier has `binds_body`.
+    # without a body, and if no verifier has `binds_body`.
     body_digest: str = ""
 
-    # What is promised if the generation fails. None: nothing is said about it.
+    # The promise for a failed generation; None: the 402 does not mention refunds.
     refund: RefundPromise | None = None
 
     # Unless it is "everything", no authorization can be settled, and a challenge asks for none.
@@ -67,14 +67,14 @@ class Challenge:
 
 @attrs.frozen(kw_only=True)
 class Proof:
-    """A decoded, unchecked payment header: what the client says it signed, and the signature.
+    """A decoded, unchecked payment header: the claimed authorization and its signature.
 
     A verifier that needs more of the header returns a subclass of its own.
     """
 
     authorization: Authorization
 
-    # What the header itself says that makes a repeat the same purchase, like an Idempotency-Key.
+    # A key in the payment header that identifies repeats, like an Idempotency-Key.
     idempotency_key: str | None = None
 
 
@@ -84,15 +84,15 @@ class AuthorizationVerifier(Protocol):
     A gateway has one or more, in an order. The first makes the 402. Every further one adds the
     headers of its challenge to that 402 and, if its own payment was refused, its body's members.
 
-    It may have four more attributes. `binds_body = True`: quotes have a `body_digest`. `guide`:
+    Four more attributes are optional. `binds_body = True`: quotes have a `body_digest`. `guide`:
     a paragraph in /llms.txt about how to pay.
-    `answer_headers`: the names of headers of its answers, which browsers let pages of other sites
-    read only if they are told. `payment_info(endpoint)`: members for the lists `protocols` and
+    `answer_headers`: names of its response headers, which browsers hide from pages of other sites
+    unless CORS exposes them. `payment_info(endpoint)`: members for the lists `protocols` and
     `offers` of the endpoint's `x-payment-info` in /openapi.json, under these names.
     """
 
-    # In order of preference. `Authorization: Payment` is the header Authorization where its scheme
-    # is Payment; `read` gets what follows the scheme. No two verifiers may have the same header.
+    # In order of preference. `Authorization: Payment` is the header Authorization with the scheme
+    # Payment; `read` gets the rest of the value. No two verifiers may have the same header.
     header_names: Sequence[str]
 
     def challenge(self, quote: Quote, reason: str | None, version: int) -> Challenge:
@@ -112,10 +112,10 @@ class AuthorizationVerifier(Protocol):
         ...
 
     def check_terms(self, proof: Any, quote: Quote, now: float) -> None:
-        """Compare what was signed, and for what, with the quote. Pure.
+        """Compare the proof from `read` with the quote. Pure.
 
-        Gets what `read` returned. It holds amount, recipient and time window of the authorization,
-        and whatever else the header names, against the quote. Raises `PaymentRequired` with the
+        Checks amount, recipient and time window of the authorization, and any other terms in the
+        header. Raises `PaymentRequired` with the
         standard reason.
         """
         ...
@@ -134,7 +134,7 @@ class AuthorizationVerifier(Protocol):
 
 
 def split_header_name(name: str) -> tuple[str, str]:
-    """Return header and scheme of one of `header_names`; an empty scheme stands for any value."""
+    """Return header and scheme of one of `header_names`; an empty scheme matches any value."""
     header, _, scheme = name.partition(":")
     return header.strip(), scheme.strip()
 
@@ -157,7 +157,7 @@ class TransferVerifier(Protocol):
 
 @attrs.frozen(kw_only=True)
 class GasOfKey:
-    """What a key of the gateway held at the last look, in wei."""
+    """The last known balance of one of the gateway's keys, in wei."""
 
     address: str
     balance_wei: int
@@ -174,10 +174,10 @@ class Settler(Protocol):
         ...
 
     async def check(self, authorization: Authorization, quote: Quote) -> None:
-        """Check whether this authorization would be settled, before anything is written down.
+        """Check whether this authorization would be settled, before anything is recorded.
 
         Raises `PaymentRequired` with the standard reason if it would not be, and `ExecutionError`
-        if that cannot be known now.
+        if that is unknown.
         """
         ...
 
@@ -185,17 +185,17 @@ class Settler(Protocol):
         """Write the settlement down (`begin_settling`), then send it.
 
         Called again for the same payment, it sends the same bytes.
-        Returns the hash of the transaction to look for, or None if nothing could be sent.
+        Returns the hash of the pending transaction, or None if nothing could be sent.
         Raises `ChainUnavailable` if the outcome of sending is unknown.
         """
         ...
 
     async def tend(self) -> None:
-        """Resend what was sent earlier, or replace it if it is stuck. Called every few seconds."""
+        """Resend pending transactions; replace stuck ones. Called every few seconds."""
         ...
 
     async def close(self) -> None:
-        """Stop what still runs. What is written down is continued after the next start."""
+        """Stop background work. The next start resumes recorded settlements."""
         ...
 
 
@@ -215,7 +215,7 @@ class SignedTransaction:
     # Unix seconds.
     sent_at: float
 
-    # How many payments it settles; said where their failures are judged.
+    # How many payments it settles; set only when their failures are judged.
     payments: int = 1
 
     @property
@@ -226,10 +226,10 @@ class SignedTransaction:
 
 @attrs.frozen(kw_only=True)
 class UnsignedTransaction:
-    """A transaction that gets its nonce, and is signed, in the write that writes it down.
+    """A transaction that gets its nonce and signature in the write that records it.
 
-    So the journal alone decides nonces: two payments never have one, and a write that fails leaves
-    no gap.
+    So the journal alone assigns nonces: no two payments share one, and a failed write leaves no
+    gap.
     """
 
     signer: str
@@ -244,11 +244,11 @@ class UnsignedTransaction:
     # How many nonces of these keys the payment had used up when its next call was simulated.
     used_nonces: int
 
-    # So many transactions of the signer may wait to be mined; beyond that none is signed.
+    # The most unmined transactions of the signer; beyond that none is signed.
     most_waiting: int
 
-    # Returns the signed transaction of a nonce. It runs within the write, so it is short and asks
-    # nobody.
+    # Returns the signed transaction for a nonce. It runs within the write, so it must be fast and
+    # do no I/O.
     sign: Callable[[int], SignedTransaction] = attrs.field(repr=False)
 
 
@@ -270,13 +270,13 @@ class UnsignedBatch:
     # The ids of the payments whose calls passed a simulation, in the order of the calls.
     payments: Sequence[int]
 
-    # Returns the signed transaction of a nonce with the calls of these payments. It runs within the
-    # write, so it is short and asks nobody.
+    # Returns the signed transaction for a nonce with the calls of these payments. It runs within
+    # the write, so it must be fast and do no I/O.
     sign: Callable[[int, Sequence[int]], SignedTransaction] = attrs.field(repr=False)
 
 
 class SettlementJournal(Protocol):
-    """The part of the store for our own keys: their nonces, and what they signed."""
+    """The part of the store for the gateway's keys: their nonces and signed transactions."""
 
     async def next_nonce(self, signer: str, chain_nonce: int) -> int:
         """Return the first nonce, from `chain_nonce` on, with which the signer signed nothing."""
@@ -291,13 +291,13 @@ class SettlementJournal(Protocol):
     ) -> SignedTransaction | None:
         """Write down payment `settling`, the signed transaction and its used-up nonce.
 
-        An unsigned transaction gets the first free nonce. Returns what is to be sent: this
-        transaction, or the payment's unmined one if another submit was faster.
+        An unsigned transaction gets the first free nonce. Returns the transaction to
+        send: this one, or the payment's unmined one if another submit was faster.
         Pass no transaction if a facilitator sends it. A payment that is `settling` already may
         get another transaction, after some other transaction used up the first nonce.
-        Raises `RuntimeError` if the payment is closed, if the nonce was taken meanwhile, or if
-        another submit used up a nonce meanwhile, and `ChainUnavailable` if too many transactions
-        of the signer wait to be mined.
+        Raises `RuntimeError` if the payment is closed, or if the nonce is taken or another submit
+        has used one since, and `ChainUnavailable` if too many transactions of the signer wait to
+        be mined.
         """
         ...
 
@@ -307,14 +307,14 @@ class SettlementJournal(Protocol):
         """Write down one signed transaction of several payments, each `settling`.
 
         Returns the transaction and the ids of the payments that are in it; None, with nothing
-        written, where fewer than two are left. Raises `ChainUnavailable` as `begin_settling` does.
+        written, if fewer than two are left. Raises `ChainUnavailable` as `begin_settling` does.
         """
         ...
 
     async def add_replacement(self, payment_id: int, transaction: SignedTransaction) -> None:
         """Write down a dearer transaction with the same nonce, before it is sent.
 
-        It settles whatever payments the first one does.
+        It settles the same payments.
         """
         ...
 
@@ -345,7 +345,7 @@ class SettlementJournal(Protocol):
 
 @attrs.frozen(kw_only=True)
 class PluginContext:
-    """What the gateway hands to a payment plugin."""
+    """The gateway as payment plugins use it."""
 
     settings: Settings
     chain: Chain
@@ -355,9 +355,9 @@ class PluginContext:
     # Returns the endpoint under a slug, or None if the operator does not sell it any more.
     find_endpoint: Callable[[str], Endpoint | None] = lambda _slug: None
 
-    # Returns a secret of 64 hex digits for a purpose, made from the installation's own: the same
-    # after a restart and after a restore. Known once the database is open, so to verifiers; to
-    # settlers it is another one each time.
+    # Returns a secret of 64 hex digits for a purpose, derived from the installation's own: stable
+    # across restarts and restores. It needs the open database, so verifiers get it; settlers get
+    # a random one each time.
     derive_secret: Callable[[str], str] = attrs.field(
         default=lambda _purpose: secrets.token_hex(32), repr=False
     )

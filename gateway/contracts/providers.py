@@ -1,4 +1,4 @@
-"""What a provider promises, and what the gateway gives it."""
+"""Providers, and the job that the gateway passes to them."""
 
 from collections.abc import Awaitable, Callable
 from typing import Protocol, runtime_checkable
@@ -10,7 +10,7 @@ Clock = Callable[[], float]
 
 
 class Job(Protocol):
-    """What a provider may read and report about the attempt that it works on."""
+    """The current attempt, as a provider reads it and reports on it."""
 
     task_id: str
 
@@ -19,11 +19,11 @@ class Job(Protocol):
     endpoint: Endpoint
 
     async def progress(self, fraction: float, note: str = "") -> None:
-        """Show in the task how far this attempt is, from 0 to 1. The note is for the operator."""
+        """Set the task's progress, from 0 to 1. The note is for the operator."""
         ...
 
     async def save(self, handle: Handle) -> None:
-        """Write a handle down. When this returns, the handle survives the loss of the machine.
+        """Store a handle. When this returns, the handle survives a crash.
 
         A `submit` that returns a handle need not call `save`. A `submit` that waits for the job
         itself must call it before its first poll: after a restart the gateway polls this handle
@@ -38,7 +38,7 @@ class Provider(Protocol):
     `name` and `submit` suffice for an API that answers with the result. A provider that can do
     more has the method of `Validating`, `Polling`, `Cancelling`, `Probing` or `Closing` too. The
     optional attribute `traits` (`gateway.Traits`) holds its limits; the optional attribute `notes`
-    (sentences) tells the operator about its set-up.
+    (sentences) describes its set-up to the operator.
     """
 
     name: str
@@ -61,8 +61,8 @@ class Validating(Protocol):
     def validate(self, request: GenerationRequest, endpoint: Endpoint) -> Awaitable[None] | None:
         """Refuse a request that would fail, before payment. Cheap, and writes nothing.
 
-        A plain function will do where the check waits for nothing; each 402 is cheaper by it.
-        A request with a file that passed is not checked again when its sender repeats it within
+        Use a plain function if the check waits for nothing: it makes each 402 cheaper.
+        A request with a file that passed is not checked again if its sender repeats it within
         five minutes, as buyers do to pay.
         Raises `InvalidInput` with a sentence for the buyer.
         """
@@ -74,10 +74,10 @@ class Polling(Protocol):
     """A provider whose `submit` may return a handle."""
 
     async def poll(self, handle: Handle, job: Job) -> Pending | Result:
-        """Ask once what became of a job. The gateway asks again after `Pending`.
+        """Poll a job once. The gateway polls again after `Pending`.
 
-        After any other error the gateway polls again, and never submits. Only what the API says
-        about the job itself ends the job: `JobFailed` (costs a retry), and `ContentPolicy`,
+        After any other error the gateway polls again, and never submits. Only the API's status
+        of the job ends it: `JobFailed` (costs a retry), and `ContentPolicy`,
         `InvalidInput` or `HandleLost` (the task fails at once).
         """
         ...

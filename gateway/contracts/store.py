@@ -1,4 +1,4 @@
-"""What the store takes and returns about tasks: new ones, leases, costs, and jobs at providers."""
+"""Records that the store takes and returns: tasks, leases, payers, and changes of endpoints."""
 
 from collections.abc import Awaitable, Callable
 from typing import Literal
@@ -7,14 +7,14 @@ import attrs
 
 from gateway.domain import Endpoint, GenerationRequest, Handle
 
-# A row of `gateway check`: its name, and what returns a sentence or raises what is wrong.
+# A row of `gateway check`: its name, and a check that returns a sentence or raises an error.
 CheckRow = tuple[str, Callable[[], Awaitable[str]]]
 CostSource = Literal["told", "set", "table"]
 
 
 @attrs.frozen(kw_only=True)
 class NewTask:
-    """What the store writes down about a task when its payment is accepted."""
+    """A new task, as the store records it when its payment is accepted."""
 
     id: str
     endpoint: Endpoint
@@ -29,7 +29,7 @@ class NewTask:
 
 @attrs.frozen(kw_only=True)
 class JobRecord:
-    """What the operator may want to know about a task's work at its provider."""
+    """A task's work at its provider, for the operator."""
 
     # The handle of the task's job.
     handle: Handle | None
@@ -41,7 +41,7 @@ class JobRecord:
     # The provider's note on its progress.
     note: str | None
 
-    # 10⁻⁶ US dollars, and how that is known: `told`, `set` or `table`.
+    # 10⁻⁶ US dollars, and their source: `told`, `set` or `table`.
     cost_micros: int | None
     cost_source: str | None = None
 
@@ -81,10 +81,80 @@ class Lease:
 
 @attrs.frozen(kw_only=True)
 class Cost:
-    """What one generation cost the operator."""
+    """The operator's cost of one generation."""
 
     # In 10⁻⁶ US dollars.
     micros: int
 
-    # Told by the vendor, set by the operator, or of the adapter's table of models.
+    # Reported by the vendor, set by the operator, or from the adapter's table of models.
     source: CostSource
+
+
+@attrs.frozen(kw_only=True)
+class ReserveLimits:
+    """Limits that `reserve` checks in its own write, so that concurrent purchases cannot both pass.
+
+    `most_open` is None for a payment that is on-chain already: it burns no gas, needs no balance
+    and waits for no settlement, so none of the limits applies.
+    """
+
+    held_file_bytes: int
+    most_open: int | None = None
+    balance_units: int = 0
+    barred_since: float | None = None
+    """A failure of the payer after this time (Unix seconds) bars it; None: no check."""
+
+
+class PayerBusy(Exception):
+    """The payer may not open another payment now; nothing was written."""
+
+
+@attrs.frozen(kw_only=True)
+class OpenPayments:
+    """A payer's open payments, and its number of settled ones."""
+
+    count: int
+    units: int
+    settled: int
+
+
+@attrs.frozen(kw_only=True)
+class FailedSettlement:
+    """A settlement of the gateway that was mined and reverted."""
+
+    payer: str
+    tx_hash: str
+    at: float
+    failure: str
+    """`wallet`, `spent` and `drained` are the payer's fault. `late`: mined after it had expired.
+    `burned`: a batch in which some payer used up gas. `unexplained`: no evidence for any.
+    """
+    fee_wei: int
+
+
+@attrs.frozen(kw_only=True)
+class EarlierPrice:
+    """An endpoint's previous price, whose 402s are still valid."""
+
+    # None: the price of the settings file.
+    price_units: int | None
+
+    # Unix seconds.
+    good_until: float
+
+
+@attrs.frozen(kw_only=True)
+class EndpointChange:
+    """An operator's changes of an endpoint, which override the settings file."""
+
+    # Unix seconds of the newest change, which may be a reversal.
+    changed_at: float
+
+    # Unix seconds; None: it is on sale.
+    paused_since: float | None = None
+    pause_reason: str = ""
+
+    # None: as in the settings file.
+    price_units: int | None = None
+    cost_micros: int | None = None
+    earlier_prices: tuple[EarlierPrice, ...] = ()

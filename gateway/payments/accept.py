@@ -1,4 +1,4 @@
-"""What the flows share: x402 (`x402.py`), direct (`direct.py`) and further methods' own."""
+"""The part of accepting a payment that all flows share: x402, direct and other methods."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ from gateway.chain.block_times import last_block_up_to
 from gateway.concurrency.awaiting import outlive
 from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import Chain, Clock, NewTask, Quote
-from gateway.contracts.payers import PayerBusy
+from gateway.contracts.store import PayerBusy
 from gateway.domain import Endpoint, GenerationRequest, Task
 from gateway.errors import GatewayError, IdempotencyConflict
 from gateway.store import SqlStore
@@ -60,9 +60,9 @@ def new_task(
 
 
 def receipt_of(make: Callable[..., Mapping[str, str]], *arguments: Any) -> Mapping[str, str]:
-    """Return the headers that a way to pay adds to the 200, or none where it fails.
+    """Return the headers that a payment method adds to the 200, or none if it fails.
 
-    The money is taken: a mistake in a receipt must not keep the task from its buyer.
+    The money is taken, so a bug in a receipt must not keep the task from its buyer.
     """
     try:
         return _checked_headers(make(*arguments))
@@ -80,33 +80,30 @@ def _checked_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def reached_price(quote: Quote, units: int) -> int:
-    """Return the price that so many units reach: a moment ago it may have been a lower one."""
+    """Return the price that these units pay: the present one, else an earlier one still valid."""
     lower = [price for price in quote.earlier_units if price <= units]
     return quote.price_units if units >= quote.price_units or not lower else max(lower)
 
 
 def bind_new_task(new: NewTask) -> None:
-    """Let the log lines of this purchase name what is bought."""
+    """Bind the new task to the log lines of this purchase."""
     structlog.contextvars.bind_contextvars(
         task=new.id, slug=new.endpoint.slug, provider=new.endpoint.provider
     )
 
 
 def require_same_request(task: Task, fingerprint: str) -> Task:
-    """Return the task of an Idempotency-Key.
-
-    Raises `IdempotencyConflict` if the key was used with another request.
-    """
+    """Return the task; raises `IdempotencyConflict` if its key was used with another request."""
     if task.payment.request_hash != fingerprint:
         raise IdempotencyConflict("This Idempotency-Key was used with another request.")
     return task
 
 
 def payer_key_hash(payer: str, idempotency_key: str | None) -> str | None:
-    """Return the hash under which the store keeps an x402 payer's Idempotency-Key.
+    """Return the hash by which the store finds a payer's Idempotency-Key.
 
-    The payer is part of the hash, so two payers may use the same key. The byte 0xFF in between
-    never occurs in UTF-8, and the direct flow has 0xFE there, so no two purchases share a hash.
+    The payer is part of the hash, so two payers may use the same key. The separator 0xFF never
+    occurs in UTF-8, and the direct flow uses 0xFE, so hashes of the flows never collide.
     """
     if idempotency_key is None:
         return None
@@ -115,7 +112,7 @@ def payer_key_hash(payer: str, idempotency_key: str | None) -> str | None:
 
 @attrs.define(kw_only=True, slots=False)
 class Acceptance:
-    """What each flow needs to turn a proof of payment into a task."""
+    """The base of each flow that turns a proof of payment into a task."""
 
     store: SqlStore
     chain: Chain
@@ -124,21 +121,21 @@ class Acceptance:
     # Unix seconds at which the database was created.
     born_at: float
 
-    # Raises `ExecutionError` if the slug may not be sold now.
+    # Raises `ExecutionError` if the endpoint cannot be sold now.
     check_serving: Callable[[str], None]
 
     # Raises an error if the operator's wallet must not be paid.
     check_wallet: Callable[[], Awaitable[None]]
 
-    # Until the cutoff block is known, all buyers wait for one search: it takes dozens of calls.
+    # Concurrent purchases share one search for the cutoff block: it takes dozens of RPC calls.
     _cutoff: SharedAnswer[int] = attrs.field(init=False)
 
-    # Seconds to wait for a settlement. The answer then is a task that waits for its payment.
+    # Seconds to wait for a settlement. After that the response is a task whose payment is open.
     outcome_s: float = 20.0
 
     _unfinished: set[asyncio.Task[Any]] = attrs.field(factory=set, init=False)
 
-    # One for each purchase that is being decided.
+    # One for each purchase without a response.
     _begun: set[asyncio.Future[None]] = attrs.field(factory=set, init=False)
 
     @_cutoff.default
@@ -148,7 +145,7 @@ class Acceptance:
     async def cutoff_block(self) -> int:
         """Return the number of the last block before the database was created.
 
-        Earlier transfers are refused: a new or restored database does not know what they paid for.
+        Earlier transfers are refused: a new or restored database has no record of their tasks.
         Raises `ChainUnavailable`.
         """
         return await self._cutoff.get(self._find_cutoff)
@@ -156,9 +153,8 @@ class Acceptance:
     async def _find_cutoff(self) -> int:
         """Return the stored number, else search the chain for it and store it.
 
-        The search is by time, so transfers count that were mined after the database was created,
-        even if the chain was unreachable then. A failover deletes the stored number, so it is read
-        for each purchase.
+        The search is by time, so transfers mined after the database was created count even if the
+        chain was unreachable then. A failover deletes the stored number, so it is never cached.
         """
         known = await self.store.known_meta(_CUTOFF)
         if known is None:
@@ -171,21 +167,21 @@ class Acceptance:
         return int(known)
 
     async def wait_for_begun(self, *, timeout_s: float) -> None:
-        """Wait until the purchases that are being decided now have an answer."""
+        """Wait until the purchases under way have a response."""
         if self._begun:
             await asyncio.wait(set(self._begun), timeout=timeout_s)
 
     async def wait_for_writes(self) -> None:
-        """Wait until all purchases that this process is writing down are durable, or have failed.
+        """Wait until all writes of purchases in this process have been committed or have failed.
 
-        A buyer that hung up may have begun one of them.
+        A client that disconnected may have begun one of them.
         """
         if self._unfinished:
             await asyncio.wait(set(self._unfinished))
 
     @contextlib.contextmanager
     def _counted(self, slug: str, flow: str) -> Iterator[None]:
-        """Count a purchase as begun inside the block, and tell of its refusal."""
+        """Count a purchase as under way inside the block, and send a signal if it is refused."""
         decided: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._begun.add(decided)
         try:
@@ -199,10 +195,7 @@ class Acceptance:
             decided.set_result(None)
 
     async def _run_to_end(self, work: Coroutine[None, None, Value]) -> Value:
-        """Run work that must not stop halfway, even if the buyer disconnects meanwhile.
-
-        The work runs in a task of its own, so cancelling the caller does not cancel the work.
-        """
+        """Run work in its own task, so that a disconnecting client cannot cancel it halfway."""
         task = asyncio.create_task(work, name="accept")
         self._unfinished.add(task)
         task.add_done_callback(self._unfinished.discard)
@@ -214,13 +207,13 @@ class Acceptance:
 
 
 def _code_of(refusal: GatewayError) -> str:
-    """Return the error's code or the standard reason of a 402; a sentence counts as `other`."""
+    """Return the error's code or the standard reason of a 402; `other` for a free text."""
     said = refusal.code or getattr(refusal, "reason", None) or ""
     return said if _CODE.fullmatch(said) else "other"
 
 
 def _log_unseen(task: asyncio.Task[Any]) -> None:
-    """Log a fault that nobody waits for. A refusal needs no line: the buyer hung up before it."""
+    """Log an error whose request was cancelled. Refusals are not logged."""
     error = None if task.cancelled() else task.exception()
     if error is not None and not isinstance(error, GatewayError | PayerBusy):
         _log.error("payment.fault_unseen", exc_info=error)

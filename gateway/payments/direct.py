@@ -24,11 +24,11 @@ from gateway.payments.payer_proof import PayerProof, signed_transfers
 
 @attrs.define(kw_only=True, slots=False)
 class DirectPayments(Acceptance):
-    """The direct flow, up to the point where a task waits in the queue."""
+    """The direct flow, until the task is queued."""
 
     transfers: TransferVerifier
 
-    # Wakes a worker, because a task waits.
+    # Wakes a worker for the queued task.
     on_queued: Callable[[], None]
 
     async def accept_direct(
@@ -41,9 +41,8 @@ class DirectPayments(Acceptance):
     ) -> Accepted:
         """Take a mined transfer as the payment of one request.
 
-        A transaction pays for one task. The same request with the same Idempotency-Key and the
-        same transaction returns that task again. If there is a proof, only transfers whose
-        sender signed the proof count.
+        A transaction pays for one task. The same request with the same Idempotency-Key and
+        transaction returns that task again. With a proof, only transfers by its signer count.
 
         Raises the `PaymentError`s of spec §7.2, `IdempotencyConflict`, `ExecutionError`,
         `ChainUnavailable`.
@@ -81,7 +80,7 @@ class DirectPayments(Acceptance):
         return Accepted(task=await self._run_to_end(accepting))
 
     async def _find_transfers(self, tx_hash: str, proof: PayerProof | None) -> Sequence[Transfer]:
-        """Return the transaction's transfers that may pay: with a proof, those of its signer."""
+        """Return the transfers that may pay: with a proof, those by its signer."""
         transfers = await self.transfers.find_transfers(
             tx_hash, floor_block=await self.cutoff_block(), born_at=self.born_at, now=self.now()
         )
@@ -98,7 +97,7 @@ class DirectPayments(Acceptance):
         *,
         is_proven: bool,
     ) -> Task:
-        """Write payment and task down, then wake a worker."""
+        """Commit payment and task in one write, then wake a worker."""
         bind_new_task(new)
         task = await self.store.accept_direct(
             new, tx_hash, transfers, idempotency_key, is_proven=is_proven

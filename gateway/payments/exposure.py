@@ -1,9 +1,9 @@
-"""Limits what one payer can make us risk: open payments, held files, and gas that buys nothing.
+"""Limits the risk of each payer: open payments, held files, and gas of failed settlements.
 
-Sending a settlement costs our gas, even if it reverts. A payer can make it revert after every
-check: by moving the money away, by cancelling, or with a wallet whose answer changes between the
-simulation and the block. So an account that never paid has one payment open at a time, and an
-account whose settlement failed pays only by direct transfer until a day has passed.
+A settlement costs us gas even if it reverts, and a payer can make it revert after every check: by
+moving the money away, by cancelling, or with a wallet whose code answers differently in the block.
+So an account that never paid may have one open payment at a time, and an account whose settlement
+failed can pay only by direct transfer for a day.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator
 import attrs
 
 from gateway.contracts import Chain, Clock
-from gateway.contracts.payers import OpenPayments, ReserveLimits
+from gateway.contracts.store import OpenPayments, ReserveLimits
 from gateway.domain import Authorization
 from gateway.domain.eip3009 import BALANCE_OF, word
 from gateway.errors import ExecutionError, PaymentRequired
@@ -28,12 +28,12 @@ _MOST_OPEN = 8
 # The most purchases of one payer that wait for their turn.
 _MOST_WAITING = 8
 
-# A file may wait so long for its payment. A signature that is valid for longer must not keep all
-# other documents out for an hour, because its account may be empty by now: such files get a half.
+# Files whose signatures are valid for longer get half of the room. Otherwise signatures of accounts
+# that are empty by now could keep all other files out for an hour.
 _SHORT_S = 600
 _HALF = 2
 
-# The pause between two looks at a payer's open payments, in seconds.
+# Seconds between two reads of a payer's open payments.
 _LOOK_S = 0.25
 _BUSY = (
     "Other payments of this account are not settled yet; nothing was charged. Send the same "
@@ -43,7 +43,7 @@ _BUSY = (
 
 @attrs.define
 class _PurchaseQueue:
-    """The purchases of one payer: one holds the lock, the others wait in their order."""
+    """The purchases of one payer: one holds the lock, the others wait in order."""
 
     lock: asyncio.Lock = attrs.field(factory=asyncio.Lock)
     waiting: list["_Purchase"] = attrs.field(factory=list)
@@ -51,7 +51,7 @@ class _PurchaseQueue:
 
 @attrs.frozen(eq=False)
 class _Purchase:
-    """One request of a payer. Claim and Idempotency-Key tell a repeat from another purchase."""
+    """One request of a payer. A retry has the same claim or Idempotency-Key."""
 
     claim: str
     key_hash: str | None
@@ -64,7 +64,7 @@ class _Purchase:
 
 @attrs.define(kw_only=True)
 class Exposure:
-    """What each payer may have open, and which payers are barred."""
+    """Limits of open payments per payer, and barred payers."""
 
     store: SqlStore
     chain: Chain
@@ -84,10 +84,10 @@ class Exposure:
     async def turn(self, payer: str, claim: str, key_hash: str | None) -> AsyncIterator["Turn"]:
         """Wait for the turn of this purchase among the purchases of its payer.
 
-        Repeats of one purchase count once, because all of them get the same task.
+        Retries of one purchase count once, because all of them get the same task.
 
-        Raises `ExecutionError` if too many others wait, or if this purchase waited too long.
-        Nothing was written down for the purchase then.
+        Raises `ExecutionError` if too many others wait, or if this purchase waited too long;
+        nothing was written for it then.
         """
         queue = self._queues.setdefault(payer, _PurchaseQueue())
         is_repeat = any(other.is_same(claim, key_hash) for other in queue.waiting)
@@ -120,9 +120,9 @@ class Exposure:
             )
 
     async def limits(self, signed: Authorization) -> ReserveLimits:
-        """Return what `reserve` must check of this payer.
+        """Return the limits that `reserve` enforces for this payer.
 
-        Asks the chain only if the payer has open payments. Raises `ChainUnavailable`.
+        Reads the chain only if the payer has open payments. Raises `ChainUnavailable`.
         """
         payer, now = signed.sender, self.now()
         is_short = signed.valid_before <= now + _SHORT_S
@@ -143,7 +143,7 @@ class Exposure:
 
 @attrs.frozen
 class Turn:
-    """The turn of one purchase. It ends at `until`, a moment of the event loop's time."""
+    """The turn of one purchase. It ends at `until`, by the event loop's clock."""
 
     store: SqlStore
     payer: str
@@ -151,7 +151,7 @@ class Turn:
     now: Clock
 
     async def wait_for_change(self) -> None:
-        """Return once a payment of the payer was closed, at once if none is open any more.
+        """Return when a payment of the payer is closed, at once if none is open.
 
         Raises `ExecutionError` at `until`.
         """

@@ -1,8 +1,8 @@
-"""Finds settlements of ours that reverted in a block, what they cost, and who caused it.
+"""Finds our settlements that reverted in a block, their cost and their cause.
 
-A revert costs gas and moves no money. It counts for the hour's gas unless a cause is shown that
-burns little. If the facts at its block show that the payer caused it, `exposure` bars the payer
-from x402 for a day.
+A revert costs gas and moves no money. It counts towards the hour's limit of burned gas unless its
+cause is one that burns little. If its block shows that the payer caused it, `exposure` bars the
+payer from x402 for a day.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ import structlog
 from gateway.chain.block_times import last_block_before
 from gateway.chain.smart_wallets import has_code
 from gateway.contracts import Chain, Clock, SignedTransaction
-from gateway.contracts.payers import FailedSettlement
+from gateway.contracts.store import FailedSettlement
 from gateway.domain import Authorization, Payment, Receipt
 from gateway.domain.eip3009 import BALANCE_OF, Network, usual_gas, word
 from gateway.errors import ChainUnavailable
@@ -27,7 +27,7 @@ from gateway.store import SqlStore
 # transaction that we do not know. If there is a receipt, most endpoints have dropped the state at
 # its block by then, so the revert stays unexplained.
 _GIVE_UP_S = 600.0
-# A payer without code was looked at so many seconds before a transaction was signed, at most.
+# A payer's code was checked at most this many seconds before the transaction was signed.
 _CHECKED_S = 10.0
 _log = structlog.get_logger()
 
@@ -48,7 +48,7 @@ class _Mined:
 
     @property
     def fee_wei(self) -> int:
-        """What it cost, at most where the receipt does not say."""
+        """Its cost; the upper bound if the receipt does not contain it."""
         if self.receipt.fee_wei is not None:
             return self.receipt.fee_wei
         return self.transaction.most_wei * self.transaction.payments
@@ -73,7 +73,7 @@ class FailedSettlements:
         self.give_up_s = give_up_s
 
     async def look(self) -> None:
-        """Judge each nonce once. If the chain is silent about one nonce, go on with the next."""
+        """Judge each nonce once. If the chain is unavailable for one nonce, go on with the next."""
         unjudged = await self._store.payers.unjudged()
         same_nonce = itertools.groupby(
             unjudged, lambda one: (one[1].signer, one[1].nonce, one[0].id)
@@ -97,7 +97,7 @@ class FailedSettlements:
             _log.warning("settlement.not_judged", transaction=tx_hash, error=error.message)
 
     async def _find_mined(self, versions: Sequence[SignedTransaction]) -> _Mined | None:
-        """Return the version of a nonce that was mined, one at most, and write down its receipt."""
+        """Return the mined version of a nonce, or None, and store its receipt."""
         for transaction in versions:
             receipt = await self._chain.receipt(transaction.tx_hash)
             if receipt is not None:
@@ -106,9 +106,9 @@ class FailedSettlements:
         return None
 
     async def _judge(self, payment: Payment, versions: Sequence[SignedTransaction]) -> None:
-        """Judge what one payment has to do with a nonce.
+        """Judge one payment of a nonce.
 
-        A batch succeeds although calls in it failed, so its status alone says nothing about a
+        A batch succeeds even if calls in it failed, so its status alone proves nothing about a
         payment.
         """
         newest, mined = versions[-1], await self._find_mined(versions)
@@ -129,10 +129,10 @@ class FailedSettlements:
         await self._store.payers.judge(mined.transaction, failure, payment.id)
 
     async def _judge_batch(self, versions: Sequence[SignedTransaction]) -> None:
-        """Judge what a batch has cost as a whole.
+        """Judge the cost of a whole batch.
 
-        Multicall3 lets calls fail, so the whole is undone only if a payer's code used up the gas.
-        What one burned that succeeded is written down with its receipt.
+        Multicall3 lets calls fail, so the batch reverts only if a payer's code used up the gas.
+        Excess gas of a batch that succeeded is stored with its receipt.
         """
         newest, mined = versions[-1], await self._find_mined(versions)
         if mined is None:
@@ -182,10 +182,9 @@ class FailedSettlements:
         )
 
     async def _find_cause(self, signed: Authorization, mined: _Mined) -> str:
-        """Return what the facts at the revert's own block show.
+        """Return the cause that the state at the revert's own block shows.
 
-        The token looks at the time and at the nonce before it asks a payer's code, and at the
-        balance after that.
+        The token checks time and nonce first, then the payer's code, then the balance.
         """
         block = mined.receipt.block
         if block.timestamp >= signed.valid_before:
@@ -209,9 +208,9 @@ class FailedSettlements:
         return "drained" if balance < signed.value_units else "unexplained"
 
     async def _had_code(self, signed: Authorization, mined: _Mined) -> bool:
-        """Tell whether the payer can have had code for a moment: that raises its nonce (EIP-7702).
+        """Whether the payer may have had code for a moment: that raises its nonce (EIP-7702).
 
-        An account that only signs payments sends nothing, so its nonce stays.
+        An account that only signs payments sends no transaction, so its nonce stays.
         """
         before = await last_block_before(self._chain, mined.first_sent_at - _CHECKED_S)
         at_first, at_last = await asyncio.gather(

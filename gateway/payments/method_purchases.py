@@ -51,7 +51,7 @@ class _Purchase:
 
 @attrs.define(kw_only=True, slots=False)
 class MethodPurchases(Acceptance):
-    """The flow of further methods, up to the point where a task waits or is in the queue."""
+    """The flow of further methods, until the task is held or queued."""
 
     method_settlements: MethodSettlements
     exposure: Exposure
@@ -113,16 +113,16 @@ class MethodPurchases(Acceptance):
 
     async def _find_or_reserve_claim(self, purchase: _Purchase) -> Task:
         """Return the task of this proof, else the task of its key, else a new task."""
-        # Before the price and whether the proof is good now: a client that lost its 200 may come
-        # back after the proof has expired.
+        # Before checking price and proof: a client that lost its 200 may retry after the proof has
+        # expired.
         if known := await self._find_proof(purchase):
             return known
         self.check_serving(purchase.quote.endpoint.slug)
         try:
             await self._check_proof(purchase)
         except PaymentRequired:
-            # A buyer that hung up may have reserved it: that write may still be on its way to the
-            # disk, and the proof would be used up after a 402.
+            # A client that disconnected may have begun to reserve it. If that write is committed
+            # after this 402, the proof is used despite the 402.
             await self.wait_for_writes()
             if known := await self._find_proof(purchase):
                 return known
@@ -140,8 +140,8 @@ class MethodPurchases(Acceptance):
     async def _find_proof(self, purchase: _Purchase) -> Task | None:
         """Return the task of this proof; None if it is new.
 
-        Raises `PaymentRequired` if its claim belongs to another request or to other bytes: whoever
-        only knows the key learns nothing.
+        Raises `PaymentRequired` if its claim belongs to another request or another proof: knowing
+        the key alone must reveal nothing.
         """
         task = await self.store.find_claim(purchase.claim)
         if task is None:
@@ -172,7 +172,7 @@ class MethodPurchases(Acceptance):
             ) from error
 
     async def _reserve_and_ask(self, purchase: _Purchase) -> Task | None:
-        """Write payment and task down, then ask the method; None if the claim was taken."""
+        """Reserve payment and task durably, then ask the method; None if the claim was taken."""
         bind_new_task(purchase.new)
         reserved = await self.store.methods.reserve(
             purchase.new,
@@ -186,7 +186,7 @@ class MethodPurchases(Acceptance):
         return reserved
 
     async def _wait_for_answer(self, task: Task) -> Task:
-        """Return the task as it is once its payment is closed, or after `outcome_s` seconds."""
+        """Return the task once its payment is closed, or after `outcome_s` seconds."""
         if task.payment.state not in (PaymentState.RESERVED, PaymentState.SETTLING):
             return task
         await self.method_settlements.drive(task.payment, wait_s=self.outcome_s)
@@ -200,7 +200,7 @@ class MethodPurchases(Acceptance):
 
 
 def check_proof(name: str, proof: MethodProof) -> MethodProof:
-    """Return a proof that can be written down; raises `ValueError` for its method's mistake."""
+    """Return a proof that can be stored; raises `ValueError` if its method made it wrong."""
     mistakes = {
         "key": not _KEY.fullmatch(proof.key),
         "data": not 1 <= len(proof.data) <= MAX_PROOF_BYTES,
@@ -215,5 +215,5 @@ def check_proof(name: str, proof: MethodProof) -> MethodProof:
 
 
 def _is_address(text: str) -> bool:
-    """Whether a refund may go there; what is sent to the zero address is lost."""
+    """Whether a refund may go there: money sent to the zero address is lost."""
     return _ADDRESS.fullmatch(text) is not None and int(text, 16) != 0

@@ -1,7 +1,7 @@
-"""Asks payment methods for the outcome of their payments until it is known, and writes it down.
+"""Asks payment methods for the outcome of their payments until it is known, and stores it.
 
-What a settler on the chain does for x402 is `settlement.py`'s. Here the method itself answers: it
-took the money, or it never will. An error or silence is no answer, so the payment stays open.
+The method itself answers: it took the money, or it never will. An error or a timeout is not an
+answer, so the payment stays open. x402 payments, which the chain decides, are in `settlement.py`.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ _log = structlog.get_logger()
 class MethodTiming:
     """How long drivers and the sweep wait, in seconds."""
 
-    # For one answer of a method. Silence is no answer.
+    # Timeout of one call to a method.
     ask_s: float = 30.0
 
     # The pause after an error. It doubles after each, up to `sweep_s`.
@@ -62,7 +62,7 @@ class MethodSettlements:
         self._periodic = Periodic("method-sweep", self._sweep, self.timing.sweep_s)
 
     def start(self, is_mine: Callable[[], bool] = always) -> None:
-        """Begin to sweep: at once, then every few seconds, while `is_mine` says yes."""
+        """Sweep at once, then every few seconds, while `is_mine` returns True."""
         self._periodic.is_mine = is_mine
         self._periodic.every_s = self.timing.sweep_s
         self._periodic.start()
@@ -70,7 +70,7 @@ class MethodSettlements:
     async def close(self, *, grace_s: float) -> None:
         """Stop; drivers may finish for `grace_s` seconds.
 
-        A payment that stays open is durable, and its method is asked again after the next start.
+        Open payments are durable; the next start asks their methods again.
         """
         await self._periodic.stop()
         await self._drivers.stop(grace_s=grace_s)
@@ -92,7 +92,7 @@ class MethodSettlements:
                 _log.error("payment.method_missing", method=each.method, payment=each.payment.id)
 
     async def _settle_until_closed(self, payment: Payment) -> None:
-        """Write T2 down, then ask until the method answers, and write its answer down."""
+        """Mark the payment as settling, ask until the method answers, and store its answer."""
         began_s = time.perf_counter()
         opened = await self._store.methods.open_payment(payment.id)
         if opened is None or not await self._store.methods.begin_settling(
@@ -113,7 +113,7 @@ class MethodSettlements:
     async def _ask_until_answered(
         self, method: PaymentMethod, asked: MethodPayment
     ) -> Taken | Refused:
-        """Return the method's answer. An error says nothing: the money may have been taken."""
+        """Return the method's answer. An error proves nothing: the money may have been taken."""
         pause_s = self.timing.first_pause_s
         while True:
             try:

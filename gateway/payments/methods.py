@@ -1,4 +1,4 @@
-"""The ways to pay by a header, side by side: which one a request's headers choose.
+"""The payment methods that use a request header, and the choice between them.
 
 The first verifier makes the 402; every further one, and every method with proofs of its own, adds
 its headers to it.
@@ -16,9 +16,9 @@ from gateway.contracts.payments import split_header_name
 from gateway.domain import Endpoint
 from gateway.errors import ValidationError
 
-# Returns the value of a request's header; None where it has none.
+# Returns the value of a request header, or None.
 HeaderReader = Callable[[str], str | None]
-# What a payment header chooses: authorizations are settled by the core, proofs by their method.
+# The core settles authorizations; a payment method settles its own proofs.
 WayToPay: TypeAlias = AuthorizationVerifier | PaymentMethod
 
 
@@ -59,16 +59,16 @@ class PaymentMethods:
 
     @property
     def guides(self) -> list[str]:
-        """What /llms.txt says about the further ways to pay."""
+        """The texts of /llms.txt about the further methods."""
         return [one.guide for one in self._further if hasattr(one, "guide")]
 
     def payment_info(self, endpoint: Endpoint, name: str) -> list[Mapping[str, Any]]:
-        """Return what the further ways add to the list `protocols` or `offers` in OpenAPI."""
+        """Return the members that further methods add to `protocols` or `offers` in OpenAPI."""
         made = [one.payment_info(endpoint) for one in self._further if hasattr(one, "payment_info")]
         return [member for info in made for member in info.get(name, ())]
 
     def is_paid(self, read: HeaderReader) -> bool:
-        """Whether a request carries a payment, be it a good one or not."""
+        """Whether a request has a payment, valid or not."""
         # A generator would double the time that each request for a price takes here.
         for name, scheme, _ in self._headers:  # noqa: SIM110
             if _value_of(read, name, scheme):
@@ -125,7 +125,7 @@ class PaymentMethods:
 
 
 def _value_of(read: HeaderReader, name: str, scheme: str) -> str | None:
-    """Return what a header holds after its scheme; None where the header or scheme is missing."""
+    """Return a header's value without its scheme; None if header or scheme is missing."""
     value = read(name)
     if value is None or not scheme:
         return value

@@ -1,8 +1,7 @@
-"""Finds what keeps payments from being taken: a silent chain, the clock, token, wallet, gas.
+"""Finds problems that prevent payments: an unreachable chain, the clock, token, wallet or gas.
 
-The chain and the settler are asked at the start and every minute, so that a request without a
-payment can be answered without asking the chain. Each obstacle has two sentences: the operator's
-sentence says what is wrong and what to do; the buyer's sentence holds nothing of the operator's.
+They are checked at the start and every minute, so that a 402 needs no RPC call. Each obstacle has
+two messages: the operator's names the problem and its fix, the buyer's contains no internals.
 """
 
 import asyncio
@@ -48,16 +47,16 @@ _log = structlog.get_logger()
 
 @attrs.frozen(kw_only=True)
 class ObstacleTiming:
-    """The pause between two looks, in seconds."""
+    """Seconds between two checks."""
 
     every_s: float = 60.0
 
-    # The same while something is wrong.
+    # The same while there is an obstacle.
     again_s: float = 10.0
 
 
 class Obstacles:
-    """Knows what was in the way at the last look. A silent chain leaves the rest as it was."""
+    """The obstacles that the last check found. An unreachable chain leaves the others unchanged."""
 
     def __init__(
         self,
@@ -73,7 +72,7 @@ class Obstacles:
         self._wallet = wallet
         self._now = now
         self.timing = timing or ObstacleTiming()
-        # Both by kind of obstacle: one sentence for the operator, one for a buyer.
+        # Both by kind of obstacle.
         self._operator_sentences: dict[str, str] = {}
         self._buyer_sentences: dict[str, str] = {}
         self._is_warned = False
@@ -81,7 +80,7 @@ class Obstacles:
 
     @property
     def said(self) -> str | None:
-        """The buyer's sentence about what was in the way at the last look, or None."""
+        """The buyer's message about the most important obstacle, or None."""
         for kind in (*_STOP_ALL, _CLOCK, _SETTLER):
             if kind in self._buyer_sentences:
                 return self._buyer_sentences[kind]
@@ -89,7 +88,7 @@ class Obstacles:
 
     @property
     def selling(self) -> Selling:
-        """What payments the last look leaves room for."""
+        """The payments that the known obstacles leave possible."""
         if not self._buyer_sentences:
             return "everything"
         return (
@@ -97,18 +96,18 @@ class Obstacles:
         )
 
     def start(self) -> None:
-        """Look every minute, and more often while something is wrong.
+        """Check every minute, and more often while there is an obstacle.
 
-        The first look comes after a pause; the app calls `look` itself at its start.
+        The first check comes after a pause; the app calls `look` itself at its start.
         """
         self._periodic.start()
 
     async def stop(self) -> None:
-        """Stop looking."""
+        """Stop the checks."""
         await self._periodic.stop()
 
     async def look(self) -> None:
-        """Ask the chain and the settler. Raises `ChainUnavailable` if the chain is silent."""
+        """Check the chain and the settler now. Raises `ChainUnavailable`."""
         self._periodic.every_s = self.timing.again_s
         asked_at = self._now()
         newest = await self._ask_newest()
@@ -128,7 +127,7 @@ class Obstacles:
             self._periodic.every_s = self.timing.every_s
 
     async def _ask_newest(self) -> Block:
-        """Return the newest block; note whether any endpoint answers."""
+        """Return the newest block, and note whether any endpoint answers."""
         try:
             newest = await self._chain.newest_head()
         except ChainUnavailable:
@@ -138,13 +137,13 @@ class Obstacles:
         return newest
 
     def note_silence(self) -> None:
-        """Note that the chain does not answer; the next look that is answered forgets it."""
+        """Note that the chain does not answer. The next successful check clears it."""
         self._note(_CHAIN, "No RPC endpoint gives a usable answer.", _IS_SILENT)
 
     async def check(self) -> None:
-        """Raise `ExecutionError` with the operator's sentence if something is in the way now.
+        """Raise `ExecutionError` with the operator's message if x402 payments cannot be settled.
 
-        Clock, token and wallet are known from the last look; the settler is asked.
+        Clock, token and wallet are known from the last check; the settler is asked now.
         """
         for kind in (_CLOCK, _TOKEN, _WALLET):
             if kind in self._operator_sentences:
@@ -170,7 +169,7 @@ class Obstacles:
         self._is_warned = is_off
 
     def _note(self, kind: str, problem: str | None, said: str) -> None:
-        """Remember both sentences, or forget them if `problem` is None; log each change once."""
+        """Keep both messages, or drop them if `problem` is None; log each change once."""
         if problem is None:
             self._buyer_sentences.pop(kind, None)
             if self._operator_sentences.pop(kind, None) is not None:
@@ -184,8 +183,8 @@ class Obstacles:
 def clock_problem(ahead_s: float) -> str | None:
     """Return why x402 stops if the clock is `ahead_s` seconds ahead of the newest block, or None.
 
-    A clock behind a block is certainly wrong. A clock ahead of it may be right while the chain
-    stands still; then nothing can be settled either.
+    A clock behind a block is certainly wrong. A clock ahead of it may be right if the chain has
+    stopped; then nothing can be settled either.
     """
     if ahead_s < -STOPPED_S:
         return (
@@ -202,7 +201,7 @@ def clock_problem(ahead_s: float) -> str | None:
 
 
 async def is_true(chain: Chain, question: bytes) -> bool:
-    """Ask the token a yes-no question. A token without the function asked for counts as no.
+    """Call a boolean function of the token. A token without that function counts as False.
 
     Raises `ChainUnavailable`.
     """
@@ -213,9 +212,9 @@ async def is_true(chain: Chain, question: bytes) -> bool:
 
 
 async def contract_problem(settings: Settings, chain: Chain) -> str | None:
-    """Return what is wrong with a wallet that has code; None for a wallet that may be paid.
+    """Return the problem of a wallet that is a contract; None for a wallet that may be paid.
 
-    Raises `ChainUnavailable` where the chain does not answer.
+    Raises `ChainUnavailable`.
     """
     if settings.wallet_is_contract:
         return None
@@ -230,7 +229,7 @@ async def contract_problem(settings: Settings, chain: Chain) -> str | None:
 
 
 def _is_delegation(code: bytes) -> bool:
-    """Tell whether the code only delegates (EIP-7702): the account's key still controls it."""
+    """Whether the code only delegates (EIP-7702): the account's key still controls it."""
     return len(code) == _DELEGATION_BYTES and code.startswith(_DELEGATION)
 
 
@@ -243,10 +242,10 @@ class WalletCheck:
     problem: str | None = None
     is_known: bool = False
     retry_s: float = attrs.field(default=_RETRY_S, kw_only=True)
-    """Seconds between two looks while the chain does not answer."""
+    """Seconds between two attempts while the chain does not answer."""
 
     async def look_until_known(self) -> None:
-        """Look now, and again every few seconds while the chain does not answer."""
+        """Check now, and retry every few seconds until the chain answers."""
         is_logged = False
         while not self.is_known:
             try:
@@ -258,16 +257,16 @@ class WalletCheck:
                 await asyncio.sleep(self.retry_s)
 
     async def check(self) -> None:
-        """Raise `ExecutionError` for a wallet that must not be paid; look first if not known.
+        """Raise `ExecutionError` for a wallet that must not be paid; check it first if needed.
 
-        Raises `ChainUnavailable` where the chain has not answered yet.
+        Raises `ChainUnavailable`.
         """
         if not self.is_known:
             await self._look()
         self.check_known()
 
     def check_known(self) -> None:
-        """Raise `ExecutionError` for a wallet that is known to be one that must not be paid."""
+        """Raise `ExecutionError` for a wallet that is known to be a contract."""
         if self.problem is not None:
             raise ExecutionError(_TO_BUYERS)
 

@@ -36,7 +36,7 @@ class PayerProof:
 def proof_digest(quote: Quote, tx_hash: str, request_hash: bytes) -> bytes:
     """Return the 32 bytes that the sender of a transfer signs.
 
-    The wallet stands for the verifying contract, so that a signature for one gateway is worthless
+    The wallet is the verifying contract, so that a signature for one gateway is worthless
     at another.
     """
     domain = keccak(

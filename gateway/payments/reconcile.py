@@ -1,14 +1,14 @@
-"""Closes a payment of unknown outcome by facts of the chain, and by nothing else.
+"""Closes a payment of unknown outcome, by facts of the chain only.
 
 Three facts close a payment, all read at one pinned block:
 
 - settled: `AuthorizationUsed(from, nonce)` directly followed by a transfer to the wallet of at
-  least the price, in any transaction, sent by anybody;
-- released: the nonce is unused at a block whose time is past `validBefore`;
+  least the price, in any transaction, whoever sent it;
+- released: the nonce is unused at a block whose time is at or after `validBefore`;
 - released: the nonce was used or cancelled without such a transfer.
 
-A spent nonce alone proves nothing: cancelling spends it, and the payer may have paid somebody
-else with it. A log that is not found proves nothing either while the endpoint may lag behind.
+A spent nonce alone proves nothing: cancelling spends it, and the payer may have paid another
+recipient with it. A missing log proves nothing either while the endpoint may lag behind.
 """
 
 from collections.abc import Callable
@@ -39,12 +39,12 @@ SPAN = 60_000
 
 
 class EventNotMined(ChainUnavailable):
-    """A log shows an event of a nonce, and no canonical block holds its transaction yet."""
+    """A log shows an event of a nonce, but no canonical block has its transaction yet."""
 
 
 @attrs.frozen(kw_only=True)
 class NonceEvent:
-    """What spent a nonce, in a canonical block."""
+    """The event that spent a nonce, in a canonical block."""
 
     receipt: Receipt
     was_used: bool
@@ -69,8 +69,8 @@ async def find_event(
     """Return the event that spent a nonce, or None if no log shows it.
 
     The search ends at the block `known`, and covers at most `span` blocks. Pass no `span` for an
-    authorization that does not expire: its event may be in any block. A log says only where to
-    look: raises `EventNotMined` if the transaction, as it is mined now, does not hold the event.
+    authorization that does not expire. A log is only a hint: the event is read from the
+    transaction's receipt. Raises `EventNotMined` if the receipt does not contain it.
     """
     last = known.number if span is None else min(known.number, from_block + span)
     for first in range(from_block, last + 1, _RANGE):
@@ -92,7 +92,7 @@ async def find_event(
 
 
 def _read_event(receipt: Receipt, signed: Authorization, network: Network) -> NonceEvent | None:
-    """Return what this transaction did to the nonce."""
+    """Return the event by which this transaction spent the nonce, or None."""
     nonce = (topic(signed.sender), signed.nonce)
     for log in receipt.logs:
         if log.address == network.token and log.topics[1:] == nonce:
@@ -106,19 +106,19 @@ def _read_event(receipt: Receipt, signed: Authorization, network: Network) -> No
 def find_transfer(signed: Authorization, receipt: Receipt, network: Network) -> Transfer | None:
     """Return the transfer to the recipient that used this authorization, or None.
 
-    A transaction that reverted holds no transfer.
+    A reverted transaction contains no transfer.
     """
     key = network.authorization_key(signed.sender, signed.nonce)
     transfers = transfers_to(signed.recipient, receipt, network) if receipt.succeeded else []
     return next((found for found in transfers if found.authorization_key == key), None)
 
 
-# Each search repeats this many blocks: logs lag behind, and the newest blocks may be replaced.
+# Each search repeats this many blocks: logs lag, and the newest blocks may be reorganised.
 _OVERLAP_BLOCKS = 100
 
 
 class Reconciler:
-    """Finds out what became of an authorization, and settles or releases its payment."""
+    """Settles or releases payments by the outcome of their authorizations."""
 
     def __init__(
         self,
@@ -134,10 +134,10 @@ class Reconciler:
         self._chain = chain
         self._settings = settings
         self._now = now
-        # Called with the id of the task of each payment that is released.
+        # Called with the task id of each released payment.
         self._on_dropped = on_dropped
         self.overlap_blocks = overlap_blocks
-        # By the payment's id: the block up to which its event was not found.
+        # By payment id: the block up to which the search found no event.
         self._searched: dict[int, int] = {}
 
     async def close_by_receipt(self, payment: Payment, tx_hash: str) -> bool:
@@ -149,7 +149,7 @@ class Reconciler:
         return receipt is not None and await self._settle_by(payment, receipt)
 
     async def close(self, payment: Payment) -> bool:
-        """Return whether the outcome is known and written down now. Raises `ChainUnavailable`."""
+        """Return whether the payment is closed now. Raises `ChainUnavailable`."""
         signed = _authorization_of(payment)
         block = await self._chain.head()
         if await is_spent(self._chain, signed, block):
@@ -160,7 +160,7 @@ class Reconciler:
         return True
 
     async def _release(self, payment: Payment) -> None:
-        # Looked up first: once the payment is released, nothing more may fail.
+        # Find the task first: nothing may fail after the release.
         signed = _authorization_of(payment)
         task = await self._store.find_claim(
             self._settings.chain.authorization_key(signed.sender, signed.nonce)
@@ -173,8 +173,8 @@ class Reconciler:
     async def _close_spent(self, payment: Payment, signed: Authorization, block: Block) -> bool:
         """Close by the event that spent the nonce: settle if it paid us, else release.
 
-        Each look searches only new blocks. The last look searches all blocks, because it releases
-        the payment if it finds no event.
+        Each search covers only new blocks. The last one covers all blocks, because it releases the
+        payment if it finds no event.
         """
         is_last = block.timestamp >= signed.valid_before + LOG_LAG_S
         start = payment.search_from_block
@@ -192,7 +192,7 @@ class Reconciler:
         return True
 
     async def _settle_by(self, payment: Payment, receipt: Receipt) -> bool:
-        """Settle if the receipt holds this authorization's transfer, of at least the price."""
+        """Settle if the receipt contains this authorization's transfer of at least the price."""
         transfer = find_transfer(_authorization_of(payment), receipt, self._settings.chain)
         if transfer is None or transfer.amount_units < payment.price_units:
             return False

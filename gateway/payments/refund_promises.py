@@ -1,4 +1,4 @@
-"""What the gateway may promise about refunds now: the key's money and the day's cap decide.
+"""The refund promise that a quote may make, by the refund key's balance and the daily cap.
 
 A price is promised back automatically only while both cover it beside all that is owed already.
 """
@@ -18,7 +18,7 @@ _log = structlog.get_logger()
 
 
 class RefundPromises:
-    """Knows how large a refund could be sent automatically at the last look."""
+    """The largest refund that could be sent automatically at the last check."""
 
     def __init__(self, context: PluginContext, store: SqlStore, refunds: Refunds | None) -> None:
         """`refunds` is None without a refund key; another node may hold one."""
@@ -38,26 +38,26 @@ class RefundPromises:
         )
 
     def of(self, price_units: int) -> RefundPromise:
-        """Return what is promised to a buyer who pays this price."""
+        """Return the promise for this price."""
         return self._automatic if 0 < price_units <= self.room_units else self._otherwise
 
     def start(self) -> None:
-        """Look at once, and then every half minute."""
+        """Check at once, and then every half minute."""
         self._periodic.start()
 
     async def stop(self) -> None:
-        """Stop looking."""
+        """Stop the checks."""
         await self._periodic.stop()
 
     async def look(self) -> None:
-        """Read what the key holds and what is owed. Raises `ChainUnavailable`."""
+        """Read the key's balance and the refunds due. Raises `ChainUnavailable`."""
         if self._refunds is None or not self._settings.refunds_automatically:
             return
         room_units = 0
         try:
             room_units = await self._find_room(self._refunds)
         finally:
-            # While the chain is silent no refund can be sent.
+            # No refund can be sent while the chain is unavailable.
             if bool(room_units) != bool(self.room_units):
                 _log.info("refunds.room_changed", units=room_units)
             self.room_units = room_units

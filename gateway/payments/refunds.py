@@ -29,8 +29,8 @@ from gateway.errors import ChainUnavailable, RefundRefused
 from gateway.payments.reconcile import find_event, is_spent
 from gateway.store import SqlStore
 
-# An endpoint may lag behind by this many blocks (under 3 hours) when it says that a nonce is
-# unspent, so the refund may be in a block that is this much older than the head.
+# An endpoint that reports a nonce as unspent may lag by this many blocks (under 3 hours), so the
+# refund may be in a block that is this much older than the head.
 _UNSPENT_MARGIN = 5_000
 
 # A refund does not expire: it ends when its nonce is spent.
@@ -69,7 +69,7 @@ def sign_refund(secret: bytes, sender: str, case: RefundCase, network: Network) 
 
 
 def missing_address(case: RefundCase) -> str:
-    """Return what is said of a refund that nobody can get until an operator names an address."""
+    """Return the problem of a refund without a recipient, until an operator names an address."""
     method = case.payment.method
     came = "was minted" if method is None else f"came by {method}, and its proof names no address"
     return f"This money {came}: approve it with --to ADDRESS."
@@ -79,10 +79,10 @@ def missing_address(case: RefundCase) -> str:
 class RefundTiming:
     """How long refunds wait, in seconds."""
 
-    # The pause between two sweeps over all refunds.
+    # Between two sweeps over all refunds.
     sweep_s: float = 15.0
 
-    # After this time no endpoint lags: a refusal that lasted so long is the token's.
+    # No endpoint lags for longer: a refusal that lasts this long is the token's.
     lag_s: float = 120.0
 
 
@@ -117,17 +117,17 @@ class Refunds:
         self.address = self._signer.address
 
     def start(self, is_mine: Callable[[], bool] = always) -> None:
-        """Begin to sweep: at once, then every few seconds, while `is_mine` says yes."""
+        """Sweep at once, then every few seconds, while `is_mine` returns True."""
         self._periodic.is_mine = is_mine
         self._periodic.every_s = self.timing.sweep_s
         self._periodic.start()
 
     async def close(self) -> None:
-        """Stop. A refund that is on its way is durable."""
+        """Stop. Refunds that were sent are durable."""
         await self._periodic.stop()
 
     async def look_at_gas(self) -> GasOfKey:
-        """Return what the refund key holds now, and about how many refunds that pays for.
+        """Return the refund key's balances, and about how many refunds they pay for.
 
         Raises `ChainUnavailable`.
         """
@@ -197,7 +197,7 @@ class Refunds:
             return str(refusal)
         except ChainUnavailable as error:
             _log.warning("refund.chain_silent", task=case.task_id, error=error.message)
-        except Exception:  # noqa: BLE001 - the edge of one refund: the next sweep tries again
+        except Exception:  # noqa: BLE001 - the next sweep tries again
             _log.exception("refund.not_advanced", task=case.task_id)
         return None
 
@@ -211,7 +211,7 @@ class Refunds:
         return await self._wait_reason(case) or await self._refusal(case)
 
     async def _wait_reason(self, case: RefundCase) -> str | None:
-        """Return what a refund waits for, or None. It goes on once that has changed."""
+        """Return why a refund has to wait, or None. It goes on once that has changed."""
         if case.needs_address:
             return missing_address(case)
         if case.sender not in (None, self.address):
@@ -222,7 +222,7 @@ class Refunds:
         return None
 
     def _known_shortage(self, case: RefundCase) -> str | None:
-        """Return what a refund waits for if this sweep found the key too poor for it, or None.
+        """Return why a refund has to wait if this sweep found the key too poor for it, or None.
 
         Only a shortage is known from before. That the key has enough is asked for each refund.
         """
@@ -252,7 +252,7 @@ class Refunds:
         )
 
     async def _units_on_their_way(self, case: RefundCase, block: Block) -> int:
-        """Return what other refunds take from the key after a block: signed, not mined by it."""
+        """Return the amount of other refunds that are signed but not mined by a block."""
         count = await self._chain.transaction_count(self.address, at=block)
         unmined = await self._journal.unmined(self.address)
         waiting = {payment.id for payment, sent in unmined if sent.nonce >= count}
@@ -288,8 +288,8 @@ class Refunds:
     async def _follow(self, case: RefundCase) -> None:
         """Close a refund whose nonce is spent; send any other refund again.
 
-        What was sent may have been mined in vain, such as without the money for it. Then it is
-        signed again once the key has the money, and fails if the token refuses it all the same.
+        The transaction may have reverted, such as for lack of money. Then it is signed again once
+        the key has the money, and fails if the token still refuses it.
         """
         block, signed = await self._chain.head(), self._sign(case)
         if await is_spent(self._chain, signed, block):
@@ -303,7 +303,7 @@ class Refunds:
                 self._refused.pop(case.payment.id, None)
 
     async def _must_wait(self, case: RefundCase) -> bool:
-        """Note what a refund that was sent waits for; return whether there is such a reason."""
+        """Note why a sent refund has to wait; return whether it has to."""
         problem = self._known_shortage(case) or await self._wait_reason(case)
         if problem is None:
             return False
@@ -312,7 +312,7 @@ class Refunds:
         return True
 
     async def _close(self, case: RefundCase, signed: Authorization, block: Block) -> None:
-        """Write down the transaction that spent the nonce. Only our key can have signed for it."""
+        """Store the transaction that spent the nonce. Only our key can have signed it."""
         start = case.search_from_block or 0
         event = await find_event(
             self._chain, signed, self._settings.chain, from_block=start, known=block
@@ -374,7 +374,7 @@ class Refunds:
     async def _begin(
         self, case: RefundCase, unsigned: UnsignedTransaction | None, start: int
     ) -> SignedTransaction | None:
-        """Write down payment `refunding` and its transaction; return what is to be sent.
+        """Store payment `refunding` and its transaction; return the transaction to send.
 
         Raises `RefundRefused` if the day's cap is used up, and `RuntimeError` if the operator
         named another address, or took the approval back, since `case` was read.

@@ -1,7 +1,7 @@
-"""Drives each reserved payment to its end, in tasks that the app owns.
+"""Settles each reserved payment in a task that the app owns, called its driver.
 
-The web server may cancel a request's handler when the client disconnects; the settlement goes on.
-Payments that a restart or a silent chain left open are driven again by the sweep.
+The web server may cancel a request handler when the client disconnects; the driver goes on. A sweep
+starts drivers for payments that a restart or an unreachable chain left open.
 """
 
 import asyncio
@@ -29,33 +29,33 @@ _log = structlog.get_logger()
 class SettlementTiming:
     """How long drivers and the sweep wait, in seconds."""
 
-    # The pause between two looks at the receipt, while the buyer waits for the next block.
+    # Between two reads of the receipt, while the buyer waits for the next block.
     look_s: float = 0.25
 
-    # After this time, and as often from then on, a look also reads the state of the nonce, and is
-    # followed by sending again. Two of Base's blocks.
+    # Between two full checks, which also read the state of the nonce and then send again. Two of
+    # Base's blocks.
     full_look_s: float = 4.0
 
-    # The pause between two looks from the first full look on.
+    # Between two reads of the receipt after the first full check.
     late_look_s: float = 1.0
 
-    # A driver stops after this time; the sweep starts another.
+    # A driver stops after this time; the sweep starts another one.
     drive_s: float = 30.0
 
-    # The pause between two sweeps over all open payments.
+    # Between two sweeps over all open payments.
     sweep_s: float = 5.0
 
-    # A payment that stays open for longer has been given its chance: the account was emptied after
-    # the signature, or the chain is silent. From then on it is looked at once in `old_look_s`.
+    # A payment that is open for longer is checked once in `old_look_s`: the account was emptied
+    # after signing, or the chain is unreachable.
     old_s: float = 600.0
     old_look_s: float = 60.0
 
 
 @attrs.define
 class _Age:
-    """Since when this process has seen a payment open, and when to look at it once it is old.
+    """When this process first saw a payment open, and when to check it again once it is old.
 
-    Moments of the event loop's time.
+    Both by the event loop's clock.
     """
 
     seen_at: float
@@ -83,12 +83,12 @@ class Settlements:
         self._failed = failed
         self.timing = timing or SettlementTiming()
         self._drivers = Drivers(on_settled)
-        # By the payment's id, for what the last sweep found open.
+        # By payment id, of the payments that the last sweep found open.
         self._ages: dict[int, _Age] = {}
         self._periodic = Periodic("settlement-sweep", self._sweep, self.timing.sweep_s)
 
     def start(self, is_mine: Callable[[], bool] = always) -> None:
-        """Begin to sweep: at once, then every few seconds, while `is_mine` says yes."""
+        """Sweep at once, then every few seconds, while `is_mine` returns True."""
         self._periodic.is_mine = is_mine
         self._periodic.every_s = self.timing.sweep_s
         self._periodic.start()
@@ -97,7 +97,7 @@ class Settlements:
     async def close(self, *, grace_s: float) -> None:
         """Stop; drivers may finish for `grace_s` seconds.
 
-        A payment that stays open is durable, and is driven again after the next start.
+        Open payments are durable; the next start drives them again.
         """
         await self._periodic.stop()
         await self.obstacles.stop()
@@ -107,7 +107,7 @@ class Settlements:
     async def check_can_settle(self) -> None:
         """Raise `ExecutionError` if no x402 payment could be settled now.
 
-        The sentence is for a buyer.
+        The error message is for a buyer.
         """
         try:
             await self.obstacles.check()
@@ -116,20 +116,17 @@ class Settlements:
 
     @property
     def addresses(self) -> Sequence[str]:
-        """The addresses that pay the gas of settlements; none if the settler does not say."""
+        """The addresses that pay the gas of settlements; empty if the settler reports none."""
         return tuple(getattr(self.settler, "addresses", ()))
 
     @property
     def about(self) -> str | None:
-        """What settles, and how long its gas money lasted at the last look; asks the chain nothing.
-
-        None if the settler does not say.
-        """
+        """The settler's description of itself and its gas money; None without one. No RPC call."""
         return getattr(self.settler, "about", None)
 
     @property
     def gas(self) -> tuple[GasOfKey, ...]:
-        """What each key held at the last look; empty if the settler does not say."""
+        """The last known gas balance of each key; empty if the settler reports none."""
         return tuple(getattr(self.settler, "gas", ()))
 
     async def drive(self, payment: Payment, *, wait_s: float) -> None:
@@ -143,7 +140,7 @@ class Settlements:
         )
 
     async def _settle_until_closed(self, payment: Payment) -> None:
-        """Send, then look at the chain until the outcome is known, even if sending fails."""
+        """Send, then poll the chain until the outcome is known, even if sending fails."""
         began_s, timing, now = time.perf_counter(), self.timing, asyncio.get_running_loop().time
         tx_hash, has_failed = await self._submit(payment)
         pause_s, unsent_pause_s = timing.look_s, timing.look_s
@@ -156,7 +153,7 @@ class Settlements:
                     return
             except ChainUnavailable as error:
                 _log.warning("payment.chain_silent", payment=payment.id, error=error.message)
-            # A failed submit is repeated after every look, because the authorization expires soon.
+            # Retry a failed submit after every poll, because the authorization expires soon.
             if has_failed or is_full:
                 found, has_failed = await self._submit(payment)
                 tx_hash = found or tx_hash
@@ -170,9 +167,9 @@ class Settlements:
         signals.payment_settled.send(settler=settler, seconds=seconds)
 
     async def _submit(self, payment: Payment) -> tuple[str | None, bool]:
-        """Send; return (the hash to look for, whether sending failed).
+        """Send; return (the transaction's hash, whether sending failed).
 
-        An error of the settler says nothing about the payment: only the chain does.
+        An error of the settler proves nothing about the payment: only the chain does.
         """
         try:
             return await self.settler.submit(payment), False
@@ -183,8 +180,8 @@ class Settlements:
     async def _look_at_chain(self, payment: Payment, tx_hash: str | None, *, is_full: bool) -> bool:
         """Return whether the payment is closed now.
 
-        Reads the receipt of the transaction that was sent. A full look, and every look without a
-        hash, reads the state of the nonce as well.
+        Reads the receipt of the sent transaction. A full check, and every check without a hash,
+        reads the state of the nonce as well.
         """
         if tx_hash is not None and await self._reconciler.close_by_receipt(payment, tx_hash):
             _log.info("payment.settled", payment=payment.id, transaction=tx_hash)
@@ -194,10 +191,9 @@ class Settlements:
         return await self._reconciler.close(payment)
 
     async def _settle_old(self, payment: Payment) -> None:
-        """Send and look once. Raises `ChainUnavailable`, and `TimeoutError` if it stays open.
+        """Send and check once. Raises `ChainUnavailable`, and `TimeoutError` if it stays open.
 
-        An account that was emptied can keep its payment open for over an hour, at the cost of our
-        calls to the chain.
+        An emptied account can keep its payment open for over an hour; this limits our RPC calls.
         """
         tx_hash, _ = await self._submit(payment)
         if not await self._look_at_chain(payment, tx_hash, is_full=True):
@@ -224,12 +220,12 @@ _log = structlog.get_logger()
 
 
 class Drivers:
-    """At most one driver for each open payment; the web server's cancellations do not reach it."""
+    """At most one driver task for each open payment; drivers outlive the requests that wait."""
 
     def __init__(self, on_closed: Callable[[], None]) -> None:
-        # Called after each driver that came to its end.
+        # Called when a driver has closed its payment.
         self._on_closed = on_closed
-        # By the payment's id.
+        # By payment id.
         self._running: dict[int, asyncio.Task[None]] = {}
         self._is_stopped = False
 
@@ -268,8 +264,8 @@ class Drivers:
         return driver
 
     async def stop(self, *, grace_s: float) -> None:
-        """Start none any more; drivers that run may finish for `grace_s` seconds."""
-        # The server answers on while tasks end: a repeated request starts no driver any more.
+        """Start no more drivers; running ones may finish for `grace_s` seconds."""
+        # The server still answers while it drains: a retried request must not start a driver.
         self._is_stopped = True
         if self._running:
             await asyncio.wait(self._running.values(), timeout=grace_s)
@@ -291,7 +287,7 @@ class Drivers:
             _log.warning("payment.open", payment=payment.id)
         except ChainUnavailable as error:
             _log.warning("payment.chain_silent", payment=payment.id, error=error.message)
-        except Exception:  # noqa: BLE001 - the edge of a driver: the sweep starts another
+        except Exception:  # noqa: BLE001 - the sweep starts another driver
             _log.exception("payment.driver_failed", payment=payment.id)
         else:
             self._on_closed()

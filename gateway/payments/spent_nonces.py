@@ -1,7 +1,7 @@
-"""Finds out, before anything is written down, whether a spent nonce was spent to pay us.
+"""Finds out, before anything is written, whether a spent nonce was spent to pay us.
 
-A stranger can sign any number of authorizations with a nonce that the stranger spent or cancelled
-long ago. Such a signature is a payment only if the chain's logs show an event that paid us.
+Any account can sign authorizations with a nonce that it spent or cancelled long ago. Such a
+signature is a payment only if the chain's logs show an event that paid us.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ _UNKNOWN = (
 
 @attrs.frozen(kw_only=True)
 class EventSearch:
-    """How far back the event of a spent nonce is searched for, and how patiently."""
+    """How far back, and how often, the event of a spent nonce is searched for."""
 
     # 67 minutes, the head included. An authorization is valid for 65 minutes at most, so a third
     # party that submits it before us does so within them.
@@ -35,7 +35,7 @@ class EventSearch:
     # The logs of every endpoint that works show a nonce that was spent this many blocks ago.
     indexed_blocks: int = 100
 
-    # Seconds between two looks.
+    # Seconds between two searches.
     pause_s: float = 1.0
 
 
@@ -50,12 +50,11 @@ async def find_payment(
 ) -> int:
     """Return the block from which to search for the event that spent the nonce and paid us.
 
-    Only blocks after `cutoff` count: the database may not know what an earlier transfer paid for.
-    Asks the chain about twenty times, and an endpoint that limits the blocks of a query of logs
-    once more for each part.
+    Only blocks after `cutoff` count: the database may have lost the task of an earlier transfer.
+    Takes about twenty RPC calls, and more on an endpoint that limits the blocks of a log query.
 
     Raises `PaymentRequired` if the nonce paid for nothing here, and `ExecutionError` if the chain
-    does not show yet what it paid for.
+    does not show the event yet.
     """
     try:
         found = await _look(chain, signed, network, price_units, cutoff, search)
@@ -105,7 +104,7 @@ async def _find_block(
 ) -> int | None:
     """Return the block of the transfer that paid us, or None if the logs do not show an event yet.
 
-    Raises `PaymentRequired` if the nonce was cancelled, paid somebody else or paid too little.
+    Raises `PaymentRequired` if the nonce was cancelled, or paid another recipient or too little.
     """
     try:
         event = await find_event(chain, signed, network, from_block=first, known=head)

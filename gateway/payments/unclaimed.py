@@ -15,15 +15,15 @@ from gateway.store import SqlStore
 
 # Public RPC endpoints refuse queries over more blocks than this.
 _MAX_BLOCKS = 2_000
-# A search that goes on by itself looks back so far, and rests after each question, in seconds:
-# sales need the same endpoint, and public ones count the questions.
+# The background search covers this many days, and pauses this many seconds after each RPC call:
+# sales need the same endpoint, and public ones limit the calls.
 _DAYS = 7.0
 _REST_S = 0.5
-# The command rests less: somebody waits for it.
+# The command pauses less, because an operator waits for it.
 _COMMAND_REST_S = 0.2
-# A look is made again after so many seconds.
+# A search is repeated after this many seconds.
 _KEPT_S = 60.0
-# Strangers may send dust without end: of so many transfers the largest are kept.
+# Anyone can send dust without end, so only this many of the largest transfers are kept.
 _MOST = 500
 _log = structlog.get_logger()
 
@@ -62,10 +62,10 @@ class UnusedTransfer:
 
 
 class UnclaimedSearch:
-    """Searches the last seven days piece by piece, and keeps what it found between two looks.
+    """Searches the last seven days in pieces, and keeps the result between two searches.
 
-    The first look asks for some 150 pieces of the chain, one after the other; every later one only
-    for the blocks that were mined meanwhile. Each asks for the times of what it keeps as well.
+    The first search reads about 150 ranges of blocks, one after the other; every later one only
+    the blocks mined since. Each also reads the times of the transfers' blocks.
     """
 
     def __init__(self, chain: Chain, store: SqlStore, wallet: str, now: Clock) -> None:
@@ -73,7 +73,7 @@ class UnclaimedSearch:
         self.rest_s = _REST_S
         # The newest first.
         self.known: Sequence[UnusedTransfer] = ()
-        # Unix seconds of the last look that came to its end.
+        # Unix seconds of the last completed search.
         self.looked_at: float | None = None
         # Since when transfers are known.
         self.since: float | None = None
@@ -81,17 +81,17 @@ class UnclaimedSearch:
         # How many small transfers were left out.
         self.left_out = 0
         self._next_block: int | None = None
-        # All that came in by a transaction with an unused transfer: a later use of one of two equal
-        # transfers is told from the use of the other by their number.
+        # All incoming transfers of each transaction that has an unused one. If two are equal, their
+        # number shows later whether one of them was used.
         self._by_transaction: dict[str, list[MinedTransfer]] = {}
         # Times of the blocks of these, in Unix seconds.
         self._times: dict[int, float] = {}
         self._look: asyncio.Task[None] | None = None
 
     async def look(self, patience_s: float) -> None:
-        """Look at what is new unless that was done a moment ago; wait for `patience_s` at most.
+        """Search the new blocks unless that was done a moment ago; wait at most `patience_s`.
 
-        A look that takes longer goes on by itself, and one that fails is told by `problem`.
+        A longer search goes on in the background. `problem` has the error of a failed one.
         """
         is_fresh = self.looked_at is not None and self._now() - self.looked_at < _KEPT_S
         if is_fresh and self.problem is None:
@@ -101,7 +101,7 @@ class UnclaimedSearch:
         await asyncio.wait({self._look}, timeout=patience_s)
 
     async def close(self) -> None:
-        """Give up a look that has not come to its end."""
+        """Cancel a running search."""
         if self._look is not None:
             self._look.cancel()
             await asyncio.gather(self._look, return_exceptions=True)
@@ -136,7 +136,7 @@ class UnclaimedSearch:
         self._drop_smallest()
 
     async def _forget_used(self, since: float) -> None:
-        """Keep what is still unused, and younger than the search looks back."""
+        """Drop transfers that were used, or are older than the searched days."""
         every = [each for found in self._by_transaction.values() for each in found]
         unused = await self._store.refunds.unclaimed(every)
         await self._find_times({each.block_number for each in unused})
@@ -152,7 +152,7 @@ class UnclaimedSearch:
         self.known = sorted(shown, key=lambda one: one.at, reverse=True)
 
     async def _find_times(self, blocks: set[int]) -> None:
-        """Ask for the times of blocks that are not known yet, and forget all others."""
+        """Read the unknown times of these blocks, and forget those of all others."""
         self._times = {number: at for number, at in self._times.items() if number in blocks}
         for number in sorted(blocks - self._times.keys()):
             self._times[number] = (await self._chain.block_at(number)).timestamp

@@ -13,7 +13,7 @@ from gateway.chain.authorization_checks import SPENT
 from gateway.chain.smart_wallets import is_signed_by, is_signed_by_key, unwrap_authorization
 from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import AuthorizationVerifier, NewTask, Proof, Quote
-from gateway.contracts.payers import PayerBusy, ReserveLimits
+from gateway.contracts.store import PayerBusy, ReserveLimits
 from gateway.domain import Authorization, Block, Flow, GenerationRequest, PaymentState, Task
 from gateway.domain.eip3009 import authorization_digest
 from gateway.errors import PaymentRequired, ValidationError
@@ -31,13 +31,12 @@ from gateway.payments.methods import PaymentMethods
 from gateway.payments.settlement import Settlements
 from gateway.payments.spent_nonces import EventSearch, find_payment
 
-# An endpoint may lag behind by this many blocks (under 3 hours) when it says that a nonce is
-# unspent, so the transfer may be in a block that is this much older than the head.
+# An endpoint that reports a nonce as unspent may lag by this many blocks (under 3 hours), so the
+# transfer may be in a block that is this much older than the head.
 _UNSPENT_MARGIN = 5_000
 
-# The head is asked for once in this time, about once a block, by all purchases together. It only
-# says where a search begins: an older head makes the search longer, and a head that was replaced
-# is blocks off where the margin is thousands.
+# All purchases share one head for this time, about one block. It only decides where a search
+# begins, with a margin of thousands of blocks, so an older or a replaced head does no harm.
 _HEAD_KEPT_S = 2.0
 
 
@@ -57,17 +56,17 @@ class _Purchase:
 
     @property
     def signed(self) -> Authorization:
-        """What the payer signed."""
+        """The signed authorization."""
         return self.proof.authorization
 
     def check_terms(self, now: float) -> None:
-        """Compare what the payer signed with the quote."""
+        """Compare the authorization with the quote; raises `PaymentRequired`."""
         self.verifier.check_terms(self.proof, self.quote, now)
 
 
 @attrs.define(kw_only=True, slots=False)
 class X402Payments(Acceptance):
-    """The flow of signed authorizations, up to the point where a task waits or is in the queue."""
+    """The flow of signed authorizations, until the task is held or queued."""
 
     methods: PaymentMethods
     settlements: Settlements
@@ -93,14 +92,13 @@ class X402Payments(Acceptance):
 
         `verifier` is the one that the request's headers chose; None means the first. The same
         authorization with the same request returns the same task, whichever verifier reads it. A
-        new authorization under the same Idempotency-Key of the same payer returns that task too,
-        and is not used. The payment header may carry the key instead.
+        new authorization with the payer's Idempotency-Key returns that task too, and is not used.
+        The payment header may carry the key instead.
 
-        An unknown outcome is no error: the task waits, held, until the chain shows the outcome.
+        An unknown outcome is not an error: the task is held until the chain shows the outcome.
 
         Raises `PaymentRequired` with the standard reason, `IdempotencyConflict`, `ValidationError`
-        for a key in the header that is wrong or another one, and `ExecutionError` if settling
-        cannot work now.
+        for an invalid or conflicting key, and `ExecutionError` if nothing can be settled now.
         """
         verifier = verifier or self.methods.first
         with self._counted(quote.endpoint.slug, Flow.X402):
@@ -132,7 +130,7 @@ class X402Payments(Acceptance):
             # the key for this authorization.
 
     async def _read_header(self, verifier: AuthorizationVerifier, header: str, slug: str) -> Proof:
-        """Decode the header. Raises the reason why nothing can be sold first, if there is one."""
+        """Decode the header. If nothing can be sold now, that error takes precedence."""
         try:
             return verifier.read(header)
         except PaymentRequired:
@@ -166,16 +164,16 @@ class X402Payments(Acceptance):
 
     async def _find_or_reserve(self, purchase: _Purchase) -> Task:
         """Return the task of this authorization, else the task of its key, else a new task."""
-        # Look for the claim before checking price and time window: a client that lost its 200 may
-        # come back after the authorization has expired.
+        # Find the claim before checking price and time window: a client that lost its 200 may retry
+        # after the authorization has expired.
         if known := await self._find_known(purchase):
             return known
         await self._check_can_settle(purchase.quote.endpoint.slug)
         try:
             return await self._reserve(purchase)
         except PaymentRequired:
-            # A buyer that hung up may have reserved it: that write may still be on its way to the
-            # disk, and the buyer would be charged after a 402.
+            # A client that disconnected may have begun to reserve it. If that write is committed
+            # after this 402, the buyer is charged despite the 402.
             await self.wait_for_writes()
             if known := await self._find_known(purchase):
                 return known
@@ -191,7 +189,7 @@ class X402Payments(Acceptance):
         if task := await self.store.find_claim(purchase.claim):
             return _require_same_payment(task, purchase.proof, new)
         if key_hash is not None and (task := await self.store.find_idempotent(key_hash)):
-            # Only the payer may learn what was bought under the payer's key.
+            # Only the payer may see the task of the payer's key.
             await self._check_signed(purchase)
             return require_same_request(task, new.request_hash)
         return None
@@ -204,7 +202,7 @@ class X402Payments(Acceptance):
     async def _check_signed(self, purchase: _Purchase) -> None:
         """Raise `PaymentRequired` if the payer did not sign this authorization for us now.
 
-        The payer's balance does not count: nothing more is taken.
+        The balance does not matter: no more money is taken.
         """
         signed = purchase.signed
         purchase.check_terms(self.now())
@@ -224,7 +222,7 @@ class X402Payments(Acceptance):
         signed = purchase.signed
         purchase.check_terms(self.now())
         if not is_signed_by_key(signed, purchase.quote.network):
-            # Otherwise a stranger's forged signature would take a place among this payer's turns.
+            # A forged signature must not take a place in this payer's queue.
             await purchase.verifier.check_chain(signed)
         async with self.exposure.turn(signed.sender, purchase.claim, purchase.key_hash) as turn:
             while True:
@@ -242,13 +240,12 @@ class X402Payments(Acceptance):
                         return reserved
 
     async def _check_settlement(self, purchase: _Purchase) -> tuple[int, ReserveLimits]:
-        """Return (first block that can hold the transfer, what `reserve` must still check).
+        """Return (first block that can hold the transfer, limits that `reserve` enforces).
 
-        Raises if this authorization would not be settled, or paid for something else.
+        Raises if this authorization would not be settled, or has paid for something else.
         """
         quote, signed = purchase.quote, purchase.signed
-        # Transfers up to the cutoff block may have paid for a task that a restored database does
-        # not know.
+        # A restored database may have lost the task that an earlier transfer paid for.
         cutoff = await self.cutoff_block()
         is_unspent, head, limits = await asyncio.gather(
             purchase.verifier.check_chain(signed),
@@ -272,7 +269,7 @@ class X402Payments(Acceptance):
     async def _reserve_and_settle(
         self, purchase: _Purchase, search_from: int, limits: ReserveLimits
     ) -> Task | None:
-        """Write payment and task down, then start to settle; None if the claim was taken."""
+        """Reserve payment and task durably, then start to settle; None if the claim was taken."""
         bind_new_task(purchase.new)
         reserved = await self.store.reserve(
             purchase.new, purchase.signed, purchase.claim, search_from, purchase.key_hash, limits
@@ -282,7 +279,7 @@ class X402Payments(Acceptance):
         return reserved
 
     async def _wait_for_outcome(self, task: Task) -> Task:
-        """Return the task as it is once its payment is closed, or after `outcome_s` seconds."""
+        """Return the task once its payment is closed, or after `outcome_s` seconds."""
         if task.payment.state not in (PaymentState.RESERVED, PaymentState.SETTLING):
             return task
         await self.settlements.drive(task.payment, wait_s=self.outcome_s)

@@ -40,6 +40,10 @@ def register_settings(register: Callable[[str, type], None]) -> None:
     `settings.section("acme", AcmeSettings)` returns the values. Give `switches_on=True` to a field
     without which the plugin sells nothing: `gateway plugins` names it while it is not set. In a
     class without such a field, `gateway plugins` names the secrets.
+
+    The class may check its values in a method `validate(settings)`, which returns a mapping of
+    fields to whether their values are valid, or raises `SettingsError`. Plugins of the gateway
+    itself may use the prefix "".
     """
 
 
@@ -104,8 +108,8 @@ def register_settlers(
 def register_parts(register: Callable[[Part], None], gateway: "Gateway") -> None:
     """Add parts to a gateway: routes, background work, checks, entries in documents.
 
-    Called once at each start, when the database is open and no request is answered yet. Import
-    little here: every start waits for it. The gateway leaves out the parts of a plugin that raises,
+    Called once at each start, with the database open, before the first request. Import little
+    here: every start waits for it. The gateway leaves out the parts of a plugin that raises,
     and stops at a `SettingsError` about a value that the operator has set.
     """
 
@@ -116,30 +120,30 @@ def register_check_rows(
 ) -> None:
     """Add rows to `gateway check`: call `register(name, check)`.
 
-    `await check()` returns a sentence about what it found. It raises `SettingsError`,
-    `ValueError` or `OSError` with a sentence about what is wrong.
+    `await check()` returns its finding as a sentence. It raises `SettingsError`, `ValueError` or
+    `OSError` with a sentence about the problem.
     """
 
 
 @hookspec
 def register_spans(register: Callable[[OpenSpan], None], settings: Settings) -> None:
-    """Be told when work begins and ends, for traces: call `register(open_span)` once.
+    """Trace requests and calls: call `register(open_span)` once.
 
-    The gateway calls `open_span(name, about)`, enters what it returns, a context manager, and
-    leaves it at the end of the work. `about` is a dict; read it when you are left, for it is
-    complete only then. The spans are `request` (`method`, the beginning of the `path`, `status`,
-    `request`), `attempt` (`task`, `slug`, `provider`, `payment`, `attempt`, `request`) and, inside
-    of an attempt or a request, `call` of a provider (`provider`, `plugin`, and as `call` the
-    method). `error` is the class of the error that ended the work. Nothing in it quotes a prompt,
-    a payer or a key. A plugin that raises is logged, and the work goes on.
+    `open_span(name, about)` returns a context manager, which the gateway enters and exits around
+    the work. `about` is a dict that is complete only at the exit. The spans are `request`
+    (`method`, the beginning of the `path`, `status`, `request`), `attempt` (`task`, `slug`,
+    `provider`, `payment`, `attempt`, `request`) and, inside of an attempt or a request, `call` of
+    a provider (`provider`, `plugin`, and as `call` the method). `error` is the class of the error
+    that ended the work. It contains no prompt, payer or key. An error of the plugin is logged, and
+    the work goes on.
     """
 
 
 @hookspec
 def gateway_notify(alarm: Alarm) -> Awaitable[None] | None:
-    """Tell the operator of an alarm by a way of the plugin's own; return when it is told.
+    """Send an alarm to the operator over a channel of the plugin; return once it is delivered.
 
     A plain function is called in a thread of its own, an `async` one on the gateway's loop. It has
-    15 seconds. If it raises or takes longer, the same alarm comes again after 30 seconds, and later
-    after longer pauses until it is a day old, so it may come twice. Nothing else waits for it.
+    15 seconds. If it raises or takes longer, the gateway retries after 30 seconds, then after
+    longer pauses until the alarm is a day old, so an alarm may arrive twice. Nothing else waits.
     """

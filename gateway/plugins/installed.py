@@ -1,4 +1,4 @@
-"""What is installed: the plugins, their commands, and which plugins the operator has disabled.
+"""The installed plugins, their commands and settings, and the disabled ones.
 
 Nothing here imports a plugin.
 """
@@ -10,14 +10,14 @@ from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from gateway.errors import SettingsError
 from gateway.installed import entry_points, is_disabled, modules_of
 
 if TYPE_CHECKING:
     # `gateway --help` reads no settings.
-    from gateway.settings import Settings
+    from gateway.settings import SectionOffer, Settings
 
 # A gateway sells without these.
 OPTIONAL_PARTS = (
@@ -71,7 +71,7 @@ class PluginCommand(NamedTuple):
     """A command of a plugin."""
 
     plugin: str
-    # Where it is, as `module:name`.
+    # Its place, as `module:name`.
     place: str
     # The first sentence of its help.
     sentence: str
@@ -105,10 +105,11 @@ def find_commands(own: Collection[str], warn: Callable[[str], None]) -> dict[str
 def prepare_database(settings: "Settings") -> None:
     """Let plugins replace or check the database before the gateway opens it.
 
-    Each entry of the group `gateway.before_open` names a function that takes the settings. What it
-    raises stops the start.
+    Each entry of the group `gateway.before_open` names a function that takes the settings. An
+    error in it stops the start.
     """
-    if settings.restore and is_disabled("gateway_backups", settings.plugins_disabled):
+    has_restore = bool(settings.plugin_values.get("restore"))
+    if has_restore and is_disabled("gateway_backups", settings.plugins_disabled):
         raise SettingsError(
             "GATEWAY_RESTORE is set, but GATEWAY_PLUGINS_DISABLED names gateway_backups, which "
             "restores. Take it out of that list, or unset GATEWAY_RESTORE."
@@ -117,6 +118,41 @@ def prepare_database(settings: "Settings") -> None:
     for place in dict.fromkeys((*BUNDLED_BEFORE_OPEN, *installed)):
         if not is_disabled(_plugin_of(place), settings.plugins_disabled):
             getattr(import_module(_module_of(place)), place.partition(":")[2])(settings)
+
+
+def find_section(plugin: str, *, disabled: bool = False) -> type | None:
+    """Return the settings class of an optional part; None for one without settings.
+
+    Of a disabled plugin, only the module `settings` is run.
+    """
+    place = f"{plugin}.settings"
+    if plugin not in OPTIONAL_PARTS:
+        return None
+    try:
+        module = _run_alone(place) if disabled else import_module(place)
+    except ModuleNotFoundError as error:
+        if error.name in (None, place):
+            return None
+        raise
+    return cast(type, vars(module)["SECTION"])
+
+
+def find_sections(settings: "Settings") -> "list[SectionOffer]":
+    """Return the settings of the optional parts that are not disabled, with checked values.
+
+    The server asks before it opens anything, and before any plugin is loaded. Raises
+    `SettingsError` for a wrong value.
+    """
+    from gateway.settings import SectionOffer  # noqa: PLC0415 - as above
+
+    found = []
+    for plugin in OPTIONAL_PARTS:
+        if is_disabled(plugin, settings.plugins_disabled):
+            continue
+        if (kind := find_section(plugin)) is not None:
+            settings.section("", kind)
+            found.append(SectionOffer(plugin, "", kind))
+    return found
 
 
 def find_disabled(chosen: Iterable[str], plugins: Collection[str]) -> set[str]:
@@ -150,7 +186,7 @@ def _plugin_of(table: str) -> str:
 
 
 def _tables() -> list[str]:
-    """Return where the tables of commands are, as `module:name`."""
+    """Return the places of the tables of commands, as `module:name`."""
     # Most gateways have no other plugin with commands, and importing `importlib.metadata` takes
     # 45 ms, half the time of `gateway --help`.
     if not any(map(_has_tables, sys.path)):

@@ -7,7 +7,7 @@ from gateway.errors import SettingsError
 
 @attrs.frozen(kw_only=True)
 class LoadedPlugin:
-    """One plugin; `problem` says why it was left out."""
+    """One plugin; `problem` is the reason why it was left out."""
 
     name: str
     # Distribution and version.

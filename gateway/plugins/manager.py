@@ -9,7 +9,7 @@ that the operator has set wrongly stops the start with a `SettingsError`.
 import difflib
 import importlib
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from importlib.metadata import EntryPoint
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -33,7 +33,7 @@ from gateway.contracts.payment_methods import PaymentMethod
 from gateway.errors import SettingsError
 from gateway.installed import entry_points
 from gateway.plugins import hookspecs
-from gateway.plugins.installed import BUNDLED, find_disabled
+from gateway.plugins.installed import BUNDLED, find_disabled, find_section
 from gateway.plugins.loaded import LoadedPlugin, second_error
 from gateway.plugins.part_owners import PartOwners
 from gateway.plugins.payment_headers import X402_HEADER, Owners, is_x402
@@ -50,7 +50,7 @@ from gateway.plugins.registration import (
     transfer_offer,
 )
 from gateway.plugins.unknown_settings import refuse_unknown_settings, warn_of_unknown_settings
-from gateway.settings import Settings, names_of, variable
+from gateway.settings import SectionOffer, Settings, names_of, variable
 from gateway.telemetry.redaction import Redactor, secrets_of
 from gateway.telemetry.spans import Spans
 
@@ -143,7 +143,7 @@ class PluginManager:
     def _leave_out(self, name: str, error: BaseException, *, sells_on: bool = False) -> None:
         """Go on without a third party's plugin; raise the error of any other plugin.
 
-        With `sells_on`, only what it registers by the present hook is left out.
+        With `sells_on`, only its registrations by the present hook are left out.
         """
         plugin = self._plugins[name]
         if plugin.source in (BUNDLED_SOURCE, GIVEN_SOURCE):
@@ -161,7 +161,7 @@ class PluginManager:
     def _call_hook(
         self, hook: str, offer: Callable[..., tuple[str, Any]], **arguments: Any
     ) -> Iterator[tuple[LoadedPlugin, dict[str, Any]]]:
-        """Call a hook of each plugin and yield what it registers; leave out a plugin that fails.
+        """Call a hook of each plugin and yield its registrations; leave out a plugin that fails.
 
         `offer` takes the arguments of a plugin's call of `register` and returns them with a name
         that the plugin may use once. It raises for arguments with a mistake.
@@ -190,70 +190,87 @@ class PluginManager:
         """Whether a plugin's `SettingsError` is about a value that the operator has set."""
         if settings is None or self._plugins[name].source in (BUNDLED_SOURCE, GIVEN_SOURCE):
             return True
-        sections = self.sections().items()
-        names = [names_of(prefix, kind) for prefix, (owner, kind) in sections if owner == name]
-        return any(settings.plugin_values.keys() & known.keys() for known in names)
+        mine = [section.fields for section in self.sections() if section.plugin == name]
+        return any(settings.plugin_values.keys() & fields.keys() for fields in mine)
 
-    def sections(self) -> dict[str, tuple[str, type]]:
-        """Return the plugins' own settings: prefix to the plugin's name and its settings class.
+    def sections(self) -> list[SectionOffer]:
+        """Return the plugins' own settings.
 
         The second plugin with the same name of a setting is left out: each of the two would read
         the other's secret.
         """
-        found: dict[str, tuple[str, type]] = {}
+        found: list[SectionOffer] = []
         for plugin, offers in self._call_hook("register_settings", section_offer):
-            clash = self._find_clash(found, plugin, offers.values())
+            sections = [SectionOffer(plugin.name, *offer) for offer in offers.values()]
+            clash = self._find_clash(found, plugin, sections)
             if clash is not None:
                 self._leave_out(plugin.name, SettingsError(clash))
                 continue
-            found |= {prefix: (plugin.name, kind) for prefix, kind in offers.values()}
+            found += sections
         return found
 
     def _find_clash(
         self,
-        found: Mapping[str, tuple[str, type]],
+        found: Iterable[SectionOffer],
         plugin: LoadedPlugin,
-        sections: Iterable[tuple[str, type]],
+        sections: Iterable[SectionOffer],
     ) -> str | None:
-        """Return a sentence about a setting that another plugin has too; None if there is none."""
-        owners = {
-            name: owner
-            for prefix, (owner, kind) in found.items()
-            for name in names_of(prefix, kind)
-        }
-        for prefix, kind in sections:
-            if prefix in found:
-                both = f"{self._plugins[found[prefix][0]].full_name} and {plugin.full_name}"
-                names = f"settings named GATEWAY_{prefix.upper()}_…"
-                return f"Both {both} have {names}. Uninstall one of the two."
-            for name in names_of(prefix, kind).keys() & owners.keys():
+        """Return a sentence about a setting that a plugin may not have; None if there is none."""
+        prefixes = {section.prefix: section.plugin for section in found if section.prefix}
+        owners = {name: section.plugin for section in found for name in section.fields}
+        for section in sections:
+            if not section.prefix and plugin.source != BUNDLED_SOURCE:
+                return "Only plugins of the gateway itself have settings without a prefix"
+            if section.prefix in prefixes:
+                first = self._plugins[prefixes[section.prefix]].full_name
+                names = f"settings named GATEWAY_{section.prefix.upper()}_…"
+                return (
+                    f"Both {first} and {plugin.full_name} have {names}. Uninstall one of the two."
+                )
+            for name in section.fields.keys() & owners.keys():
                 both = f"{self._plugins[owners[name]].full_name} and {plugin.full_name}"
                 return f"Both {both} have a setting {variable(name)}. Uninstall one of the two."
         return None
 
     def _check_values(self, settings: Settings) -> None:
-        """Raise `SettingsError` for a setting that no plugin defines.
+        """Raise `SettingsError` for a wrong value, and for a setting that no plugin defines.
 
         If a plugin was left out or disabled, only warn: the setting may be its own.
         """
-        known = {
-            name for prefix, (_, kind) in self.sections().items() for name in names_of(prefix, kind)
-        }
+        sections = self.sections()
+        for section in sections:
+            if self._plugins[section.plugin].source == BUNDLED_SOURCE:
+                settings.section(section.prefix, section.kind)
+        known = {name for section in sections for name in section.fields}
+        known |= self._warn_of_disabled(settings)
         if self._lacks_plugins:
             warn_of_unknown_settings(settings, known)
         else:
             refuse_unknown_settings(settings, known)
 
+    def _warn_of_disabled(self, settings: Settings) -> set[str]:
+        """Log the settings of disabled plugins; return the names of all that these define."""
+        known: set[str] = set()
+        for plugin in self.loaded:
+            kind = find_section(plugin.name, disabled=True) if plugin.is_disabled else None
+            if kind is None:
+                continue
+            names = names_of("", kind).keys()
+            known |= names
+            if given := sorted(map(variable, names & settings.plugin_values.keys())):
+                _log.warning("setting.of_disabled_plugin", plugin=plugin.name, names=given)
+        return known
+
     def catalog(
         self, settings: Settings, now: Clock = time.time, redactor: Redactor | None = None
     ) -> Catalog:
-        """Return what the plugins put on sale; `redactor` learns their secrets.
+        """Return the plugins' endpoints; `redactor` learns their secrets.
 
         Raises `SettingsError` for a wrong setting.
         """
         self._check_values(settings)
         redactor = redactor or Redactor()
-        redactor.learn(secrets_of(settings, self.sections()))
+        redactor.learn(secrets_of(settings, self.sections(), are_all=True))
         self._catalog = catalog = Catalog(
             settings.endpoints, now=now, slots=settings.workers, redactor=redactor
         )
@@ -279,7 +296,7 @@ class PluginManager:
         """Return the verifiers of signed payments, x402's first, and the methods of further ones.
 
         Else they are ordered as their plugins are. Raises `SettingsError` without x402's: its
-        header stands in all that buyers read.
+        header is in every document for buyers.
         """
         owners: Owners[LoadedPlugin] = Owners()
         hooks: dict[str, Callable[..., tuple[str, Any]]] = {
@@ -332,7 +349,7 @@ class PluginManager:
     def parts(self, gateway: "Gateway") -> list[Part]:
         """Return the parts that plugins add to a gateway, in the plugins' order.
 
-        The parts of a plugin that fails here are left out; what it sells stays on sale.
+        The parts of a plugin that fails here are left out; its endpoints stay on sale.
         """
         owners = PartOwners[LoadedPlugin](part.name for part in gateway.lifecycle.parts)
         found: list[Part] = []
@@ -355,12 +372,12 @@ class PluginManager:
         return {name: check for _, offers in found for name, check in offers.items()}
 
     def spans(self, settings: Settings) -> Spans:
-        """Return the plugins that want to be told when work begins and ends."""
+        """Return the plugins' openers of spans."""
         found = self._call_hook("register_spans", span_offer, settings=settings)
         return Spans(tuple(opener for _, offers in found for opener in offers.values()))
 
     def notifiers(self) -> dict[str, Callable[[Alarm], Any]]:
-        """Return the functions that tell alarms, by the names of their plugins."""
+        """Return the functions that deliver alarms, by the names of their plugins."""
         found: dict[str, Callable[[Alarm], Any]] = {}
         for implementation in self._manager.hook.gateway_notify.get_hookimpls():
             if implementation.argnames != ("alarm",):

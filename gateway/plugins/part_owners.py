@@ -1,4 +1,4 @@
-"""Which plugin's part has a name, a path, or the events of buyers: each has one owner."""
+"""Owners of parts' names, paths and callbacks: each has one plugin."""
 
 from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
@@ -13,7 +13,7 @@ _RESERVED = ("/llms.txt", "/openapi.json", "/robots.txt", "/sitemap.xml", "/favi
 
 
 def find_mistake(part: Part) -> str | None:
-    """Return what is wrong with the paths of a part; None if nothing is.
+    """Return the mistake in the paths of a part, or None.
 
     Raises `SettingsError` for a rate limit that cannot be read.
     """
@@ -37,7 +37,7 @@ class PartOwners(Generic[Owner]):
         self._owners: dict[str, Owner] = {}
 
     def take(self, owner: Owner, parts: Iterable[Part]) -> tuple[str, Owner] | None:
-        """Note what a plugin's parts have; return what another plugin has already, and its owner.
+        """Reserve the names and paths of parts; return a taken one and its owner, or None.
 
         Raises `ValueError` for the name of one of the core's parts.
         """

@@ -1,4 +1,4 @@
-"""Which plugin has which payment header and name of a payment method: no two have the same."""
+"""Owners of payment headers and names of payment methods: each has one plugin."""
 
 from collections.abc import Collection
 from typing import Any, Generic, TypeVar
@@ -17,9 +17,9 @@ class Owners(Generic[Owner]):
         self._names: dict[str, Owner] = {}
 
     def take(self, owner: Owner, ways: Collection[Any]) -> tuple[str, Owner] | None:
-        """Let a plugin have the headers and names of its ways to pay.
+        """Reserve the headers and names of a plugin's ways to pay.
 
-        Where another has one of them, nothing is taken: returns what it is, and whose.
+        If another plugin has one of them, reserves nothing and returns it with its owner.
         """
         clash = self._find_clash(ways)
         if clash is None:
@@ -41,7 +41,7 @@ class Owners(Generic[Owner]):
 
 
 def is_x402(verifier: Any) -> bool:
-    """Whether a verifier takes what the gateway's own pages and listings name."""
+    """Whether a verifier takes the header that the gateway's pages and listings name."""
     return X402_HEADER in {name.upper() for name in verifier.header_names}
 
 

@@ -1,4 +1,4 @@
-"""Checks what a plugin registers: each mistake is one sentence, before anything is on sale."""
+"""Checks plugins' registrations: each mistake is one sentence, before anything is on sale."""
 
 import inspect
 import re
@@ -28,8 +28,8 @@ from gateway.settings import Settings, names_of
 
 _SLUG = re.compile(r"[a-z0-9]+(?:[-._][a-z0-9]+)*")
 _CAPABILITY = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-# The gateway itself works on these requests, and needs their fields. Of other capabilities, be they
-# ones that it does not know, the kit tells the author what agents expect.
+# The gateway itself works on these requests, and needs their fields. For other capabilities, the
+# kit reports to the author which fields agents expect.
 _READ_BY_US = (IMAGE_EDITING, DOCUMENT_EXTRACTION)
 _PREFIX = re.compile(r"[a-z][a-z0-9_]*[a-z0-9]")
 # A header, or a header and the scheme that its value begins with.
@@ -46,7 +46,7 @@ _ASYNC = ("submit", "poll", "cancel", "health")
 
 
 class Offers:
-    """Collects what one plugin registers in one hook."""
+    """The registrations of one plugin by one hook."""
 
     def __init__(self, offer: Callable[..., tuple[str, Any]]) -> None:
         self._offer = offer
@@ -79,7 +79,7 @@ def section_offer(prefix: str, kind: type) -> tuple[str, tuple[str, type]]:
 
     Raises `ValueError` with a sentence that names the prefix and the mistake.
     """
-    if not isinstance(prefix, str) or not _PREFIX.fullmatch(prefix):
+    if not isinstance(prefix, str) or (prefix and not _PREFIX.fullmatch(prefix)):
         raise ValueError(f"settings {prefix!r}: a prefix is lower-case letters, digits and _")
     if not attrs.has(kind):
         raise ValueError(f"settings {prefix!r}: {kind!r} is no attrs class")

@@ -1,4 +1,4 @@
-"""The checks of `/api/ready`: what the gateway cannot sell now, and why."""
+"""The readiness checks of `/api/ready`."""
 
 import asyncio
 from collections.abc import Awaitable, Collection, Sequence
@@ -47,13 +47,13 @@ async def checks(gateway: Gateway) -> list[Check]:
 
 
 def status_of(found: Sequence[Check]) -> int:
-    """Return 503 where a failed check stops everything, else 200."""
+    """Return 503 if a failed check stops everything, else 200."""
     stopped = any(not check.ok and check.stops == _EVERYTHING for check in found)
     return HTTPStatus.SERVICE_UNAVAILABLE if stopped else HTTPStatus.OK
 
 
 async def _ask_parts(gateway: Gateway) -> list[Check]:
-    """Return the checks that parts add; a part that fails adds one that says so."""
+    """Return the checks that parts add; a part that raises adds a failed check."""
     found: list[Check] = []
     for part in gateway.lifecycle.parts:
         if part.checks is None:
@@ -111,7 +111,7 @@ async def _check_call(name: str, call: Awaitable[Any], *, stops: str, summary: s
 
 
 async def _check_limits(gateway: Gateway) -> list[Check]:
-    """Return whether Redis counts the requests; no check where none is set."""
+    """Return whether Redis counts the requests; no check without Redis."""
     if not gateway.settings.limits_url:
         return []
     problem = await gateway.limits.find_problem()
@@ -132,7 +132,7 @@ def _check_draining(gateway: Gateway) -> Check:
 
 
 def _check_roles(gateway: Gateway) -> list[Check]:
-    """Return whether this node sells and any node works; no check where there are no others."""
+    """Check that this node sells and any node works; no check on a single machine."""
     if not gateway.store.nodes.has_others:
         return []
     sells, works = "web" in gateway.settings.roles, gateway.store.nodes.has_workers
@@ -145,7 +145,7 @@ def _check_roles(gateway: Gateway) -> list[Check]:
 
 
 def _check_wakes(gateway: Gateway) -> list[Check]:
-    """Return whether this node hears of the others' tasks; no check where there are no others."""
+    """Check that this node is notified of other nodes' tasks; no check on a single machine."""
     wakes = gateway.store.wakes
     if wakes is None:
         return []

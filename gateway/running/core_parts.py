@@ -150,12 +150,12 @@ def _retention(gateway: Gateway) -> Part:
     return Part(name="retention", run=run)
 
 
-# Sales need the same endpoint: so many are asked for in a row, two calls each, and then a rest
-# follows, in seconds. A thousand take a minute.
+# Sales need the same endpoint, so receipts are read in batches of this size, two calls each, with a
+# pause of this many seconds in between. A thousand take a minute.
 _MOST_AT_ONCE = 20
 _REST_S = 1.0
 # A transaction without a receipt was replaced by another, or is older than what endpoints keep.
-# Once so many have none, a look ends: SQLite names at most 32,766 in one statement.
+# A pass ends at this many without one: SQLite takes at most 32,766 parameters.
 _MOST_LOOKS = 3
 _MOST_REMEMBERED = 2_000
 

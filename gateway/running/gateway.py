@@ -181,7 +181,7 @@ class Gateway:
 
     @property
     def look_s(self) -> float:
-        """Seconds between two looks at a task that a request waits for."""
+        """Seconds between two reads of a task that a request waits for."""
         wakes = self.store.wakes
         return self.timing.look_s if wakes is None or wakes.is_live else self.timing.deaf_look_s
 
@@ -192,7 +192,7 @@ class Gateway:
 
     @property
     def selling(self) -> Selling:
-        """What can be bought now, as it was known at the last look; asks nobody."""
+        """What can be bought now, as of the last check. No RPC call."""
         is_stopped = self.wallet.problem is not None or self.readiness.find_problem() is not None
         if is_stopped or not len(self.catalog):
             return "nothing"
@@ -201,8 +201,8 @@ class Gateway:
     def _selling_of(self, slug: str) -> Selling:
         """Return what can be bought of an endpoint.
 
-        While the gateway stops, a price is given all the same: the purchase with it is told when to
-        come again, and clients do. Without an entry they would give up.
+        While the gateway drains, it still quotes a price: the purchase is then refused with a
+        Retry-After, and clients retry. Without a quote they would give up.
         """
         if self.readiness.is_draining:
             return "everything"
@@ -235,14 +235,14 @@ class Gateway:
         )
 
     def refund_promise(self) -> RefundPromise:
-        """Return what is promised whatever is bought now: the dearest offer decides."""
+        """Return the promise that holds for every offer: the dearest one decides."""
         dearest = self.catalog.keep(
             "dearest", lambda: max((price_range(one)[1] for one in self.catalog), default=0)
         )
         return self.refund_promises.of(dearest)
 
     def _earlier_units(self, slug: str, request: GenerationRequest | None) -> tuple[int, ...]:
-        """Return what the request cost in 402s that are still good."""
+        """Return earlier prices of the request that are still accepted."""
         earlier = self.catalog[slug].earlier if request is not None else ()
         if not earlier or request is None:
             return ()

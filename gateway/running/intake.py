@@ -1,4 +1,4 @@
-"""What a gateway keeps to take requests in: threads for bodies, and the checks of files."""
+"""The resources for reading requests: threads for bodies, and the checks of files."""
 
 import time
 from collections import OrderedDict

@@ -61,7 +61,7 @@ class Lifecycle:
             await self._close()
             raise
         if self.readiness.is_draining:
-            # Told to stop meanwhile: what has started is drained, and nothing more begins.
+            # Stopped during the start: drain the started parts, and begin nothing more.
             return self
         self._begin("warm-up", self._warm_up())
         for part in self.parts:
@@ -96,10 +96,10 @@ class Lifecycle:
         self.unfit.set()
 
     async def drain(self) -> None:
-        """Sell nothing more and finish what has begun; all callers wait for the same draining.
+        """Sell nothing more and drain all parts; concurrent callers share one drain.
 
-        The server keeps its socket open meanwhile: a buyer polls a task that is still running, and
-        learns that a purchase has to wait.
+        The server keeps its socket open: buyers poll running tasks, and purchases are refused with
+        a Retry-After.
         """
         if self._draining is None:
             self.stop_selling()
@@ -157,7 +157,7 @@ class Lifecycle:
 
 @contextlib.asynccontextmanager
 async def _logged(part: Part, step: str) -> AsyncIterator[None]:
-    """Log what a step of a part raises, so that the other parts go on."""
+    """Log an exception of a part's step, so that the other parts go on."""
     try:
         yield
     except ChainUnavailable as error:

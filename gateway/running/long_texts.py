@@ -26,7 +26,7 @@ class LongTexts:
         self._parts = SharedAnswers[bytes](time.monotonic, kept_s=_KEPT_S, most=_MOST_PARTS)
 
     async def part(self, task_id: str, number: int) -> bytes:
-        """Return a part as it stands in JSON, without quotes; raises `LookupError`."""
+        """Return a part as it is in JSON, without quotes; raises `LookupError`."""
 
         async def read() -> bytes:
             found = await self._store.text_part(task_id, number)

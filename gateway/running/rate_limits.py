@@ -43,7 +43,6 @@ class RateLimits:
                 ("price", settings.limit_price),
                 ("direct", settings.limit_direct),
                 ("task", settings.limit_task),
-                ("mcp", settings.limit_mcp),
             )
             if limit
         }
@@ -53,7 +52,7 @@ class RateLimits:
         self._limits[name] = _Limit(*parse_limit(limit))
 
     async def hit(self, name: str, address: str) -> None:
-        """Count a request; where no `price` limit is set, `price` counts as `x402`.
+        """Count a request; without a `price` limit, `price` counts as `x402`.
 
         Raises `TooManyRequests` with the whole seconds after which the next request passes.
         """
@@ -62,14 +61,14 @@ class RateLimits:
             raise self._refusal(limit, name, address)
 
     async def find_problem(self) -> str:
-        """Return what keeps limits from being counted as they should; empty where nothing does."""
+        """Return the problem of counting limits; empty if there is none."""
         return ""
 
     async def close(self) -> None:
-        """Put down what was opened."""
+        """Close the connections."""
 
     def _find(self, name: str) -> tuple[RateLimitItemPerSecond, str]:
-        """Return the limit that a name stands for, and its own name."""
+        """Return the limit of a name, and the limit's own name."""
         if name == "price" and name not in self._limits:
             name = "x402"
         return self._limits[name], name
@@ -85,7 +84,7 @@ class RateLimits:
 
 
 class _Limit(RateLimitItemPerSecond):
-    """A limit that writes its keys at once; the library looks at the type of each part."""
+    """A limit that writes its keys at once; the library checks the type of each part."""
 
     def key_for(self, *identifiers: Any) -> str:
         """Return the library's key of these texts: a route's name and a client's address."""

@@ -8,7 +8,7 @@ from gateway.settings import Settings
 from gateway.store import SqlStore
 from gateway.store.disk import DiskState, read_disk
 
-# Anybody may ask for the checks. Questions cost at most one round of checks in this time.
+# Any client may request the checks, so their results are shared for this time.
 KEPT_S = 5.0
 
 
@@ -35,9 +35,9 @@ class Readiness:
         return read_disk(self.settings, is_full=self.store.is_full)
 
     def check_serving(self, slug: str) -> None:
-        """Raise `ExecutionError` where the gateway or the endpoint's provider cannot serve.
+        """Raise `ExecutionError` if the gateway or the endpoint's provider cannot serve.
 
-        Where the gateway is stopping, that is a `Restarting`.
+        While the gateway drains, that is a `Restarting`.
         """
         if problem := self.find_problem(slug):
             raise problem

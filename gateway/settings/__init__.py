@@ -1,32 +1,44 @@
-"""What an operator may set, how it is read, and which values are right.
-
-What a plugin lets the operator set belongs in the plugin: it declares a section of its own.
-"""
+"""The core's settings: names, loading and checks. Plugins define sections of their own."""
 
 from gateway.settings.checks import (
-    check_alarms,
     check_database,
     check_limits,
     check_server,
     check_settings,
+    is_chain_here,
+    is_for_this_machine,
     is_key,
+    is_limit,
+    is_place,
     parse_keys,
     parse_limit,
 )
 from gateway.settings.loader import load_settings
 from gateway.settings.model import Settings
 from gateway.settings.overrides import EndpointOverride
-from gateway.settings.sections import missing_in, names_of, secret, setting, variable, wrong
+from gateway.settings.sections import (
+    SectionOffer,
+    missing_in,
+    names_of,
+    secret,
+    setting,
+    variable,
+    wrong,
+)
 
 __all__ = [
     "EndpointOverride",
+    "SectionOffer",
     "Settings",
-    "check_alarms",
     "check_database",
     "check_limits",
     "check_server",
     "check_settings",
+    "is_chain_here",
+    "is_for_this_machine",
     "is_key",
+    "is_limit",
+    "is_place",
     "load_settings",
     "missing_in",
     "names_of",

@@ -1,10 +1,8 @@
-"""The buckets for outputs and copies, from our settings or what Fly and Amazon's tools set."""
+"""The bucket for outputs, from our settings or what Fly and Amazon's tools set."""
 
-import math
 import os
 import re
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 import attrs
 
@@ -45,7 +43,7 @@ def bucket_of(settings: Settings) -> Bucket | None:
     """Return the bucket of the outputs; None where outputs are kept on the disk."""
     if not settings.outputs_url:
         return None
-    return _make_bucket(
+    return make_bucket(
         settings.outputs_url,
         default_name=_read_variable("BUCKET_NAME"),
         given=settings.outputs_endpoint,
@@ -56,31 +54,6 @@ def bucket_of(settings: Settings) -> Bucket | None:
     )
 
 
-def backup_bucket_of(settings: Settings, url: str | None = None) -> Bucket | None:
-    """Return the bucket of the copies, or that of another address; None where it is no bucket.
-
-    Its key is never taken from the variables of others: those are the outputs'.
-    """
-    url = url or settings.backup_url
-    if not url.startswith("s3:"):
-        return None
-    return _make_bucket(
-        url,
-        default_name="",
-        given=settings.backup_s3_endpoint,
-        region=settings.backup_s3_region,
-        addressing=settings.backup_s3_addressing,
-        key=str(settings.backup_s3_access_key_id),
-        secret=str(settings.backup_s3_secret_access_key),
-    )
-
-
-def backup_folder_of(settings: Settings) -> Path | None:
-    """Return the folder of the copies; None where they go to a bucket, or nowhere."""
-    url = urlsplit(settings.backup_url)
-    return Path(unquote(url.path)) if url.scheme == "file" else None
-
-
 def judge_bucket(settings: Settings) -> dict[str, bool]:
     """Return for each setting of the outputs' bucket whether its value is right."""
     addressing = settings.outputs_addressing in ("auto", "host", "path")
@@ -88,38 +61,16 @@ def judge_bucket(settings: Settings) -> dict[str, bool]:
     if bucket is None:
         return {"outputs_addressing": addressing}
     return {
-        "outputs_url": _is_bucket_url(settings.outputs_url, bucket),
-        "outputs_endpoint": _is_endpoint(bucket.endpoint),
-        "outputs_region": _is_region(bucket.region),
+        "outputs_url": is_bucket_url(settings.outputs_url, bucket),
+        "outputs_endpoint": is_endpoint(bucket.endpoint),
+        "outputs_region": is_region(bucket.region),
         "outputs_addressing": addressing,
         "outputs_access_key_id": bool(bucket.access_key_id),
         "outputs_secret_access_key": bool(bucket.secret_access_key),
     }
 
 
-def judge_backups(settings: Settings) -> dict[str, bool]:
-    """Return for each setting of the copies whether its value is right."""
-    judged = {
-        "backup_s3_addressing": settings.backup_s3_addressing in ("auto", "host", "path"),
-        "backup_hours": 0 < settings.backup_hours < math.inf,
-    }
-    if not settings.backup_url:
-        return judged
-    bucket = backup_bucket_of(settings)
-    if bucket is None:
-        return judged | {"backup_url": _is_folder_url(settings.backup_url)}
-    outputs = bucket_of(settings)
-    is_outputs_key = outputs is not None and outputs.access_key_id == bucket.access_key_id
-    return judged | {
-        "backup_url": _is_bucket_url(settings.backup_url, bucket),
-        "backup_s3_endpoint": _is_endpoint(bucket.endpoint),
-        "backup_s3_region": _is_region(bucket.region),
-        "backup_s3_access_key_id": bool(bucket.access_key_id) and not is_outputs_key,
-        "backup_s3_secret_access_key": bool(bucket.secret_access_key),
-    }
-
-
-def _make_bucket(
+def make_bucket(
     url: str,
     *,
     default_name: str,
@@ -129,6 +80,7 @@ def _make_bucket(
     key: str,
     secret: str,
 ) -> Bucket:
+    """Return a bucket; `given` is the setting of the store's address, which may be empty."""
     given = given or _read_variable("AWS_ENDPOINT_URL_S3")
     region = region or _read_variable("AWS_REGION") or ("auto" if given else "us-east-1")
     endpoint = (given or f"https://s3.{region}.amazonaws.com").rstrip("/")
@@ -144,7 +96,8 @@ def _make_bucket(
     )
 
 
-def _is_bucket_url(text: str, bucket: Bucket) -> bool:
+def is_bucket_url(text: str, bucket: Bucket) -> bool:
+    """Whether this is an address such as s3://bucket/prefix, with names that a store takes."""
     url = urlsplit(text)
     return (
         url.scheme == "s3"
@@ -154,20 +107,15 @@ def _is_bucket_url(text: str, bucket: Bucket) -> bool:
     )
 
 
-def _is_folder_url(text: str) -> bool:
-    """Whether this names a folder of this machine by its whole path."""
-    url = urlsplit(text)
-    is_plain = not (url.netloc or url.query or url.fragment)
-    return url.scheme == "file" and is_plain and len(url.path) > 1 and url.path[0] == "/"
-
-
-def _is_endpoint(text: str) -> bool:
+def is_endpoint(text: str) -> bool:
+    """Whether this is the address of a store, without a path."""
     url = urlsplit(text)
     is_plain = not (url.path or url.query or url.username)
     return url.scheme in ("http", "https") and bool(url.hostname) and is_plain
 
 
-def _is_region(text: str) -> bool:
+def is_region(text: str) -> bool:
+    """Whether this may be a region's name."""
     return bool(re.fullmatch(r"[A-Za-z0-9-]+", text))
 
 

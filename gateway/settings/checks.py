@@ -1,4 +1,4 @@
-"""Which values of settings are right; a mistake becomes one sentence with an example."""
+"""Checks values of settings; a mistake becomes one sentence with an example."""
 
 import importlib.util
 import math
@@ -11,8 +11,7 @@ from gateway.domain import usdc
 from gateway.domain.eip3009 import NETWORKS, checksum_address
 from gateway.errors import SettingsError
 from gateway.installed import check_opener
-from gateway.settings.alarms import judge_alarms
-from gateway.settings.bucket import judge_backups, judge_bucket
+from gateway.settings.bucket import judge_bucket
 from gateway.settings.database import ROLES
 from gateway.settings.model import Settings
 from gateway.settings.sections import variable
@@ -24,7 +23,7 @@ _CURVE_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD036414
 _ARGON2 = re.compile(
     r"\$argon2(id|i|d)\$v=\d+\$m=\d+,t=\d+,p=\d+\$[A-Za-z0-9+/]{11,}\$[A-Za-z0-9+/]{6,}"
 )
-# One "@" with a dot after it: a typo that matters shows only when somebody writes.
+# One "@" with a dot after it: other typos only show when an e-mail is sent.
 _EMAIL = re.compile(r"([^@\s<>,]+@[^@\s<>,]+\.[^@\s<>,.]+)?")
 # CAIP-10 of the registry's contract, and the number of the agent in it.
 _REGISTRATION = re.compile(r"eip155:[1-9][0-9]{0,19}:0x[0-9a-fA-F]{40}/[0-9]{1,78}")
@@ -32,13 +31,13 @@ _LIMIT = re.compile(r"([1-9][0-9]*)/([1-9][0-9]*)s")
 # A token of RFC 9110 without quotes, or empty.
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&*+.^_|~-]*")
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}")
-# An address that may stand in an attribute and in a Content-Security-Policy.
+# An address that is safe in an attribute and in a Content-Security-Policy.
 _LINK = re.compile(r"https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/?#&=%+@!-]*)?")
 _THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
 
 
 def hint(name: str) -> str:
-    """Return what a setting is for and an example; empty for an unknown name."""
+    """Return a setting's purpose and an example; empty for an unknown name."""
     field = attrs.fields_dict(Settings).get(name.partition(".")[0])
     if field is None:
         return ""
@@ -53,11 +52,10 @@ def check_settings(settings: Settings) -> None:
             state = "is not set" if getattr(settings, name) == "" else "is not right"
             raise SettingsError(f"{variable(name)} {state}. {hint(name)}")
     _check_wallet(settings)
-    _check_webhooks(settings)
 
 
 def check_server(settings: Settings) -> None:
-    """Raise `SettingsError` where the chosen HTTP server is not installed."""
+    """Raise `SettingsError` if the chosen HTTP server is not installed."""
     needed = {"hypercorn": ("hypercorn",), "uvicorn": ("uvicorn", "httptools")}[settings.server]
     missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
@@ -67,17 +65,8 @@ def check_server(settings: Settings) -> None:
         )
 
 
-def check_alarms(settings: Settings) -> None:
-    """Raise `SettingsError` where alarms are to be told by Apprise, which is not installed."""
-    if str(settings.alarm_urls) and importlib.util.find_spec("apprise") is None:
-        raise SettingsError(
-            "GATEWAY_ALARM_URLS is set, but apprise cannot be found: run pip install "
-            "'generation-gateway[alarms]', or unset the variable."
-        )
-
-
 def check_limits(settings: Settings) -> None:
-    """Raise `SettingsError` where limits are to be counted in Redis, whose client is missing."""
+    """Raise `SettingsError` if limits use Redis and its client is missing."""
     if not settings.limits_url:
         return
     check_opener(
@@ -91,7 +80,7 @@ def check_limits(settings: Settings) -> None:
 
 
 def check_database(settings: Settings) -> None:
-    """Raise `SettingsError` where a shared database cannot be used with the other settings."""
+    """Raise `SettingsError` if a shared database cannot be used with the other settings."""
     if not settings.database_url:
         if settings.roles != ROLES:
             raise SettingsError(
@@ -112,11 +101,6 @@ def check_database(settings: Settings) -> None:
             "GATEWAY_DATABASE_URL is set, but outputs would stay on this machine's disk, where the "
             "others cannot read them. Name a bucket: GATEWAY_OUTPUTS_URL=s3://my-bucket/outputs"
         )
-    if settings.backup_url or settings.restore:
-        raise SettingsError(
-            "GATEWAY_BACKUP_URL and GATEWAY_RESTORE copy SQLite's file. PostgreSQL has backups of "
-            "its own: unset them."
-        )
 
 
 _ONE_OF = {
@@ -124,7 +108,6 @@ _ONE_OF = {
     "log_format": ("json", "console"),
     "refunds": ("", "manual", "automatic"),
     "server": ("hypercorn", "uvicorn"),
-    "webhooks": ("on", "off", "local"),
 }
 # What fits into the most gas that Base lets one transaction have.
 _MOST_IN_BATCH = 100
@@ -154,7 +137,6 @@ _LIMITS = (
     "limit_x402",
     "limit_direct",
     "limit_task",
-    "limit_mcp",
     "limit_login",
     "limit_login_total",
 )
@@ -174,17 +156,12 @@ def _judge_settings(settings: Settings) -> dict[str, bool]:
         "facilitator_url": _is_facilitator_address(settings.facilitator_url),
         "settlement_batch": 1 <= settings.settlement_batch <= _MOST_IN_BATCH,
         "erc6492_factories": all(map(_ADDRESS.fullmatch, settings.erc6492_factories)),
-        "mcp_origins": all(map(_is_origin, settings.mcp_origins)),
         "refund_daily_cap": _is_amount(settings.refund_daily_cap),
-        "bind": _is_place(settings.bind),
+        "bind": is_place(settings.bind),
         "client_ip_header": bool(_HEADER_NAME.fullmatch(settings.client_ip_header)),
-        "metrics_bind": not settings.metrics_bind or _is_place(settings.metrics_bind),
         **judge_bucket(settings),
-        **judge_backups(settings),
-        **judge_alarms(settings),
         "brand_color": not settings.brand_color or bool(_COLOR.fullmatch(settings.brand_color)),
         **{name: _is_link(getattr(settings, name)) for name in _LINKS},
-        "play_key": _is_play_key(settings),
         "allow_loopback_links": not settings.allow_loopback_links or _is_for_play(settings),
         "created": bool(re.fullmatch(r"\d{4}-\d\d-\d\d", settings.created)),
         "updated": bool(re.fullmatch(r"(\d{4}-\d\d-\d\d)?", settings.updated)),
@@ -194,8 +171,8 @@ def _judge_settings(settings: Settings) -> dict[str, bool]:
         **{name: getattr(settings, name) in values for name, values in _ONE_OF.items()},
         **{name: getattr(settings, name) >= least for name, least in _AT_LEAST.items()},
         **{name: 0 < getattr(settings, name) < math.inf for name in _POSITIVE},
-        **{name: bool(_LIMIT.fullmatch(getattr(settings, name))) for name in _LIMITS},
-        "limit_price": not settings.limit_price or bool(_LIMIT.fullmatch(settings.limit_price)),
+        **{name: is_limit(getattr(settings, name)) for name in _LIMITS},
+        "limit_price": not settings.limit_price or is_limit(settings.limit_price),
         "database_url": not settings.database_url or _is_postgres(settings.database_url),
         "limits_url": not settings.limits_url or _is_redis(settings.limits_url),
     }
@@ -235,15 +212,9 @@ def _is_facilitator_address(text: str) -> bool:
     return not text or (bool(url.hostname) and (url.scheme == "https" or is_local))
 
 
-def _is_place(text: str) -> bool:
+def is_place(text: str) -> bool:
     """Whether this is an address and a port to listen on."""
     return bool(re.fullmatch(r".+:[0-9]{1,5}", text))
-
-
-def _is_origin(text: str) -> bool:
-    """Whether this is `*` or an origin as browsers send it."""
-    url = urlsplit(text)
-    return text == "*" or (bool(url.netloc) and text == f"{url.scheme}://{url.netloc}".lower())
 
 
 def _is_link(text: str) -> bool:
@@ -251,23 +222,18 @@ def _is_link(text: str) -> bool:
     return not text or bool(_LINK.fullmatch(text))
 
 
-def _is_play_key(settings: Settings) -> bool:
-    """Whether this is empty, or a key on a gateway and a chain that only this machine reaches."""
-    is_local = _is_for_this_machine(settings) and _is_chain_here(settings)
-    return not settings.play_key or (is_key(settings.play_key) and is_local)
-
-
 def _is_for_play(settings: Settings) -> bool:
     """Whether only this machine reaches the gateway, and no real money pays it."""
-    has_play_money = settings.network == "base-sepolia" or _is_chain_here(settings)
-    return _is_for_this_machine(settings) and has_play_money
+    has_play_money = settings.network == "base-sepolia" or is_chain_here(settings)
+    return is_for_this_machine(settings) and has_play_money
 
 
-def _is_chain_here(settings: Settings) -> bool:
+def is_chain_here(settings: Settings) -> bool:
+    """Whether the chain is read on this machine only."""
     return all(urlsplit(rpc).hostname in _THIS_MACHINE for rpc in settings.rpc_urls)
 
 
-def _is_for_this_machine(settings: Settings) -> bool:
+def is_for_this_machine(settings: Settings) -> bool:
     """Whether the gateway listens on this machine only, and names itself by an address of it."""
     reached_at = urlsplit(settings.base_url).hostname
     listens_on = settings.bind.rpartition(":")[0].strip("[]")
@@ -276,7 +242,7 @@ def _is_for_this_machine(settings: Settings) -> bool:
 
 def _is_argon2_hash(text: str) -> bool:
     """Whether this is empty or a complete argon2 hash."""
-    # Four characters of Base64 are three bytes; one character left over is not even one byte.
+    # A Base64 text never has one character more than a multiple of four.
     is_cut_off = any(len(part) % 4 == 1 for part in text.split("$")[-2:])
     return not text or (bool(_ARGON2.fullmatch(text)) and not is_cut_off)
 
@@ -306,19 +272,14 @@ def _check_wallet(settings: Settings) -> None:
             )
 
 
-def _check_webhooks(settings: Settings) -> None:
-    """Raise `SettingsError` where buyers elsewhere could reach programs of this machine."""
-    if settings.webhooks == "local" and not _is_for_this_machine(settings):
-        raise SettingsError(
-            "GATEWAY_WEBHOOKS=local lets buyers send requests to programs of this machine, so "
-            "GATEWAY_BASE_URL and GATEWAY_BIND must be of this machine, too, such as "
-            "http://127.0.0.1:8080 and 127.0.0.1:8080. Elsewhere set GATEWAY_WEBHOOKS=on."
-        )
-
-
 def is_key(text: str) -> bool:
     """Whether this is a private key of the curve secp256k1."""
     return bool(_KEY.fullmatch(text)) and 0 < int(text, 16) < _CURVE_ORDER
+
+
+def is_limit(text: str) -> bool:
+    """Whether this is a rate limit such as `10/60s`."""
+    return bool(_LIMIT.fullmatch(text))
 
 
 def parse_limit(limit: str) -> tuple[int, int]:

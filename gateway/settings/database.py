@@ -10,7 +10,7 @@ ROLES = frozenset(("web", "worker", "signer"))
 # Classes with slots cannot be bases of one class.
 @attrs.frozen(kw_only=True, slots=False)
 class DatabaseSettings:
-    """What an operator may set about where tasks and payments are kept."""
+    """Settings of the database and the roles of machines."""
 
     # It holds a password, so it is not shown.
     database_url: str = setting(
@@ -46,6 +46,6 @@ class DatabaseSettings:
 
     @property
     def roles(self) -> frozenset[str]:
-        """What this machine does, of `ROLES`."""
+        """The roles of this machine, of `ROLES`."""
         chosen = frozenset(word.strip() for word in self.role.split(","))
         return ROLES if "all" in chosen else chosen

@@ -8,7 +8,7 @@ from gateway.settings.sections import setting
 # Classes with slots cannot be bases of one class.
 @attrs.frozen(kw_only=True, slots=False)
 class IdentitySettings:
-    """What an operator may set about the gateway's name, look, contacts and proofs."""
+    """Settings of the gateway's name, appearance, contacts and proofs."""
 
     name: str = setting(
         "Generation Gateway",
@@ -51,8 +51,8 @@ class IdentitySettings:
     )
     ownership_proofs: tuple[str, ...] = setting(
         (),
-        "Proofs, separated by commas, by which a registry knows that this address is yours; "
-        "/openapi.json shows them. The registry says what to put here.",
+        "Proofs, separated by commas, that show a registry that you own this address. "
+        "/openapi.json publishes them. The registry gives them to you.",
         example="0x5f1c...",
     )
     agent_registrations: tuple[str, ...] = setting(

@@ -25,8 +25,8 @@ _QUOTED = re.compile("""(["'`]).*\\1(\\s+#.*)?|\u201c.*\u201d|\u2018.*\u2019|«.
 # Control characters, the separators of lines and paragraphs, and a byte order mark.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
 _LINE_END = re.compile(r"[\r\n\t]")
-# Of our own settings, a list and a PEM may have several lines. Those of plugins may, too.
-_OF_LINES = ("alarm_urls", "facilitator_key_secret")
+# Of our own settings, a PEM may have several lines. Those of plugins may, too.
+_OF_LINES = ("facilitator_key_secret",)
 _OWN_NAMES = {field.name for field in attrs.fields(Settings)} - _FILLED_HERE
 
 
@@ -40,13 +40,12 @@ def load_settings(**overrides: Any) -> Settings:
         _check_plain(name, value)
     loaded = _load(written)
     in_file = _plugin_values(written)
-    changes = {
+    changes: dict[str, Any] = {
         "base_url": loaded.base_url.rstrip("/"),
         "plugin_values": in_file | _plugin_values(environment),
         "unknown_in_file": tuple(in_file),
-        **overrides,
     }
-    settings = attrs.evolve(loaded, **changes)
+    settings = loaded.changed(**changes).changed(**overrides)
     check_settings(settings)
     return settings
 
@@ -72,7 +71,7 @@ def _find_file() -> Path:
 
 
 def _read_file(file: Path) -> dict[str, Any]:
-    """Return what the file holds; nothing where there is none.
+    """Return the settings in the file; none if there is no file.
 
     Editors of Windows begin a file with a byte order mark.
     """

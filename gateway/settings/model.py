@@ -1,4 +1,4 @@
-"""Every setting: its name, its default, its unit and what it does.
+"""The core's settings: name, default, unit and purpose.
 
 `make docs` writes docs/settings.md from this class; a new setting needs no other documentation.
 """
@@ -11,17 +11,15 @@ import attrs
 import typed_settings as ts
 
 from gateway.domain.eip3009 import NETWORKS, Network
-from gateway.settings.alarms import AlarmSettings
-from gateway.settings.backups import BackupSettings
 from gateway.settings.database import DatabaseSettings
 from gateway.settings.identity import IdentitySettings
 from gateway.settings.overrides import EndpointOverride
-from gateway.settings.sections import Section, read_section, secret, setting
+from gateway.settings.sections import Section, check_section, read_section, secret, setting
 
 
 @attrs.frozen(kw_only=True)
-class Settings(AlarmSettings, BackupSettings, DatabaseSettings, IdentitySettings):
-    """What an operator may set."""
+class Settings(DatabaseSettings, IdentitySettings):
+    """The core's settings."""
 
     base_url: str = setting(
         "http://127.0.0.1:8080",
@@ -195,19 +193,13 @@ class Settings(AlarmSettings, BackupSettings, DatabaseSettings, IdentitySettings
     limit_task: str = setting(
         "5/1s", "Rate limit of GET /api/task/* per client address: requests and seconds."
     )
-    limit_mcp: str = setting(
-        "60/60s",
-        "Rate limit of POST /mcp per client address: messages and seconds. A call that asks for a "
-        "price or pays counts towards GATEWAY_LIMIT_PRICE or GATEWAY_LIMIT_X402 as well, and a "
-        "call of get_task towards GATEWAY_LIMIT_TASK.",
-    )
     limit_login: str = setting(
         "5/300s", "Rate limit of POST /admin/login per client address: requests and seconds."
     )
     limit_login_total: str = setting(
         "60/300s",
         "Rate limit of POST /admin/login over all addresses together. A browser that has opened "
-        "the admin page in the last 30 days counts by itself, so strangers cannot lock it out.",
+        "the admin page in the last 30 days counts by itself, so others cannot lock it out.",
     )
     # It may hold a password, so it is not shown.
     limits_url: str = setting(
@@ -230,14 +222,6 @@ class Settings(AlarmSettings, BackupSettings, DatabaseSettings, IdentitySettings
         "Requests to GET /api/task/* of one client address that may wait (`?wait=`) at the same "
         "time; more are answered at once.",
     )
-    webhooks: str = setting(
-        "on",
-        "Whether a buyer may name an address that is told how its task ends (`callbackUrl`): `on`, "
-        "`off`, or `local`. While it is `on`, GATEWAY_BASE_URL must be https for it to work, "
-        "because the answer of the purchase carries a secret. `local` is for a gateway that runs "
-        "and is reached on this machine only, such as `gateway demo`: it sends to this machine "
-        "only, by http as well.",
-    )
     body_memory_mb: int = setting(
         64,
         "Megabytes (10⁶ bytes) of request bodies that are held in memory at the same time. One "
@@ -251,29 +235,11 @@ class Settings(AlarmSettings, BackupSettings, DatabaseSettings, IdentitySettings
         "Address and port. Only this machine reaches the default; `[::]:8080` takes IPv4, too.",
         example="0.0.0.0:8080",
     )
-    metrics_bind: str = setting(
-        "",
-        "Address and port of the metrics for Prometheus, at /metrics. Empty: no metrics. They tell "
-        "what you sell and earn, so choose an address that only your own network reaches; on "
-        "Fly.io that is the machine's private address, `fly-local-6pn`.",
-        example="127.0.0.1:9091",
-    )
     server: str = setting(
         "hypercorn",
         "HTTP server: `hypercorn`, or `uvicorn`, which takes less of "
         "the processor for a request and needs the extra `fast` (it is in the image).",
         example="uvicorn",
-    )
-    mcp: bool = setting(
-        True,
-        "Whether agents may buy at POST /mcp (Model Context Protocol). It needs the extra `mcp`, "
-        "which is in the image. The first message to it makes the process grow by some 26 MB.",
-    )
-    mcp_origins: tuple[str, ...] = setting(
-        (),
-        "Origins of web pages, separated by commas, that may ask POST /mcp; `*` lets every page. "
-        "Pages of the gateway's own address always may, and so may programs that are no browser.",
-        example="https://inspector.example.com",
     )
     plugins_disabled: tuple[str, ...] = setting(
         (),
@@ -335,20 +301,12 @@ class Settings(AlarmSettings, BackupSettings, DatabaseSettings, IdentitySettings
         "Megabytes (10⁶ bytes) that must be free in the data folder. With less, or with fewer "
         "than 300 free inodes, the gateway sells nothing, because it could not keep the outputs.",
     )
-    play_key: str = setting(
-        "",
-        "Private key with play money on an embedded chain, for `gateway demo` only. The pages give "
-        "it to every visitor, so it is refused unless base_url, bind and all of rpc_urls are on "
-        "this machine.",
-        example="0x followed by 64 hexadecimal digits",
-        shown=False,
-    )
     allow_loopback_links: bool = setting(
         False,
         "Whether a vendor's result may be fetched from this machine (127.0.0.1, ::1 or localhost, "
         "by http as well), for the author of a plugin whose vendor is a program beside the "
         "gateway. It is refused unless base_url and bind are on this machine, and all of rpc_urls "
-        "too or the network is base-sepolia: a gateway that strangers reach, or that sells for "
+        "too or the network is base-sepolia: a gateway that others reach, or that sells for "
         "real money, never fetches from its own network.",
     )
     log_format: str = setting("json", "Format of log lines: `json`, or `console` for a terminal.")
@@ -361,17 +319,27 @@ class Settings(AlarmSettings, BackupSettings, DatabaseSettings, IdentitySettings
         },
     )
 
-    # Values of the file and the environment that are no setting of this class.
+    # Other values of the file and the environment, mostly of plugins.
     plugin_values: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
-    # Names of those values that stand in the file.
+    # Those of their names that are in the file.
     unknown_in_file: tuple[str, ...] = ()
 
     def section(self, prefix: str, kind: type[Section]) -> Section:
         """Return the section that a plugin declared in `register_settings` under this prefix.
 
-        Raises `SettingsError` for a value of the wrong kind.
+        Raises `SettingsError` for a value of the wrong kind, and for one that the class refuses.
         """
-        return read_section(self.plugin_values, prefix, kind)
+        section = read_section(self.plugin_values, prefix, kind)
+        check_section(self, prefix, section)
+        return section
+
+    def changed(self, **values: Any) -> "Settings":
+        """Return these settings with other values; names of plugins' settings may be among them."""
+        own = {name: value for name, value in values.items() if name in attrs.fields_dict(Settings)}
+        of_plugins = {name: value for name, value in values.items() if name not in own}
+        if of_plugins:
+            own["plugin_values"] = {**self.plugin_values, **of_plugins}
+        return attrs.evolve(self, **own)
 
     @property
     def chain(self) -> Network:
@@ -388,11 +356,6 @@ class Settings(AlarmSettings, BackupSettings, DatabaseSettings, IdentitySettings
         """Whether the gateway sends refunds without a decision, up to the daily cap."""
         has_key = bool(str(self.refund_key)) or self.refund_keystore is not None
         return self.refunds == "automatic" or (not self.refunds and has_key)
-
-    @property
-    def sends_webhooks(self) -> bool:
-        """Whether a request may name an address that is told how its task ends."""
-        return self.webhooks == "local" or (self.webhooks == "on" and self.is_https)
 
     @property
     def is_https(self) -> bool:

@@ -1,16 +1,16 @@
-"""What the settings file may change about an endpoint."""
+"""Changes of endpoints in the settings file."""
 
 import attrs
 
 
 @attrs.frozen(kw_only=True)
 class EndpointOverride:
-    """One table `[endpoints.<slug>]`: what the operator changes about an endpoint."""
+    """One table `[endpoints.<slug>]`."""
 
     enabled: bool = True
     # USDC, such as "0.05".
     price: str | None = None
-    # What one generation costs you, in US dollars, such as "0.04".
+    # Your cost of one generation in US dollars, such as "0.04".
     cost: str | None = None
     # Whether a price below the cost is meant.
     allow_loss: bool = False

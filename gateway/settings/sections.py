@@ -14,23 +14,36 @@ from gateway.errors import SettingsError
 Section = TypeVar("Section")
 
 
+@attrs.frozen
+class SectionOffer:
+    """A section of settings that a plugin registers."""
+
+    plugin: str
+    prefix: str
+    kind: type
+
+    @property
+    def fields(self) -> dict[str, "attrs.Attribute[Any]"]:
+        """The fields by their names in the file."""
+        return names_of(self.prefix, self.kind)
+
+
 def setting(
     default: Any, about: str, *, example: str = "", shown: bool = True, switches_on: bool = False
 ) -> Any:
-    """Return a field of a settings class; `about` says what it does and in which unit.
+    """Return a field of a settings class; `about` describes its effect and its unit.
 
-    `switches_on` says that the plugin sells nothing while the setting is empty; `gateway plugins`
-    then names the setting.
+    With `switches_on`, the plugin sells nothing while the setting is empty; `gateway plugins` then
+    names the setting.
     """
     metadata = {"about": about, "example": example, "switches_on": switches_on}
     return attrs.field(default=default, repr=shown, metadata=metadata)
 
 
 def secret(about: str, *, example: str = "", switches_on: bool = False) -> Any:
-    """Return a field whose value is never printed; it is empty where the operator has not set it.
+    """Return a field whose value is never printed; its default is empty.
 
-    `switches_on` is as for `setting`. Where a section marks no field, all its secrets count as
-    marked.
+    `switches_on` is as for `setting`. If a section marks no field, all its secrets count as marked.
     """
     metadata = {"about": about, "example": example, "switches_on": switches_on}
     return attrs.field(default=ts.SecretStr(""), repr=False, metadata=metadata)
@@ -43,19 +56,24 @@ def variable(name: str) -> str:
 
 def names_of(prefix: str, kind: type) -> dict[str, "attrs.Attribute[Any]"]:
     """Return a section's fields by their names in the file."""
-    return {f"{prefix}_{field.name}": field for field in attrs.fields(kind)}
+    begin = f"{prefix}_" if prefix else ""
+    return {f"{begin}{field.name}": field for field in attrs.fields(kind)}
 
 
 def missing_in(values: Mapping[str, Any], prefix: str, kind: type) -> list[str]:
-    """Return the empty variables without which a plugin sells nothing."""
+    """Return the empty variables without which a plugin sells nothing.
+
+    A section without a prefix is of an optional part, which works without its secrets.
+    """
     fields = names_of(prefix, kind)
     marked = {name for name, field in fields.items() if field.metadata.get("switches_on")}
     secrets = {name for name, field in fields.items() if isinstance(field.default, ts.SecretStr)}
+    wanted = marked or (secrets if prefix else set())
     section: Any = read_section(values, prefix, kind)
     return [
         variable(name)
         for name, field in fields.items()
-        if name in (marked or secrets) and str(getattr(section, field.name)) in ("", "False")
+        if name in wanted and str(getattr(section, field.name)) in ("", "False")
     ]
 
 
@@ -68,22 +86,38 @@ def read_section(values: Mapping[str, Any], prefix: str, kind: type[Section]) ->
     given = {field.name: values[name] for name, field in fields.items() if name in values}
     if not given:
         return kind()
-    for field_name in given:
-        _check_value(given, field_name, prefix, kind)
+    for name, field in fields.items():
+        if field.name in given:
+            _check_kind(name, field, given[field.name], kind)
     return _structure(given, kind)
 
 
-def _check_value(given: Mapping[str, Any], name: str, prefix: str, kind: type) -> None:
+def _check_kind(name: str, field: "attrs.Attribute[Any]", value: Any, kind: type) -> None:
     """Read one value alone, so that the error can name the setting and need not show the value."""
     try:
-        _structure({name: given[name]}, kind)
+        _structure({field.name: value}, kind)
     except (ExceptionGroup, TsError, ValueError, TypeError):
-        field = attrs.fields_dict(kind)[name]
-        raise wrong(f"{prefix}_{name}", field, "has a value of the wrong kind") from None
+        raise wrong(name, field, "has a value of the wrong kind") from None
+
+
+def check_section(settings: Any, prefix: str, section: Any) -> None:
+    """Raise `SettingsError` for the first value that a section's method `validate` refuses.
+
+    `validate(settings)` returns by field whether its value is right; it may raise `SettingsError`
+    with a sentence of its own.
+    """
+    validate = getattr(section, "validate", None)
+    if validate is None:
+        return
+    judged = validate(settings)
+    for name, field in names_of(prefix, type(section)).items():
+        if not judged.get(field.name, True):
+            is_empty = str(getattr(section, field.name)) == ""
+            raise wrong(name, field, "is not set" if is_empty else "is not right")
 
 
 def wrong(name: str, field: "attrs.Attribute[Any]", state: str) -> SettingsError:
-    """Return the error about a setting that is not right: what it is for, and an example."""
+    """Return the error about a setting, with its purpose and an example."""
     example = field.metadata["example"] or field.default
     about = f"{field.metadata['about']} Example: {variable(name)}={example}"
     return SettingsError(f"{variable(name)} {state}. {about}")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import attrs
 
 from gateway.contracts import SignedTransaction, UnsignedBatch
-from gateway.contracts.payers import FailedSettlement
+from gateway.contracts.store import FailedSettlement
 from gateway.domain import Payment, PaymentState
 from gateway.errors import ChainUnavailable
 from gateway.store import nonces

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gateway.contracts.endpoint_changes import EarlierPrice, EndpointChange
+from gateway.contracts.store import EarlierPrice, EndpointChange
 from gateway.domain import QUOTE_LIFE_S
 from gateway.store.sql import Connection, Row
 

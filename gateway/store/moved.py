@@ -1,7 +1,7 @@
-"""Notes in an SQLite file whose sales were moved to another database: no gateway runs on it.
+"""Markers that the sales of an SQLite file were moved to another database.
 
-Two databases that both believe a transfer unspent would let it pay twice. `gateway migrate-store`
-writes the notes.
+No gateway may use the file then: if two databases both considered a transfer unspent, it could pay
+twice. `gateway migrate-store` writes the markers.
 """
 
 import sqlite3
@@ -13,20 +13,20 @@ from gateway.errors import SettingsError
 
 @attrs.frozen(kw_only=True)
 class Move:
-    """A move that was begun, and how far it got."""
+    """A started move, and whether it is complete."""
 
-    # What this move wrote into the other database says the same.
+    # The same id is in the other database.
     id: str
 
-    # The other database's address, without login.
+    # The other database's URL without credentials.
     target: str
 
-    # Whether the other database is known to have everything.
+    # Whether the other database is known to be complete.
     is_done: bool
 
 
 def move_of(db: sqlite3.Connection) -> Move | None:
-    """Return the move that a file is in; None for one that stays."""
+    """Return the move of a file, or None."""
     try:
         notes = dict(
             db.execute(
@@ -34,7 +34,7 @@ def move_of(db: sqlite3.Connection) -> Move | None:
             ).fetchall()
         )
     except sqlite3.OperationalError:
-        # A new file has no tables, and another program's has others.
+        # The file is new, or belongs to another program.
         return None
     target = notes.get("moved_to") or notes.get("moving_to")
     if target is None:
@@ -43,7 +43,7 @@ def move_of(db: sqlite3.Connection) -> Move | None:
 
 
 def check_stays(db: sqlite3.Connection) -> None:
-    """Raise `SettingsError` for a file whose payments are in another database, or may be."""
+    """Raise `SettingsError` if a file's payments are, or may be, in another database."""
     move = move_of(db)
     if move is None:
         return

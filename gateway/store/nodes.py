@@ -1,7 +1,7 @@
-"""The nodes of a database as the core knows them: one process, and the clock of its leases.
+"""The node of an SQLite database, and the clock of leases.
 
-Several machines share a database of a plugin, such as `gateway_nodes`. Money does not rest on which
-of them leads.
+Several machines need the database of a plugin, such as `gateway_nodes`. No payment depends on
+leadership.
 """
 
 from collections.abc import Callable

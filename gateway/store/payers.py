@@ -3,7 +3,7 @@
 import attrs
 
 from gateway.contracts import NewTask, SignedTransaction
-from gateway.contracts.payers import FailedSettlement, OpenPayments, PayerBusy, ReserveLimits
+from gateway.contracts.store import FailedSettlement, OpenPayments, PayerBusy, ReserveLimits
 from gateway.domain import Payment
 from gateway.errors import ExecutionError
 from gateway.store import batches

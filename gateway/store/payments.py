@@ -7,7 +7,7 @@ In docs/payments.md, `reserve` is T1, `accept_direct` T1', `begin_settling` T2, 
 from collections.abc import Sequence
 
 from gateway.contracts import NewTask, SignedTransaction, UnsignedTransaction
-from gateway.contracts.payers import ReserveLimits
+from gateway.contracts.store import ReserveLimits
 from gateway.domain import (
     Authorization,
     Flow,

@@ -9,10 +9,8 @@ from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
 from gateway.contracts import NewTask, SignedTransaction, UnsignedBatch, UnsignedTransaction
-from gateway.contracts.nodes import NodeRecords
-from gateway.contracts.payers import ReserveLimits
-from gateway.contracts.store import CheckRow, JobRecord
-from gateway.contracts.wakes import Wakes
+from gateway.contracts.nodes import NodeRecords, Wakes
+from gateway.contracts.store import CheckRow, JobRecord, ReserveLimits
 from gateway.domain import (
     Authorization,
     Payment,

@@ -108,7 +108,7 @@ class Attempt:
         return spans.around("attempt", self._about()) if spans.openers else contextlib.nullcontext()
 
     def _about(self) -> About:
-        """Return what the attempt's span is about: what its log lines carry."""
+        """Return the attributes of the attempt's span: those of its log lines."""
         lease = self.lease
         known = structlog.contextvars.get_contextvars()
         about = {name: known[name] for name in _TRACED if name in known}
@@ -147,7 +147,7 @@ class Attempt:
             self._running.cancel()
 
     async def _work(self, registered: Registered | None) -> None:
-        """Look at what an earlier attempt has begun, then generate or fail the task.
+        """Resume the job of an earlier attempt, or generate, or fail the task.
 
         The provider's slot is taken before the first await: another attempt could take it in
         between.
@@ -293,7 +293,7 @@ class Attempt:
 
 
 async def _save_handle(begun: Handle, job: AttemptJob) -> Handle:
-    """Make a handle durable; if it cannot be written, the job is polled all the same."""
+    """Make a handle durable; if the write fails, the job is polled anyway."""
     if begun != job.handle:
         with contextlib.suppress(WriteFailed):
             await job.save(begun)

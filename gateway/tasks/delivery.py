@@ -99,7 +99,7 @@ class Delivery:
     async def keep(self, result: Result, registered: Registered) -> None:
         """Store the outputs and complete the task; raises `WriteFailed`.
 
-        If another attempt has the lease by now, delete what was stored.
+        If another attempt has the lease by now, delete the stored outputs.
         """
         # Each lease has a folder of its own, so that no other attempt overwrites its files.
         folder = f"{self.lease.task_id}-{self.lease.token[:16].lower()}"
@@ -154,7 +154,7 @@ def has_links(result: Result) -> bool:
 def checked_json(result: Result) -> Result:
     """Return the JSON of a result as it is sold; raises `ResultUnusable` if it is no JSON object.
 
-    It takes the length of the text and no more: the values are looked at, but not built.
+    It takes the length of the text and no more: the values are read, but not built.
     """
     text = result.text or ""
     if not text or result.outputs:
@@ -192,7 +192,7 @@ def _count_text_bytes(text: object) -> int:
 
 
 def cost_of(result: Result, registered: Registered, request: GenerationRequest) -> Cost | None:
-    """Return what the operator paid; None if it is not known, or the figure is impossible.
+    """Return the operator's cost; None if it is unknown or impossible.
 
     What the provider says about this result counts before what is known about the endpoint. An
     impossible figure does not fail the task: the buyer's result is worth more than the figure.

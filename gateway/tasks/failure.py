@@ -1,4 +1,4 @@
-"""What is said about a failed attempt: the error, and the vendor's status, code and words."""
+"""Describes a failed attempt: the error, and the vendor's status, code and message."""
 
 import attrs
 
@@ -9,7 +9,7 @@ from gateway.errors import ProviderError
 from gateway.vendors.refusals import newest_refusal, summarize
 
 _MAX_SAID_CHARS = 200
-# An error whose text repeats so much of the prompt or the file name is not quoted.
+# An error whose text repeats this much of the prompt or the file name is not quoted.
 _QUOTE_CHARS = 16
 
 
@@ -43,7 +43,7 @@ class Failure:
 
 
 def describe_failure(error: Exception, upstream: Upstream, request: GenerationRequest) -> Failure:
-    """Return what is known about the error that ended an attempt, in the attempt's own task."""
+    """Describe the error that ended an attempt; call it in the attempt's own task."""
     refusal = newest_refusal()
     own = upstream.error_text(error)
     said = upstream.redactor.clean(refusal.said) if refusal is not None else ""

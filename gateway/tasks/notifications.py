@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import attrs
 
-from gateway.contracts.wakes import Heard, Wakes
+from gateway.contracts.nodes import Heard, Wakes
 
 _LOOK_SLOTS = 32
 
@@ -30,7 +30,7 @@ class TaskNotifications:
 
     @contextlib.contextmanager
     def subscribed(self, task_id: str) -> Iterator["Subscription"]:
-        """Yield what hears of each notification of this task that is posted inside the block.
+        """Yield a subscription to the notifications of this task inside the block.
 
         Subscribe before you read the task, or a notification between the two is lost.
         """
@@ -45,7 +45,7 @@ class TaskNotifications:
 
 
 class Subscription:
-    """What one request hears of its task."""
+    """The notifications of one request about its task."""
 
     def __init__(self, event: asyncio.Event) -> None:
         self._event = event
@@ -59,9 +59,9 @@ class Subscription:
 
 
 def seconds_to_look(look_s: float) -> float:
-    """Return the seconds after which a request that waits looks at its task: at most `look_s`.
+    """Return the seconds until a waiting request reads its task: at most `look_s`.
 
-    The looks of many requests fall on few moments, so that they share their reads.
+    Many requests read at the same few moments, so that they share their reads.
     """
     slot_s = look_s / _LOOK_SLOTS
     now = asyncio.get_running_loop().time()
@@ -69,7 +69,7 @@ def seconds_to_look(look_s: float) -> float:
 
 
 class LongPolls:
-    """Counts the requests that wait for a task: a proxy in front passes on only so many."""
+    """Limits the requests that wait for a task: a proxy in front has a limit of connections."""
 
     def __init__(self, most: int, most_per_address: int) -> None:
         self._most = most
@@ -107,15 +107,15 @@ def _nothing() -> None: ...
 class Announcer:
     """Wakes workers, waiting requests and readers of events, here and on nodes that listen."""
 
-    # None where no other node has the same database.
+    # None if no other node shares the database.
     wakes: Wakes | None
     notifications: TaskNotifications
-    # Set once the workers and the gateway exist, which announce what they have done.
+    # Set once the workers and the gateway exist: both need the announcer first.
     wake_workers: Callable[[], None] = _nothing
     wake_events: Callable[[], None] = _nothing
 
     def start(self) -> None:
-        """Hear the other nodes from now on."""
+        """Listen to the other nodes from now on."""
         if self.wakes is not None:
             self.wakes.start(
                 Heard(
@@ -124,13 +124,13 @@ class Announcer:
             )
 
     def queued(self) -> None:
-        """Tell that a task may be worked on; call this after it is written down."""
+        """Announce a queued task; call this after the write is committed."""
         self.wake_workers()
         if self.wakes is not None:
             self.wakes.post_queued()
 
     def ended(self, task_id: str) -> None:
-        """Tell that a task has ended, or will not begin; call this after it is written down."""
+        """Announce a task that has ended or was dropped; call this after the write is committed."""
         self._tell_of_end(task_id)
         if self.wakes is not None:
             self.wakes.post_ended(task_id)

@@ -1,4 +1,4 @@
-"""What a failed attempt means for its task: fail it, delay it, or try once more."""
+"""Decides about the task of a failed attempt: fail it, delay it, or retry."""
 
 import random
 
@@ -45,7 +45,7 @@ _CHOICES = ("aspect_ratio", "resolution", "output_format")
 _AWAY = "The provider has not worked for too long. Nothing was made; a refund is due."
 _UNCERTAIN = "The provider did not say whether it has accepted the request."
 _UNUSABLE = "The result was made, but is not what the endpoint sells."
-# Errors with which a vendor says that it bills nothing.
+# Errors of vendors that bill nothing.
 _REFUSALS = (AccountProblem, ContentPolicy, InvalidInput, JobFailed, NotAccepted, RateLimited)
 # Errors after which nothing is submitted again, unless that bills nothing.
 _ENDS = (HandleLost, JobTimedOut, ResultUnusable, WriteFailed)
@@ -62,7 +62,7 @@ class Outcome:
 
     resources: Resources
     lease: Lease
-    # The name of the provider; None where the endpoint is not registered any more.
+    # The name of the provider; None if the endpoint is no longer registered.
     provider: str | None = None
     # Why the attempt failed, for the operator.
     _reason: str | None = attrs.field(default=None, init=False)
@@ -70,7 +70,7 @@ class Outcome:
     async def record(
         self, raised: Exception, registered: Registered, job: AttemptJob | None
     ) -> None:
-        """Write down what an error means."""
+        """Store the outcome of an error."""
         upstream = registered.upstream
         failure = describe_failure(raised, upstream, self.lease.request)
         _log.warning(
@@ -171,7 +171,7 @@ class Outcome:
             await self._put_off(wait_s, costs_attempt=False)
 
     async def _retry(self, details: str, error: str, *, most: int = MAX_ATTEMPTS) -> None:
-        """Try again later; fail the task if this was the last of so many attempts."""
+        """Try again later; fail the task after its last attempt."""
         if self.lease.attempt >= most:
             await self.fail(details, error)
             return
@@ -219,7 +219,7 @@ def _name_error(error: Exception) -> str:
 
 
 def error_that_counts(error: Exception, traits: Traits, job: AttemptJob | None) -> Exception:
-    """Return the error to act on: an error that says nothing about the vendor's bill is replaced.
+    """Return the error to act on: an error that leaves the vendor's bill unknown is replaced.
 
     After a result, no error lets the task be generated again. Before a result, a submit is sent
     again only if the vendor has refused it, if nothing was sent, or if a submit bills nothing.

@@ -99,7 +99,7 @@ class JobPoller:
         except AccountProblem as error:
             self._note_account_problem(error)
         except (Transient, SubmitUncertain, TimeoutError, OSError):
-            # The vendor's API is away for a moment. That says nothing about the job.
+            # The vendor's API is unavailable for a moment, which proves nothing about the job.
             pass
         except Exception as error:
             self._oddities += 1
@@ -157,7 +157,7 @@ class JobPoller:
     async def _stop_job(self) -> None:
         """Stop a job that takes too long; raises `TimeoutError` or `JobTimedOut`.
 
-        `TimeoutError` says that the job was stopped for certain and may be submitted again.
+        `TimeoutError` means that the job was certainly stopped and may be submitted again.
         """
         provider = self.upstream.provider
         if isinstance(provider, Cancelling):

@@ -1,7 +1,8 @@
 """Gives the tasks of the durable queue to a number of workers.
 
-The queue is the store's; this module only decides what is worked on. If an attempt dies, its lease
-runs out and the task is due again. An event wakes the pool, so an accepted task starts at once.
+The queue is the store's; this module only decides which tasks to lease. If an attempt dies, its
+lease runs out and the task is due again. An event wakes the pool, so an accepted task starts at
+once.
 """
 
 import asyncio
@@ -42,9 +43,9 @@ class WorkerPool:
     resources: Resources = attrs.field(init=False)
     _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _working: dict[asyncio.Task[None], Attempt] = attrs.field(factory=dict, init=False)
-    # Whether the last claim got all that it asked for, so that the next one needs no look before.
+    # Whether the last claim was filled, so that the next one needs no read before.
     _has_more: bool = attrs.field(default=False, init=False)
-    # When to look for begun jobs although no provider has a free slot, by the loop's clock.
+    # When to search for begun jobs although no provider has a free slot, by the loop's clock.
     _look_at: float = attrs.field(default=0.0, init=False)
     _dispatcher: asyncio.Task[None] | None = attrs.field(default=None, init=False)
 
@@ -67,7 +68,7 @@ class WorkerPool:
         self._dispatcher = asyncio.create_task(self._dispatch(), name="worker-dispatch")
 
     def wake(self) -> None:
-        """Look at the queue now."""
+        """Read the queue now."""
         self._wake.set()
 
     @property
@@ -132,7 +133,7 @@ class WorkerPool:
         """Return how many leases can be put to work now.
 
         If no provider has a free slot, there may still be jobs that were begun earlier. The pool
-        looks for them only from time to time, because such a claim reads all tasks that wait.
+        searches for them only from time to time, because such a claim reads all waiting tasks.
         """
         free_workers = max(self.resources.slots.free, 0)
         free_submits = sum(upstream.free_submits for upstream in self.catalog.upstreams())
@@ -140,9 +141,9 @@ class WorkerPool:
         return min(free_workers, free_submits or int(is_time))
 
     async def _find_pause_s(self, wanted: int) -> float:
-        """Return the seconds until a claim may find something; 0 where one may now.
+        """Return the seconds until a claim may find a task; 0 if one may now.
 
-        A claim is a commit, even if it finds nothing. This look is none.
+        A claim is a commit, even if it finds nothing. This is only a read.
         """
         idle_s = self.resources.timing.idle_s
         if not wanted:
@@ -175,7 +176,7 @@ class WorkerPool:
         await asyncio.sleep(0)
 
     async def _claim(self, wanted: int) -> list[Lease]:
-        """Lease up to `wanted` tasks; if cancelled meanwhile, give the leases back."""
+        """Lease up to `wanted` tasks; if cancelled, give the leases back."""
         claim = asyncio.create_task(
             self.store.queue.claim(
                 wanted,
@@ -195,7 +196,7 @@ class WorkerPool:
             raise
 
     async def _wait_for_work(self, pause_s: float) -> None:
-        """Wait for an event, for so long, or for a provider that may be asked again."""
+        """Wait for an event, for `pause_s`, or for a provider that may be asked again."""
         pauses = [self.resources.timing.idle_s, pause_s]
         if self.resources.slots.free > 0:
             pauses += [one.wait_s for one in self.catalog.upstreams() if one.wait_s > 0]

@@ -1,4 +1,4 @@
-"""What the workers share: queue, catalogue, output store, slots, and the checks of pictures."""
+"""The resources that workers share: queue, catalogue, output store, slots, checks of pictures."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""How long the workers wait for what."""
+"""Timeouts and pauses of the workers."""
 
 import attrs
 
@@ -12,21 +12,21 @@ class TaskTiming:
     lease_s: float = 60.0
     # Between two extensions of a lease: one of them may fail.
     extend_s: float = 20.0
-    # Between two looks for progress that is not written down yet.
+    # Between two writes of progress.
     heartbeat_s: float = 1.0
-    # Between two looks at the queue without an event, because clocks may jump.
+    # Between two reads of the queue without an event, because clocks may jump.
     idle_s: float = 5.0
-    # After a look at the queue that failed.
+    # After a failed read of the queue.
     dispatch_pause_s: float = 1.0
-    # While draining, between two looks for attempts that only wait for a vendor's job.
+    # While draining, between two searches for attempts that only wait for a vendor's job.
     drain_look_s: float = 0.2
 
     # Before the second attempt. Each further attempt waits twice as long, up to the maximum, with
     # jitter.
     backoff_s: float = 2.0
     max_backoff_s: float = 60.0
-    # The most that a paid task waits for a provider that is off sale, where the endpoint's own
-    # time-out is not shorter.
+    # The most that a paid task waits for a provider that is off sale, unless the endpoint's own
+    # time-out is shorter.
     patience_s: float = 1800.0
     # How long a provider rests after a submit that its account cannot pay, or may not send: probes
     # are free, so they pass although the credit is used up.

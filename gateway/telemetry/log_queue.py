@@ -1,6 +1,6 @@
 """Standard output without waiting: lines go through a bounded queue to a thread that writes them.
 
-A pipe that nobody reads (a log driver that hangs, a stopped journal) would hold the event loop at
+A pipe without a reader (a log driver that hangs, a stopped journal) would hold the event loop at
 its next line. Lines that find the queue full are dropped and counted.
 
 `logging.handlers.QueueListener` has the lines of `logging` alone, and its `stop` waits for ever for
@@ -21,7 +21,7 @@ from typing import Any, TextIO
 
 from gateway.telemetry import signals
 
-# The queue is full once so many characters wait: some thousand lines.
+# The most characters in the queue: some thousand lines.
 _MOST_CHARS = 1_000_000
 _CHARS_AT_ONCE = 65_536
 # At the end, for a reader that is slow or has stopped.
@@ -86,7 +86,7 @@ class LogQueue:
         return batch
 
     def _write(self, descriptor: int, data: bytes) -> None:
-        """Write all of it; what a full disk or a closed pipe does not take is dropped."""
+        """Write all of it; drop the rest if the disk is full or the pipe closed."""
         while data:
             try:
                 with contextlib.suppress(BlockingIOError):

@@ -8,7 +8,7 @@ escaped.
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from functools import cached_property
 from typing import Any
@@ -17,10 +17,10 @@ from urllib.parse import quote, unquote, urlsplit
 import attrs
 import typed_settings as ts
 
-from gateway.settings import Settings, names_of
+from gateway.settings import SectionOffer, Settings
 
 REDACTED = "…"
-# A shorter secret or prompt is not looked for: it may be any word.
+# A shorter secret or prompt is not searched for: it may be any word.
 _LEAST_CHARS = 8
 # A shorter line of a PEM, or folder in an address, is not looked for by itself.
 _LEAST_PART_CHARS = 12
@@ -170,27 +170,23 @@ class Redactor:
 
 
 def secrets_of(
-    settings: Settings, sections: Mapping[str, tuple[str, type]] | None = None
+    settings: Settings, sections: Iterable[SectionOffer] = (), *, are_all: bool = False
 ) -> Iterator[str]:
     """Yield every secret that settings and environment hold.
 
-    `sections` are the plugins' settings by prefix. A plugin's value is secret where the plugin
-    declares it so, or no plugin declares it. The admin's password is left out. A person chose it,
-    and an answer in which one word is missing would tell a guesser that word.
+    A value of a plugin is secret if the plugin declares it so. Of a value that none of `sections`
+    has, the name decides; if these `are_all`, no plugin has it, and it is secret as well. The
+    admin's password is left out. A person chose it, and an answer in which one word is missing
+    would tell a guesser that word.
     """
     for field in attrs.fields(Settings):
-        if field.name == "admin_password":
-            continue
-        value = getattr(settings, field.name)
-        if isinstance(field.default, ts.SecretStr):
-            yield str(value)
-            yield from _addresses_in(str(value))
-        elif not field.repr and field.name != "plugin_values":
-            for address in (value,) if isinstance(value, str) else value:
-                yield from _secrets_in_address(address)
-    is_secret = _secret_test(sections)
+        if field.name not in ("admin_password", "plugin_values"):
+            yield from _secrets_in_field(field, getattr(settings, field.name))
+    fields = {name: field for one in sections for name, field in one.fields.items()}
     for name, value in settings.plugin_values.items():
-        if is_secret(name):
+        if name in fields:
+            yield from _secrets_in_field(fields[name], value)
+        elif are_all or _SECRET_NAME.search(name):
             yield str(value)
     for name, value in os.environ.items():
         if _SECRET_NAME.search(name) and name != "GATEWAY_ADMIN_PASSWORD":
@@ -207,15 +203,13 @@ def _addresses_in(secret: str) -> Iterator[str]:
             yield from _secrets_in_address(word)
 
 
-def _secret_test(sections: Mapping[str, tuple[str, type]] | None) -> Callable[[str], bool]:
-    """Return a function that tells by the name of a plugin's setting whether it is secret."""
-    # Without sections no plugin is loaded yet: names decide.
-    if sections is None:
-        return lambda name: bool(_SECRET_NAME.search(name))
-    fields: dict[str, attrs.Attribute[Any]] = {}
-    for prefix, (_, kind) in sections.items():
-        fields |= names_of(prefix, kind)
-    return lambda name: name not in fields or isinstance(fields[name].default, ts.SecretStr)
+def _secrets_in_field(field: "attrs.Attribute[Any]", value: Any) -> Iterator[str]:
+    if isinstance(field.default, ts.SecretStr):
+        yield str(value)
+        yield from _addresses_in(str(value))
+    elif not field.repr:
+        for address in (value,) if isinstance(value, str) else value:
+            yield from _secrets_in_address(address)
 
 
 def _secrets_in_address(address: str) -> Iterator[str]:

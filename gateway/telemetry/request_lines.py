@@ -32,7 +32,7 @@ class RequestLines:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        # Threads log, too: each line is taken out once, by whoever writes.
+        # Threads log, too: each line is taken out once, by one writer.
         self._waiting: deque[str] = deque()
         # The second of the last line, and how a line names it.
         self._second = -1
@@ -77,7 +77,7 @@ class RequestLines:
 
 
 def log_request(method: str, rule: str | None, status: int, ms: float, request: str | None) -> None:
-    """Log a request's end; `request` is the id that the gateway gave it, None where a proxy did.
+    """Log a request's end; `request` is the id that the gateway gave it, None if a proxy gave it.
 
     A plain one goes past structlog, unless something else than `configure_logs` configured that.
     """
@@ -85,7 +85,7 @@ def log_request(method: str, rule: str | None, status: int, ms: float, request: 
     if isinstance(first, RequestLines) and request and rule is not None and method in _METHODS:
         first.add(method, rule, status, ms, request)
         return
-    # What a client chose may hold anything, and goes through the redactor.
+    # Values that a client chose may contain anything, so they go through the redactor.
     own = {} if request is None else {"request": request}
     _log.info("request", method=method, rule=rule, status=status, ms=ms, **own)
 
@@ -93,7 +93,7 @@ def log_request(method: str, rule: str | None, status: int, ms: float, request: 
 def is_plain(event: MutableMapping[str, Any]) -> bool:
     """Whether an event is a request's, with nothing in it that a client or a plugin chose.
 
-    `log_request` names the request's id only where the gateway made it.
+    `log_request` includes the request's id only if the gateway made it.
     """
     return (
         event.get("event") == _EVENT

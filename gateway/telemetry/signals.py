@@ -1,8 +1,7 @@
-"""What happens in a running gateway, for whoever counts it: signals of blinker's.
+"""Signals for metrics, by blinker.
 
-Sent by the module that decides it, with names and seconds only: nothing here holds a payer, a task,
-a hash or an address. Nobody listens unless metrics are on, and then `receivers` is empty and
-nothing is sent. Receivers run where the signal is sent, some of them in a thread.
+The module in which an event happens sends it, with names and seconds only: no signal has a payer, a
+task, a hash or an address. Receivers run in the sender's thread, which is not always the loop's.
 """
 
 from blinker import Signal
@@ -28,7 +27,7 @@ rpc_answered = Signal()
 rpc_failing = Signal()
 
 # settler: its package, or the payment method; seconds from the first submit until the outcome was
-# seen on-chain, or told by the method.
+# seen on-chain, or reported by the method.
 payment_settled = Signal()
 
 # seconds of one commit of the database, with its batch of writes.

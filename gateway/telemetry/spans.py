@@ -1,4 +1,4 @@
-"""Tells plugins when a request, an attempt at a task or a call of a provider begins and ends."""
+"""Spans around requests, attempts at tasks and calls of providers, opened by plugins."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ _log = structlog.get_logger()
 
 @attrs.frozen
 class Spans:
-    """The plugins that want to be told; usually none."""
+    """The plugins that open spans; usually none."""
 
     openers: tuple[OpenSpan, ...] = ()
 
@@ -25,8 +25,8 @@ class Spans:
     def around(self, name: str, about: About) -> Iterator[None]:
         """Open a span of every plugin around the block, and close them after it.
 
-        A plugin that fails here harms nothing else. It is told the class of the block's error as
-        `error`, and not the error itself: its text may quote a prompt.
+        A plugin's exception is logged and ignored. `about` gets the class of the block's error as
+        `error`, not the error itself: its text may quote a prompt.
         """
         with contextlib.ExitStack() as opened:
             for opener in self.openers:

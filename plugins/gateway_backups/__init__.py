@@ -11,6 +11,13 @@ from gateway import hookimpl
 from gateway.contracts.parts import Part
 from gateway.running.gateway import Gateway
 from gateway.settings import Settings
+from gateway_backups.settings import BackupSettings, backup_settings_of
+
+
+@hookimpl
+def register_settings(register: Callable[[str, type], None]) -> None:
+    """Define GATEWAY_BACKUP_… and GATEWAY_RESTORE."""
+    register("", BackupSettings)
 
 
 @hookimpl
@@ -24,7 +31,7 @@ def register_check_rows(
 async def _check_copies(settings: Settings) -> str:
     if settings.database_url:
         return "left to PostgreSQL's own tools, such as pg_dump"
-    if not settings.backup_url:
+    if not backup_settings_of(settings).backup_url:
         return "no backups: GATEWAY_BACKUP_URL is not set"
     from gateway_backups.place import place_of  # noqa: PLC0415 - of this command only
 
@@ -39,7 +46,7 @@ async def _check_copies(settings: Settings) -> str:
 @hookimpl
 def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
     """Register the backups, if a place for them is set."""
-    if not gateway.settings.backup_url:
+    if not backup_settings_of(gateway.settings).backup_url:
         return
     from gateway_backups.schedule import Backups  # noqa: PLC0415 - most gateways make no copies
 

@@ -15,8 +15,9 @@ import attrs
 from gateway.errors import BackupFailed
 from gateway.outputs.bucket import load_obstore, reason_of
 from gateway.settings import Settings
-from gateway.settings.bucket import Bucket, backup_bucket_of, backup_folder_of
+from gateway.settings.bucket import Bucket
 from gateway_backups.names import Copy, read_name
+from gateway_backups.settings import backup_settings_of
 
 # S3 accepts parts from 5 MiB on. Two are uploaded at once, so an upload takes about 20 MB.
 _PART_BYTES = 5 * 1024 * 1024
@@ -118,7 +119,8 @@ class Place:
 
 def place_of(settings: Settings) -> Place:
     """Return the place in the settings; raises `BackupFailed` if they name none."""
-    where = backup_bucket_of(settings) or backup_folder_of(settings)
+    chosen = backup_settings_of(settings)
+    where = chosen.bucket() or chosen.folder()
     if where is None:
         raise BackupFailed(
             "GATEWAY_BACKUP_URL is not set, so copies go nowhere. Name a private bucket, such as "

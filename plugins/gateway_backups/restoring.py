@@ -10,7 +10,6 @@ import structlog
 
 from gateway.errors import BackupFailed
 from gateway.settings import Settings
-from gateway.settings.bucket import backup_bucket_of
 from gateway.store.data_folder import enter_data, lock_data
 from gateway_backups import records
 from gateway_backups import sqlite as backup
@@ -18,6 +17,7 @@ from gateway_backups.copying import alone, newest_of, temporary, unpack
 from gateway_backups.names import Copy, read_name
 from gateway_backups.place import Place, place_of
 from gateway_backups.records import Forgotten
+from gateway_backups.settings import backup_settings_of
 from gateway_operator.audit_log import Actor
 
 _GZIP = b"\x1f\x8b"
@@ -62,11 +62,12 @@ def restore_once(settings: Settings, *, now: float) -> None:
 
     Raises the errors of `restore`.
     """
-    if backup.restored_by(settings) == settings.restore:
-        _log.info("restore.remembered", copy=settings.restore)
+    wanted = backup_settings_of(settings).restore
+    if backup.restored_by(settings) == wanted:
+        _log.info("restore.remembered", copy=wanted)
         return
     actor = Actor(door="gateway", name="GATEWAY_RESTORE")
-    done = restore(settings, settings.restore, actor, now=now)
+    done = restore(settings, wanted, actor, now=now)
     forgets = attrs.asdict(done.forgotten) if done.forgotten is not None else {}
     old = None if done.old is None else str(done.old)
     _log.warning("restore.done", copy=done.copy, replaced=old, **forgets)
@@ -100,7 +101,7 @@ def _is_file(path: Path) -> bool:
 
 def _fetch_from_bucket(settings: Settings, address: str) -> tuple[Path, float | None, str]:
     url, _, name = address.rpartition("/")
-    bucket = backup_bucket_of(settings, url)
+    bucket = backup_settings_of(settings).bucket(url)
     if bucket is None or not (bucket.name and name):
         raise BackupFailed(f"{address} names no copy. Write s3://bucket/prefix/name-of-the-copy")
     if not (bucket.access_key_id and bucket.secret_access_key):
@@ -112,8 +113,8 @@ def _fetch_from_bucket(settings: Settings, address: str) -> tuple[Path, float | 
 
 
 def _fetch_file(settings: Settings, path: Path) -> tuple[Path, float | None, str]:
-    told = read_name(path.name)
-    at = told.at if told is not None else path.stat().st_mtime
+    parsed = read_name(path.name)
+    at = parsed.at if parsed is not None else path.stat().st_mtime
     try:
         with path.open("rb") as file:
             if file.read(len(_GZIP)) != _GZIP:
@@ -130,9 +131,9 @@ def _fetch_file(settings: Settings, path: Path) -> tuple[Path, float | None, str
 
 def _download(settings: Settings, place: Place, name: str) -> tuple[Path, float | None, str]:
     target = temporary(settings, "restore")
-    told = read_name(name)
+    parsed = read_name(name)
     unpack(place.read(name), target, what=f"The copy {name}", floor_bytes=_floor(settings))
-    return target, None if told is None else told.at, name
+    return target, None if parsed is None else parsed.at, name
 
 
 def _floor(settings: Settings) -> int:

@@ -18,6 +18,7 @@ from gateway_backups.drill import drill, find_newest
 from gateway_backups.names import Copy
 from gateway_backups.place import Place, place_of
 from gateway_backups.records import BackupRecord, Kind
+from gateway_backups.settings import backup_settings_of
 
 _KINDS: tuple[Kind, ...] = ("backup", "drill")
 _log = structlog.get_logger()
@@ -27,7 +28,7 @@ _log = structlog.get_logger()
 class BackupTiming:
     """Intervals of copies and drills, in seconds."""
 
-    # How often to check what is due. The times of the last runs are in the store, so a restart
+    # How often to check for due work. The times of the last runs are in the store, so a restart
     # repeats nothing.
     poll_s: float = 30.0
     drill_s: float = 7 * 86_400.0
@@ -112,7 +113,8 @@ class Backups:
             # The first drill tests the first copy.
             return kind == "backup" or await self._newest("backup", succeeded=True) is not None
         again_s = timing.drill_again_s if last.error else timing.drill_s
-        every_s = self.settings.backup_hours * 3600 if kind == "backup" else again_s
+        hours = backup_settings_of(self.settings).backup_hours
+        every_s = hours * 3600 if kind == "backup" else again_s
         # Setting the clock back does not lengthen the pause.
         return abs(self.now() - last.at) >= every_s
 

@@ -20,6 +20,7 @@ from gateway.store.data_folder import enter_data, existing_database, lock_data
 from gateway.store.disk import full_disk, means_full
 from gateway.store.moved import check_stays
 from gateway.store.sqlite.migrations import migrate
+from gateway_backups.settings import backup_settings_of
 from gateway_operator.audit_log import Actor, NewAction
 from gateway_operator.sql import actions
 
@@ -125,7 +126,7 @@ def _prepare(settings: Settings, fresh: Path, now: float) -> None:
             raise SettingsError("Another program is reading the copy. Try again later.")
         db.execute("BEGIN IMMEDIATE")
         _set_creation_time(db, now)
-        _set_restored_by(db, settings.restore)
+        _set_restored_by(db, backup_settings_of(settings).restore)
         _end_access(db, now)
         db.execute("COMMIT")
 

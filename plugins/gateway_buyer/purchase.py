@@ -53,10 +53,10 @@ class Order:
 
 @attrs.frozen(kw_only=True)
 class Buyer:
-    """Buys from a gateway. `say` gets a progress message for each step."""
+    """Buys from a gateway. `report` gets a progress message for each step."""
 
     records: Records
-    say: Callable[[str], None]
+    report: Callable[[str], None]
     timing: Timing = Timing()
 
     def find(self, order: Order) -> Record | None:
@@ -132,7 +132,7 @@ class Buyer:
                     return _check_completed(task)
                 if task is not None and (state := _describe(task)) != shown:
                     shown = state
-                    self.say(state)
+                    self.report(state)
                 now = time.monotonic()
                 if now > deadline:
                     raise Unfinished(f"The task is not done after {patience_s:.0f} seconds.")
@@ -160,7 +160,7 @@ class Buyer:
         try:
             return await client.poll(task_id)
         except Unanswered as error:
-            self.say(f"{error} Retrying.")
+            self.report(f"{error} Retrying.")
             await asyncio.sleep(max(self.timing.pauses_s[0], error.retry_after_s))
             return None
 
@@ -171,7 +171,7 @@ class Buyer:
                 return await ask()
             except Unanswered as error:
                 wait_s = max(pause_s, error.retry_after_s)
-                self.say(f"{error} Retrying in {wait_s:.0f} s.")
+                self.report(f"{error} Retrying in {wait_s:.0f} s.")
                 await asyncio.sleep(wait_s)
         return await ask()
 

@@ -11,12 +11,19 @@ from gateway import hookimpl
 from gateway.contracts.parts import Documents, Mount, Part
 from gateway.running.gateway import Gateway
 from gateway.settings import Settings
+from gateway_mcp.settings import McpSettings
 
 MCP_RULE = "/mcp"
 # A prompt of 10,000 escaped characters, and a payment of 32 KiB in Base64.
 MESSAGE_BYTES = 256 * 1024
 # A file of 7.5 MB in Base64, and a prompt.
 FILE_MESSAGE_BYTES = 11_000_000
+
+
+@hookimpl
+def register_settings(register: Callable[[str, type], None]) -> None:
+    """Define GATEWAY_MCP, GATEWAY_MCP_ORIGINS and GATEWAY_LIMIT_MCP."""
+    register("", McpSettings)
 
 
 @hookimpl
@@ -28,6 +35,9 @@ def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
 
     door = McpDoor()
     gateway.keep(door)
+    settings = gateway.settings.section("", McpSettings)
+    gateway.keep(settings)
+    gateway.limits.add("mcp", settings.limit_mcp)
     takes_files = any(one.endpoint.takes_file for one in gateway.catalog.everything())
     register(
         Part(
@@ -55,4 +65,5 @@ def serves_mcp(settings: Settings) -> bool:
 
     SDK versions before 2.0 cannot be used here; they have no `mcp_types`.
     """
-    return settings.mcp and all(map(importlib.util.find_spec, ("mcp", "mcp_types")))
+    is_on = settings.section("", McpSettings).mcp
+    return is_on and all(map(importlib.util.find_spec, ("mcp", "mcp_types")))

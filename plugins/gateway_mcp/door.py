@@ -69,10 +69,10 @@ class McpDoor:
         requested = _find_header(scope, _REVISION)
         if requested is not None and requested not in self._revisions:
             return unsupported_revision(data, requested, self._revisions)
-        said = _Said()
-        await handle(_scope_of(scope, len(data), incoming), _receiving(data), said.send)
-        headers = NOT_STORED | (_JSON if said.body else {})
-        return Answer(said.status, bytes(said.body), headers)
+        sent = _SentResponse()
+        await handle(_scope_of(scope, len(data), incoming), _receiving(data), sent.send)
+        headers = NOT_STORED | (_JSON if sent.body else {})
+        return Answer(sent.status, bytes(sent.body), headers)
 
     async def close(self) -> None:
         """Stop the server."""
@@ -116,7 +116,7 @@ class McpDoor:
 
 
 @attrs.define
-class _Said:
+class _SentResponse:
     """The response that the SDK sends."""
 
     status: int = 0

@@ -1,4 +1,4 @@
-"""Removes from a message what the agreed protocol revision does not know.
+"""Removes the fields of a message that the negotiated protocol revision lacks.
 
 Clients of the official SDKs reject a whole result for one unknown kind of content, after they have
 paid.
@@ -16,19 +16,19 @@ _EXTENSIONS = "2026-07-28"
 
 def speak(revision: str, method: str, result: Mapping[str, Any]) -> dict[str, Any]:
     """Convert the result of a method to a revision."""
-    said = dict(result)
+    reduced = dict(result)
     if method == "tools/call" and revision < _TITLES_LINKS_AND_STRUCTURE:
-        said.pop("structuredContent", None)
-        said["content"] = [_link_as_text(block) for block in said.get("content", ())]
+        reduced.pop("structuredContent", None)
+        reduced["content"] = [_link_as_text(block) for block in reduced.get("content", ())]
     elif method == "tools/list":
         unknown = _unknown_of_tools(revision)
-        said["tools"] = [_without(tool, unknown) for tool in said.get("tools", ())]
+        reduced["tools"] = [_without(tool, unknown) for tool in reduced.get("tools", ())]
     elif method == "initialize":
         unknown = _unknown_of_servers(revision)
-        said["serverInfo"] = _without(said.get("serverInfo", {}), unknown)
+        reduced["serverInfo"] = _without(reduced.get("serverInfo", {}), unknown)
         if revision < _EXTENSIONS:
-            said["capabilities"] = _without(said.get("capabilities", {}), ("extensions",))
-    return said
+            reduced["capabilities"] = _without(reduced.get("capabilities", {}), ("extensions",))
+    return reduced
 
 
 def _unknown_of_tools(revision: str) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from gateway_mcp.envelope import (
     refusal,
     to_rpc,
 )
+from gateway_mcp.settings import McpSettings
 
 blueprint = Blueprint("mcp", __name__)
 
@@ -71,8 +72,8 @@ async def _answer(gateway: Gateway) -> Answer:
 
 def _check_origin(gateway: Gateway) -> None:
     """Raise `Refused` for a page of another origin: it may act without its visitor's knowledge."""
-    origin, settings = request.headers.get("Origin"), gateway.settings
-    allowed = (settings.base_url.lower(), *settings.mcp_origins)
+    origin = request.headers.get("Origin")
+    allowed = (gateway.settings.base_url.lower(), *gateway.find(McpSettings).mcp_origins)
     if origin is not None and origin not in allowed and "*" not in allowed:
         raise refusal(
             INVALID_REQUEST, "Pages of this origin may not ask /mcp of this gateway.", status=403

@@ -12,10 +12,17 @@ from gateway import hookimpl
 from gateway.concurrency.late_imports import import_in_turn
 from gateway.contracts.parts import Documents, Mount, Part
 from gateway.running.gateway import Gateway
+from gateway_operator.settings import OperatorSettings, operator_settings_of
 from gateway_operator.state import Operator
 
 # Imported after the first response, but before the garbage collector freezes loaded objects.
 _LATE = ("gateway_operator.alarms.state_watch", "gateway_operator.running")
+
+
+@hookimpl
+def register_settings(register: Callable[[str, type], None]) -> None:
+    """Define the settings of metrics and alarms."""
+    register("", OperatorSettings)
 
 
 @hookimpl
@@ -34,8 +41,8 @@ def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
     )
     register(Part(name="state-watch", run=lambda: _watch_state(gateway)))
     register(Part(name="alarms", run=lambda: _watch_alarms(gateway, operator)))
-    if gateway.settings.metrics_bind:
-        register(_make_metrics(gateway))
+    if metrics_bind := operator_settings_of(gateway.settings).metrics_bind:
+        register(_make_metrics(gateway, metrics_bind))
 
 
 async def _warm_up(operator: Operator) -> None:
@@ -54,8 +61,8 @@ async def _watch_alarms(gateway: Gateway, operator: Operator) -> None:
     await operator.alarms.run()
 
 
-def _make_metrics(gateway: Gateway) -> Part:
+def _make_metrics(gateway: Gateway, bind: str) -> Part:
     # prometheus_client takes 10 MB, and most gateways run without it.
     module = importlib.import_module("gateway_operator.metrics.server")
-    server = module.MetricsServer(gateway, gateway.settings.metrics_bind)
+    server = module.MetricsServer(gateway, bind)
     return Part(name="metrics", start=server.start, close=server.close)

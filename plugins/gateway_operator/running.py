@@ -62,7 +62,7 @@ async def _read_checks(gateway: Gateway) -> Sequence[Check]:
 
 
 async def _find_undelivered(gateway: Gateway, task_id: str) -> Sequence[tuple[str, int]]:
-    """Return the events of a task that wait for their receiver; none if nothing sends them."""
+    """Return a task's undelivered events; none without a plugin that sends them."""
     callbacks = gateway.callbacks
     return [] if callbacks is None else await callbacks.undelivered(task_id)
 

@@ -6,6 +6,13 @@ from gateway import hookimpl
 from gateway.contracts.parts import Documents, Mount, Part
 from gateway.running.gateway import Gateway
 from gateway.web.routes.files import Assets, static_folder
+from gateway_shop.settings import ShopSettings
+
+
+@hookimpl
+def register_settings(register: Callable[[str, type], None]) -> None:
+    """Define GATEWAY_PLAY_KEY."""
+    register("", ShopSettings)
 
 
 @hookimpl

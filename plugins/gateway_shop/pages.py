@@ -20,6 +20,7 @@ from gateway.version import VERSION
 from gateway.web import wire
 from gateway.web.routes.files import Assets
 from gateway_shop import purchase_code
+from gateway_shop.settings import play_key_of
 
 _CAPABILITIES = {
     TEXT_TO_IMAGE: "Picture",
@@ -148,7 +149,7 @@ def _write_code(gateway: Gateway, slug: str, *, serves_mcp: bool) -> Mapping[str
 
 def _describe_network(settings: Settings) -> dict[str, Any]:
     """Return the chain as the pages name it; `money` is the buyer's currency."""
-    is_play = bool(settings.play_key)
+    is_play = bool(play_key_of(settings))
     is_test = settings.network in _TEST_NETWORKS
     label = _NETWORKS.get(settings.network, settings.network)
     chain_id = settings.chain.chain_id
@@ -173,7 +174,7 @@ def _describe_page(gateway: Gateway, assets: Assets, slug: str) -> dict[str, Any
         "baseUrl": settings.base_url,
         "wallet": settings.wallet,
         "network": _describe_network(settings),
-        "playKey": settings.play_key or None,
+        "playKey": play_key_of(settings) or None,
         "refund": gateway.refund_promises.of(price_range(endpoint)[1]).sentence,
         "schema": request_schema(endpoint),
         "required": list(endpoint.required_fields),

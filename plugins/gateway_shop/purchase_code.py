@@ -12,6 +12,7 @@ from gateway.domain import Endpoint
 from gateway.domain.description import price_range, request_example
 from gateway.settings import Settings
 from gateway.web import wire
+from gateway_shop.settings import play_key_of
 
 # Marks the request's body. The templates turn it into an element.
 BODY = "\ufffcBODY\ufffc"
@@ -104,7 +105,7 @@ def write(settings: Settings, endpoint: Endpoint, *, serves_mcp: bool) -> Mappin
         "slug": endpoint.slug,
         "caip2": settings.chain.caip2,
         "wallet": settings.wallet,
-        "chain": "the embedded chain" if settings.play_key else settings.network,
+        "chain": "the embedded chain" if play_key_of(settings) else settings.network,
         "units": highest,
         "usdc": wire.decimal(highest),
         "direct": _mark(_write_curl({"slug": endpoint.slug, "txHash": "0x…", **example})),

@@ -1,4 +1,4 @@
-"""Webhooks: tells buyers how their tasks end, signed by Standard Webhooks (docs/webhooks.md).
+"""Webhooks: signed events about buyers' tasks, by Standard Webhooks (docs/webhooks.md).
 
 The core writes an event with the task or refund that it is about. This plugin takes it into a
 queue of its own, and delivers it from there.
@@ -18,17 +18,24 @@ from gateway_webhooks import queue
 from gateway_webhooks.deliveries import Deliveries, DeliveryTiming
 from gateway_webhooks.render import render
 from gateway_webhooks.sender import Sender, is_this_machine
+from gateway_webhooks.settings import WebhookSettings, mode_of
 
 __all__ = ["CallbackSecrets", "Deliveries", "DeliveryTiming", "Sender", "is_this_machine"]
 
 
 @hookimpl
+def register_settings(register: Callable[[str, type], None]) -> None:
+    """Define GATEWAY_WEBHOOKS."""
+    register("", WebhookSettings)
+
+
+@hookimpl
 def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
     """Deliver events, if buyers may name addresses for them."""
-    settings = gateway.settings
-    if not settings.sends_webhooks:
+    mode = mode_of(gateway.settings)
+    if mode == "off":
         return
-    is_local = settings.webhooks == "local"
+    is_local = mode == "local"
     deliveries = Deliveries(
         store=gateway.store,
         render=lambda event, task: render(gateway, event, task),

@@ -1,7 +1,8 @@
-"""Delivers the events in the queue, each until it is taken, refused for good or too old.
+"""Delivers queued events, each until it is accepted, refused for good or too old.
 
-At least once: an event leaves the queue after its receiver has taken it, so a crash in between
-sends it again, under the same id. A receiver that hangs takes places of its payer and host only.
+At least once: an event leaves the queue after its receiver has accepted it, so after a crash in
+between it is sent again under the same id. A receiver that hangs uses up slots of its payer and
+host only.
 """
 
 import asyncio
@@ -30,7 +31,7 @@ _PACE_WINDOW_S = 60.0
 _log = structlog.get_logger()
 
 Render = Callable[[Delivery, Task], Awaitable[bytes]]
-"""Returns the body that tells of an event."""
+"""Returns the body of an event."""
 
 
 @attrs.frozen(kw_only=True)
@@ -40,7 +41,7 @@ class DeliveryTiming:
     # Before each further attempt; after the last one the event is given up.
     pauses_s: tuple[float, ...] = (5.0, 300.0, 1_800.0, 7_200.0, 18_000.0)
     # Between two polls of the queue: another node may have taken an event.
-    look_s: float = 5.0
+    poll_s: float = 5.0
     # Between two reads of the queue at least.
     apart_s: float = 0.02
     # At the end, for attempts that have begun.
@@ -59,7 +60,7 @@ class Pace:
         self._forget(now)
         times = self._sent.setdefault((payer, host), deque())
         if times and times[-1] > now:
-            # The clock was put back.
+            # The clock was set back.
             times.clear()
         while times and times[0] <= now - _PACE_WINDOW_S:
             times.popleft()
@@ -79,7 +80,7 @@ class Pace:
 
 @attrs.define(kw_only=True)
 class Deliveries:
-    """Takes events from the queue and sends them."""
+    """Sends the events of the queue."""
 
     store: SqlStore
     render: Render
@@ -87,7 +88,7 @@ class Deliveries:
     sender: Sender
     now: Clock
     timing: DeliveryTiming = attrs.field(factory=DeliveryTiming)
-    # While it says no, another node delivers.
+    # False while another node delivers.
     is_mine: Callable[[], bool] = attrs.field(default=lambda: True)
     queue: DeliveryQueue = attrs.field(init=False)
     _pace: Pace = attrs.field(factory=Pace, init=False)
@@ -100,15 +101,15 @@ class Deliveries:
         return DeliveryQueue(self.store)
 
     async def start(self) -> None:
-        """Begin to deliver, also what a process that died has left."""
+        """Begin to deliver, including events left by an earlier process."""
         self._dispatcher = asyncio.create_task(self._dispatch(), name="webhooks")
 
     def wake(self) -> None:
-        """Look at the queue now."""
+        """Read the queue now."""
         self._wake.set()
 
     async def close(self) -> None:
-        """Begin nothing more, let attempts that have begun end, and leave the rest in the queue."""
+        """Start no more attempts, wait for running ones, and leave the rest in the queue."""
         if self._dispatcher is not None:
             self._dispatcher.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -124,7 +125,7 @@ class Deliveries:
         loop = asyncio.get_running_loop()
         while True:
             self._wake.clear()
-            looked_at, pause_s = loop.time(), self.timing.look_s
+            read_at, pause_s = loop.time(), self.timing.poll_s
             try:
                 due = await self._start_due() if self.is_mine() else None
                 if due is not None:
@@ -134,10 +135,10 @@ class Deliveries:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause_s):
                     await self._wake.wait()
-            await asyncio.sleep(looked_at + self.timing.apart_s - loop.time())
+            await asyncio.sleep(read_at + self.timing.apart_s - loop.time())
 
     async def _start_due(self) -> float | None:
-        """Start what is due; return when the next event may be sent, or None."""
+        """Start due attempts; return the time of the next one, or None."""
         due = await self.queue.earliest()
         if due is None or due > self.now():
             return due
@@ -146,7 +147,7 @@ class Deliveries:
         return await self.queue.next_due(now=self.now())
 
     async def _start_some(self) -> bool:
-        """Start attempts, or postpone what is over its pace; returns whether there may be more."""
+        """Start attempts, or postpone those above their rate; returns whether there may be more."""
         free = _MOST - len(self._sending)
         if free <= 0:
             return False
@@ -180,7 +181,7 @@ class Deliveries:
         self.wake()
 
     async def _deliver(self, event: Delivery) -> None:
-        """Make one attempt, and write down what came of it."""
+        """Make one attempt, and record its outcome."""
         try:
             problem, is_final = await self._attempt(event)
         except Exception as error:  # noqa: BLE001 - the edge of one attempt: it counts as failed
@@ -200,10 +201,10 @@ class Deliveries:
                 _log.info("webhook.later", **about, problem=problem, pause_s=pause_s)
         except Exception:  # noqa: BLE001 - as above; the event is due again after the pause
             _log.exception("webhook.not_written", **about)
-            await asyncio.sleep(self.timing.look_s)
+            await asyncio.sleep(self.timing.poll_s)
 
     async def _attempt(self, event: Delivery) -> tuple[str | None, bool]:
-        """Send an event; returns (why it was not taken, or None; whether that is final)."""
+        """Send an event; returns (the problem or None, whether it is final)."""
         task = await self.store.task(event.task_id)
         if task is None:
             return "Its task does not exist.", True

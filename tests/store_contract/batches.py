@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from gateway.contracts import SignedTransaction
-from gateway.contracts.payers import FailedSettlement
+from gateway.contracts.store import FailedSettlement
 from gateway.domain import PaymentState, Task
 from gateway.domain.eip3009 import usual_gas
 from gateway.errors import ChainUnavailable

@@ -1,4 +1,4 @@
-"""What every store must do with events: written with what they report, kept until taken."""
+"""Contract of every store: events, written with their cause and kept until taken."""
 
 import attrs
 import pytest

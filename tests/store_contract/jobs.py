@@ -106,10 +106,10 @@ class JobsContract:
         assert not await store.queue.give_back(lease)
 
     async def test_an_end_keeps_who_generated_and_what_it_cost(self, store: SqlStore) -> None:
-        told = Cost(micros=40_000, source="told")
+        cost = Cost(micros=40_000, source="told")
         priced, unpriced = await leased(store, 1), await leased(store, 2)
         end = store.queue.complete
-        assert await end(priced, RESULT, expires_at=NOW + 99, now=NOW, cost=told, provider="acme")
+        assert await end(priced, RESULT, expires_at=NOW + 99, now=NOW, cost=cost, provider="acme")
         assert await end(unpriced, RESULT, expires_at=NOW + 99, now=NOW)
         jobs = await store.jobs_of([priced.task_id, unpriced.task_id])
         job = jobs[priced.task_id]

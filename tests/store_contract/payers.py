@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from gateway.contracts import SignedTransaction
-from gateway.contracts.payers import FailedSettlement, OpenPayments, PayerBusy, ReserveLimits
+from gateway.contracts.store import FailedSettlement, OpenPayments, PayerBusy, ReserveLimits
 from gateway.domain import Attachment, GenerationRequest, Task
 from gateway.errors import ExecutionError
 from gateway.store import SqlStore

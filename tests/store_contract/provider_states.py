@@ -14,12 +14,12 @@ _NAME = "provider:acme:acme"
 
 
 def states_of(store: SqlStore) -> SqlProviderStates:
-    """Return the states in a store's database, as a node of it has them."""
+    """The states in a store's database, as one of its nodes reads them."""
     return SqlProviderStates(store.read, store.write, store.nodes.name)
 
 
 async def _told(store: SqlStore, *reports: Report) -> ProviderState:
-    """Tell, and return what all nodes then know of the one provider."""
+    """Report states; return what all nodes then know of the provider."""
     (state,) = (await states_of(store).exchange(reports)).states
     return state
 

@@ -13,10 +13,10 @@ import uvloop
 from quart import Quart
 
 from gateway.errors import SettingsError
-from gateway.plugins.installed import BUNDLED, prepare_database
+from gateway.plugins.installed import BUNDLED, find_sections, prepare_database
 from gateway.running.gateway import Gateway
 from gateway.sandbox.child.prctl import hide_memory
-from gateway.settings import Settings, check_alarms, check_database, check_limits, check_server
+from gateway.settings import Settings, check_database, check_limits, check_server
 from gateway.store.data_folder import enter_data, lock_data
 from gateway.telemetry.logs import configure_logs, redacted_output
 from gateway.telemetry.redaction import Redactor, secrets_of
@@ -38,10 +38,9 @@ def serve(settings: Settings, create_app: Callable[..., Quart]) -> None:
     server that is not installed, and if the process must be restarted.
     """
     check_server(settings)
-    check_alarms(settings)
     check_limits(settings)
     check_database(settings)
-    redactor = Redactor(secrets_of(settings))
+    redactor = Redactor(secrets_of(settings, find_sections(settings)))
     configure_logs(settings.log_format, redactor, packages=BUNDLED)
     enter_data(settings)
     # The process's memory contains the keys.

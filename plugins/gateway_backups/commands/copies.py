@@ -16,6 +16,7 @@ from gateway_backups.names import Copy
 from gateway_backups.records import BackupRecord, Forgotten, Kind
 from gateway_backups.restoring import restore as restore_copy
 from gateway_backups.schedule import Backups
+from gateway_backups.settings import backup_settings_of
 from gateway_operator.commands.session import open_session, shell_actor
 from gateway_operator.desk import backups as service
 from gateway_operator.desk.desk import Desk
@@ -114,7 +115,7 @@ async def _read_copies(settings: Settings) -> tuple[list[Copy], service.BackupSt
 
 
 def _open_copies(settings: Settings, desk: Desk) -> Backups | None:
-    if not settings.backup_url:
+    if not backup_settings_of(settings).backup_url:
         return None
     return Backups(settings=settings, store=desk.store, now=desk.now)
 

@@ -185,7 +185,7 @@ class _Purchase:
         options = self.options
         destination = Destination(path=options.out, may_overwrite=options.force)
         destination.check()
-        buyer = Buyer(records=Records(default_folder()), say=_say)
+        buyer = Buyer(records=Records(default_folder()), report=_echo)
         task_id = options.task
         if self.order is not None:
             task_id = self._pay(buyer, self.order)
@@ -203,21 +203,21 @@ class _Purchase:
             )
             self._confirm(terms, checksum_address(address_of(secret)))
             self.record = buyer.sign(order, terms, secret)
-            _say(f"Signed. To continue a cut-off purchase:\n  --idempotency-key {order.key}")
+            _echo(f"Signed. To continue a cut-off purchase:\n  --idempotency-key {order.key}")
         self.record = asyncio.run(buyer.pay(order, self.record))
-        _say(f"Paid. The task is {self.record.task_id}.")
+        _echo(f"Paid. The task is {self.record.task_id}.")
         return str(self.record.task_id)
 
     def _confirm(self, terms: Terms, payer: str) -> None:
         """Show the terms, and ask on a terminal. Raises `NotBought` if the buyer declines."""
-        _say(f"Price  {format_usdc(terms.price_units)} USDC on {terms.network.name}")
-        _say(f"To     {terms.payee}")
-        _say(f"From   {payer}")
+        _echo(f"Price  {format_usdc(terms.price_units)} USDC on {terms.network.name}")
+        _echo(f"To     {terms.payee}")
+        _echo(f"From   {payer}")
         if terms.is_upfront:
             terms_in_words = (
                 f"The price is charged first; then the gateway generates. {terms.refund}"
             )
-            _say(click.wrap_text(terms_in_words, _COLUMNS))
+            _echo(click.wrap_text(terms_in_words, _COLUMNS))
         is_asked = sys.stdin.isatty() and not self.options.yes
         if is_asked and not click.confirm("Pay?", err=True):
             raise NotBought("Nothing was signed.")
@@ -225,9 +225,9 @@ class _Purchase:
     def _fail(self, sentence: str, code: int) -> int:
         """Print why the run ends and how to continue, and return the exit code."""
         way_on = self._describe_way_on() if code in (4, _INTERRUPTED) else None
-        _say(f"gateway: {sentence}")
+        _echo(f"gateway: {sentence}")
         if way_on is not None:
-            _say(way_on)
+            _echo(way_on)
         if self.options.as_json:
             self._print_json({"error": sentence, "exitCode": code, "continue": way_on})
         return code
@@ -316,6 +316,6 @@ def _read_document(path: Path) -> dict[str, str]:
     return {"fileBase64": base64.b64encode(content).decode(), "fileName": path.name}
 
 
-def _say(sentence: str) -> None:
+def _echo(sentence: str) -> None:
     """Print to standard error, without the control characters that a gateway may send."""
     click.echo(blank_control_chars(sentence), err=True)

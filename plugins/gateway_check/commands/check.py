@@ -24,12 +24,12 @@ from gateway.domain.eip3009 import BALANCE_OF, IS_BLACKLISTED, PAUSED, word
 from gateway.errors import BackupFailed, GatewayError, SettingsError
 from gateway.outputs import open_outputs
 from gateway.payments.obstacles import clock_problem, contract_problem, is_true
+from gateway.plugins.installed import find_sections
 from gateway.plugins.manager import PluginManager
 from gateway.running.rate_limits import make_limits
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost
 from gateway.settings import (
     Settings,
-    check_alarms,
     check_limits,
     check_server,
     load_settings,
@@ -110,8 +110,8 @@ def run_checks(*, listing: bool = False, validator: str | None = None) -> list[R
     try:
         settings = load_settings()
         check_server(settings)
-        check_alarms(settings)
         check_limits(settings)
+        find_sections(settings)
         enter_data(settings)
     except SettingsError as error:
         return [Row(name="settings", ok=False, found=str(error))]

@@ -15,7 +15,7 @@ import attrs
 import psycopg
 import structlog
 
-from gateway.contracts.wakes import Heard
+from gateway.contracts.nodes import Heard
 from gateway.errors import StoreUnavailable
 from gateway_nodes.postgres.session import KEEPALIVE
 
@@ -43,7 +43,7 @@ class WakeTiming:
 
 
 class PostgresWakes:
-    """Implements `contracts.wakes.Wakes`."""
+    """Implements `contracts.nodes.Wakes`."""
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import attrs
 
-from gateway.contracts.alarms import Alarm
+from gateway.contracts.parts import Alarm
 from gateway_operator.alarms.carriers import LATE, Outcomes
 from gateway_operator.alarms.messages import write_letter
 from gateway_operator.alarms.records import AlarmMessage

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gateway.contracts.alarms import Alarm
+from gateway.contracts.parts import Alarm
 from gateway_operator.desk.conditions import Condition
 from gateway_operator.desk.overview import Money, Overview
 from gateway_operator.desk.wording import counted, usdc

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import attrs
 
-from gateway.contracts.alarms import Alarm, Event
+from gateway.contracts.parts import Alarm, AlarmEvent
 from gateway_operator.alarms.records import AlarmRecord
 
 # A vendor's text may be long; a phone shows a few lines.
@@ -21,7 +21,7 @@ _WORDS = {"raised": "", "again": "Still: ", "ended": "Over: ", "digest": "", "te
 _URGENCY_WORDS = {"urgent": "Urgent", "soon": "Soon", "notice": "Notice"}
 
 
-def message_of(record: AlarmRecord, event: Event, base_url: str, gateway: str) -> Alarm:
+def message_of(record: AlarmRecord, event: AlarmEvent, base_url: str, gateway: str) -> Alarm:
     """Return the message about an alarm."""
     text = record.text
     return Alarm(

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from gateway.contracts.alarms import Alarm
-from gateway.settings.alarms import parse_time
+from gateway.contracts.parts import Alarm
 from gateway.store.meta import note_write
 from gateway_operator.alarms.channels import Notify, make_carriers
 from gateway_operator.alarms.digest import is_due, write_digest
@@ -21,6 +20,7 @@ from gateway_operator.desk.conditions import (
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.facts import read_facts
 from gateway_operator.desk.overview import read_overview
+from gateway_operator.settings import operator_settings_of, parse_time
 
 _SEARCH_EVERY_S = 600.0
 
@@ -33,9 +33,9 @@ def make_watch(
     every_s: float = EVERY_S,
 ) -> AlarmWatch:
     """Return the alarm watch of a desk; `clean` removes secrets from a text."""
-    settings = desk.settings
+    settings, chosen = desk.settings, operator_settings_of(desk.settings)
     thresholds = Thresholds.of(settings)
-    at_s = parse_time(settings.digest_at)
+    at_s = parse_time(chosen.digest_at)
 
     async def find_reported() -> Sequence[Condition]:
         found = await _find_conditions(desk, thresholds)
@@ -49,7 +49,7 @@ def make_watch(
         return write_digest(overview, settings.base_url, settings.name, now)
 
     carriers = make_carriers(settings, desk.now, notifiers)
-    beats = settings.heartbeat_url
+    beats = chosen.heartbeat_url
     return AlarmWatch(
         store=desk.store,
         find_conditions=find_reported,

@@ -10,7 +10,7 @@ import attrs
 
 from gateway.catalog.calls import call_plugin
 from gateway.concurrency.threads import run_in_daemon
-from gateway.contracts.alarms import Alarm
+from gateway.contracts.parts import Alarm
 from gateway_operator.alarms.carriers import LATE, Outcomes
 from gateway_operator.alarms.records import AlarmMessage
 

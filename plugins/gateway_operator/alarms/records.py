@@ -4,7 +4,7 @@ from typing import Any
 
 import attrs
 
-from gateway.contracts.alarms import Alarm, Urgency
+from gateway.contracts.parts import Alarm, Urgency
 
 RANKS: dict[str, int] = {"notice": 0, "soon": 1, "urgent": 2}
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from gateway.contracts.alarms import Event, Urgency
+from gateway.contracts.parts import AlarmEvent, Urgency
 from gateway_operator.alarms.messages import message_of
 from gateway_operator.alarms.records import RANKS, AlarmRecord
 from gateway_operator.desk.conditions import Condition
@@ -105,7 +105,7 @@ class Round:
             record, urgency=urgency, text=_text_of(condition), calm_since=None, **changes
         )
 
-    def _due_event(self, record: AlarmRecord) -> Event | None:
+    def _due_event(self, record: AlarmRecord) -> AlarmEvent | None:
         """Return the event to report now, or None."""
         if not self.has_channels or record.is_muted(self.now):
             return None

@@ -15,7 +15,7 @@ import attrs
 import structlog
 
 from gateway.contracts import Clock
-from gateway.contracts.alarms import Alarm
+from gateway.contracts.parts import Alarm
 from gateway.errors import GatewayError
 from gateway.store import SqlStore
 from gateway_operator.alarms.carriers import LATE, Carrier, Outcomes

@@ -11,7 +11,7 @@ import attrs
 import structlog
 
 from gateway.contracts import Clock
-from gateway.contracts.alarms import Alarm
+from gateway.contracts.parts import Alarm
 from gateway.store import SqlStore
 from gateway_operator.alarms.heartbeat import Heartbeat
 from gateway_operator.alarms.records import AlarmRecord

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import attrs
 
 from gateway.contracts import Clock
-from gateway.contracts.alarms import Alarm
+from gateway.contracts.parts import Alarm
 from gateway.vendors.signing import sign
 from gateway_operator.alarms.carriers import Outcomes
 from gateway_operator.alarms.own_address import NotTold, OwnAddress

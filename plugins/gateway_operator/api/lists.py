@@ -1,4 +1,4 @@
-"""What the pages show, without decisions about alarms, endpoints and refunds."""
+"""Lists and details as on the pages, backups, and marks of transfers."""
 
 from http import HTTPStatus
 

@@ -10,7 +10,7 @@ from gateway.catalog.catalog import Catalog, Registered
 from gateway.cli.catalog import catalog_of_settings
 from gateway.cli.tables import print_rows
 from gateway.cli.terminal import json_option, one_sentence, wide_option
-from gateway.contracts.endpoint_changes import EndpointChange
+from gateway.contracts.store import EndpointChange
 from gateway.domain import Endpoint, dollars, usdc
 from gateway.errors import SettingsError
 from gateway.settings import load_settings

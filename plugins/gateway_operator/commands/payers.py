@@ -10,7 +10,7 @@ import click
 
 from gateway.cli.tables import print_rows
 from gateway.cli.terminal import json_option, one_sentence
-from gateway.contracts.payers import FailedSettlement
+from gateway.contracts.store import FailedSettlement
 from gateway.errors import ActionRefused
 from gateway.payments.exposure import BARRED_S
 from gateway.settings import load_settings

@@ -9,6 +9,7 @@ from gateway_backups import records as rows
 from gateway_backups.names import Copy
 from gateway_backups.records import BackupRecord, Forgotten, Kind
 from gateway_backups.schedule import Backups
+from gateway_backups.settings import backup_settings_of
 from gateway_operator.audit_log import Actor, NewAction
 from gateway_operator.desk.desk import Desk
 
@@ -63,14 +64,15 @@ def _read_status(db: Connection, desk: Desk) -> BackupStatus:
     now = desk.now()
     if desk.settings.database_url:
         return _NO_COPIES
+    chosen = backup_settings_of(desk.settings)
     last = rows.newest(db, "backup", succeeded=True)
     failed = rows.newest(db, "backup", succeeded=False)
     good_drill = rows.newest(db, "drill", succeeded=True)
     if last is not None and failed is not None and failed.id < last.id:
         failed = None
     return BackupStatus(
-        is_on=bool(desk.settings.backup_url),
-        every_s=desk.settings.backup_hours * 3600,
+        is_on=bool(chosen.backup_url),
+        every_s=chosen.backup_hours * 3600,
         last=last,
         failed=failed,
         drill=rows.newest(db, "drill"),

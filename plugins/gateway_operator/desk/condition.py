@@ -5,7 +5,7 @@ from typing import Literal
 import attrs
 
 from gateway.settings import Settings
-from gateway.settings.alarms import parse_pair
+from gateway_operator.settings import operator_settings_of, parse_pair
 
 # `bad` is urgent, `warn` is soon, `note` is a notice.
 Level = Literal["bad", "warn", "note"]
@@ -75,14 +75,15 @@ class Thresholds:
     @classmethod
     def of(cls, settings: Settings) -> "Thresholds":
         """Return the thresholds of the settings."""
-        gas = parse_pair(settings.alarm_gas)
-        failures = parse_pair(settings.alarm_failures)
-        queue = parse_pair(settings.alarm_queue_seconds)
-        unclaimed = parse_pair(settings.alarm_unclaimed_hours)
+        chosen = operator_settings_of(settings)
+        gas = parse_pair(chosen.alarm_gas)
+        failures = parse_pair(chosen.alarm_failures)
+        queue = parse_pair(chosen.alarm_queue_seconds)
+        unclaimed = parse_pair(chosen.alarm_unclaimed_hours)
         return cls(
             gas_soon=int(gas[0]),
             gas_urgent=int(gas[1]),
-            refund_soon_s=settings.alarm_refund_hours * 3600.0,
+            refund_soon_s=chosen.alarm_refund_hours * 3600.0,
             queue_soon_s=queue[0],
             queue_urgent_s=queue[1],
             failures_soon=int(failures[0]),

@@ -9,6 +9,7 @@ import attrs
 import typed_settings as ts
 
 from gateway.domain.eip3009 import checksum_address
+from gateway.plugins.installed import find_sections
 from gateway.settings import Settings, variable
 from gateway.store.disk import DiskState, read_disk
 from gateway.store.sql import Connection, dialect_of
@@ -128,12 +129,18 @@ def _database_bytes(db: Connection) -> int:
 
 def show_settings(settings: Settings) -> list[ShownSetting]:
     """Return every setting; of secrets, and possible ones, only whether it is set."""
-    fields = [one for one in attrs.fields(type(settings)) if "about" in one.metadata]
-    shown = [_show_setting(one, getattr(settings, one.name)) for one in fields]
+    parts: list[Any] = [settings.section("", one.kind) for one in find_sections(settings)]
+    shown = [
+        _show_setting(field, getattr(values, field.name))
+        for values in (settings, *parts)
+        for field in attrs.fields(type(values))
+        if "about" in field.metadata
+    ]
+    names = {one.variable for one in shown}
     plugins = [
         ShownSetting(variable=variable(name), value=_SET, is_default=False)
         for name, value in sorted(settings.plugin_values.items())
-        if value not in ("", None)
+        if value not in ("", None) and variable(name) not in names
     ]
     return [*shown, *plugins]
 

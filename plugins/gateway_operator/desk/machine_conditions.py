@@ -143,7 +143,7 @@ def _new_logins(facts: Facts, _: Thresholds) -> Iterator[Condition]:
 
 
 def _late_backups(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
-    """Yield an overdue or failed backup. `conditions` reports a missing or old one."""
+    """Yield an overdue backup, and a failed or old drill."""
     known = facts.machine.backups
     if known is None or not known.is_on:
         return

@@ -1,4 +1,4 @@
-"""Remembers of each RPC endpoint since when all its answers were refusals or silence."""
+"""Tracks RPC endpoints that only fail, and for how long."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -8,23 +8,23 @@ import attrs
 
 from gateway.telemetry import signals
 
-# A failure that is older than this says nothing about now.
+# An older failure has no meaning for the present.
 _STALE_S = 600.0
 
 
 @attrs.frozen
 class _Failing:
-    """The first and the newest failure without an answer between them, in the clock's seconds."""
+    """The first and the newest failure without a success between them, in the clock's seconds."""
 
     first: float
     newest: float
 
 
 class RpcWatch:
-    """Notes failures and recoveries of RPC endpoints from its creation on."""
+    """Counts failures and recoveries from its creation on."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        # Only differences count: a wall clock that is put back would make them wrong.
+        # Monotonic: only differences count, and a wall clock may be set back.
         self._now = now
         self._failing: dict[int, _Failing] = {}
         signals.rpc_failing.connect(self._note)
@@ -38,7 +38,7 @@ class RpcWatch:
         self._failing[endpoint] = _Failing(earlier.first if earlier else now, now)
 
     def failing(self) -> Mapping[int, float]:
-        """Return by place in the settings for how many seconds an endpoint has only failed."""
+        """Return by place in the settings the seconds for which an endpoint has only failed."""
         oldest = self._now() - _STALE_S
         return {
             place: one.newest - one.first

@@ -41,7 +41,7 @@ class Running:
     settlement_keys: Callable[[], Sequence[str]]
     # Of plugins' parts.
     conditions: Callable[[], Awaitable[Sequence[Condition]]]
-    # Type and failed attempts of each event of a task that waits for its receiver.
+    # Return a task's undelivered events: type, failed attempts.
     undelivered: Callable[[str], Awaitable[Sequence[tuple[str, int]]]]
     # By plugin: its longest block in the last ten minutes, in seconds.
     blocked: Callable[[], Mapping[str, float]] = dict

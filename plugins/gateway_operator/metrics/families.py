@@ -48,7 +48,7 @@ class Families:
         yield _family(
             GaugeMetricFamily,
             "info",
-            "1; its labels tell the version and the network.",
+            "1; its labels are the version and the network.",
             {(VERSION, self._network): 1.0},
             "version",
             "network",
@@ -67,7 +67,7 @@ def _made(totals: Totals) -> Iterator[Metric]:
     about = "Tasks that ended: completed, or the details of the failure."
     yield _family(CounterMetricFamily, "tasks", about, totals.tasks, "slug", "outcome")
     costs = {(slug,): micros / _UNITS for slug, micros in totals.cost_micros.items()}
-    about = "US dollars that vendors took for completed tasks, where the cost is known."
+    about = "US dollars that vendors charged for completed tasks whose cost is known."
     yield _family(CounterMetricFamily, "vendor_cost_usd", about, costs, "slug")
     unknown = {(slug,): tasks for slug, tasks in totals.unknown_costs.items()}
     about = "Completed tasks whose cost is not known."
@@ -80,7 +80,7 @@ def _waiting(numbers: Numbers) -> Iterator[Metric]:
     payments = _by_state(numbers.payments, "reserved", "settling")
     refunds = _by_state(numbers.refunds, "refund_due", "refunding", "refund_failed")
     for name, about, found in (
-        ("queue_tasks", "Tasks that wait or are being made.", _counts(queue)),
+        ("queue_tasks", "Tasks that are queued or running.", _counts(queue)),
         ("queue_oldest_seconds", "Age of the oldest of them.", _ages(queue, at)),
         ("payments_open", "Payments whose outcome is not known yet.", _counts(payments)),
         ("payment_oldest_open_seconds", "Age of the oldest of them.", _ages(payments, at)),

@@ -35,7 +35,7 @@ class Instruments:
 
     def _count_requests(self) -> None:
         http = self._histogram(
-            "http_seconds", "Time of an answer.", _HTTP_S, "rule", "status_class"
+            "http_seconds", "Time of a response.", _HTTP_S, "rule", "status_class"
         )
         refused = self._counter("refused", "Purchases that were refused.", "slug", "flow", "code")
         self._listen(
@@ -71,13 +71,15 @@ class Instruments:
         )
 
     def _count_machine(self) -> None:
-        calls = self._counter("rpc_calls", "Calls of the chain.", "endpoint", "method", "result")
-        rpc = self._histogram("rpc_seconds", "Time of a call of the chain.", _RPC_S, "endpoint")
+        calls = self._counter(
+            "rpc_calls", "RPC calls to the chain.", "endpoint", "method", "result"
+        )
+        rpc = self._histogram("rpc_seconds", "Time of an RPC call.", _RPC_S, "endpoint")
         commits = self._histogram("commit_seconds", "Time of a commit.", _COMMIT_S)
         blocked = self._counter(
             "loop_blocked_seconds", "Time for which a plugin held the event loop.", "plugin"
         )
-        dropped = self._counter("log_lines_dropped", "Log lines that nobody took.")
+        dropped = self._counter("log_lines_dropped", "Log lines that were dropped.")
 
         def count_call(endpoint: int, method: str, result: str, seconds: float) -> None:
             calls.labels(str(endpoint), method, result).inc()

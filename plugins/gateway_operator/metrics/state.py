@@ -64,18 +64,18 @@ def collect_state(state: State) -> Iterator[Metric]:
     for name, about, value in (
         (
             "clock_offset_seconds",
-            "Seconds that this machine was ahead of the newest block when it was seen.",
+            "Seconds that this machine's clock is ahead of the newest block.",
             state.clock_ahead_s,
         ),
         ("rpc_block_age_seconds", "Age of the newest block that was seen.", state.block_age_s),
         ("disk_free_bytes", "Free bytes of the data folder's disk.", state.disk_free),
         ("disk_free_inodes", "Free inodes of the data folder's disk.", state.disk_inodes),
         ("database_bytes", "Bytes of the database, without its write-ahead log.", state.database),
-        ("backup_age_seconds", "Age of the newest copy.", state.backup_age_s),
+        ("backup_age_seconds", "Age of the newest backup.", state.backup_age_s),
         ("drill_age_seconds", "Age of the newest drill that succeeded.", state.drill_age_s),
         (
             "restore_lost_payments",
-            "Payments that a restore of the newest copy would forget.",
+            "Payments that a restore of the newest backup would lose.",
             state.forgets,
         ),
     ):

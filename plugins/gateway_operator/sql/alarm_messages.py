@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from gateway.contracts.alarms import Alarm
+from gateway.contracts.parts import Alarm
 from gateway.store.sql import Connection, dialect_of
 from gateway_operator.alarms.records import AlarmMessage
 

@@ -146,7 +146,4 @@ def mined(*logs: Log, succeeded: bool = True, at: int = HEAD) -> Receipt:
 
 def settings_of(values: Mapping[str, Any], *, wallet: str, data_dir: Path) -> Settings:
     """Return settings; `values` are the gateway's and the plugins', by their gateway.toml names."""
-    names = attrs.fields_dict(Settings)
-    ours: dict[str, Any] = {name: value for name, value in values.items() if name in names}
-    others = {name: value for name, value in values.items() if name not in names}
-    return Settings(**ours, wallet=wallet, data_dir=data_dir, plugin_values=others)
+    return Settings(wallet=wallet, data_dir=data_dir).changed(**values)

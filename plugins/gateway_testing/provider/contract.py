@@ -25,7 +25,7 @@ from pytest_httpserver import HTTPServer
 
 from gateway.domain import DOCUMENT_PARSING, Endpoint
 from gateway.sandbox.pictures import Pictures
-from gateway.settings import Settings, names_of
+from gateway.settings import Settings
 from gateway_testing.fakes.api import Ask, FakeApi
 from gateway_testing.fakes.chain import settings_of
 from gateway_testing.fakes.server import FakeServer, serving
@@ -222,8 +222,8 @@ class ProviderContract(
         """Return the values of all secret settings."""
         fields = {
             name: field
-            for prefix, (_, kind) in manager_with(self.plugin).sections().items()
-            for name, field in names_of(prefix, kind).items()
+            for section in manager_with(self.plugin).sections()
+            for name, field in section.fields.items()
         }
         given = settings.plugin_values.items()
         return tuple(

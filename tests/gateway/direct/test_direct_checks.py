@@ -340,7 +340,7 @@ async def test_the_second_endpoint_answers_where_the_first_does_not(
     settings = attrs.evolve(settings, rpc_urls=(node.url, chain.rpc_url))
     async with running(settings, provider) as gateway:
         await gateway.services.payments.cutoff_block()
-        # A background read that fails meanwhile would make the first endpoint rest.
+        # A background read that fails now would make the first endpoint rest.
         await gateway.silence_background()
         for fault in ("503", "429", "no JSON", "an empty receipt"):
             gateway.services.chain._rpc._endpoints[0].rest.end()

@@ -187,9 +187,9 @@ async def test_nothing_but_a_hash_on_our_network_is_taken_from_settle(settler, s
 UNKNOWN = {name: LIES[name] for name in ("429", "500", "503", "no JSON", "oversized", "401")}
 
 
-@pytest.mark.parametrize("said", UNKNOWN.values(), ids=UNKNOWN.keys())
-async def test_no_answer_to_settle_is_an_unknown_outcome(settler, site, said):
-    site.faults["/settle"] = says(*said)
+@pytest.mark.parametrize("response", UNKNOWN.values(), ids=UNKNOWN.keys())
+async def test_no_answer_to_settle_is_an_unknown_outcome(settler, site, response):
+    site.faults["/settle"] = says(*response)
     with pytest.raises(ChainUnavailable) as unknown:
         await settler.submit(payment())
     assert SECRET not in str(unknown.value)
@@ -220,16 +220,18 @@ REASONS = {
 
 
 @pytest.mark.parametrize("status", [200, 400, 402])
-@pytest.mark.parametrize(("said", "reason"), REASONS.items())
-async def test_a_refusal_is_a_402_with_a_standard_reason(settler, site, said, reason, status):
-    site.faults["/verify"] = says({"isValid": False, "invalidReason": said}, status)
+@pytest.mark.parametrize(("invalid_reason", "reason"), REASONS.items())
+async def test_a_refusal_is_a_402_with_a_standard_reason(
+    settler, site, invalid_reason, reason, status
+):
+    site.faults["/verify"] = says({"isValid": False, "invalidReason": invalid_reason}, status)
     with pytest.raises(PaymentRequired) as refused:
         await verify(settler)
     assert refused.value.reason == reason
 
 
 @pytest.mark.parametrize(
-    "said",
+    "invalid_reason",
     [
         "invalid_exact_evm_nonce_already_used",
         "nonce_already_used",
@@ -237,8 +239,8 @@ async def test_a_refusal_is_a_402_with_a_standard_reason(settler, site, said, re
         "invalid_exact_evm_authorization_already_used",
     ],
 )
-async def test_a_spent_nonce_is_no_refusal_since_it_may_have_paid_us(settler, site, said):
-    site.faults["/verify"] = says({"isValid": False, "invalidReason": said})
+async def test_a_spent_nonce_is_no_refusal_since_it_may_have_paid_us(settler, site, invalid_reason):
+    site.faults["/verify"] = says({"isValid": False, "invalidReason": invalid_reason})
     await verify(settler)
 
 
@@ -252,9 +254,9 @@ NO_VERDICT = LIES | {
 }
 
 
-@pytest.mark.parametrize("said", NO_VERDICT.values(), ids=NO_VERDICT.keys())
-async def test_no_verdict_charges_nothing(settler, site, said):
-    site.faults["/verify"] = says(*said)
+@pytest.mark.parametrize("response", NO_VERDICT.values(), ids=NO_VERDICT.keys())
+async def test_no_verdict_charges_nothing(settler, site, response):
+    site.faults["/verify"] = says(*response)
     with pytest.raises(ExecutionError, match="nothing was charged") as error:
         await verify(settler)
     assert SECRET not in f"{error.value} {error.value.details}"

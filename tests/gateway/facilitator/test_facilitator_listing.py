@@ -162,9 +162,11 @@ def test_a_header_that_says_nothing_readable_is_ignored(header):
 
 
 def test_what_is_kept_is_short_and_printable():
-    said = read(responses({"bazaar": {"status": "rejected", "rejectedReason": "\x1b[2J\n" * 999}}))
-    assert len(str(said)) < 250
-    assert str(said).isprintable()
+    problem = read(
+        responses({"bazaar": {"status": "rejected", "rejectedReason": "\x1b[2J\n" * 999}})
+    )
+    assert len(str(problem)) < 250
+    assert str(problem).isprintable()
 
 
 async def test_a_broken_header_stops_no_sale(gateway, payer, site, chain):

@@ -55,15 +55,17 @@ async def test_after_its_trouble_the_same_header_buys(gateway, payer, site):
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("invalid_reason", "reason"),
     [
         ("insufficient_funds", "invalid_exact_evm_insufficient_balance"),
         ("invalid_exact_evm_payload_signature", "invalid_exact_evm_payload_signature"),
         ("invalid_exact_evm_payload_authorization_to_address_kyt", "invalid_payload"),
     ],
 )
-async def test_a_refusal_is_a_402_and_nothing_is_charged(gateway, payer, chain, site, said, reason):
-    site.faults["/verify"] = says({"isValid": False, "invalidReason": said})
+async def test_a_refusal_is_a_402_and_nothing_is_charged(
+    gateway, payer, chain, site, invalid_reason, reason
+):
+    site.faults["/verify"] = says({"isValid": False, "invalidReason": invalid_reason})
     async with nothing_charged(gateway, chain):
         answer = await buy(gateway, payer.header())
     assert answer.status_code == 402
@@ -84,11 +86,13 @@ def spent_before_it_looks(**said):
 
 
 @pytest.mark.parametrize(
-    "said", [{}, {"invalidReason": "insufficient_funds"}], ids=["honest", "by its balance"]
+    "verdict", [{}, {"invalidReason": "insufficient_funds"}], ids=["honest", "by its balance"]
 )
-async def test_an_authorization_that_paid_us_meanwhile_is_no_402(gateway, payer, chain, site, said):
+async def test_an_authorization_that_paid_us_meanwhile_is_no_402(
+    gateway, payer, chain, site, verdict
+):
     """A 402 would make the client sign again, and pay twice."""
-    site.faults["/verify"] = spent_before_it_looks(**said)
+    site.faults["/verify"] = spent_before_it_looks(**verdict)
     answered = await buy(gateway, payer.header())
     assert answered.status_code == 200
     task = await gateway.wait((await answered.get_json())["taskId"])

@@ -26,7 +26,7 @@ async def pay(store):
 
 
 def _die_after_each_step(paths):
-    """Do T1 in one database, T1 and T2 in the next, all three in the last; then die by kill -9."""
+    """Do T1 in one database, T1 and T2 in the next, all three in the last; then die."""
 
     async def work():
         async with contextlib.AsyncExitStack() as opened:

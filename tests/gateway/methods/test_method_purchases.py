@@ -247,7 +247,7 @@ async def test_a_repeat_that_is_refused_waits_for_a_write_that_is_under_way(gate
     await reserving.wait()
     request.cancel()
     await asyncio.gather(request, return_exceptions=True)
-    # It has expired meanwhile.
+    # It has expired by now.
     tickets.is_bad = "ticket_expired"
     try:
         task_id = await bought(gateway)

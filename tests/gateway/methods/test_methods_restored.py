@@ -18,9 +18,9 @@ from tests.patience import until
 @pytest.fixture
 def run(settings):
     def command(*words) -> str:
-        said = CliRunner().invoke(main, list(words), env=environment(settings))
-        assert said.exit_code == 0, said.output
-        return said.stdout
+        result = CliRunner().invoke(main, list(words), env=environment(settings))
+        assert result.exit_code == 0, result.output
+        return result.stdout
 
     return command
 

@@ -92,8 +92,8 @@ async def refused(gateway, token, **fields) -> str:
 async def test_the_402_has_both_challenges(gateway):
     answer = await gateway.client.post(URL, json={"prompt": "a boat"})
     assert answer.status_code == 402
-    said = answer.headers["WWW-Authenticate"]
-    assert said == 'Voucher realm="gateway", price="0.020000", currency="USDC"'
+    header = answer.headers["WWW-Authenticate"]
+    assert header == 'Voucher realm="gateway", price="0.020000", currency="USDC"'
     assert "PAYMENT-REQUIRED" in answer.headers
 
 

@@ -77,8 +77,8 @@ async def test_a_large_body_is_hashed_once_and_not_by_the_loop(gateway, payer, m
     body = {"fileBase64": file, "fileName": "paper.txt"}
     answer = await gateway.client.post("/api/x402/paper", json=body)
     digest = hashlib.sha256(json.dumps(body).encode()).digest()
-    said = parsed(answer.headers["WWW-Authenticate"])["digest"]
-    assert said == f"sha-256=:{base64.b64encode(digest).decode()}:"
+    sent_digest = parsed(answer.headers["WWW-Authenticate"])["digest"]
+    assert sent_digest == f"sha-256=:{base64.b64encode(digest).decode()}:"
     assert hashed.count("_digest") == 1
 
 
@@ -155,10 +155,10 @@ async def test_openapi_tells_the_offer(gateway, chain):
 
 async def test_llms_txt_tells_of_it_only_where_it_is_on(gateway, settings, provider, tmp_path):
     plain = attrs.evolve(settings, plugin_values={}, data_dir=tmp_path / "plain")
-    said = await (await gateway.client.get("/llms.txt")).get_data(as_text=True)
+    page = await (await gateway.client.get("/llms.txt")).get_data(as_text=True)
     async with running(plain, provider) as alone:
         single = await (await alone.client.get("/llms.txt")).get_data(as_text=True)
-    assert "Authorization: Payment" in said
+    assert "Authorization: Payment" in page
     assert "Authorization: Payment" not in single
 
 

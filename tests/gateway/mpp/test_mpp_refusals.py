@@ -20,18 +20,18 @@ async def refused(agent, chain, credential, problem, **sent):
     """Check that a credential is refused with a problem, a new challenge, and nothing taken."""
     async with nothing_charged(agent.gateway, chain):
         answer = await agent.pay(credential, **sent)
-    said = await answer.get_json()
+    body = await answer.get_json()
     fresh = parsed(answer.headers["WWW-Authenticate"])
-    assert answer.status_code == said["status"] == 402
-    assert said["type"] == PROBLEMS + problem
-    assert said["title"] == problem.replace("-", " ").title()
-    assert said["challengeId"] == fresh["id"]
-    assert said["detail"]
+    assert answer.status_code == body["status"] == 402
+    assert body["type"] == PROBLEMS + problem
+    assert body["title"] == problem.replace("-", " ").title()
+    assert body["challengeId"] == fresh["id"]
+    assert body["detail"]
     assert answer.headers["Content-Type"] == "application/problem+json"
     assert "Payment-Receipt" not in answer.headers
     assert decoded(answer.headers["PAYMENT-REQUIRED"])["accepts"]
-    assert said["accepts"][0]["amount"] == str(int(unpacked(fresh["request"])["amount"]))
-    return said
+    assert body["accepts"][0]["amount"] == str(int(unpacked(fresh["request"])["amount"]))
+    return body
 
 
 # -- the credential
@@ -93,8 +93,8 @@ async def test_a_challenge_that_was_not_given(agent, chain, subtests):
     for name, echo in ECHOES.items():
         with subtests.test(name):
             credential = agent.credential(await agent.challenge(), echo=echo)
-            said = await refused(agent, chain, credential, "invalid-challenge")
-            assert "mpp_unknown_challenge" in said["detail"]
+            body = await refused(agent, chain, credential, "invalid-challenge")
+            assert "mpp_unknown_challenge" in body["detail"]
 
 
 async def test_a_challenge_of_another_gateway(agent, chain, settings, provider, tmp_path):
@@ -109,8 +109,8 @@ async def test_a_challenge_of_another_slug(agent, chain):
     other = await agent.challenge("/api/x402/twin")
     assert unpacked(other["opaque"])["slug"] == "twin"
     assert other["request"] == (await agent.challenge())["request"]
-    said = await refused(agent, chain, agent.credential(other), "invalid-challenge")
-    assert "mpp_other_request" in said["detail"]
+    body = await refused(agent, chain, agent.credential(other), "invalid-challenge")
+    assert "mpp_other_request" in body["detail"]
 
 
 async def test_a_challenge_of_another_body(agent, chain):
@@ -122,8 +122,8 @@ async def test_a_challenge_that_has_ended(agent, chain, clock):
     challenge = await agent.challenge()
     clock.offset_s += 301
     late = agent.credential(challenge, valid_before=int(clock()) + 200)
-    said = await refused(agent, chain, late, "invalid-challenge")
-    assert "expired" in said["detail"]
+    body = await refused(agent, chain, late, "invalid-challenge")
+    assert "expired" in body["detail"]
 
 
 @pytest.mark.parametrize("new", [50_000, 10_000])
@@ -174,8 +174,8 @@ async def test_the_authorization_of_another_chain(agent, chain):
     signed = agent.payer.authorization(nonce=pair_hash(challenge))
     signature = signed.sign(agent.payer.account.key, 1, chain.usdc)
     credential["payload"]["signature"] = "0x" + signature.hex()
-    said = await refused(agent, chain, credential, "verification-failed")
-    assert "invalid_exact_evm_payload_signature" in said["detail"]
+    body = await refused(agent, chain, credential, "verification-failed")
+    assert "invalid_exact_evm_payload_signature" in body["detail"]
 
 
 async def test_somebody_elses_signature(agent, chain):
@@ -192,8 +192,8 @@ async def test_an_empty_wallet(agent, chain):
     poor = Payer(chain)
     poor.account = new_account()
     credential = Agent(agent.gateway, poor).credential(await agent.challenge())
-    said = await refused(agent, chain, credential, "verification-failed")
-    assert "insufficient" in said["detail"]
+    body = await refused(agent, chain, credential, "verification-failed")
+    assert "insufficient" in body["detail"]
 
 
 # -- replays
@@ -203,8 +203,8 @@ async def test_a_spent_credential_buys_nothing_else(agent, gateway, chain):
     answer = await gateway.client.get(URL)
     credential = agent.credential(parsed(answer.headers["WWW-Authenticate"]))
     assert (await agent.pay(credential)).status_code == 200
-    said = await refused(agent, chain, credential, "invalid-challenge", prompt="another boat")
-    assert "used before" in said["detail"]
+    body = await refused(agent, chain, credential, "invalid-challenge", prompt="another boat")
+    assert "used before" in body["detail"]
 
 
 async def test_a_strangers_copy_with_another_signature_learns_nothing(agent, chain):

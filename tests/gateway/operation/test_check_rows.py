@@ -17,8 +17,10 @@ def rows(settings):
     """Return the rows of `gateway check` by name."""
 
     def check(**variables) -> dict[str, dict]:
-        said = CliRunner().invoke(main, ["check", "--json"], env=environment(settings) | variables)
-        return {row["name"]: row for row in json.loads(said.stdout)}
+        result = CliRunner().invoke(
+            main, ["check", "--json"], env=environment(settings) | variables
+        )
+        return {row["name"]: row for row in json.loads(result.stdout)}
 
     return check
 

@@ -115,7 +115,7 @@ async def test_no_command_on_a_full_disk_advises_another_folder(settings, tmp_pa
         async with SqliteStore(folder / "gateway.db"):
             pass
         fill(folder)
-        told = await run_command(attrs.evolve(settings, data_dir=folder), *command)
-        assert "GATEWAY_DATA_DIR" not in told.output
-        if told.exit_code or command == ("check",):
-            assert "The disk is full: free some space" in told.output
+        result = await run_command(attrs.evolve(settings, data_dir=folder), *command)
+        assert "GATEWAY_DATA_DIR" not in result.output
+        if result.exit_code or command == ("check",):
+            assert "The disk is full: free some space" in result.output

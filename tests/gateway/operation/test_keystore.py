@@ -77,5 +77,5 @@ def test_a_file_that_exists_is_not_overwritten(keystore):
     before = keystore.read_text()
     arguments = ["encrypt-key", str(keystore), "--key", "1" * 64, "--password", "x"]
     result = CliRunner().invoke(main, arguments)
-    assert (result.exit_code, "exists already" in result.output) == (2, True)
+    assert (result.exit_code, "already exists" in result.output) == (2, True)
     assert keystore.read_text() == before

@@ -43,12 +43,12 @@ async def x402_row(gateway) -> dict:
 async def unpaid_error(gateway) -> str:
     answer = await buy(gateway, None)
     assert answer.status_code == 402
-    told = await answer.get_json()
+    body = await answer.get_json()
     offered = decoded(answer.headers["PAYMENT-REQUIRED"])
-    is_whole = told["error"].startswith("Payment required")
-    assert bool(offered["accepts"]) == bool(told["accepts"]) == is_whole
-    assert is_whole or offered["error"] == told["error"]
-    return told["error"]
+    is_whole = body["error"].startswith("Payment required")
+    assert bool(offered["accepts"]) == bool(body["accepts"]) == is_whole
+    assert is_whole or offered["error"] == body["error"]
+    return body["error"]
 
 
 async def look(gateway):
@@ -81,10 +81,10 @@ async def test_an_empty_gas_wallet_is_named_with_what_it_holds(
         async with nothing_charged(gateway, chain):
             answer = await buy(gateway, payer.header())
         assert answer.status_code == 500
-        told = await answer.get_json()
-        assert told["code"] == "EXECUTION_ERROR"
-        assert DIRECT_WORKS in told["error"]
-        assert address not in json.dumps(told)
+        body = await answer.get_json()
+        assert body["code"] == "EXECUTION_ERROR"
+        assert DIRECT_WORKS in body["error"]
+        assert address not in json.dumps(body)
 
 
 async def test_who_asks_for_the_price_is_told_that_x402_cannot_be_settled_now(
@@ -147,8 +147,8 @@ async def test_a_paused_token_stops_x402_and_takes_nothing(gateway, payer, chain
     async with nothing_charged(gateway, chain):
         answer = await buy(gateway, header)
     assert answer.status_code == 500
-    told = await answer.get_json()
-    assert (told["code"], "paused" in told["error"]) == ("EXECUTION_ERROR", True)
+    body = await answer.get_json()
+    assert (body["code"], "paused" in body["error"]) == ("EXECUTION_ERROR", True)
     await look(gateway)
     assert "paused" in (await x402_row(gateway))["problem"]
     assert "paused" in await unpaid_error(gateway)
@@ -163,8 +163,8 @@ async def test_a_blacklisted_gateway_wallet_stops_x402(gateway, payer, chain):
     tell_token(chain, "blacklist", WALLET)
     async with nothing_charged(gateway, chain):
         answer = await buy(gateway, header)
-    told = await answer.get_json()
-    assert (answer.status_code, told["code"]) == (500, "EXECUTION_ERROR")
+    body = await answer.get_json()
+    assert (answer.status_code, body["code"]) == (500, "EXECUTION_ERROR")
     await look(gateway)
     assert f"blacklists {WALLET}" in (await x402_row(gateway))["problem"]
     assert DIRECT_WORKS not in await unpaid_error(gateway)
@@ -216,8 +216,8 @@ async def test_a_clock_that_is_far_off_stops_x402_and_says_by_how_much(
         assert (row["ok"], row["stops"]) == (False, "x402")
         side, seconds = words
         assert side in row["problem"]
-        told = next(int(word) for word in row["problem"].split() if word.isdigit())
-        assert abs(told - seconds) <= 30  # of a slow machine
+        shown = next(int(word) for word in row["problem"].split() if word.isdigit())
+        assert abs(shown - seconds) <= 30  # of a slow machine
         async with nothing_charged(gateway, chain):
             answer = await buy(gateway, payer.header())
         assert (answer.status_code, (await answer.get_json())["code"]) == (500, "EXECUTION_ERROR")

@@ -45,17 +45,17 @@ with redacted_output(redactor):
 
 def test_a_prompt_that_looks_like_the_log_takes_no_line_apart():
     line, printed = run(PROGRAM)
-    told = json.loads(line)
-    del told["timestamp"]
-    assert told == {"event": "task.completed", "level": "info", "task": "a", "said": "…"}
+    fields = json.loads(line)
+    del fields["timestamp"]
+    assert fields == {"event": "task.completed", "level": "info", "task": "a", "said": "…"}
     assert printed == "of a plugin: …"
 
 
 def test_a_plugin_that_logs_a_secret_as_a_name_or_an_event_shows_none():
-    told = [json.loads(line) for line in run(NAMES)]
-    for line in told:
+    logged = [json.loads(line) for line in run(NAMES)]
+    for line in logged:
         del line["timestamp"], line["level"]
-    assert told == [
+    assert logged == [
         {"event": "…"},
         {"event": "…"},
         {"event": "x.y", "logger": "…"},

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from gateway.cli import main
 from gateway.contracts import SignedTransaction
-from gateway.contracts.payers import FailedSettlement
+from gateway.contracts.store import FailedSettlement
 from gateway.settings import variable
 from gateway.store import SqliteStore
 from gateway_testing.facts import PAYER, WALLET, reserved

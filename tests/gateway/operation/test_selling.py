@@ -1,4 +1,4 @@
-"""What is on sale now: all pages agree, and no buyer signs in vain."""
+"""All pages agree on the endpoints on sale, and no buyer signs in vain."""
 
 import contextlib
 
@@ -51,11 +51,11 @@ async def said(gateway) -> tuple[str, int, str]:
     offers = decoded(unpaid.headers["PAYMENT-REQUIRED"])["accepts"]
     assert unpaid.status_code == 402
     is_offered = selling == "everything" or gateway.services.readiness.is_draining
-    told = await unpaid.get_json()
-    assert bool(offers) == bool(told["accepts"]) == is_offered
-    assert told["error"].startswith("Payment required") == is_offered
-    told = await gateway.client.get(f"{API}/overview?range=24h", headers=gateway.headers)
-    overview = (await told.get_json())["selling"]
+    reply = await unpaid.get_json()
+    assert bool(offers) == bool(reply["accepts"]) == is_offered
+    assert reply["error"].startswith("Payment required") == is_offered
+    reply = await gateway.client.get(f"{API}/overview?range=24h", headers=gateway.headers)
+    overview = (await reply.get_json())["selling"]
     return selling, answer.status_code, overview
 
 
@@ -157,9 +157,9 @@ async def test_a_paused_endpoint_is_not_offered_and_others_are(open_gateway):
     paused = await post(open_gateway, f"{PATH}/pause", open_gateway.headers, reason="for a while")
     assert paused.status_code == 200
     unpaid = await buy(open_gateway, None)
-    told = await unpaid.get_json()
-    assert (unpaid.status_code, told["accepts"]) == (402, [])
-    assert "paused" in told["error"]
+    reply = await unpaid.get_json()
+    assert (unpaid.status_code, reply["accepts"]) == (402, [])
+    assert "paused" in reply["error"]
     assert decoded(unpaid.headers["PAYMENT-REQUIRED"])["accepts"] == []
     other = await buy(open_gateway, None, url="/api/x402/paper", **FILE)
     assert (await other.get_json())["accepts"]

@@ -65,9 +65,9 @@ async def test_a_wallet_that_is_a_contract_is_told_in_the_log_and_by_ready(setti
         async with running(attrs.evolve(settings, wallet=MULTICALL), provider) as gateway:
             await gateway.services.wallet.look_until_known()
             status, found = await rows(gateway)
-    (told,) = [line for line in lines if line["event"] == "wallet.is_contract"]
-    assert told["error"] == found["wallet"]["problem"]
-    assert "GATEWAY_WALLET_IS_CONTRACT=true" in told["error"]
+    (logged,) = [line for line in lines if line["event"] == "wallet.is_contract"]
+    assert logged["error"] == found["wallet"]["problem"]
+    assert "GATEWAY_WALLET_IS_CONTRACT=true" in logged["error"]
     assert (status, found["wallet"]["ok"], found["wallet"]["stops"]) == (503, False, "everything")
 
 
@@ -149,8 +149,8 @@ def checked(settings, chain, tmp_path, monkeypatch):
 
     def check(**changes) -> dict[str, dict]:
         env = {f"GATEWAY_{name}": str(value) for name, value in (values | changes).items()}
-        said = CliRunner().invoke(main, ["check", "--json"], env=env)
-        return {row["name"]: row for row in json.loads(said.stdout)}
+        result = CliRunner().invoke(main, ["check", "--json"], env=env)
+        return {row["name"]: row for row in json.loads(result.stdout)}
 
     return check
 

@@ -26,8 +26,8 @@ _NEXT = f"""
 
 async def _buy_many(gateway, payers) -> list[dict]:
     answers = await asyncio.gather(*(buy(gateway, payer.header()) for payer in payers))
-    told = [await answer.get_json() for answer in answers]
-    return [await gateway.wait(task["taskId"]) for task in told]
+    bodies = [await answer.get_json() for answer in answers]
+    return [await gateway.wait(task["taskId"]) for task in bodies]
 
 
 async def test_after_an_upgrade_the_release_before_sells_on_and_the_newer_one_goes_on(

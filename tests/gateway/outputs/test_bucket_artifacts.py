@@ -164,12 +164,12 @@ async def test_a_server_error_is_tried_again_a_few_times(bucket, httpserver):
 @pytest.mark.parametrize("change", [{"name": "not-there"}, {"endpoint": "http://127.0.0.1:9"}])
 async def test_what_is_wrong_is_told_without_a_key_or_a_link(bucket, change):
     kept = BucketOutputs(attrs.evolve(bucket, **change), "secret")
-    with pytest.raises(OutputStoreUnavailable) as told:
+    with pytest.raises(OutputStoreUnavailable) as raised:
         await kept.probe()
-    assert str(told.value).endswith(("NoSuchBucket.", "error sending request."))
+    assert str(raised.value).endswith(("NoSuchBucket.", "error sending request."))
     for hidden in ("hidden", "Signature", "http://"):
-        assert hidden not in str(told.value)
-    assert told.value.__cause__ is None
+        assert hidden not in str(raised.value)
+    assert raised.value.__cause__ is None
 
 
 async def test_while_the_bucket_is_down_outputs_are_kept_on_the_disk(down, local, folder):

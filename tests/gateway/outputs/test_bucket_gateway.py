@@ -36,8 +36,8 @@ async def test_a_task_shows_a_link_to_the_bucket_itself(in_bucket, provider, pay
         assert output["url"].startswith(in_bucket.outputs_endpoint)
         answer = await fetch(output["url"])
         assert (answer.status, answer.body) == (200, PNG)
-        told = {name.lower(): value for name, value in answer.headers.items()}
-        assert told["content-disposition"] == f'inline; filename="{task["taskId"]}-1.png"'
+        headers = {name.lower(): value for name, value in answer.headers.items()}
+        assert headers["content-disposition"] == f'inline; filename="{task["taskId"]}-1.png"'
         assert not (in_bucket.data_dir / "outputs").exists()
 
         clock.offset_s = 7 * 86_400 + 1

@@ -128,9 +128,9 @@ async def submit(gateway, body: dict, key: str | None = None):
 
 async def accepted(gateway, body, key=None) -> dict:
     answer = await submit(gateway, body, key)
-    told = await answer.get_json()
-    assert answer.status_code == 200, told
-    return told
+    reply = await answer.get_json()
+    assert answer.status_code == 200, reply
+    return reply
 
 
 # -- people

@@ -23,9 +23,9 @@ from tests.gateway.payer_proof.purchases import (
 
 async def test_the_senders_signature_is_taken_and_noted(gateway, payer):
     body = signed(payer.account, request(payer.transfer(20_000)))
-    told = await accepted(gateway, body)
-    assert told["paidAmount"] == 0.02
-    assert (await gateway.wait(told["taskId"]))["status"] == "completed"
+    reply = await accepted(gateway, body)
+    assert reply["paidAmount"] == 0.02
+    assert (await gateway.wait(reply["taskId"]))["status"] == "completed"
     assert await column(gateway, "payer_proven") == [1]
 
 
@@ -60,8 +60,8 @@ async def test_a_signature_for_anything_else_is_none(gateway, payer, chain, chan
 
 async def test_the_refusal_says_what_is_wrong(gateway, payer):
     body = signed(Account.create(), request(payer.transfer(20_000)))
-    told = await (await submit(gateway, body)).get_json()
-    assert "payerSignature is not by the sender" in told["error"]
+    reply = await (await submit(gateway, body)).get_json()
+    assert "payerSignature is not by the sender" in reply["error"]
 
 
 # -- attacks by an observer of the chain and of the wire
@@ -150,8 +150,8 @@ async def test_a_wrong_signature_does_not_use_up_hash_or_key(gateway, payer):
 
 async def test_of_fifty_at_once_under_one_key_there_is_one_task(gateway, payer):
     body = signed(payer.account, request(payer.transfer(20_000)))
-    told = await asyncio.gather(*(accepted(gateway, body, "key") for _ in range(50)))
-    assert len({one["taskId"] for one in told}) == 1
+    replies = await asyncio.gather(*(accepted(gateway, body, "key") for _ in range(50)))
+    assert len({one["taskId"] for one in replies}) == 1
     assert await payments(gateway) == {"settled": 1}
 
 

@@ -60,8 +60,8 @@ async def test_only_the_transfers_of_who_signed_count(gateway, chain):
         400,
         "INSUFFICIENT_PAYMENT",
     )
-    told = await accepted(gateway, signed(large.account, body))
-    assert told["paidAmount"] == 0.05
+    reply = await accepted(gateway, signed(large.account, body))
+    assert reply["paidAmount"] == 0.05
     assert await column(gateway, "payer") == [large.account.address.lower()]
 
 

@@ -26,8 +26,8 @@ async def test_the_price_of_a_request_that_names_nothing_is_the_price_shown(
     override = EndpointOverride(price="0.03", prices={"2K": "0.05"})
     settings = attrs.evolve(settings, endpoints={"picture": override})
     async with running(settings, provider) as gateway:
-        told = await (await gateway.client.get("/.well-known/agent-manifest.json")).get_json()
-        (shown,) = [one for one in told["availableEndpoints"] if one["slug"] == "picture"]
+        body = await (await gateway.client.get("/.well-known/agent-manifest.json")).get_json()
+        (shown,) = [one for one in body["availableEndpoints"] if one["slug"] == "picture"]
         assert shown["price"] == 0.03
         assert await _asked_for(gateway) == 30_000
         assert await _asked_for(gateway, json={"prompt": "x"}) == 30_000

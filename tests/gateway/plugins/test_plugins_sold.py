@@ -14,7 +14,7 @@ MANIFEST = "/.well-known/agent-manifest.json"
 
 
 @pytest.mark.parametrize(
-    ("source", "said"),
+    ("source", "message"),
     [
         ("import nothing_of_this_name", "ModuleNotFoundError: No module named 'nothing_of_this"),
         ("def broken(:", "SyntaxError: "),
@@ -45,7 +45,7 @@ MANIFEST = "/.well-known/agent-manifest.json"
     ],
 )
 async def test_a_plugin_that_fails_is_left_out_with_one_line(
-    install, lines, settings, source, said
+    install, lines, settings, source, message
 ):
     install(source)
     async with running(settings) as gateway:
@@ -55,12 +55,12 @@ async def test_a_plugin_that_fails_is_left_out_with_one_line(
     assert not [slug for slug in slugs if slug.startswith("acme")]
     (line,) = [line for line in lines if line["event"] == "plugin.left_out"]
     assert (line["plugin"], line["source"]) == ("acme_plugin", "gateway-acme 1.2")
-    assert said in line["error"]
+    assert message in line["error"]
     assert "\n" not in line["error"]
 
 
 @pytest.mark.parametrize(
-    ("hook", "argument", "said"),
+    ("hook", "argument", "message"),
     [
         (
             "register_authorization_verifier",
@@ -73,7 +73,7 @@ async def test_a_plugin_that_fails_is_left_out_with_one_line(
     ],
 )
 async def test_a_second_way_to_pay_is_left_out_and_the_shop_sells(
-    install, lines, settings, hook, argument, said
+    install, lines, settings, hook, argument, message
 ):
     taking = "\ndef taking(name):\n    return type('Verifier', (), {'header_names': (name,)})()\n"
     hooked = f"\n@hookimpl\ndef {hook}(register, context):\n    register({argument})\n"
@@ -84,7 +84,7 @@ async def test_a_second_way_to_pay_is_left_out_and_the_shop_sells(
     assert "document-parser" in slugs
     assert "acme-picture" not in slugs  # nothing of it is half there
     (line,) = [line for line in lines if line["event"] == "plugin.left_out"]
-    assert line["error"].startswith(said)
+    assert line["error"].startswith(message)
     assert (line["plugin"], line["source"]) == ("acme_plugin", "gateway-acme 1.2")
 
 
@@ -98,15 +98,15 @@ def test_check_has_a_row_for_each_provider_on_sale(install, command, chain, monk
         + SELLS.replace("    async def submit", health + "    async def submit")
     )
     monkeypatch.setenv("GATEWAY_RPC_URLS", chain.rpc_url)
-    said = command("check", "--json")
-    rows = {row["name"]: row for row in json.loads(said.stdout)}
+    result = command("check", "--json")
+    rows = {row["name"]: row for row in json.loads(result.stdout)}
     assert rows["provider acme"] == {
         "name": "provider acme",
         "ok": False,
         "found": "AccountProblem: No credit.",
     }
     assert rows["provider documents"]["ok"]
-    assert said.exit_code == 1
+    assert result.exit_code == 1
 
 
 def test_check_names_a_plugin_that_was_left_out(install, command, chain, monkeypatch):
@@ -118,17 +118,19 @@ def test_check_names_a_plugin_that_was_left_out(install, command, chain, monkeyp
 
 
 @pytest.mark.parametrize(
-    ("hooked", "said"),
+    ("hooked", "message"),
     [
         ("raise SettingsError('GATEWAY_ACME_SERVER is no address.')", "GATEWAY_ACME_SERVER is no"),
         ("register(object())", "not loaded: acme_plugin; `gateway plugins` shows why"),
     ],
 )
-def test_check_finds_what_is_wrong_with_a_way_to_pay(install, command, monkeypatch, hooked, said):
+def test_check_finds_what_is_wrong_with_a_way_to_pay(
+    install, command, monkeypatch, hooked, message
+):
     hook = f"\n@hookimpl\ndef register_payment_method(register, context):\n    {hooked}\n"
     install("from gateway import SettingsError\n" + KEYED + hook)
     monkeypatch.setenv("GATEWAY_ACME_SERVER", "nowhere")
     monkeypatch.setenv("GATEWAY_RPC_URLS", "http://127.0.0.1:9")
     rows = {row["name"]: row for row in json.loads(command("check", "--json").stdout)}
     assert not rows["plugins"]["ok"]
-    assert said in rows["plugins"]["found"]
+    assert message in rows["plugins"]["found"]

@@ -1,5 +1,6 @@
-"""docs/examples/gateway-reviews, installed: a route, a table, a command and a condition."""
+"""docs/examples/gateway-reviews, installed: a route, a table, a command, a condition, events."""
 
+import asyncio
 import sys
 from pathlib import Path
 
@@ -7,8 +8,9 @@ import attrs
 import pytest
 from click.testing import CliRunner
 
+from gateway import ContentPolicy
 from gateway.cli import main
-from tests.conftest import WALLET, buy, running
+from tests.conftest import WALLET, Payer, buy, running
 from tests.plugins.gateway_operator.app.operator import log_in, text_of
 
 EXAMPLE = Path(__file__).parents[3] / "docs/examples/gateway-reviews"
@@ -75,3 +77,20 @@ async def test_a_disabled_plugin_has_its_table_and_nothing_else(settings, provid
     without = attrs.evolve(settings, plugins_disabled=("gateway_reviews",))
     async with running(without, provider) as gateway:
         assert (await gateway.client.post("/reviews", json={})).status_code == 404
+
+
+async def test_completed_purchases_are_counted_from_events(settings, provider, payer):
+    from gateway_reviews import ratings
+
+    async with running(settings, provider) as gateway:
+        sold = await (await buy(gateway, payer.header())).get_json()
+        provider.script = [ContentPolicy("No boats.")]
+        failed = await (await buy(gateway, Payer(payer.chain).header())).get_json()
+        for one in (sold, failed):
+            await gateway.wait(one["taskId"])
+        async with asyncio.timeout(60):
+            while not await gateway.services.store.read(ratings.purchases):  # noqa: ASYNC110 - no event tells
+                await asyncio.sleep(0.01)
+        # A reader of completed tasks gets no event of the failed one.
+        await gateway.services.events.hand_over()
+        assert await gateway.services.store.read(ratings.purchases) == {"picture": 1}

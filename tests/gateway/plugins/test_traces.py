@@ -175,8 +175,8 @@ async def test_the_span_of_an_answer_that_is_written_whole_has_its_status(
         served(gateway.app, http_server) as connection,
     ):
         answers = [await ask(connection, request) for request in FAST.values()]
-    told = [(one["path"], one["status"], one["request"]) for one in recorder.named("request")]
-    assert told == [
+    logged = [(one["path"], one["status"], one["request"]) for one in recorder.named("request")]
+    assert logged == [
         (path, status, headers["x-request-id"])
         for (path, status), (_, headers, _) in zip(FAST, answers, strict=True)
     ]

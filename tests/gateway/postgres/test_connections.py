@@ -4,7 +4,7 @@ import asyncio
 
 import psycopg
 
-from gateway.contracts.wakes import Heard
+from gateway.contracts.nodes import Heard
 from gateway_nodes.postgres.store import PostgresStore
 from tests.patience import until
 

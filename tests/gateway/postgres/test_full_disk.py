@@ -42,10 +42,10 @@ async def test_each_node_tells_of_a_full_disk_and_the_leader_writes_it_down(
     monkeypatch.setitem(rounds.HOLDS_S, "check", 0.0)
     settings.data_dir.mkdir(parents=True)
     one, other = (attrs.evolve(settings, database_url=database_url, node=name) for name in "ab")
-    heard = Telling(), Telling()
+    channels = Telling(), Telling()
     async with (
-        running(one, provider, more=(heard[0],)) as first,
-        running(other, provider, more=(heard[1],)) as second,
+        running(one, provider, more=(channels[0],)) as first,
+        running(other, provider, more=(channels[1],)) as second,
     ):
         nodes = (first, second)
         for node in nodes:
@@ -53,7 +53,7 @@ async def test_each_node_tells_of_a_full_disk_and_the_leader_writes_it_down(
             node.services.shared_checks.kept_s = 0.0
             node.services.find(Operator).alarms.is_mine = node.services.store.nodes.leads
         with full_disk(database_url):
-            for node, ear in zip(nodes, heard, strict=True):
+            for node, ear in zip(nodes, channels, strict=True):
                 await look(node)
                 assert "check:disk" in {one.key for one in ear.told if one.event == "raised"}
                 # A response of the server alone does not prove that its disk has room.

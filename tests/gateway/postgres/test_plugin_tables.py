@@ -27,7 +27,8 @@ def read(database_url, sql):
 
 
 def applied(database_url):
-    return read(database_url, "SELECT plugin, number FROM plugin_schemas ORDER BY plugin, number")
+    sql = "SELECT plugin, number FROM plugin_schemas WHERE plugin = 'acme' ORDER BY number"
+    return read(database_url, sql)
 
 
 async def test_nodes_that_start_at_once_apply_each_file_once(database_url, install_tables):

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from gateway.contracts import SignedTransaction
-from gateway.contracts.payers import PayerBusy, ReserveLimits
+from gateway.contracts.store import PayerBusy, ReserveLimits
 from gateway.domain import Attachment, GenerationRequest, Handle, Task
 from gateway.errors import (
     ExecutionError,

@@ -113,11 +113,11 @@ async def test_one_sells_and_another_makes_it(settings, provider, payer, databas
 async def test_the_command_says_what_no_machine_does(database_url, monkeypatch, settings, tmp_path):
     async with node(database_url, "a", "web") as web:
         await web.nodes.keep(lease_s=60, now=time.time())
-        told = await _run_nodes(database_url, monkeypatch, tmp_path)
-    assert "runs (web)" in told
-    assert "No machine works" in told
-    assert "GATEWAY_ROLE=signer" in told
-    assert "No machine sells" not in told
+        output = await _run_nodes(database_url, monkeypatch, tmp_path)
+    assert "runs (web)" in output
+    assert "No machine works" in output
+    assert "GATEWAY_ROLE=signer" in output
+    assert "No machine sells" not in output
 
 
 async def _run_nodes(address, monkeypatch, folder):

@@ -6,7 +6,7 @@ import sqlite3
 import attrs
 import pytest
 
-from gateway.contracts.alarms import Alarm
+from gateway.contracts.parts import Alarm
 from gateway.domain import PaymentState
 from gateway.store import nonces
 from gateway.store.endpoint_changes import changes_after

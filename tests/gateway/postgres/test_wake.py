@@ -11,7 +11,7 @@ import psycopg
 import pytest
 import structlog
 
-from gateway.contracts.wakes import Heard
+from gateway.contracts.nodes import Heard
 from gateway.running.timing import Timing
 from gateway.tasks import TaskTiming
 from gateway.web.routes.tasks import look_at_task
@@ -178,7 +178,7 @@ async def test_what_was_posted_at_the_end_is_sent(database_url):
 @pytest.fixture
 async def nodes(settings, chain, database_url):
     """Two gateways on one database: `a` sells without workers, `b` does not poll."""
-    settings = attrs.evolve(settings, base_url="http://127.0.0.1:8080", webhooks="local")
+    settings = settings.changed(base_url="http://127.0.0.1:8080", webhooks="local")
     settings.data_dir.mkdir()
     async with contextlib.AsyncExitStack() as stack:
         started = []
@@ -266,7 +266,7 @@ async def test_a_webhook_is_sent_by_whichever_node_hears_of_it(nodes):
     one, two = nodes
     # Only `a` sends, and it does not poll; `b` works.
     two.services.find(Deliveries)._dispatcher.cancel()
-    one.services.find(Deliveries).timing = DeliveryTiming(look_s=HOURS_S)
+    one.services.find(Deliveries).timing = DeliveryTiming(poll_s=HOURS_S)
     one.services.find(Deliveries).wake()
     async with receiving() as receiver:
         url = f"http://127.0.0.1:{receiver.port}/events"

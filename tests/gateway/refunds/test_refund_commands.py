@@ -97,7 +97,7 @@ def test_a_rejected_refund_is_not_paid(run, owed, chain, payer):
 
 
 @pytest.mark.parametrize(
-    ("words", "variables", "said"),
+    ("words", "variables", "message"),
     [
         (("pay", "nonsense"), {}, "Nothing is owed for task nonsense."),
         (("approve", "nonsense"), {}, "Nothing is owed for task nonsense."),
@@ -108,9 +108,9 @@ def test_a_rejected_refund_is_not_paid(run, owed, chain, payer):
         (("list",), {"GATEWAY_DATA_DIR": "nowhere"}, "There is no database"),
     ],
 )
-def test_mistakes_get_one_sentence(run, owed, words, variables, said):
+def test_mistakes_get_one_sentence(run, owed, words, variables, message):
     result = run("refunds", *words, **variables)
-    assert said in result.output
+    assert message in result.output
     assert result.exit_code in (1, 2)
     assert "Traceback" not in result.output
 
@@ -183,11 +183,11 @@ def test_decisions_are_written_down_with_who_made_them(run, owed):
 
 def test_an_approval_that_cannot_be_paid_says_so(run, owed, chain):
     key = Account.create()
-    said = run("refunds", "approve", owed, GATEWAY_REFUND_KEY=key.key.hex())
-    assert said.stdout == "Approved: 1.\n"
-    assert f"{key.address.lower()} holds no ETH" in said.stderr
+    again = run("refunds", "approve", owed, GATEWAY_REFUND_KEY=key.key.hex())
+    assert again.stdout == "Approved: 1.\n"
+    assert f"{key.address.lower()} holds no ETH" in again.stderr
 
 
 def test_an_approval_that_can_be_paid_warns_of_nothing(run, owed):
-    said = run("refunds", "approve", owed)
-    assert (said.stdout, said.stderr) == ("Approved: 1.\n", "")
+    output = run("refunds", "approve", owed)
+    assert (output.stdout, output.stderr) == ("Approved: 1.\n", "")

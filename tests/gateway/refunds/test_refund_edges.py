@@ -101,7 +101,7 @@ async def test_a_refund_is_found_however_late_it_is_mined(
     settings, provider, payer, chain, clock, monkeypatch
 ):
     """An approval after a weekend: more blocks than an authorization's search spans."""
-    for module in ("authorizations", "reconcile", "refunds"):
+    for module in ("reconcile", "refunds"):
         for name in ("SPAN", "_SPAN"):
             monkeypatch.setattr(f"gateway.payments.{module}.{name}", 50, raising=False)
     async with running(settings, provider, now=clock) as gateway:

@@ -140,8 +140,8 @@ async def test_a_refusal_that_is_no_json_rpc_is_read(chain, proxy, reader, payer
     answered = limits_logs(5, "")
 
     def refuse(proxy, request, asked):
-        told, answer = answered(proxy, request, asked)
-        return (status, body) if b"error" in answer else (told, answer)
+        own_status, answer = answered(proxy, request, asked)
+        return (status, body) if b"error" in answer else (own_status, answer)
 
     proxy.break_call(LOGS, refuse)
     found = await reader.transfer_logs(WALLET, from_block=0, to_block=chain.block.number)

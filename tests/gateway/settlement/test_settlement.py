@@ -1,4 +1,4 @@
-"""Unknown outcomes: a payment ends as one task or with nothing taken, whatever fails meanwhile."""
+"""Unknown outcomes: a payment ends as one task or with nothing taken, whatever fails."""
 
 import asyncio
 import contextlib
@@ -563,7 +563,7 @@ def _spend_all(payer, chain):
 async def test_where_sending_is_refused_who_submits_first_still_pays_for_the_task(
     gateway, payer, chain, rpc
 ):
-    """Sending fails for ever (say, no gas); reading works, and reading closes a payment."""
+    """Sending always fails (for lack of gas); reading works, and closes a payment."""
     rpc.faults["eth_sendRawTransaction"] = refuses("insufficient funds for gas * price + value")
     signed = payer.authorization()
     header = payer.header(nonce=signed.nonce, valid_before=signed.valid_before)
@@ -936,6 +936,6 @@ async def test_a_closing_gateway_leaves_an_open_payment_to_the_next(
 async def test_the_receipt_of_a_200_names_the_transaction_that_paid(gateway, payer, chain):
     gateway.services.payments.outcome_s = PATIENCE_S
     answer = await buy(gateway, payer.header())
-    told = header_json(answer.headers["X-PAYMENT-RESPONSE"])
-    receipt = chain.receipt(told["transaction"])
+    decoded = header_json(answer.headers["X-PAYMENT-RESPONSE"])
+    receipt = chain.receipt(decoded["transaction"])
     assert receipt["status"] == "0x1"

@@ -208,7 +208,7 @@ async def test_a_dead_link_is_the_reason_also_where_the_time_ends_meanwhile(tmp_
 
 
 @pytest.mark.parametrize(
-    ("body", "code", "said"),
+    ("body", "code", "message"),
     [
         ("", None, "The provider answers with status 502."),
         ("<html>Bad gateway</html>", None, "The provider answers with status 502."),
@@ -219,14 +219,14 @@ async def test_a_dead_link_is_the_reason_also_where_the_time_ends_meanwhile(tmp_
     ],
     ids=["nothing", "a page", "text", "JSON", "a list", "long"],
 )
-async def test_the_log_shows_what_the_vendor_said(tmp_path, clock, api, body, code, said):
+async def test_the_log_shows_what_the_vendor_said(tmp_path, clock, api, body, code, message):
     server, outbound = api
     server.expect_request("/orders").respond_with_data(body, status=502)
     with structlog.testing.capture_logs() as lines:
         await sold(tmp_path, clock, PlainApi(Asking(outbound, TEXT)))
     (line,) = [line for line in lines if line["event"] == "task.attempt_failed"]
     assert (line["plugin"], line["error"]) == ("test", "SubmitUncertain")
-    assert (line["status"], line.get("vendor_code"), line["said"]) == (502, code, said)
+    assert (line["status"], line.get("vendor_code"), line["said"]) == (502, code, message)
     assert "at" not in line
 
 

@@ -49,14 +49,14 @@ async def test_no_answer_tells_that_a_word_in_it_is_the_password(settings, provi
 
 @pytest.mark.parametrize("way", ["json", "form"])
 async def test_a_wrong_password_is_a_401_and_no_cookie(gateway, way):
-    said = set()
+    answers = set()
     for password in ("wrong", "correct horse ", "Correct horse", "x" * 1024):
         sent = {way: {"password": password}}
         answer = await gateway.client.post("/admin/login", headers=SAME, **sent)
         assert answer.status_code == 401
         assert "Set-Cookie" not in answer.headers
-        said.add(await answer.get_data(as_text=True))
-    (body,) = said
+        answers.add(await answer.get_data(as_text=True))
+    (body,) = answers
     if way == "json":
         sentence = {"error": "The password is wrong.", "code": "INVALID_CREDENTIALS"}
         assert json.loads(body) == sentence

@@ -73,5 +73,5 @@ async def test_a_providers_check_that_fails_is_no_internal_error(settings, provi
             body = await answer.get_json()
     assert (answer.status_code, body["code"]) == (500, "EXECUTION_ERROR")
     assert "nothing was charged" in body["error"]
-    told = [line for line in lines if line["event"] == "request.not_validated"]
-    assert [line["slug"] for line in told] == ["picture"]
+    logged = [line for line in lines if line["event"] == "request.not_validated"]
+    assert [line["slug"] for line in logged] == ["picture"]

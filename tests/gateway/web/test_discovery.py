@@ -242,8 +242,8 @@ async def section_of(gateway, slug) -> str:
 async def test_a_price_per_page_is_told_and_quoted(priced):
     entry = await entry_of(priced, "each-page")
     assert (entry["price"], entry["pricePerPage"]) == (0.02, 0.03)
-    said = await section_of(priced, "each-page")
-    assert "- 0.03 USDC for each page of the document, and 0.02 USDC at least" in said
+    section = await section_of(priced, "each-page")
+    assert "- 0.03 USDC for each page of the document, and 0.02 USDC at least" in section
     for pages, amount in ((1, "30000"), (7, "210000")):
         answer = await buy_parsing(priced, None, "each-page", pdf_of(pages))
         assert (await answer.get_json())["accepts"][0]["amount"] == amount
@@ -387,7 +387,7 @@ async def test_what_is_switched_off_is_gone_everywhere(settings, provider, payer
 
 
 @pytest.mark.parametrize(
-    ("endpoints", "said"),
+    ("endpoints", "message"),
     [
         ({"pictur": EndpointOverride(price="1")}, "pictur"),
         ({"picture": EndpointOverride(price="0")}, "price"),
@@ -395,8 +395,8 @@ async def test_what_is_switched_off_is_gone_everywhere(settings, provider, payer
         ({"picture": EndpointOverride(price="free")}, "price"),
     ],
 )
-async def test_a_wrong_change_stops_the_start(settings, provider, endpoints, said):
-    with pytest.raises(SettingsError, match=said):
+async def test_a_wrong_change_stops_the_start(settings, provider, endpoints, message):
+    with pytest.raises(SettingsError, match=message):
         async with running(attrs.evolve(settings, endpoints=endpoints), provider):
             pass
 
@@ -460,10 +460,10 @@ async def test_the_operators_page_quotes_no_value_of_a_plugins_settings(settings
         circuit = gateway.services.catalog["picture"].upstream.circuit
         circuit.trip("The key MARKER-KEY is not known." + "x" * 1000)
         await gateway.client.post("/admin/login", json={"password": "correct horse"})
-        said = (await (await gateway.client.get("/admin/ready")).get_data()).decode()
-    assert "MARKER" not in said
-    assert "The key … is not known." in said
-    assert "x" * 500 not in said
+        page = (await (await gateway.client.get("/admin/ready")).get_data()).decode()
+    assert "MARKER" not in page
+    assert "The key … is not known." in page
+    assert "x" * 500 not in page
 
 
 async def test_a_gateway_without_disk_is_not_ready(settings, provider):

@@ -123,9 +123,9 @@ async def test_a_doomed_request_is_refused_in_one_sentence_and_nothing_is_charge
     changes, sentence = REFUSED[fault]
     async with nothing_charged(desk, chain):
         answer = await ask(desk, body() | changes, payer.header() if is_paid else None)
-        said = await answer.get_json()
-    assert (answer.status_code, said["code"]) == (400, "VALIDATION_ERROR")
-    assert said["error"] == sentence
+        reply = await answer.get_json()
+    assert (answer.status_code, reply["code"]) == (400, "VALIDATION_ERROR")
+    assert reply["error"] == sentence
 
 
 @pytest.mark.parametrize(

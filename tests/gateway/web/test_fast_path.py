@@ -257,8 +257,8 @@ async def test_the_price_told_is_never_an_older_one(settings, provider, clock, p
         sold = registered["picture"]
         dearer = attrs.evolve(sold.endpoint, title="A dearer picture")
         registered["picture"] = attrs.evolve(sold, endpoint=dearer)
-        told = json.loads((await both.compare(PRICE)).body)
-        assert told["accepts"][0]["description"] == "A dearer picture"
+        quote = json.loads((await both.compare(PRICE)).body)
+        assert quote["accepts"][0]["description"] == "A dearer picture"
 
 
 # -- slow bodies and clients

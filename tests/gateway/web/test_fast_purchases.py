@@ -103,8 +103,8 @@ async def test_a_purchase_is_the_same_one_both_ways(settings, provider, clock, p
             assert (again.status, again.body) == (200, answer.body)
             task_id = json.loads(answer.body)["taskId"]
             assert (await gateway.wait(task_id))["done"]
-            told = [line for line in lines if line["event"].startswith(("payment", "request"))]
-            names = [(line["event"], *sorted(line)) for line in told]
+            logged = [line for line in lines if line["event"].startswith(("payment", "request"))]
+            names = [(line["event"], *sorted(line)) for line in logged]
             seen.append((names, sorted(answer.headers), sorted(again.headers)))
     assert both.handed_on == 0
     assert seen[0] == seen[1]

@@ -160,8 +160,8 @@ async def test_a_token_s_answers_say_a_guess_back_or_do_not_quote_it(gateway, to
     for guess in (RIGHT, WRONG):
         path, body = make(guess)
         answer = await send(gateway, token, path, body)
-        said = (await answer.get_data()).replace(guess.encode(), b"?")
-        answers.append((answer.status_code, said))
+        page = (await answer.get_data()).replace(guess.encode(), b"?")
+        answers.append((answer.status_code, page))
         await send(gateway, token, *admin("/endpoints/picture/resume"))
         log = await gateway.client.get("/admin/api/v1/actions", headers=token)
         if answer.status_code == 200:

@@ -146,9 +146,9 @@ async def test_a_doomed_request_is_refused_in_one_sentence_and_nothing_is_charge
     changes, sentence = REFUSED[fault]
     async with nothing_charged(studio, chain):
         answer = await ask(studio, body() | changes, payer.header() if is_paid else None)
-        said = await answer.get_json()
-    assert (answer.status_code, said["code"]) == (400, "VALIDATION_ERROR")
-    assert said["error"] == sentence
+        reply = await answer.get_json()
+    assert (answer.status_code, reply["code"]) == (400, "VALIDATION_ERROR")
+    assert reply["error"] == sentence
 
 
 async def test_a_file_above_the_limit_is_refused(studio):
@@ -162,9 +162,9 @@ async def test_a_picture_that_is_looked_at_for_too_long_is_answered_all_the_same
         function="page_counters:sleep", limits=SandboxLimits(wall_s=5.0)
     )
     answer = await ask(studio, body())
-    said = await answer.get_json()
-    assert (answer.status_code, said["code"]) == (500, "EXECUTION_ERROR")
-    assert "nothing was charged" in said["error"]
+    reply = await answer.get_json()
+    assert (answer.status_code, reply["code"]) == (500, "EXECUTION_ERROR")
+    assert "nothing was charged" in reply["error"]
 
 
 async def test_every_document_for_agents_offers_it(studio):

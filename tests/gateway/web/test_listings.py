@@ -88,7 +88,7 @@ async def test_the_operator_names_registrations_and_an_address(settings, provide
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"agent_registrations": ("22",)}, "GATEWAY_AGENT_REGISTRATIONS is not right"),
         ({"agent_registrations": (f"{REGISTRY}/22", REGISTRY)}, "eip155:8453:0x8004"),
@@ -96,8 +96,8 @@ async def test_the_operator_names_registrations_and_an_address(settings, provide
         ({"contact_email": "Me <me@example.com>"}, "operator@example.com"),
     ],
 )
-def test_a_mistyped_registration_or_address_stops_the_start(settings, change, said):
-    with pytest.raises(SettingsError, match=re.escape(said)):
+def test_a_mistyped_registration_or_address_stops_the_start(settings, change, message):
+    with pytest.raises(SettingsError, match=re.escape(message)):
         check_settings(attrs.evolve(settings, **change))
 
 

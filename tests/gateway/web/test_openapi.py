@@ -248,7 +248,7 @@ async def test_a_description_in_any_characters_is_json(gateway, settings, provid
 async def test_a_callback_is_named_where_every_https_address_is_taken(
     settings, provider, webhooks, base_url, named
 ):
-    changed = attrs.evolve(settings, webhooks=webhooks, base_url=base_url)
+    changed = settings.changed(webhooks=webhooks, base_url=base_url)
     async with running(changed, provider) as gateway:
         paths = (await (await gateway.client.get(PATH)).get_json())["paths"]
     for path in ("/api/x402/picture", "/api/proxy-generate"):

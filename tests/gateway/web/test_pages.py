@@ -108,7 +108,7 @@ async def test_a_wallet_that_must_not_be_paid_is_not_shown(gateway):
 
 
 async def test_mcp_is_named_only_where_it_is_served(settings, provider):
-    async with running(attrs.evolve(settings, mcp=False), provider) as started:
+    async with running(settings.changed(mcp=False), provider) as started:
         assert "/mcp" not in (await get_page(started, "/")).words
     async with running(settings, provider) as started:
         assert "http://gateway.test/mcp" in (await get_page(started, "/")).words
@@ -138,7 +138,7 @@ async def test_where_a_transfer_needs_a_signature_curl_is_told_to_send_none(sett
     [({}, "on base from"), ({"play_key": "0x" + "12" * 32}, "on the embedded chain from")],
 )
 async def test_curl_says_on_which_chain_the_transfer_counts(settings, provider, changes, where):
-    local = attrs.evolve(settings, base_url="http://127.0.0.1:8080", **changes)
+    local = settings.changed(base_url="http://127.0.0.1:8080", **changes)
     async with running(local, provider) as started:
         code = await code_of(started, "curl")
     assert f"USDC {where} any wallet to\n#    {WALLET}\n" in code
@@ -192,19 +192,19 @@ async def test_words_of_an_endpoint_stay_words(settings, provider):
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({}, None),
         ({"network": "base-sepolia"}, "Test network."),
         ({"play_key": "0x" + "12" * 32}, "Play money."),
     ],
 )
-async def test_money_without_value_is_called_so(settings, provider, changes, said):
-    async with running(attrs.evolve(settings, **changes), provider) as started:
+async def test_money_without_value_is_called_so(settings, provider, changes, message):
+    async with running(settings.changed(**changes), provider) as started:
         for path in ("/", "/play/picture"):
             page = await get_page(started, path)
             assert [words for words in ("Test network.", "Play money.") if words in page.words] == (
-                [said] if said else []
+                [message] if message else []
             )
         assert ("12" * 32 in page.words) is ("play_key" in changes)
 

@@ -220,8 +220,8 @@ async def test_beyond_the_cap_of_an_address_or_of_all_the_present_state_is_told_
         waiting = [wait("203.0.113.1"), wait("203.0.113.1"), wait("203.0.113.2")]
         await until(lambda: gateway.services.long_polls.waiting == len(waiting))
         for client in ("203.0.113.1", "203.0.113.2", "203.0.113.3"):
-            told = await asyncio.wait_for(polled(gateway, task_id, client), 15)
-            assert not told["done"]
+            polled_task = await asyncio.wait_for(polled(gateway, task_id, client), 15)
+            assert not polled_task["done"]
         assert not any(task.done() for task in waiting)
         held.set()
         assert all([(await task)["done"] for task in waiting])

@@ -144,11 +144,11 @@ async def test_a_payment_in_either_header_counts_as_one(settings, provider, paye
 async def test_the_protocol_whose_payment_was_refused_adds_to_the_body(gateway, chain, payer):
     async with nothing_charged(gateway, chain):
         answer = await post(gateway, note(payer.header(19_999)))
-    said = await answer.get_json()
+    body = await answer.get_json()
     reason = "invalid_exact_evm_payload_authorization_value_mismatch"
     assert answer.status_code == 402
-    assert (said["error"], said["detail"]) == (reason, f"note: {reason}")
-    assert said["accepts"][0]["amount"] == "20000"
+    assert (body["error"], body["detail"]) == (reason, f"note: {reason}")
+    assert body["accepts"][0]["amount"] == "20000"
     assert answer.headers["Content-Type"] == "application/problem+json"
     assert decoded(answer.headers["PAYMENT-REQUIRED"])["error"] == reason
     assert answer.headers["Cache-Control"] == "no-store"

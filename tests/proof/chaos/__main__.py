@@ -104,12 +104,12 @@ def _is_upgrade_caught(name: str, server: PostgresServer, nodes: int, seed: int)
 
 
 def _report(verdict: ChaosVerdict, trade: Trade, seconds: float) -> None:
-    heard, money = trade.memory.tally(), verdict.money
+    tally, money = trade.memory.tally(), verdict.money
     rows = {
         **{name: trade.done[name] for name in sorted(trade.done)},
         "purchases": money.purchases,
-        "requests": heard.total(),
-        **{f"  answered {kind}": heard[kind] for kind in sorted(heard)},
+        "requests": tally.total(),
+        **{f"  answered {kind}": tally[kind] for kind in sorted(tally)},
         "transfers on the chain": money.transfers,
         **{f"payments {state}": n for state, n in sorted(money.payments.items())},
         "lost": len(money.lost),

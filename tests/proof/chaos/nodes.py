@@ -70,7 +70,7 @@ except ImportError:
     # A release before the plugin.
     from gateway.store.nodes import SqlNodes
 
-# A node that comes again under its name watches its former row for so long.
+# Time for which a restarted node watches the row of its earlier run.
 SqlNodes.__init__.__kwdefaults__.update(watch_s=2.0)
 TaskTiming.__init__.__kwdefaults__.update(lease_s=10.0, extend_s=3.0, idle_s=1.0)
 """
@@ -119,9 +119,9 @@ class Node(Gateway):
 
     def faults(self) -> list[str]:
         """Return the errors in the logs of all lives."""
-        said = [json.loads(line) for line in self.log.read_text().splitlines() if line[:1] == "{"]
+        logged = [json.loads(line) for line in self.log.read_text().splitlines() if line[:1] == "{"]
         levels = ("error", "critical")
-        return [f"{self.name}: {line}" for line in said if line.get("level") in levels]
+        return [f"{self.name}: {line}" for line in logged if line.get("level") in levels]
 
     def is_alive(self) -> bool:
         return self.process is not None and self.process.poll() is None

@@ -41,14 +41,14 @@ async def buy(place: Place, shop: Shop, *, by_mcp: bool = False) -> Bought:
     shop.gateway.check()
     customer = shop.customer()
     before, started = len(shop.tap.heard), time.monotonic()
-    code, said, complained = await _run(place, shop.tap.url, customer.key.to_0x_hex())
+    code, output, complained = await _run(place, shop.tap.url, customer.key.to_0x_hex())
     seconds = time.monotonic() - started
     asked = [one for one in shop.tap.heard[before:] if one.target.startswith("/api/x402/")]
     if by_mcp:
         asked = mcp_calls.purchases(shop.tap.heard[before:])
     if code:
         raise Failed(_complaint(complained, asked))
-    claimed = _claims(said)
+    claimed = _claims(output)
     protocol, header = _payment(asked)
     task = shop.task(json.loads(asked[-1].body)["taskId"])
     transaction = task["payment"]["transaction"]
@@ -74,10 +74,10 @@ async def give_up(place: Place, shop: Shop, *, by_mcp: bool = False) -> str:
     customer = shop.customer()
     before = len(shop.tap.heard)
     code, _, complained = await _run(place, shop.tap.url, customer.key.to_0x_hex())
-    heard = shop.tap.heard[before:]
-    asked = [one for one in heard if one.target.startswith("/api/x402/")]
+    requests = shop.tap.heard[before:]
+    asked = [one for one in requests if one.target.startswith("/api/x402/")]
     if by_mcp:
-        asked = mcp_calls.purchases(heard)
+        asked = mcp_calls.purchases(requests)
     _expect("the answers of a shop that settles nothing", {one.status for one in asked}, {402})
     _expect("the payments sent there", [one.payments for one in asked if one.payments], [])
     _expect("what the customer has there", shop.chain.usdc_balance(customer.address), FUNDS_UNITS)
@@ -96,22 +96,22 @@ async def _run(place: Place, shop_url: str, key: str) -> tuple[int, str, str]:
         stderr=asyncio.subprocess.PIPE,
     )
     try:
-        said, complained = await asyncio.wait_for(process.communicate(), _BUY_S)
+        output, complained = await asyncio.wait_for(process.communicate(), _BUY_S)
     except TimeoutError:
         process.kill()
         await process.wait()
         raise Failed(f"the client was not done after {_BUY_S} seconds") from None
-    return process.returncode or 0, said.decode(), complained.decode()
+    return process.returncode or 0, output.decode(), complained.decode()
 
 
 def _complaint(complained: str, asked: list[Exchange]) -> str:
     """Return the last line that names an error, and the gateway's reason if it refused."""
     lines = [line.rstrip() for line in complained.splitlines() if line.strip()]
     named = [line for line in lines if _ERROR.match(line)]
-    said = (named or lines or ["the client said nothing"])[-1]
+    message = (named or lines or ["the client said nothing"])[-1]
     if not asked or asked[-1].status == 200:
-        return said
-    return f"{said} (the gateway answered {asked[-1].status}: {_reason(asked[-1].body)})"
+        return message
+    return f"{message} (the gateway answered {asked[-1].status}: {_reason(asked[-1].body)})"
 
 
 def _reason(body: bytes) -> str:

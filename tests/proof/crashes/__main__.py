@@ -42,12 +42,12 @@ def main(cycles: int, seed: int | None, batch: int, keep: Path | None) -> None:
 
 def report(verdict: Verdict, run: Run, cycles: int, seconds: float) -> None:
     """Print the table and the first problems."""
-    heard = run.memory.tally()
+    tally = run.memory.tally()
     rows = {
         "cycles, each a SIGKILL": cycles,
         "purchases": verdict.purchases,
-        "requests": heard.total(),
-        **{f"  answered {kind}": heard[kind] for kind in sorted(heard)},
+        "requests": tally.total(),
+        **{f"  answered {kind}": tally[kind] for kind in sorted(tally)},
         **{f"open at restarts: {kind}": run.found[kind] for kind in sorted(run.found)},
         "transfers on the chain": verdict.transfers,
         **{f"payments {state}": n for state, n in sorted(verdict.payments.items())},

@@ -70,13 +70,13 @@ class Client(threading.Thread):
     def ask(self, path: str, body: dict, headers: dict) -> tuple[int, dict] | None:
         """Send a request once; None without a response."""
         try:
-            status, said = self.gateway.request("POST", path, body, headers)
+            status, reply = self.gateway.request("POST", path, body, headers)
         except ConnectionRefusedError:
             return self._heard_nothing("refused")
         except (OSError, http.client.HTTPException, ValueError):
             return self._heard_nothing("cut off")
         self.memory.heard.append(str(status))
-        return status, said
+        return status, reply
 
     def _heard_nothing(self, why: str) -> None:
         self.memory.heard.append(why)

@@ -87,10 +87,10 @@ def record(folder: Path, *, synchronous: str = "FULL", rounds: int = _ROUNDS) ->
     )
     if child.returncode != 0:
         raise RuntimeError(f"the child failed:\n{child.stderr}")
-    told = [line.split(" ", 1) for line in child.stdout.splitlines()]
+    logged = [line.split(" ", 1) for line in child.stdout.splitlines()]
     if not log.stat().st_size:
         raise CannotRecord("this Python's SQLite does not call the C library where we stand")
-    return Recording(log, [(int(at), fact) for at, fact in told])
+    return Recording(log, [(int(at), fact) for at, fact in logged])
 
 
 def _compiled(folder: Path) -> Path:
@@ -107,8 +107,8 @@ def _compiled(folder: Path) -> Path:
 
 def cut(recording: Recording, count: int, chance: random.Random, place: Path) -> Iterator[Image]:
     """Cut the power at random moments, half of them right after an acknowledgement."""
-    told = sorted({at for at, _ in recording.told})
-    moments = chance.sample(told, count - count // 2)
+    acknowledged = sorted({at for at, _ in recording.told})
+    moments = chance.sample(acknowledged, count - count // 2)
     moments += [chance.randrange(recording.log.stat().st_size) for _ in range(count // 2)]
     disk, left = Disk(), sorted(moments)
     for step in records(recording.log):

@@ -9,9 +9,9 @@ from tests.proof.crashes.cycles import crash_and_compare
 def test_after_three_kills_under_load_database_and_chain_agree(tmp_path):
     verdict, run = crash_and_compare(tmp_path, cycles=3, seed=20261121)
     assert verdict.problems == []
-    heard = run.memory.tally()
-    assert heard["200"]
-    assert heard["cut off"], "no kill came while anybody waited"
+    tally = run.memory.tally()
+    assert tally["200"]
+    assert tally["cut off"], "no kill came while anybody waited"
     assert run.found, "no kill left anything open"
     assert verdict.payments["settled"] > 10
 

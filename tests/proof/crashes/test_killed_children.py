@@ -78,7 +78,7 @@ def finished(gateway, task_id):
 def opened(pid):
     """Return a process's open files except the standard three; empty once it has exited."""
     found = set()
-    # Files are opened and closed meanwhile, and a child may exit.
+    # The child may open and close files during this loop, or exit.
     with contextlib.suppress(FileNotFoundError):
         for link in Path(f"/proc/{pid}/fd").iterdir():
             with contextlib.suppress(FileNotFoundError):

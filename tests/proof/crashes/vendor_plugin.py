@@ -19,8 +19,8 @@ class Vendor:
     async def submit(self, request, job):
         answer = await self.api.request("POST", "/submit", json={"task": job.task_id})
         answer.check()
-        told = answer.json()
-        return Handle(id=told["id"]) if "id" in told else Result(text=told["text"])
+        body = answer.json()
+        return Handle(id=body["id"]) if "id" in body else Result(text=body["text"])
 
     async def close(self):
         await self.api.close()
@@ -30,8 +30,8 @@ class Jobs(Vendor):
     async def poll(self, handle, job):
         answer = await self.api.request("GET", f"/jobs/{handle.id}")
         answer.check()
-        told = answer.json()
-        return Result(text=told["text"]) if "text" in told else Pending(poll_after_s=0.2)
+        body = answer.json()
+        return Result(text=body["text"]) if "text" in body else Pending(poll_after_s=0.2)
 
 
 @hookimpl

@@ -142,8 +142,8 @@ def _judge_purchases(verdict: Verdict, rows, transfers, memory: Memory) -> None:
 
 
 def _judge_purchase(verdict: Verdict, purchase: Purchase, charged, sold, by_id) -> None:
-    told = ", ".join(sorted(purchase.task_ids)) or "nothing"
-    about = f"{purchase.prompt} was told {told}, heard {purchase.surprises}, paid {charged}"
+    tasks = ", ".join(sorted(purchase.task_ids)) or "nothing"
+    about = f"{purchase.prompt} was told {tasks}, heard {purchase.surprises}, paid {charged}"
     if purchase.surprises:
         verdict.lost.append(f"surprised: {about}")
     if len(charged) > 1 or len(purchase.task_ids) > 1:

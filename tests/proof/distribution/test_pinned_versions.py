@@ -231,7 +231,7 @@ def test_the_install_says_in_one_sentence_what_is_wrong_with_a_python(tmp_path, 
     venv = tmp_path / "venv"
     refused = make(f"PYTHON={pretender(tmp_path, change)}", f"VENV={venv}")
     assert refused.returncode != 0
-    said, makes_own = refused.stderr.splitlines()
-    assert sentence in said
+    stderr_lines, makes_own = refused.stderr.splitlines()
+    assert sentence in stderr_lines
     assert makes_own.startswith("make: ***")
     assert not venv.exists()

@@ -56,7 +56,7 @@ def test_the_wheel_holds_the_program_and_no_folders_of_the_checkout(wheel: Path)
     assert "gateway/web/static/pages/home.html" in names
     assert "gateway/web/static/web/manifest.json" in names
     assert "gateway/store/sqlite/migrations/0001_initial.sql" in names
-    assert "plugins/gateway_nodes/postgres/migrations/0001_initial.sql" in names
+    assert "gateway_nodes/postgres/migrations/0001_initial.sql" in names
     for kind in ("picture", "jobs", "document", "edit"):
         assert f"gateway/cli/new_plugin/{kind}/plugin.py.txt" in names
     assert any(name.endswith(".ttf") for name in names)
@@ -157,7 +157,7 @@ def test_a_third_partys_payment_method_is_on_once_it_has_its_secret(
     off = listed(with_examples, "gateway_vouchers")
     assert "GATEWAY_VOUCHERS_SECRET is not set" in off["note"]
     on = listed(with_examples, "gateway_vouchers", GATEWAY_VOUCHERS_SECRET=40 * "s")
-    assert on["note"] == "takes payments of its own kind"
+    assert on["note"] == "accepts payments of its own kind"
     assert on["from"].startswith("gateway-vouchers 1.0.0")
 
 

@@ -73,13 +73,13 @@ def _built(base: CleanRoot, folder: Path, lock: str) -> Built:
 
 
 def _size_mb(folder: Path) -> float:
-    said = subprocess.run(
+    done = subprocess.run(
         ["du", "--summarize", "--bytes", "--one-file-system", folder],
         check=True,
         capture_output=True,
         text=True,
     )
-    return int(said.stdout.split()[0]) / _MB
+    return int(done.stdout.split()[0]) / _MB
 
 
 def _print_sizes(base: CleanRoot, image: Built) -> None:

@@ -40,7 +40,7 @@ class Container:
             try:
                 root = (process / "root").readlink()
             except OSError:
-                # It has exited meanwhile.
+                # It has exited.
                 continue
             if root == self.image.root.folder:
                 yield process

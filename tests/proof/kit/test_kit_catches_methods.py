@@ -165,7 +165,7 @@ def test_mistakes_are_found_and_explained(told):
     for name, mistake in MISTAKES.items():
         title = f" Test_{name}.{mistake.scene}"
         assert title in told, f"{name} did not fail:\n{told[-6000:]}"
-        said = told.split(title, 1)[1].split("\n____", 1)[0]
-        if mistake.says not in " ".join(said.replace("\nE  ", " ").split()):
-            unsaid[name] = said
+        section = told.split(title, 1)[1].split("\n____", 1)[0]
+        if mistake.says not in " ".join(section.replace("\nE  ", " ").split()):
+            unsaid[name] = section
     assert unsaid == {}

@@ -29,12 +29,12 @@ class KieApi(FakeApi):
         return self._done(ask, resultJson="{}")
 
     def moderated(self, ask):
-        said = {"failCode": "500", "failMsg": "The prompt was flagged as sensitive"}
-        return self._code(200, data={"taskId": ask.job, "state": "fail", **said})
+        failure = {"failCode": "500", "failMsg": "The prompt was flagged as sensitive"}
+        return self._code(200, data={"taskId": ask.job, "state": "fail", **failure})
 
     def failed(self, ask):
-        said = {"failCode": "500", "failMsg": "Internal error"}
-        return self._code(200, data={"taskId": ask.job, "state": "fail", **said})
+        failure = {"failCode": "500", "failMsg": "Internal error"}
+        return self._code(200, data={"taskId": ask.job, "state": "fail", **failure})
 
     def lost(self, ask):
         return self._code(404)

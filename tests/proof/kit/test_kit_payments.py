@@ -72,12 +72,12 @@ class TestMpp(PaymentVerifierContract):
 
     def header(self, quote, now):
         challenge = self.verifier_of_challenges.challenge(quote, None, 2)
-        said = dict(re.findall(r'(\w+)="([^"]*)"', challenge.headers["WWW-Authenticate"]))
-        nonce = keccak(text=json.dumps([said["id"], said["realm"]], separators=(",", ":")))
+        shown = dict(re.findall(r'(\w+)="([^"]*)"', challenge.headers["WWW-Authenticate"]))
+        nonce = keccak(text=json.dumps([shown["id"], shown["realm"]], separators=(",", ":")))
         paid = payload(quote, now)
         signed = paid["authorization"] | {"nonce": "0x" + nonce.hex()}
         whole = {"type": "authorization", "signature": paid["signature"], **signed}
-        return encoded({"challenge": said, "payload": whole})
+        return encoded({"challenge": shown, "payload": whole})
 
 
 class TestUsdcDirect(TransferVerifierContract):

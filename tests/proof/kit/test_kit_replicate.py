@@ -46,8 +46,8 @@ class ReplicateApi(FakeApi):
     def _prediction(self, ask, http_status=200, **fields):
         where = f"{ask.url}/v1/predictions/{ask.job}"
         urls = {"get": where, "cancel": f"{where}/cancel"}
-        said = {"output": None, "error": None, "logs": "", "metrics": {}} | fields
-        return Reply({"id": ask.job, "urls": urls, **_ORDERED, **said}, http_status)
+        body = {"output": None, "error": None, "logs": "", "metrics": {}} | fields
+        return Reply({"id": ask.job, "urls": urls, **_ORDERED, **body}, http_status)
 
 
 class TestReplicate(ProviderContract):

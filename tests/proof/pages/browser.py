@@ -232,9 +232,9 @@ class Browser:
 
     def complaints(self) -> list[str]:
         """Return the console's errors, including those of the page's policy."""
-        said = [entry["message"] for entry in self.driver.get_log("browser")]
+        messages = [entry["message"] for entry in self.driver.get_log("browser")]
         # The icon is served by another part of the gateway.
-        return [line for line in said if "/favicon.ico" not in line and " 402 " not in line]
+        return [line for line in messages if "/favicon.ico" not in line and " 402 " not in line]
 
 
 @contextlib.contextmanager

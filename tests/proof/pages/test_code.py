@@ -39,8 +39,8 @@ def test_the_python_code_buys(shop, tmp_path, slug, made, units):
     (tmp_path / "report.txt").write_text("Quarterly Report")
     before = shop.payments_of(shop.purse)
     text = code(shop, slug, "python")
-    said = run([sys.executable, "-c", text], tmp_path, PRIVATE_KEY=shop.place.purse_key)
-    assert made in said
+    output = run([sys.executable, "-c", text], tmp_path, PRIVATE_KEY=shop.place.purse_key)
+    assert made in output
     assert shop.payments_of(shop.purse) == [*before, units]
 
 

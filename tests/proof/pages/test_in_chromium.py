@@ -111,13 +111,13 @@ def test_a_picture_is_bought_by_click_with_the_purse(shop, browser):
     assert "0.02 play USDC" in browser.text("#flow") or browser.find(".total")
     choose_purse(browser)
     words = browser.text(".review")
-    for said in ("0.02 play USDC", shop.place.wallet, shop.purse, "Base (embedded play chain)"):
-        assert said in words
+    for outcome in ("0.02 play USDC", shop.place.wallet, shop.purse, "Base (embedded play chain)"):
+        assert outcome in words
     assert "Valid until" in words
     browser.click("#pay")
-    said = finish(browser)
+    outcome = finish(browser)
     assert has_picture(browser)
-    assert "0x" in said
+    assert "0x" in outcome
     assert shop.payments_of(shop.purse) == [*before, PRICE]
     assert browser.complaints() == []
 
@@ -334,9 +334,9 @@ def test_a_task_that_is_not_known_any_more_is_not_called_unfinished(shop, browse
     ask(browser)
     choose_purse(browser)
     browser.click("#pay")
-    said = browser.find("#flow [role=alert]").text
-    assert "does not know this task" in said
-    assert "0x" in said
+    message = browser.find("#flow [role=alert]").text
+    assert "does not know this task" in message
+    assert "0x" in message
     assert "never pays twice" not in browser.text("#flow")
     assert browser.text("#flow .primary") == "Start again"
 
@@ -403,9 +403,9 @@ def test_a_failure_says_why_and_that_the_money_is_due_back(other_shop, browser):
     ask(browser)
     choose_purse(browser)
     browser.click("#pay")
-    said = finish(browser)
-    assert "The vendor refuses this prompt." in said
-    assert "0.02 play USDC is due back to you" in said
+    outcome = finish(browser)
+    assert "The vendor refuses this prompt." in outcome
+    assert "0.02 play USDC is due back to you" in outcome
     # Samples of a vendor's results are never invented.
     browser.open(other_shop.base_url)
     assert browser.text("#fails figcaption") == "A drawing, not a result"

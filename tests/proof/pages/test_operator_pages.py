@@ -185,8 +185,8 @@ def test_a_refund_is_decided_without_a_script_and_each_step_fits_a_phone(browser
     assert browser.run("return document.documentElement.scrollWidth") <= 360
     browser.find("[name=reason]").send_keys(HOSTILE)
     browser.click("main button")
-    said = read_page(browser, "Rejected. You can still approve them later.")
-    assert f"you: {HOSTILE}" in said
+    message = read_page(browser, "Rejected. You can still approve them later.")
+    assert f"you: {HOSTILE}" in message
     browser.click("button[value^='approve:']")
     asked = read_page(browser, "Give money back?")
     assert f"openai-image for {payer}" in asked

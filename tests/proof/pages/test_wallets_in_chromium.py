@@ -128,8 +128,8 @@ def test_a_wallet_that_left_base_before_it_signs_is_switched_back(shop, browser,
 
 def test_a_wallet_that_stays_on_another_chain_signs_nothing(shop, browser, customer):
     begin(shop, browser, customer)
-    said = browser.find("#flow [role=alert]").text
-    assert said == "Fox is on another network. Choose Base in it, then try again."
+    message = browser.find("#flow [role=alert]").text
+    assert message == "Fox is on another network. Choose Base in it, then try again."
     assert "eth_signTypedData_v4" not in browser.run("return window.calls")
     assert shop.payments_of(customer.address) == []
 

@@ -193,7 +193,7 @@ class Gateway:
     def events(self, name) -> list[dict]:
         """Return the log's lines of one event."""
         lines = [line for line in self.log_text().splitlines() if line.startswith("{")]
-        return [said for line in lines if (said := json.loads(line))["event"] == name]
+        return [fields for line in lines if (fields := json.loads(line))["event"] == name]
 
     def calls(self):
         path = self.folder / "calls"

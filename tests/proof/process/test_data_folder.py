@@ -235,9 +235,9 @@ def test_a_user_who_may_not_enter_the_folder_is_told_so(command, volume, words, 
     done = command(*words, user=USER + 1)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
-    said = " ".join((done.stdout + done.stderr).split())
-    assert "Cannot open the folder" in said
-    assert "Run this as the folder's owner" in said
+    output = " ".join((done.stdout + done.stderr).split())
+    assert "Cannot open the folder" in output
+    assert "Run this as the folder's owner" in output
 
 
 @as_root

@@ -174,7 +174,7 @@ def test_a_stop_ends_each_kind_of_connection_in_order_and_puts_the_task_down(ser
     # Of two unfinished bodies, one gets a response, and one is awaited.
     half = b" HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\nx"
     with opened(served, b"POST /api/x402/none" + half, b"POST /api/proxy-generate" + half):
-        until(lambda: any(said["status"] == 404 for said in served.events("request")))
+        until(lambda: any(line["status"] == 404 for line in served.events("request")))
         served.stop()
         assert served.process.wait(PATIENCE_S) == 0
 

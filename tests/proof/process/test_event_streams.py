@@ -72,10 +72,10 @@ def test_a_stream_outlives_the_limits_of_idle_connections(impatient, opened):
     # Three times the limit.
     time.sleep(3)
     impatient.let_go()
-    heard = stream.hears(b'"status":"completed"')
+    received = stream.hears(b'"status":"completed"')
     # The last chunk: the response has ended properly.
     assert stream.hears(b"\r\n0\r\n\r\n")
-    assert bodies(heard)[0]["done"] is False
+    assert bodies(received)[0]["done"] is False
 
 
 def test_a_poll_may_wait_as_long_as_a_connection_may_be_idle(impatient):

@@ -106,14 +106,14 @@ def test_an_upgrade_to_websocket_is_ignored(gateway):
 
 
 def test_a_method_that_is_the_password_is_answered_like_any_other(gateway):
-    told = []
+    received = []
     for method in (PASSWORD.encode(), b"NONE"):
         ask = method + b" /api/health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
         head, _, body = said(gateway, until_closed=True, data=ask).partition(b"\r\n\r\n")
-        told.append((head.split()[1], body))
-    assert told[0] == told[1]
+        received.append((head.split()[1], body))
+    assert received[0] == received[1]
     # uvicorn's parser knows the registered methods only.
-    assert told[0][0] in (b"405", b"400")
+    assert received[0][0] in (b"405", b"400")
 
 
 @pytest.mark.parametrize("path", ["/api/x402/slow", "/openapi.json", "/favicon.ico"])

@@ -301,7 +301,7 @@ REFUSED = ([b"400"], [b"501"], [b"505"])
 
 def test_a_broken_request_is_refused_and_nothing_after_it_is_read(gateway):
     found = {name: answers(gateway, ask + HIDDEN) for name, ask in BROKEN.items()}
-    assert {name: said for name, said in found.items() if said not in REFUSED} == {}
+    assert {name: reply for name, reply in found.items() if reply not in REFUSED} == {}
     assert is_well(gateway)
     assert "/api/hidden" not in gateway.log_text()
 

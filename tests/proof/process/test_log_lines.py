@@ -71,8 +71,8 @@ def test_a_vendors_refusal_is_told_in_its_own_words_without_prompt(
     chain,
     httpserver,
 ):
-    told = {"error": {"code": "billing_hard_limit", "message": "Your limit is reached."}}
-    httpserver.expect_request("/v1").respond_with_json(told, status=402)
+    error_body = {"error": {"code": "billing_hard_limit", "message": "Your limit is reached."}}
+    httpserver.expect_request("/v1").respond_with_json(error_body, status=402)
     served.environment["VENDOR_PORT"] = str(httpserver.port)
     served.install("failing_provider", FAILING)
     served.start()

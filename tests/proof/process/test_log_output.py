@@ -81,13 +81,13 @@ def test_a_log_that_moves_again_says_how_many_lines_are_missing(served, pipe):
     assert served.process.wait(PATIENCE_S) == 0
     os.close(served.output)
     reading.join()
-    told = events_in(b"".join(lines))
-    requests = [line for line in told if line["event"] == "request"]
-    dropped = sum(line["lines"] for line in told if line["event"] == "log.dropped")
+    logged = events_in(b"".join(lines))
+    requests = [line for line in logged if line["event"] == "request"]
+    dropped = sum(line["lines"] for line in logged if line["event"] == "log.dropped")
     # Each request is in the log, or counted as dropped.
     assert len(requests) < REQUESTS <= len(requests) + dropped
     assert dropped >= counted
-    assert told[-1]["event"] == "stopped"
+    assert logged[-1]["event"] == "stopped"
 
 
 @pytest.fixture(params=["a full disk", "a closed pipe", "no descriptor"])

@@ -85,17 +85,17 @@ def is_readable(said: str, words: list[str]) -> bool:
 @COMMANDS
 @pytest.mark.parametrize("width", [40, 80, 120, 200])
 def test_no_line_is_longer_than_the_terminal_and_no_word_is_broken(env, words, width):
-    said = said_by(env, words, COLUMNS=str(width))
-    assert max(map(len, said.splitlines())) <= width
+    output = said_by(env, words, COLUMNS=str(width))
+    assert max(map(len, output.splitlines())) <= width
     for cell in cells(env, words):
-        assert is_readable(said, cell), (cell, said)
+        assert is_readable(output, cell), (cell, output)
 
 
 @COMMANDS
 def test_wide_has_a_line_for_each_row_with_everything_in_full(env, words):
-    said = said_by(env, [*words, "--wide"], COLUMNS="40")
+    output = said_by(env, [*words, "--wide"], COLUMNS="40")
     rows = json.loads(said_by(env, [*words, "--json"]))
-    heading, *lines = said.splitlines()
+    heading, *lines = output.splitlines()
     assert heading.split()[0] == next(iter(rows[0]))
     assert len(lines) == len(rows) > 1
     for line, row in zip(lines, rows, strict=True):
@@ -123,12 +123,12 @@ def test_a_terminal_is_filled_as_far_as_it_goes(env):
         stderr=inner,
     ) as process:
         process.wait(timeout=60)
-    said = os.read(outer, 65_536).decode()
+    output = os.read(outer, 65_536).decode()
     os.close(inner)
     os.close(outer)
-    assert process.returncode == 0, said
-    assert max(map(len, said.splitlines())) <= 80
-    assert len(re.findall(r"^to: +0xa1a1…a1a1\s*$", said, re.MULTILINE)) == 2
+    assert process.returncode == 0, output
+    assert max(map(len, output.splitlines())) <= 80
+    assert len(re.findall(r"^to: +0xa1a1…a1a1\s*$", output, re.MULTILINE)) == 2
 
 
 def test_transfers_and_checks_are_readable_as_well(env, chain, tmp_path):
@@ -138,12 +138,12 @@ def test_transfers_and_checks_are_readable_as_well(env, chain, tmp_path):
     tx_hash = Payer(chain).transfer(20_000, to=WALLET)
     transfers = ["transfers", "unclaimed", "--hours", "0"]
     for words in (transfers, ["check"]):
-        said = said_by(env, words, COLUMNS="80")
+        output = said_by(env, words, COLUMNS="80")
         # A path stays whole, and this test's folder may have a long one.
-        lines = [line for line in said.splitlines() if str(tmp_path) not in line]
+        lines = [line for line in output.splitlines() if str(tmp_path) not in line]
         assert max(map(len, lines)) <= 80
         for cell in cells(env, words) if words == transfers else [[WALLET]]:
-            assert is_readable(said, cell), (cell, said)
+            assert is_readable(output, cell), (cell, output)
     assert tx_hash in said_by(env, [*transfers, "--wide"], COLUMNS="80")
 
 
@@ -158,9 +158,9 @@ def printed(capsys, monkeypatch, rows, *, width: int = 80, **options) -> str:
 
 def test_a_sentence_is_wrapped_beside_the_other_columns(capsys, monkeypatch):
     sentence = "The refund key holds less USDC than is owed, so nothing was sent yet."
-    said = printed(capsys, monkeypatch, [{"to": HASH, "amount": "0.02", "problem": sentence}])
-    assert len(said.splitlines()) == 3
-    assert "0x7c88…ef4f  0.02    The refund key" in said
+    output = printed(capsys, monkeypatch, [{"to": HASH, "amount": "0.02", "problem": sentence}])
+    assert len(output.splitlines()) == 3
+    assert "0x7c88…ef4f  0.02    The refund key" in output
 
 
 def test_a_word_that_is_wider_than_the_terminal_stays_whole(capsys, monkeypatch):
@@ -172,9 +172,9 @@ def test_a_word_that_is_wider_than_the_terminal_stays_whole(capsys, monkeypatch)
 def test_a_vendors_words_cannot_steer_the_terminal(capsys, monkeypatch):
     rows = [{"note": "\x1b[2Jgone\rdone\x9b31m [bold]kept[/bold]"}]
     for options in ({}, {"wide": True}):
-        said = printed(capsys, monkeypatch, rows, **options)
-        assert not [char for char in said if not char.isprintable() and char != "\n"]
-        assert "[bold]kept[/bold]" in said
+        output = printed(capsys, monkeypatch, rows, **options)
+        assert not [char for char in output if not char.isprintable() and char != "\n"]
+        assert "[bold]kept[/bold]" in output
 
 
 def test_no_rows_are_no_output(capsys, monkeypatch):

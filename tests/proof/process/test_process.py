@@ -109,9 +109,9 @@ def test_a_busy_port_is_one_sentence(served):
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         other.bind(("127.0.0.1", served.port))
         other.listen()
-        code, said = served.fails()
+        code, output = served.fails()
     assert code == 1
-    assert f"127.0.0.1:{served.port} is in use" in sentence(said)
+    assert f"127.0.0.1:{served.port} is in use" in sentence(output)
 
 
 @one_server
@@ -129,18 +129,18 @@ def test_a_busy_port_is_one_sentence(served):
 )
 def test_a_wrong_setting_is_one_sentence(served, name, value):
     served.environment[name] = value
-    code, said = served.fails()
+    code, output = served.fails()
     assert code == 1
-    assert name in sentence(said)
+    assert name in sentence(output)
 
 
 async def test_a_start_that_fails_inside_the_app_is_one_sentence(served):
     async with SqliteStore(served.folder / "data" / "gateway.db") as store:
         await store.meta("network", lambda: "base")
     served.environment["GATEWAY_NETWORK"] = "base-sepolia"
-    code, said = served.fails()
+    code, output = served.fails()
     assert code == 1
-    assert "belongs to network base, but GATEWAY_NETWORK is base-sepolia" in sentence(said)
+    assert "belongs to network base, but GATEWAY_NETWORK is base-sepolia" in sentence(output)
 
 
 # -- output and signals
@@ -162,8 +162,8 @@ def test_the_log_holds_no_prompt_no_proof_no_key_and_no_rpc_url(served, chain, k
     served.buy(Payer(chain).header())
     served.stop()
     served.process.wait(PATIENCE_S)
-    said = served.log.read_text()
-    assert "task.completed" in said
+    output = served.log.read_text()
+    assert "task.completed" in output
     secrets = {
         "prompt": PROMPT,
         "header": "MARKER-HEADER",
@@ -173,7 +173,7 @@ def test_the_log_holds_no_prompt_no_proof_no_key_and_no_rpc_url(served, chain, k
         "RPC": RPC_MARKER,
         "password": "correct horse",
     }
-    assert [name for name, secret in secrets.items() if secret in said] == []
+    assert [name for name, secret in secrets.items() if secret in output] == []
 
 
 @one_server
@@ -182,10 +182,10 @@ def test_third_parties_plugins_are_loaded_and_those_that_fail_are_left_out(serve
     served.install("broken_provider", "import nothing_of_this_name\n")
     served.install("z_provider", PLUGIN)
     command = [sys.executable, "-m", "gateway", "plugins", "--json"]
-    said = subprocess.run(
+    done = subprocess.run(
         command, cwd=served.folder, env=served.environment, capture_output=True, check=True
     )
-    listed = {row["plugin"]: row for row in json.loads(said.stdout)}
+    listed = {row["plugin"]: row for row in json.loads(done.stdout)}
     assert listed["slow_provider"]["from"] == "slow-provider 1.0"
     assert listed["slow_provider"]["endpoints"] == "slow"
     assert listed["broken_provider"]["note"].startswith("not loaded: ModuleNotFoundError")

@@ -162,10 +162,10 @@ async def test_the_operators_page_holds_no_key_and_no_prompt(settings, provider,
         task = await gateway.wait((await answer.get_json())["taskId"])
         assert task["status"] == "failed"
         await gateway.client.post("/admin/login", json={"password": "correct horse"})
-        said = await (await gateway.client.get("/admin/ready")).get_data(as_text=True)
-    assert "may not draw" in said
-    assert not _holds(said, KEY)
-    assert not _holds(said, PROMPT)
+        page = await (await gateway.client.get("/admin/ready")).get_data(as_text=True)
+    assert "may not draw" in page
+    assert not _holds(page, KEY)
+    assert not _holds(page, PROMPT)
 
 
 @pytest.mark.parametrize("error", [InvalidInput, ContentPolicy])

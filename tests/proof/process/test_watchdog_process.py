@@ -27,10 +27,10 @@ def test_it_never_keeps_the_process_alive(run, wait_s):
         {run}
         time.sleep({wait_s})
     """
-    said = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)],
         capture_output=True,
         timeout=60,
         check=True,
     )
-    assert said.stderr == b""
+    assert done.stderr == b""

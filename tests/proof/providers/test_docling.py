@@ -219,8 +219,8 @@ async def test_a_blank_document_is_an_empty_text(api, seller):
 
 
 def failure(category):
-    told = {"category": category, "message": "?", "retryable": False, "phase": "execution"}
-    return task("failure", failure=told)
+    error = {"category": category, "message": "?", "retryable": False, "phase": "execution"}
+    return task("failure", failure=error)
 
 
 POLL_ERRORS = {

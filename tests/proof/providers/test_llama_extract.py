@@ -151,14 +151,14 @@ async def test_an_order_that_is_not_taken_is_told_apart(api, answer, kind):
 
 
 @pytest.mark.parametrize(
-    ("usage", "micros", "told"),
+    ("usage", "micros", "is_cost_told"),
     [({"credits": 24.0}, 30_000, True), ({"credits": None}, None, False), (None, None, False)],
 )
-async def test_data_comes_as_json_with_what_was_billed(api, usage, micros, told):
+async def test_data_comes_as_json_with_what_was_billed(api, usage, micros, is_cost_told):
     result = await api.poll(job("COMPLETED", extract_result=FOUND, usage=usage))
     assert json.loads(result.text) == FOUND
     assert "fällig" in result.text
-    assert (result.cost_micros, result.is_cost_told) == (micros, told)
+    assert (result.cost_micros, result.is_cost_told) == (micros, is_cost_told)
     assert api.asked("GET")[-1].args.to_dict() == {"expand": "usage"}
 
 

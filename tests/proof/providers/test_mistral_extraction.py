@@ -106,10 +106,10 @@ async def test_reading_asks_for_no_data(api):
     assert not [name for name in api.seen[0].json if "annotation" in name]
 
 
-@pytest.mark.parametrize(("told", "micros"), [("", None), ("0.007", 21_000)])
-async def test_the_cost_is_that_of_annotated_pages(api, told, micros):
+@pytest.mark.parametrize(("page_cost", "micros"), [("", None), ("0.007", 21_000)])
+async def test_the_cost_is_that_of_annotated_pages(api, page_cost, micros):
     api.answers("POST", PATH, (200, READING))
-    result = await api.submit(mistral_extract_page_cost=told)
+    result = await api.submit(mistral_extract_page_cost=page_cost)
     assert (result.cost_micros, result.is_cost_told) == (micros, False)
 
 

@@ -19,16 +19,16 @@ EDITS = "/v1/images/edits"
 
 
 def by_param(name, code="unknown_parameter"):
-    said = {"message": f"Unknown parameter: '{name}'.", "type": "new_api_error"}
-    return 400, {"error": said | {"param": name, "code": code}}
+    error = {"message": f"Unknown parameter: '{name}'.", "type": "new_api_error"}
+    return 400, {"error": error | {"param": name, "code": code}}
 
 
 def by_litellm(name):
-    said = (
+    message = (
         f"litellm.UnsupportedParamsError: Setting `{name}` is not supported by openai, "
         "sd3.5-large. To drop it from the call, set `litellm.drop_params = True`."
     )
-    return 400, {"error": {"message": said, "type": "None", "param": "None", "code": "400"}}
+    return 400, {"error": {"message": message, "type": "None", "param": "None", "code": "400"}}
 
 
 def by_fastapi(name):

@@ -87,10 +87,10 @@ def test_every_answer_says_where_it_comes_from(vendor, answer):
 
 
 def test_every_adapter_of_a_vendor_has_answers():
-    told = {tomllib.loads(file.read_text())["plugin"] for file in FILES}
+    recorded = {tomllib.loads(file.read_text())["plugin"] for file in FILES}
     payments = {"gateway_x402", "gateway_mpp", "gateway_usdc_direct"}
     settlers = {name for name in BUNDLED if name.endswith("_settler")}
-    assert told == set(BUNDLED) - EMBEDDED - payments - settlers - set(OPTIONAL_PARTS)
+    assert recorded == set(BUNDLED) - EMBEDDED - payments - settlers - set(OPTIONAL_PARTS)
 
 
 def _request_to(endpoint):

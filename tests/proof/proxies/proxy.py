@@ -1,7 +1,6 @@
-"""Caddy, nginx and HAProxy as configured in docs/deploy-server.md, on free ports.
+"""Caddy, nginx and HAProxy with the configurations of `deploy/`, on free ports.
 
-The configuration blocks are those of the page. Only addresses, ports and certificate paths are
-replaced.
+Only addresses, ports and certificate paths are replaced.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ import attrs
 
 from tests.proof.process.gateway_process import PATIENCE_S, ROOT, free_port, until
 
-PAGE = ROOT / "docs" / "deploy-server.md"
-NAMES = ["caddy", "nginx", "haproxy"]
-_LANGUAGES = {"caddyfile": "caddy", "nginx": "nginx", "haproxy": "haproxy"}
+DEPLOY = ROOT / "deploy"
+FILES = {"caddy": "Caddyfile", "nginx": "nginx.conf", "haproxy": "haproxy.cfg"}
+NAMES = list(FILES)
 _UPSTREAM = "127.0.0.1:8080"
 # The rest of Debian's nginx.conf, with paths that an ordinary user may write.
 _NGINX = """
@@ -52,10 +51,9 @@ _CADDY = """{
 	servers {"""
 
 
-def blocks() -> dict[str, str]:
-    """Return the page's configuration of each proxy."""
-    found = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    return {_LANGUAGES[name]: block for name, block in found if name in _LANGUAGES}
+def configurations() -> dict[str, str]:
+    """Return the configuration of each proxy in `deploy/`."""
+    return {name: (DEPLOY / file).read_text("utf-8") for name, file in FILES.items()}
 
 
 def version_of(name: str) -> tuple[int, ...]:
@@ -82,7 +80,7 @@ class Proxy:
 
     name: str
     upstream_port: int
-    # Replacements in the page's block.
+    # Replacements in the configuration.
     changes: dict[str, str] = attrs.Factory(dict)
     folder: Path = attrs.field(init=False)
     port: int = attrs.field(init=False, factory=free_port)
@@ -196,11 +194,9 @@ class Proxy:
         return ["haproxy", "-db", "-f", str(path)], {}
 
     def _changed(self, changes: dict[str, str]) -> str:
-        block = blocks()[self.name]
+        block = configurations()[self.name]
         for old, new in changes.items():
-            assert block.count(old) == 1, (
-                f"{self.name}: {old} is in the block {block.count(old)} times"
-            )
+            assert block.count(old) == 1, f"{self.name}: {old} is there {block.count(old)} times"
             block = block.replace(old, new)
         return block
 

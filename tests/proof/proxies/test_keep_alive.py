@@ -9,10 +9,10 @@ import pytest
 from gateway.web.server.connection_limits import KEEP_ALIVE_S
 from tests.conftest import Payer
 from tests.proof.process.gateway_process import PATIENCE_S, PROMPT
-from tests.proof.proxies.proxy import Proxy, blocks
+from tests.proof.proxies.proxy import Proxy, configurations
 from tests.proof.proxies.relay import Relay
 
-# The lines in the page's blocks that set the idle time.
+# The lines that set the idle time.
 IDLE = {
     "caddy": "keepalive 20s",
     "nginx": "keepalive_timeout 20s",
@@ -33,9 +33,9 @@ def idle(name: str, text: str) -> dict[str, str]:
     return {IDLE[name]: IDLE[name].rpartition(" ")[0] + " " + text}
 
 
-def test_the_blocks_name_times_shorter_than_the_gateways():
-    for name, block in blocks().items():
-        assert IDLE[name] in block
+def test_the_configurations_name_times_shorter_than_the_gateways():
+    for name, text in configurations().items():
+        assert IDLE[name] in text
         assert max(idle_s(name), DEFAULTS_S[name]) < KEEP_ALIVE_S / 2
 
 

@@ -15,7 +15,7 @@ from tests.conftest import PNG, Payer
 from tests.proof.process.gateway_process import PROMPT
 from tests.proof.process.test_payment_header_size import MOST_BYTES, payment_of
 from tests.proof.proxies.conftest import DIRECT_LIMIT
-from tests.proof.proxies.proxy import NAMES, ask, blocks
+from tests.proof.proxies.proxy import FILES, NAMES, ask
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="clients have addresses in 127.0.0.0/8"
@@ -32,9 +32,10 @@ def address_of(name: str, number: int) -> str:
     return f"127.0.{NAMES.index(name) + 1}.{number}"
 
 
-def test_the_page_has_a_block_for_each_proxy():
-    assert set(blocks()) == set(NAMES)
-    assert blocks()["caddy"] == (ROOT / "deploy" / "Caddyfile").read_text("utf-8")
+def test_the_page_has_the_configuration_of_each_proxy():
+    page = (ROOT / "docs" / "deploy-server.md").read_text("utf-8")
+    for file in FILES.values():
+        assert f"| [deploy/{file}](../deploy/{file}) |" in page
 
 
 def test_every_price_comes_with_its_whole_head(proxy, gateway):

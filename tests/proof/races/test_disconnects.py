@@ -82,10 +82,10 @@ def at_call(chain, number, leave, *, answered):
         is_now = next(calls) == number
         if is_now and not answered:
             loop.call_soon_threadsafe(leave)
-        said = work(body)
+        reply = work(body)
         if is_now and answered:
             loop.call_soon_threadsafe(leave)
-        return said
+        return reply
 
     server.answer = answer
     try:

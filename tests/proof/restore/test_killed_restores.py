@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 
-import attrs
 import pytest
 from click.testing import CliRunner
 
@@ -170,10 +169,10 @@ def test_a_start_does_not_undo_the_restore_that_was_done_by_hand(settings, env, 
     for word in ("first", "second"):
         with contextlib.closing(_fill(tmp_path / word, word, settings.network)):
             pass
-    told = attrs.evolve(settings, restore=str(tmp_path / "first"))
+    told = settings.changed(restore=str(tmp_path / "first"))
     restore_once(told, now=time.time())
     by_hand = ["restore", str(tmp_path / "second")]
-    done = CliRunner().invoke(main, by_hand, env=env | {"GATEWAY_RESTORE": told.restore})
+    done = CliRunner().invoke(main, by_hand, env=env | {"GATEWAY_RESTORE": str(tmp_path / "first")})
     assert done.exit_code == 0, done.output
     restore_once(told, now=time.time())
     assert _holds(settings.data_dir / "gateway.db", "second")

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import attrs
 import pytest
 
 from tests.conftest import Payer, buy, running
@@ -90,7 +89,7 @@ async def test_a_replica_made_under_sales_is_restored_by_our_own_command(
     settings, provider, chain, config, clock, tmp_path
 ):
     database, copy = settings.data_dir / "gateway.db", tmp_path / "copy.db"
-    copied = attrs.evolve(settings, backup_url=f"file://{tmp_path}/copies")
+    copied = settings.changed(backup_url=f"file://{tmp_path}/copies")
     payers = [Payer(chain) for _ in range(5)]
     async with running(settings, provider, now=clock) as gateway:
         with _replicating(config, tmp_path / "log") as process:

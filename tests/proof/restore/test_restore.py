@@ -79,9 +79,9 @@ def test_the_replaced_database_is_kept(settings, provider, run, tmp_path):
 
     asyncio.run(start_once())
     run("backup", str(tmp_path / "copy.db"))
-    said = run("restore", str(tmp_path / "copy.db")).output
+    output = run("restore", str(tmp_path / "copy.db")).output
     (kept,) = settings.data_dir.glob("gateway.db.before-restore-*")
-    assert str(kept) in said
+    assert str(kept) in output
 
 
 def test_each_restore_keeps_what_it_replaces_also_within_a_second(
@@ -99,16 +99,16 @@ def test_each_restore_keeps_what_it_replaces_also_within_a_second(
 
 
 @pytest.mark.parametrize(
-    ("prepare", "said"),
+    ("prepare", "message"),
     [
         (lambda copy: None, "There is no file"),
         (lambda copy: copy.write_bytes(b"nonsense" * 1000), "not a database"),
     ],
 )
-def test_a_copy_that_is_none_is_refused(settings, run, tmp_path, prepare, said):
+def test_a_copy_that_is_none_is_refused(settings, run, tmp_path, prepare, message):
     prepare(tmp_path / "copy.db")
     result = run("restore", str(tmp_path / "copy.db"))
-    assert (result.exit_code, said in result.output) == (1, True), result.output
+    assert (result.exit_code, message in result.output) == (1, True), result.output
     assert not (settings.data_dir / "gateway.db").exists()
 
 

@@ -17,24 +17,23 @@ from gateway.settings import variable
 from gateway.store.data_folder import lock_data
 from gateway_backups.names import make_name, read_name
 from gateway_backups.restoring import restore_once
+from gateway_backups.settings import backup_settings_of
 from gateway_backups.sqlite import forget_restored_by
 from tests.conftest import buy, running
 from tests.plugins.gateway_backups.app.conftest import backups_of, bucket, in_bucket, leftovers, s3
 
 __all__ = ["bucket", "s3"]
-NAMES = (
-    *("base_url", "wallet", "data_dir", "settlement_key", "backup_url", "backup_s3_endpoint"),
-    *("backup_s3_region", "backup_s3_access_key_id", "backup_s3_secret_access_key"),
-)
+NAMES = ("base_url", "wallet", "data_dir", "settlement_key")
 
 
 @pytest.fixture
 def in_folder(settings, tmp_path):
-    return attrs.evolve(settings, backup_url=f"file://{tmp_path}/copies")
+    return settings.changed(backup_url=f"file://{tmp_path}/copies")
 
 
 def run(settings, *words):
     env = {variable(name): str(getattr(settings, name)) for name in NAMES}
+    env |= {variable(name): str(value) for name, value in settings.plugin_values.items()}
     env["GATEWAY_RPC_URLS"] = ",".join(settings.rpc_urls)
     return CliRunner().invoke(main, list(words), env=env)
 
@@ -47,7 +46,7 @@ async def _sell(gateway, payer, times=1) -> None:
 
 async def _copy_then_sell(settings, provider, payer, times=2) -> str:
     """Sell once, copy, sell again; returns the copy's name."""
-    quiet = attrs.evolve(settings, backup_url="")
+    quiet = settings.changed(backup_url="")
     async with running(quiet, provider) as gateway:
         await _sell(gateway, payer)
         made = await backups_of(gateway, settings, time.time).back_up()
@@ -87,11 +86,11 @@ async def test_the_latest_copy_is_restored_and_says_what_that_forgets(in_folder,
 async def test_a_copy_is_named_in_many_ways(settings, bucket, provider, payer, tmp_path, kind):
     settings = in_bucket(settings, bucket)
     if "file" in kind or kind == "unpacked":
-        settings = attrs.evolve(settings, backup_url=f"file://{tmp_path}/copies")
+        settings = settings.changed(backup_url=f"file://{tmp_path}/copies")
     name = await _copy_then_sell(settings, provider, payer)
     named = {
         "name": name,
-        "address": f"{settings.backup_url}/{name}",
+        "address": f"{backup_settings_of(settings).backup_url}/{name}",
         "file": f"{tmp_path}/copies/{name}",
         "file address": f"file://{tmp_path}/copies/{name}",
         "unpacked": str(tmp_path / "copy.db"),
@@ -111,7 +110,7 @@ async def test_a_lost_volume_comes_back_from_the_bucket(settings, bucket, provid
     done = await asyncio.to_thread(run, lost, "restore", "latest")
     assert done.exit_code == 0, done.output
     assert _payments(lost) == 1
-    async with running(attrs.evolve(lost, backup_url=""), provider) as gateway:
+    async with running(lost.changed(backup_url=""), provider) as gateway:
         await gateway.services.store.ping()
 
 
@@ -133,7 +132,7 @@ async def test_a_copy_of_before_an_upgrade_says_how_many_sales_it_forgets(
     in_folder, provider, payer
 ):
     kept = in_folder.data_dir / "gateway.db.before-6"
-    quiet = attrs.evolve(in_folder, backup_url="")
+    quiet = in_folder.changed(backup_url="")
     async with running(quiet, provider) as gateway:
         await _sell(gateway, payer)
         await asyncio.to_thread(run, in_folder, "backup", str(kept))
@@ -145,7 +144,7 @@ async def test_a_copy_of_before_an_upgrade_says_how_many_sales_it_forgets(
 
 async def test_copies_in_a_folder_are_private_whatever_the_umask_is(in_folder, provider, tmp_path):
     (tmp_path / "copies").mkdir(0o755)
-    async with running(attrs.evolve(in_folder, backup_url=""), provider):
+    async with running(in_folder.changed(backup_url=""), provider):
         umask = os.umask(0)
         try:
             made = await asyncio.to_thread(run, in_folder, "backup")
@@ -178,7 +177,7 @@ async def test_a_copy_that_cannot_be_had_changes_nothing(
 
 
 @pytest.mark.parametrize(
-    ("named", "said"),
+    ("named", "message"),
     [
         ("s3://bucket", "names no copy"),
         ("s3://", "names no copy"),
@@ -188,9 +187,9 @@ async def test_a_copy_that_cannot_be_had_changes_nothing(
         ("file:///nowhere.db", "There is no file /nowhere.db"),
     ],
 )
-def test_words_that_name_no_copy_get_one_sentence(settings, named, said):
+def test_words_that_name_no_copy_get_one_sentence(settings, named, message):
     done = run(settings, "restore", named)
-    assert (done.exit_code, said in done.output) == (1, True), done.output
+    assert (done.exit_code, message in done.output) == (1, True), done.output
     assert not (settings.data_dir / "gateway.db").exists()
 
 
@@ -218,14 +217,14 @@ async def test_a_database_that_is_damaged_is_replaced_all_the_same(in_folder, pr
 
 async def test_a_start_restores_once_for_the_same_words(in_folder, provider, payer):
     name = await _copy_then_sell(in_folder, provider, payer)
-    asked = attrs.evolve(in_folder, restore=name)
+    asked = in_folder.changed(restore=name)
 
     def start(later_s: float = 0) -> int:
         restore_once(asked, now=time.time() + later_s)
         return _payments(asked)
 
     assert start() == 1
-    quiet = attrs.evolve(asked, backup_url="")
+    quiet = asked.changed(backup_url="")
     async with running(quiet, provider) as gateway:
         await _sell(gateway, payer)
     # Its copies remember it too: a new volume after another loss is restored nevertheless.
@@ -240,7 +239,7 @@ async def test_a_copy_that_is_missing_stops_the_start_and_changes_nothing(
     in_folder, provider, payer
 ):
     await _copy_then_sell(in_folder, provider, payer)
-    asked = attrs.evolve(in_folder, restore=make_name("f" * 16, 0))
+    asked = in_folder.changed(restore=make_name("f" * 16, 0))
     with pytest.raises(BackupFailed, match="cannot find the copy"):
         restore_once(asked, now=time.time())
     assert _payments(asked) == 3
@@ -250,9 +249,9 @@ async def test_the_copies_of_a_restored_database_do_not_keep_a_new_volume_from_i
     in_folder, provider, payer
 ):
     await _copy_then_sell(in_folder, provider, payer)
-    asked = attrs.evolve(in_folder, restore="latest")
+    asked = in_folder.changed(restore="latest")
     restore_once(asked, now=time.time())
-    quiet = attrs.evolve(asked, backup_url="")
+    quiet = asked.changed(backup_url="")
     async with running(quiet, provider) as gateway:
         await _sell(gateway, payer, 3)
         later = await backups_of(gateway, asked, lambda: time.time() + 60).back_up()

@@ -120,11 +120,11 @@ def attempt(name, gateway, secret):
 
 def start_a_thread():
     """Return a message from a thread of the child, and whether its calls are filtered."""
-    said = []
-    thread = threading.Thread(target=lambda: said.append(seccomp.is_installed()))
+    results = []
+    thread = threading.Thread(target=lambda: results.append(seccomp.is_installed()))
     thread.start()
     thread.join()
-    return repr(said).encode()
+    return repr(results).encode()
 
 
 seen = []

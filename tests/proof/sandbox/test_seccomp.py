@@ -161,7 +161,7 @@ async def test_the_check_says_where_the_kernel_refuses_the_filter(monkeypatch):
     monkeypatch.setattr(check, "Sandbox", Unfiltered)
     row = await check._make_row("sandbox", check._check_sandbox)
     assert row.ok
-    assert "limits alone" in row.found
+    assert "resource limits only" in row.found
 
 
 LOOKING = """

@@ -127,5 +127,5 @@ def spent_is_the_end() -> Mutant:
 def any_request() -> Mutant:
     return Mutant(
         "a known authorization answers any request",
-        ((x402, "require_same_payment", lambda task, proof, new: task),),
+        ((x402, "_require_same_payment", lambda task, proof, new: task),),
     )

@@ -25,7 +25,7 @@ def nobody_barred() -> Mutant:
 
 def paid_unjudged() -> Mutant:
     def skip_known(db: Any) -> None:
-        """Check no transaction of a payment that was paid meanwhile."""
+        """Check no transaction of a payment that has been paid."""
         db.execute(
             """UPDATE sent_transactions SET judged = 1
                WHERE mined = 1 AND judged = 0 AND payment_id IN (SELECT id FROM payments

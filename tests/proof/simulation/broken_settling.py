@@ -150,14 +150,14 @@ def believed_facilitator() -> Mutant:
     async def _settle(self: Any, payment: Any, signed: Any) -> Any:
         found = await original(self, payment, signed)
         if found is not None:
-            said = Transfer(
+            transfer = Transfer(
                 tx_hash=found,
                 log_index=payment.id,
                 sender=payment.payer,
                 amount_units=payment.price_units,
                 authorization_key=own_key(payment),
             )
-            await self._journal.settle(payment.id, said, now=self._now())
+            await self._journal.settle(payment.id, transfer, now=self._now())
         return found
 
     return Mutant("a facilitator's word settles", ((FacilitatorSettler, "_settle", _settle),))

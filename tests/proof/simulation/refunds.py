@@ -56,7 +56,7 @@ def _sent(ground: Ground) -> list[str]:
             if is_transfer and log.topics[1] == topic(REFUNDER) and any(log.data):
                 units = int.from_bytes(log.data, "big")
                 sent["0x" + log.topics[2][-40:], units, receipt.tx_hash] += 1
-    told = Counter(
+    transfers = Counter(
         (row["recipient"], row["amount_units"], row["tx_hash"])
         for row in ground.db.execute(
             """SELECT r.* FROM refunds r JOIN payments p ON p.id = r.payment_id
@@ -64,7 +64,7 @@ def _sent(ground: Ground) -> list[str]:
         )
     )
     return [
-        f"REFUNDED_WRONG {key[1]} to {key[0]} by {key[2]}: {sent[key]} sent, {told[key]} told"
-        for key in sent | told
-        if sent[key] != told[key]
+        f"REFUNDED_WRONG {key[1]} to {key[0]} by {key[2]}: {sent[key]} sent, {transfers[key]} told"
+        for key in sent | transfers
+        if sent[key] != transfers[key]
     ]

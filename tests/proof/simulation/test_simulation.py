@@ -72,17 +72,17 @@ def test_the_command_says_which_history_broke_a_promise_and_how_to_see_it_again(
     catch = hunt("status-alone", first_seed=SHOWN_BY["status-alone"])
     broken = ["--seed", str(catch.seed), "--mutant", "status-alone", "--trace"]
     assert main(broken) == 1
-    said = capsys.readouterr().out
-    assert catch.violation in said
-    assert f"--seed {catch.seed} --mutant status-alone --trace" in said
+    output = capsys.readouterr().out
+    assert catch.violation in output
+    assert f"--seed {catch.seed} --mutant status-alone --trace" in output
     assert main(["--seed", str(catch.seed)]) == 0
 
 
 def test_many_histories_end_in_a_table(capsys):
     assert main(["--histories", "4", "--processes", "1"]) == 0
-    said = capsys.readouterr().out
-    assert "violations" in said
-    assert "histories a second" in said
+    output = capsys.readouterr().out
+    assert "violations" in output
+    assert "histories a second" in output
 
 
 def test_many_histories_of_broken_code_end_in_an_error(capsys):

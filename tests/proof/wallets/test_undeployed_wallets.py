@@ -126,7 +126,7 @@ async def test_a_restart_forgets_nothing_of_a_wrapped_signature(
     (sent,) = chain.node.pool.waiting.values()
     assert chain.drop("0x" + sent.hash.hex())
     chain.set_automine(True)
-    # The operator has changed the list meanwhile; accepted payments are still settled.
+    # The operator has changed the list; accepted payments are still settled.
     async with running(settings, provider) as gateway:
         await is_completed(gateway, chain, task_id)
         assert await bought(gateway, header) == task_id

@@ -4,7 +4,7 @@ import attrs
 import pytest
 
 from gateway.catalog.catalog import Catalog
-from gateway.contracts.endpoint_changes import EarlierPrice, EndpointChange
+from gateway.contracts.store import EarlierPrice, EndpointChange
 from gateway.domain import Choice, PriceStep
 from gateway.errors import NotFound, SettingsError
 from gateway.settings import EndpointOverride

@@ -6,7 +6,7 @@ import structlog
 
 from gateway import Choice, PriceStep, SettingsError
 from gateway.catalog.catalog import Catalog
-from gateway.contracts.endpoint_changes import EndpointChange
+from gateway.contracts.store import EndpointChange
 from gateway.domain.costs import worst_sales
 from gateway.settings import EndpointOverride
 from gateway_testing.facts import ENDPOINT

@@ -80,9 +80,9 @@ async def test_the_operator_reads_what_the_vendor_said_without_secrets(api, cloc
     upstream.redactor = Redactor(["sk-of-mine"])
     async with probing(catalog):
         await until(lambda: upstream.circuit.is_open)
-    said = upstream.circuit.problem
-    assert said.startswith("status 401 invalid_api_key: Incorrect key ")
-    assert "sk-of-mine" not in said
+    message = upstream.circuit.problem
+    assert message.startswith("status 401 invalid_api_key: Incorrect key ")
+    assert "sk-of-mine" not in message
     assert upstream.circuit.is_account
 
 

@@ -28,7 +28,7 @@ class Answers:
 
 
 async def announced(*answers: Any) -> list[bool]:
-    """Return what an endpoint announces while it is called once for each answer."""
+    """Announcements of an endpoint that is called once for each answer."""
     seen = []
 
     def note(_: Any, *, endpoint: int, is_failing: bool) -> None:

@@ -46,9 +46,9 @@ def test_a_variable(monkeypatch):
 @pytest.mark.parametrize("value", ["", "0x12", "0" * 64, "f" * 64])
 def test_a_variable_without_a_key(monkeypatch, value):
     monkeypatch.setenv("BUYER_KEY", value)
-    with pytest.raises(click.UsageError, match="variable BUYER_KEY holds no private key") as said:
+    with pytest.raises(click.UsageError, match="variable BUYER_KEY holds no private key") as raised:
         read("env:BUYER_KEY")
-    assert not value or value not in str(said.value)
+    assert not value or value not in str(raised.value)
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +74,9 @@ def test_a_wrong_password_is_one_sentence(monkeypatch, keystore):
 
 @pytest.mark.parametrize("password", ["open", "env:MISSING"])
 def test_a_password_in_the_command_is_refused(keystore, password):
-    with pytest.raises(click.UsageError, match="--password is env:NAME") as said:
+    with pytest.raises(click.UsageError, match="--password is env:NAME") as raised:
         read(keystore, password)
-    assert "open" not in str(said.value)
+    assert "open" not in str(raised.value)
 
 
 @pytest.mark.parametrize("content", ["{", "{}", '{"crypto": 1}', "hello", ""])

@@ -27,9 +27,9 @@ def command(tmp_path, monkeypatch):
     asyncio.run(_history(tmp_path))
 
     def run(*arguments: str):
-        said = CliRunner().invoke(main, ["tasks", *arguments], catch_exceptions=False)
-        assert said.exit_code == 0, said.output
-        return said.stdout
+        result = CliRunner().invoke(main, ["tasks", *arguments], catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        return result.stdout
 
     return run
 
@@ -97,11 +97,11 @@ def test_a_state_is_listed_alone(command):
 
 
 def test_the_table_shows_what_to_look_up_and_no_address_of_a_job(command):
-    said = command("--uncertain")
-    assert "remote-17" in said
-    assert f"sent {SENT}" in said
-    assert "uncertain_submit" in said
-    assert "sig=s" not in said + command("--json")
+    result = command("--uncertain")
+    assert "remote-17" in result
+    assert f"sent {SENT}" in result
+    assert "uncertain_submit" in result
+    assert "sig=s" not in result + command("--json")
 
 
 def test_tasks_list_is_tasks(command):

@@ -255,9 +255,9 @@ def test_the_range_of_prices_takes_in_every_step():
 
 
 def test_the_example_of_an_answer_fits_the_answers_schema():
-    said = dict(started_example()) | {"message": "The generation has started."}
-    assert fits(said, wire.started_schema())
-    assert not fits(said | {"success": False}, wire.started_schema())
+    started = dict(started_example()) | {"message": "The generation has started."}
+    assert fits(started, wire.started_schema())
+    assert not fits(started | {"success": False}, wire.started_schema())
 
 
 def test_what_is_returned_may_be_changed():

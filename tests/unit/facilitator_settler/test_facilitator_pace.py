@@ -176,8 +176,8 @@ async def test_while_one_is_in_flight_there_is_no_other(bench):
 
 
 async def test_submitting_twice_at_the_same_time_posts_once(bench):
-    said = await asyncio.gather(*(bench.submit(payment()) for _ in range(5)))
-    assert said == [None] * 5
+    outcomes = await asyncio.gather(*(bench.submit(payment()) for _ in range(5)))
+    assert outcomes == [None] * 5
     assert bench.posts == 1
 
 

@@ -6,7 +6,7 @@ import gc
 import pytest
 import structlog
 
-from gateway.contracts.payers import PayerBusy
+from gateway.contracts.store import PayerBusy
 from gateway.errors import ExecutionError
 from gateway.payments.accept import Acceptance
 

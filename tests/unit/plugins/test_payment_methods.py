@@ -46,7 +46,7 @@ class Method:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"name": None}, "Method.name None is not 2 to 20"),
         ({"name": "Coupon"}, "Method.name 'Coupon' is not"),
@@ -59,10 +59,10 @@ class Method:
         ({"settle": lambda self, payment: None}, "Method.settle is not an `async def`"),
     ],
 )
-def test_a_mistake_is_one_sentence(change, said):
+def test_a_mistake_is_one_sentence(change, message):
     with pytest.raises(ValueError, match="Method") as caught:
         method_offer(type("Method", (Method,), change)())
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def ways(tmp_path, *more):
@@ -78,18 +78,18 @@ def test_a_method_stands_beside_the_verifiers(install, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "said"),
+    ("before", "after", "message"),
     [
         ('"X-Coupon"', '"x-payment"', "Payment header x-payment is registered by gateway_x402"),
         ('name = "coupon"', 'name = "tx"', "ValueError: Coupons.name 'tx'"),
     ],
 )
-def test_what_another_has_is_left_out(install, tmp_path, before, after, said):
+def test_what_another_has_is_left_out(install, tmp_path, before, after, message):
     install(METHOD.replace(before, after))
     manager, (verifiers, methods) = ways(tmp_path)
     assert (len(verifiers), methods) == (1, [])
     (problem,) = [plugin.problem for plugin in manager.loaded if plugin.problem]
-    assert problem.startswith(said)
+    assert problem.startswith(message)
 
 
 def test_of_a_plugin_that_is_left_out_nothing_stays(install, tmp_path):

@@ -5,13 +5,15 @@ import sys
 
 import attrs
 import pytest
+import structlog
 
 from gateway import Choice, PriceStep, Settings, hookimpl
 from gateway.domain import Traits
 from gateway.errors import SettingsError
+from gateway.plugins.installed import OPTIONAL_PARTS, find_section, find_sections
 from gateway.plugins.manager import PluginManager
 from gateway.plugins.registration import endpoint_offer, section_offer
-from gateway.settings import EndpointOverride, setting
+from gateway.settings import EndpointOverride, names_of, setting
 from gateway_testing.facts import ENDPOINT
 from gateway_testing.fakes.chain import FakeChain, context_of
 from tests.conftest import WALLET, ScriptedProvider
@@ -19,9 +21,9 @@ from tests.third_party_plugins import KEYED, SELLS
 
 
 def listed(command, *arguments: str, module: str = "acme_plugin") -> dict:
-    said = command("plugins", "--json", *arguments)
-    assert said.exit_code == 0, said.output
-    (row,) = [row for row in json.loads(said.stdout) if row["plugin"] == module]
+    result = command("plugins", "--json", *arguments)
+    assert result.exit_code == 0, result.output
+    (row,) = [row for row in json.loads(result.stdout) if row["plugin"] == module]
     return row
 
 
@@ -106,9 +108,43 @@ def test_who_comes_second_with_a_prefix_of_settings_is_left_out(install):
     install(KEYED)
     install(KEYED.replace("acme-picture", "b"), module="other_plugin", dist="gateway-other")
     manager = PluginManager()
-    assert manager.sections()["acme"][0] == "acme_plugin"
+    assert [one.plugin for one in manager.sections() if one.prefix == "acme"] == ["acme_plugin"]
     assert "have settings named GATEWAY_ACME_" in left_out(manager)["other_plugin"]
-    assert "other_plugin" not in [owner for owner, _ in manager.sections().values()]
+    assert "other_plugin" not in [one.plugin for one in manager.sections()]
+
+
+def test_a_third_partys_settings_need_a_prefix(install):
+    install(KEYED.replace('"acme", Section', '"", Section').replace("server", "place"))
+    manager = PluginManager()
+    manager.sections()
+    assert "without a prefix" in left_out(manager)["acme_plugin"]
+
+
+def test_settings_of_a_disabled_part_are_one_warning_and_stay_known(install):
+    given = {"alarm_gas": "wrong", "webhooks": "off", "mpc": "false"}
+    settings = Settings(plugin_values=given, plugins_disabled=("gateway_operator", "gateway_mcp"))
+    with structlog.testing.capture_logs() as logs:
+        PluginManager(disabled=settings.plugins_disabled).catalog(settings)
+    assert [(log["event"], log.get("plugin"), log.get("names")) for log in logs] == [
+        ("setting.of_disabled_plugin", "gateway_operator", ["GATEWAY_ALARM_GAS"]),
+        ("setting.unknown", None, None),
+    ]
+    assert logs[1]["near"] == "GATEWAY_MCP"
+
+
+def test_a_wrong_value_of_an_optional_part_is_refused_before_anything_opens():
+    settings = Settings(plugin_values={"alarm_gas": "20/200"})
+    for check in (find_sections, PluginManager().catalog):
+        with pytest.raises(SettingsError, match="GATEWAY_ALARM_GAS is not right"):
+            check(settings)
+
+
+@pytest.mark.parametrize("plugin", OPTIONAL_PARTS)
+def test_the_settings_of_a_disabled_part_are_found_without_the_part(plugin):
+    registered = [one for one in PluginManager().sections() if one.plugin == plugin]
+    found = find_section(plugin, disabled=True)
+    expected = [] if found is None else [names_of("", found)]
+    assert [one.fields for one in registered] == expected
 
 
 def test_who_comes_second_with_a_settings_name_is_left_out(install):
@@ -173,7 +209,7 @@ _EXTRACTION = {"capability": "document-extraction", "file_extensions": (".pdf",)
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"slug": "a/b"}, "a slug is"),
         ({"slug": ""}, "a slug is"),
@@ -226,16 +262,16 @@ _EXTRACTION = {"capability": "document-extraction", "file_extensions": (".pdf",)
         ({"timeout_s": 0.0}, "timeout_s"),
     ],
 )
-def test_a_wrong_endpoint_is_one_sentence_with_its_slug(changes, said):
+def test_a_wrong_endpoint_is_one_sentence_with_its_slug(changes, message):
     endpoint = attrs.evolve(ENDPOINT, **changes)
     with pytest.raises(ValueError) as refused:
         endpoint_offer(endpoint, ScriptedProvider())
     assert str(refused.value).startswith(f"endpoint {endpoint.slug!r}: ")
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"name": ""}, "has no name"),
         ({"submit": None}, "has no method submit"),
@@ -250,12 +286,12 @@ def test_a_wrong_endpoint_is_one_sentence_with_its_slug(changes, said):
         ({"traits": Traits(submits_per_minute=0.5)}, "traits.submits_per_minute is no whole"),
     ],
 )
-def test_a_wrong_provider_is_one_sentence_with_the_slug(changes, said):
+def test_a_wrong_provider_is_one_sentence_with_the_slug(changes, message):
     provider = type("Wrong", (ScriptedProvider,), changes)()
     with pytest.raises(ValueError) as refused:
         endpoint_offer(ENDPOINT, provider)
     assert ENDPOINT.slug in str(refused.value)
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_a_right_offer_is_taken():
@@ -264,15 +300,15 @@ def test_a_right_offer_is_taken():
 
 
 @pytest.mark.parametrize(
-    ("prefix", "fields", "said"),
+    ("prefix", "fields", "message"),
     [
         ("Acme", {}, "a prefix is"),
         ("rpc", {"urls": setting("", "About.")}, "rpc_urls is a setting of the gateway itself"),
         ("acme", {"key": attrs.field(default="")}, "key is not made with gateway.setting"),
     ],
 )
-def test_a_wrong_section_is_one_sentence(prefix, fields, said):
-    with pytest.raises(ValueError, match=said):
+def test_a_wrong_section_is_one_sentence(prefix, fields, message):
+    with pytest.raises(ValueError, match=message):
         section_offer(prefix, attrs.make_class("Section", fields, frozen=True))
 
 
@@ -357,9 +393,9 @@ def test_a_disabled_plugin_is_not_imported_and_listed_as_disabled(
 )
 def test_a_plugin_that_is_not_installed_cannot_be_disabled(command, monkeypatch, name, hint):
     monkeypatch.setenv("GATEWAY_PLUGINS_DISABLED", name)
-    said = command("plugins", "--no-health")
-    assert said.exit_code == 1
-    sentence = " ".join(said.output.split())
+    result = command("plugins", "--no-health")
+    assert result.exit_code == 1
+    sentence = " ".join(result.output.split())
     assert f"GATEWAY_PLUGINS_DISABLED names {name}, but no plugin has that name. {hint}" in sentence
 
 
@@ -402,10 +438,10 @@ def test_the_table_fits_a_terminal_and_hides_keys(install, command, monkeypatch)
     install(KEYED)
     monkeypatch.setenv("GATEWAY_ACME_API_KEY", "MARKER-KEY")
     monkeypatch.setenv("COLUMNS", "100")
-    said = command("plugins", "--no-health").stdout
-    assert "MARKER" not in said
-    assert "…" not in said
-    (line,) = [line for line in said.splitlines() if line.startswith("acme_plugin")]
+    output = command("plugins", "--no-health").stdout
+    assert "MARKER" not in output
+    assert "…" not in output
+    (line,) = [line for line in output.splitlines() if line.startswith("acme_plugin")]
     assert line.split() == ["acme_plugin", "gateway-acme", "1.2", "not", "told", "acme-picture"]
 
 

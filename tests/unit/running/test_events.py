@@ -1,4 +1,4 @@
-"""The hand-over of events: who takes them, when, and what an error of a plugin costs."""
+"""Delivery of events to plugins: by which node, when, and after an error of a plugin."""
 
 import asyncio
 import contextlib

@@ -56,6 +56,6 @@ def test_what_may_be_of_a_plugin_that_was_left_out_is_only_told():
     settings = Settings(plugin_values={"workres": "true"})
     with structlog.testing.capture_logs() as lines:
         warn_of_unknown_settings(settings, ())
-    (told,) = lines
-    assert (told["event"], told["near"]) == ("setting.unknown", "GATEWAY_WORKERS")
-    assert "true" not in str(told)
+    (warning,) = lines
+    assert (warning["event"], warning["near"]) == ("setting.unknown", "GATEWAY_WORKERS")
+    assert "true" not in str(warning)

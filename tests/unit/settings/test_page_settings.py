@@ -6,6 +6,7 @@ import pytest
 from gateway import Settings
 from gateway.errors import SettingsError
 from gateway.settings.checks import check_settings
+from gateway_shop.settings import play_key_of
 
 LOCAL = ("http://127.0.0.1:8545",)
 RIGHT = Settings(wallet="0x" + "11" * 20, rpc_urls=LOCAL)
@@ -24,7 +25,6 @@ KEY = "0x" + "11" * 32
         ("imprint_url", "javascript:alert(1)"),
         ("terms_url", 'https://example.com/"onclick="x'),
         ("terms_url", "https://"),
-        ("play_key", "0x12"),
     ],
 )
 def test_a_wrong_value_stops_the_start_and_is_named(name, value):
@@ -40,9 +40,14 @@ def test_right_values_pass():
             logo_url="https://cdn.example.com:8443/a/logo.svg?v=2",
             imprint_url="https://example.com/imprint",
             terms_url="https://example.com",
-            play_key=KEY,
         )
     )
+    assert play_key_of(RIGHT.changed(play_key=KEY)) == KEY
+
+
+def test_a_play_key_is_a_key():
+    with pytest.raises(SettingsError, match="GATEWAY_PLAY_KEY is not right"):
+        play_key_of(RIGHT.changed(play_key="0x12"))
 
 
 @pytest.mark.parametrize(
@@ -57,4 +62,4 @@ def test_right_values_pass():
 )
 def test_a_play_key_is_refused_where_others_reach_gateway_or_chain(public):
     with pytest.raises(SettingsError, match="GATEWAY_PLAY_KEY is not right"):
-        check_settings(attrs.evolve(RIGHT, play_key=KEY, **public))
+        play_key_of(RIGHT.changed(play_key=KEY, **public))

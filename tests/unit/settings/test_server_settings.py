@@ -48,6 +48,6 @@ def test_a_server_that_is_missing_is_one_sentence_with_the_way_out(monkeypatch, 
     with hidden(package):
         done = CliRunner().invoke(main, [command, *(["--json"] if command == "check" else [])])
     assert done.exit_code == 1
-    said = done.output if command == "serve" else json.loads(done.output)[0]["found"]
-    assert f"GATEWAY_SERVER is uvicorn, but {package} cannot be found" in said
-    assert "pip install 'generation-gateway[fast]'" in said
+    output = done.output if command == "serve" else json.loads(done.output)[0]["found"]
+    assert f"GATEWAY_SERVER is uvicorn, but {package} cannot be found" in output
+    assert "pip install 'generation-gateway[fast]'" in output

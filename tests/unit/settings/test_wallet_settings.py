@@ -14,7 +14,7 @@ HASH = "$argon2id$v=19$m=65536,t=3,p=4$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNoaGFzaA"
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("name", "value", "message"),
     [
         ("WALLET", CHECKSUMMED.replace("E7Ef", "E7ef"), "EIP-55"),
         ("WALLET", CHECKSUMMED.replace("5aAeb6", "5aAeb7"), "EIP-55"),
@@ -34,12 +34,12 @@ HASH = "$argon2id$v=19$m=65536,t=3,p=4$c2FsdHNhbHRzYWx0$aGFzaGhhc2hoYXNoaGFzaA"
         *("no number", "less than a file"),
     ],
 )
-def test_a_setting_that_loses_money_is_refused_when_it_is_read(monkeypatch, name, value, said):
+def test_a_setting_that_loses_money_is_refused_when_it_is_read(monkeypatch, name, value, message):
     monkeypatch.setenv("GATEWAY_WALLET", CHECKSUMMED)
     monkeypatch.setenv(f"GATEWAY_{name}", value)
     with pytest.raises(SettingsError) as refusal:
         load_settings()
-    assert said in str(refusal.value)
+    assert message in str(refusal.value)
     assert f"GATEWAY_{name}" in str(refusal.value)
     (row,) = run_checks()
     assert (row.name, row.ok, row.found) == ("settings", False, str(refusal.value))

@@ -3,8 +3,9 @@
 import pytest
 
 from gateway.errors import SettingsError
+from gateway.plugins.installed import find_sections
 from gateway.settings import load_settings
-from gateway.settings.alarms import split_urls
+from gateway_operator.settings import split_urls
 
 WALLET = "0x" + "b2" * 20
 
@@ -22,7 +23,7 @@ def refusal_of(**written) -> str:
         for name, value in written.items():
             patch.setenv(name, value)
         with pytest.raises(SettingsError) as refusal:
-            load_settings()
+            find_sections(load_settings())
     return str(refusal.value)
 
 
@@ -43,8 +44,8 @@ def refusal_of(**written) -> str:
     ["'X-Real-IP'", '"X-Real-IP"', "`X-Real-IP`", '"X-Real-IP" ', "'a' # behind Caddy", "“a”"],
 )
 def test_quotes_around_a_value_are_refused_by_name(name, value):
-    said = refusal_of(**{name: value})
-    assert said == f"{name} has quotes around its value. Remove the quotes."
+    message = refusal_of(**{name: value})
+    assert message == f"{name} has quotes around its value. Remove the quotes."
 
 
 @pytest.mark.parametrize(
@@ -52,9 +53,9 @@ def test_quotes_around_a_value_are_refused_by_name(name, value):
 )
 @pytest.mark.parametrize("name", ["GATEWAY_ADMIN_PASSWORD", "GATEWAY_OPENAI_API_KEY"])
 def test_control_characters_are_refused_by_name_and_the_value_is_not_shown(name, value):
-    said = refusal_of(**{name: value})
-    assert said.startswith(f"{name} holds a line end or another control character.")
-    assert "bc" not in said
+    message = refusal_of(**{name: value})
+    assert message.startswith(f"{name} holds a line end or another control character.")
+    assert "bc" not in message
 
 
 def test_a_password_of_two_lines_is_refused():
@@ -92,8 +93,8 @@ def test_quotes_inside_a_value_are_its_own(monkeypatch, value):
     "value", ["X Real IP", "X-Real-IP:", "X-Real-IP, Forwarded", "Ä", "'X-Real-IP"]
 )
 def test_a_header_that_has_no_possible_name_is_refused(value):
-    said = refusal_of(GATEWAY_CLIENT_IP_HEADER=value)
-    assert said.startswith("GATEWAY_CLIENT_IP_HEADER is not right.")
+    message = refusal_of(GATEWAY_CLIENT_IP_HEADER=value)
+    assert message.startswith("GATEWAY_CLIENT_IP_HEADER is not right.")
 
 
 def test_a_file_with_a_byte_order_mark_is_read(folder):

@@ -245,7 +245,7 @@ async def test_books_show_the_method_and_no_transaction(store):
 
 
 @pytest.mark.parametrize(
-    ("sql", "said"),
+    ("sql", "message"),
     [
         (("UPDATE payments SET state = 'settled', paid_tx = 'x', paid_log_index = 0,"
          " paid_units = 50000"), "before it was settling"),
@@ -257,9 +257,9 @@ async def test_books_show_the_method_and_no_transaction(store):
         ("DELETE FROM claims", "never taken back"),
     ],
 )  # fmt: skip
-async def test_an_illegal_change_is_aborted(store, sql, said):
+async def test_an_illegal_change_is_aborted(store, sql, message):
     await pay(store)
-    with pytest.raises(sqlite3.IntegrityError, match=said):
+    with pytest.raises(sqlite3.IntegrityError, match=message):
         await store._write(lambda db: db.execute(sql))
 
 

@@ -410,8 +410,8 @@ async def test_on_a_full_disk_nobody_is_told_what_is_not_durable(full, path):
     with contextlib.closing(sqlite3.connect(path)) as other:
         there = {row[0] for row in other.execute("SELECT key FROM claims")}
     for nonce, outcome in enumerate(outcomes):
-        told = not isinstance(outcome, Exception)
-        assert told == (key_of(authorization(nonce)) in there)
+        was_accepted = not isinstance(outcome, Exception)
+        assert was_accepted == (key_of(authorization(nonce)) in there)
 
 
 async def test_where_there_is_room_again_it_writes_again(full):

@@ -149,20 +149,20 @@ async def test_a_poll_that_hangs_is_cut_off_and_asked_again(tmp_path, api, clock
 
 
 async def test_a_poll_that_does_not_stop_is_left_behind(tmp_path, api, clock):
-    freed, told = asyncio.Event(), []
+    freed, reports = asyncio.Event(), []
 
     async def clings(handle, job):
         while not freed.is_set():
             try:
                 await freed.wait()
             except asyncio.CancelledError:
-                told.append(1)
+                reports.append(1)
 
     api.to_poll = [clings, TEXT]
     async with opened(tmp_path, api, clock, poll_timeout_s=0.05) as shop:
         shop.upstream.stop_s = 0.05
         assert (await shop.ended(await shop.accept(PAPER))).status == "completed"
-    assert told
+    assert reports
     freed.set()
     await asyncio.sleep(0)
 

@@ -167,8 +167,8 @@ async def test_what_may_have_been_billed_or_cannot_work_is_asked_once_and_owed_b
     assert (task.status, task.details, task.refund.amount_units) == ("failed", details, 20_000)
     assert str(error) not in task.error
     assert len(provider.submits) == 1
-    told = [line for line in lines if line["log_level"] == "error"]
-    assert [line.get("reason") for line in told] == (
+    logged = [line for line in lines if line["log_level"] == "error"]
+    assert [line.get("reason") for line in logged] == (
         ["AccountProblem: 402: no credit left"] if isinstance(error, AccountProblem) else []
     )
 

@@ -157,9 +157,9 @@ async def test_an_odd_cost_is_not_worth_a_buyers_result(tmp_path, clock, cost):
 
 
 @pytest.mark.parametrize("kind", [InvalidInput, ContentPolicy])
-@pytest.mark.parametrize("said", ["\ud800", "x" * 10**6, 5], ids=["half", "long", "number"])
-async def test_an_odd_sentence_is_stored_as_far_as_it_can_be(tmp_path, clock, kind, said):
-    async with opened(tmp_path, PlainApi(kind(said)), clock) as shop:
+@pytest.mark.parametrize("message", ["\ud800", "x" * 10**6, 5], ids=["half", "long", "number"])
+async def test_an_odd_sentence_is_stored_as_far_as_it_can_be(tmp_path, clock, kind, message):
+    async with opened(tmp_path, PlainApi(kind(message)), clock) as shop:
         task = await shop.ended(await shop.accept(PAPER))
     assert task.details in ("invalid_input", "content_policy")
     assert len(task.error) <= 500

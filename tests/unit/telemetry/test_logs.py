@@ -72,8 +72,13 @@ def test_a_prompt_of_our_own_words_changes_no_line_of_ours(
     hide_prompt(prompt)
     for _ in range(2):
         line = log(module, "task.completed", transaction="0x12", said=f"no {prompt} here", deep=[1])
-        told = {"event": "task.completed", "transaction": "0x12", "said": "no … here", "deep": [1]}
-        assert line == told
+        expected = {
+            "event": "task.completed",
+            "transaction": "0x12",
+            "said": "no … here",
+            "deep": [1],
+        }
+        assert line == expected
 
 
 @pytest.mark.parametrize("prompt", ["provider", "exception", "timestamp"])

@@ -28,7 +28,7 @@ def test_of_a_loaded_plugin_the_values_it_declares_secret_are():
         login = secret("Login.")
         model: str = setting("", "Model.")
 
-    from gateway import Settings
+    from gateway.settings import SectionOffer, Settings
 
     values = {
         "acme_login": "login-of-acme",
@@ -36,7 +36,7 @@ def test_of_a_loaded_plugin_the_values_it_declares_secret_are():
         "odd": "left-over-value",
     }
     settings = Settings(plugin_values=values)
-    redactor = Redactor(secrets_of(settings, {"acme": ("acme", Section)}))
+    redactor = Redactor(secrets_of(settings, [SectionOffer("acme", "acme", Section)], are_all=True))
     said = redactor.clean("login-of-acme a-large-model left-over-value")
     assert said == "… a-large-model …"
 
@@ -51,12 +51,12 @@ def test_a_prompt_is_hidden_from_its_own_task_alone():
     import contextvars
 
     redactor = Redactor()
-    said = f"{PROMPT} cannot be drawn"
+    message = f"{PROMPT} cannot be drawn"
     contextvars.copy_context().run(hide_prompt, PROMPT)
-    assert redactor.clean(said) == said
+    assert redactor.clean(message) == message
     own = contextvars.copy_context()
     own.run(hide_prompt, PROMPT)
-    assert own.run(redactor.clean, said) == "… cannot be drawn"
+    assert own.run(redactor.clean, message) == "… cannot be drawn"
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -67,9 +67,9 @@ def test_no_run_of_a_prompt_survives_wherever_it_begins(seed):
     part = prompt[start : start + chance.randrange(24, 400)]
     before, after = ("".join(chance.choices("xyz", k=50)) for _ in range(2))
     hide_prompt(prompt)
-    said = Redactor().clean(before + part + after)
+    cleaned = Redactor().clean(before + part + after)
     if len(part) >= 24:
-        assert said == f"{before}…{after}"
+        assert cleaned == f"{before}…{after}"
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -123,10 +123,10 @@ def test_a_line_of_either_format_is_clean(restored_handlers, log_format, capsys)
     except Transient:
         structlog.get_logger().exception("SEEN", said=KEY, deep={KEY: [KEY.encode()]})
         logging.getLogger("library").exception("SEEN %s", KEY)
-    said = capsys.readouterr().out
-    assert said.count("SEEN") == 2
-    assert "Transient" in said
-    assert "MARKER" not in said
+    output = capsys.readouterr().out
+    assert output.count("SEEN") == 2
+    assert "Transient" in output
+    assert "MARKER" not in output
 
 
 def test_prints_of_several_threads_stay_whole_and_clean(capsys):
@@ -141,12 +141,12 @@ def test_prints_of_several_threads_stay_whole_and_clean(capsys):
             thread.join()
         print("no end", KEY, end="")  # noqa: T201
         print("SEEN", KEY, file=sys.stderr)  # noqa: T201
-    said = capsys.readouterr()
-    lines = sorted(said.out.splitlines(), key=len)
+    output = capsys.readouterr()
+    lines = sorted(output.out.splitlines(), key=len)
     assert lines[0] == "no end …"
     assert all(line.startswith("line ") and line.endswith(" … end") for line in lines[1:])
     assert len(lines) == 21
-    assert said.err == "SEEN …\n"
+    assert output.err == "SEEN …\n"
 
 
 def test_a_short_line_beside_a_long_prompt_costs_no_spelling_of_it(monkeypatch):
@@ -176,7 +176,7 @@ def test_a_prompt_that_was_escaped_for_an_address_is_unescaped_and_found(prompt)
 def test_a_long_value_is_cut_while_a_prompt_is_hidden():
     """A plugin may log a megabyte of a vendor's response, and the buyer chose the prompt."""
     hide_prompt("qwertyuiopasdf " + ("b" + "a" * 10) * 900)
-    said = "ca" + "a" * 1_000_000
-    event = redacting(Redactor([KEY]))(None, "", {"event": "plugin said", "said": said})
+    long_text = "ca" + "a" * 1_000_000
+    event = redacting(Redactor([KEY]))(None, "", {"event": "plugin said", "said": long_text})
     assert len(event["said"]) < 21_000
     hide_prompt(None)

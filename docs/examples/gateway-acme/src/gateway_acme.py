@@ -43,7 +43,7 @@ DEAR = 4
 
 @attrs.frozen(kw_only=True)
 class AcmeSettings:
-    """What an operator may set."""
+    """The operator's settings."""
 
     api_key: ts.SecretStr = secret("Key of Acme. It puts `acme-picture` on sale.")
     base_url: str = setting("https://api.acme.example", "Address of the API.")
@@ -81,7 +81,7 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
     outbound = Outbound(
         mine.base_url,
         headers={"X-Acme-Key": str(mine.api_key)},
-        # Requests to the addresses of jobs carry the key: only to these hosts.
+        # Requests for jobs carry the key, so only these hosts are allowed.
         hosts=("*.acme.example",),
     )
     register(endpoint, Painter(outbound, Traits(max_concurrency=mine.max_concurrency or None)))

@@ -24,7 +24,7 @@ def register_spans(register: Callable[[object], None]) -> None:
             try:
                 yield
             finally:
-                # Complete only now: the status, and the class of an error.
+                # The status and the error's class are complete only now.
                 for field, value in about.items():
                     span.set_attribute(f"gateway.{field}", value)
                 if "error" in about:

@@ -5,7 +5,6 @@ import contextlib
 from collections.abc import AsyncIterator
 from urllib.parse import urlsplit
 
-import attrs
 import pytest
 import typed_settings as ts
 
@@ -18,8 +17,7 @@ __all__ = ["bucket", "dead_bucket", "s3"]
 
 def in_bucket(settings, bucket, **changes):
     """Settings with copies in a bucket."""
-    return attrs.evolve(
-        settings,
+    return settings.changed(
         backup_url=f"s3://{bucket.name}/shop/copies",
         backup_s3_endpoint=bucket.endpoint,
         backup_s3_region=bucket.region,
@@ -34,13 +32,13 @@ def copied(request, settings, tmp_path):
     """Settings with copies in a folder, then in a bucket."""
     if request.param == "bucket":
         return in_bucket(settings, request.getfixturevalue("bucket"))
-    return attrs.evolve(settings, backup_url=f"file://{tmp_path}/copies")
+    return settings.changed(backup_url=f"file://{tmp_path}/copies")
 
 
 @pytest.fixture
 def in_folder(settings, tmp_path):
     """Settings with copies in a folder."""
-    return attrs.evolve(settings, backup_url=f"file://{tmp_path}/copies")
+    return settings.changed(backup_url=f"file://{tmp_path}/copies")
 
 
 def backups_of(gateway, settings, now) -> Backups:

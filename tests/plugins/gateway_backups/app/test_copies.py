@@ -33,7 +33,7 @@ async def _sell(gateway, payer) -> dict:
 async def test_a_copy_holds_what_was_sold_and_is_written_down(
     copied, provider, payer, clock, tmp_path
 ):
-    async with running(attrs.evolve(copied, backup_url=""), provider, now=clock) as gateway:
+    async with running(copied.changed(backup_url=""), provider, now=clock) as gateway:
         await _sell(gateway, payer)
         row = await backups_of(gateway, copied, clock).back_up()
         kept = await gateway.services.store.sum(rows.newest, "backup")
@@ -55,7 +55,7 @@ async def test_a_large_copy_goes_up_in_parts(settings, bucket, provider, clock, 
     """Random bytes do not compress, so the upload has several parts."""
     settings = in_bucket(settings, bucket)
     blob = "INSERT INTO meta (key, value) VALUES ('large', hex(randomblob(12000000)))"
-    async with running(attrs.evolve(settings, backup_url=""), provider, now=clock) as gateway:
+    async with running(settings.changed(backup_url=""), provider, now=clock) as gateway:
         await gateway.services.store.write(lambda db: db.execute(blob).fetchall())
         row = await backups_of(gateway, settings, clock).back_up()
         assert row.size_bytes > 10 * 1024 * 1024
@@ -78,7 +78,7 @@ async def test_sales_go_on_while_a_copy_is_made(in_folder, provider, chain, cloc
 
     monkeypatch.setattr(copying.upgrade, "write_copy", slowly)
     payers = [Payer(chain) for _ in range(4)]
-    async with running(attrs.evolve(in_folder, backup_url=""), provider, now=clock) as gateway:
+    async with running(in_folder.changed(backup_url=""), provider, now=clock) as gateway:
         backups = backups_of(gateway, in_folder, clock)
         copy = asyncio.create_task(backups.back_up())
         await asyncio.to_thread(begun.wait, 200)
@@ -94,7 +94,7 @@ async def test_sales_go_on_while_a_copy_is_made(in_folder, provider, chain, cloc
 
 async def _failed(settings, provider, clock) -> str:
     """Try a copy that fails; return the message, which is also in the row."""
-    async with running(attrs.evolve(settings, backup_url=""), provider, now=clock) as gateway:
+    async with running(settings.changed(backup_url=""), provider, now=clock) as gateway:
         backups = backups_of(gateway, settings, clock)
         with pytest.raises(BackupFailed) as caught:
             await backups.back_up()
@@ -107,8 +107,8 @@ async def _failed(settings, provider, clock) -> str:
 
 async def test_a_bucket_that_is_not_there_is_one_sentence(settings, bucket, provider, clock):
     missing = in_bucket(settings, attrs.evolve(bucket, name="nowhere"))
-    said = await _failed(missing, provider, clock)
-    assert said == "The bucket s3://nowhere/shop/copies cannot take a copy: NoSuchBucket."
+    message = await _failed(missing, provider, clock)
+    assert message == "The bucket s3://nowhere/shop/copies cannot take a copy: NoSuchBucket."
 
 
 async def test_a_bucket_that_refuses_is_one_sentence_without_the_key(
@@ -117,14 +117,16 @@ async def test_a_bucket_that_refuses_is_one_sentence_without_the_key(
     refusal = "<Error><Code>AccessDenied</Code><Message>very hidden</Message></Error>"
     httpserver.expect_request(re.compile(".*")).respond_with_data(refusal, 403)
     refusing = attrs.evolve(bucket, endpoint=httpserver.url_for("").rstrip("/"))
-    said = await _failed(in_bucket(settings, refusing), provider, clock)
-    assert said.endswith("cannot take a copy: AccessDenied.")
-    assert "hidden" not in said
+    message = await _failed(in_bucket(settings, refusing), provider, clock)
+    assert message.endswith("cannot take a copy: AccessDenied.")
+    assert "hidden" not in message
 
 
 async def test_a_store_that_does_not_answer_is_one_sentence(settings, dead_bucket, provider, clock):
-    said = await _failed(in_bucket(settings, dead_bucket), provider, clock)
-    assert said.startswith(f"The bucket s3://{dead_bucket.name}/shop/copies cannot take a copy: ")
+    message = await _failed(in_bucket(settings, dead_bucket), provider, clock)
+    assert message.startswith(
+        f"The bucket s3://{dead_bucket.name}/shop/copies cannot take a copy: "
+    )
 
 
 async def test_a_connection_that_is_cut_in_the_middle_leaves_no_copy_and_the_next_one_works(
@@ -135,7 +137,7 @@ async def test_a_connection_that_is_cut_in_the_middle_leaves_no_copy_and_the_nex
         broken = in_bucket(settings, attrs.evolve(bucket, endpoint=cut))
         whole = in_bucket(settings, bucket)
         blob = "INSERT INTO meta (key, value) VALUES ('large', hex(randomblob(12000000)))"
-        async with running(attrs.evolve(settings, backup_url=""), provider, now=clock) as gateway:
+        async with running(settings.changed(backup_url=""), provider, now=clock) as gateway:
             await gateway.services.store.write(lambda db: db.execute(blob).fetchall())
             with pytest.raises(BackupFailed, match="cannot take a copy"):
                 await backups_of(gateway, broken, clock).back_up()

@@ -24,7 +24,7 @@ PAGE = Actor(door="page", name="1234", request="1234:a")
 
 @pytest.fixture
 async def gateway(in_folder, provider, clock):
-    async with running(attrs.evolve(in_folder, backup_url=""), provider, now=clock) as started:
+    async with running(in_folder.changed(backup_url=""), provider, now=clock) as started:
         yield started
 
 
@@ -35,7 +35,7 @@ async def _sell(gateway, payer, times: int) -> None:
 
 
 async def test_a_drill_says_what_a_restore_now_would_forget(copied, provider, payer, clock):
-    async with running(attrs.evolve(copied, backup_url=""), provider, now=clock) as gateway:
+    async with running(copied.changed(backup_url=""), provider, now=clock) as gateway:
         await _sell(gateway, payer, 1)
         made = await backups_of(gateway, copied, lambda: AT).back_up()
         await _sell(gateway, payer, 3)
@@ -65,7 +65,7 @@ async def test_an_operator_makes_copies_and_drills_once_for_each_request(gateway
         await service.run_now(desk, backups, PAGE, "backup")
     assert [copy.name for copy in await service.copies(backups)] == [made.name]
     await service.begin(desk, backups, attrs.evolve(PAGE, request="1234:b"), "drill")
-    with pytest.raises(ActionRefused, match="A drill runs already"):
+    with pytest.raises(ActionRefused, match="A drill is already running"):
         await service.begin(desk, backups, attrs.evolve(PAGE, request="1234:c"), "drill")
     await backups._begun
     assert (await service.status(desk)).good_drill is not None
@@ -114,7 +114,7 @@ def _of_another_program(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "message"),
     [
         (_cut_off, "is cut off"),
         (_flip, "is damaged"),
@@ -125,16 +125,16 @@ def _of_another_program(data: bytes) -> bytes:
     ],
 )
 async def test_a_copy_that_cannot_be_restored_is_found(
-    gateway, in_folder, clock, tmp_path, spoil, said
+    gateway, in_folder, clock, tmp_path, spoil, message
 ):
     backups = backups_of(gateway, in_folder, clock)
     made = await backups.back_up()
     copy = tmp_path / "copies" / made.name
     copy.write_bytes(spoil(copy.read_bytes()))
-    with pytest.raises(BackupFailed, match=said):
+    with pytest.raises(BackupFailed, match=message):
         await backups.drill()
     row = await gateway.services.store.sum(rows.newest, "drill")
-    assert (row.name, said in row.error) == (made.name, True)
+    assert (row.name, message in row.error) == (made.name, True)
     assert leftovers(in_folder) == []
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 
-import attrs
 import pytest
 
 from gateway_backups import copying
@@ -19,7 +18,7 @@ HOUR = 3600
 
 @pytest.fixture
 async def gateway(in_folder, provider, clock):
-    async with running(attrs.evolve(in_folder, backup_url=""), provider, now=clock) as started:
+    async with running(in_folder.changed(backup_url=""), provider, now=clock) as started:
         yield started
 
 

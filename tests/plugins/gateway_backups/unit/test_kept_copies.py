@@ -77,7 +77,7 @@ def test_the_newest_three_from_before_migrations_are_kept_however_old():
 
 
 @pytest.mark.parametrize(
-    ("payments", "seconds", "said"),
+    ("payments", "seconds", "message"),
     [
         (3, 41.2, "3 payments and 41 s"),
         (1, 0.0, "1 payment and 0 s"),
@@ -86,8 +86,8 @@ def test_the_newest_three_from_before_migrations_are_kept_however_old():
         (0, 9 * DAY, "0 payments and 9 d"),
     ],
 )
-def test_what_a_restore_would_forget_is_said_as_people_say_it(payments, seconds, said):
-    assert str(Forgotten(payments=payments, units=0, seconds=seconds)) == said
+def test_what_a_restore_would_forget_is_said_as_people_say_it(payments, seconds, message):
+    assert str(Forgotten(payments=payments, units=0, seconds=seconds)) == message
 
 
 def test_a_stamp_is_utc_whatever_the_machines_zone_is(monkeypatch):

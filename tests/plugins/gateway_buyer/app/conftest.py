@@ -17,15 +17,15 @@ def strange(httpserver):
 
 
 @pytest.fixture
-def said():
+def messages():
     """Messages of the buyer."""
     return []
 
 
 @pytest.fixture
-def buyer(tmp_path, said):
+def buyer(tmp_path, messages):
     timing = Timing(pauses_s=(0.01, 0.01), poll_s=0.01)
-    return Buyer(records=Records(tmp_path / "purchases"), say=said.append, timing=timing)
+    return Buyer(records=Records(tmp_path / "purchases"), report=messages.append, timing=timing)
 
 
 @pytest.fixture

@@ -139,7 +139,7 @@ async def test_answers_without_a_price(buyer, order, strange, httpserver, first,
 # -- the task and its files
 
 
-async def test_a_task_is_looked_at_until_it_is_done(buyer, order, strange, said, tmp_path):
+async def test_a_task_is_looked_at_until_it_is_done(buyer, order, strange, messages, tmp_path):
     waiting = {"taskId": TASK, "status": "processing", "done": False, "progress": 0.5}
     strange.looks = [
         answer(200, waiting),
@@ -149,7 +149,7 @@ async def test_a_task_is_looked_at_until_it_is_done(buyer, order, strange, said,
         answer(200, waiting),
     ]
     await purchase(buyer, order, tmp_path)
-    assert said.count("The task is processing 50%.") == 1
+    assert messages.count("The task is processing 50%.") == 1
     assert len(strange.payments) == 1
 
 

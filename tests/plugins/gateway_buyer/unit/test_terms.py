@@ -43,7 +43,7 @@ def test_when_the_money_moves_is_read(flow, is_upfront):
 
 
 @pytest.mark.parametrize(
-    ("extensions", "said"),
+    ("extensions", "message"),
     [
         ({"refund-policy": {"info": {"onFailure": "automatic"}}}, "sends the price back"),
         ({"refund-policy": {"info": {"onFailure": "review"}}}, "the operator decides"),
@@ -54,8 +54,8 @@ def test_when_the_money_moves_is_read(flow, is_upfront):
     ],
     ids=str,
 )
-def test_the_refund_promise_is_read_and_never_more_than_it(extensions, said):
-    assert said in read_terms(header(GOOD, extensions=extensions)).refund
+def test_the_refund_promise_is_read_and_never_more_than_it(extensions, message):
+    assert message in read_terms(header(GOOD, extensions=extensions)).refund
 
 
 def test_usdc_on_base_sepolia_is_known():

@@ -49,13 +49,13 @@ def check(settings, vendor, tmp_path):
             "GATEWAY_OPENROUTER_MODELS": SLUG,
         }
         file = tmp_path / "answers.json"
-        said = CliRunner().invoke(
+        done = CliRunner().invoke(
             main,
             ["check", "--json", "--evidence", str(file), *words],
             env=environment(settings) | here,
             **options,
         )
-        return said, json.loads(file.read_text()) if file.exists() else None
+        return done, json.loads(file.read_text()) if file.exists() else None
 
     return run
 
@@ -67,25 +67,25 @@ def test_an_edit_is_made_of_a_sample_and_what_comes_must_be_a_picture(
     monkeypatch.setenv("GATEWAY_OPENAI_BASE_URL", vendor.url_for("").rstrip("/"))
     monkeypatch.setenv("GATEWAY_OPENAI_EDIT_MODEL", "edit-1")
     answer = {"data": [{"b64_json": base64.b64encode(made).decode()}]}
-    said, _ = check(
+    done, _ = check(
         "--live", "openai-image-edit", "--yes", answers={"/images/edits": (200, answer)}
     )
-    (row,) = json.loads(said.stdout)
+    (row,) = json.loads(done.stdout)
     assert row["result"] == result
     ((request, _),) = vendor.log
     request.close()
 
 
 def test_it_generates_once_and_says_what_came_and_what_was_billed(check, vendor):
-    said, told = check("--live", SLUG, "--yes")
-    assert said.exit_code == 0, said.output
-    (row,) = json.loads(said.stdout)
+    done, evidence = check("--live", SLUG, "--yes")
+    assert done.exit_code == 0, done.output
+    (row,) = json.loads(done.stdout)
     assert row["what came"].startswith("image/png of ")
     assert (row["result"], row["the vendor billed"]) == ("ok", "$0.0171")
-    assert "Your vendors bill about $0.0190 for 1 generations." in said.stderr
+    assert "Your vendors bill about $0.0190 for 1 generations." in done.stderr
     ((request, _),) = vendor.log
     assert (request.path, request.json["resolution"]) == ("/images", "1K")
-    (made,) = told["generations"]
+    (made,) = evidence["generations"]
     assert (made["endpoint"], made["cost_micros"]) == (SLUG, 17_100)
     shape = {
         "created": "number",
@@ -97,44 +97,44 @@ def test_it_generates_once_and_says_what_came_and_what_was_billed(check, vendor)
 
 @pytest.mark.parametrize("answer", ["n\n", "", "\n"])
 def test_without_a_yes_nothing_is_generated(check, vendor, answer):
-    said, told = check("--live", SLUG, input=answer)
-    assert said.exit_code == 1
-    assert "Generate, at this cost?" in said.stderr
+    done, evidence = check("--live", SLUG, input=answer)
+    assert done.exit_code == 1
+    assert "Generate, at this cost?" in done.stderr
     assert vendor.log == []
-    assert told is None
+    assert evidence is None
 
 
 def test_a_yes_at_the_question_is_enough(check):
-    said, told = check("--live", SLUG, input="y\n")
-    assert said.exit_code == 0
-    assert told is not None
+    done, evidence = check("--live", SLUG, input="y\n")
+    assert done.exit_code == 0
+    assert evidence is not None
 
 
 def test_a_refusal_is_told_and_holds_neither_key_nor_content(check):
     error = {"error": {"code": 402, "message": f"{SECRET} has no credit", "type": "payment"}}
-    said, told = check("--live", SLUG, "--yes", answers={"/images": (402, error)})
-    assert said.exit_code == 1
-    (row,) = json.loads(said.stdout)
+    done, evidence = check("--live", SLUG, "--yes", answers={"/images": (402, error)})
+    assert done.exit_code == 1
+    (row,) = json.loads(done.stdout)
     assert row["result"] == "wrong"
     assert row["what came"].startswith("AccountProblem")
-    assert SECRET not in said.output + json.dumps(told)
-    (made,) = told["generations"]
+    assert SECRET not in done.output + json.dumps(evidence)
+    (made,) = evidence["generations"]
     shape = {"error": {"code": "number", "message": "text", "type": "payment"}}
     assert made["answers"] == [{"method": "POST", "status": 402, "body": shape}]
 
 
 def test_a_slug_that_is_not_on_sale_is_named_with_those_that_are(check, vendor):
-    said, _ = check("--live", "openrouter-nothing", "--yes")
-    assert said.exit_code == 1
-    assert "openrouter-nothing is not on sale" in said.stderr
-    assert SLUG in said.stderr
+    done, _ = check("--live", "openrouter-nothing", "--yes")
+    assert done.exit_code == 1
+    assert "openrouter-nothing is not on sale" in done.stderr
+    assert SLUG in done.stderr
     assert vendor.log == []
 
 
 def test_a_file_that_cannot_be_written_keeps_the_rows(check):
-    said, _ = check("--live", SLUG, "--yes", "--evidence", "/proc/none/x.json")
-    assert "cannot be written" in said.stderr
-    assert json.loads(said.stdout)[0]["result"] == "ok"
+    done, _ = check("--live", SLUG, "--yes", "--evidence", "/proc/none/x.json")
+    assert "cannot be written" in done.stderr
+    assert json.loads(done.stdout)[0]["result"] == "ok"
 
 
 def test_a_job_is_polled_and_its_link_fetched(check, settings, vendor, monkeypatch, tmp_path):
@@ -159,9 +159,9 @@ def test_a_job_is_polled_and_its_link_fetched(check, settings, vendor, monkeypat
     }
     file = tmp_path / "bfl.json"
     words = ["check", "--json", "--live", "bfl-flux-2-klein-9b", "--yes", "--evidence", str(file)]
-    said = CliRunner().invoke(main, words, env=environment(settings) | here)
-    assert said.exit_code == 0, said.output
-    assert json.loads(said.stdout)[0]["the vendor billed"] == "$0.0150"
+    done = CliRunner().invoke(main, words, env=environment(settings) | here)
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)[0]["the vendor billed"] == "$0.0150"
     answers = json.loads(file.read_text())["generations"][0]["answers"]
     assert [answer["body"].get("status") for answer in answers] == [None, "Pending", "Ready"]
     assert "delivery.bfl.ai" not in file.read_text()
@@ -169,17 +169,17 @@ def test_a_job_is_polled_and_its_link_fetched(check, settings, vendor, monkeypat
 
 def test_a_parser_gets_a_page_with_a_line_to_read(check):
     """The embedded parser reads the PDF, which bills nothing."""
-    said, told = check("--live", "document-parser", "--yes")
-    assert said.exit_code == 0, said.output
-    assert json.loads(said.stdout)[0]["what came"].endswith("characters of text")
-    assert told["generations"][0]["answers"] == []
+    done, evidence = check("--live", "document-parser", "--yes")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)[0]["what came"].endswith("characters of text")
+    assert evidence["generations"][0]["answers"] == []
 
 
 def test_an_extraction_gets_a_question_and_must_answer_with_json(check, monkeypatch):
     monkeypatch.setenv("GATEWAY_SANDBOX", "true")
-    said, _ = check("--live", "sandbox-extract", "--yes")
-    assert said.exit_code == 0, said.output
-    assert json.loads(said.stdout)[0]["what came"].endswith("characters of text")
+    done, _ = check("--live", "sandbox-extract", "--yes")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)[0]["what came"].endswith("characters of text")
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from gateway.catalog.catalog import Catalog
-from gateway.contracts.endpoint_changes import EndpointChange
+from gateway.contracts.store import EndpointChange
 from gateway.settings import EndpointOverride
 from gateway_check.prices import describe_models, describe_prices
 from gateway_testing.facts import ENDPOINT
@@ -27,8 +27,8 @@ def test_good_prices_need_few_words():
 
 
 def test_a_table_is_old_after_ninety_days():
-    said = describe_prices(sell(), TODAY + dt.timedelta(days=1))
-    assert f"the cost of {COSTED.slug} was last checked on 2026-08-24" in said
+    row = describe_prices(sell(), TODAY + dt.timedelta(days=1))
+    assert f"the cost of {COSTED.slug} was last checked on 2026-08-24" in row
 
 
 def test_a_thin_margin_and_an_unknown_cost_are_told():
@@ -55,8 +55,8 @@ RETIRING = attrs.evolve(ENDPOINT, retires="2026-12-01")
 def test_a_model_is_warned_of_thirty_days_before_it_retires():
     catalog = sell(RETIRING)
     assert "no model retires" in describe_models(catalog, dt.date(2026, 10, 31))
-    said = describe_models(catalog, dt.date(2026, 11, 1))
-    assert f"{RETIRING.slug} ({RETIRING.model}) on 2026-12-01" in said
+    row = describe_models(catalog, dt.date(2026, 11, 1))
+    assert f"{RETIRING.slug} ({RETIRING.model}) on 2026-12-01" in row
 
 
 def test_a_model_that_has_retired_is_wrong_unless_its_endpoint_is_switched_off():

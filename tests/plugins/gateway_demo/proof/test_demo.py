@@ -143,13 +143,13 @@ def test_a_busy_port_is_said_in_a_sentence_that_names_a_free_one(tmp_path, optio
         refused = run(tmp_path / "bought", option, str(port), other, "0")
     assert refused.returncode == 1
     assert refused.stdout == ""
-    said = re.fullmatch(
+    match = re.fullmatch(
         rf"gateway demo: Port {port} on 127\.0\.0\.1 is in use; "
         rf"choose another: gateway demo {option} (\d+)\n",
         refused.stderr,
     )
-    assert said
-    assert is_closed(int(said[1]))
+    assert match
+    assert is_closed(int(match[1]))
 
 
 @pytest.mark.parametrize(
@@ -190,16 +190,16 @@ def started(folder: Path, shown: str):
     with subprocess.Popen(
         begun, cwd=folder, env=environment(), stdout=subprocess.PIPE, text=True
     ) as demo:
-        said = ""
+        text = ""
         for line in demo.stdout:
-            said += line
+            text += line
             if shown in line:
                 break
-        ports = {int(port) for port in re.findall(r"http://127\.0\.0\.1:(\d+)", said)}
-        assert len(ports) == 2, said
+        ports = {int(port) for port in re.findall(r"http://127\.0\.0\.1:(\d+)", text)}
+        assert len(ports) == 2, text
         assert not any(map(is_closed, ports))
         try:
-            yield demo, ports, said
+            yield demo, ports, text
         finally:
             demo.kill()
 
@@ -213,9 +213,9 @@ def wait_until_closed(ports: set[int]) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_the_examples_of_the_docs_buy_from_the_running_demo_which_ctrl_c_ends(tmp_path):
-    with started(tmp_path, "Serving. Press Ctrl-C to stop.") as (demo, ports, said):
-        gateway = re.search(r"URL +(http://127\.0\.0\.1:\d+)", said)[1]
-        rpc = re.search(r"JSON-RPC +(http://127\.0\.0\.1:\d+)", said)[1]
+    with started(tmp_path, "Serving. Press Ctrl-C to stop.") as (demo, ports, text):
+        gateway = re.search(r"URL +(http://127\.0\.0\.1:\d+)", text)[1]
+        rpc = re.search(r"JSON-RPC +(http://127\.0\.0\.1:\d+)", text)[1]
         for example, prompt in (
             ("buy.py", "a quiet lake"),
             ("direct_with_proof.py", "é: a quiet lake"),

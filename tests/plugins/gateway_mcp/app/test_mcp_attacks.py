@@ -120,7 +120,7 @@ async def test_the_gateways_own_pages_may_ask(agent):
 
 @pytest.mark.parametrize("allowed", ["*", "https://inspector.example"])
 async def test_the_operator_may_let_other_pages_ask(settings, provider, clock, allowed):
-    open_to = attrs.evolve(settings, mcp_origins=(allowed,))
+    open_to = settings.changed(mcp_origins=(allowed,))
     async with running(open_to, provider, now=clock) as gateway:
         agent = Agent(gateway)
         origin = {"Origin": "https://inspector.example"}
@@ -205,7 +205,7 @@ async def test_a_slow_body_is_cut_off(gateway):
 
 async def test_a_flood_of_messages_is_refused_with_the_time_to_wait(settings, provider, clock):
     clock.frozen_at = 2_000_000_000.0
-    limited = attrs.evolve(settings, limit_mcp="20/60s")
+    limited = settings.changed(limit_mcp="20/60s")
     async with running(limited, provider, now=clock) as gateway:
         agent = Agent(gateway)
         statuses = []
@@ -280,7 +280,7 @@ async def test_a_client_that_hangs_up_while_it_waits_leaves_nothing_behind(gatew
 @pytest.mark.parametrize("why", ["switched off", "not installed", "an older SDK"])
 async def test_without_it_the_path_is_unknown(settings, provider, clock, monkeypatch, why):
     if why == "switched off":
-        settings = attrs.evolve(settings, mcp=False)
+        settings = settings.changed(mcp=False)
     else:
         import importlib.util
 

@@ -114,9 +114,9 @@ async def test_a_repeated_payment_is_not_told_that_nothing_was_charged(
         )
     async with nothing_charged(fetching, chain):
         again = await agent.call("paper", payment, fileUrl=url(site))
-    said = sentence_of(again)
-    assert said.startswith(("The file at fileUrl cannot", "Too many files are being fetched."))
-    assert said.endswith(
+    message = sentence_of(again)
+    assert message.startswith(("The file at fileUrl cannot", "Too many files are being fetched."))
+    assert message.endswith(
         "This call charged nothing; an earlier one with the same payment may have."
     )
 
@@ -179,9 +179,9 @@ async def test_what_may_not_be_fetched_is_refused_in_one_sentence(
     link = where.format(host=HOST, port=site.port)
     async with nothing_charged(fetching, chain):
         answer = await agent.call("paper", payer.payload(10_000, version=2), fileUrl=link)
-    said = sentence_of(answer)
-    assert said.startswith(("The file at fileUrl cannot be fetched.", "fileUrl must have up to"))
-    assert str(site.port) not in said
+    message = sentence_of(answer)
+    assert message.startswith(("The file at fileUrl cannot be fetched.", "fileUrl must have up to"))
+    assert str(site.port) not in message
 
 
 async def test_a_file_that_is_too_large_is_refused(agent, fetching, chain, payer, site):

@@ -123,8 +123,8 @@ async def test_a_payment_of_too_little_is_refused_with_the_reason(modern, gatewa
 async def test_a_payment_that_is_valid_for_too_long_hears_the_bound(modern, clock, payer):
     late = payer.payload(version=2, valid_before=int(clock()) + 4_000)
     answer = await modern.call("picture", late, prompt="a boat")
-    _, said = answer["content"]
-    assert "validBefore must be 20 to 3900 seconds ahead" in said["text"]
+    _, content = answer["content"]
+    assert "validBefore must be 20 to 3900 seconds ahead" in content["text"]
 
 
 @each(

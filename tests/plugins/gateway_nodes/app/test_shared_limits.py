@@ -280,9 +280,9 @@ async def test_the_operator_is_warned_and_all_is_still_sold(without_redis):
     )
     overview = await answer.get_json()
     assert overview["selling"] == "yes"
-    (told,) = [one for one in overview["needs"] if one["subject"] == "limits"]
-    assert told["level"] == "warn"
-    assert "Redis is silent" in told["text"]
+    (conditions,) = [one for one in overview["needs"] if one["subject"] == "limits"]
+    assert conditions["level"] == "warn"
+    assert "Redis is silent" in conditions["text"]
 
 
 async def test_logins_are_counted_without_redis(without_redis):

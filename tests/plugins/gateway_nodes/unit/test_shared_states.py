@@ -11,7 +11,7 @@ from tests.unit.tasks.engine_shop import PAPER, PlainApi
 
 
 class Table:
-    """The rows of one database, as `SqlProviderStates` keeps them, with a clock of its own."""
+    """The rows of one database, like those of `SqlProviderStates`, with its own clock."""
 
     def __init__(self):
         self.now = 5_000.0

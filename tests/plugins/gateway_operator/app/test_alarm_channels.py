@@ -6,7 +6,6 @@ import socket
 import threading
 import time
 
-import attrs
 import pytest
 from click.testing import CliRunner
 
@@ -28,8 +27,7 @@ async def untold(gateway) -> list:
 
 async def test_the_webhook_is_signed_and_repeated_under_the_same_id(settings, provider, clock):
     async with receiving() as receiver:
-        told_here = attrs.evolve(
-            settings,
+        told_here = settings.changed(
             alarm_webhook=f"http://127.0.0.1:{receiver.port}/alarms?token=abc",
             alarm_webhook_secret=SECRET,
         )
@@ -79,8 +77,7 @@ async def test_plain_http_is_for_the_operators_own_network_only():
 async def test_a_webhook_that_does_not_answer_delays_no_purchase_and_no_round(settings, provider):
     async with receiving() as receiver:
         receiver.answers = [None] * 3
-        hanging = attrs.evolve(
-            settings,
+        hanging = settings.changed(
             alarm_webhook=f"http://127.0.0.1:{receiver.port}/",
             alarm_webhook_secret=SECRET,
         )
@@ -98,18 +95,18 @@ async def test_a_webhook_that_does_not_answer_delays_no_purchase_and_no_round(se
 async def test_apprise_tells_one_letter_by_a_child_that_ends(settings, provider, clock):
     async with receiving() as receiver:
         url = f"json://user:hunter2hunter2@127.0.0.1:{receiver.port}/alarms"
-        told_here = attrs.evolve(settings, alarm_urls=url)
+        told_here = settings.changed(alarm_urls=url)
         async with alarmed(told_here, provider, now=clock) as gateway:
             await fail_often(gateway)
             await look(gateway)
             (letter,) = receiver.delivered
-            said = json.loads(letter.body)
-            assert said["title"] == "Generation Gateway: Soon: picture fails: 8 of its last 8"
+            payload = json.loads(letter.body)
+            assert payload["title"] == "Generation Gateway: Soon: picture fails: 8 of its last 8"
             assert (
                 "What to do: Read the errors. Pause the endpoint if it keeps failing."
-                in said["message"]
+                in payload["message"]
             )
-            assert said["type"] == "warning"
+            assert payload["type"] == "warning"
             assert await untold(gateway) == []
             assert gateway.services.find(Operator).alarms.teller.channels == [name_of(url)]
             assert "hunter2" not in name_of(url)
@@ -237,7 +234,7 @@ async def test_a_plugin_that_hangs_is_called_no_second_time(settings, provider, 
 
 async def test_the_heartbeat_is_asked_while_nothing_urgent_is_on(settings, provider, clock):
     async with receiving() as receiver:
-        beating = attrs.evolve(settings, heartbeat_url=f"http://127.0.0.1:{receiver.port}/beat")
+        beating = settings.changed(heartbeat_url=f"http://127.0.0.1:{receiver.port}/beat")
         async with alarmed(beating, provider, now=clock) as gateway:
             await look(gateway)
             await receiver.got(1)

@@ -155,8 +155,8 @@ async def test_a_login_of_a_browser_that_is_not_known_is_a_notice(settings, prov
     async with alarmed(settings, provider, now=clock, more=(plugin,)) as gateway:
         await log_in(gateway)
         await look(gateway)
-        (told,) = [one for one in plugin.told if one.key.startswith("login:")]
-        assert (told.urgency, told.event) == ("notice", "raised")
+        (messages,) = [one for one in plugin.told if one.key.startswith("login:")]
+        assert (messages.urgency, messages.event) == ("notice", "raised")
         await look(gateway, clock, 3700)
         await look(gateway, clock, 330)
         assert [one.event for one in plugin.told if one.key.startswith("login:")] == ["raised"]
@@ -166,7 +166,7 @@ async def test_the_days_digest_has_the_numbers_of_the_overview_and_comes_once(
     settings, provider, clock
 ):
     plugin = Telling()
-    at_seven = attrs.evolve(settings, digest_at="07:00")
+    at_seven = settings.changed(digest_at="07:00")
     clock.frozen_at = 1_782_172_800.0 + 6 * 3600  # a day's 06:00 UTC
     async with alarmed(at_seven, provider, now=clock, more=(plugin,)) as gateway:
         store = gateway.services.store
@@ -197,7 +197,7 @@ async def test_the_days_digest_has_the_numbers_of_the_overview_and_comes_once(
 
 
 async def test_without_a_channel_there_is_no_digest(settings, provider, clock):
-    at_seven = attrs.evolve(settings, digest_at="07:00")
+    at_seven = settings.changed(digest_at="07:00")
     clock.frozen_at = 1_782_172_800.0 + 7 * 3600 + 60
     async with alarmed(at_seven, provider, now=clock) as gateway:
         await look(gateway)
@@ -219,8 +219,8 @@ async def test_a_transfer_that_paid_for_nothing_is_told_after_an_hour_until_it_i
         # An hour later, by the alarms' clock and the newest block.
         search.known = [attrs.evolve(found, at=found.at - 4000)]
         await look(gateway, clock, 60)
-        told = [one.title for one in plugin.told if one.key == "unclaimed"]
-        assert told == ["1 transfer to the wallet paid for nothing"]
+        titles = [one.title for one in plugin.told if one.key == "unclaimed"]
+        assert titles == ["1 transfer to the wallet paid for nothing"]
         place = (found.transfer.tx_hash, found.transfer.log_index)
         store = gateway.services.store
         action = new_action(action="transfer.mark", subject=place[0])

@@ -232,7 +232,7 @@ async def test_a_page_has_its_bounds(gateway, query):
 
 
 async def test_a_copy_begins_and_is_told_of(settings, provider, tmp_path):
-    kept = attrs.evolve(settings, backup_url=str(tmp_path / "copies"), backup_hours=1000.0)
+    kept = settings.changed(backup_url=f"file://{tmp_path / 'copies'}", backup_hours=1000.0)
     async with running(kept, provider) as gateway:
         headers = await token_of(gateway)
         assert (await get(gateway, "/backups", headers))["isOn"] is True
@@ -248,10 +248,10 @@ async def test_no_answer_of_the_api_holds_a_key(gateway, owed):
     secret = str(gateway.services.settings.settlement_key).removeprefix("0x")
     for path in await api_rules(gateway, "GET"):
         answer = await gateway.client.get(path, headers=headers)
-        said = await answer.get_data(as_text=True)
-        assert secret not in said
-        assert headers["Authorization"].partition(" ")[2] not in said
-        assert json.loads(said)
+        page = await answer.get_data(as_text=True)
+        assert secret not in page
+        assert headers["Authorization"].partition(" ")[2] not in page
+        assert json.loads(page)
 
 
 async def test_every_route_of_the_api_is_documented(gateway):

@@ -234,7 +234,7 @@ async def test_an_export_is_written_down(gateway):
 
 
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "message"),
     [
         ("from=yesterday", "not a date"),
         ("from=2026-03-02&to=2026-03-01", "after the last one"),
@@ -242,11 +242,11 @@ async def test_an_export_is_written_down(gateway):
         ("by=month", "by must be"),
     ],
 )
-async def test_a_mistake_is_a_sentence(gateway, query, said):
+async def test_a_mistake_is_a_sentence(gateway, query, message):
     await log_in(gateway)
     answer = await gateway.client.get(f"{PAGE}?{query}")
     assert answer.status_code == 400
-    assert said in await text_of(answer)
+    assert message in await text_of(answer)
 
 
 async def test_more_than_a_week_is_compared_by_the_command(gateway):

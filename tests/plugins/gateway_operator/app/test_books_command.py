@@ -118,17 +118,17 @@ def test_what_the_chain_does_not_hold_is_an_exit_code(run, settings, provider, c
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--from", "soon"), "'soon' is not a date. Write it as 2026-11-30."),
         (("--eth-usd", "much"), "--eth-usd must be dollars"),
         (("--eth-usd", "-1"), "--eth-usd must be dollars"),
     ],
 )
-def test_a_mistake_is_one_sentence(run, words, said):
+def test_a_mistake_is_one_sentence(run, words, message):
     result = run(*words)
     assert result.exit_code == 1
-    assert said in result.stderr
+    assert message in result.stderr
 
 
 def _today() -> str:

@@ -120,7 +120,7 @@ async def test_all_who_waited_for_an_import_that_failed_are_answered_by_it(gatew
 
 
 async def test_a_path_without_a_page_is_a_404_as_everywhere(gateway):
-    said = set()
+    answers = set()
     for path in ("/admin/", "/admin/none", "/admin//", "/admin/api/v1/none", "/adminx", "/x/admin"):
         for method in ("GET", "POST", "HEAD"):
             with structlog.testing.capture_logs() as lines:
@@ -130,8 +130,8 @@ async def test_a_path_without_a_page_is_a_404_as_everywhere(gateway):
             assert len(answer.headers["X-Request-Id"]) == 32
             (line,) = (line for line in lines if line["event"] == "request")
             assert (line["method"], line["rule"], line["status"]) == (method, None, 404)
-            said.add(await answer.get_data(as_text=True))
-    (body,) = said
+            answers.add(await answer.get_data(as_text=True))
+    (body,) = answers
     assert "GET /llms.txt describes this service" in body
 
 

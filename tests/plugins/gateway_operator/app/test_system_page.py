@@ -97,7 +97,7 @@ async def test_no_page_contains_a_key_a_token_or_the_path_of_an_rpc_address(
 
 
 async def test_a_copy_and_a_drill_begin_from_the_page_once(settings, provider, tmp_path):
-    kept = attrs.evolve(settings, backup_url=f"file://{tmp_path / 'copies'}")
+    kept = settings.changed(backup_url=f"file://{tmp_path / 'copies'}")
     (tmp_path / "copies").mkdir()
     async with running(kept, provider) as gateway:
         await log_in(gateway)

@@ -5,7 +5,7 @@ import contextlib
 
 import attrs
 
-from gateway.contracts.alarms import Alarm
+from gateway.contracts.parts import Alarm
 from gateway.store import SqliteStore
 from gateway_operator.alarms.carriers import Outcomes
 from gateway_operator.alarms.heartbeat import Heartbeat

@@ -12,13 +12,17 @@ async def test_what_holds_is_told_once_with_all_that_an_operator_needs(desk):
     desk.holds = [condition()]
     for _ in range(5):
         await desk.step()
-    (told,) = desk.inbox.told
-    assert (told.event, told.key, told.urgency) == ("raised", "margin:picture", "urgent")
-    assert told.title == "picture is sold below its cost"
-    assert told.text == "It costs 0.03 US dollars and is sold for 0.02 USDC."
-    assert told.todo == "Raise the price."
-    assert told.link == "https://gateway.example.com/admin/endpoints/picture/price"
-    assert (told.since, told.gateway) == (NOW + 30, "Shop")
+    (messages,) = desk.inbox.told
+    assert (messages.event, messages.key, messages.urgency) == (
+        "raised",
+        "margin:picture",
+        "urgent",
+    )
+    assert messages.title == "picture is sold below its cost"
+    assert messages.text == "It costs 0.03 US dollars and is sold for 0.02 USDC."
+    assert messages.todo == "Raise the price."
+    assert messages.link == "https://gateway.example.com/admin/endpoints/picture/price"
+    assert (messages.since, messages.gateway) == (NOW + 30, "Shop")
 
 
 async def test_a_restart_tells_nothing_again_and_forgets_nothing(desk):
@@ -79,9 +83,9 @@ async def test_what_is_urgent_is_told_again_each_day_and_nothing_else_is(desk):
     desk.holds = [condition(), condition("queue", "warn")]
     await desk.step()
     await desk.step(120)
-    told = len(desk.inbox.told)
+    count = len(desk.inbox.told)
     await desk.step(DAY_S - 160)
-    assert len(desk.inbox.told) == told == 2
+    assert len(desk.inbox.told) == count == 2
     await desk.step(60)
     await desk.step()
     assert desk.inbox.events[2:] == [("again", "margin:picture", "urgent")]
@@ -118,8 +122,8 @@ async def test_a_notice_is_told_and_its_end_is_not(desk):
 async def test_a_secret_in_a_vendors_words_is_not_told(desk):
     desk.holds = [condition(text="Wrong key sk-secret.", title="sk-secret is off sale")]
     await desk.step()
-    (told,) = desk.inbox.told
-    assert (told.title, told.text) == ("… is off sale", "Wrong key ….")
+    (messages,) = desk.inbox.told
+    assert (messages.title, messages.text) == ("… is off sale", "Wrong key ….")
 
 
 async def test_without_a_channel_nothing_counts_as_told(desk, tmp_path):

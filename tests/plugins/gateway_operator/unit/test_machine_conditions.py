@@ -175,7 +175,7 @@ def test_gas_that_lasts_for_less_than_three_days_of_sales_is_told():
 
 def test_thresholds_are_settings():
     limits = Thresholds.of(
-        Settings(
+        Settings().changed(
             alarm_gas="50/5",
             alarm_failures="10/18",
             alarm_refund_hours=2.0,

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from gateway.contracts.alarms import Alarm
+from gateway.contracts.parts import Alarm
 from gateway_operator.alarms.messages import write_letter
 from gateway_operator.sql import alarm_messages
 from tests.plugins.gateway_operator.unit.alarm_desk import NOW, Inbox, alarm_desk, condition

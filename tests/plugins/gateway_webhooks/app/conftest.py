@@ -1,6 +1,5 @@
 """A gateway that sends webhooks to this machine, and a receiver."""
 
-import attrs
 import pytest
 
 from gateway_webhooks import Deliveries, DeliveryTiming
@@ -12,7 +11,7 @@ PAUSES = (0.0,) * 5
 
 @pytest.fixture
 def settings(settings):
-    return attrs.evolve(settings, base_url="http://127.0.0.1:8080", webhooks="local")
+    return settings.changed(base_url="http://127.0.0.1:8080", webhooks="local")
 
 
 @pytest.fixture
@@ -25,7 +24,7 @@ async def receiver():
 async def gateway(settings, provider, chain, clock):
     async with running(settings, provider, now=clock) as started:
         started.chain = chain
-        started.services.find(Deliveries).timing = DeliveryTiming(pauses_s=PAUSES, look_s=0.05)
+        started.services.find(Deliveries).timing = DeliveryTiming(pauses_s=PAUSES, poll_s=0.05)
         await started.services.payments.cutoff_block()
         yield started
 

@@ -80,7 +80,7 @@ async def opened(path, *, tls=None, is_local=True, timeout_s=60.0, start=True, *
     async with SqliteStore(put_database(path / "gateway.db")) as store:
         reader = EventReader(take=queue.take, only_with_callback=True)
         await store.events.set_readers({queue.NAME: reader})
-        sender = Sender(is_local=is_local, timeout_s=timeout_s, tls=tls, look_up=names)
+        sender = Sender(is_local=is_local, timeout_s=timeout_s, tls=tls, resolve=names)
         shop = None
         deliveries = Deliveries(
             store=store,
@@ -88,7 +88,7 @@ async def opened(path, *, tls=None, is_local=True, timeout_s=60.0, start=True, *
             secrets=CallbackSecrets("installation"),
             sender=sender,
             now=lambda: shop.at if shop is not None else NOW,
-            timing=DeliveryTiming(**{"pauses_s": (0.0,) * 5, "look_s": 0.02, **timing}),
+            timing=DeliveryTiming(**{"pauses_s": (0.0,) * 5, "poll_s": 0.02, **timing}),
         )
         shop = Shop(store, deliveries, names)
         if start:

@@ -1,13 +1,13 @@
 """Events go only to the internet over https, at exactly the address that was checked."""
 
-import attrs
 import pytest
 
 from gateway.errors import SettingsError
-from gateway.settings import Settings, check_settings
+from gateway.settings import Settings
 from gateway.vendors import links
 from gateway_webhooks import Sender
 from gateway_webhooks.sender import NotTaken
+from gateway_webhooks.settings import mode_of
 from tests.conftest import WALLET, running
 from tests.gateway.vendors.conftest import authority  # noqa: F401 - a fixture
 from tests.plugins.gateway_webhooks.app.receiver import receiving
@@ -31,7 +31,7 @@ def near(monkeypatch):
 
 @pytest.fixture
 async def sender(authority):  # noqa: F811
-    made = Sender(tls=authority.client(), look_up=Names({HOST: ["127.0.0.1"]}))
+    made = Sender(tls=authority.client(), resolve=Names({HOST: ["127.0.0.1"]}))
     made.timeout_s = 60.0
     yield made
     await made.close()
@@ -50,17 +50,17 @@ async def test_a_name_that_leads_elsewhere_the_next_time_gains_nothing(site, sen
 
     def check(address):
         checked.append(address)
-        sender.look_up.table[HOST] = ["10.0.0.1"]
+        sender.resolve.table[HOST] = ["10.0.0.1"]
         return True
 
     monkeypatch.setattr(links, "is_public", check)
     assert await sender.post(f"https://{HOST}:{site.port}/", b"{}", _HEADERS) == 204
     assert checked == ["127.0.0.1"]
-    assert sender.look_up.asked == [HOST]
+    assert sender.resolve.asked == [HOST]
 
 
 async def test_the_certificate_must_be_the_names(site, sender, near):
-    sender.look_up.table["other.example"] = ["127.0.0.1"]
+    sender.resolve.table["other.example"] = ["127.0.0.1"]
     with pytest.raises(NotTaken):
         await sender.post(f"https://other.example:{site.port}/", b"{}", _HEADERS)
     assert site.delivered == []
@@ -81,7 +81,7 @@ async def test_the_certificate_must_be_the_names(site, sender, near):
     ids=str,
 )
 async def test_a_name_that_leads_into_a_private_network_is_sent_nothing(site, sender, addresses):
-    sender.look_up.table[HOST] = addresses
+    sender.resolve.table[HOST] = addresses
     with pytest.raises(NotTaken, match="not public"):
         await sender.post(f"https://{HOST}:{site.port}/", b"{}", _HEADERS)
     assert site.delivered == []
@@ -104,7 +104,7 @@ async def test_no_spelling_of_this_machine_is_sent_anything(site, authority, hos
 async def test_only_plain_https_is_sent_anything(sender, near, url):
     with pytest.raises(NotTaken):
         await sender.post(url, b"{}", _HEADERS)
-    assert sender.look_up.asked == []
+    assert sender.resolve.asked == []
 
 
 async def test_a_gateway_of_this_machine_sends_nothing_to_another_one(tmp_path):
@@ -163,22 +163,20 @@ async def test_a_gateway_of_this_machine_takes_addresses_of_this_machine(gateway
 
 
 def made(**changes) -> Settings:
-    return Settings(wallet=WALLET, settlement_key="0x" + "11" * 32, **changes)
+    return Settings(wallet=WALLET, settlement_key="0x" + "11" * 32).changed(**changes)
 
 
 @pytest.mark.parametrize(
-    ("mode", "base_url", "sends"),
+    ("mode", "base_url", "used"),
     [
-        ("on", "https://gateway.example", True),
-        ("on", "http://gateway.example", False),
-        ("off", "https://gateway.example", False),
-        ("local", "http://127.0.0.1:8080", True),
+        ("on", "https://gateway.example", "on"),
+        ("on", "http://gateway.example", "off"),
+        ("off", "https://gateway.example", "off"),
+        ("local", "http://127.0.0.1:8080", "local"),
     ],
 )
-def test_events_are_sent_where_the_secret_went_over_https(mode, base_url, sends):
-    settings = made(webhooks=mode, base_url=base_url)
-    check_settings(settings)
-    assert settings.sends_webhooks is sends
+def test_events_are_sent_where_the_secret_went_over_https(mode, base_url, used):
+    assert mode_of(made(webhooks=mode, base_url=base_url)) == used
 
 
 @pytest.mark.parametrize(
@@ -186,11 +184,11 @@ def test_events_are_sent_where_the_secret_went_over_https(mode, base_url, sends)
 )
 def test_a_gateway_that_others_reach_cannot_be_a_local_one(changes):
     with pytest.raises(SettingsError, match="GATEWAY_WEBHOOKS=on"):
-        check_settings(made(webhooks="local", **changes))
+        mode_of(made(webhooks="local", **changes))
 
 
 async def test_a_gateway_that_others_reach_takes_https_only(settings, provider):
-    settings = attrs.evolve(settings, base_url="https://gateway.example", webhooks="on")
+    settings = settings.changed(base_url="https://gateway.example", webhooks="on")
     async with running(settings, provider) as gateway:
         code, error = await asked(gateway, "http://buyer.example/")
         assert (code, error) == (400, "callbackUrl must begin with https://.")
@@ -198,7 +196,7 @@ async def test_a_gateway_that_others_reach_takes_https_only(settings, provider):
 
 
 async def test_a_gateway_that_sends_none_says_so_before_the_payment(settings, provider):
-    settings = attrs.evolve(settings, webhooks="off")
+    settings = settings.changed(webhooks="off")
     async with running(settings, provider) as gateway:
         code, error = await asked(gateway, "http://127.0.0.1/")
         assert (code, "poll the task" in error) == (400, True)

@@ -137,7 +137,7 @@ async def test_the_address_is_part_of_the_request_and_never_of_an_answer(
 
 async def test_nothing_is_looked_up_or_sent_before_the_payment(gateway, payer, receiver):
     asked = []
-    gateway.services.find(Deliveries).sender.look_up = lambda *args, **_: asked.append(args) or []
+    gateway.services.find(Deliveries).sender.resolve = lambda *args, **_: asked.append(args) or []
     unpaid = await buy(gateway, None, callbackUrl=hook(receiver))
     assert unpaid.status_code == 402
     refused = await buy(gateway, payer.header(1), callbackUrl=hook(receiver))
@@ -158,7 +158,7 @@ async def refunding(settings, chain, provider, clock):
     settings = attrs.evolve(settings, refund_key=key.key.hex(), refunds="automatic")
     with started_with(Waits(refunds=RefundTiming(sweep_s=0.05))):
         async with running(settings, provider, now=clock) as started:
-            started.services.find(Deliveries).timing = DeliveryTiming(look_s=0.05)
+            started.services.find(Deliveries).timing = DeliveryTiming(poll_s=0.05)
             yield started
 
 

@@ -10,18 +10,33 @@ from standardwebhooks import Webhook
 from tests.conftest import Payer
 from tests.proof.process.gateway_process import Gateway, until
 
-# At an attempt the task's end is durable, and no part of the event has been sent.
-DIES_BEFORE_SENDING = """
+# The task's end is durable, and its event waits in the outbox, then in the plugin's queue. Nothing
+# has been sent.
+DIES = """
 import os, pathlib
-from gateway_webhooks import deliveries
+from gateway.store import events
+from gateway_webhooks import deliveries, queue
 
-plain = deliveries.Deliveries._attempt
+def die(moment):
+    if (pathlib.Path(os.environ["SLOW_FOLDER"]) / f"die-{moment}").exists():
+        os.kill(os.getpid(), 9)
+
+plain_take, plain_add = events.SqlEvents.take, queue._add
+plain_attempt = deliveries.Deliveries._attempt
+
+async def take(self, reader, function):
+    die("before-taking")
+    return await plain_take(self, reader, function)
+
+def add(*arguments):
+    plain_add(*arguments)
+    die("while-taking")
 
 async def attempt(self, event):
-    if (pathlib.Path(os.environ["SLOW_FOLDER"]) / "die-before-sending").exists():
-        os.kill(os.getpid(), 9)
-    return await plain(self, event)
+    die("before-sending")
+    return await plain_attempt(self, event)
 
+events.SqlEvents.take, queue._add = take, add
 deliveries.Deliveries._attempt = attempt
 """
 
@@ -72,7 +87,7 @@ def receiver():
 @pytest.fixture
 def gateway(tmp_path, chain, key):
     started = Gateway(tmp_path, chain, key, GATEWAY_WEBHOOKS="local")
-    started.patch(DIES_BEFORE_SENDING)
+    started.patch(DIES)
     started.let_go()
     yield started
     if started.process is not None:
@@ -94,16 +109,17 @@ def bought(gateway, chain, receiver) -> dict:
     return until(attempt)
 
 
-def test_a_kill_between_a_tasks_end_and_its_event_loses_no_event(gateway, chain, receiver):
+@pytest.mark.parametrize("moment", ["before-taking", "while-taking", "before-sending"])
+def test_a_kill_between_a_tasks_end_and_its_event_loses_no_event(gateway, chain, receiver, moment):
     gateway.start()
     # The task waits for the test, so the purchase is answered first.
     (gateway.folder / "go").unlink()
     started = bought(gateway, chain, receiver)
-    (gateway.folder / "die-before-sending").touch()
+    (gateway.folder / f"die-{moment}").touch()
     gateway.let_go()
     gateway.process.wait(100)
     assert receiver.heard == []
-    (gateway.folder / "die-before-sending").unlink()
+    (gateway.folder / f"die-{moment}").unlink()
     gateway.start()
     until(lambda: receiver.heard)
     headers, body = receiver.heard[0]

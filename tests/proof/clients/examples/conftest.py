@@ -131,10 +131,10 @@ async def run(*command: str | Path, folder: Path, **more: str) -> Ran:
 async def end(process: asyncio.subprocess.Process) -> Ran:
     """Wait until a program exits; kill it after the timeout."""
     try:
-        said, complained = await asyncio.wait_for(process.communicate(), _PATIENCE_S)
+        output, complained = await asyncio.wait_for(process.communicate(), _PATIENCE_S)
     finally:
         # It is still running after the timeout, or if the test was cancelled.
         if process.returncode is None:
             process.kill()
             await process.wait()
-    return Ran(code=process.returncode, said=said.decode(), complained=complained.decode())
+    return Ran(code=process.returncode, said=output.decode(), complained=complained.decode())

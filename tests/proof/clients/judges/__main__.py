@@ -88,14 +88,14 @@ async def _judge(judge: Judge, cache: Path, shop: Shop, folder: Path) -> Verdict
     version = packages[0][1] if packages else "-"
     try:
         place = await asyncio.to_thread(prepare, judge.client, cache)
-        said = await _ask(place, shop, folder)
+        report = await _ask(place, shop, folder)
     except Skipped as reason:
         return Verdict(judge, version, f"skipped: {reason}")
     except Failed as reason:
         return Verdict(judge, place.version, f"failed: {reason}", is_bad=True)
     shop.gateway.check()
-    findings = said["findings"]
-    result = "; ".join(findings) or f"no finding ({said['said']})"
+    findings = report["findings"]
+    result = "; ".join(findings) or f"no finding ({report['said']})"
     return Verdict(judge, place.version, result, is_bad=bool(findings))
 
 
@@ -113,7 +113,7 @@ async def _ask(place: Place, shop: Shop, folder: Path) -> dict:
         stderr=asyncio.subprocess.PIPE,
     )
     try:
-        said, complained = await asyncio.wait_for(process.communicate(), _JUDGE_S)
+        output, complained = await asyncio.wait_for(process.communicate(), _JUDGE_S)
     except TimeoutError:
         process.kill()
         await process.wait()
@@ -122,7 +122,7 @@ async def _ask(place: Place, shop: Shop, folder: Path) -> dict:
         lines = [line.strip() for line in complained.decode().splitlines() if line.strip()]
         named = [line for line in lines if re.match(r"[\w.]*Error\b", line)]
         raise Failed((named or lines or ["it did not say why"])[-1][:300])
-    return json.loads(said.decode().splitlines()[-1])
+    return json.loads(output.decode().splitlines()[-1])
 
 
 def _write(page: Path, lines: list[str]) -> None:

@@ -2,7 +2,16 @@
 
 from collections.abc import Callable
 
-from gateway import Condition, Documents, Gateway, Mount, Part, hookimpl
+from gateway import (
+    Condition,
+    Documents,
+    EventReader,
+    EventType,
+    Gateway,
+    Mount,
+    Part,
+    hookimpl,
+)
 from gateway_reviews import ratings
 
 _BAD_AVERAGE = 2.5
@@ -10,7 +19,7 @@ _BAD_AVERAGE = 2.5
 
 @hookimpl
 def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
-    """Add `POST /reviews`, and a condition for each endpoint with bad ratings."""
+    """Add `POST /reviews`, a condition for badly rated endpoints, and a count of purchases."""
 
     async def find() -> list[Condition]:
         averages = await gateway.store.read(ratings.averages)
@@ -21,7 +30,7 @@ def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
                 level="warn",
                 title=f"{slug} is rated badly",
                 text=f"Its buyers give {stars:.1f} of 5 stars.",
-                action="Look at its newest results.",
+                action="Check its newest results.",
             )
             for slug, stars in averages.items()
             if stars < _BAD_AVERAGE
@@ -39,5 +48,11 @@ def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
             ],
             documents=Documents(guide={"/reviews": "POST a rating of a completed task here"}),
             conditions=find,
+        )
+    )
+    register(
+        Part(
+            name="reviews-purchases",
+            events=EventReader(take=ratings.note_purchases, types=[EventType.TASK_COMPLETED]),
         )
     )

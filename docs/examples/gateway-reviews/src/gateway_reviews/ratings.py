@@ -1,6 +1,9 @@
 """The SQL of this plugin. Each function runs inside one read or one write of the database."""
 
+from collections.abc import Sequence
 from typing import Any
+
+from gateway import Event
 
 
 def add(db: Any, task_id: str, stars: int) -> bool:
@@ -23,3 +26,21 @@ def averages(db: Any) -> dict[str, float]:
            FROM reviews_ratings r JOIN tasks t ON t.id = r.task_id GROUP BY t.slug"""
     )
     return {row["slug"]: row["stars"] / row["ratings"] for row in rows.fetchall()}
+
+
+def note_purchases(db: Any, events: Sequence[Event]) -> None:
+    """Write down completed tasks. The gateway deletes the events in the same transaction."""
+    for event in events:
+        db.execute(
+            "INSERT INTO reviews_purchases (task_id) VALUES (?) ON CONFLICT (task_id) DO NOTHING",
+            (event.task_id,),
+        )
+
+
+def purchases(db: Any) -> dict[str, int]:
+    """Return how many purchases of each endpoint have completed."""
+    rows = db.execute(
+        """SELECT t.slug, count(*) AS purchases
+           FROM reviews_purchases p JOIN tasks t ON t.id = p.task_id GROUP BY t.slug"""
+    )
+    return {row["slug"]: row["purchases"] for row in rows.fetchall()}

@@ -10,11 +10,13 @@ from gateway_reviews import ratings
 
 @click.command("reviews")
 def reviews() -> None:
-    """Show how buyers rate each endpoint."""
-    for slug, stars in sorted(asyncio.run(_read()).items()):
-        click.echo(f"{slug:<30} {stars:.1f}")
+    """Show how buyers rate each endpoint, and how many purchases it has."""
+    purchases, averages = asyncio.run(_read())
+    for slug, count in sorted(purchases.items()):
+        stars = f"{averages[slug]:.1f}" if slug in averages else "none"
+        click.echo(f"{slug:<30} {stars:>4}  {count} purchases")
 
 
-async def _read() -> dict[str, float]:
+async def _read() -> tuple[dict[str, int], dict[str, float]]:
     async with open_store(load_settings()) as store:
-        return await store.read(ratings.averages)
+        return await store.read(ratings.purchases), await store.read(ratings.averages)

@@ -40,7 +40,7 @@ def register_settings(register: Callable[[str, type], None]) -> None:
 def register_payment_method(
     register: Callable[[PaymentMethod], None], context: PluginContext
 ) -> None:
-    """Take vouchers where there is a secret. Opens nothing: the first voucher opens the ledger."""
+    """Accept vouchers if there is a secret. The first voucher opens the ledger."""
     mine = context.settings.section("vouchers", VoucherSettings)
     if not str(mine.secret):
         return

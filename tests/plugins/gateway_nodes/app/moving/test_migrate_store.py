@@ -83,14 +83,14 @@ async def open_file(path):
 
 def test_every_row_is_there_and_the_file_is_left(run, path, database_url):
     before = rows_here(path)
-    told = run()
-    assert told.exit_code == 0, told.output
+    result = run()
+    assert result.exit_code == 0, result.output
     after = rows_here(path)
     assert rows_there(database_url, after) == after
     # The copied output has another place in its task.
     assert {**after, "tasks": None} == {**before, "tasks": None}
-    assert "payments" in told.output
-    assert "66" in told.output
+    assert "payments" in result.output
+    assert "66" in result.output
     with pytest.raises(SettingsError, match="was moved to"):
         asyncio.run(open_file(path))
 
@@ -117,8 +117,8 @@ def test_a_database_that_is_not_empty_is_refused_and_the_file_sells_on(run, path
     other = path.with_name("other")
     other.mkdir()
     asyncio.run(_sell_once(other / "gateway.db"))
-    told = run(GATEWAY_DATA_DIR=str(other))
-    assert (told.exit_code, "is not empty" in told.output) == (1, True), told.output
+    result = run(GATEWAY_DATA_DIR=str(other))
+    assert (result.exit_code, "is not empty" in result.output) == (1, True), result.output
     asyncio.run(open_file(other / "gateway.db"))
 
 
@@ -130,18 +130,18 @@ async def _sell_once(path):
 
 def test_a_gateway_that_runs_is_not_moved(run, path, settings):
     lock = lock_data(settings)
-    told = run()
+    result = run()
     lock.close()
-    assert (told.exit_code, "Another gateway uses" in told.output) == (1, True)
+    assert (result.exit_code, "Another gateway uses" in result.output) == (1, True)
     assert move_in(path) is None
 
 
 def test_a_check_says_what_would_be_moved_and_moves_nothing(run, path, database_url):
-    told = run("--check")
-    assert told.exit_code == 0, told.output
-    assert "payments" in told.output
-    assert "1 outputs on this machine's disk will be copied" in told.output
-    assert "no tables yet" in told.output
+    result = run("--check")
+    assert result.exit_code == 0, result.output
+    assert "payments" in result.output
+    assert "1 outputs on this machine's disk will be copied" in result.output
+    assert "no tables yet" in result.output
     assert move_in(path) is None
     with psycopg.connect(database_url) as db:
         assert db.execute("SELECT to_regclass('payments')").fetchone() == (None,)
@@ -151,8 +151,8 @@ def test_a_check_says_what_would_be_moved_and_moves_nothing(run, path, database_
 async def test_outputs_on_the_disk_are_in_the_bucket_afterwards(
     run, path, settings, bucket, database_url
 ):
-    told = await asyncio.to_thread(run)
-    assert "Copied 1 outputs" in told.output
+    result = await asyncio.to_thread(run)
+    assert "Copied 1 outputs" in result.output
     async with PostgresStore(database_url) as store:
         (output,) = (await store.task("task-done")).result.outputs
     assert await BucketOutputs(bucket, SECRET).read(output) == PNG
@@ -165,8 +165,8 @@ def test_a_user_without_privileges_is_enough(run, path, postgres_server, databas
         db.execute("CREATE ROLE plain LOGIN NOSUPERUSER")
         db.execute(f"ALTER DATABASE {name} OWNER TO plain")
     try:
-        told = run("--to", database_url.replace("gateway@", "plain@"))
-        assert told.exit_code == 0, told.output
+        result = run("--to", database_url.replace("gateway@", "plain@"))
+        assert result.exit_code == 0, result.output
         assert_same(path, database_url)
     finally:
         with psycopg.connect(database_url, autocommit=True) as db:
@@ -194,26 +194,26 @@ def test_a_node_that_starts_meanwhile_writes_nothing_of_its_own(
 
 
 def test_without_a_bucket_nothing_is_moved(run, path):
-    told = run(GATEWAY_OUTPUTS_URL="")
-    assert (told.exit_code, "GATEWAY_OUTPUTS_URL" in told.output) == (1, True)
+    result = run(GATEWAY_OUTPUTS_URL="")
+    assert (result.exit_code, "GATEWAY_OUTPUTS_URL" in result.output) == (1, True)
     asyncio.run(open_file(path))
 
 
 def test_no_password_is_shown_or_kept(run, path):
     address = "postgresql://somebody:hunter2@127.0.0.1:9/gateway"
-    told = run("--to", address)
-    assert told.exit_code == 1
-    assert "hunter2" not in told.output
-    assert "127.0.0.1:9" in told.output
+    result = run("--to", address)
+    assert result.exit_code == 1
+    assert "hunter2" not in result.output
+    assert "127.0.0.1:9" in result.output
 
 
 @pytest.mark.parametrize(
     "address", ["mysql://gateway:hunter2@db/gateway", "postgresql://gateway:hunter2%zz@db/gateway"]
 )
 def test_what_is_no_address_is_refused_without_repeating_it(run, path, address):
-    told = run("--to", address)
-    assert (told.exit_code, "no address of a PostgreSQL" in told.output) == (1, True)
-    assert "hunter2" not in told.output
+    result = run("--to", address)
+    assert (result.exit_code, "no address of a PostgreSQL" in result.output) == (1, True)
+    assert "hunter2" not in result.output
 
 
 # -- killed between two steps
@@ -270,14 +270,14 @@ async def test_a_commit_without_an_answer_is_looked_up_by_the_next_run(
             return copied
 
         monkeypatch.setattr(copying, "copy", lose_the_next_commit)
-        told = await asyncio.to_thread(run, "--to", address)
-        assert (told.exit_code, proxy.losses) == (1, 0), told.output
+        result = await asyncio.to_thread(run, "--to", address)
+        assert (result.exit_code, proxy.losses) == (1, 0), result.output
         with pytest.raises(SettingsError, match="has begun and not ended"):
             await open_file(path)
         monkeypatch.setattr(copying, "copy", copy)
-        told = await asyncio.to_thread(run, "--to", address)
-        assert told.exit_code == 0
-        assert ("An earlier run" in told.output) == reaches_server
+        result = await asyncio.to_thread(run, "--to", address)
+        assert result.exit_code == 0
+        assert ("An earlier run" in result.output) == reaches_server
     assert_same(path, database_url)
 
 
@@ -298,8 +298,8 @@ def test_a_move_to_one_database_is_not_ended_on_another(run, path, postgres_serv
         patched.setattr(notes, "finish", die)
         with pytest.raises(Killed):
             run()
-    told = run("--to", postgres_server.address_of("postgres"))
-    assert (told.exit_code, "Name that database" in told.output) == (1, True), told.output
+    result = run("--to", postgres_server.address_of("postgres"))
+    assert (result.exit_code, "Name that database" in result.output) == (1, True), result.output
     assert not move_in(path).is_done
 
 
@@ -309,8 +309,10 @@ def test_a_copy_that_is_not_the_same_is_not_committed(run, path, database_url):
     with psycopg.connect(database_url, autocommit=True) as db:
         # Four bytes are too few for a time.
         db.execute("ALTER TABLE payment_events ALTER COLUMN at TYPE REAL")
-    told = run()
-    assert (told.exit_code, "not the same after the copy" in told.output) == (1, True), told.output
+    result = run()
+    assert (result.exit_code, "not the same after the copy" in result.output) == (1, True), (
+        result.output
+    )
     with psycopg.connect(database_url) as db:
         assert db.execute("SELECT count(*) FROM payments").fetchone() == (0,)
     asyncio.run(open_file(path))
@@ -319,8 +321,8 @@ def test_a_copy_that_is_not_the_same_is_not_committed(run, path, database_url):
 def test_a_character_that_postgresql_cannot_store_is_left_out_and_told(run, path, database_url):
     with contextlib.closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE tasks SET error = 'a' || char(0) || 'b' WHERE id = 'task-leased'")
-    told = run()
-    assert "1 texts lost a NUL character" in told.output
+    result = run()
+    assert "1 texts lost a NUL character" in result.output
     with psycopg.connect(database_url) as db:
         sql = "SELECT error FROM tasks WHERE id = 'task-leased'"
         assert db.execute(sql).fetchone() == ("ab",)

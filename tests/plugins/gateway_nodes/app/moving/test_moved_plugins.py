@@ -20,19 +20,21 @@ async def _sell_with_plugin(path):
 def test_the_rows_of_a_plugin_move_as_well(run, path, database_url, install_tables):
     install_tables({"0001_orders.sql": ORDERS})
     asyncio.run(_sell_with_plugin(path))
-    told = run()
-    assert told.exit_code == 0, told.output
+    result = run()
+    assert result.exit_code == 0, result.output
     with psycopg.connect(database_url) as db:
         assert db.execute("SELECT * FROM acme_orders").fetchall() == [("task-done", "a parcel")]
-        assert db.execute("SELECT * FROM plugin_schemas").fetchall() == [("acme", 1)]
+        assert ("acme", 1) in db.execute("SELECT * FROM plugin_schemas").fetchall()
 
 
 def test_rows_of_a_plugin_that_is_not_installed_stop_the_move(run, path, install_tables):
     install_tables({"0001_orders.sql": ORDERS})
     asyncio.run(_sell_with_plugin(path))
     install_tables({})
-    told = run()
-    assert (told.exit_code, "has no table acme_orders" in told.output) == (1, True), told.output
+    result = run()
+    assert (result.exit_code, "has no table acme_orders" in result.output) == (1, True), (
+        result.output
+    )
     asyncio.run(_open(path))
 
 

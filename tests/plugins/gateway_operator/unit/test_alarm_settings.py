@@ -1,12 +1,12 @@
 """Settings of the alarms: valid values, and one sentence for each invalid one."""
 
-import attrs
 import pytest
 
 from gateway.errors import SettingsError
-from gateway.settings import Settings, check_alarms, check_settings
-from gateway.settings.alarms import parse_time
+from gateway.plugins.installed import find_sections
+from gateway.settings import Settings
 from gateway.telemetry.redaction import Redactor, secrets_of
+from gateway_operator.settings import operator_settings_of, parse_time
 from tests.conftest import WALLET
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -24,7 +24,7 @@ SETTINGS = Settings(wallet=WALLET)
     ],
 )
 def test_right_values(values):
-    check_settings(attrs.evolve(SETTINGS, **values))
+    operator_settings_of(SETTINGS.changed(**values))
 
 
 @pytest.mark.parametrize(
@@ -49,31 +49,30 @@ def test_right_values(values):
 )
 def test_a_wrong_value_is_one_sentence_that_shows_no_secret(values, variable):
     with pytest.raises(SettingsError) as caught:
-        check_settings(attrs.evolve(SETTINGS, **values))
+        operator_settings_of(SETTINGS.changed(**values))
     sentence = str(caught.value)
     assert sentence.startswith(f"{variable} is not right.") or "is not set" in sentence
     assert "hunter2" not in sentence
 
 
 def test_apprise_that_is_not_installed_is_told_at_the_start(monkeypatch):
-    check_alarms(SETTINGS)
-    chosen = attrs.evolve(SETTINGS, alarm_urls="ntfys://topic")
-    check_alarms(chosen)
+    find_sections(SETTINGS)
+    chosen = SETTINGS.changed(alarm_urls="ntfys://topic")
+    find_sections(chosen)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(SettingsError, match=r"generation-gateway\[alarms\]"):
-        check_alarms(chosen)
+        find_sections(chosen)
 
 
 def test_no_address_of_a_channel_is_shown_or_logged():
     urls = "mailto://user:hunter2hunter2@example.com ntfys://very-secret-topic"
-    settings = attrs.evolve(
-        SETTINGS,
+    settings = SETTINGS.changed(
         alarm_urls=urls,
         heartbeat_url="https://hc-ping.com/0b1c2d3e-1111-2222",
         alarm_webhook="https://alerts.example.com/hooks/abcdef0123456789",
         alarm_webhook_secret=SECRET,
     )
-    clean = Redactor(secrets_of(settings)).without_secrets
+    clean = Redactor(secrets_of(settings, find_sections(settings))).without_secrets
     for secret in (*urls.split(), "0b1c2d3e-1111-2222", "abcdef0123456789", SECRET):
         assert secret not in repr(settings)
         assert secret not in clean(f"It asked {secret} for it.")

@@ -1,0 +1,171 @@
+"""The settings of metrics and alarms."""
+
+import base64
+import importlib.util
+import math
+import re
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+import attrs
+import typed_settings as ts
+
+from gateway.errors import SettingsError
+from gateway.settings import Settings, is_place, secret, setting
+
+
+@attrs.frozen(kw_only=True)
+class OperatorSettings:
+    """Settings of metrics and alarms. Thresholds are written `soon/urgent`."""
+
+    metrics_bind: str = setting(
+        "",
+        "Address and port of the metrics for Prometheus, at /metrics. Empty: no metrics. They show "
+        "your sales and income, so use an address that only your own network reaches. On Fly.io, "
+        "use the machine's private address, `fly-local-6pn`.",
+        example="127.0.0.1:9091",
+    )
+    # The address may hold a secret, so it is not shown.
+    alarm_webhook: str = setting(
+        "",
+        "URL that receives each alarm as a signed POST of JSON (docs/alarms.md). Needs "
+        "GATEWAY_ALARM_WEBHOOK_SECRET. A URL in a private network is allowed; plain http is "
+        "allowed only there.",
+        example="https://alerts.example.com/gateway",
+        shown=False,
+    )
+    alarm_webhook_secret: ts.SecretStr = secret(
+        "Secret that signs those requests (Standard Webhooks): `whsec_` and 24 to 64 random bytes "
+        "in Base64, as `openssl rand -base64 32` prints them.",
+        example="whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+    )
+    alarm_urls: ts.SecretStr = secret(
+        "More channels for alarms, as Apprise URLs separated by spaces or commas: ntfy, Telegram, "
+        "Slack, Discord, e-mail and about 130 more. Needs the extra `alarms`, which the image has.",
+        example="ntfys://my-topic mailto://user:password@example.com",
+    )
+    alarm_gas: str = setting(
+        "200/20",
+        "Settlements that the remaining gas can pay for. Below the first number, or below three "
+        "days' sales, an alarm is raised; below the second it is urgent.",
+    )
+    alarm_failures: str = setting(
+        "5/15",
+        "Failures among an endpoint's newest 20 finished tasks that raise an alarm, and that make "
+        "it urgent. Refusals by a content policy do not count.",
+    )
+    alarm_refund_hours: float = setting(
+        24.0, "Hours that a refund may wait for the operator's decision before an alarm is raised."
+    )
+    alarm_unclaimed_hours: str = setting(
+        "1/24",
+        "Hours after which a transfer that bought nothing raises an alarm, and is urgent.",
+    )
+    alarm_queue_seconds: str = setting(
+        "60/600",
+        "Seconds that the oldest paid task may wait in the queue before an alarm, and before an "
+        "urgent one.",
+    )
+    # It holds the secret by which the other side knows the gateway.
+    heartbeat_url: str = setting(
+        "",
+        "URL that the gateway requests (GET) every minute while no alarm is urgent and the "
+        "database accepts writes, such as a check of healthchecks.io or a push monitor of Uptime "
+        "Kuma. A dead machine sends no requests, so that service notifies you.",
+        example="https://hc-ping.com/your-uuid",
+        shown=False,
+    )
+    digest_at: str = setting(
+        "07:00",
+        "When the daily digest is sent to the same channels, in UTC: sales, debts, margin and open "
+        "conditions. `off`: never. Without a channel nothing is sent.",
+        example="18:30",
+    )
+
+    def validate(self, _: Settings) -> Mapping[str, bool]:
+        """Return for each value whether it is right; raises `SettingsError` without apprise."""
+        if str(self.alarm_urls) and importlib.util.find_spec("apprise") is None:
+            raise SettingsError(
+                "GATEWAY_ALARM_URLS is set, but apprise cannot be found: run pip install "
+                "'generation-gateway[alarms]', or unset the variable."
+            )
+        secret_text = str(self.alarm_webhook_secret)
+        return {
+            "metrics_bind": not self.metrics_bind or is_place(self.metrics_bind),
+            "alarm_webhook": _is_address(self.alarm_webhook),
+            "alarm_webhook_secret": _is_secret(secret_text)
+            if secret_text
+            else not self.alarm_webhook,
+            "alarm_urls": all(map(_is_one_address, split_urls(str(self.alarm_urls)))),
+            "alarm_gas": _is_pair(self.alarm_gas, is_falling=True),
+            "alarm_failures": _is_pair(self.alarm_failures),
+            "alarm_refund_hours": 0 < self.alarm_refund_hours < math.inf,
+            "alarm_unclaimed_hours": _is_pair(self.alarm_unclaimed_hours),
+            "alarm_queue_seconds": _is_pair(self.alarm_queue_seconds),
+            "heartbeat_url": _is_address(self.heartbeat_url),
+            "digest_at": self.digest_at == "off" or bool(_TIME.fullmatch(self.digest_at)),
+        }
+
+
+SECTION = OperatorSettings
+
+
+_TIME = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
+_PAIR = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)/([0-9]{1,6}(?:\.[0-9]{1,3})?)")
+_BETWEEN_URLS = re.compile(r"\s*,\s*(?=[A-Za-z][A-Za-z0-9+.-]*://)|\s+")
+_LEAST_SECRET_BYTES = 24
+_MOST_SECRET_BYTES = 64
+
+
+def operator_settings_of(settings: Settings) -> OperatorSettings:
+    """Return the checked settings of metrics and alarms."""
+    return settings.section("", OperatorSettings)
+
+
+def split_urls(text: str) -> list[str]:
+    """Return the addresses of a list; a comma separates two only where another follows."""
+    return [url for part in _BETWEEN_URLS.split(text) if (url := part.rstrip(",;"))]
+
+
+def _is_one_address(url: str) -> bool:
+    return url.partition("?")[0].count("://") == 1
+
+
+def parse_pair(text: str) -> tuple[float, float]:
+    """Return the two numbers of a threshold: for `soon` and for `urgent`."""
+    soon, _, urgent = text.partition("/")
+    return float(soon), float(urgent)
+
+
+def parse_time(text: str) -> float | None:
+    """Return the seconds from midnight of a time such as `07:00`; None for `off`."""
+    if text == "off":
+        return None
+    hours, _, minutes = text.partition(":")
+    return int(hours) * 3600.0 + int(minutes) * 60.0
+
+
+def _is_pair(text: str, *, is_falling: bool = False) -> bool:
+    """Whether these are two thresholds, of which the urgent one is further off."""
+    if not _PAIR.fullmatch(text):
+        return False
+    soon, urgent = parse_pair(text)
+    return soon >= urgent if is_falling else soon <= urgent
+
+
+def _is_address(text: str) -> bool:
+    """Whether this is empty or an address; a login in it would be sent nowhere."""
+    url = urlsplit(text)
+    return not text or (
+        url.scheme in ("http", "https") and bool(url.hostname) and url.username is None
+    )
+
+
+def _is_secret(text: str) -> bool:
+    """Whether this is a secret as Standard Webhooks writes it."""
+    kind, _, encoded = text.partition("_")
+    try:
+        length = len(base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True))
+    except ValueError:
+        return False
+    return kind == "whsec" and _LEAST_SECRET_BYTES <= length <= _MOST_SECRET_BYTES

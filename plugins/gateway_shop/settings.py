@@ -1,0 +1,34 @@
+"""The setting of the pages for people."""
+
+from collections.abc import Mapping
+
+import attrs
+
+from gateway.settings import Settings, is_chain_here, is_for_this_machine, is_key, setting
+
+
+@attrs.frozen(kw_only=True)
+class ShopSettings:
+    """Settings of the pages."""
+
+    play_key: str = setting(
+        "",
+        "Private key with play money on an embedded chain, for `gateway demo` only. The pages give "
+        "it to every visitor, so it is refused unless base_url, bind and all of rpc_urls are on "
+        "this machine.",
+        example="0x followed by 64 hexadecimal digits",
+        shown=False,
+    )
+
+    def validate(self, settings: Settings) -> Mapping[str, bool]:
+        """Accept a key only if gateway and chain are reached on this machine alone."""
+        is_local = is_for_this_machine(settings) and is_chain_here(settings)
+        return {"play_key": not self.play_key or (is_key(self.play_key) and is_local)}
+
+
+SECTION = ShopSettings
+
+
+def play_key_of(settings: Settings) -> str:
+    """Return the key with play money; empty if money is real."""
+    return settings.section("", ShopSettings).play_key

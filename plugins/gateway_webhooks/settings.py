@@ -1,0 +1,40 @@
+"""The setting of webhooks."""
+
+from collections.abc import Mapping
+
+import attrs
+
+from gateway.errors import SettingsError
+from gateway.settings import Settings, is_for_this_machine, setting
+
+
+@attrs.frozen(kw_only=True)
+class WebhookSettings:
+    """Settings of webhooks."""
+
+    webhooks: str = setting(
+        "on",
+        "Whether a buyer may set a `callbackUrl` that is notified when the task ends: `on`, `off`, "
+        "or `local`. With `on`, GATEWAY_BASE_URL must be https, because the response to the "
+        "purchase contains a secret. `local` is for a gateway that is reached from this machine "
+        "only, such as `gateway demo`: it sends to this machine only, also by http.",
+    )
+
+    def validate(self, settings: Settings) -> Mapping[str, bool]:
+        """Refuse `local` on a gateway that others reach."""
+        if self.webhooks == "local" and not is_for_this_machine(settings):
+            raise SettingsError(
+                "GATEWAY_WEBHOOKS=local lets buyers send requests to programs of this machine, so "
+                "GATEWAY_BASE_URL and GATEWAY_BIND must be of this machine, too, such as "
+                "http://127.0.0.1:8080 and 127.0.0.1:8080. Elsewhere set GATEWAY_WEBHOOKS=on."
+            )
+        return {"webhooks": self.webhooks in ("on", "off", "local")}
+
+
+SECTION = WebhookSettings
+
+
+def mode_of(settings: Settings) -> str:
+    """Return `on`, `off` or `local`; over http the secret would be read by others, so `off`."""
+    mode = settings.section("", WebhookSettings).webhooks
+    return mode if mode == "local" or settings.is_https else "off"
