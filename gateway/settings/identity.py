@@ -16,8 +16,8 @@ class IdentitySettings:
     )
     brand_color: str = setting(
         "",
-        "Colour of buttons and links on the pages for people, as six hexadecimal digits. Where it "
-        "would be hard to read, the pages use a lighter or darker tone of it.",
+        "Colour of buttons and links, six hexadecimal digits; the pages adapt its shade for "
+        "contrast.",
         example="#0f766e",
     )
     logo_url: str = setting(
@@ -45,20 +45,18 @@ class IdentitySettings:
     )
     contact_email: str = setting(
         "",
-        "E-mail address that /openapi.json and the ERC-8004 file show. Registries such as x402scan "
-        "write to it to verify that the gateway is yours.",
+        "E-mail address in /openapi.json and the ERC-8004 file. Registries verify ownership by it.",
         example="operator@example.com",
     )
     ownership_proofs: tuple[str, ...] = setting(
         (),
-        "Proofs, separated by commas, by which a registry knows that this address is yours; "
-        "/openapi.json shows them. The registry says what to put here.",
+        "Proofs of ownership that a registry asks for, separated by commas; shown in "
+        "/openapi.json.",
         example="0x5f1c...",
     )
     agent_registrations: tuple[str, ...] = setting(
         (),
-        "Registrations of this gateway in ERC-8004 identity registries, separated by commas: "
-        "chain, registry and number of the agent. /.well-known/agent-registration.json shows them, "
-        "so that readers of the chain know that this address is yours.",
+        "Registrations in ERC-8004 identity registries, separated by commas: chain, registry "
+        "and agent number.",
         example="eip155:8453:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432/22",
     )

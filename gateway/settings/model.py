@@ -23,8 +23,7 @@ class Settings(DatabaseSettings, IdentitySettings):
 
     base_url: str = setting(
         "http://127.0.0.1:8080",
-        "Public address of the gateway, without a path. Buyers reach the gateway there, so in "
-        "production it starts with https.",
+        "Public address of the gateway, without a path; https in production.",
         example="https://gateway.example.com",
     )
     wallet: str = setting(
@@ -34,19 +33,16 @@ class Settings(DatabaseSettings, IdentitySettings):
     )
     wallet_is_contract: bool = setting(
         False,
-        "Set it to true if the wallet is a contract of yours that can send USDC on, such as a "
-        "Safe. While it is false and the wallet has code, the gateway sells nothing, because a "
-        "payment to most contracts is lost. The gateway looks at the chain once after the start, "
-        "at the latest before the first sale, and sells nothing until the chain has answered. An "
-        "account that delegates to code (EIP-7702) does not need this setting.",
+        "Confirms that the wallet is a contract that can send USDC on, such as a Safe. "
+        "Otherwise a wallet with code stops all sales; EIP-7702 delegations need no "
+        "confirmation.",
     )
     network: str = setting("base", "Chain on which buyers pay: `base` or `base-sepolia`.")
     # RPC providers put their API key into the address, so it is not shown.
     rpc_urls: tuple[str, ...] = setting(
         ("https://mainnet.base.org",),
-        "JSON-RPC endpoints of that chain, separated by commas. The gateway asks them in this "
-        "order; an endpoint that fails is asked last for some seconds. The default works without "
-        "an account and is rate limited, so a shop puts an endpoint of its own before it.",
+        "JSON-RPC endpoints of that chain in order of preference, separated by commas. The "
+        "default is rate limited, so put your own endpoint first.",
         example="https://base.example-rpc.com/v1/KEY,https://mainnet.base.org",
         shown=False,
     )
@@ -55,38 +51,32 @@ class Settings(DatabaseSettings, IdentitySettings):
     )
     data_dir: Path = setting(
         Path("gateway-data"),
-        "Folder of the database and the outputs. In production it is on a volume that survives a "
-        "restart.",
+        "Folder of database and outputs, in production on a persistent volume.",
     )
     settlement: str = setting(
         "local",
-        "Name of the settler that carries out x402 payments: `local` sends them with the "
-        "settlement key, `facilitator` gives them to an x402 facilitator.",
+        "Settler of x402 payments: `local` (settlement key) or `facilitator`.",
     )
     settlement_key: ts.SecretStr = secret(
-        "Private key that sends x402 payments to the chain and pays their gas. It holds a little "
-        "ETH on the network and no USDC. `local` settlement needs it or a keystore.",
+        "Private key that sends x402 payments and pays their gas. It holds a little ETH and "
+        "no USDC. `local` settlement needs it or a keystore.",
         example="0x followed by 64 hexadecimal digits",
     )
     settlement_keys: ts.SecretStr = secret(
-        "Several settlement keys, separated by commas, instead of the one key: nodes keep only "
-        "some waiting transactions of a sender, so more keys settle more payments a second. Each "
-        "holds a little ETH.",
+        "Several settlement keys instead of one, separated by commas, for more payments a "
+        "second. Each holds a little ETH.",
         example="0x followed by 64 hexadecimal digits,0x followed by 64 hexadecimal digits",
     )
     settlement_keystore: Path | None = setting(
         None,
-        "Encrypted keystore file (Web3 Secret Storage) that holds the settlement key, instead of "
-        "the plain key. `gateway encrypt-key` writes one.",
+        "Encrypted keystore file with the settlement key, written by `gateway encrypt-key`.",
         example="/data/settlement.json",
     )
     settlement_keystore_password: ts.SecretStr = secret("Password of the settlement keystore.")
     settlement_batch: int = setting(
         1,
-        "Most x402 payments that one transaction of a settlement key settles. 1: each payment has "
-        "a transaction of its own. With more, payments that come while others are being sent go "
-        "together, through Multicall3: that costs less gas, and one key settles more payments a "
-        "second. Nobody waits longer than a second for others. At most 100.",
+        "Most x402 payments per transaction, up to 100. Above 1, payments that arrive within "
+        "a second share a transaction through Multicall3, which costs less gas.",
         example="50",
     )
     # Some facilitators put a key into the path, so the address is not shown.
@@ -101,38 +91,34 @@ class Settings(DatabaseSettings, IdentitySettings):
     )
     facilitator_key_id: str = setting(
         "",
-        "Name of a Coinbase Developer Platform key. The gateway signs a fresh token with that key "
-        "for each request to the facilitator.",
+        "Name of a Coinbase Developer Platform key that signs a token for each request to the "
+        "facilitator.",
     )
     facilitator_key_secret: ts.SecretStr = secret(
         "Secret of that key: a PEM (ES256), or 64 bytes in Base64 (Ed25519)."
     )
     erc6492_factories: tuple[str, ...] = setting(
         (),
-        "Factories (ERC-6492), separated by commas, that may deploy a payer's smart wallet while "
-        "its payment settles. The gateway pays the gas of the deployment, so the default allows "
-        "no factory.",
+        "Factories (ERC-6492), separated by commas, that may deploy a payer's smart wallet at "
+        "the gateway's cost.",
         example="0x0BA5ED0c6AA8c49038F819E587E2633c4A9F428a",
     )
     require_payer_signature: bool = setting(
         False,
-        "Whether a direct transfer pays only with its sender's `payerSignature`. A transfer's hash "
-        "is public, so without the signature anybody can buy with a transfer of somebody else by "
-        "sending its hash first. The default is false, because the specification knows no such "
-        "field.",
+        "Whether a transfer pays only with its sender's `payerSignature`. Without it, any "
+        "client that sends the public hash first may use the transfer.",
     )
     refunds: str = setting(
         "",
-        "How refunds are decided: `manual` by the operator, `automatic` by the gateway, up to the "
-        "daily cap. Empty: `automatic` if there is a refund key.",
+        "`manual`, or `automatic` up to the daily cap. Empty: `automatic` if there is a "
+        "refund key.",
         example="manual",
     )
     refund_daily_cap: str = setting(
         "10", "Most USDC that automatic refunds may give back in 24 hours.", example="25.50"
     )
     refund_key: ts.SecretStr = secret(
-        "Private key that sends refunds. It holds USDC for them and a little ETH, and it must not "
-        "be the settlement key.",
+        "Private key that sends refunds, with USDC and a little ETH; not the settlement key.",
         example="0x followed by 64 hexadecimal digits",
     )
     refund_keystore: Path | None = setting(
@@ -143,35 +129,32 @@ class Settings(DatabaseSettings, IdentitySettings):
     refund_keystore_password: ts.SecretStr = secret("Password of the refund keystore.")
     max_fee_gwei: float = setting(
         5.0,
-        "Highest fee per unit of gas, in gwei, that a settlement may offer. Base usually asks for "
-        "less than 0.1, so the default only stops fees that are far out of the usual.",
+        "Highest fee per unit of gas, in gwei, of a settlement. Base usually asks for less "
+        "than 0.1.",
     )
     failed_gas_per_hour: float = setting(
         0.00001,
-        "Most ETH of gas that reverted settlements, and batches with too much gas, may burn in an "
-        "hour; a revert whose cause burns little does not count. Once it is burned, accounts with "
-        "code pay by direct transfer only, and no batch is sent, until the hour is over.",
+        "Most ETH of gas that reverted settlements may burn in an hour. Beyond it, accounts "
+        "with code pay by transfer only and no batch is sent.",
     )
     held_files_mb: int = setting(
         200,
-        "Megabytes (10⁶ bytes) of documents that may wait for x402 payments to settle. They take "
-        "space on the disk.",
+        "Megabytes (10⁶ bytes) on disk of documents whose x402 payments are not settled.",
     )
     client_ip_header: str = setting(
         "",
-        "Header in which a trusted proxy sends the client's address, with or without a port, for "
-        "the limits per address. "
-        "Empty: the address that the connection comes from. Set it only behind such a proxy, "
-        "because clients can forge a header.",
+        "Header with the client's address, set by a trusted proxy, for rate limits. Set it "
+        "only behind such a proxy, because clients can forge it. Empty: the connection's "
+        "address.",
         example="Fly-Client-IP",
     )
     admin_password: ts.SecretStr = secret(
         "Admin password in plain text. Prefer its hash, GATEWAY_ADMIN_PASSWORD_HASH."
     )
     admin_password_hash: ts.SecretStr = secret(
-        "argon2 hash of the admin password, made by `gateway hash-password`. In a shell, put it "
-        "between single quotes, which keep its `$`. If neither the hash nor the password is set, "
-        "the first start makes a password and prints it once.",
+        "argon2 hash of the admin password, by `gateway hash-password`; single quotes in a "
+        "shell keep its `$`. Without a password, the first start makes one and prints it "
+        "once.",
         example="$argon2id$v=19$m=65536,t=3,p=4$...",
     )
     limit_x402: str = setting(
@@ -180,10 +163,8 @@ class Settings(DatabaseSettings, IdentitySettings):
     )
     limit_price: str = setting(
         "",
-        "Rate limit per client address of the requests to POST /api/x402/* that carry no payment "
-        "and ask for the price. Empty: they count towards GATEWAY_LIMIT_X402. A purchase is a "
-        "question and a paid request, so a shared 10/60s is five purchases a minute, and a program "
-        "that only checks prices can lock out a buyer behind the same address.",
+        "Rate limit per client address of requests to POST /api/x402/* without a payment. "
+        "Empty: they count for GATEWAY_LIMIT_X402, so price checks can block purchases.",
         example="60/60s",
     )
     limit_direct: str = setting(
@@ -198,36 +179,32 @@ class Settings(DatabaseSettings, IdentitySettings):
     )
     limit_login_total: str = setting(
         "60/300s",
-        "Rate limit of POST /admin/login over all addresses together. A browser that has opened "
-        "the admin page in the last 30 days counts by itself, so strangers cannot lock it out.",
+        "Rate limit of POST /admin/login over all addresses. A browser known for 30 days has "
+        "its own limit.",
     )
     # It may hold a password, so it is not shown.
     limits_url: str = setting(
         "",
-        "Redis in which the rate limits of all nodes on one database are counted together: "
-        "`redis://` or `rediss://`. Empty: each node counts by itself, and so does each while "
-        "Redis is silent. Logins are counted in the database either way. Needs the extra `redis` "
-        "(it is in the image).",
+        "Redis (`redis://` or `rediss://`) that counts rate limits over all nodes. Without "
+        "it, or while it fails, each node counts alone. Needs the extra `redis` (in the "
+        "image).",
         example="rediss://:password@redis.example.com:6379/0",
         shown=False,
     )
     max_long_polls: int = setting(
         250,
-        "Requests to GET /api/task/* that may wait (`?wait=`) at the same time; more are answered "
-        "at once. Keep it below the number of connections that the proxy in front passes on, which "
-        "is 500 in fly.toml.",
+        "Requests to GET /api/task/* that may wait (`?wait=`) at once; others are answered "
+        "immediately. Keep it below the proxy's connections (500 in fly.toml).",
     )
     max_long_polls_per_address: int = setting(
         20,
-        "Requests to GET /api/task/* of one client address that may wait (`?wait=`) at the same "
-        "time; more are answered at once.",
+        "The same per client address.",
     )
     body_memory_mb: int = setting(
         64,
-        "Megabytes (10⁶ bytes) of request bodies that are held in memory at the same time. One "
-        "address may take half. Where there is no room for a body, unfinished bodies of addresses "
-        "that take more are refused first, and then the body itself: with 503 and Retry-After. "
-        "While bodies are decoded, the process takes up to twice as much memory for them.",
+        "Megabytes (10⁶ bytes) of request bodies in memory; one address may use half. Beyond "
+        "it, heavy users' bodies are dropped, or the request gets 503. Decoding may double "
+        "it.",
     )
     workers: int = setting(4, "Number of tasks that are generated at the same time.")
     bind: str = setting(
@@ -237,39 +214,36 @@ class Settings(DatabaseSettings, IdentitySettings):
     )
     server: str = setting(
         "hypercorn",
-        "HTTP server: `hypercorn`, or `uvicorn`, which takes less of "
-        "the processor for a request and needs the extra `fast` (it is in the image).",
+        "HTTP server: `hypercorn`, or `uvicorn`, which needs less processor time and the "
+        "extra `fast` (in the image).",
         example="uvicorn",
     )
     plugins_disabled: tuple[str, ...] = setting(
         (),
-        "Plugins, separated by commas, that are not loaded although they are installed, by their "
-        "names in `gateway plugins`. They sell nothing, and their settings are not read.",
+        "Installed plugins, separated by commas, that are not loaded, by their names in "
+        "`gateway plugins`.",
         example="gateway_acme,gateway_kie",
     )
     sandbox: bool = setting(
         False,
-        "Whether the sandbox image model is on sale. A program draws its pictures; it is not an AI "
-        "model.",
+        "Whether the sandbox model is on sale: drawings by a program, not an AI model.",
     )
     confirmations: int = setting(
         1,
-        "Depth in blocks that a direct transfer must have to pay. Its own block counts, so 1 takes "
-        "a transfer as soon as it is mined.",
+        "Blocks that a direct transfer needs, its own included.",
     )
     max_transfer_age_hours: float = setting(
         24.0, "Hours after which a transfer no longer pays in the direct flow."
     )
     tx_patience: float = setting(
         4.0,
-        "Seconds to wait for a submitted transaction that the chain knows and has not mined. A "
-        "transaction that the chain does not know counts as not found at once.",
+        "Seconds to wait for a known, unmined transaction.",
     )
     retention_days: float = setting(7.0, "Days for which outputs are kept; then they are deleted.")
     outputs_url: str = setting(
         "",
-        "Bucket for the outputs at any S3-compatible store, and a prefix in it. Empty: the outputs "
-        "are kept in the data folder. `s3://` alone: the bucket that BUCKET_NAME names, as on Fly.",
+        "S3-compatible bucket and prefix for outputs. Empty: the data folder. `s3://`: the "
+        "bucket of BUCKET_NAME, as on Fly.",
         example="s3://my-bucket/outputs",
     )
     outputs_endpoint: str = setting(
@@ -285,12 +259,12 @@ class Settings(DatabaseSettings, IdentitySettings):
     )
     outputs_addressing: str = setting(
         "auto",
-        "Where an address holds the bucket's name: in the `host`, in the `path`, or `auto`, which "
-        "means `host` at Amazon and Tigris and `path` elsewhere.",
+        "Place of the bucket's name: `host`, `path`, or `auto` (`host` at Amazon and Tigris, "
+        "else `path`).",
     )
     outputs_access_key_id: ts.SecretStr = secret(
-        "Key that may list, write, read and delete in the bucket. Empty: AWS_ACCESS_KEY_ID. It "
-        "signs links that last a week, so it must not be a temporary key.",
+        "Permanent key that may list, write, read and delete in the bucket; it signs links "
+        "for a week. Empty: AWS_ACCESS_KEY_ID.",
         example="tid_...",
     )
     outputs_secret_access_key: ts.SecretStr = secret(
@@ -298,16 +272,13 @@ class Settings(DatabaseSettings, IdentitySettings):
     )
     min_free_disk_mb: int = setting(
         200,
-        "Megabytes (10⁶ bytes) that must be free in the data folder. With less, or with fewer "
-        "than 300 free inodes, the gateway sells nothing, because it could not keep the outputs.",
+        "Megabytes (10⁶ bytes) that must be free in the data folder. Below it, or below 300 "
+        "free inodes, nothing is sold.",
     )
     allow_loopback_links: bool = setting(
         False,
-        "Whether a vendor's result may be fetched from this machine (127.0.0.1, ::1 or localhost, "
-        "by http as well), for the author of a plugin whose vendor is a program beside the "
-        "gateway. It is refused unless base_url and bind are on this machine, and all of rpc_urls "
-        "too or the network is base-sepolia: a gateway that strangers reach, or that sells for "
-        "real money, never fetches from its own network.",
+        "Whether results may be fetched from this machine, for authors of plugins. Refused if "
+        "others reach the gateway or real money pays.",
     )
     log_format: str = setting("json", "Format of log lines: `json`, or `console` for a terminal.")
     endpoints: dict[str, EndpointOverride] = attrs.field(

@@ -20,64 +20,60 @@ class OperatorSettings:
 
     metrics_bind: str = setting(
         "",
-        "Address and port of the metrics for Prometheus, at /metrics. Empty: no metrics. They tell "
-        "what you sell and earn, so choose an address that only your own network reaches; on "
-        "Fly.io that is the machine's private address, `fly-local-6pn`.",
+        "Address and port of /metrics for Prometheus. Empty: none. It shows your sales, so "
+        "use a private address; on Fly.io `fly-local-6pn`.",
         example="127.0.0.1:9091",
     )
     # The address may hold a secret, so it is not shown.
     alarm_webhook: str = setting(
         "",
-        "Address that is told each alarm as a signed POST of JSON (docs/alarms.md). Needs "
-        "GATEWAY_ALARM_WEBHOOK_SECRET. It may be in a private network; by http it must be.",
+        "Address for alarms as signed POSTs of JSON (docs/alarms.md). Needs "
+        "GATEWAY_ALARM_WEBHOOK_SECRET. Plain http is for private networks only.",
         example="https://alerts.example.com/gateway",
         shown=False,
     )
     alarm_webhook_secret: ts.SecretStr = secret(
-        "Secret that signs those requests (Standard Webhooks): `whsec_` and 24 to 64 random bytes "
-        "in Base64, as `openssl rand -base64 32` prints them.",
+        "Secret that signs those requests (Standard Webhooks): `whsec_` and 24 to 64 random "
+        "bytes in Base64 (`openssl rand -base64 32`).",
         example="whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
     )
     alarm_urls: ts.SecretStr = secret(
-        "Where else alarms are told, as addresses of Apprise, separated by spaces or commas: "
-        "ntfy, Telegram, Slack, Discord, e-mail and some 130 more. Needs the extra `alarms`, which "
-        "the image has.",
+        "Apprise addresses for alarms, separated by spaces or commas. Needs the extra "
+        "`alarms` (in the image).",
         example="ntfys://my-topic mailto://user:password@example.com",
     )
     alarm_gas: str = setting(
         "200/20",
-        "Settlements that the gas lasts for: fewer than the first number, or than three days' "
-        "sales, is told; fewer than the second is urgent.",
+        "Alarm when the gas pays for fewer settlements, soon/urgent; also soon below three "
+        "days' sales.",
     )
     alarm_failures: str = setting(
         "5/15",
-        "Failures among an endpoint's newest 20 finished tasks from which on it is told, and is "
-        "urgent. What a content policy refused does not count.",
+        "Alarm at this number of failures in an endpoint's newest 20 tasks, soon/urgent, "
+        "without content policy.",
     )
     alarm_refund_hours: float = setting(
-        24.0, "Hours that a refund may wait for the operator's decision before it is told."
+        24.0, "Alarm when a refund waits for a decision for these hours."
     )
     alarm_unclaimed_hours: str = setting(
         "1/24",
-        "Hours after which a transfer to the wallet that paid for nothing is told, and is urgent.",
+        "Alarm about an unused transfer after these hours, soon/urgent.",
     )
     alarm_queue_seconds: str = setting(
         "60/600",
-        "Seconds that the oldest paid task may wait in the queue before it is told, and is urgent.",
+        "Alarm when the oldest paid task waits for these seconds, soon/urgent.",
     )
     # It holds the secret by which the other side knows the gateway.
     heartbeat_url: str = setting(
         "",
-        "Address that is asked (GET) every minute while nothing urgent is on and the database "
-        "takes writes, such as a check of healthchecks.io or a push monitor of Uptime Kuma: a "
-        "machine that is dead cannot call, so the other side calls you when it hears nothing.",
+        "Address requested every minute while nothing urgent is on, such as a check of "
+        "healthchecks.io, which reports a dead machine.",
         example="https://hc-ping.com/your-uuid",
         shown=False,
     )
     digest_at: str = setting(
         "07:00",
-        "When the day's digest is sent to the same channels, in UTC: sales, what is owed, the "
-        "margin and what needs you. `off`: never. Without a channel nothing is sent.",
+        "UTC time of the daily digest on the same channels. `off`: never.",
         example="18:30",
     )
 

@@ -14,11 +14,8 @@ class WebhookSettings:
 
     webhooks: str = setting(
         "on",
-        "Whether a buyer may name an address that is told how its task ends (`callbackUrl`): `on`, "
-        "`off`, or `local`. While it is `on`, GATEWAY_BASE_URL must be https for it to work, "
-        "because the answer of the purchase carries a secret. `local` is for a gateway that runs "
-        "and is reached on this machine only, such as `gateway demo`: it sends to this machine "
-        "only, by http as well.",
+        "Whether buyers may give a `callbackUrl`: `on` (GATEWAY_BASE_URL must be https), "
+        "`off`, or `local` (to this machine only, also by http, for `gateway demo`).",
     )
 
     def validate(self, settings: Settings) -> Mapping[str, bool]:
