@@ -26,9 +26,8 @@ class BackupSettings:
 
     backup_url: str = setting(
         "",
-        "Where copies of the database go: a bucket of an S3-compatible store with a prefix, or a "
-        "folder as file:///folder. Empty: no copies are made. They hold payers and prompts, so the "
-        "bucket is private.",
+        "Private S3-compatible bucket with a prefix, or file:///folder, for copies of the "
+        "database, which hold payers and prompts. Empty: no copies.",
         example="s3://my-backups/gateway",
     )
     backup_hours: float = setting(1.0, "Hours between two copies.")
@@ -47,16 +46,15 @@ class BackupSettings:
         "auto", "As GATEWAY_OUTPUTS_ADDRESSING, for the bucket of the copies."
     )
     backup_s3_access_key_id: ts.SecretStr = secret(
-        "Key that may list, write, read and delete in the bucket of the copies. It must be another "
-        "key than that of the outputs.",
+        "Key that may list, write, read and delete in the bucket of the copies; not the "
+        "outputs' key.",
         example="tid_...",
     )
     backup_s3_secret_access_key: ts.SecretStr = secret("Secret of that key.", example="tsec_...")
     restore: str = setting(
         "",
-        "A copy that the next start puts in the database's place, once: `latest`, the name of a "
-        "copy in GATEWAY_BACKUP_URL, its s3:// address, or a file. While the value stays, later "
-        "starts do nothing; unset it afterwards.",
+        "Copy that the next start restores, once: `latest`, a name, its s3:// address, or a "
+        "file. Unset it afterwards.",
         example="latest",
     )
 

@@ -14,20 +14,19 @@ class McpSettings:
 
     mcp: bool = setting(
         True,
-        "Whether agents may buy at POST /mcp (Model Context Protocol). It needs the extra `mcp`, "
-        "which is in the image. The first message to it makes the process grow by some 26 MB.",
+        "Whether agents may buy at POST /mcp. Needs the extra `mcp` (in the image). The first "
+        "message takes 26 MB of memory.",
     )
     mcp_origins: tuple[str, ...] = setting(
         (),
-        "Origins of web pages, separated by commas, that may ask POST /mcp; `*` lets every page. "
-        "Pages of the gateway's own address always may, and so may programs that are no browser.",
+        "Origins of web pages, separated by commas, that may use POST /mcp; `*`: all. The "
+        "gateway's own pages and programs always may.",
         example="https://inspector.example.com",
     )
     limit_mcp: str = setting(
         "60/60s",
-        "Rate limit of POST /mcp per client address: messages and seconds. A call that asks for a "
-        "price or pays counts towards GATEWAY_LIMIT_PRICE or GATEWAY_LIMIT_X402 as well, and a "
-        "call of get_task towards GATEWAY_LIMIT_TASK.",
+        "Rate limit of POST /mcp per client address: messages and seconds. Calls also count "
+        "for the limit of the same HTTP request.",
     )
 
     def validate(self, _: Settings) -> Mapping[str, bool]:

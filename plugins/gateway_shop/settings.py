@@ -13,9 +13,8 @@ class ShopSettings:
 
     play_key: str = setting(
         "",
-        "Private key with play money on an embedded chain, for `gateway demo` only. The pages give "
-        "it to every visitor, so it is refused unless base_url, bind and all of rpc_urls are on "
-        "this machine.",
+        "Private key with play money, shown to all visitors, for `gateway demo`. Refused "
+        "unless base_url, bind and rpc_urls are on this machine.",
         example="0x followed by 64 hexadecimal digits",
         shown=False,
     )

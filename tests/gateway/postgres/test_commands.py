@@ -38,7 +38,7 @@ def environment(monkeypatch, tmp_path):
 def test_what_is_for_a_file_says_so_and_makes_none(environment, monkeypatch, words):
     monkeypatch.setenv("GATEWAY_DATABASE_URL", "postgresql://gateway:hunter2@127.0.0.1:9/gateway")
     result = CliRunner().invoke(main, list(words))
-    assert (result.exit_code, "SQLite files" in result.output) == (1, True), result.output
+    assert (result.exit_code, "for SQLite" in result.output) == (1, True), result.output
     assert result.output.count("\n") == 1
     assert "hunter2" not in result.output
     assert not environment.exists()
