@@ -196,7 +196,14 @@ async def test_words_of_an_endpoint_stay_words(settings, provider):
     [
         ({}, None),
         ({"network": "base-sepolia"}, "Test network."),
-        ({"play_key": "0x" + "12" * 32}, "Play money."),
+        (
+            {
+                "play_key": "0x" + "12" * 32,
+                "base_url": "http://127.0.0.1:8080",
+                "bind": "127.0.0.1:8080",
+            },
+            "Play money.",
+        ),
     ],
 )
 async def test_money_without_value_is_called_so(settings, provider, changes, message):
