@@ -31,6 +31,9 @@ _FIRST_BYTES = {
     ".docx": _ZIP,
     ".xlsx": _ZIP,
     ".epub": _ZIP,
+    ".odt": _ZIP,
+    ".odp": _ZIP,
+    ".ods": _ZIP,
     ".png": (b"\x89PNG\r\n\x1a\n",),
     ".jpg": (b"\xff\xd8\xff",),
     ".jpeg": (b"\xff\xd8\xff",),
@@ -39,6 +42,9 @@ _FIRST_BYTES = {
     ".webp": (b"RIFF",),
 }
 # A file with any other extension must not begin like these.
+# An encrypted .docx, .pptx or .xlsx is an older container with this stream (MS-OFFCRYPTO §2.3).
+_NEWER_OFFICE = (".docx", ".pptx", ".xlsx")
+_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 _FIRST_BYTES_WITH_PAGES = (*_ZIP, *_TIFF, *_OLDER_OFFICE)
 # HEIF and AVIF have their type after the length of the first box (ISO/IEC 14496-12 §4.3).
 _BOXED = (".heif", ".avif")
@@ -59,6 +65,10 @@ def _check_name(extension: str, data: bytes) -> None:
 
     A damaged PDF or TIFF passes, because its counter has a better message.
     """
+    if not data.strip(b"\0\t\n\r "):
+        raise InvalidInput("The file is empty.")
+    if extension in _NEWER_OFFICE and data.startswith(_OLDER_OFFICE) and _ENCRYPTED in data:
+        raise InvalidInput("The file is encrypted: save it without a password.")
     if extension in _KINDS and not data.startswith(_FIRST_BYTES_WITH_PAGES) and not _is_pdf(data):
         return
     expected = _FIRST_BYTES.get(extension)

@@ -1,11 +1,11 @@
 """The embedded document parser: PDF, Office, HTML, EPUB, CSV and text to Markdown, without a key.
 
-With the setting `sandbox`, it also sells data extraction from documents by fixed rules.
+Where the operator has set `sandbox`, it also sells data from documents, found by fixed rules.
 
-`provider` is the provider. `kinds`, `archives` and `text` detect the file type before payment.
-`sandboxes` creates the sandboxes; one of them reads pictures of text, if the extra `ocr` is
-installed. `page_reader` inserts that text into the pages. `extractor` sells the extraction. `child`
-runs inside the sandboxes and never imports the gateway.
+`provider` is the provider. `kinds` and `archives` identify a file by its content.
+`sandboxes` makes the two sandboxes; one of them reads pictures of text, if the extra `ocr` is
+installed. `page_reader` puts that text into its pages. `extractor` has data found in the text.
+`child` runs inside the sandboxes and never imports the gateway.
 """
 
 from collections.abc import Callable
@@ -21,28 +21,29 @@ ENDPOINT = gateway.Endpoint(
     slug="document-parser",
     title="Document to Markdown",
     description=(
-        "Turns a PDF, Word, PowerPoint, Excel, HTML, EPUB, CSV or text file of up to 7.5 MB into "
-        "Markdown that keeps headings, lists and tables. Reads text, not pictures of text."
+        "Turns a PDF, Office (.docx .pptx .xlsx .doc .ppt .xls .odt .odp .ods .rtf), HTML, EPUB, "
+        "CSV or text file of up to 7.5 MB into Markdown that keeps headings, lists and tables. "
+        "Reads text, not pictures of text."
     ),
-    model="markitdown+pdf-inspector",
+    model="liteparse+anydoc",
     provider="gateway",
     capability="document-parsing",
     price_units=gateway.usdc("0.01"),
     required_fields=("fileBase64", "fileName"),
     file_extensions=(*KINDS, *PICTURES),
     max_pages=1000,
-    # A normal file takes 0.4 s and a hostile one 10 s of CPU time; the rest is for waiting.
+    # A normal file takes 0.4 s and a hostile one 10 s of processor; the rest is for waiting.
     timeout_s=60.0,
 )
 READING_PICTURES = attrs.evolve(
     ENDPOINT,
     description=(
-        "Turns a PDF, Word, PowerPoint, Excel, HTML, EPUB, CSV, text or picture file of up to "
-        "7.5 MB into Markdown that keeps headings, lists and tables. Reads scanned pages and "
-        "pictures of text, up to 50 a file, as plain text."
+        "Turns a PDF, Office (.docx .pptx .xlsx .doc .ppt .xls .odt .odp .ods .rtf), HTML, EPUB, "
+        "CSV, text or picture file of up to 7.5 MB into Markdown that keeps headings, lists and "
+        "tables. Reads scanned pages and pictures of text, up to 50 a file, as plain text."
     ),
-    model="markitdown+pdf-inspector+rapidocr",
-    # A page takes 3 s of CPU time.
+    model="liteparse+anydoc+rapidocr",
+    # A page takes 3 s of processor.
     timeout_s=600.0,
 )
 EXTRACT = gateway.Endpoint(
@@ -58,7 +59,7 @@ EXTRACT = gateway.Endpoint(
     capability="document-extraction",
     price_units=gateway.usdc("0.02"),
     required_fields=("prompt", "fileBase64", "fileName"),
-    # File types whose text every installation can read.
+    # Those whose text every installation reads.
     file_extensions=tuple(KINDS),
     max_pages=100,
     timeout_s=60.0,
@@ -69,10 +70,10 @@ EXTRACT = gateway.Endpoint(
 def register_endpoints(
     register: Callable[[gateway.Endpoint, gateway.Provider], None], settings: gateway.Settings
 ) -> None:
-    """Put the parser on sale, which needs no key, and extraction if `sandbox` is set."""
+    """Put the parser on sale, which needs no key, and for the sandbox the extraction."""
     parser = DocumentParser()
     register(READING_PICTURES if parser.reads_pictures else ENDPOINT, parser)
     if settings.sandbox:
-        # Scanned pages of a PDF take as long as for the parser.
+        # Scanned pages of a PDF take as long as they do for the parser.
         timeout_s = READING_PICTURES.timeout_s if parser.reads_pictures else EXTRACT.timeout_s
         register(attrs.evolve(EXTRACT, timeout_s=timeout_s), DocumentExtractor(parser))

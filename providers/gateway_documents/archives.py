@@ -4,7 +4,7 @@ import io
 import struct
 import zipfile
 
-from gateway_documents.errors import Unreadable
+from gateway_documents.errors import ENCRYPTED, Unreadable
 
 # As declared by the directory; parsers need 3 to 7 times as much memory.
 MAX_UNPACKED_BYTES = 200_000_000
@@ -20,22 +20,30 @@ _ENCRYPTED_FLAG = 0x1
 _END = struct.Struct("<4s4H2LH")
 _END_MAGIC = b"PK\x05\x06"
 _MAX_COMMENT_BYTES = 0xFFFF
+_OPEN_DOCUMENTS = {
+    b"application/vnd.oasis.opendocument.text": "odt",
+    b"application/vnd.oasis.opendocument.presentation": "odp",
+    b"application/vnd.oasis.opendocument.spreadsheet": "ods",
+}
 _DAMAGED = "The file is damaged or incomplete: the directory of its ZIP container cannot be read."
 
 
 def kind_of(data: bytes) -> str | None:
-    """Return docx, pptx, xlsx or epub, or None for another kind of ZIP file.
+    """Return docx, pptx, xlsx, odt, odp, ods or epub; None for another kind of ZIP file.
 
     Raises `Unreadable` for a damaged or encrypted file, and for one that unpacks to too much.
     """
     members = _members(data)
     _refuse_bombs(members, len(data))
     if any(member.flag_bits & _ENCRYPTED_FLAG for member in members):
-        raise Unreadable("The file is encrypted: save it without a password.")
+        raise Unreadable(ENCRYPTED)
     names = {member.filename for member in members}
     if "[Content_Types].xml" in names:
         return _office_kind(names)
-    return "epub" if "META-INF/container.xml" in names else None
+    if "META-INF/container.xml" in names:
+        return "epub"
+    # The first member is stored, so the media type is in the file's first bytes (ODF 1.3 part 2).
+    return next((kind for mark, kind in _OPEN_DOCUMENTS.items() if mark in data[:150]), None)
 
 
 def _office_kind(names: set[str]) -> str | None:

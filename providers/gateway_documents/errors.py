@@ -2,8 +2,11 @@
 
 from gateway.sandbox.errors import SandboxRefusal
 
-DAMAGED = "The file cannot be parsed: it is damaged, or not what it says it is."
-NO_TEXT = "The file holds no text."
+DAMAGED = "The file is damaged, or of another kind than its name says."
+EMPTY = "The file is empty."
+ENCRYPTED = "The file is encrypted: save it without a password."
+NO_TEXT = "The file contains no text."
+TOO_DEEP = "The file is too large: its parts are nested too deeply."
 
 
 class Unreadable(SandboxRefusal):

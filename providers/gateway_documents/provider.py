@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import attrs
 import structlog
@@ -12,25 +12,23 @@ import structlog
 import gateway
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost, SandboxRefusal
 from gateway_documents import sandboxes
-from gateway_documents.errors import Unreadable
+from gateway_documents.errors import NO_TEXT, Unreadable
 from gateway_documents.kinds import recognise
 from gateway_documents.page_reader import MAX_PAGES, PageReader
 
 _SENTENCES = {
     "out of time": "The file takes too much time to parse.",
     "out of memory": "The file takes too much memory to parse.",
-    "crashed": "The file cannot be parsed: it is damaged, or takes too much memory.",
+    "crashed": "The file is damaged, or takes too much memory to parse.",
 }
-_NO_OCR = (
-    "The file holds no text, only a picture of it, and this gateway cannot read pictures of text."
-)
+_NO_OCR = "The file contains no text, only a picture of it, which this gateway cannot read."
 _WAY_OUT = "pip install 'generation-gateway[ocr]'"
 _log = structlog.get_logger()
 
 
 @attrs.define
 class DocumentParser:
-    """Parses documents to Markdown, each in a new, confined child process."""
+    """Parses documents to Markdown, each in a fresh, limited child process."""
 
     traits: ClassVar[gateway.Traits] = gateway.Traits(idempotent_submit=True)
     name: str = "documents"
@@ -41,7 +39,7 @@ class DocumentParser:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes for the operator, shown by `gateway plugins`."""
+        """Sentences for the operator, which `gateway plugins` shows."""
         return () if self._pictures else (f"pictures of text are refused: {_WAY_OUT}",)
 
     @property
@@ -54,31 +52,31 @@ class DocumentParser:
         request: gateway.GenerationRequest,
         endpoint: gateway.Endpoint,  # noqa: ARG002 - of the protocol
     ) -> None:
-        """Refuse a file that is empty, locked, not a document, or misnamed.
+        """Refuse a file that is empty, encrypted, damaged, too large, or not what its name says.
 
-        A sandboxed process also checks that a PDF can be opened, and has text or pictures that this
-        gateway can read.
+        A sandboxed process parses it as `submit` does, so that what cannot be parsed or contains
+        no text is refused before payment.
         """
         kind, data = await self._recognise(request)
         with suppress(gateway.Transient), _errors_of_the_gateway():
             if kind == "picture":
                 self._check_pages(dict.fromkeys(_frames(request), True), has_text=False)
-            if kind == "pdf":
-                facts, text = await self._checks.call_parts(data)
-                self._check_pages(_textless(facts), has_text=bool(text))
+                return
+            facts = json.loads((await self._checks.call_parts("check", kind, data))[0])
+            self._check_pages(_textless(facts), has_text=facts["has_text"])
 
     async def submit(self, request: gateway.GenerationRequest, job: gateway.Job) -> gateway.Result:
-        """Parse the file; cancelling kills the child process."""
+        """Parse the file; a cancellation kills the child process."""
         kind, data = await self._recognise(request)
         with _errors_of_the_gateway():
-            textless, pages = await self._read(kind, request, data)
+            textless, notes, pages = await self._read(kind, request, data)
             if textless:
                 reader = PageReader(sandbox=self._pictures, kind=kind, data=data)
                 pages = await reader.fill(pages, textless, job)
-        text = "\n\n".join(page.strip("\n") for page in pages if page.strip())
-        if not text:
-            raise gateway.InvalidInput("The file holds no text." if self._pictures else _NO_OCR)
-        return gateway.Result(text=text)
+        parts = [page.strip("\n") for page in pages if page.strip()]
+        if not parts:
+            raise gateway.InvalidInput(NO_TEXT if self._pictures else _NO_OCR)
+        return gateway.Result(text="\n\n".join((*parts, *(f"*({note})*" for note in notes))))
 
     async def extract(self, prompt: str, markdown: str) -> str:
         """Return JSON from a document's Markdown, as `child.extraction.extract` does."""
@@ -98,7 +96,7 @@ class DocumentParser:
             self._pictures.close()
 
     async def _recognise(self, request: gateway.GenerationRequest) -> tuple[str, bytes]:
-        """Detect the type in a thread, which takes up to 50 ms."""
+        """Return the kind of the file and its bytes; a thread works for up to 50 ms."""
         attachment = request.attachment
         if attachment is None:
             raise gateway.InvalidInput("There is no file to parse: send fileBase64 and fileName.")
@@ -108,16 +106,14 @@ class DocumentParser:
 
     async def _read(
         self, kind: str, request: gateway.GenerationRequest, data: bytes
-    ) -> tuple[Mapping[int, bool], Sequence[str]]:
-        """Return the pages without text, and all pages.
-
-        Every frame of a picture is a page.
-        """
+    ) -> tuple[Mapping[int, bool], Sequence[str], Sequence[str]]:
+        """Return `textless`, `notes` and `pages` of `Parsed`; a picture's frames are its pages."""
         if kind == "picture":
             frames = _frames(request)
-            return dict.fromkeys(frames, True), ["" for _ in frames]
-        facts, *pages = await self._texts.call_parts("parse", kind, data)
-        return _textless(facts), [page.decode() for page in pages]
+            return dict.fromkeys(frames, True), (), ["" for _ in frames]
+        about, *pages = await self._texts.call_parts("parse", kind, data)
+        facts = json.loads(about)
+        return _textless(facts), facts["notes"], [page.decode() for page in pages]
 
     def _check_pages(self, textless: Mapping[int, bool], *, has_text: bool) -> None:
         if not has_text:
@@ -129,7 +125,7 @@ class DocumentParser:
             )
 
     def _check_pictures_can_be_read(self) -> None:
-        """Raise `Unreadable` without the OCR extra, and log that once."""
+        """Raise `Unreadable` if the OCR extra is missing, and log that once for the operator."""
         if self._pictures is not None:
             return
         if not self._has_warned:
@@ -142,12 +138,13 @@ def _frames(request: gateway.GenerationRequest) -> range:
     return range(request.pages or 1)
 
 
-def _textless(facts: bytes) -> Mapping[int, bool]:
-    return {int(page): is_picture for page, is_picture in json.loads(facts).items()}
+def _textless(facts: Mapping[str, Any]) -> Mapping[int, bool]:
+    return {int(page): is_picture for page, is_picture in facts["textless"].items()}
 
 
 @contextmanager
 def _errors_of_the_gateway() -> Iterator[None]:
+    """Convert the sandbox's errors inside the block into the gateway's."""
     try:
         yield
     except SandboxRefusal as error:

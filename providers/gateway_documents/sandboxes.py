@@ -3,42 +3,38 @@
 import importlib.util
 import os
 
+import attrs
+
 from gateway.sandbox import UNPAID_NICE, Sandbox, SandboxLimits
 
 _OCR_LIBRARIES = ("rapidocr", "onnxruntime", "pypdfium2")
+_LIMITS = SandboxLimits(
+    memory_bytes=1_500_000_000,
+    cpu_s=10,
+    wall_s=25.0,
+    # Two hostile files may take 1 GB each; other files wait.
+    children=2,
+)
 
 
 def text_reader() -> Sandbox:
-    """Return the sandbox that parses files: 0.4 s for a normal file, 60 MB when idle."""
-    libraries = "gateway_documents.child.libraries"
-    return Sandbox(
-        function="gateway_documents.child.work:work",
-        warm=(
-            # This must precede the imports of the parsers.
-            f"{libraries}:leave_out_heavy_libraries",
-            "gateway_documents.child.work",
-            f"{libraries}:load_lazy_parts",
-        ),
-        limits=SandboxLimits(
-            memory_bytes=1_500_000_000,
-            cpu_s=10,
-            wall_s=25.0,
-            # Two hostile files may take 1 GB each; other files wait.
-            children=2,
-        ),
-    )
+    """Return the sandbox that parses files that were paid for."""
+    return _sandbox(_LIMITS)
 
 
 def checker() -> Sandbox:
-    """Return the sandbox that checks PDFs before payment, so that paid files never wait for it.
+    """Return the sandbox that parses files before payment, so that paid files never wait for it.
 
-    It takes 20 MB when idle.
+    Its limits are lower, so that a file that passes the check is within them after payment.
     """
+    return _sandbox(attrs.evolve(_LIMITS, memory_bytes=1_200_000_000, cpu_s=7, nice=UNPAID_NICE))
+
+
+def _sandbox(limits: SandboxLimits) -> Sandbox:
     return Sandbox(
-        function="gateway_documents.child.pages:check",
-        limits=SandboxLimits(
-            memory_bytes=600_000_000, cpu_s=10, wall_s=25.0, children=2, nice=UNPAID_NICE
-        ),
+        function="gateway_documents.child.work:work",
+        warm=("gateway_documents.child.libraries:load_lazy_parts",),
+        limits=limits,
     )
 
 
@@ -56,7 +52,7 @@ def picture_reader() -> Sandbox | None:
             # A page takes 3 to 5 s.
             cpu_s=90,
             wall_s=180.0,
-            # Leave CPU time for the gateway.
+            # The gateway needs a processor, too.
             children=max(1, (os.cpu_count() or 1) // 2),
             # The process holds 200 MB.
             idle_s=120.0,

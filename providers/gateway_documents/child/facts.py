@@ -61,10 +61,8 @@ def find_facts(markdown: str) -> Facts:
                 found.values.setdefault(label, value)
         _add(found.dates, (match[0] for match in _DATE.finditer(line)))
         _add(found.amounts, (match[0] for match in _AMOUNT.finditer(line)))
-    for row in (row for table in found.tables for row in table if len(row) == _PAIR):
-        label, value = row.values()
-        found.values.setdefault(label, value)
-    found.title = next(iter([*found.headings, *lines[:1]]), None)
+    largest = [line.removeprefix("# ") for line in lines if line.startswith("# ")]
+    found.title = next(iter([*largest, *found.headings, *lines[:1]]), None)
     return found
 
 
@@ -79,12 +77,28 @@ def _labelled(line: str) -> Iterator[tuple[str, str]]:
     for label, end in zip(labels, ends, strict=False):
         if value := line[label.end() : end].strip(" *"):
             yield (label[1] or label[2]).strip(), value
-    if labels or line.startswith("|"):
+    if line.startswith("|"):
+        yield from _pair_of_row(line)
+        return
+    if labels:
         return
     if begin := _LABEL.match(line):
         yield begin[1].strip("* "), line[begin.end() :].strip("* ")
     elif total := _TOTAL.fullmatch(line):
         yield total[1].strip("*# "), total[2]
+
+
+def _pair_of_row(line: str) -> Iterator[tuple[str, str]]:
+    """Yield the label and value of a row with these two cells only, such as a total."""
+    cells = _cells(line)
+    filled = [cell for cell in cells if cell]
+    if len(filled) == _PAIR and not _RULE.fullmatch(line):
+        yield filled[0].rstrip(": "), filled[1]
+
+
+def _is_total(cells: list[str]) -> bool:
+    """Whether a row of more columns has only a label and a value, at its end."""
+    return len(cells) > _PAIR and not any(cells[:-_PAIR])
 
 
 def _tables(lines: list[str]) -> Iterator[list[dict[str, str]]]:
@@ -98,7 +112,7 @@ def _tables(lines: list[str]) -> Iterator[list[dict[str, str]]]:
             yield rows
         elif not line.startswith("|"):
             head = []
-        elif head and left:
+        elif head and left and not _is_total(_cells(line)):
             rows.append(dict(zip(head, _cells(line), strict=False)))
             left -= 1
         above = line

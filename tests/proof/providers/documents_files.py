@@ -133,6 +133,85 @@ def rich_docx() -> bytes:
     )
 
 
+def _open_document(kind: str, body: str) -> bytes:
+    names = "urn:oasis:names:tc:opendocument:xmlns:"
+    spaces = " ".join(
+        f'xmlns:{short}="{names}{name}:1.0"'
+        for short, name in (
+            *(("office", "office"), ("text", "text"), ("table", "table")),
+            *(("draw", "drawing"), ("presentation", "presentation"), ("svg", "svg-compatible")),
+        )
+    )
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as target:
+        target.writestr("mimetype", f"application/vnd.oasis.opendocument.{kind}")
+        target.writestr(
+            "META-INF/manifest.xml",
+            f'<manifest:manifest xmlns:manifest="{names}manifest:1.0"/>',
+        )
+        target.writestr(
+            "content.xml",
+            f"<office:document-content {spaces}><office:body><office:{kind}>{body}"
+            f"</office:{kind}></office:body></office:document-content>",
+        )
+    return buffer.getvalue()
+
+
+def _open_table() -> str:
+    rows = "".join(
+        "<table:table-row>"
+        + "".join(
+            f'<table:table-cell office:value-type="string"><text:p>{cell}</text:p>'
+            "</table:table-cell>"
+            for cell in row
+        )
+        + "</table:table-row>"
+        for row in TABLE
+    )
+    return f'<table:table table:name="Sales">{rows}</table:table>'
+
+
+_OPEN_TEXT = (
+    '<text:h text:outline-level="1">Quarterly Report</text:h>'
+    "<text:p>Online orders grew fastest.</text:p>"
+)
+
+
+def odt() -> bytes:
+    """Return an OpenDocument text with a heading, a paragraph and a table."""
+    return _open_document("text", _OPEN_TEXT + _open_table())
+
+
+def odp() -> bytes:
+    """Return an OpenDocument presentation of one slide."""
+    return _open_document(
+        "presentation",
+        '<draw:page draw:name="one"><draw:frame presentation:class="title"><draw:text-box>'
+        "<text:p>Quarterly Report</text:p></draw:text-box></draw:frame><draw:frame>"
+        "<draw:text-box><text:p>Online orders grew fastest.</text:p></draw:text-box></draw:frame>"
+        f"<draw:frame>{_open_table()}</draw:frame></draw:page>",
+    )
+
+
+def ods() -> bytes:
+    """Return an OpenDocument spreadsheet."""
+    return _open_document("spreadsheet", _open_table())
+
+
+def rtf() -> bytes:
+    """Return rich text with a heading, a paragraph and a table."""
+    rows = "".join(
+        r"\trowd" + "".join(rf"\cellx{1000 * (at + 1)}" for at in range(len(row)))
+        + "".join(rf"\intbl {cell}\cell " for cell in row) + r"\row "
+        for row in TABLE
+    )  # fmt: skip
+    styles = r"{\stylesheet{\s1\outlinelevel0 heading 1;}}"
+    return (
+        rf"{{\rtf1\ansi{styles}\pard\s1\outlinelevel0 Quarterly Report\par\pard "
+        rf"Online orders grew fastest.\par {rows}\pard }}"
+    ).encode("ascii")
+
+
 def xlsx() -> bytes:
     """Return a workbook of two sheets with numbers, dates, gaps and a far-away cell."""
     import openpyxl
@@ -202,6 +281,10 @@ def ordinary_files() -> dict[str, bytes]:
         "report.docx": docx("Online orders grew fastest."),
         "report.pptx": pptx(),
         "report.xlsx": xlsx(),
+        "report.odt": odt(),
+        "report.odp": odp(),
+        "report.ods": ods(),
+        "report.rtf": rtf(),
         "report.epub": epub(),
         "report.html": html(),
         "report.HTM": html(),

@@ -141,8 +141,8 @@ def traversing_docx() -> bytes:
 
 
 def encrypted_office() -> bytes:
-    """Return the beginning of an encrypted .docx: an OLE container."""
-    return bytes.fromhex("d0cf11e0a1b11ae1") + bytes(1024)
+    """Return an OLE container with the stream's name of an encrypted .docx."""
+    return bytes.fromhex("d0cf11e0a1b11ae1") + bytes(1024) + "EncryptedPackage".encode("utf-16-le")
 
 
 def encrypted_pdf(password: str) -> bytes:

@@ -39,7 +39,9 @@ def test_it_is_always_on_sale():
 
 
 async def test_it_can_parse_every_kind_it_says_it_takes(parser):
-    extensions = {f".{name.rpartition('.')[2].lower()}" for name in files.ordinary_files()}
+    # No program here writes the older kinds; anydoc and calamine test them.
+    older = {".doc", ".ppt", ".xls"}
+    extensions = older | {f".{name.rpartition('.')[2].lower()}" for name in files.ordinary_files()}
     for endpoint in (gateway_documents.ENDPOINT, gateway_documents.READING_PICTURES):
         assert set(endpoint.file_extensions) == extensions | set(PICTURES)
 
@@ -57,7 +59,7 @@ async def test_ordinary_files_become_markdown(parser):
         assert "3,960" in text, name
         if "csv" in name:
             assert text.startswith("| Region | Orders |")
-        elif "xlsx" not in name:
+        elif not name.endswith(("xlsx", "ods")):
             assert "# Quarterly Report" in text, name
             assert "online orders" in text.lower().replace("**", ""), name
         if name.rpartition(".")[2].lower() not in ("txt", "md"):
@@ -69,8 +71,8 @@ async def test_ordinary_files_become_markdown(parser):
 async def test_a_pdf_keeps_its_headings_tables_lists_and_both_pages(parser):
     text = (await parser.submit(request("a.pdf", files.sample_pdf()), None)).text
     assert "## Sales by region" in text
-    assert "|Alps|512|3,960|$ 61,380|" in text
-    assert "|Harbour Blend, 250 g|480|$ 9.50|$ 4,560.00|" in text
+    assert "| Alps | 512 | 3,960 | $ 61,380 |" in text
+    assert "| Harbour Blend, 250 g | 480 | $ 9.50 | $ 4,560.00 |" in text
     assert "- Goods remain ours until they are paid for in full." in text
 
 
@@ -95,8 +97,7 @@ async def test_a_workbook_shows_values_as_people_write_them_and_no_empty_columns
 
 async def test_pictures_charts_and_formulas_need_no_file_that_a_child_cannot_open(parser):
     slides = (await parser.submit(request("a.pptx", files.rich_pptx()), None)).text
-    assert slides.count("![") == 5
-    assert "| July | 151.0 |" in slides
+    assert "| July | 151 |" in slides
     text = (await parser.submit(request("a.docx", files.rich_docx()), None)).text
     assert "$\\frac{1}{2}$" in text
     assert "港のコーヒー" in text
@@ -104,15 +105,14 @@ async def test_pictures_charts_and_formulas_need_no_file_that_a_child_cannot_ope
 
 @pytest.mark.parametrize(
     ("charset", "declared"),
-    [("utf-8", ""), ("utf-16", ""), ("cp1252", ""), ("iso8859-15", "iso-8859-15"), ("cp850", None)],
+    [("utf-8", ""), ("utf-16", ""), ("cp1252", ""), ("iso8859-15", "iso-8859-15"), ("cp850", "")],
 )
 async def test_text_is_read_in_its_charset(parser, charset, declared):
     meta = f'<meta charset="{declared}">' if declared else ""
     page = f"<html>{meta}<p>Café déjà vu</p></html>".encode(charset)
-    if declared is None:
-        assert "save it as UTF-8" in await refusal(parser, "a.html", page + b"\x81")
-        return
-    assert (await parser.submit(request("a.html", page), None)).text == "Café déjà vu"
+    text = (await parser.submit(request("a.html", page), None)).text
+    assert text.partition("\n")[0] == "Café déjà vu"
+    assert ("a guess" in text) == (not declared and not charset.startswith("utf"))
 
 
 async def test_a_japanese_page_is_read_in_the_charset_it_names(parser):
@@ -133,7 +133,7 @@ async def test_a_name_that_belies_the_file_is_refused(parser):
     assert "but the file is a PDF" in await refusal(parser, "a.txt", named["report.pdf"])
     assert "but the file is an EPUB" in await refusal(parser, "a.xlsx", named["report.epub"])
     assert "a ZIP archive" in await refusal(parser, "a.docx", files.archive({"a": "b"}))
-    assert "something else" in await refusal(parser, "a.pdf", b"just text")
+    assert "of an unknown kind" in await refusal(parser, "a.pdf", b"just text")
     assert "must end in one of .pdf" in await refusal(parser, "a.exe", b"MZ")
     assert "must end in one of .pdf" in await refusal(parser, "pdf", named["report.pdf"])
 
@@ -156,7 +156,7 @@ async def test_nul_bytes_in_text_are_refused(parser):
 
 async def test_locked_and_old_office_files_are_refused_with_advice(parser):
     sentence = await refusal(parser, "a.docx", hostile.encrypted_office())
-    assert "without a password as .docx" in sentence
+    assert sentence == "The file is encrypted: save it without a password."
 
 
 async def test_a_locked_zip_container_is_refused(parser):
@@ -187,17 +187,6 @@ async def test_truncated_containers_are_refused_before_payment(parser):
 async def test_noise_is_refused_whatever_its_name(parser):
     for extension in gateway_documents.ENDPOINT.file_extensions:
         assert await refusal(parser, f"noise{extension}", hostile.noise())
-
-
-async def test_validating_starts_a_process_for_pdfs_only():
-    parser = DocumentParser(pictures=None)
-    for name, data in files.ordinary_files().items():
-        if not name.endswith(".pdf"):
-            await parser.validate(request(name, data), gateway_documents.ENDPOINT)
-    assert parser._checks._running is None
-    await parser.validate(request("a.pdf", files.sample_pdf()), gateway_documents.ENDPOINT)
-    assert parser._checks._running is not None
-    await parser.close()
 
 
 async def test_a_machine_without_a_process_to_spare_refuses_nobody(monkeypatch):

@@ -144,7 +144,7 @@ async def test_a_picture_that_lies_on_its_side_or_is_transparent_is_read(reader)
 @in_one_loop
 async def test_a_picture_without_text_or_one_that_is_broken_is_refused(reader):
     for image in (pictures.drawn(), pictures.drawn().convert("L")):
-        with pytest.raises(gateway.InvalidInput, match="holds no text"):
+        with pytest.raises(gateway.InvalidInput, match="contains no text"):
             await parsed(reader, "a.png", pictures.saved(image))
     whole = pictures.saved(pictures.drawn("Half of me is missing."))
     with pytest.raises(gateway.InvalidInput, match="damaged"):
@@ -224,9 +224,9 @@ async def test_without_the_extra_pictures_are_refused_before_payment(blind):
         "a.pdf": pictures.scan("Hello"),
         "b.pdf": files.scanned_pdf(),
     }.items():
-        with pytest.raises(gateway.InvalidInput, match="cannot read pictures of text"):
+        with pytest.raises(gateway.InvalidInput, match="only a picture of it"):
             await blind.validate(request(name, data), gateway_documents.ENDPOINT)
-        with pytest.raises(gateway.InvalidInput, match="cannot read pictures of text"):
+        with pytest.raises(gateway.InvalidInput, match="only a picture of it"):
             await blind.submit(request(name, data), Job())
 
 
@@ -268,11 +268,11 @@ async def test_what_is_no_picture_is_not_taken_for_one(blind):
 
 def test_boxes_become_lines_and_paragraphs():
     boxes = [
-        Box(300, 12, 31, "right."),
-        Box(10, 10, 30, "Left and"),
-        Box(10, 40, 60, "Next line."),
-        Box(10, 100, 120, "New paragraph."),
+        Box(300, 340, 12, 31, "right."),
+        Box(10, 90, 10, 30, "Left and"),
+        Box(10, 90, 40, 60, "Next line."),
+        Box(10, 150, 100, 120, "New paragraph."),
     ]
     assert to_text(boxes) == "Left and right.\nNext line.\n\nNew paragraph."
     assert to_text([]) == ""
-    assert Box.around([[5, 1], [9, 2], [9, 8], [4, 7]], " x ") == Box(4, 1, 8, "x")
+    assert Box.around([[5, 1], [9, 2], [9, 8], [4, 7]], " x ") == Box(4, 9, 1, 8, "x")

@@ -63,7 +63,8 @@ async def test_a_pdf_of_the_largest_size_with_thousands_of_pages_is_counted(page
 
 async def test_a_pdf_that_cannot_be_read_is_refused_with_a_sentence(pages):
     assert "encrypted" in await refusal(pages, "a.pdf", hostile.encrypted_pdf("secret"))
-    for broken in (b"", b"text", sample_pdf()[:2000], b"%PDF-1.4\n" + hostile.noise()):
+    assert await refusal(pages, "a.pdf", b"") == "The file is empty."
+    for broken in (b"text", sample_pdf()[:2000], b"%PDF-1.4\n" + hostile.noise()):
         assert "damaged or incomplete" in await refusal(pages, "a.pdf", broken)
 
 
@@ -133,7 +134,7 @@ async def test_the_frames_of_a_tiff_are_counted(pages, big):
 async def test_a_tiff_that_bites_its_tail_is_counted_once(pages):
     ring = b"II*\0" + struct.pack("<I", 8) + struct.pack("<HI", 0, 8)
     assert await pages.count(Attachment(name="a.tif", data=ring)) == 1
-    for broken in (b"", b"II*\0\x08\0\0\0", b"MM\0*", b"XX*\0aaaa"):
+    for broken in (b"II*\0\x08\0\0\0", b"MM\0*", b"XX*\0aaaa"):
         assert "TIFF is damaged" in await refusal(pages, "a.tif", broken)
 
 

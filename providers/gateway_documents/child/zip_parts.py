@@ -1,7 +1,8 @@
-"""Refuses Office files with a document type declaration, which only attacks have."""
+"""The parts of Office files: refuses document type declarations, and replaces parts."""
 
 import io
 import zipfile
+from collections.abc import Mapping
 from typing import IO
 from xml.parsers import expat
 
@@ -26,6 +27,15 @@ def refuse_doctype(data: bytes) -> None:
             if member.filename.lower().endswith(_XML_ENDINGS):
                 with archive.open(member) as part:
                     _read_prologue(part)
+
+
+def with_parts(archive: zipfile.ZipFile, changed: Mapping[str, bytes]) -> bytes:
+    """Return a copy of an archive with other contents of some parts."""
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as copy:
+        for name in dict.fromkeys(archive.namelist()):
+            copy.writestr(name, changed[name] if name in changed else archive.read(name))
+    return target.getvalue()
 
 
 def _read_prologue(part: IO[bytes]) -> None:

@@ -1,0 +1,61 @@
+"""Word, PowerPoint, OpenDocument, rich text and EPUB, by anydoc."""
+
+import re
+
+import anydoc
+
+from gateway_documents.child import word_xml, zip_parts
+from gateway_documents.child.parsed import Parsed
+from gateway_documents.errors import DAMAGED, ENCRYPTED, NO_TEXT, Unreadable
+
+# anydoc's names of pictures without a description say nothing.
+_PICTURE_NAME = re.compile(r"^image\d*\.(?:png|jpe?g|gif|bmp|tiff?|emf|wmf|svg)$", re.MULTILINE)
+_BLANK_LINES = re.compile(r"\n{3,}")
+
+
+def parse_word(data: bytes) -> Parsed:
+    """Return a .docx without hidden text, with ruby and raised digits written out."""
+    zip_parts.refuse_doctype(data)
+    return _parse(word_xml.prepared(data), "docx")
+
+
+def parse_slides(data: bytes) -> Parsed:
+    """Return the slides of a .pptx."""
+    zip_parts.refuse_doctype(data)
+    return _parse(data, "pptx")
+
+
+def parse_book(data: bytes) -> Parsed:
+    """Return the chapters of an EPUB."""
+    return _parse(data, "epub")
+
+
+def parse_open_document(data: bytes) -> Parsed:
+    """Return an OpenDocument text or presentation."""
+    zip_parts.refuse_doctype(data)
+    return _parse(data, None)
+
+
+def parse_older(data: bytes) -> Parsed:
+    """Return a .doc or .ppt."""
+    return _parse(data, None)
+
+
+def parse_rich_text(data: bytes) -> Parsed:
+    """Return an .rtf."""
+    return _parse(data, "rtf")
+
+
+def _parse(data: bytes, kind: anydoc.Format | None) -> Parsed:
+    try:
+        markdown = anydoc.to_markdown_bytes(data, kind)
+    except anydoc.EncryptedError:
+        raise Unreadable(ENCRYPTED) from None
+    except anydoc.ResourceLimitError:
+        raise Unreadable("The file is too large to parse.") from None
+    except anydoc.ConvertError:
+        raise Unreadable(DAMAGED) from None
+    text = _BLANK_LINES.sub("\n\n", _PICTURE_NAME.sub("", markdown)).strip("\n")
+    if not text.strip():
+        raise Unreadable(NO_TEXT)
+    return Parsed([text])

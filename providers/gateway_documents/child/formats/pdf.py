@@ -1,0 +1,163 @@
+"""PDF: the text layer with headings, lists and tables, by liteparse."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import liteparse
+
+from gateway_documents.child import raised_digits
+from gateway_documents.child.parsed import Parsed
+from gateway_documents.errors import DAMAGED, ENCRYPTED, Unreadable
+
+# Databases refuse NUL.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
+# The part of a page's height, at the top and at the bottom, where running lines may be.
+_MARGIN = 0.1
+# A line is a running header or footer if it is in the margin of so many pages, and of this share.
+_MIN_PAGES, _MIN_SHARE = 3, 0.5
+# Longer names, and those with brackets, are a program's.
+_MAX_NAME = 40
+_DIGITS = re.compile(r"\d+")
+_EMPTY_ROW = re.compile(r"^\|[ |]+\|\n", re.MULTILINE)
+_HEADING = re.compile(r"^(#{1,6}) (.+)$", re.MULTILINE)
+_MAX_LEVEL = 6
+# Holds the one reader.
+_reader: list[liteparse.LiteParse] = []
+_DECORATION = re.compile(r"[#*_`>\s|]+")
+
+
+def parse(data: bytes) -> Parsed:
+    """Return the pages of a PDF; the ones without a text layer are in `textless`.
+
+    A running header or footer stays on the first page that has it. Raises `Unreadable` for a PDF
+    that is encrypted or cannot be opened.
+    """
+    pages = _read(data)
+    running, shifted = _running_lines(pages), raised_digits.find(data)
+    levels = _heading_levels(pages)
+    texts, textless = [], {}
+    for number, page in enumerate(pages):
+        text = ""
+        if _CONTROLS.sub("", page.text or "").strip():
+            text = _without(page.markdown or page.text or "", running, number)
+            text = raised_digits.write_into(text, shifted.get(number, []))
+            text = _with_names(_with_levels(text, levels), page)
+        else:
+            textless[number] = _has_picture(page)
+        texts.append(_CONTROLS.sub("", text).strip("\n"))
+    return Parsed(texts, textless=textless)
+
+
+def warm_up() -> None:
+    """Make the reader and use it once: it cannot be made after a fork."""
+    _reader.append(
+        liteparse.LiteParse(
+            ocr_enabled=False,
+            quiet=True,
+            output_format="markdown",
+            # Without this, repeated lines of the body are dropped, too.
+            keep_headers_footers=True,
+            continue_on_page_error=True,
+            num_workers=1,
+            extract_blocks=True,
+            extract_form_fields=True,
+            include_complexity=True,
+        )
+    )
+    _read(_ONE_PAGE)
+    raised_digits.find(_ONE_PAGE)
+
+
+def _read(data: bytes) -> Sequence[liteparse.ParsedPage]:
+    try:
+        pages: Sequence[liteparse.ParsedPage] = _reader[0].parse(data).pages
+    except MemoryError:
+        raise
+    except BaseException as error:  # noqa: BLE001 - a Rust panic is a BaseException
+        words = str(error).lower()
+        is_locked = "password" in words or "encrypt" in words
+        raise Unreadable(ENCRYPTED if is_locked else DAMAGED) from None
+    return pages
+
+
+def _running_lines(pages: Sequence[liteparse.ParsedPage]) -> dict[str, int]:
+    """Return the running headers and footers without their digits, each with its first page."""
+    count: Counter[str] = Counter()
+    first: dict[str, int] = {}
+    for number, page in enumerate(pages):
+        for line in set(_margin_lines(page)):
+            count[line] += 1
+            first.setdefault(line, number)
+    needed = max(_MIN_PAGES, _MIN_SHARE * len(pages))
+    return {line: first[line] for line, times in count.items() if times >= needed}
+
+
+def _margin_lines(page: liteparse.ParsedPage) -> Iterator[str]:
+    for block in page.blocks or ():
+        if block.text and block.bbox is not None:
+            below = block.bbox.y + block.bbox.height
+            if below < _MARGIN * page.height or block.bbox.y > (1 - _MARGIN) * page.height:
+                yield _key(block.text)
+
+
+def _without(markdown: str, running: dict[str, int], number: int) -> str:
+    """Return a page without running lines, drawn rules and empty rows of tables."""
+    kept = [
+        paragraph
+        for paragraph in _EMPTY_ROW.sub("", markdown).split("\n\n")
+        if running.get(_key(paragraph), number) == number and paragraph.strip("-\n ")
+    ]
+    return "\n\n".join(kept)
+
+
+def _heading_levels(pages: Sequence[liteparse.ParsedPage]) -> dict[str, int]:
+    """Return the level of each heading: the largest letters of the document are level 1."""
+    sizes: dict[str, float] = {}
+    for page in pages:
+        headings = [block.text for block in page.blocks or () if block.kind == "heading"]
+        letters = {item.text.strip(): item.font_size or 0.0 for item in page.text_items}
+        for text in filter(None, headings):
+            lines = [size for line, size in letters.items() if line and text.startswith(line)]
+            if lines:
+                sizes[_key(text)] = round(max(lines))
+    ranks = {size: rank for rank, size in enumerate(sorted(set(sizes.values()), reverse=True), 1)}
+    return {text: min(ranks[size], _MAX_LEVEL) for text, size in sizes.items()}
+
+
+def _with_levels(markdown: str, levels: dict[str, int]) -> str:
+    def leveled(found: re.Match[str]) -> str:
+        level = levels.get(_key(found[2]), len(found[1]))
+        return f"{'#' * level} {found[2]}"
+
+    return _HEADING.sub(leveled, markdown)
+
+
+def _with_names(markdown: str, page: liteparse.ParsedPage) -> str:
+    """Return a page whose lines of only a form field's value begin with the field's name."""
+    lines = markdown.split("\n")
+    for field in page.form_fields or ():
+        name = field.alternate_name or field.name or ""
+        if field.value in lines and 0 < len(name) <= _MAX_NAME and "[" not in name:
+            lines[lines.index(field.value)] = f"{name}: {field.value}"
+    return "\n".join(lines)
+
+
+def _key(line: str) -> str:
+    return _DIGITS.sub("0", _DECORATION.sub(" ", line)).strip()
+
+
+def _has_picture(page: liteparse.ParsedPage) -> bool:
+    found = page.complexity
+    if found is None:
+        return True
+    figures = found.layout.figure_count if found.layout else 0
+    return bool(found.full_page_image or found.image_block_count or figures)
+
+
+_ONE_PAGE = (
+    b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n"
+    b"2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n"
+    b"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]>>endobj\n"
+    b"trailer<</Root 1 0 R>>\n%%EOF"
+)

@@ -1,0 +1,21 @@
+"""A parsed document, which every format's parser returns."""
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+
+@attrs.frozen
+class Parsed:
+    """The Markdown of a document by page, in one piece if the format has no pages."""
+
+    pages: Sequence[str]
+    notes: Sequence[str] = ()
+    """Sentences about parts that were left out, or read by a guess."""
+    textless: Mapping[int, bool] = attrs.field(factory=dict)
+    """Pages without text by number, from 0; True: surely a picture and not an empty page."""
+
+    @property
+    def has_text(self) -> bool:
+        """Whether a page has any text."""
+        return any(page.strip() for page in self.pages)

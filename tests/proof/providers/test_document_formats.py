@@ -1,0 +1,385 @@
+"""What each format keeps: shapes of tables, hidden parts, numbers, charsets, raised digits."""
+
+import io
+
+import documents_files as files
+import documents_pdf as pdf
+import pytest
+from documents_files import WORD, docx, office
+
+from gateway_documents.child import libraries, parsing
+from gateway_documents.child.charsets import decode
+from gateway_documents.child.number_formats import formatter
+from gateway_documents.errors import Unreadable
+
+
+@pytest.fixture(scope="module", autouse=True)
+def loaded():
+    libraries.load_lazy_parts()
+
+
+def parsed(kind, data):
+    return "\n\n".join(parsing.parse(kind, data).pages)
+
+
+def notes(kind, data):
+    return " ".join(parsing.parse(kind, data).notes)
+
+
+def refusal(kind, data):
+    with pytest.raises(Unreadable) as refused:
+        parsing.parse(kind, data)
+    return str(refused.value)
+
+
+def word(body):
+    """Return a Word file with this XML in its body."""
+    return office(
+        "word/document.xml", f'<w:document xmlns:w="{WORD}"><w:body>{body}</w:body></w:document>'
+    )
+
+
+WIDE = '<w:gridSpan w:val="2"/>'
+
+
+def run(text, properties=""):
+    return f'<w:r><w:rPr>{properties}</w:rPr><w:t xml:space="preserve">{text}</w:t></w:r>'
+
+
+def cell(text, properties="", inner=""):
+    return f"<w:tc><w:tcPr>{properties}</w:tcPr>{inner}<w:p>{run(text)}</w:p></w:tc>"
+
+
+# Words in the charset of their country. Too short for statistics, so the letters decide.
+@pytest.mark.parametrize(
+    ("charset", "text"),
+    [
+        ("cp1252", "Café déjà vu"),
+        ("cp1252", "Grüße aus Köln"),
+        ("cp1252", "São Paulo não é a capital"),
+        ("cp1252", "“Quoted” – £5.00"),
+        ("cp1250", "Żółć gęślą jaźń"),
+        ("cp1250", "Jméno,Město\nŽofie,Plzeň"),
+        ("iso8859_2", "Příliš žluťoučký kůň"),
+        ("cp1254", "İstanbul'da güneşli bir gün, çok güzel, öğle"),
+        ("cp1251", "Имя,Город\nАнна,Москва"),
+        ("koi8_r", "Сегодня хорошая погода, и мы идём гулять.\n" * 3),
+        ("cp866", "Сегодня хорошая погода, и мы идём гулять."),
+        ("cp1253", "Σήμερα ο καιρός είναι καλός"),
+        ("cp1256", "الطقس جميل اليوم ونحن نذهب للتنزه"),
+        ("cp932", "今日は天気がいいので公園へ散歩に行きます。"),
+        ("gbk", "今天天气很好，我们去公园散步。"),
+        ("big5", "今天天氣很好，我們去公園散步。"),
+        ("cp949", "이름,도시\n영희,서울"),
+        ("cp874", "วันนี้อากาศดีมาก เราไปเดินเล่นกัน"),
+        ("utf_16_le", "a;b\nä;ö"),
+        ("utf_16_be", "a;b\nä;ö"),
+        ("utf_32_le", "a;b"),
+        ("utf_8_sig", "Zoë"),
+    ],
+)
+def test_text_without_a_declared_charset_is_read(charset, text):
+    assert decode(text.encode(charset)).text == text
+
+
+def test_a_guess_from_a_few_letters_is_stated_and_others_are_not():
+    assert "a guess" in notes("csv", "Jméno,Město\nŽofie,Plzeň".encode("cp1250"))
+    assert "cp1250" in notes("csv", "Jméno,Město\nŽofie,Plzeň".encode("cp1250"))
+    assert notes("csv", "Jméno,Město\n".encode()) == ""
+    assert notes("text", "Grüße, schöne Straße, Mühe, Käse. ".encode("cp1252") * 60) == ""
+
+
+def test_a_page_may_declare_its_charset_behind_a_long_comment():
+    head = f"<html><head><!-- {'x' * 3000} --><meta charset='euc-jp'></head>"
+    assert parsed("html", f"{head}<p>日本語</p>".encode("euc_jp")) == "日本語"
+
+
+@pytest.mark.parametrize("data", [b"", b" \r\n\0", b"\xff\xfe"])
+def test_an_empty_text_is_refused(data):
+    assert refusal("text", data) in ("The file is empty.", "The file contains no text.")
+
+
+def test_control_characters_show_that_a_file_is_no_text_but_a_stray_del_does_not():
+    assert "control character U+0001" in refusal("csv", b"a,b\n\x01,c")
+    assert "One" in parsed("html", b"<p>One \x7f odd character</p>")
+
+
+def test_form_feeds_part_pages_of_text():
+    assert parsed("text", b"page one\fpage two") == "page one\n\npage two"
+
+
+def test_rich_text_under_another_name_is_refused():
+    assert "name it .rtf" in refusal("text", b"{\\rtf1 hello}")
+
+
+@pytest.mark.parametrize(
+    ("text", "table"),
+    [
+        ("a,b\n1,2\n", "| a | b |\n| --- | --- |\n| 1 | 2 |"),
+        ("sep=;\na;b\n1;2\n", "| a | b |\n| --- | --- |\n| 1 | 2 |"),
+        ("a;b\n1,5;2,5\n3,5;4,5\n", "| a | b |\n| --- | --- |\n| 1,5 | 2,5 |\n| 3,5 | 4,5 |"),
+        (
+            '"Last, first";age\n"Doe, J.";5\n',
+            "| Last, first | age |\n| --- | --- |\n| Doe, J. | 5 |",
+        ),
+        ("a\tb, c\n1\t2, 3\n", "| a | b, c |\n| --- | --- |\n| 1 | 2, 3 |"),
+        ("Sales 2026\n\na,b\n1,2\n", "Sales 2026\n\n| a | b |\n| --- | --- |\n| 1 | 2 |"),
+        ("one\ntwo\n", "| one |\n| --- |\n| two |"),
+        ("a,b\nx|y,2\n", "| a | b |\n| --- | --- |\n| x\\|y | 2 |"),
+    ],
+)
+def test_a_csv_is_read_with_its_delimiter(text, table):
+    assert parsed("csv", text.encode()) == table
+
+
+def test_a_table_of_a_page_keeps_the_columns_of_spans():
+    page = (
+        "<table><tr><th rowspan=2>Region</th><th colspan=2>Sales</th></tr>"
+        "<tr><th>2024</th><th>2025</th></tr><tr><td>a|b</td><td>1</td><td>2</td></tr></table>"
+    )
+    assert parsed("html", page.encode()) == (
+        "| Region | Sales |  |\n| --- | --- | --- |\n|  | 2024 | 2025 |\n| a\\|b | 1 | 2 |"
+    )
+
+
+def test_a_table_in_a_cell_stays_in_the_cell():
+    inner = "<table><tr><td>1</td><td>2</td></tr><tr><td>3</td><td>4</td></tr></table>"
+    page = f"<table><tr><td>A</td><td>B</td></tr><tr><td>x</td><td>{inner}</td></tr></table>"
+    assert parsed("html", page.encode()).splitlines()[2] == "| x | 1 / 2<br>3 / 4 |"
+
+
+def test_a_span_of_a_million_costs_nothing():
+    page = "<table><tr><td rowspan=1000000 colspan=1000000>x</td></tr></table>" * 20
+    assert parsed("html", page.encode()).count("x") == 20
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "<p hidden>secret</p>",
+        "<p style='display:none'>secret</p>",
+        "<p style='color:red; visibility: hidden'>secret</p>",
+        "<template><p>secret</p></template>",
+        "<noscript>secret</noscript>",
+        "<script>var secret</script>",
+        "<style>.secret{}</style>",
+        "<!-- secret -->",
+        "<input type=hidden value=secret>",
+        "<input type=password value=secret>",
+        "<img alt=secret src='data:image/png;base64,AAAA'>",
+    ],
+)
+def test_what_a_browser_hides_is_left_out(hidden):
+    assert parsed("html", f"<p>Seen</p>{hidden}".encode()) == "Seen"
+
+
+def test_fields_of_a_form_stand_apart():
+    page = (
+        "<form><label>Name <input value=Anna></label><select><option>red</option>"
+        "<option>blue</option></select><input type=checkbox checked> agreed</form>"
+    )
+    assert parsed("html", page.encode()).split() == ["Name", "Anna", "red", "blue", "[x]", "agreed"]
+
+
+def test_a_page_without_words_is_refused():
+    assert refusal("html", b"<html><body><img src=a.png></body></html>") != ""
+    assert refusal("html", b"<html><body><p> </p></body></html>") == "The file contains no text."
+
+
+def test_a_word_table_keeps_the_columns_of_spans_and_escapes_pipes():
+    body = (
+        f"<w:tbl><w:tr>{cell('A')}{cell('a|b')}</w:tr>"
+        f"<w:tr>{cell('', WIDE)}</w:tr><w:tr>{cell('1')}{cell('2')}</w:tr></w:tbl>"
+    )
+    lines = parsed("docx", word(body)).splitlines()
+    assert lines[0] == "| A | a\\|b |"
+    assert lines[-1] == "| 1 | 2 |"
+
+
+def test_hidden_words_of_a_word_file_are_left_out():
+    body = f"<w:p>{run('Seen ')}{run('secret', '<w:vanish/>')}</w:p>"
+    assert parsed("docx", word(body)) == "Seen"
+    shown = "<w:p>" + run("Seen") + run(" too", '<w:vanish w:val="0"/>') + "</w:p>"
+    assert parsed("docx", word(shown)) == "Seen too"
+
+
+def test_raised_and_lowered_digits_of_a_word_file_are_kept():
+    def shifted(text, place):
+        return run(text, f'<w:vertAlign w:val="{place}"/>')
+
+    body = f"<w:p>{run('H')}{shifted('2', 'subscript')}{run('O, 10')}{shifted('-6', 'superscript')}"
+    assert parsed("docx", word(f"{body}{run(' and 1')}{shifted('st', 'superscript')}</w:p>")) == (
+        "H₂O, 10⁻⁶ and 1st"
+    )
+
+
+def test_ruby_is_written_out():
+    ruby = "<w:ruby><w:rt><w:r><w:t>かんじ</w:t></w:r></w:rt><w:rubyBase>{}</w:rubyBase></w:ruby>"
+    body = f"<w:p><w:r>{ruby.format('<w:r><w:t>漢字</w:t></w:r>')}</w:r></w:p>"
+    assert parsed("docx", word(body)) == "漢字 (かんじ)"
+
+
+def test_an_equation_that_cannot_be_read_takes_no_other_with_it():
+    names = 'xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math"'
+    square = (
+        "<m:sSup><m:e><m:r><m:t>c</m:t></m:r></m:e><m:sup><m:r><m:t>2</m:t></m:r></m:sup></m:sSup>"
+    )
+    integral = "<m:nary><m:sub/><m:sup/><m:e><m:r><m:t>x</m:t></m:r></m:e></m:nary>"
+    body = "".join(
+        f"<w:p><m:oMath {names}>{equation}</m:oMath></w:p>" for equation in (square, integral)
+    )
+    text = parsed("docx", word(body))
+    assert "c^{2}" in text
+    assert "int" in text
+
+
+def test_a_word_file_without_words_is_refused():
+    assert refusal("docx", word("<w:p/>")) == "The file contains no text."
+
+
+def test_slides_without_words_are_refused():
+    import pptx as library
+
+    presentation = library.Presentation()
+    presentation.slides.add_slide(presentation.slide_layouts[6])
+    file = io.BytesIO()
+    presentation.save(file)
+    assert refusal("pptx", file.getvalue()) == "The file contains no text."
+
+
+def workbook(fill):
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    fill(book)
+    file = io.BytesIO()
+    book.save(file)
+    return file.getvalue()
+
+
+def test_a_workbook_without_cells_is_refused():
+    assert refusal("xlsx", workbook(lambda book: None)) == "The file contains no text."
+
+
+def test_hidden_parts_of_a_workbook_are_left_out_and_said_so():
+    def fill(book):
+        sheet = book.active
+        sheet.append(["shown", 1, "hidden column"])
+        sheet.append(["hidden row", 2, ""])
+        sheet.column_dimensions["C"].hidden = True
+        sheet.row_dimensions[2].hidden = True
+        other = book.create_sheet("Secret")
+        other.append(["hidden sheet"])
+        other.sheet_state = "veryHidden"
+
+    data = workbook(fill)
+    assert parsed("xlsx", data) == "## Sheet\n\n| shown | 1 |\n| --- | --- |"
+    assert "left out: 1" in notes("xlsx", data)
+    assert "Hidden rows and columns" in notes("xlsx", data)
+
+
+def test_a_formula_without_a_saved_value_is_printed():
+    def fill(book):
+        book.active.append(["n", "double"])
+        book.active.append([21, "=A2*2"])
+
+    data = workbook(fill)
+    assert "| 21 | =A2*2 |" in parsed("xlsx", data)
+    assert "printed as formulas: 1" in notes("xlsx", data)
+
+
+def test_numbers_of_a_workbook_look_as_in_excel():
+    def fill(book):
+        for row, (value, code) in enumerate(((0.256, "0.0%"), (1234, "00000"), (1e6, "#,##0.00"))):
+            found = book.active.cell(row + 1, 1, value)
+            found.number_format = code
+
+    assert parsed("xlsx", workbook(fill)) == (
+        "## Sheet\n\n| 25.6% |\n| --- |\n| 01234 |\n| 1,000,000.00 |"
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "value", "shown"),
+    [
+        ("General", 3.0, "3"),
+        ("0", 2.5, "3"),
+        ("0%", 0.256, "26%"),
+        ("#,##0", -1234567, "-1,234,567"),
+        ('"$"#,##0.00', -12.5, "-$12.50"),
+        ("#,##0.00\\ [$€-407]", 12.5, "12.50 €"),
+        ("0.00;(0.00)", -3, "(3.00)"),
+        ('0;-0;"none"', 0, "none"),
+        ("#.##", 0.5, ".5"),
+        ("0.0##", 1.25, "1.25"),
+        ("#,##0,", 1234567, "1,235"),
+        ("_-* #,##0.00\\ _€_-", 5, "5.00"),
+        ('#,##0 "bags; large"', 3960, "3,960 bags; large"),
+        ("[Red]0", -4, "-4"),
+        ("[<100]0;0.0", 5, "5"),
+        ("# ?/?", 0.5, "0.5"),
+        ("0.00E+00", 12345, "12345"),
+        ("@", 5, "5"),
+        ("0", 1e300, "1e+300"),
+    ],
+)
+def test_a_number_format_is_applied_or_the_number_is_exact(code, value, shown):
+    assert formatter(code)(value) == shown
+
+
+def page_of(*lines):
+    return pdf.write_contents([_deflated("\n".join(lines))])
+
+
+def _deflated(content):
+    import zlib
+
+    return zlib.compress(content.encode("cp1252"))
+
+
+def test_raised_and_lowered_digits_of_a_pdf_are_kept():
+    data = page_of(
+        "BT /F1 11 Tf 72 700 Td (The lake holds 4 x 10) Tj /F1 7 Tf 4 Ts (6) Tj",
+        "/F1 11 Tf 0 Ts ( litres of H) Tj /F1 7 Tf -3 Ts (2) Tj /F1 11 Tf 0 Ts",
+        "(O, 106 of them.) Tj ET",
+    )
+    assert parsed("pdf", data) == "The lake holds 4 x 10⁶ litres of H₂O, 106 of them."
+
+
+def test_lines_of_the_body_stay_on_every_page_and_running_lines_on_the_first():
+    def one(number):
+        return _deflated(
+            f"BT /F1 9 Tf 72 810 Td (Harbour Coffee, page {number}) Tj ET "
+            f"BT /F1 11 Tf 72 600 Td (Invoice number 2026-00{number} for coffee.) Tj ET "
+            "BT /F1 11 Tf 72 500 Td (Please pay the amount by bank transfer.) Tj ET"
+        )
+
+    text = parsed("pdf", pdf.write_contents([one(number) for number in range(1, 6)]))
+    assert text.count("Please pay") == 5
+    assert text.count("Harbour Coffee, page") == 1
+
+
+def test_a_word_broken_at_the_end_of_a_line_is_joined():
+    data = page_of(
+        "BT /F1 11 Tf 72 700 Td (The water-) Tj 0 -13 Td (wheel is older than the docu-) Tj",
+        "0 -13 Td (ments in the archive.) Tj ET",
+    )
+    assert parsed("pdf", data) == "The waterwheel is older than the documents in the archive."
+
+
+def test_a_document_of_2000_rows_keeps_them_all():
+    rows = "".join(f"<w:tr>{cell(f'r{at}')}{cell('x')}</w:tr>" for at in range(2000))
+    assert parsed("docx", word(f"<w:tbl>{rows}</w:tbl>")).count("| x |") == 2000
+
+
+def test_an_empty_file_of_any_kind_is_called_empty():
+    from gateway_documents.kinds import KINDS, recognise
+
+    for extension in KINDS:
+        with pytest.raises(Unreadable, match=r"^The file is empty\.$"):
+            recognise(extension, b"\r\n")
+
+
+def test_a_heading_keeps_its_level():
+    assert parsed("docx", docx("Text.")).startswith("# Quarterly Report")
+    assert parsed("odt", files.odt()).startswith("# Quarterly Report")
