@@ -27,7 +27,7 @@ KINDS = {
 PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp")
 
 _PDF_HEADER = b"%PDF-"
-# Bytes that may precede the header: Acrobat and all other readers accept so many.
+# Acrobat and other readers accept this many bytes before the header.
 _PDF_HEADER_WITHIN = 1024
 _ZIP_HEADERS = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 # PNG, JPEG, WebP, TIFF, BigTIFF and BMP.

@@ -52,7 +52,7 @@ class DocumentParser:
         request: gateway.GenerationRequest,
         endpoint: gateway.Endpoint,  # noqa: ARG002 - of the protocol
     ) -> None:
-        """Refuse a file that is empty, encrypted, damaged, too large, or not what its name says.
+        """Refuse a file that is empty, encrypted, damaged, too large or misnamed.
 
         A sandboxed process parses it as `submit` does, so that what cannot be parsed or contains
         no text is refused before payment.

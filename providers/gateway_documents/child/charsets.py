@@ -10,8 +10,8 @@ from charset_normalizer import from_bytes
 
 from gateway_documents.errors import EMPTY, Unreadable
 
-# What a page may declare and what is guessed, as modules of `encodings`. The child loads them
-# before the fork. EBCDIC and fonts' private charsets are left out: they fit any bytes.
+# Charsets that a page may declare or that are guessed, as modules of `encodings`. The child loads
+# them before the fork. EBCDIC and fonts' private charsets are left out: they fit any bytes.
 _UNICODE = ("utf_16", "utf_16_le", "utf_16_be", "utf_32", "utf_32_le", "utf_32_be")
 _EAST_ASIAN = (
     *("cp932", "shift_jis", "euc_jp", "iso2022_jp", "gb18030", "gbk", "gb2312", "hz"),

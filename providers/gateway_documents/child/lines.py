@@ -9,7 +9,7 @@ _SAME_LINE = 0.5
 # A gap of this part of a line's height starts a paragraph.
 _NEW_PARAGRAPH = 0.9
 
-# A column of running text has so many lines, and so many letters a line on average.
+# The fewest lines of a column of running text, and its fewest letters a line on average.
 _MIN_LINES, _MIN_LETTERS = 3, 10
 
 
@@ -50,7 +50,7 @@ def to_text(boxes: Iterable[Box]) -> str:
 
 
 def _columns(boxes: list[Box]) -> Iterator[list[Box]]:
-    """Yield the parts of a page in reading order: what is above columns, each column, the rest."""
+    """Yield the parts of a page in reading order: lines above columns, each column, the rest."""
     bands = list(_bands(boxes))
     plain: list[Box] = []
     while bands:

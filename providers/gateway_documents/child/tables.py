@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from gateway_documents.errors import Unreadable
 
-# Cells of a table, including empty ones; writing so many takes ten seconds.
+# Cells of the largest table, including empty ones; writing it takes ten seconds.
 MAX_CELLS = 5_000_000
 _PIPE = re.compile(r"(?<!\\)\|")
 

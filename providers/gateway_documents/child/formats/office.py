@@ -8,7 +8,7 @@ from gateway_documents.child import word_xml, zip_parts
 from gateway_documents.child.parsed import Parsed
 from gateway_documents.errors import DAMAGED, ENCRYPTED, NO_TEXT, Unreadable
 
-# anydoc's names of pictures without a description say nothing.
+# anydoc prints the file's name of a picture without a description.
 _PICTURE_NAME = re.compile(r"^image\d*\.(?:png|jpe?g|gif|bmp|tiff?|emf|wmf|svg)$", re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n{3,}")
 

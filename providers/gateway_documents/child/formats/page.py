@@ -1,4 +1,4 @@
-"""HTML pages, by markdownify: without what a browser hides, and with tables of equal rows."""
+"""HTML pages, by markdownify: without hidden elements, and with spans of tables filled in."""
 
 import re
 from collections.abc import Mapping

@@ -14,7 +14,7 @@ from gateway_documents.errors import DAMAGED, ENCRYPTED, Unreadable
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
 # The part of a page's height, at the top and at the bottom, where running lines may be.
 _MARGIN = 0.1
-# A line is a running header or footer if it is in the margin of so many pages, and of this share.
+# The fewest pages, and the smallest share of them, that have a running header or footer.
 _MIN_PAGES, _MIN_SHARE = 3, 0.5
 # Longer names, and those with brackets, are a program's.
 _MAX_NAME = 40

@@ -1,4 +1,4 @@
-"""Excel and OpenDocument workbooks, by calamine: what a person sees on the sheets."""
+"""Excel and OpenDocument workbooks, by calamine: the visible cells as a program shows them."""
 
 import datetime as dt
 import io
@@ -19,7 +19,7 @@ def parse(data: bytes) -> Parsed:
     """Return each visible sheet as a table under its name.
 
     Numbers look as in the program, dates as ISO 8601. A formula without a saved value is printed
-    as the formula. Hidden sheets, rows and columns are left out, and the notes say so.
+    as the formula. Hidden sheets, rows and columns are left out, with a note.
     """
     facts: dict[str, SheetFacts] = {}
     if data.startswith(_ZIP):
