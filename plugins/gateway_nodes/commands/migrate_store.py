@@ -70,7 +70,7 @@ def migrate_store(*, address: str | None, is_check: bool, is_taken_back: bool) -
 def _open_target(address: str) -> "contextlib.AbstractContextManager[Target]":
     if find_spec("psycopg") is None:
         raise SettingsError("PostgreSQL needs an extra: pip install 'generation-gateway[postgres]'")
-    # Most gateways have no PostgreSQL, and the help of this command is theirs, too.
+    # Imported late, so that the help works without psycopg.
     from gateway_nodes.moving.target import open_target  # noqa: PLC0415
 
     return open_target(address)
