@@ -1,6 +1,6 @@
-"""An asyncio protocol between a connection and Hypercorn that limits the client's size and time.
+"""An asyncio protocol between a connection and Hypercorn with size limits and timeouts.
 
-Hypercorn gets one whole head at a time, a body as the app reads it, and the end of a connection
+Hypercorn gets one complete head at a time, a body as the app reads it, and the end of a connection
 only between two requests. So it never waits for a client that is gone.
 """
 
@@ -156,7 +156,7 @@ class Guard(asyncio.Protocol):
 
     @property
     def is_client_gone(self) -> bool:
-        """Whether the client is gone, except one that closed its half after a further request."""
+        """Whether the client is gone; False if it closed its half but has pipelined a request."""
         return self._is_gone and not has_head(self._held)
 
     async def wait_gone(self) -> None:
@@ -241,7 +241,7 @@ class Guard(asyncio.Protocol):
         self._is_answer_begun = self._is_head_next = True
 
     def may_write_whole(self) -> bool:
-        """Whether an answer may be written without the server, because no other output waits."""
+        """Whether an answer may bypass the server, because no other output is pending."""
         return not (
             self._is_answer_begun
             or self.is_body_missing
