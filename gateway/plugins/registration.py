@@ -124,7 +124,6 @@ def method_offer(method: PaymentMethod) -> tuple[str, PaymentMethod]:
 
 
 def _check_headers(way: Any) -> None:
-    """Raise `ValueError` for a way to pay without the names of its headers."""
     names = getattr(way, "header_names", ())
     if isinstance(names, str) or not names or not all(map(_HEADER.fullmatch, names)):
         raise ValueError(

@@ -56,7 +56,6 @@ def _find_mistyped(settings: Settings, known: Collection[str]) -> Iterator[tuple
 
 
 def _nearest_name(name: str, names: Collection[str]) -> str | None:
-    """Return the name that was most probably meant."""
     slips = [other for other in names if _is_one_slip(name, other)]
     return next(iter(slips or difflib.get_close_matches(name, names, 1, cutoff=_NEAR)), None)
 
@@ -73,6 +72,5 @@ def _is_one_slip(name: str, other: str) -> bool:
 
 
 def _all_names(known: Collection[str]) -> list[str]:
-    """Return the names of all settings: of the plugins and of the gateway."""
     ours = (name for name in attrs.fields_dict(Settings) if name not in _LOADER_FIELDS)
     return [*known, *ours, _LOADER_VARIABLE]

@@ -43,7 +43,6 @@ async def refuse_other_database(settings: Settings, store: SqlStore) -> None:
 
 
 def _has_sales(path: Path) -> bool:
-    """Whether an SQLite file has payments and was not migrated."""
     with closing(_read_only(path)) as db:
         try:
             has_sales = db.execute("SELECT 1 FROM claims LIMIT 1").fetchone() is not None
@@ -55,7 +54,6 @@ def _has_sales(path: Path) -> bool:
 
 
 def _move_of(path: Path) -> Move | None:
-    """Return the migration of an SQLite file to another database, or None."""
     with closing(_read_only(path)) as db:
         return move_of(db)
 

@@ -212,12 +212,10 @@ def _answer_gateway_error(
 
 
 def _is_clients(error: HTTPException) -> bool:
-    """Whether an error of Quart is the client's mistake."""
     return HTTPStatus.BAD_REQUEST <= (error.code or 0) < HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 def _translate(error: HTTPException) -> GatewayError:
-    """Return the gateway error for an HTTP error of Quart."""
     match error.code:
         case HTTPStatus.NOT_FOUND:
             return NotFound("There is nothing at this path. GET /llms.txt describes this service.")

@@ -270,7 +270,6 @@ def _is_host(host: bytes) -> bool:
 
 
 def _address(gateway: Gateway, scope: Message, headers: _Headers) -> str:
-    """Return the client's address for rate limits."""
     trusted = gateway.settings.client_ip_header.lower().encode()
     forwarded = headers.get(trusted, b"").decode("latin1") if trusted else None
     return client_address(peer_of(scope), forwarded)

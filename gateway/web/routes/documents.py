@@ -201,7 +201,6 @@ def _describe_resource(gateway: Gateway, endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _read_challenge(gateway: Gateway, endpoint: Endpoint) -> Any:
-    """Return the x402 v2 challenge of an endpoint's 402."""
     challenge = gateway.payments.methods.first.challenge(gateway.quote(endpoint), None, 2)
     header = challenge.headers.get("PAYMENT-REQUIRED")
     if header is None:

@@ -86,7 +86,6 @@ async def answer_price(gateway: Gateway, asked: Asked) -> Answer:
 
 
 def _name_limit(gateway: Gateway, asked: Asked) -> str:
-    """Return the rate limit of a request."""
     return "x402" if gateway.payments.methods.is_paid(asked.header) else PRICE_LIMIT
 
 

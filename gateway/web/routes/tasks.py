@@ -107,7 +107,6 @@ async def _poll(gateway: Gateway, task_id: str, wait_s: float, client: str) -> T
 
 
 async def _encode_task(gateway: Gateway, task: Task) -> ShownTask:
-    """Return the JSON of a task."""
     body = await show_body(gateway, task)
     text = task.result.long_text if task.result is not None else None
     if text is None:
@@ -137,7 +136,6 @@ async def _wait_for_task(gateway: Gateway, task_id: str, wait_s: float) -> Task:
 
 
 async def _find_task(gateway: Gateway, task_id: str) -> Task:
-    """Return a task; raises `NotFound`."""
     task = await gateway.store.task(task_id) if len(task_id) <= _MAX_ID_CHARS else None
     if task is None:
         raise NotFound("There is no task with this id.")

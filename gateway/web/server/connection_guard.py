@@ -208,7 +208,6 @@ class Guard(asyncio.Protocol):
             self._server.data_received(piece)
 
     def _read_on(self) -> None:
-        """Pause or resume reading, depending on the buffers."""
         is_full = self._is_server_full or len(self._held) > PIECE_BYTES
         may_read = not is_full or self._is_ended or self._is_closing
         if may_read != self._is_reading and not self._wire.is_closing():

@@ -160,7 +160,6 @@ async def _stop_if_unfit(app: Quart, asked: asyncio.Event) -> None:
 
 
 async def _started(app: Quart) -> Gateway:
-    """Wait for the gateway to start."""
     # The app has no event for its startup.
     while EXTENSION not in app.extensions:  # noqa: ASYNC110
         await asyncio.sleep(0.1)
@@ -168,7 +167,6 @@ async def _started(app: Quart) -> Gateway:
 
 
 def _stop_selling(app: Quart, asked: asyncio.Event) -> None:
-    """Stop sales, and begin to drain."""
     gateway = app.extensions.get(EXTENSION)
     if gateway is not None:
         gateway.lifecycle.stop_selling()

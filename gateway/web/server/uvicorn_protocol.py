@@ -288,7 +288,6 @@ class GuardedProtocol(HttpToolsProtocol):
             self._idleness.start()
 
     def _judge_head(self) -> HTTPStatus:
-        """Return OK, or the status of the refusal."""
         version, method = self.parser.get_http_version(), self.parser.get_method()
         if version not in _VERSIONS:
             return HTTPStatus.HTTP_VERSION_NOT_SUPPORTED

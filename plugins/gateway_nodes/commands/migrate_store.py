@@ -111,7 +111,6 @@ def _begun(path: Path) -> Move | None:
 
 
 async def _prepare(settings: Settings, path: Path) -> None:
-    """Migrate the file's schema, and copy its outputs to the bucket."""
     bucket = bucket_of(settings)
     if bucket is None:
         raise SettingsError(
@@ -137,7 +136,6 @@ async def _prepare(settings: Settings, path: Path) -> None:
 async def _carry_all(
     store: SqliteStore, disk: DiskOutputs, bucket: BucketOutputs
 ) -> tuple[int, int]:
-    """Copy all outputs; return how many were copied and lost."""
     copied, lost, last = 0, 0, ""
     while batch := await store.read(copying.kept_results, last):
         for task in batch:

@@ -198,7 +198,6 @@ def _copy_table(source: Connection, target: "Target", table: Table, cleaner: _Cl
 
 
 def _is_own(key: str) -> bool:
-    """Whether a row of `meta` is about one database alone."""
     return key in _OWN_META or key.endswith(_OWN_META_END)
 
 

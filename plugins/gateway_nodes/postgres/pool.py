@@ -251,7 +251,6 @@ class Pool:
         function: Callable[..., Any],
         arguments: tuple[Any, ...],
     ) -> Any:
-        """Run a function between BEGIN and COMMIT; an error rolls back."""
         xid, server = _begin(raw, function), self._local.server
         try:
             value = function(Session(raw), *arguments)

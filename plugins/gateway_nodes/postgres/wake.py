@@ -168,7 +168,6 @@ async def listen_to(address: str, name: str) -> Listening:
 
 
 def _write_payloads(tag: str, words: Collection[str]) -> Iterator[str]:
-    """Yield the words in as few payloads as possible."""
     payload = tag
     for word in words:
         if len(payload) + 1 + len(word) > _MOST_BYTES:

@@ -161,6 +161,5 @@ def _meta(raw: psycopg.Connection[Any], key: str) -> str | None:
 
 
 def _find(raw: psycopg.Connection[Any], sql: str, *parameters: object) -> Any:
-    """Return the first value of the first row, or None."""
     row = raw.execute(sql.encode(), parameters or None).fetchone()
     return row[0] if row is not None else None
