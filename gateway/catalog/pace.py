@@ -80,7 +80,6 @@ class Pace:
         return int(min(self._slots - self._running, self._per_minute - self._count_recent()))
 
     def _count_recent(self) -> int:
-        """Return the number of submits within the last minute."""
         since = self._now() - _MINUTE_S
         while self._submits and self._submits[0] <= since:
             self._submits.popleft()

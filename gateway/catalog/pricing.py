@@ -97,7 +97,6 @@ def scale_prices(endpoint: Endpoint, price_units: int) -> Endpoint:
 
 
 def _set_price_step(endpoint: Endpoint, resolution: str, price_units: int) -> Endpoint:
-    """Set the price of one resolution."""
     setting = f"[endpoints.{endpoint.slug}] prices.{resolution}"
     if resolution not in endpoint.resolution.values:
         known = ", ".join(endpoint.resolution.values) or "none"

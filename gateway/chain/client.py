@@ -67,7 +67,6 @@ class Web3Chain:
         await self._rpc.close()
 
     async def _check_chain_id(self, endpoint: Endpoint) -> None:
-        """Raise `ChainUnavailable` if the endpoint serves another chain."""
         chain_id, expected = int(await endpoint.request("eth_chainId"), 16), self._network.chain_id
         if chain_id != expected:
             raise ChainUnavailable(
@@ -75,7 +74,6 @@ class Web3Chain:
             )
 
     async def _check_token(self, endpoint: Endpoint) -> None:
-        """Raise `ChainUnavailable` if the token has another domain separator."""
         network = self._network
         try:
             domain = await endpoint.request(

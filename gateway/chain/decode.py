@@ -67,7 +67,6 @@ def read_receipt(raw: Any, raw_block: Any, tx_hash: str) -> Receipt | None:
 
 
 def _read_fee(raw: Any) -> int | None:
-    """Return the fee of a transaction in wei; None if the receipt lacks it."""
     if raw.get("gasUsed") is None or raw.get("effectiveGasPrice") is None:
         return None
     l2_fee = int(raw["gasUsed"], 16) * int(raw["effectiveGasPrice"], 16)
@@ -75,7 +74,6 @@ def _read_fee(raw: Any) -> int | None:
 
 
 def _read_l1_fee(raw: Any) -> int | None:
-    """Return the L1 data fee in wei; None if the receipt has none."""
     return None if raw.get("l1Fee") is None else int(raw["l1Fee"], 16)
 
 

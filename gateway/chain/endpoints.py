@@ -143,7 +143,6 @@ class Endpoint:
 
 
 def _import_web3() -> Any:
-    """Import web3 and return our provider class."""
     transport = import_ethereum("gateway.chain.transport")
     # Encodes transactions; otherwise the first sale would wait for the import.
     import_ethereum("rlp")

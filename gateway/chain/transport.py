@@ -60,7 +60,6 @@ class KeepAliveProvider(AsyncHTTPProvider):
             return await self._post(data)
 
     async def _post(self, data: bytes) -> bytes:
-        """Return the JSON-RPC response; raises `EndpointRefused` and `ValueError`."""
         async with self._session.post(str(self.endpoint_uri), data=data) as answer:
             body = await answer.read()
         if answer.status < _CLIENT_ERROR:
