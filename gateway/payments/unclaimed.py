@@ -81,8 +81,8 @@ class UnclaimedSearch:
         # The number of small transfers left out.
         self.left_out = 0
         self._next_block: int | None = None
-        # All incoming transfers of each transaction with an unused one. Equal transfers can only be
-        # told apart by their number.
+        # All incoming transfers of each transaction with an unused one. The number of equal ones
+        # shows later whether one was used.
         self._by_transaction: dict[str, list[MinedTransfer]] = {}
         # Times of their blocks, in Unix seconds.
         self._times: dict[int, float] = {}
