@@ -11,11 +11,15 @@ import structlog
 from gateway.contracts import Clock
 from gateway.contracts.events import EventReader
 from gateway.contracts.parts import Condition, Part
+from gateway.errors import DiskFull, StoreUnavailable
 from gateway.store.events import SqlEvents
 
 _MANY = 1_000
 _LONG_S = 3_600.0
 _FORGET_EVERY_S = 3_600.0
+_REGISTER_EVERY_S = 3_600.0
+# An event that its reader refuses waits for this long, so that it holds up no other.
+_SET_ASIDE_S = 300.0
 _MAX_BACKOFF_S = 300.0
 _log = structlog.get_logger()
 
@@ -29,6 +33,8 @@ class EventHandover:
     parts: Sequence[Part]
     # The leader takes events at once. Other nodes only poll, in case it lacks the plugin.
     leads: Callable[[], bool]
+    # Whether a plugin failed to load at this start. Its readers are kept.
+    lacks_plugins: bool = False
     now: Clock = time.time
     poll_s: float = 5.0
     # The shortest time between two rounds. Each task's end asks for one, and most have no events.
@@ -38,6 +44,9 @@ class EventHandover:
     _loop: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     # Of failed readers: the pause, and the loop time of the next attempt.
     _backoff: dict[str, tuple[float, float]] = attrs.field(factory=dict, init=False)
+    # The loop's time of the last round, and of the last registration.
+    _handed_over_at: float = attrs.field(default=0.0, init=False)
+    _registered_at: float = attrs.field(default=0.0, init=False)
 
     def make_part(self) -> Part:
         """Return the gateway's part that hands events over."""
@@ -58,13 +67,15 @@ class EventHandover:
 
     async def hand_over(self) -> None:
         """Hand over all waiting events. If a reader fails, log its error; its events wait."""
+        self._handed_over_at = asyncio.get_running_loop().time()
         for name, reader in self._readers.items():
-            if asyncio.get_running_loop().time() >= self._backoff.get(name, (0.0, 0.0))[1]:
+            if self._handed_over_at >= self._backoff.get(name, (0.0, 0.0))[1]:
                 await self._hand_over_to(name, reader)
 
     async def _register(self) -> None:
         self._readers = {part.name: part.events for part in self.parts if part.events is not None}
-        await self.events.set_readers(self._readers)
+        await self.events.set_readers(self._readers, keep_others=self.lacks_plugins, now=self.now())
+        self._registered_at = asyncio.get_running_loop().time()
 
     async def _begin(self) -> None:
         if self._readers:
@@ -79,31 +90,63 @@ class EventHandover:
     async def _repeat(self) -> None:
         await self.hand_over()
         while True:
-            is_woken = await self._wait()
-            if self.leads() or not is_woken:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self.poll_s):
+                    await self._wake.wait()
+            self._wake.clear()
+            # The leader may lack the plugin, so other nodes poll, however often they are woken.
+            since_last_s = asyncio.get_running_loop().time() - self._handed_over_at
+            if self.leads() or since_last_s >= self.poll_s:
                 await self.hand_over()
+            await self._register_again()
             await asyncio.sleep(self.apart_s)
 
-    async def _wait(self) -> bool:
-        """Wait for the next round; return whether `wake` was called."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self.poll_s):
-                await self._wake.wait()
-        is_woken = self._wake.is_set()
-        self._wake.clear()
-        return is_woken
+    async def _register_again(self) -> None:
+        """Keep this node's readers, which are deleted after a long silence."""
+        if asyncio.get_running_loop().time() - self._registered_at >= _REGISTER_EVERY_S:
+            with contextlib.suppress(StoreUnavailable, DiskFull):  # the next round tries again
+                await self._register()
 
     async def _hand_over_to(self, name: str, reader: EventReader) -> None:
+        now = asyncio.get_running_loop().time()
         try:
-            while await self.events.waits(name) and await self.events.take(name, reader.take):
-                if reader.on_taken is not None:
-                    reader.on_taken()
+            while await self._take(name, reader):
+                pass
+        except (StoreUnavailable, DiskFull) as error:
+            self._backoff[name] = (self.poll_s / 2, now + self.poll_s)
+            _log.warning("events.no_database", reader=name, reason=str(error))
         except Exception:  # noqa: BLE001 - a plugin may raise anything
             pause_s = min(2 * self._backoff.get(name, (self.poll_s / 2, 0.0))[0], _MAX_BACKOFF_S)
-            self._backoff[name] = (pause_s, asyncio.get_running_loop().time() + pause_s)
+            self._backoff[name] = (pause_s, now + pause_s)
             _log.exception("events.not_taken", reader=name, pause_s=pause_s)
         else:
             self._backoff.pop(name, None)
+
+    async def _take(self, name: str, reader: EventReader) -> bool:
+        """Hand over one batch; return whether there was one.
+
+        After a failure, events are tried one by one, and the one that fails is set aside.
+        """
+        if not await self.events.waits(name, now=self.now()):
+            return False
+        is_single = name in self._backoff
+        try:
+            taken = await self.events.take(name, reader.take, now=self.now(), is_single=is_single)
+        except (StoreUnavailable, DiskFull):
+            raise
+        except Exception:
+            if is_single:
+                await self.events.set_first_aside(name, now=self.now(), wait_s=_SET_ASIDE_S)
+            raise
+        if taken and reader.on_taken is not None:
+            self._call_on_taken(name, reader.on_taken)
+        return taken > 0
+
+    def _call_on_taken(self, name: str, on_taken: Callable[[], None]) -> None:
+        try:
+            on_taken()
+        except Exception:  # noqa: BLE001 - a plugin may raise anything
+            _log.exception("events.on_taken_failed", reader=name)
 
     async def _forget_absent(self) -> None:
         if forgotten := await self.events.forget_absent(now=self.now()):

@@ -1,6 +1,7 @@
 """The outbox: events are written with the change they report, and deleted when taken."""
 
 from collections.abc import Mapping
+from functools import partial
 
 import attrs
 
@@ -9,9 +10,10 @@ from gateway.store.rows import ReadRow, ReadRows, RunWrite
 from gateway.store.sql import Connection, dialect_of
 
 _AT_ONCE = 64
-# A node not seen for this long no longer keeps a reader alive.
-_NODE_GONE_S = 86_400.0
-_ABSENT_READER_S = 30 * 86_400.0
+# A reader that no node has registered for this long is forgotten, and its events with it.
+_ABSENT_S = 30 * 86_400.0
+# Other writes wait for this one.
+_FORGOTTEN_AT_ONCE = 1_000
 
 
 def add_event(
@@ -29,27 +31,36 @@ def add_event(
     )
 
 
-def set_readers(db: Connection, node: str, readers: Mapping[str, EventReader]) -> None:
-    """Replace a node's readers. Other nodes, which may have more plugins, keep theirs."""
-    db.execute("DELETE FROM event_readers WHERE node = ?", (node,))
+def set_readers(
+    db: Connection, node: str, readers: Mapping[str, EventReader], now: float, *, keep_others: bool
+) -> None:
+    """Set a node's readers. Other nodes, which may have more plugins, keep theirs.
+
+    With `keep_others`, this node keeps those that it had and has no longer.
+    """
+    for name in readers if keep_others else [None]:
+        db.execute(
+            "DELETE FROM event_readers WHERE node = ? AND reader = coalesce(?, reader)",
+            (node, name),
+        )
     for name, reader in readers.items():
-        for kind in reader.types:
+        for kind in dict.fromkeys(reader.types):
             db.execute(
-                """INSERT INTO event_readers (node, reader, type, only_with_callback)
-                   VALUES (?, ?, ?, ?)""",
-                (node, name, kind.value, int(reader.only_with_callback)),
+                """INSERT INTO event_readers (node, reader, type, only_with_callback, seen_at)
+                   VALUES (?, ?, ?, ?, ?)""",
+                (node, name, kind.value, int(reader.only_with_callback), now),
             )
 
 
-def take_events(db: Connection, reader: str, take: Take) -> int:
+def take_events(db: Connection, reader: str, take: Take, now: float, limit: int) -> int:
     """Let a reader take and delete its oldest events; returns how many."""
     # A stored position would skip events: on PostgreSQL a lower id may commit later.
     rows = db.execute(
         f"""DELETE FROM events WHERE id IN (
-               SELECT id FROM events WHERE reader = ? ORDER BY id LIMIT ?
+               SELECT id FROM events WHERE reader = ? AND due_at <= ? ORDER BY id LIMIT ?
                {dialect_of(db).skip_locked})
            RETURNING id, type, task_id, at""",  # noqa: S608 - constants
-        (reader, _AT_ONCE),
+        (reader, now, limit),
     ).fetchall()
     events = [
         Event(id=row["id"], type=EventType(row["type"]), task_id=row["task_id"], at=row["at"])
@@ -60,19 +71,27 @@ def take_events(db: Connection, reader: str, take: Take) -> int:
     return len(events)
 
 
-def forget_absent(db: Connection, node: str, now: float) -> int:
-    """Delete readers of nodes that are gone, and old events without a reader.
+def set_first_aside(db: Connection, reader: str, now: float, until: float) -> None:
+    """Let a reader's oldest due event wait."""
+    db.execute(
+        """UPDATE events SET due_at = ? WHERE id = (
+               SELECT id FROM events WHERE reader = ? AND due_at <= ? ORDER BY id LIMIT 1)""",
+        (until, reader, now),
+    )
+
+
+def forget_absent(db: Connection, now: float) -> int:
+    """Delete readers not registered for long, and some of the old events without a reader.
 
     Returns the number of events deleted.
     """
-    db.execute(
-        """DELETE FROM event_readers WHERE node <> ?
-           AND node NOT IN (SELECT name FROM nodes WHERE seen_at >= ?)""",
-        (node, now - _NODE_GONE_S),
-    )
+    absent = now - _ABSENT_S
+    db.execute("DELETE FROM event_readers WHERE seen_at < ?", (absent,))
     return db.execute(
-        "DELETE FROM events WHERE at < ? AND reader NOT IN (SELECT reader FROM event_readers)",
-        (now - _ABSENT_READER_S,),
+        """DELETE FROM events WHERE id IN (
+               SELECT id FROM events WHERE at < ?
+                   AND reader NOT IN (SELECT reader FROM event_readers) LIMIT ?)""",
+        (absent, _FORGOTTEN_AT_ONCE),
     ).rowcount
 
 
@@ -99,17 +118,26 @@ class SqlEvents:
         # An SQLite file has one node without a name.
         self._node = node or ""
 
-    async def set_readers(self, readers: Mapping[str, EventReader]) -> None:
-        """Set the events that this node's plugins read from now on."""
-        await self._write(set_readers, self._node, readers)
+    async def set_readers(
+        self, readers: Mapping[str, EventReader], *, now: float, keep_others: bool = False
+    ) -> None:
+        """Set the events that this node's plugins read, as the function of this name does."""
+        write = partial(set_readers, keep_others=keep_others)
+        await self._write(write, self._node, readers, now)
 
-    async def waits(self, reader: str) -> bool:
-        """Whether an event waits for a reader. Cheap, because every ended task asks."""
-        return await self._row("SELECT 1 FROM events WHERE reader = ? LIMIT 1", reader) is not None
+    async def waits(self, reader: str, *, now: float) -> bool:
+        """Whether an event is due for a reader. Cheap, because every ended task asks."""
+        sql = "SELECT 1 FROM events WHERE reader = ? AND due_at <= ? LIMIT 1"
+        return await self._row(sql, reader, now) is not None
 
-    async def take(self, reader: str, take: Take) -> int:
+    async def take(self, reader: str, take: Take, *, now: float, is_single: bool = False) -> int:
         """Run `take(db, events)` and delete the events, atomically; returns how many."""
-        return int(await self._write(take_events, reader, take))
+        limit = 1 if is_single else _AT_ONCE
+        return int(await self._write(take_events, reader, take, now, limit))
+
+    async def set_first_aside(self, reader: str, *, now: float, wait_s: float) -> None:
+        """Let a reader's oldest due event wait, because the reader refuses it."""
+        await self._write(set_first_aside, reader, now, now + wait_s)
 
     async def backlogs(self) -> list[Backlog]:
         """Return the backlog of each reader that some node has."""
@@ -120,5 +148,8 @@ class SqlEvents:
         return [Backlog(reader=row[0], count=row[1], since=row[2]) for row in rows]
 
     async def forget_absent(self, *, now: float) -> int:
-        """Delete readers of nodes not seen for a day, and events unread for 30 days."""
-        return int(await self._write(forget_absent, self._node, now))
+        """Delete readers not registered for 30 days, and events as old without a reader."""
+        total = 0
+        while count := int(await self._write(forget_absent, now)):
+            total += count
+        return total

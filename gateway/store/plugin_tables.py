@@ -20,6 +20,9 @@ from gateway.errors import SettingsError
 from gateway.installed import entry_points
 
 GROUP = "gateway.migrations"
+# `meta.schema_base` of databases that this series of migrations can read. It changes only before
+# the first release.
+SCHEMA_BASE = "0.1.0-2"
 # A source checkout that was never installed has no entry points.
 BUNDLED_TABLES = {"webhooks": "gateway_webhooks.migrations"}
 Database = Literal["sqlite", "postgres"]

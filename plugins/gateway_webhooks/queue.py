@@ -56,7 +56,7 @@ def take(db: Connection, events: Sequence[Event]) -> None:
 def _add(db: Connection, event: Event, payer: str, host: str) -> None:
     db.execute(
         """INSERT INTO webhooks_deliveries (task_id, type, payer, host, at, due_at)
-           VALUES (?, ?, ?, ?, ?, ?)""",
+           VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (task_id, type) DO NOTHING""",
         (event.task_id, event.type.value, payer, host, event.at, event.at),
     )
 

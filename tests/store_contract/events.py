@@ -58,8 +58,8 @@ class EventsContract:
 
     async def test_without_a_reader_no_event_is_written(self, store: SqlStore) -> None:
         await _end(store)
-        await store.events.set_readers({"old": Shelf().reader()})
-        await store.events.set_readers({})
+        await store.events.set_readers({"old": Shelf().reader()}, now=NOW)
+        await store.events.set_readers({}, now=NOW)
         await _end(store, 2)
         assert await _count(store) == 0
 
@@ -70,20 +70,20 @@ class EventsContract:
             "fails": fails.reader(types=[EventType.TASK_FAILED]),
             "named": named.reader(only_with_callback=True),
         }
-        await store.events.set_readers(readers)
+        await store.events.set_readers(readers, now=NOW)
         plain, called = await _end(store, 1), await _end(store, 2, request=_WITH_CALLBACK)
-        taken = [await store.events.take(name, one.take) for name, one in readers.items()]
+        taken = [await store.events.take(name, one.take, now=NOW) for name, one in readers.items()]
         assert taken == [2, 0, 1]
         assert {event.task_id for event in every.events} == {plain, called}
         assert [(one.task_id, one.type, one.at) for one in named.events] == [
             (called, EventType.TASK_COMPLETED, NOW)
         ]
-        assert await store.events.take("every", every.take) == 0
-        assert not await store.events.waits("every")
+        assert await store.events.take("every", every.take, now=NOW) == 0
+        assert not await store.events.waits("every", now=NOW)
 
     async def test_a_failure_and_its_refund_are_two_events(self, store: SqlStore) -> None:
         shelf = Shelf()
-        await store.events.set_readers({"one": shelf.reader()})
+        await store.events.set_readers({"one": shelf.reader()}, now=NOW)
         lease = await leased(store)
         assert await store.queue.fail(lease, details="timed_out", error="Late.", now=NOW)
         case = await store.refunds.decide(
@@ -100,7 +100,7 @@ class EventsContract:
         )
         assert await store.refunds.end(case.payment.id, tx_hash(9), now=NOW + 5)
         assert not await store.refunds.end(case.payment.id, tx_hash(9), now=NOW + 6)
-        assert await store.events.take("one", shelf.take) == 2
+        assert await store.events.take("one", shelf.take, now=NOW) == 2
         assert [(event.type, event.at) for event in shelf.events] == [
             (EventType.TASK_FAILED, NOW),
             (EventType.REFUND_SENT, NOW + 5),
@@ -108,26 +108,26 @@ class EventsContract:
 
     async def test_what_a_reader_fails_to_take_is_kept(self, store: SqlStore) -> None:
         shelf = Shelf(is_broken=True)
-        await store.events.set_readers({"one": shelf.reader()})
+        await store.events.set_readers({"one": shelf.reader()}, now=NOW)
         task = await _end(store)
         with pytest.raises(RuntimeError):
-            await store.events.take("one", shelf.take)
+            await store.events.take("one", shelf.take, now=NOW)
         assert await store.known_meta(f"read {task}") is None
-        assert await store.events.waits("one")
+        assert await store.events.waits("one", now=NOW)
         shelf.is_broken = False
-        assert await store.events.take("one", shelf.take) == 1
+        assert await store.events.take("one", shelf.take, now=NOW) == 1
         assert await store.known_meta(f"read {task}") == ""
 
     async def test_at_most_64_events_are_taken_in_one_write(self, store: SqlStore) -> None:
         shelf = Shelf()
-        await store.events.set_readers({"one": shelf.reader()})
+        await store.events.set_readers({"one": shelf.reader()}, now=NOW)
         for tx in range(1, 67):
             await _end(store, tx)
-        assert [await store.events.take("one", shelf.take) for _ in range(3)] == [64, 2, 0]
+        assert [await store.events.take("one", shelf.take, now=NOW) for _ in range(3)] == [64, 2, 0]
         assert len({event.task_id for event in shelf.events}) == 66
 
     async def test_a_task_whose_lease_was_lost_makes_no_event(self, store: SqlStore) -> None:
-        await store.events.set_readers({"one": Shelf().reader()})
+        await store.events.set_readers({"one": Shelf().reader()}, now=NOW)
         lease = await leased(store)
         lost = attrs.evolve(lease, token="another")
         assert not await store.queue.complete(lost, RESULT, expires_at=NOW + 60, now=NOW)
@@ -135,36 +135,65 @@ class EventsContract:
 
     async def test_a_node_with_fewer_plugins_silences_no_other(self, store: SqlStore) -> None:
         shelf = Shelf()
-        await _of_node(store, "a").set_readers({"one": shelf.reader()})
-        await _of_node(store, "b").set_readers({})
+        await _of_node(store, "a").set_readers({"one": shelf.reader()}, now=NOW)
+        await _of_node(store, "b").set_readers({}, now=NOW)
         await _end(store)
         assert await _count(store) == 1
-        await _of_node(store, "b").set_readers({"one": shelf.reader()})
+        await _of_node(store, "b").set_readers({"one": shelf.reader()}, now=NOW)
         await _end(store, 2)
         assert await _count(store) == 2
 
     async def test_the_backlog_is_of_readers_that_some_node_has(self, store: SqlStore) -> None:
-        await _of_node(store, "a").set_readers({"one": Shelf().reader(), "two": Shelf().reader()})
+        await _of_node(store, "a").set_readers(
+            {"one": Shelf().reader(), "two": Shelf().reader()}, now=NOW
+        )
         await _end(store)
-        await _of_node(store, "a").set_readers({"two": Shelf().reader()})
+        await _of_node(store, "a").set_readers({"two": Shelf().reader()}, now=NOW)
         (backlog,) = await store.events.backlogs()
         assert (backlog.reader, backlog.count, backlog.since) == ("two", 1, NOW)
 
     async def test_events_of_an_absent_reader_go_after_30_days(self, store: SqlStore) -> None:
-        await store.events.set_readers({"gone": Shelf().reader(), "here": Shelf().reader()})
+        await store.events.set_readers(
+            {"gone": Shelf().reader(), "here": Shelf().reader()}, now=NOW
+        )
         await _end(store)
-        await store.events.set_readers({"here": Shelf().reader()})
+        await store.events.set_readers({"here": Shelf().reader()}, now=NOW + 5 * _DAY_S)
         assert await store.events.forget_absent(now=NOW + 29 * _DAY_S) == 0
         assert await store.events.forget_absent(now=NOW + 31 * _DAY_S) == 1
-        assert await store.events.waits("here")
-        assert not await store.events.waits("gone")
+        assert await store.events.waits("here", now=NOW)
+        assert not await store.events.waits("gone", now=NOW)
 
-    async def test_readers_of_a_node_that_is_gone_go_after_a_day(self, store: SqlStore) -> None:
-        await store.write(_note_node, "seen", NOW)
-        for node in ("seen", "unknown"):
-            await _of_node(store, node).set_readers({node: Shelf().reader()})
-        await store.events.set_readers({"own": Shelf().reader()})
+    async def test_readers_that_are_not_registered_again_go_after_30_days(
+        self, store: SqlStore
+    ) -> None:
+        await _of_node(store, "gone").set_readers({"gone": Shelf().reader()}, now=NOW)
+        await store.events.set_readers({"own": Shelf().reader()}, now=NOW)
         await _end(store)
-        for days, readers in ((0.9, ["own", "seen"]), (1.1, ["own"])):
+        await store.events.set_readers({"own": Shelf().reader()}, now=NOW + 20 * _DAY_S)
+        for days, readers in ((29, ["gone", "own"]), (31, ["own"])):
             await store.events.forget_absent(now=NOW + days * _DAY_S)
             assert [one.reader for one in await store.events.backlogs()] == readers
+
+    async def test_a_start_that_lacks_a_plugin_keeps_its_reader(self, store: SqlStore) -> None:
+        await store.events.set_readers({"one": Shelf().reader(), "two": Shelf().reader()}, now=NOW)
+        await store.events.set_readers({"one": Shelf().reader()}, now=NOW, keep_others=True)
+        await _end(store)
+        assert await _count(store) == 2
+
+    async def test_an_event_that_is_set_aside_waits_and_holds_up_no_other(
+        self, store: SqlStore
+    ) -> None:
+        shelf = Shelf()
+        await store.events.set_readers({"one": shelf.reader()}, now=NOW)
+        first, second = await _end(store), await _end(store, 2)
+        await store.events.set_first_aside("one", now=NOW, wait_s=60)
+        assert await store.events.take("one", shelf.take, now=NOW + 59) == 1
+        assert not await store.events.waits("one", now=NOW + 59)
+        assert await store.events.take("one", shelf.take, now=NOW + 60) == 1
+        assert [event.task_id for event in shelf.events] == [second, first]
+
+    async def test_a_reader_may_name_a_type_twice(self, store: SqlStore) -> None:
+        twice = EventReader(take=Shelf().take, types=[EventType.TASK_COMPLETED] * 2)
+        await store.events.set_readers({"one": twice}, now=NOW)
+        await _end(store)
+        assert await _count(store) == 1

@@ -32,7 +32,7 @@ async def _ended(store: SqlStore, tx: int = 1, url: str = _URL) -> Lease:
 
 async def _due(store: SqlStore, now: float = NOW) -> list[Delivery]:
     """Take the events that wait, and return the deliveries that are due."""
-    await store.events.take(queue.NAME, queue.take)
+    await store.events.take(queue.NAME, queue.take, now=now)
     return await DeliveryQueue(store).due(100, now=now)
 
 
@@ -42,7 +42,7 @@ class WebhooksContract:
     @pytest.fixture(autouse=True)
     async def _reading(self, store: SqlStore) -> None:
         reader = EventReader(take=queue.take, only_with_callback=True)
-        await store.events.set_readers({queue.NAME: reader})
+        await store.events.set_readers({queue.NAME: reader}, now=NOW)
 
     async def test_a_completed_task_leaves_one_event(self, store: SqlStore) -> None:
         lease = await leased(store, request=_REQUEST)

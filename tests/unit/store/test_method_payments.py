@@ -214,12 +214,12 @@ async def test_a_failed_task_owes_the_whole_value_and_no_refund_goes_out_by_itse
 
 async def test_events_of_a_method_are_of_its_payers_and_not_of_one_for_all(store):
     """Slots and pace of deliveries are per payer: one buyer's slow receiver delays no other."""
-    await store.events.set_readers({queue.NAME: EventReader(take=queue.take)})
+    await store.events.set_readers({queue.NAME: EventReader(take=queue.take)}, now=NOW)
     request = GenerationRequest(prompt="a boat", callback_url="https://a.example/hook")
     task = await paid(store, request=request)
     (lease,) = await store.queue.claim(1, lease_s=60, now=NOW + 9)
     await store.queue.fail(lease, details="x", error="It failed.", now=NOW + 9)
-    await store.events.take(queue.NAME, queue.take)
+    await store.events.take(queue.NAME, queue.take, now=NOW + 9)
     (event,) = await queue.DeliveryQueue(store).due(9, now=NOW + 9)
     assert (event.task_id, event.payer) == (task.id, "voucher:voucher serial-1")
 

@@ -222,6 +222,7 @@ CREATE TABLE event_readers (
     reader TEXT NOT NULL,
     type TEXT NOT NULL CHECK (type IN ('task.completed', 'task.failed', 'refund.sent')),
     only_with_callback INTEGER NOT NULL CHECK (only_with_callback IN (0, 1)),
+    seen_at REAL NOT NULL,              -- when the node last registered it
     PRIMARY KEY (type, reader, node)
 ) STRICT, WITHOUT ROWID;
 
@@ -231,7 +232,8 @@ CREATE TABLE events (
     reader TEXT NOT NULL,
     type TEXT NOT NULL CHECK (type IN ('task.completed', 'task.failed', 'refund.sent')),
     task_id TEXT NOT NULL REFERENCES tasks (id),
-    at REAL NOT NULL                   -- when it happened
+    at REAL NOT NULL,                  -- when it happened
+    due_at REAL NOT NULL DEFAULT 0     -- later, if the reader refuses it
 ) STRICT;
 CREATE INDEX events_reader ON events (reader, id);
 
@@ -522,4 +524,4 @@ END;
 -- The oldest schema whose gateway may run on this one. Every later file sets it again.
 INSERT INTO meta (key, value) VALUES ('readable_by', '1');
 -- Databases of development versions lack this row. Their numbers mean other schemas.
-INSERT INTO meta (key, value) VALUES ('schema_base', '0.1.0');
+INSERT INTO meta (key, value) VALUES ('schema_base', '0.1.0-2');

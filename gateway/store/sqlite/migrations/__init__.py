@@ -12,7 +12,7 @@ from gateway.errors import SettingsError
 from gateway.store import plugin_tables
 from gateway.store.disk import means_full
 from gateway.store.moved import check_stays
-from gateway.store.plugin_tables import PluginFile
+from gateway.store.plugin_tables import SCHEMA_BASE, PluginFile
 
 
 def migrations() -> list[tuple[int, str]]:
@@ -36,7 +36,7 @@ def pending(db: sqlite3.Connection) -> list[tuple[int, str]]:
     check_stays(db)
     current, known = version_of(db), migrations()
     newest = known[-1][0]
-    if current > 0 and _meta(db, "schema_base") is None:
+    if current > 0 and _meta(db, "schema_base") != SCHEMA_BASE:
         raise SettingsError(
             f"The database (version {current}) is from a development version or another program, "
             "and this gateway cannot read it. Keep the file, and start with an empty folder: "

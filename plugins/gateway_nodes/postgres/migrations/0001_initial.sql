@@ -215,6 +215,7 @@ CREATE TABLE event_readers (
     reader TEXT NOT NULL,
     type TEXT NOT NULL CHECK (type IN ('task.completed', 'task.failed', 'refund.sent')),
     only_with_callback BIGINT NOT NULL CHECK (only_with_callback IN (0, 1)),
+    seen_at DOUBLE PRECISION NOT NULL,
     PRIMARY KEY (type, reader, node)
 );
 
@@ -223,7 +224,8 @@ CREATE TABLE events (
     reader TEXT NOT NULL,
     type TEXT NOT NULL CHECK (type IN ('task.completed', 'task.failed', 'refund.sent')),
     task_id TEXT NOT NULL REFERENCES tasks (id),
-    at DOUBLE PRECISION NOT NULL
+    at DOUBLE PRECISION NOT NULL,
+    due_at DOUBLE PRECISION NOT NULL DEFAULT 0
 );
 CREATE INDEX events_reader ON events (reader, id);
 
@@ -494,4 +496,4 @@ EXECUTE FUNCTION refuse('a proof is never deleted');
 -- The oldest schema whose gateway may run on this one. Every later file sets it again.
 INSERT INTO meta (key, value) VALUES ('readable_by', '1');
 -- Databases of development versions lack this row. Their numbers mean other schemas.
-INSERT INTO meta (key, value) VALUES ('schema_base', '0.1.0');
+INSERT INTO meta (key, value) VALUES ('schema_base', '0.1.0-2');

@@ -19,6 +19,7 @@ from psycopg import errors
 
 from gateway.errors import SettingsError
 from gateway.store import plugin_tables
+from gateway.store.plugin_tables import SCHEMA_BASE
 from gateway_nodes.postgres.locks import lock_number
 
 _log = structlog.get_logger()
@@ -137,7 +138,7 @@ def _check(raw: psycopg.Connection[Any], current: int, newest: int) -> None:
             "The database of GATEWAY_DATABASE_URL holds tables of another program. Give the "
             "gateway a database of its own: CREATE DATABASE gateway"
         )
-    if current > 0 and _meta(raw, "schema_base") is None:
+    if current > 0 and _meta(raw, "schema_base") != SCHEMA_BASE:
         raise SettingsError(
             f"The database is of version {current} of a development version, which this gateway "
             "cannot read. Keep it, and give the gateway an empty one: CREATE DATABASE gateway"

@@ -40,6 +40,6 @@ async def nothing_left(gateway) -> None:
 
 async def waits(gateway) -> bool:
     """Whether an event waits to be taken or to be delivered."""
-    if await gateway.services.store.events.waits("webhooks"):
+    if await gateway.services.store.events.waits("webhooks", now=4e9):
         return True
     return bool(await gateway.services.find(Deliveries).queue.due(1, now=4e9))

@@ -49,7 +49,7 @@ class Shop:
         await self.store.accept_direct(new_task(request=request), tx_hash(tx), [paid], None)
         (lease,) = await self.store.queue.claim(1, lease_s=60, now=self.at)
         assert await self.store.queue.complete(lease, RESULT, expires_at=self.at + 60, now=self.at)
-        await self.store.events.take(queue.NAME, queue.take)
+        await self.store.events.take(queue.NAME, queue.take, now=self.at)
         self.deliveries.wake()
         return lease.task_id
 
@@ -79,7 +79,7 @@ async def opened(path, *, tls=None, is_local=True, timeout_s=60.0, start=True, *
     names = Names({"127.0.0.1": ["127.0.0.1"], "localhost": ["127.0.0.1"]})
     async with SqliteStore(put_database(path / "gateway.db")) as store:
         reader = EventReader(take=queue.take, only_with_callback=True)
-        await store.events.set_readers({queue.NAME: reader})
+        await store.events.set_readers({queue.NAME: reader}, now=NOW)
         sender = Sender(is_local=is_local, timeout_s=timeout_s, tls=tls, resolve=names)
         shop = None
         deliveries = Deliveries(

@@ -24,9 +24,9 @@ def die(moment):
 plain_take, plain_add = events.SqlEvents.take, queue._add
 plain_attempt = deliveries.Deliveries._attempt
 
-async def take(self, reader, function):
+async def take(self, reader, function, **named):
     die("before-taking")
-    return await plain_take(self, reader, function)
+    return await plain_take(self, reader, function, **named)
 
 def add(*arguments):
     plain_add(*arguments)
