@@ -1,8 +1,12 @@
 """PDF: the text layer with headings, lists and tables, by liteparse."""
 
+import contextlib
+import os
 import re
+import resource
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import liteparse
 
@@ -18,6 +22,8 @@ _MARGIN = 0.1
 _MIN_PAGES, _MIN_SHARE = 3, 0.5
 # Longer names, and those with brackets, are a program's.
 _MAX_NAME = 40
+# Enough for a page, and too little for the pool.
+_WARM_UP_BYTES = 500_000_000
 _DIGITS = re.compile(r"\d+")
 _EMPTY_ROW = re.compile(r"^\|[ |]+\|\n", re.MULTILINE)
 _HEADING = re.compile(r"^(#{1,6}) (.+)$", re.MULTILINE)
@@ -65,8 +71,26 @@ def warm_up() -> None:
             include_complexity=True,
         )
     )
-    _read(_ONE_PAGE)
+    with _without_pool():
+        _read(_ONE_PAGE)
     raised_digits.find(_ONE_PAGE)
+
+
+@contextlib.contextmanager
+def _without_pool() -> Iterator[None]:
+    """Let PDFium fail to reserve a pool of 1 GiB, and allocate ordinarily instead.
+
+    The reservation counts as address space of every child, and left nothing of its limit.
+    """
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    with contextlib.suppress(OSError, ValueError):
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        used = pages * os.sysconf("SC_PAGE_SIZE")
+        resource.setrlimit(resource.RLIMIT_AS, (used + _WARM_UP_BYTES, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
 
 
 def _read(data: bytes) -> Sequence[liteparse.ParsedPage]:
