@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import markdownify
 from bs4 import BeautifulSoup
-from bs4.element import Comment, Tag
+from bs4.element import PreformattedString, Tag
 
 from gateway_documents.child import tables
 from gateway_documents.child.charsets import decode
@@ -20,6 +20,7 @@ _HIDDEN_STYLE = re.compile(
 # Fields of forms, which browsers draw apart.
 _FIELDS = ("option", "button", "label", "textarea", "input", "select", "legend", "dt", "dd")
 _IMAGE = re.compile(r"!\[\]\([^)]*\)")
+_SPACE = re.compile(r"[\x00-\x20]+")
 _BLANK_LINES = re.compile(r"\n{3,}")
 # More columns or rows of one cell are a mistake or an attack; browsers stop at 1,000.
 _MAX_SPAN = 1000
@@ -28,7 +29,7 @@ _MAX_SPAN = 1000
 def parse(data: bytes) -> Parsed:
     """Return a page as Markdown."""
     decoded = decode(data, may_declare=True)
-    soup = BeautifulSoup(decoded.text, "html.parser")
+    soup = BeautifulSoup(decoded.text, "lxml")
     _prepare(soup)
     try:
         markdown = _Converter().convert_soup(soup)
@@ -42,7 +43,7 @@ def parse(data: bytes) -> Parsed:
 
 
 def _prepare(soup: BeautifulSoup) -> None:
-    for comment in soup.find_all(string=lambda text: isinstance(text, Comment)):
+    for comment in soup.find_all(string=lambda text: isinstance(text, PreformattedString)):
         comment.extract()
     for tag in soup.find_all(_is_hidden):
         tag.decompose()
@@ -80,9 +81,12 @@ class _Converter(markdownify.MarkdownConverter):
 
     def convert_a(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         """Return a link, or its text if it leads to a script or within the page."""
-        target = str(el.get("href") or "")
-        if target.startswith("#") or target.partition(":")[0].lower() in ("javascript", "data"):
+        # As browsers do, which leave out spaces and line breaks.
+        target = _SPACE.sub("", str(el.get("href") or ""))
+        scheme = target.partition(":")[0].lower()
+        if target.startswith("#") or scheme in ("javascript", "vbscript", "data"):
             return text
+        el["href"] = target.replace("(", "%28").replace(")", "%29")
         link: str = super().convert_a(el, text, parent_tags)  # type: ignore[misc]
         return link
 
