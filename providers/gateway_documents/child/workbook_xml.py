@@ -26,6 +26,7 @@ _ROW = re.compile(rb"<(?:\w+:)?row\b([^>]*)>")
 _COLUMN = re.compile(rb"<(?:\w+:)?col\b([^>]*)>")
 _CELL = re.compile(rb"<(?:\w+:)?c\b([^>]*[^/>])>((?:(?!</(?:\w+:)?c>).)*)</", re.DOTALL)
 _FORMULA = re.compile(rb"<(?:\w+:)?f\b[^>]*[^/]?>([^<]+)</")
+_ERROR = re.compile(rb"<(?:\w+:)?v\b[^>]*>([^<]+)</")
 _VALUE = re.compile(rb"<(?:\w+:)?(?:v|t)\b[^>]*>[^<]")
 _ATTRIBUTE = re.compile(rb"""([\w:]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _PLACE = re.compile(rb"([A-Z]{1,3})(\d{1,7})\Z")
@@ -46,6 +47,8 @@ class SheetFacts:
     hidden_columns: frozenset[int] = frozenset()
     formulas: Mapping[tuple[int, int], str] = attrs.field(factory=dict)
     """Formulas whose value the program did not save."""
+    errors: Mapping[tuple[int, int], str] = attrs.field(factory=dict)
+    """Values such as `#N/A`, which calamine leaves empty."""
 
 
 def read(data: bytes) -> dict[str, SheetFacts]:
@@ -133,6 +136,7 @@ def _style_formats(styles: bytes) -> list[str]:
 def _facts(sheet: bytes, styles: list[str]) -> SheetFacts:
     formats: dict[tuple[int, int], str] = {}
     formulas: dict[tuple[int, int], str] = {}
+    errors: dict[tuple[int, int], str] = {}
     for head, body in _CELL.findall(sheet):
         found = _attributes(head)
         place = _PLACE.match(found.get(b"r", b""))
@@ -142,11 +146,14 @@ def _facts(sheet: bytes, styles: list[str]) -> SheetFacts:
         style = int(found.get(b"s", b"0"))
         if style < len(styles) and styles[style] and found.get(b"t", b"n") == b"n":
             formats[at] = styles[style]
-        if (formula := _FORMULA.search(body)) and not _VALUE.search(body):
+        if found.get(b"t") == b"e" and (error := _ERROR.search(body)):
+            errors[at] = _text(error[1])
+        elif (formula := _FORMULA.search(body)) and not _VALUE.search(body):
             formulas[at] = f"={_text(formula[1])}"
     rows = (_attributes(row) for row in _ROW.findall(sheet))
     hidden = {int(row[b"r"]) - 1 for row in rows if _is_on(row, b"hidden") and b"r" in row}
-    return SheetFacts(formats, frozenset(hidden), frozenset(_hidden_columns(sheet)), formulas)
+    columns = frozenset(_hidden_columns(sheet))
+    return SheetFacts(formats, frozenset(hidden), columns, formulas, errors)
 
 
 def _hidden_columns(sheet: bytes) -> Iterator[int]:
