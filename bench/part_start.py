@@ -97,9 +97,9 @@ def _add_floor(table: Table, starts: Sequence[Start]) -> None:
     cpu_ms = statistics.median(start.cpu_ms for start in starts)
     alone_ms = statistics.median(cpu for cpu, _ in named)
     table.add_row("CPU to the first 200", f"[bold]{cpu_ms:.0f} ms[/bold]", "")
-    table.add_row("  of its libraries alone, without aiohttp", f"{alone_ms:.0f} ms", "")
+    table.add_row("  of its libraries alone, without web3", f"{alone_ms:.0f} ms", "")
     alone_mb = max(resident for _, resident in everything)
-    table.add_row("memory of its libraries alone, with aiohttp", f"{alone_mb:.0f} MB", "")
+    table.add_row("memory of its libraries alone, with web3", f"{alone_mb:.0f} MB", "")
 
 
 def _measure() -> tuple[list[float], list[float], list[Start]]:

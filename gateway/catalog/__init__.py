@@ -1,1 +1,1 @@
-"""Endpoints on sale, and whether their providers work."""
+"""Endpoints on sale, and the health of their providers."""

@@ -1,4 +1,4 @@
-"""Calls into a plugin, and descriptions of calls that failed."""
+"""Calls into a plugin, and descriptions of their errors."""
 
 import asyncio
 import traceback
@@ -14,7 +14,7 @@ Asked = ParamSpec("Asked")
 Value = TypeVar("Value")
 
 _MAX_TEXT_CHARS = 500
-# Of an error's own text, before it is redacted and cut.
+# Characters of an error's text that are redacted before the final cut.
 _MAX_READ_CHARS = 20_000
 _log = structlog.get_logger()
 
@@ -25,11 +25,10 @@ async def call_plugin(
     *args: Asked.args,
     **kwargs: Asked.kwargs,
 ) -> Value:
-    """Run a plugin call in its own task; raises any `Exception` that the plugin raises.
+    """Run a plugin call in its own task; re-raises any `Exception` from the plugin.
 
-    If the plugin cancels itself, or raises what would end the process, raises `SubmitUncertain`.
-    If the caller is cancelled, the plugin is cancelled too and has `stop_s` seconds to end; after
-    that the caller goes on without it.
+    Raises `SubmitUncertain` if the plugin cancels itself or raises another `BaseException`. If the
+    caller is cancelled, so is the plugin. The caller waits up to `stop_s` seconds for it to end.
     """
     work = asyncio.create_task(_contain(call, *args, **kwargs), name="plugin")
     try:
@@ -47,9 +46,9 @@ async def call_plugin(
 
 
 def call_plain(call: Callable[Asked, Value], *args: Asked.args, **kwargs: Asked.kwargs) -> Value:
-    """Call a plain function of a plugin; raises any `Exception` that it raises.
+    """Call a synchronous function of a plugin; re-raises any `Exception` from it.
 
-    If it cancels, or raises what would end the process, raises `SubmitUncertain`.
+    Raises `SubmitUncertain` for a cancellation or another `BaseException`.
     """
     try:
         return call(*args, **kwargs)
@@ -62,7 +61,7 @@ def call_plain(call: Callable[Asked, Value], *args: Asked.args, **kwargs: Asked.
 async def _contain(
     call: Callable[Asked, Awaitable[Value]], *args: Asked.args, **kwargs: Asked.kwargs
 ) -> Value:
-    """Call the plugin; turn an exception that would end the process into `SubmitUncertain`."""
+    """Call the plugin; turn an exception that would exit the process into `SubmitUncertain`."""
     try:
         return await call(*args, **kwargs)
     except (Exception, asyncio.CancelledError):
@@ -72,30 +71,30 @@ async def _contain(
 
 
 def _drop_result(work: "asyncio.Task[Value]") -> None:
-    """Read the exception of a cancelled call, or asyncio logs that it was never retrieved."""
+    """Retrieve an abandoned call's exception, or asyncio logs that it was never retrieved."""
     if not work.cancelled():
         work.exception()
 
 
 def error_text(error: Exception, redactor: Redactor) -> str:
-    """Return the text of a plugin's error without secrets and prompt, in a form that can be stored.
+    """Return the redacted text of a plugin's error, as storable UTF-8.
 
-    Empty if the error cannot even be turned into text.
+    Empty if the error's `__str__` raises.
     """
     try:
         text = str(error)[:_MAX_READ_CHARS]
     except Exception:  # noqa: BLE001 - a plugin's own error class may do anything
         return ""
-    # Redact before the cut: the first half of a key would not be recognised.
+    # Redact before the cut: half a key would not be recognised.
     text = redactor.clean(text)
     return text[:_MAX_TEXT_CHARS].encode(errors="replace").decode()
 
 
 def place_in(error: BaseException, module: str) -> str:
-    """Return the innermost line of a plugin's package in an error's traceback, as file and number.
+    """Return `file:line` of the plugin's innermost frame in an error's traceback.
 
-    `module` is any module of the plugin. If the traceback has no line of the plugin, this is the
-    innermost line of all; it is empty if there is no traceback.
+    `module` is any module of the plugin's package. Without a frame of the plugin, returns the
+    innermost frame; without a traceback, an empty string.
     """
     if isinstance(error, SyntaxError):
         return f"{error.filename}:{error.lineno}"

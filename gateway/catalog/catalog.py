@@ -1,4 +1,4 @@
-"""The catalogue of endpoints by slug, with the operator's changes, provider and plugin."""
+"""The catalogue: endpoints by slug, with the operator's changes, provider and plugin."""
 
 import math
 import time
@@ -22,7 +22,7 @@ from gateway.store.endpoint_changes import changes_after
 from gateway.telemetry.redaction import Redactor
 
 _Kept = TypeVar("_Kept")
-# The rest of a model that its vendor does not serve: after that, one buyer's task tries it.
+# How long a model that its vendor refused is off sale before one buyer's task tries it again.
 _MODEL_PAUSE_S = 6 * 3600.0
 
 
@@ -33,32 +33,33 @@ class Registered:
     endpoint: Endpoint
     upstream: Upstream
 
-    # Open while the vendor does not serve this endpoint's model; `upstream` has the vendor's own.
+    # The model's circuit breaker: open while the vendor does not serve it. The vendor's own is in
+    # `upstream`.
     circuit: CircuitBreaker
 
     # Whether the operator has set the cost of one generation.
     is_cost_set: bool = False
 
-    # The operator's changes while the gateway runs, which override the settings file.
+    # The operator's live change, which overrides the settings file.
     change: EndpointChange | None = None
 
-    # The endpoint at prices that it had a moment ago, each with the time until which a 402 with
-    # that price is good (Unix seconds).
+    # The endpoint at its recent prices, each with the time until which a 402 with that price is
+    # honoured (Unix seconds).
     earlier: tuple[tuple[Endpoint, float], ...] = ()
 
     @property
     def is_paused(self) -> bool:
-        """Whether the operator has paused it: it sells nothing, and paid tasks are finished."""
+        """Whether the operator has paused its sales; paid tasks still run."""
         return self.change is not None and self.change.paused_since is not None
 
     @property
     def sells_now(self) -> bool:
-        """Whether it can be bought now: neither paused, nor off sale because it does not work."""
+        """Whether it can be bought now: not paused, and no circuit open."""
         return not self.is_paused and self.open_circuit is None
 
     @property
     def open_circuit(self) -> CircuitBreaker | None:
-        """The circuit that takes it off sale, the vendor's first; None while it works."""
+        """The open circuit that takes it off sale, the vendor's first; None while it works."""
         both = (self.upstream.circuit, self.circuit)
         return next((circuit for circuit in both if circuit.is_open), None)
 
@@ -68,10 +69,10 @@ class Registered:
         return float("inf") if self.circuit.is_blocked else self.upstream.wait_s
 
     def find_hopeless(self, patience_s: float) -> CircuitBreaker | None:
-        """Return the circuit for which a task that was paid before need not wait, if there is one.
+        """Return an open circuit that paid tasks should not wait for, if any.
 
-        Only the operator can close it, or it has been open for longer than the endpoint's own
-        time-out or `patience_s`.
+        Either only the operator can close it, or it has been open longer than `patience_s` or the
+        endpoint's timeout.
         """
         most_s = min(patience_s, self.endpoint.timeout_s)
         for circuit in (self.upstream.circuit, self.circuit):
@@ -79,20 +80,20 @@ class Registered:
                 return circuit
         return None
 
-    def note_account_problem(self, error: AccountProblem, said: str, *, pause_s: float) -> None:
+    def note_account_problem(self, error: AccountProblem, reason: str, *, pause_s: float) -> None:
         """Take the provider off sale, or only this endpoint if only its model is refused.
 
-        `said` is for the operator. `pause_s` are the least seconds until a provider is tried again.
-        A probe of the account does not see that a model is back, so a model rests longer.
+        `reason` is for the operator. The provider is off sale for at least `pause_s` seconds. A
+        model is off sale longer, because probing the account does not show whether it is back.
         """
         if error.scope != "vendor":
             pause_s = max(pause_s, _MODEL_PAUSE_S)
-            self.circuit.trip(said, pause_s=pause_s, is_account=True)
+            self.circuit.trip(reason, pause_s=pause_s, is_account=True)
         else:
-            self.upstream.circuit.trip(said, pause_s=pause_s, is_account=True)
+            self.upstream.circuit.trip(reason, pause_s=pause_s, is_account=True)
 
     def succeeded(self) -> None:
-        """Note that the vendor did its work, or refused one request as it should."""
+        """Note a success, or a proper refusal of one request."""
         self.upstream.circuit.succeeded()
         self.circuit.succeeded()
 
@@ -111,16 +112,16 @@ class Catalog:
         self._overrides = overrides
         self._switched_off = {slug for slug, change in overrides.items() if not change.enabled}
         self._now = now
-        # How many generations may run at once at a provider whose traits name no number.
+        # Concurrency limit of a provider whose traits set none.
         self._slots = slots
         self._redactor = redactor
         self._registered: dict[str, Registered] = {}
-        # Each endpoint by the settings file, without the operator's later changes.
+        # Each endpoint as in the settings file, without live changes.
         self._filed: dict[str, Registered] = {}
-        # Unix seconds of the newest change; None without one.
+        # Time of the newest live change in Unix seconds, if any.
         self.changed_at: float | None = None
         self._upstreams: dict[int, Upstream] = {}
-        # What `keep` made, by name, and until when nothing retires (Unix seconds).
+        # Cached results of `keep` by name, and when the next model retires (Unix seconds).
         self._kept: dict[str, object] = {}
         self._kept_until = math.inf
 
@@ -156,16 +157,16 @@ class Catalog:
         self._kept.clear()
 
     def withdraw(self, plugin: str) -> None:
-        """Take all endpoints of a plugin away: a plugin that is left out sells nothing."""
+        """Remove all endpoints of a plugin."""
         self._registered = {
             slug: one for slug, one in self._registered.items() if one.upstream.plugin != plugin
         }
         self._kept.clear()
 
     def change(self, changes: Mapping[str, EndpointChange]) -> None:
-        """Apply what operators changed while the gateway runs; endpoints without a change sell on.
+        """Replace all live changes; endpoints without one sell as in the settings file.
 
-        A slug that no plugin registers is left out: its plugin may come back.
+        Unknown slugs are ignored: their plugin may be installed again.
         """
         for slug in self._registered:
             filed, change = self._filed[slug], changes.get(slug)
@@ -174,7 +175,7 @@ class Catalog:
         self._kept.clear()
 
     def allows_loss(self, slug: str) -> bool:
-        """Whether the operator's file allows an endpoint to be sold below its cost."""
+        """Whether the settings file allows an endpoint to be sold below cost."""
         override = self._overrides.get(slug)
         return override is not None and override.allow_loss
 
@@ -185,9 +186,9 @@ class Catalog:
         return self._filed[slug].endpoint
 
     def rest(self, plugin: str, reason: str, *, pause_s: float) -> None:
-        """Take all providers of a plugin off sale for `pause_s` seconds at least.
+        """Take all providers of a plugin off sale for at least `pause_s` seconds.
 
-        A probe brings each of them back.
+        A successful probe puts each of them back on sale.
         """
         for upstream in self._upstreams.values():
             if upstream.plugin == plugin:
@@ -201,19 +202,19 @@ class Catalog:
                 raise SettingsError(f"[endpoints.{slug}] names no endpoint. Known are: {known}.")
 
     def __getitem__(self, slug: str) -> Registered:
-        """Return the endpoint of a slug; raises `NotFound`."""
+        """Return an endpoint by slug; raises `NotFound`."""
         registered = self._registered.get(slug)
         if registered is None or not self.is_enabled(slug):
             raise NotFound("No such endpoint. GET /.well-known/agent-manifest.json lists them.")
         return registered
 
     def find_endpoint(self, slug: str) -> Endpoint | None:
-        """Return the endpoint under a slug, or None if it is not on sale."""
+        """Return an endpoint by slug, or None if it is unknown, switched off or retired."""
         registered = self._registered.get(slug) if self.is_enabled(slug) else None
         return None if registered is None else registered.endpoint
 
     def __iter__(self) -> Iterator[Endpoint]:
-        """Yield what can be bought now, in the order of registration."""
+        """Yield the endpoints on sale now, in the order of registration."""
         return iter(self._on_sale_now())
 
     def __len__(self) -> int:
@@ -230,10 +231,7 @@ class Catalog:
         )
 
     def keep(self, name: str, make: Callable[[], _Kept]) -> _Kept:
-        """Return the cached result of `make`; a change of the catalogue drops it.
-
-        Thousands of buyers may ask before anything changes.
-        """
+        """Return the cached result of `make`; a change of the catalogue clears the cache."""
         if self._now() >= self._kept_until:
             self._kept.clear()
         if not self._kept:
@@ -243,21 +241,21 @@ class Catalog:
         return cast(_Kept, self._kept[name])
 
     def everything(self) -> list[Registered]:
-        """Return all that was registered, endpoints that are switched off included."""
+        """Return every registered endpoint, including those switched off."""
         return list(self._registered.values())
 
     def offered(self) -> list[Endpoint]:
-        """Return every endpoint that the operator has not switched off, retired ones included."""
+        """Return every endpoint that is not switched off, including retired ones."""
         return [
             one.endpoint for slug, one in self._registered.items() if slug not in self._switched_off
         ]
 
     def upstreams(self) -> list[Upstream]:
-        """Return every provider, those of switched-off endpoints included."""
+        """Return every provider, including those of switched-off endpoints."""
         return list(self._upstreams.values())
 
     def on_sale(self) -> list[Upstream]:
-        """Return every provider of an endpoint that the operator has not switched off."""
+        """Return every provider of an endpoint that is neither switched off nor retired."""
         found = {
             id(one.upstream): one.upstream
             for slug, one in self._registered.items()
@@ -266,10 +264,10 @@ class Catalog:
         return list(found.values())
 
     def resting(self, patience_s: float) -> list[str]:
-        """Return the slugs of which no task should be begun now.
+        """Return the slugs whose tasks have to wait.
 
-        Slugs that only the operator can put on sale again, or that have been off sale for longer
-        than their time-out or `patience_s`, are left out: their tasks fail now instead of waiting.
+        Slugs with a hopeless circuit (`find_hopeless`) are left out: their tasks fail now instead
+        of waiting.
         """
         return [
             slug
@@ -278,12 +276,12 @@ class Catalog:
         ]
 
     async def close(self, *, timeout_s: float = CLOSE_S) -> None:
-        """Call `close` of every provider that has one; each may take `timeout_s` seconds."""
+        """Close every provider, each within `timeout_s` seconds."""
         for upstream in self.upstreams():
             await upstream.close(timeout_s=timeout_s)
 
     def is_enabled(self, slug: str) -> bool:
-        """Whether the operator has not switched a slug off, nor its vendor the model."""
+        """Whether a slug is not switched off and its model has not retired."""
         if slug in self._switched_off:
             return False
         registered = self._registered.get(slug)
@@ -300,9 +298,9 @@ class Catalog:
 
 
 def _apply_change(filed: Registered, change: EndpointChange) -> Registered:
-    """Return an endpoint with the operator's changes applied.
+    """Return an endpoint with a live change applied.
 
-    A price raises or lowers every price step by the same factor, as in the settings file.
+    A new price scales every price step, as in the settings file.
     """
     endpoint = _at_price(filed.endpoint, change.price_units)
     if change.cost_micros is not None:
@@ -327,7 +325,7 @@ _log = structlog.get_logger()
 
 
 class LiveChanges:
-    """Reads and applies operators' changes while the gateway runs."""
+    """Applies operators' changes while the gateway runs."""
 
     def __init__(self, catalog: Catalog, store: SqlStore, now: Clock) -> None:
         self._catalog = catalog

@@ -1,6 +1,6 @@
-"""A circuit breaker: takes what does not work off sale, so that no buyer pays for it.
+"""Circuit breakers: a provider or model that fails goes off sale, so that no buyer pays for it.
 
-Each provider has one, for the vendor's account and service, and each endpoint one for its model.
+Each provider has one for the vendor's account and service, each endpoint one for its model.
 """
 
 import contextlib
@@ -10,11 +10,11 @@ import structlog
 
 from gateway.contracts import Clock
 
-# Failures in a row, without a success in between, that open the circuit.
+# Failures in a row that open the circuit.
 _FAILURES = 5
-# The failures must be of this many tasks: one buyer's odd request proves nothing.
+# They must come from this many tasks: one buyer's odd request proves nothing.
 _TASKS = 2
-# Until the first probe of an open circuit; doubles while the provider stays broken.
+# Until the first probe of an open circuit; doubles while probes fail.
 _FIRST_PAUSE_S = 30.0
 _LONGEST_PAUSE_S = 1800.0
 # The pause doubles at most this often.
@@ -23,7 +23,7 @@ _log = structlog.get_logger()
 
 
 class CircuitBreaker:
-    """Closed: sells. Open: sells nothing until a probe. On trial: sells, one failure opens it."""
+    """Closed: sells. Open: off sale until a probe. On trial (half-open): one failure opens it."""
 
     def __init__(
         self,
@@ -34,39 +34,39 @@ class CircuitBreaker:
         slug: str | None = None,
     ) -> None:
         self._provider = provider
-        # The endpoint, if the circuit is only that of its model.
+        # Set if this is the circuit of one endpoint's model.
         self._slug = slug
         self._now = now
-        # Called each time after `problem` was set.
+        # Called whenever `problem` has been set.
         self._on_change = on_change
         # Failures in a row.
         self._failures = 0
         # The tasks that failed since the last success.
         self._failed_tasks: set[str] = set()
-        # How often it opened without a success in between, and when it did so first.
+        # Openings since the last success, and the time of the first of them.
         self._openings = 0
         self._opened_at = 0.0
         self._probe_at = 0.0
-        # Submits that are at work.
+        # Submits in progress.
         self._working = 0
-        # For the operator; None while the provider sells.
+        # For the operator; None unless the circuit is open.
         self.problem: str | None = None
-        # Whether only the operator can help: a wrong key, no credit, a model that is gone.
+        # Whether only the operator can fix it: a wrong key, no credit, a model that is gone.
         self.is_account = False
 
     @property
     def is_open(self) -> bool:
-        """Whether the provider must not be asked."""
+        """Whether the circuit is open."""
         return self.problem is not None
 
     @property
     def is_blocked(self) -> bool:
-        """Whether no submit may go out now: on trial they go one at a time."""
+        """Whether no submit may start now: on trial they run one at a time."""
         return self.is_open or (self.is_on_trial and self._working > 0)
 
     @contextlib.contextmanager
     def working(self) -> Iterator[None]:
-        """Note that a submit is at work within the block."""
+        """Count the block as a submit in progress."""
         self._working += 1
         try:
             yield
@@ -75,7 +75,7 @@ class CircuitBreaker:
 
     @property
     def is_on_trial(self) -> bool:
-        """Whether the provider sells again but has had no success so far."""
+        """Whether it sells again but has not succeeded yet."""
         return self._openings > 0 and not self.is_open
 
     @property
@@ -85,7 +85,7 @@ class CircuitBreaker:
 
     @property
     def open_s(self) -> float:
-        """Seconds since the circuit opened, trials in between included; 0 if it is closed."""
+        """Seconds since the circuit first opened, including trials; 0 unless it is open."""
         return self._now() - self._opened_at if self.is_open else 0.0
 
     @property
@@ -94,17 +94,17 @@ class CircuitBreaker:
         return self._probe_at
 
     def succeeded(self) -> None:
-        """Note that the provider did its work, or refused one request as it should."""
+        """Note a success, or a proper refusal of one request."""
         self._failures = 0
         self._failed_tasks.clear()
         if not self.is_open:
             self._openings = 0
 
     def failed(self, reason: str, task_id: str) -> None:
-        """Note that the provider failed at a task; enough failures in a row open the circuit.
+        """Note a failure; enough in a row open the circuit, and on trial the first one does.
 
-        On trial the first failure opens it. A task that failed before does not reopen the circuit:
-        otherwise one buyer's bad requests could keep an endpoint off sale for hours.
+        On trial, a task that failed before does not reopen it at once. Otherwise one buyer's bad
+        request could keep an endpoint off sale for hours.
         """
         is_new = task_id not in self._failed_tasks
         self._failures += 1
@@ -114,10 +114,10 @@ class CircuitBreaker:
             self.trip(reason)
 
     def trip(self, reason: str, *, pause_s: float = 0.0, is_account: bool = False) -> None:
-        """Open the circuit at once, for `pause_s` seconds at least.
+        """Open the circuit at once, for at least `pause_s` seconds.
 
-        An open circuit stays as it is, unless `is_account` is news: then its reason and its pause
-        are replaced.
+        If it is open already, nothing changes, unless `is_account` is new: that replaces reason
+        and pause.
         """
         if self.is_open and (self.is_account or not is_account):
             return
@@ -132,18 +132,18 @@ class CircuitBreaker:
             _log.error("endpoint.off_sale", slug=self._slug, reason=reason, pause_s=pause_s)
 
     def stay_open(self, reason: str, *, is_account: bool = False) -> None:
-        """Note that a probe has failed; the next probe comes after a longer pause."""
+        """Note a failed probe; the next one comes after a longer pause."""
         self._set_problem(reason, is_account=self.is_account or is_account)
         self._probe_at = self._now() + self._next_pause_s()
 
     def _next_pause_s(self) -> float:
-        """Return the pause before the next probe, and count an opening: the one after is longer."""
+        """Return the pause before the next probe, and count an opening, which doubles the next."""
         pause_s = min(_FIRST_PAUSE_S * (1 << min(self._openings, _DOUBLINGS)), _LONGEST_PAUSE_S)
         self._openings += 1
         return pause_s
 
     def try_again(self) -> None:
-        """Sell again, on trial: a probe has passed, or the provider cannot be probed."""
+        """Sell again, on trial, after a passed probe or if the provider cannot be probed."""
         self._set_problem(None)
         self._failures = 0
         if self._slug is None:

@@ -1,4 +1,4 @@
-"""Probes providers: all of them after the start, those off sale until they work again."""
+"""Health checks of providers: all after the start, those off sale until they work again."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from gateway.contracts import Probing
 from gateway.errors import AccountProblem
 from gateway.vendors.refusals import begin_notes, newest_refusal, summarize
 
-# Between two searches for circuits that are due.
+# Interval between checks for circuits that are due.
 _LOOK_S = 2.0
 # Of one probe.
 TIMEOUT_S = 15.0
@@ -22,10 +22,9 @@ _log = structlog.get_logger()
 async def probe_forever(
     catalog: Catalog, *, look_s: float = _LOOK_S, timeout_s: float = TIMEOUT_S
 ) -> None:
-    """Probe every provider on sale once, and later each one whose circuit is open and due.
+    """Probe every provider on sale once, then each open circuit when it is due.
 
-    `look_s` are the seconds between two searches for circuits that are due, `timeout_s` those of
-    one probe.
+    `look_s` is the interval between checks for due circuits, `timeout_s` the timeout of one probe.
     """
     await asyncio.gather(*(_probe_at_start(one, timeout_s) for one in catalog.on_sale()))
     while True:
@@ -39,7 +38,7 @@ async def probe_forever(
 
 
 async def error_of(upstream: Upstream, timeout_s: float = TIMEOUT_S) -> Exception | None:
-    """Probe a provider and return the error that the probe raised; None if it works."""
+    """Probe a provider and return the error, if any."""
     begin_notes()
     try:
         async with asyncio.timeout(timeout_s):
@@ -50,15 +49,15 @@ async def error_of(upstream: Upstream, timeout_s: float = TIMEOUT_S) -> Exceptio
 
 
 async def problem_of(upstream: Upstream, *, timeout_s: float = TIMEOUT_S) -> str | None:
-    """Return the problem that a provider's `health` raises; None if it works or has no `health`."""
+    """Probe a provider and describe the error; None if it works or has no `health`."""
     error = await error_of(upstream, timeout_s)
     return _describe_error(error, upstream) if error is not None else None
 
 
 async def probe_now(registered: Registered, *, timeout_s: float = TIMEOUT_S) -> str | None:
-    """Probe a provider because the operator asks; one that is off sale and works sells again.
+    """Probe a provider at the operator's request; returns the problem, or None.
 
-    So does the endpoint, if its model was off sale. Returns the problem, or None.
+    If it works, provider and endpoint go back on sale.
     """
     upstream = registered.upstream
     if upstream.circuit.is_open:
@@ -86,10 +85,7 @@ async def _probe_at_start(upstream: Upstream, timeout_s: float) -> None:
 
 
 async def _probe_open_circuit(upstream: Upstream, timeout_s: float) -> None:
-    """Put a provider back on sale if it works again.
-
-    A provider without `health` is put back as well: the next buyer's task tries it.
-    """
+    """Put a provider back on sale if it works again, or if it has no `health` to check."""
     error = await error_of(upstream, timeout_s)
     if error is None:
         upstream.circuit.try_again()
@@ -108,7 +104,7 @@ async def _probe_for_model(registered: Registered, timeout_s: float) -> None:
 
 
 def _describe_error(error: Exception, upstream: Upstream) -> str:
-    """Return the vendor's message, else the error's class and text; many errors have no text."""
+    """Return the vendor's message, else the error's class and text."""
     refusal, text = newest_refusal(), upstream.error_text(error)
     if refusal is None:
         return summarize(type(error).__name__, "", text)

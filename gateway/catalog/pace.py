@@ -1,4 +1,4 @@
-"""How fast a provider may be asked: generations at once, submits a minute, pauses it asked for."""
+"""A provider's rate limits: concurrency, submits per minute, and pauses that it asked for."""
 
 import contextlib
 import math
@@ -12,7 +12,7 @@ _MINUTE_S = 60.0
 
 
 class Pace:
-    """Counts one provider's generations and submits against its traits."""
+    """Limits one provider's generations and submits to its traits."""
 
     def __init__(self, traits: Traits, now: Clock, slots: int) -> None:
         self._now = now
@@ -26,10 +26,10 @@ class Pace:
         self._paused_until = 0.0
 
     def share(self, *, nodes: int, rank: int) -> None:
-        """Use this node's share of the vendor's limits from now on.
+        """Set this node's share of the vendor's limits; `rank` counts the nodes from 0.
 
-        `rank` counts the nodes from 0. The parts of all nodes are together what is allowed, so with
-        more nodes than slots some have none, and leave the tasks to the others.
+        The shares add up to the limits, so if there are more nodes than slots, some nodes have
+        none and leave the tasks to the others.
         """
         most = self._traits.max_concurrency
         working = min(nodes, most) if most else nodes
@@ -39,12 +39,12 @@ class Pace:
 
     @property
     def paused_until(self) -> float:
-        """When the newest pause that the provider asked for ends, in Unix seconds."""
+        """When the pause that the provider asked for ends, in Unix seconds."""
         return self._paused_until
 
     @contextlib.contextmanager
     def slot(self) -> Iterator[None]:
-        """Take a slot for one generation, from before its submit until it has ended."""
+        """Hold a slot for one generation, from before its submit until its end."""
         self._running += 1
         try:
             yield
@@ -53,7 +53,7 @@ class Pace:
 
     @property
     def is_busy(self) -> bool:
-        """Whether the provider works on anything."""
+        """Whether any generation is running."""
         return self._running > 0
 
     def submitted(self) -> None:
@@ -61,11 +61,11 @@ class Pace:
         self._submits.append(self._now())
 
     def pause(self, seconds: float) -> None:
-        """Let no submit out for some seconds, because the provider asked for it."""
+        """Hold back submits for some seconds, at the provider's request."""
         self._paused_until = max(self._paused_until, self._now() + seconds)
 
     def wait_s(self) -> float:
-        """Return the seconds until a submit may go out; infinite while all slots are taken."""
+        """Return the seconds until the next submit; infinite while all slots are taken."""
         if self._running >= self._slots or self._per_minute == 0:
             return math.inf
         now = self._now()
@@ -74,13 +74,12 @@ class Pace:
         return max(self._paused_until, self._submits[0] + _MINUTE_S) - now
 
     def free_submits(self) -> int:
-        """Return how many submits may go out now."""
+        """Return how many submits may start now."""
         if self.wait_s() > 0:
             return 0
         return int(min(self._slots - self._running, self._per_minute - self._count_recent()))
 
     def _count_recent(self) -> int:
-        """Return how many submits went out within the last minute."""
         since = self._now() - _MINUTE_S
         while self._submits and self._submits[0] <= since:
             self._submits.popleft()
@@ -88,5 +87,5 @@ class Pace:
 
 
 def _part_of(whole: int, nodes: int, rank: int) -> int:
-    """Return a node's part; the parts of ranks below `nodes` differ by one at most."""
+    """Return a node's share; shares differ by one at most."""
     return 0 if rank >= nodes else whole // nodes + (rank < whole % nodes)

@@ -1,4 +1,4 @@
-"""Applies the operator's file and later changes to an endpoint's prices and costs."""
+"""Applies the operator's settings and live changes to an endpoint's prices and costs."""
 
 from collections.abc import Sequence
 
@@ -14,10 +14,10 @@ _log = structlog.get_logger()
 
 
 def apply_override(endpoint: Endpoint, override: EndpointOverride) -> Endpoint:
-    """Return an endpoint with the operator's changes of the table `[endpoints.<slug>]`.
+    """Apply the settings table `[endpoints.<slug>]` to an endpoint.
 
-    A changed `price` raises or lowers every other price by the same factor; `prices` names steps by
-    their resolution. Raises `SettingsError` for an impossible price or resolution.
+    A changed `price` scales every other price; `prices` sets steps by resolution. Raises
+    `SettingsError` for an invalid price or resolution.
     """
     changes = {
         name: value
@@ -26,7 +26,7 @@ def apply_override(endpoint: Endpoint, override: EndpointOverride) -> Endpoint:
     }
     changed = attrs.evolve(endpoint, **changes)
     if changed.model != endpoint.model:
-        # The table knows when its own model retires, not when another does.
+        # The known retirement date is that of the old model.
         changed = attrs.evolve(changed, retires=None)
     if override.price is not None:
         changed = scale_prices(changed, _read_price(endpoint.slug, "price", override.price))
@@ -39,7 +39,7 @@ def apply_override(endpoint: Endpoint, override: EndpointOverride) -> Endpoint:
 
 
 def check_losses(endpoint: Endpoint, *, is_allowed: bool) -> None:
-    """Raise `SettingsError` for an endpoint that is sold below its cost, unless that is allowed."""
+    """Raise `SettingsError` if an endpoint is sold below cost; if that is allowed, log it."""
     losses = find_losses(endpoint)
     if not losses:
         return
@@ -49,7 +49,7 @@ def check_losses(endpoint: Endpoint, *, is_allowed: bool) -> None:
 
 
 def describe_loss(slug: str, losses: Sequence[Sale]) -> str:
-    """Return the sentence about sales below cost, with the ways out."""
+    """Describe sales below cost, and how to fix them."""
     more = f"; and {len(losses) - 1} more" if len(losses) > 1 else ""
     return (
         f"{slug} would be sold below its cost ({losses[0]}{more}). Raise the "
@@ -59,7 +59,7 @@ def describe_loss(slug: str, losses: Sequence[Sale]) -> str:
 
 
 def set_cost(endpoint: Endpoint, cost_micros: int) -> Endpoint:
-    """Return an endpoint at the operator's cost, its steps' costs in proportion.
+    """Set an endpoint's cost, and scale its steps' costs in proportion.
 
     If the cost was unknown before, all steps cost the same.
     """
@@ -83,7 +83,7 @@ def set_cost(endpoint: Endpoint, cost_micros: int) -> Endpoint:
 
 
 def scale_prices(endpoint: Endpoint, price_units: int) -> Endpoint:
-    """Return an endpoint at another price, its other prices in proportion, rounded up."""
+    """Set an endpoint's price, and scale its other prices in proportion, rounded up."""
     steps = tuple(
         attrs.evolve(step, price_units=-(-step.price_units * price_units // endpoint.price_units))
         for step in endpoint.price_steps
@@ -97,12 +97,11 @@ def scale_prices(endpoint: Endpoint, price_units: int) -> Endpoint:
 
 
 def _set_price_step(endpoint: Endpoint, resolution: str, price_units: int) -> Endpoint:
-    """Return an endpoint with another price for one resolution."""
     setting = f"[endpoints.{endpoint.slug}] prices.{resolution}"
     if resolution not in endpoint.resolution.values:
         known = ", ".join(endpoint.resolution.values) or "none"
         raise SettingsError(f"{setting}: the endpoint's resolutions are {known}.")
-    # The manifest names `price_units` as the price of the default resolution.
+    # The manifest shows `price_units` as the price of the default resolution.
     if resolution == endpoint.resolution.default:
         raise SettingsError(
             f"{setting}: this is the resolution of a request that names none. "
@@ -117,7 +116,7 @@ def _set_price_step(endpoint: Endpoint, resolution: str, price_units: int) -> En
 
 
 def _read_price(slug: str, name: str, amount: str) -> int:
-    """Return an amount of USDC in units; raises `SettingsError` that names the setting."""
+    """Parse an amount of USDC; raises a `SettingsError` that names the setting."""
     try:
         return usdc(amount)
     except ValueError as error:
@@ -125,7 +124,7 @@ def _read_price(slug: str, name: str, amount: str) -> int:
 
 
 def _read_cost(slug: str, amount: str) -> int:
-    """Return US dollars in units of 10⁻⁶; raises `SettingsError` that names the setting."""
+    """Parse US dollars into units of 10⁻⁶; raises a `SettingsError` that names the setting."""
     try:
         return dollars(amount)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The engine's wrapper of a provider: capabilities, circuit breaker and rate limits."""
+"""A provider with its capabilities, circuit breaker and rate limits."""
 
 import asyncio
 import inspect
@@ -34,13 +34,13 @@ class Upstream:
     circuit: CircuitBreaker
     pace: Pace
     redactor: Redactor = attrs.field(factory=Redactor)
-    # Seconds that a cancelled call has to end.
+    # Grace period of a cancelled call, in seconds.
     stop_s: float = 5.0
-    # When an operator last asked whether it works, in Unix seconds.
+    # When an operator last requested a health check, in Unix seconds.
     tried_at: float = float("-inf")
     spans: Spans = attrs.field(factory=Spans)
-    # The provider, if it checks requests before payment. Found out once: comparing a provider with
-    # a protocol takes longer than most checks.
+    # The provider, if it validates requests before payment. Cached, because `isinstance` with a
+    # protocol takes longer than most validations.
     validating: Validating | None = attrs.field(init=False)
 
     @validating.default
@@ -58,10 +58,10 @@ class Upstream:
         redactor: Redactor | None = None,
         on_change: Callable[[], None] = lambda: None,
     ) -> "Upstream":
-        """Return the upstream of a provider.
+        """Wrap a provider.
 
-        `slots` is how many generations may run at once if the provider's traits name no number.
-        `on_change` is called whenever the provider goes on sale or off sale.
+        `slots` is the concurrency limit if the provider's traits set none. `on_change` is called
+        whenever the provider goes on sale or off sale.
         """
         traits: Traits = getattr(provider, "traits", Traits())
         circuit = CircuitBreaker(provider.name, now, on_change)
@@ -70,12 +70,12 @@ class Upstream:
 
     @property
     def wait_s(self) -> float:
-        """Seconds until a submit may go out; infinite if that depends on something else."""
+        """Seconds until the next submit; infinite while it is not a matter of time."""
         return float("inf") if self._is_blocked else self.pace.wait_s()
 
     @property
     def free_submits(self) -> int:
-        """How many submits may go out now."""
+        """How many submits may start now."""
         if self._is_blocked:
             return 0
         free = self.pace.free_submits()
@@ -83,14 +83,14 @@ class Upstream:
 
     @property
     def _is_blocked(self) -> bool:
-        """Whether no submit may go out now.
+        """Whether no submit may start now.
 
-        On trial, submits go out one at a time: with a bad account all of them would fail.
+        On trial, submits run one at a time, because with a bad account all of them would fail.
         """
         return self.circuit.is_open or (self.circuit.is_on_trial and self.pace.is_busy)
 
     def wait_as_asked(self, wait_s: float, *, long_wait_s: float) -> None:
-        """Submit nothing for some seconds, because the vendor asked for it.
+        """Pause submits at the vendor's request.
 
         A wait above `long_wait_s` takes the provider off sale: no buyer should pay for it.
         """
@@ -99,13 +99,13 @@ class Upstream:
             self.circuit.trip(f"The provider asks to wait for {wait_s:.0f} s.", pause_s=wait_s)
 
     def error_text(self, error: Exception) -> str:
-        """Return the text of the provider's error without secrets and prompt."""
+        """Return the redacted text of the provider's error."""
         return error_text(error, self.redactor)
 
     async def call(
         self, call: Callable[Asked, Awaitable[Value]], *args: Asked.args, **kwargs: Asked.kwargs
     ) -> Value:
-        """Call a method of the provider, as `call_plugin` does."""
+        """Call a method of the provider through `call_plugin`, within a span."""
         if not self.spans.openers:
             return await call_plugin(self.stop_s, call, *args, **kwargs)
         method = getattr(call, "__name__", "").strip("_").removesuffix("_provider")
@@ -120,7 +120,7 @@ class Upstream:
         if self.spans.openers:
             await self.call(_validate_provider, self.validating, request, endpoint)
             return
-        # A plain check has ended by now, and needs no task of its own.
+        # A synchronous validation is done here, without a task of its own.
         checking = call_plain(self.validating.validate, request, endpoint)
         if checking is not None:
             await self.call(_wait_for, checking)
@@ -131,13 +131,13 @@ class Upstream:
             await self.call(self.provider.health)
 
     async def close(self, *, timeout_s: float = CLOSE_S) -> None:
-        """Call the provider's `close`, plain or async; log what goes wrong."""
+        """Call the provider's `close`, sync or async; errors are logged."""
         if not isinstance(self.provider, Closing):
             return
         try:
             async with asyncio.timeout(timeout_s):
                 await self.call(_close_provider, self.provider)
-        except Exception:  # noqa: BLE001 - the other providers are closed all the same
+        except Exception:  # noqa: BLE001 - the other providers are still closed
             _log.exception("provider.close_failed", provider=self.provider.name)
 
 

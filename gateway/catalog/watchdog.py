@@ -1,9 +1,9 @@
-"""Names the plugin that blocks the event loop, with its stack, while it blocks.
+"""Reports the plugin that blocks the event loop, with its stack, while it blocks.
 
-A thread asks the loop for an answer twice a second. If no answer comes for a second, the stack of
-the loop's thread shows whose code blocks: the innermost frame of a plugin, else the gateway. Code
-that holds the interpreter itself (a regular expression that backtracks) stops this thread as well;
-it is named once it lets go. A plugin that blocks three times in ten minutes is taken off sale.
+A thread pings the loop twice a second. If the loop does not respond for a second, the stack of its
+thread shows whose code blocks: the innermost frame of a plugin, else the gateway. Code that holds
+the GIL, such as a backtracking regular expression, stops this thread as well and is reported
+afterwards. A plugin that blocks three times in ten minutes is taken off sale.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ GATEWAY = "the gateway"
 UNKNOWN = "unknown"
 REASON = "It has blocked the gateway three times within ten minutes: see loop.blocked in the log."
 _MAX_FRAMES = 20
-# A plugin that blocks this often within the window is taken off sale, for REST_S at least.
+# A plugin that blocks this often within the window is off sale for at least REST_S.
 _MAX_BLOCKS = 3
 _WINDOW_S = 600.0
 REST_S = 600.0
@@ -34,10 +34,9 @@ _log = structlog.get_logger()
 
 
 def owners_of(modules: Mapping[str, str], catalog: Catalog) -> dict[str, str]:
-    """Return the plugin of each module: the plugins' own, their providers', and their packages.
+    """Map modules to plugins: plugin modules, modules of providers, and their root packages.
 
-    `modules` maps the plugins' modules to their plugins. A package that two plugins share belongs
-    to neither.
+    `modules` maps the plugins' own modules. A package that two plugins share belongs to neither.
     """
     found = {type(one.provider).__module__: one.plugin for one in catalog.upstreams()}
     found |= modules
@@ -51,11 +50,11 @@ def owners_of(modules: Mapping[str, str], catalog: Catalog) -> dict[str, str]:
 
 @attrs.frozen(kw_only=True)
 class WatchdogTiming:
-    """Durations in seconds; every gateway runs with the defaults, tests with shorter ones."""
+    """Durations in seconds; only tests change them."""
 
     # Between two checks of the loop.
     lap_s: float = 0.5
-    # A shorter silence of the loop is no block.
+    # Shorter delays of the loop are not reported.
     silence_s: float = 1.0
     # Between two reports about the same plugin.
     report_pause_s: float = 60.0
@@ -68,7 +67,7 @@ async def watch_loop(
     *,
     timing: WatchdogTiming | None = None,
 ) -> "AsyncIterator[Watchdog]":
-    """Watch the running loop inside the block; take a plugin that blocks too often off sale."""
+    """Watch the running loop; plugins that block too often are taken off sale."""
 
     def rest(plugin: str) -> None:
         if catalog is not None:
@@ -84,15 +83,15 @@ async def watch_loop(
 
 @attrs.frozen(kw_only=True)
 class _Sighting:
-    """The loop thread's state at a check of the watchdog."""
+    """The state of the loop's thread at a check."""
 
     plugin: str
-    # Outermost frame first. It has no values of variables: they may be a buyer's.
+    # Outermost frame first, without values of variables: they may be a buyer's.
     stack: list[str]
 
 
 class Watchdog:
-    """Watches one loop from a thread of its own, which never keeps the process alive.
+    """Watches one loop from a daemon thread.
 
     `on_repeated` is called on the loop with the name of a plugin that blocks too often.
     """
@@ -113,17 +112,17 @@ class Watchdog:
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
         self._has_answered = False
         self._answered_at = self._lap_began = self._lap_cpu = 0.0
-        # How long the loop has not answered.
+        # How long the loop has not responded.
         self._silent_s = 0.0
-        # The report about the present block.
+        # The report about the current block.
         self._reported: _Sighting | None = None
         self._reported_at: dict[str, float] = {}
         self._unreported: Counter[str] = Counter()
-        # By plugin: when its longest block of late ended, and how long it took.
+        # By plugin: end and duration of its longest recent block.
         self._longest: dict[str, tuple[float, float]] = {}
 
     def start(self) -> None:
-        """Start the thread; call this on the loop that is to be watched."""
+        """Start the thread; call this on the loop to watch."""
         self._loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
         self._thread.start()
@@ -134,7 +133,7 @@ class Watchdog:
         await asyncio.to_thread(self._thread.join)
 
     def longest_blocks(self) -> dict[str, float]:
-        """Return by plugin the seconds of its longest block within the last ten minutes."""
+        """Return each plugin's longest block of the last ten minutes, in seconds."""
         now = time.monotonic()
         return {
             plugin: seconds
@@ -150,7 +149,7 @@ class Watchdog:
 
     def _watch(self) -> None:
         self._measure_lap()
-        # RuntimeError: the loop is closed, so there is nothing to watch any more.
+        # RuntimeError: the loop is closed.
         with contextlib.suppress(RuntimeError):
             self._ask_loop()
             while not self._stopping.wait(self.timing.lap_s):
@@ -167,9 +166,8 @@ class Watchdog:
     def _measure_lap(self) -> float:
         """Return the seconds of the last lap in which this process could run.
 
-        If this thread has slept too long, the machine slept or the process was stopped, and that
-        time does not count. If the process has computed meanwhile, its interpreter was held, and
-        that time counts.
+        If the thread overslept, either the machine slept or the process was stopped, which does not
+        count; or the GIL was held, which counts. The process's CPU time shows which.
         """
         lap_s, now, cpu = self.timing.lap_s, time.monotonic(), time.process_time()
         passed, busy = now - self._lap_began, cpu - self._lap_cpu
@@ -184,14 +182,13 @@ class Watchdog:
             return
         self._silent_s += lap_s
         if self._reported is None and self._silent_s >= self.timing.silence_s:
-            # If the loop has answered after such a lap, the interpreter was held, perhaps by
-            # another thread.
-            self._report_block(self._look(UNKNOWN if self._has_answered else GATEWAY))
+            # If the loop has responded by now, the GIL was held, perhaps by another thread.
+            self._report_block(self._inspect(UNKNOWN if self._has_answered else GATEWAY))
         if self._has_answered:
             self._ask_loop()
 
-    def _look(self, otherwise: str) -> _Sighting:
-        """Return the state of the loop's thread; `otherwise` is named if it runs no plugin."""
+    def _inspect(self, otherwise: str) -> _Sighting:
+        """Inspect the loop's thread; the plugin is `otherwise` if it runs none."""
         frames = _list_frames(sys._current_frames().get(self._loop_thread))  # noqa: SLF001 - documented
         of_plugins = [at for at, frame in enumerate(frames) if self._owner_of(frame) is not None]
         shown = frames[: of_plugins[-1] + 1] if of_plugins else frames
@@ -216,7 +213,7 @@ class Watchdog:
             self._loop.call_soon_threadsafe(self._on_repeated, plugin)
 
     def _report_block(self, sighting: _Sighting) -> None:
-        """Log a block, unless the same plugin was named less than a minute ago."""
+        """Log a block, unless the same plugin was reported less than a minute ago."""
         now, plugin, pause_s = time.monotonic(), sighting.plugin, self.timing.report_pause_s
         self._count_block(plugin, now)
         if now - self._reported_at.get(plugin, -pause_s) < pause_s:
@@ -229,7 +226,7 @@ class Watchdog:
             plugin=plugin,
             seconds=round(self._silent_s, 1),
             frames=sighting.stack,
-            # Blocks since the last such line.
+            # Blocks since the last report.
             untold=self._unreported.pop(plugin, 0),
         )
 

@@ -1,4 +1,4 @@
-"""Base: JSON-RPC with fail-over, signatures, smart wallets, keys and their transactions.
+"""Base: JSON-RPC with failover, signatures, smart wallets, keys and transactions.
 
-Decisions about payments are made in `gateway.payments`.
+Payment decisions are made in `gateway.payments`.
 """

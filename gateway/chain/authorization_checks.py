@@ -1,6 +1,6 @@
-"""Checks a signed authorization of any protocol: its terms, then its signature on the chain.
+"""Checks a signed authorization of any protocol.
 
-First pure comparisons with the quote, then one simulated call.
+First its terms against the quote, without RPC calls, then one simulated call on the chain.
 """
 
 import asyncio
@@ -29,11 +29,11 @@ from gateway.domain.eip3009 import (
 )
 from gateway.errors import ExecutionError, PaymentRequired
 
-# The time to settle before the authorization expires.
+# Time needed to settle before the authorization expires.
 MIN_REMAINING_S = 20
 
-# One hour, which official clients in Go always signed before 2026-08-31, and five minutes for a
-# fast clock. A longer authorization would keep an unknown outcome open for as long.
+# One hour, which the official Go clients signed until 2026-08-31, and five minutes for a fast
+# clock. A longer authorization would keep an unknown outcome open for longer.
 MAX_REMAINING_S = 3_900
 _WINDOW = (
     f"validBefore must be {MIN_REMAINING_S} to {MAX_REMAINING_S} seconds ahead of the gateway's "
@@ -46,7 +46,7 @@ _TOO_SHORT_OR_LONG = "invalid_exact_evm_payload_authorization_valid_before"
 _NOT_YET = "invalid_exact_evm_payload_authorization_valid_after"
 _BALANCE = "invalid_exact_evm_insufficient_balance"
 
-# USDC's own words, in lower case.
+# USDC's revert messages, in lower case.
 _PAUSED = "pausable: paused"
 _BLACKLISTED = "blacklistable: account is blacklisted"
 _IS_SPENT = "authorization is used or canceled"
@@ -58,7 +58,7 @@ _REASONS = {
 
 
 def check_signed_terms(signed: Authorization, quote: Quote, now: float) -> None:
-    """Compare recipient, amount and time window with the quote. Asks the chain nothing.
+    """Compare recipient, amount and time window with the quote, without RPC calls.
 
     Raises `PaymentRequired` with x402's standard reason.
     """
@@ -75,16 +75,16 @@ def check_signed_terms(signed: Authorization, quote: Quote, now: float) -> None:
 
 
 class AuthorizationChecks:
-    """Asks the chain of one network about signed authorizations. Writes nothing."""
+    """Checks signed authorizations on the chain of one network, read-only."""
 
     def __init__(self, network: Network, chain: Chain, factories: Sequence[str] = ()) -> None:
-        """`factories` are those that may deploy a wallet before its payment."""
+        """`factories` may deploy a wallet before its payment."""
         self._network = network
         self._chain = chain
         self._factories = {factory.lower() for factory in factories}
 
     async def check(self, authorization: Authorization) -> bool:
-        """Find out whose signature it is, then simulate the exact call.
+        """Identify the kind of signature, then simulate the exact call.
 
         Returns True if the call succeeds, and False if the nonce is spent. Raises
         `PaymentRequired` if the call fails for another reason, `ExecutionError` if no payment at
@@ -98,8 +98,8 @@ class AuthorizationChecks:
         try:
             await self._chain.call(call.data, to=call.to, gas=call.gas)
         except CallReverted as refusal:
-            # If the refusal names the nonce, it counts: the state of the nonce would be read from
-            # another endpoint, which may lag behind.
+            # A refusal that names the nonce is final: reading the nonce's state might reach an
+            # endpoint that lags behind.
             if _IS_SPENT not in str(refusal):
                 await self._explain_unless_spent(authorization, str(refusal))
             if not is_by_key:
@@ -110,8 +110,7 @@ class AuthorizationChecks:
     async def _build_wallet_call(self, authorization: Authorization) -> Call:
         """Return the call for a signature that is not by the sender's own key.
 
-        If the account has no code, it must be a wallet that an allowed factory deploys. Raises
-        `PaymentRequired` otherwise.
+        Raises `PaymentRequired` if the account has no code and no allowed factory deploys it.
         """
         if await self._chain.code(authorization.sender):
             return wallet_call(authorization, self._network)
@@ -131,22 +130,22 @@ class AuthorizationChecks:
         if spent:
             return
         await _explain_by_token(self._chain, refusal, authorization.sender)
-        # The token's message wins: the state read afterwards may come from a newer block.
-        for words, reason in _REASONS.items():
-            if words in refusal:
+        # The token's message wins, because the state may have been read at a newer block.
+        for message, reason in _REASONS.items():
+            if message in refusal:
                 raise PaymentRequired(reason)
         if balance < authorization.value_units:
             raise PaymentRequired(_BALANCE)
-        # The contract demands that `validAfter` is in the past.
+        # The contract requires `validAfter` to be in the past.
         if head.timestamp <= authorization.valid_after:
             raise PaymentRequired(_NOT_YET)
         # The token or the account's code refuses the signature.
         raise PaymentRequired(_SIGNATURE)
 
     async def _check_wallet_signed(self, authorization: Authorization) -> None:
-        """Ask the wallet itself, because the token refuses a spent nonce before it asks the wallet.
+        """Ask the wallet itself: the token refuses a spent nonce before it checks the signature.
 
-        The nonce is public. Without this check anyone could claim the wallet's payment.
+        The nonce is public, so without this check anyone could claim the wallet's payment.
         """
         digest = authorization_digest(authorization, self._network)
         signature = unwrap_authorization(authorization).signature
@@ -155,17 +154,17 @@ class AuthorizationChecks:
 
 
 async def _explain_by_token(chain: Chain, refusal: str, sender: str) -> None:
-    """Raise why the token refused a transfer; return if it is neither paused nor blacklists.
+    """Raise if the token is paused or blacklists payer or recipient; otherwise return.
 
-    Raises `PaymentRequired` if the token blacklists the payer, and `ExecutionError` if the token is
-    paused or blacklists our wallet. Raises `ChainUnavailable`.
+    Raises `PaymentRequired` if the payer is blacklisted, `ExecutionError` if the token is paused or
+    blacklists our wallet, and `ChainUnavailable`.
     """
-    said = refusal.lower()
-    if _PAUSED in said:
+    message = refusal.lower()
+    if _PAUSED in message:
         raise ExecutionError(
             "USDC is paused by its issuer: nothing can be paid now, and nothing was charged."
         )
-    if _BLACKLISTED not in said:
+    if _BLACKLISTED not in message:
         return
     if await chain.call_uint(IS_BLACKLISTED + word(sender)):
         raise PaymentRequired(

@@ -5,7 +5,7 @@ from gateway.domain import Block
 
 
 async def last_block_before(chain: Chain, at: float) -> int:
-    """Return the number of the newest block whose time is not after `at` (Unix seconds).
+    """Return the number of the newest block up to `at` (Unix seconds).
 
     Raises `ChainUnavailable`.
     """
@@ -13,12 +13,12 @@ async def last_block_before(chain: Chain, at: float) -> int:
 
 
 async def last_block_up_to(chain: Chain, head: Block, at: float) -> int:
-    """Return the same number, and read no head. Block times only rise: this is a binary search."""
+    """Like `last_block_before`, with a known head. Block times only rise: a binary search."""
     if head.timestamp <= at:
         return head.number
     # `low` is not after `at`, `high` is.
     low, high = 0, head.number
-    # Most databases are young, so step back from the head with growing steps first.
+    # Most databases are young, so first step back from the head in doubling steps.
     step = 1
     while high - step > 0:
         if (await chain.block_at(high - step)).timestamp <= at:

@@ -32,14 +32,14 @@ from gateway.domain.eip3009 import (
 from gateway.errors import ChainUnavailable
 from gateway.settings import Settings
 
-# 0.001 gwei: what Base's sequencer takes in quiet times.
+# 0.001 gwei, which Base's sequencer accepts in quiet times.
 _MIN_PRIORITY_WEI = 1_000_000
-# Queries for one answer, if an endpoint limits the blocks of each: 100 of the
-# 2,000 that callers ask for. For a nonce, where money waits, an endpoint is asked even for five at
-# a time, once all have turned out to be so narrow.
+# Most queries per search, if an endpoint limits the blocks of each. 20 suffice for callers' 2,000
+# blocks at 100 per query. A search for a nonce, with money at stake, may take 400, at five blocks
+# per query, once all endpoints have turned out to be that narrow.
 _FEW_QUERIES = 20
 _MANY_QUERIES = 400
-# Half of Base's block time. Fees are bid at twice the base fee, which changes by 2 % a block.
+# Half of Base's block time. Bids are twice the base fee, which changes by 2 % a block.
 _FEES_KEPT_S = 1.0
 
 
@@ -59,7 +59,7 @@ class Web3Chain:
         )
 
     async def start(self) -> None:
-        """Connect: import web3, and check the first endpoint that answers."""
+        """Connect, and check the first endpoint that responds."""
         await self.head()
 
     async def close(self) -> None:
@@ -67,7 +67,6 @@ class Web3Chain:
         await self._rpc.close()
 
     async def _check_chain_id(self, endpoint: Endpoint) -> None:
-        """Raise `ChainUnavailable` for an endpoint of another chain."""
         chain_id, expected = int(await endpoint.request("eth_chainId"), 16), self._network.chain_id
         if chain_id != expected:
             raise ChainUnavailable(
@@ -75,7 +74,6 @@ class Web3Chain:
             )
 
     async def _check_token(self, endpoint: Endpoint) -> None:
-        """Raise `ChainUnavailable` if the token has another domain separator."""
         network = self._network
         try:
             domain = await endpoint.request(
@@ -95,24 +93,24 @@ class Web3Chain:
         )
 
     async def newest_head(self) -> Block:
-        """Return the newest block that any endpoint has: the first endpoint may have stopped."""
+        """Return the newest block of all endpoints: the first endpoint may be stuck."""
         heads = await self._rpc.ask_all(
             lambda endpoint: _fetch_block(endpoint, "eth_getBlockByNumber", "latest")
         )
         return max(heads, key=lambda block: block.timestamp)
 
     async def block_at(self, number: int) -> Block:
-        """Return the block of a number."""
+        """Return a block by its number."""
         return await self._rpc.ask_in_order(
             lambda endpoint: _fetch_block(endpoint, "eth_getBlockByNumber", hex(number))
         )
 
     async def block(self, block_hash: str) -> Block:
-        """Return one block, which may have been reorganised away since."""
+        """Return a block by its hash; it may have been reorganised away since."""
         return await self._rpc.ask_in_order(lambda endpoint: _fetch_known(endpoint, block_hash))
 
     async def knows_transaction(self, tx_hash: str) -> bool:
-        """Tell whether any endpoint knows a transaction, mined or pending; asks each once."""
+        """Return whether any endpoint knows a transaction, mined or pending."""
 
         async def ask(endpoint: Endpoint) -> bool | None:
             raw = await endpoint.request("eth_getTransactionByHash", tx_hash)
@@ -123,7 +121,7 @@ class Web3Chain:
     async def receipt(self, tx_hash: str) -> Receipt | None:
         """Return the receipt of a mined transaction, or None if no endpoint has one.
 
-        Receipt and block come from one endpoint: it must hold the block itself.
+        Receipt and block come from the same endpoint, which must have the block itself.
         """
 
         async def ask(endpoint: Endpoint) -> Receipt | None:
@@ -145,7 +143,7 @@ class Web3Chain:
         gas: int | None = None,
         fees: tuple[int, int] | None = None,
     ) -> bytes:
-        """Call the token, or another contract, at the newest block, without a transaction."""
+        """Simulate a call of the token, or of the contract `to`, at the newest block."""
         call = self._call_object(data, to)
         call |= {"from": sender} if sender is not None else {}
         call |= {"gas": hex(gas)} if gas is not None else {}
@@ -158,7 +156,7 @@ class Web3Chain:
         return await self._rpc.ask_in_order(ask)
 
     async def call_uint(self, data: bytes, *, at: Block | None = None) -> int:
-        """Call the token and return one uint256; another length than 32 bytes is no answer."""
+        """Call the token and return one uint256; any result but 32 bytes is malformed."""
         call = self._call_object(data)
 
         async def ask(endpoint: Endpoint) -> int:
@@ -211,7 +209,7 @@ class Web3Chain:
     async def authorization_logs(
         self, sender: str, nonce: str, *, from_block: int, to_block: int, known: Block
     ) -> list[tuple[str, bool]]:
-        """Return (transaction hash, True for used or False for cancelled) of a nonce's logs."""
+        """Return a nonce's logs as (transaction hash, True if used or False if cancelled)."""
         query = {
             "address": self._network.token,
             "topics": [
@@ -222,7 +220,7 @@ class Web3Chain:
         }
 
         async def ask(endpoint: Endpoint, most_queries: int) -> list[tuple[str, bool]]:
-            # This raises at an endpoint that lags behind, so the next endpoint is asked.
+            # Raises at an endpoint that lags behind, so that the next one is asked.
             await _fetch_known(endpoint, known.hash)
             is_long = most_queries == _MANY_QUERIES
             found = await (endpoint.logs.read_long if is_long else endpoint.logs.read)(
@@ -241,21 +239,21 @@ class Web3Chain:
             return await self._rpc.ask_in_order(partial(ask, most_queries=_MANY_QUERIES))
 
     def logs_limit(self) -> int | None:
-        """Return for how many blocks of logs the narrowest endpoint answers at once; None: any."""
+        """Return the smallest block limit of log queries of all endpoints; None without one."""
         return self._rpc.logs_limit()
 
     async def gas_balance(self, address: str) -> int:
-        """Return an account's wei."""
+        """Return an account's balance in wei."""
         return await self._request_number("eth_getBalance", address, "latest")
 
     async def transaction_count(self, address: str, *, at: Block | None = None) -> int:
-        """Return the nonce after an account's last mined transaction, or after the block `at`."""
+        """Return an account's next nonce by mined transactions, now or after the block `at`."""
         return await self._request_number("eth_getTransactionCount", address, _where(at))
 
     async def fees(self) -> tuple[int, int]:
         """Return (base fee of the newest block, priority fee to bid), in wei per gas.
 
-        The answer may be a second old; callers of that second share it.
+        Cached for one second.
         """
         return await self._fees.get(self._ask_fees)
 
@@ -264,15 +262,14 @@ class Web3Chain:
             block = await endpoint.request("eth_getBlockByNumber", "latest", False)  # noqa: FBT003 - JSON-RPC
             return int(block["baseFeePerGas"], 16)
 
-        # The two calls are retried apart. Where half of all calls are refused, a pair of them that
-        # is retried together succeeds in a quarter of its tries only.
+        # Retried separately: if half of all calls are refused, only a quarter of pairs succeed.
         base_fee, priority = await asyncio.gather(
             self._rpc.ask_in_order(ask), self._request_number("eth_maxPriorityFeePerGas")
         )
         return base_fee, max(priority, _MIN_PRIORITY_WEI)
 
     async def send(self, raw: bytes) -> None:
-        """Broadcast to every endpoint; a transaction that is known or mined counts as sent."""
+        """Broadcast to every endpoint; a known or mined transaction counts as sent."""
 
         async def ask(endpoint: Endpoint) -> None:
             try:
@@ -281,7 +278,7 @@ class Web3Chain:
                 if not _is_known(error.details):
                     raise
 
-        # An endpoint that simulates the transaction may refuse it. The receipt decides.
+        # An endpoint may simulate the transaction and refuse it. The receipt decides.
         with contextlib.suppress(CallReverted):
             await self._rpc.ask_everywhere(ask)
 
@@ -293,14 +290,15 @@ class Web3Chain:
 
 
 def _where(block: Block | None) -> Any:
-    """Return the parameter that names the block of a read (EIP-1898)."""
+    """Return the block parameter of a read (EIP-1898)."""
     return "latest" if block is None else {"blockHash": block.hash}
 
 
 def _is_known(details: str | None) -> bool:
     """Whether a broadcast was refused because the nonce or transaction is already known."""
-    said = (details or "").lower()
-    return any(words in said for words in ("already known", "nonce too low", "already imported"))
+    message = (details or "").lower()
+    known = ("already known", "nonce too low", "already imported")
+    return any(text in message for text in known)
 
 
 async def _fetch_block(endpoint: Endpoint, method: str, which: str) -> Block:
@@ -312,7 +310,7 @@ async def _fetch_block(endpoint: Endpoint, method: str, which: str) -> Block:
 
 
 async def _fetch_known(endpoint: Endpoint, block_hash: str) -> Block:
-    """Return the block of a hash; raises `ChainUnavailable` for an answer with another block."""
+    """Return a block by its hash; raises `ChainUnavailable` if the response has another block."""
     block = await _fetch_block(endpoint, "eth_getBlockByHash", block_hash)
     if block.hash != block_hash.lower():
         raise ChainUnavailable(f"RPC endpoint {endpoint.place} answers with another block")

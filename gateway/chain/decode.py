@@ -1,7 +1,7 @@
-"""Turns JSON-RPC's answers into the domain's nouns.
+"""Parses JSON-RPC responses into domain types.
 
-A malformed answer raises `KeyError`, `TypeError`, `ValueError`, `AttributeError` or `IndexError`;
-`endpoints` counts that as no answer.
+A malformed response raises `KeyError`, `TypeError`, `ValueError`, `AttributeError` or `IndexError`,
+which `endpoints` treats as no response.
 """
 
 import re
@@ -11,17 +11,17 @@ from gateway.domain import Block, Log, MinedTransfer, Receipt
 from gateway.domain.eip3009 import AUTHORIZATION_USED_TOPIC, uint
 
 _WORD = re.compile(r"0x[0-9a-fA-F]{64}")
-# A column of the database holds no larger number; no block, time or amount of USDC comes near.
+# The limit of a database column; no block number or time comes near.
 _MOST = 2**63
 
 
 def read_bytes(value: str) -> bytes:
-    """Return the bytes of a hex string."""
+    """Decode a hex string."""
     return bytes.fromhex(value.removeprefix("0x"))
 
 
 def read_count(value: str) -> int:
-    """Return a number of blocks, seconds or logs; `ValueError` for one that is out of range."""
+    """Decode a block number, time, gas or log index; `ValueError` if out of range."""
     count = int(value, 16)
     if not 0 <= count < _MOST:
         raise ValueError("a number out of range")
@@ -45,11 +45,11 @@ def read_block(raw: Any) -> Block:
 
 
 def read_receipt(raw: Any, raw_block: Any, tx_hash: str) -> Receipt | None:
-    """Return a transaction as a canonical block holds it; `KeyError` without a status.
+    """Return the receipt of a transaction in a canonical block; `KeyError` without a status.
 
     `raw_block` is the endpoint's block with the receipt's number. Returns None if that block
-    is missing or has another hash: a node that serves Flashblocks returns receipts of
-    transactions that no block holds yet, with a hash of zeros or one that no block will have.
+    is missing or has another hash: nodes with Flashblocks return receipts before a block contains
+    the transaction, with a zero hash or one that no block will have.
     """
     if raw["transactionHash"].lower() != tx_hash:
         raise ValueError("the receipt of another transaction")
@@ -67,7 +67,6 @@ def read_receipt(raw: Any, raw_block: Any, tx_hash: str) -> Receipt | None:
 
 
 def _read_fee(raw: Any) -> int | None:
-    """Return the fee of a transaction in wei; None if the receipt lacks it."""
     if raw.get("gasUsed") is None or raw.get("effectiveGasPrice") is None:
         return None
     l2_fee = int(raw["gasUsed"], 16) * int(raw["effectiveGasPrice"], 16)
@@ -75,7 +74,6 @@ def _read_fee(raw: Any) -> int | None:
 
 
 def _read_l1_fee(raw: Any) -> int | None:
-    """Return the L1 data fee in wei; None if the receipt has none."""
     return None if raw.get("l1Fee") is None else int(raw["l1Fee"], 16)
 
 
@@ -89,13 +87,13 @@ def _read_log(raw: Any) -> Log:
 
 
 def read_event(raw: Any) -> tuple[str, bool]:
-    """Return (transaction hash, True for used or False for cancelled) of an authorization's log."""
+    """Parse an authorization's log: (transaction hash, True if used or False if cancelled)."""
     is_use = read_word(raw["topics"][0]) == AUTHORIZATION_USED_TOPIC
     return read_word(raw["transactionHash"]), is_use
 
 
 def read_transfer(raw: Any) -> MinedTransfer:
-    """Return the transfer in a log of `eth_getLogs`."""
+    """Parse a transfer from a log of `eth_getLogs`."""
     log = _read_log(raw)
     return MinedTransfer(
         tx_hash=read_word(raw["transactionHash"]),

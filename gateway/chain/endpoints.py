@@ -1,9 +1,8 @@
-"""JSON-RPC over several endpoints: each is checked once, then they are asked in order.
+"""JSON-RPC over several endpoints, tried in order, each checked before its first use.
 
-If an endpoint times out, refuses or returns nonsense, the next one is asked, and this one rests for
-a while. If all have failed and one of them refused, the call is retried (`retries`) before the
-chain counts as unavailable. web3 is imported at the first call, in a thread: the import takes most
-of a second, and the server answers before that.
+If an endpoint times out, refuses or returns nonsense, the next one is tried, and this one rests for
+a while. If all fail and at least one refused, the call is retried (`retries`). web3 is imported at
+the first call, in a thread, because the import takes most of a second.
 """
 
 import asyncio
@@ -33,14 +32,14 @@ from gateway.telemetry import signals
 Answer = TypeVar("Answer")
 Check = Callable[["Endpoint"], Awaitable[None]]
 
-# A refused broadcast is retried for this long; the settlement's driver sends again later.
+# A refused broadcast is retried for this long; the settlement driver sends it again later.
 _BROADCAST_S = 0.5
 _log = structlog.get_logger()
 
 
 @attrs.define
 class Endpoint:
-    """One RPC address. Its URL may hold a key, so logs name it by its place in the list."""
+    """One RPC endpoint. Its URL may contain a key, so logs show its position in the list."""
 
     place: int
     provider: Any = attrs.field(repr=False)
@@ -57,8 +56,8 @@ class Endpoint:
     async def request(self, method: str, *params: Any) -> Any:
         """Return a call's result.
 
-        Raises `CallReverted` if the contract refused, `EndpointRefused` if the endpoint refused,
-        and `ChainUnavailable` for everything else.
+        Raises `CallReverted` if the contract reverted, `EndpointRefused` if the endpoint refused,
+        and `ChainUnavailable` for any other failure.
         """
         result, began_s = "silent", time.perf_counter()
         try:
@@ -117,19 +116,19 @@ class Endpoint:
         return answer
 
     def _read_refusal(self, method: str, refusal: EndpointRefused) -> dict[str, Any]:
-        """Return the JSON-RPC answer that came with a status of failure, if it is about the call.
+        """Return the JSON-RPC error of an HTTP error response, if it is about the call.
 
         Raises `EndpointRefused` if it is about the endpoint.
         """
-        said = None
+        failure = None
         if refusal.answer is not None:
-            said = read_failure(self.place, method, refusal.answer["error"])
-            is_range = isinstance(said, RangeRefused) and said.is_certain
-            if is_range or isinstance(said, (CallReverted, EndpointLags)):
+            failure = read_failure(self.place, method, refusal.answer["error"])
+            is_range = isinstance(failure, RangeRefused) and failure.is_certain
+            if is_range or isinstance(failure, (CallReverted, EndpointLags)):
                 return dict(refusal.answer)
         raise EndpointRefused(
             f"RPC endpoint {self.place}: {refusal.message} at {method}",
-            details=said.details if isinstance(said, ChainUnavailable) else None,
+            details=failure.details if isinstance(failure, ChainUnavailable) else None,
             retry_after_s=refusal.retry_after_s,
         ) from None
 
@@ -144,9 +143,8 @@ class Endpoint:
 
 
 def _import_web3() -> Any:
-    """Import web3 and return the class of our provider."""
     transport = import_ethereum("gateway.chain.transport")
-    # Encodes transactions. Without this, the first sale would wait for the import.
+    # Encodes transactions; otherwise the first sale would wait for the import.
     import_ethereum("rlp")
     return transport.KeepAliveProvider
 
@@ -170,10 +168,10 @@ class RpcEndpoints:
         self._endpoints: list[Endpoint] = []
         self._connecting = asyncio.Lock()
         self._is_closed = False
-        self._asking: set[asyncio.Task[Any]] = set()
+        self._calls: set[asyncio.Task[Any]] = set()
 
     async def connect(self) -> list[Endpoint]:
-        """Return the endpoints; the first call imports web3 and makes them."""
+        """Return the endpoints; the first call imports web3 and creates them."""
         async with self._connecting:
             if self._is_closed:
                 raise ChainUnavailable("The gateway is stopping; nothing was charged.")
@@ -191,23 +189,23 @@ class RpcEndpoints:
         return self._endpoints
 
     async def close(self) -> None:
-        """Close the connections, and open no more."""
+        """Close the connections for good."""
         async with self._connecting:
             self._is_closed = True
-            for question in self._asking:
-                question.cancel()
+            for call in self._calls:
+                call.cancel()
             for endpoint in self._endpoints:
                 await endpoint.provider.disconnect()
 
     def logs_limit(self) -> int | None:
-        """Return for how many blocks of logs the narrowest endpoint answers at once; None: any."""
+        """Return the smallest known block limit of log queries; None without one."""
         limits = [endpoint.logs.limit for endpoint in self._endpoints]
         return min((limit for limit in limits if limit is not None), default=None)
 
     async def ask_in_order(self, ask: Callable[[Endpoint], Awaitable[Answer]]) -> Answer:
-        """Ask one endpoint after the other and return the first answer.
+        """Try the endpoints in order and return the first answer.
 
-        Raises `ChainUnavailable` if no endpoint answers. A `CallReverted` is an answer.
+        Raises `ChainUnavailable` if none answers. A `CallReverted` is an answer.
         """
 
         async def ask_each() -> Answer:
@@ -225,10 +223,10 @@ class RpcEndpoints:
     async def ask_until_known(
         self, ask: Callable[[Endpoint], Awaitable[Answer | None]]
     ) -> Answer | None:
-        """Ask one endpoint after the other and return the first answer that is not None.
+        """Try the endpoints in order and return the first answer that is not None.
 
-        Returns None if an endpoint answered, but all answers are None. Raises `ChainUnavailable` if
-        no endpoint answers: a timeout is not "not found".
+        Returns None if all answers are None. Raises `ChainUnavailable` if no endpoint answers: a
+        timeout is not "not found".
         """
 
         async def ask_each() -> Answer | None:
@@ -250,12 +248,12 @@ class RpcEndpoints:
         return await self._retry(ask_each, await self.connect())
 
     async def ask_everywhere(self, ask: Callable[[Endpoint], Awaitable[Answer]]) -> Answer:
-        """Ask every endpoint at once, also those that rest, and return the first answer.
+        """Ask all endpoints concurrently, even resting ones, and return the first answer.
 
-        The other endpoints are still asked after that.
+        The other calls continue in the background.
         Raises `ChainUnavailable` if no endpoint answers. A `CallReverted` is an answer.
         """
-        asked = self._begin_asking(await self.connect(), ask)
+        asked = self._begin_calls(await self.connect(), ask)
         details = None
         for answer in asyncio.as_completed(asked):
             try:
@@ -265,33 +263,33 @@ class RpcEndpoints:
         raise ChainUnavailable(SILENT, details=details)
 
     async def ask_all(self, ask: Callable[[Endpoint], Awaitable[Answer]]) -> list[Answer]:
-        """Ask every endpoint at once and return their answers, in the operator's order.
+        """Ask all endpoints concurrently and return their answers, in the operator's order.
 
         Endpoints that do not answer are left out. Raises `ChainUnavailable` if none answers.
         """
-        asked = self._begin_asking(await self.connect(), ask)
+        asked = self._begin_calls(await self.connect(), ask)
         found = await asyncio.gather(*asked, return_exceptions=True)
         answers = [answer for answer in found if not isinstance(answer, BaseException)]
         if not answers:
             raise _unavailable([error for error in found if isinstance(error, ChainUnavailable)])
         return answers
 
-    def _begin_asking(
+    def _begin_calls(
         self, endpoints: Sequence[Endpoint], ask: Callable[[Endpoint], Awaitable[Answer]]
     ) -> list[asyncio.Task[Answer]]:
         asked = [
             asyncio.create_task(self._ask_briefly(endpoint, ask), name=f"rpc-{endpoint.place}")
             for endpoint in endpoints
         ]
-        for question in asked:
-            self._asking.add(question)
-            question.add_done_callback(self._forget_question)
+        for call in asked:
+            self._calls.add(call)
+            call.add_done_callback(self._forget_call)
         return asked
 
     async def _ask_briefly(
         self, endpoint: Endpoint, ask: Callable[[Endpoint], Awaitable[Answer]]
     ) -> Answer:
-        """Ask one endpoint even while it rests; if it refuses, retry for a moment only."""
+        """Ask one endpoint even while it rests, with brief retries."""
         within_s = min(_BROADCAST_S, self._timeout_s)
         return await self._retry(lambda: self._ask_checked(endpoint, ask), (), within_s=within_s)
 
@@ -302,9 +300,9 @@ class RpcEndpoints:
         *,
         within_s: float | None = None,
     ) -> Answer:
-        """Ask again while the call is refused, but not while all these endpoints asked for a rest.
+        """Retry while the call is refused, but not while all endpoints asked for a pause.
 
-        `within_s`: seconds, by default the time-out of one call.
+        `within_s`: seconds, by default the timeout of one call.
         """
         if within_s is None:
             within_s = self._timeout_s
@@ -318,28 +316,26 @@ class RpcEndpoints:
         )
 
     def _in_order(self) -> list[Endpoint]:
-        """Return the endpoints to ask: those that do not rest come first, in the operator's order.
+        """Return the endpoints to try, in the operator's order, resting ones last.
 
-        An endpoint that asked for its rest is left out, unless all of them did.
+        Endpoints that asked for a pause are left out, unless all of them did.
         """
         now = asyncio.get_running_loop().time()
         awake = [one for one in self._endpoints if one.rest.wished_until <= now]
         return sorted(awake or self._endpoints, key=lambda one: one.rest.until > now)
 
-    def _forget_question(self, question: asyncio.Task[Any]) -> None:
-        """Drop a call that has ended, and log its error: its caller may be gone."""
-        self._asking.discard(question)
-        if not question.cancelled() and isinstance(question.exception(), ChainUnavailable):
-            _log.warning(
-                "rpc.failed", endpoint=question.get_name(), error=str(question.exception())
-            )
+    def _forget_call(self, call: asyncio.Task[Any]) -> None:
+        """Drop a finished call, and log its error: its caller may be gone."""
+        self._calls.discard(call)
+        if not call.cancelled() and isinstance(call.exception(), ChainUnavailable):
+            _log.warning("rpc.failed", endpoint=call.get_name(), error=str(call.exception()))
 
     async def _ask_checked(
         self, endpoint: Endpoint, ask: Callable[[Endpoint], Awaitable[Answer]]
     ) -> Answer:
-        """Ask an endpoint, after each check that it has not passed yet.
+        """Ask an endpoint, after any check that it has not passed yet.
 
-        Raises `ChainUnavailable` also if the answer is malformed.
+        A malformed response raises `ChainUnavailable`, too.
         """
         try:
             for number, check in enumerate(self._checks, start=1):
@@ -353,13 +349,13 @@ class RpcEndpoints:
 
 
 def _log_failure(endpoint: Endpoint, error: ChainUnavailable) -> None:
-    """Log a failure, unless it made the endpoint rest: then it is logged already."""
+    """Log a failure, unless `_begin_rest` has logged it."""
     if not endpoint.rest.failures:
         _log.warning("rpc.failed", endpoint=endpoint.place, error=error.message)
 
 
 def _unavailable(failures: Sequence[ChainUnavailable]) -> ChainUnavailable:
-    """Return the error of a call that no endpoint answered; `EndpointRefused` may be retried."""
+    """Return the error for a call that no endpoint answered; `EndpointRefused` is retried."""
     if narrow := [error for error in failures if isinstance(error, LogsTooNarrow)]:
         return narrow[0]
     details = failures[-1].details or failures[-1].message if failures else None

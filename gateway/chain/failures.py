@@ -1,4 +1,4 @@
-"""Classifies JSON-RPC errors: a revert, too wide a range of logs, a refusal, or no answer."""
+"""Classifies JSON-RPC errors: a revert, too wide a log range, a refusal, or another failure."""
 
 import re
 from typing import Any
@@ -8,35 +8,35 @@ from gateway.contracts import CallReverted
 from gateway.errors import ChainUnavailable
 
 LOGS = "eth_getLogs"
-# geth's error code of JSON-RPC for "execution reverted".
+# geth's error code for "execution reverted".
 _REVERTED = 3
 # Other methods run no contract.
 _MAY_REVERT = ("eth_call", "eth_sendRawTransaction")
-# Errors of calls that fail without a revert, by geth, reth and Nethermind.
+# Messages of geth, reth and Nethermind for calls that fail without a revert.
 _FAILED_CALL = re.compile(
     r"out of gas|invalid opcode|invalid jump destination|stack (under|over)flow|stack limit reached"
     r"|write protection|return data out of bounds|evm error|vm execution error",
     re.IGNORECASE,
 )
-# Errors of vendors' rate limits.
+# Codes and messages of vendors' rate limits.
 _BUSY_CODES = (429, -32005, -32016, -32029)
 _BUSY = re.compile(
     r"rate.?(limit|exceed)|too many requests|capacity|throttl|per second|\brps\b|quota"
     r"|requests?\b.{0,20}(count|limit|exceed)",
     re.IGNORECASE,
 )
-# Errors for a block that the node lacks: one address may have several nodes behind it.
+# Messages of a node that lacks a block: several nodes may serve one URL.
 _LAGS = re.compile(
     r"\b(header|blocks?|hash)\b.{0,90}\b(not|cannot be|could not be) (found|available)"
     r"|unknown block|could not find block|beyond (the )?(current )?head|after (the )?latest",
     re.IGNORECASE,
 )
-# Words of a refused log query that would work over fewer blocks.
+# Messages for a log query that would work over fewer blocks.
 _RANGE = re.compile(
     r"\bblocks?\b|\branges?\b|\bresults?\b|response size|too (large|wide|big|broad)|query timeout",
     re.IGNORECASE,
 )
-# The method is not there, or not for this key.
+# Messages for a method that is missing, or not allowed for this key.
 _NEVER = re.compile(
     r"authenticat|authori[sz]|forbidden|api.?key|not supported|not found", re.IGNORECASE
 )
@@ -44,19 +44,19 @@ _NO_METHOD = -32601
 
 
 class RangeRefused(ChainUnavailable):
-    """An endpoint refused a query of logs; it may answer one over fewer blocks."""
+    """An endpoint refused a log query; it may accept fewer blocks."""
 
     def __init__(self, message: str, *, details: str | None, is_certain: bool) -> None:
         super().__init__(message, details=details)
-        # Whether the endpoint speaks of blocks or of a size.
+        # Whether the message mentions blocks or a size.
         self.is_certain = is_certain
 
 
 def read_failure(place: int, method: str, error: Any) -> Exception:
     """Return the exception for a JSON-RPC error.
 
-    Vendors refuse a range of logs in many words and with many codes. So an error of a query of logs
-    that is nothing else counts as such a refusal.
+    Vendors refuse log ranges with many messages and codes, so any unrecognised error of a log query
+    counts as such a refusal.
     """
     message = str(error.get("message", "")) if isinstance(error, dict) else str(error)
     code = error.get("code") if isinstance(error, dict) else None

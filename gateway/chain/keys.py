@@ -12,21 +12,21 @@ from gateway.concurrency.late_imports import import_ethereum
 from gateway.errors import SettingsError
 from gateway.settings import Settings, parse_keys, variable
 
-# Of PBKDF2-HMAC-SHA-256. The default of the other method, scrypt, takes 256 MB of a small machine.
+# PBKDF2-HMAC-SHA-256. The alternative, scrypt, needs 256 MB by default.
 _ROUNDS = 600_000
 
 
 def address_of(secret: bytes) -> str:
-    """Return the lower-case address of a private key of 32 bytes."""
+    """Return the lower-case address of a 32-byte private key."""
     public = pubkey_from_prvkey(secret, compressed=False)
     return "0x" + keccak(public[1:])[12:].hex()
 
 
 def load_key(settings: Settings, name: str) -> bytes | None:
-    """Return the private key of `settlement` or `refund`, 32 bytes; None if it is not set.
+    """Return the private key `settlement` or `refund`, 32 bytes; None if it is not set.
 
-    Raises `SettingsError` for a keystore that is missing, damaged or locked by another password,
-    and for the key of the wallet itself.
+    Raises `SettingsError` for a missing or damaged keystore, a wrong password, and the wallet's own
+    key.
     """
     secret = _read_key(settings, name)
     if secret is not None:
@@ -36,10 +36,10 @@ def load_key(settings: Settings, name: str) -> bytes | None:
 
 
 def load_settlement_keys(settings: Settings) -> tuple[bytes, ...]:
-    """Return the private keys that settle payments, 32 bytes each, in the order of the setting.
+    """Return the settlement keys, 32 bytes each, in the order of the setting.
 
-    Raises `SettingsError` as `load_key` does, for a key that is listed twice, and for a list beside
-    a single key.
+    Raises `SettingsError` as `load_key` does, for a duplicate key, and if both a list and a single
+    key are set.
     """
     several = _read_key_list(settings)
     single = load_key(settings, "settlement")
@@ -118,9 +118,9 @@ def _unlock_keystore(keystore: Path, password: str, name: str) -> bytes:
 def decrypt_key(content: Mapping[str, Any], password: str) -> bytes:
     """Return the private key in a keystore's JSON, 32 bytes.
 
-    Raises `ValueError` for a damaged keystore, and for another password.
+    Raises `ValueError` for a damaged keystore or a wrong password.
     """
-    # This takes 0.1 s, so a process without a keystore does not import it.
+    # Imported only if needed: it takes 0.1 s.
     eth_keyfile = import_ethereum("eth_keyfile")
     try:
         return bytes(eth_keyfile.decode_keyfile_json(content, password.encode()))

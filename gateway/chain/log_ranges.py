@@ -1,7 +1,7 @@
-"""Queries of logs over as many blocks as an endpoint answers for.
+"""Log queries split to each endpoint's block limit.
 
-Free plans answer for 5, 10 or 500 blocks at once, and refuse more in many ways. What was refused is
-asked again in parts: of the size that the refusal names, or else of half the blocks.
+Free plans allow 5, 10 or 500 blocks per query, and refuse more in many ways. A refused range is
+split into parts of the size that the refusal names, or else in half.
 """
 
 import asyncio
@@ -17,18 +17,18 @@ from gateway.chain.failures import LOGS, RangeRefused
 from gateway.chain.retries import EndpointRefused
 from gateway.errors import ChainUnavailable
 
-# A refusal may have been a passing fault, and plans change.
+# A learned limit expires: the refusal may have been a temporary fault, and plans change.
 _REMEMBERED_S = 3600.0
 _ANY = 2**63
-# "[0x1f4, 0x3e7]": the range that would work, as some vendors name it.
+# "[0x1f4, 0x3e7]": the range that would work, in some vendors' messages.
 _RANGE = re.compile(r"\[\s*0x([0-9a-f]{1,16})\s*,\s*0x([0-9a-f]{1,16})\s*\]", re.IGNORECASE)
 _NUMBER = re.compile(
     r"(?<![\w.-])(\d{1,3}(?:[ ,_']\d{3})+|\d{1,9})\s?(k)?\b"
-    # Not of time, money or requests.
+    # Not an amount of time, money or requests.
     r"(?!\s?(?:ms|s|secs?|seconds?|minutes?|rps|requests?|calls?|results?|logs|credits|cu|%)\b)",
     re.IGNORECASE,
 )
-# A part that a busy endpoint refuses is asked for again, after pauses that double.
+# A part that a busy endpoint refuses is retried with exponential backoff.
 _MOST_MISSES = 6
 _FIRST_PAUSE_S = 0.25
 _LONGEST_PAUSE_S = 10.0
@@ -37,19 +37,19 @@ Request = Callable[..., Awaitable[Any]]
 
 
 class LogsTooNarrow(ChainUnavailable):
-    """An endpoint answers for too few blocks at once to search as many as are needed."""
+    """An endpoint allows too few blocks per query for a search."""
 
 
 @attrs.define
 class LogRange:
-    """For how many blocks one endpoint answers a query of logs."""
+    """The learned limit of blocks per log query at one endpoint."""
 
     place: int
     _most_blocks: int | None = None
     _until: float = 0.0
     # Whether a query over this many blocks succeeded.
     _is_proven: bool = False
-    # One search at a time needs many queries.
+    # Long searches run one at a time.
     _long: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
 
     async def read(
@@ -64,21 +64,21 @@ class LogRange:
     ) -> list[Any]:
         """Return the logs of the blocks from `first` to `last`, oldest first.
 
-        The newest blocks are asked for first; `until_found` ends at the first part that has logs.
-        Raises `LogsTooNarrow` where more than `most_queries` are needed, and as `request` does.
+        The newest blocks are searched first; `until_found` stops at the first part with logs.
+        Raises `LogsTooNarrow` if more than `most_queries` are needed, and as `request` does.
         """
         found: list[Any] = []
-        words: str | None = None
+        details: str | None = None
         while first <= last and not (until_found and found):
             size = self.limit or _ANY
             if last - first >= size * most_queries:
-                raise self._too_narrow(size, -(-(last - first + 1) // most_queries), words)
+                raise self._too_narrow(size, -(-(last - first + 1) // most_queries), details)
             begin = max(first, last - size + 1)
             where = {"fromBlock": hex(begin), "toBlock": hex(last)}
             try:
                 found = [*await request(LOGS, query | where), *found]
             except RangeRefused as refusal:
-                words = refusal.details
+                details = refusal.details
                 self._shrink(refusal, last - begin + 1)
                 continue
             self._is_proven = True
@@ -86,23 +86,23 @@ class LogRange:
         return found
 
     async def read_long(self, request: Request, query: dict[str, Any], **search: Any) -> list[Any]:
-        """Return what `read` does, with patience, while no other long search asks this endpoint."""
+        """Like `read`, with retries, one such search at a time per endpoint."""
         async with self._long:
             return await self.read(partial(_ask_patiently, request), query, **search)
 
     @property
     def limit(self) -> int | None:
-        """For how many blocks to ask at once; None if no query was refused lately."""
+        """Blocks per query; None if no query was refused recently."""
         return self._most_blocks if time.monotonic() < self._until else None
 
     def _shrink(self, refusal: RangeRefused, refused: int) -> None:
-        """Remember a smaller size than was refused; raise the refusal of a single block."""
+        """Learn a smaller limit; re-raise the refusal of a single block."""
         if refused == 1:
             self._forget()
             raise refusal
         half = refused // 2
         named = [each for each in _named_sizes(refusal.details or "") if 0 < each <= half]
-        # Another search may have learned a smaller one.
+        # A concurrent search may have learned a smaller one.
         self._most_blocks = min(max(named, default=half), self.limit or _ANY)
         self._until = time.monotonic() + _REMEMBERED_S
         self._is_proven = False
@@ -110,18 +110,18 @@ class LogRange:
     def _forget(self) -> None:
         self._most_blocks, self._is_proven = None, False
 
-    def _too_narrow(self, size: int, needed: int, words: str | None) -> LogsTooNarrow:
+    def _too_narrow(self, size: int, needed: int, details: str | None) -> LogsTooNarrow:
         if not self._is_proven:
             self._forget()
         return LogsTooNarrow(
             f"RPC endpoint {self.place} answers for the logs of {size:,} blocks at once, and this "
             f"search needs {needed:,}. Name another endpoint in GATEWAY_RPC_URLS.",
-            details=words,
+            details=details,
         )
 
 
 async def _ask_patiently(request: Request, method: str, query: dict[str, Any]) -> Any:
-    """Ask again after pauses while the endpoint is busy: otherwise the search would start over."""
+    """Retry while the endpoint is busy, or the whole search would start over."""
     for miss in range(_MOST_MISSES):
         try:
             return await request(method, query)
@@ -131,9 +131,9 @@ async def _ask_patiently(request: Request, method: str, query: dict[str, Any]) -
     return await request(method, query)
 
 
-def _named_sizes(words: str) -> Iterator[int]:
-    """Yield the numbers of blocks that a refusal may name: "500", "10,000", "2K", "[0x1, 0xa]"."""
-    for begin, end in _RANGE.findall(words):
+def _named_sizes(details: str) -> Iterator[int]:
+    """Yield the block counts that a refusal may name: "500", "10,000", "2K", "[0x1, 0xa]"."""
+    for begin, end in _RANGE.findall(details):
         yield int(end, 16) - int(begin, 16) + 1
-    for number, thousands in _NUMBER.findall(words):
+    for number, thousands in _NUMBER.findall(details):
         yield int(re.sub(r"\D", "", number)) * (1_000 if thousands else 1)

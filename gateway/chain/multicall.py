@@ -1,7 +1,6 @@
-"""Multicall3: several calls in one transaction, at one address on every chain that has it.
+"""Multicall3: several calls in one transaction.
 
-The inner calls come from Multicall3, not from its caller. `transferWithAuthorization` allows that:
-any address may submit it.
+The sender of the inner calls is Multicall3. `transferWithAuthorization` allows any sender.
 """
 
 from collections.abc import Sequence
@@ -12,15 +11,15 @@ from gateway.domain.eip3009 import encoded_bytes, selector, uint, word
 if TYPE_CHECKING:
     from gateway.chain.signer import Call
 
-# The address is the same on Base, on Base Sepolia and on other chains.
+# The same address on every chain that has it.
 MULTICALL3 = "0xca11bde05977b3631167028862be2a173976ca11"
 _AGGREGATE3 = selector("aggregate3((address,bool,bytes)[])")
-# Bytes of a call's address, its flag, and the offset of its calldata.
+# Bytes of a call's address, flag and calldata offset.
 _HEAD = 3 * 32
 
 
 def aggregate3(calls: Sequence[tuple[str, bool, bytes]]) -> bytes:
-    """Return the calldata for calls of (contract, whether it may fail, calldata)."""
+    """Encode calls, given as (contract, whether it may fail, calldata)."""
     parts = [
         word(to) + word(int(may_fail)) + word(_HEAD) + encoded_bytes(data)
         for to, may_fail, data in calls
@@ -33,9 +32,9 @@ def aggregate3(calls: Sequence[tuple[str, bool, bytes]]) -> bytes:
 
 
 def read_successes(answer: bytes, count: int) -> list[bool]:
-    """Return which of `count` calls succeeded, from the answer of `aggregate3`.
+    """Return which of `count` calls succeeded, from the result of `aggregate3`.
 
-    Raises `ValueError` for any other answer: the contract at that address is not Multicall3.
+    Raises `ValueError` for any other result: the contract is not Multicall3.
     """
     body = answer[32:]
     if uint(answer[:32]) != 32 or uint(body[:32]) != count:  # noqa: PLR2004 - one ABI word
@@ -49,5 +48,5 @@ def read_successes(answer: bytes, count: int) -> list[bool]:
 
 
 def batch_data(calls: Sequence["Call"]) -> bytes:
-    """Return the calldata that makes all of these calls; each may fail alone."""
+    """Encode a batch of calls, each of which may fail independently."""
     return aggregate3([(call.to, True, call.data) for call in calls])

@@ -1,9 +1,9 @@
-"""A key of the gateway that sends transactions; each is written down before it is sent.
+"""Signers: the settlement keys and the refund key, which send transactions.
 
-The settlement keys and the refund key are such signers. Any number of payments is under way at
-once: no payment holds what another needs while it waits for the chain. The journal decides nonces,
-in the write that makes a signed transaction durable. After a restart the same bytes are sent again,
-and no nonce is lost. A stuck transaction is replaced by a dearer one of the same nonce.
+Each transaction is stored before it is sent. The journal assigns its nonce in the same write, so
+after a restart the same bytes are sent again, and no nonce is lost. Payments run concurrently: none
+holds a lock while it waits for the chain. A stuck transaction is replaced by one with the same
+nonce and a higher fee.
 """
 
 import asyncio
@@ -24,29 +24,29 @@ from gateway.contracts import (
 )
 from gateway.domain import Payment
 
-# The gateway sells only while the key can pay for this many calls more.
+# The gateway sells only while the key can pay for this many more calls.
 _RESERVE_CALLS = 5
-# A transaction that is not mined after this time is replaced by a dearer one.
+# A transaction that is not mined after this time is replaced with a higher fee.
 _STUCK_S = 15
-# A batch is sent again after this time at the earliest.
+# Minimum time before a batch is sent again.
 _RESEND_S = 2.0
-# So many transactions of a key wait at most. A node that keeps 16 of one sender mines these in four
-# blocks, 8 s, which is well within the 20 s that an accepted authorization lasts at least. What
-# waited longer would be mined after its authorization has expired, and burn gas.
+# Limit of a key's pending transactions. A node that accepts 16 per sender mines them in four
+# blocks, 8 s, well within the 20 s that every accepted authorization is still valid. A longer queue
+# would mine transactions after their authorization has expired, which burns gas.
 MOST_WAITING = 64
-# A gas balance is believed for this time.
+# Cache time of a sufficient gas balance.
 _BALANCE_TTL_S = 15
 
 Fees = tuple[int, int]
-"""(Max fee, max priority fee) of a transaction, in wei per gas."""
+"""(max fee, max priority fee), in wei per gas."""
 
 MostNonces = Callable[[Payment], Awaitable[int]]
-"""Returns how many nonces a payment may use up before no more gas is spent on it."""
+"""Returns how many nonces a payment may use before the gateway stops spending gas on it."""
 
 WriteDown = Callable[[Payment, UnsignedTransaction], Awaitable[SignedTransaction | None]]
-"""Signs with the next nonce and makes that durable, and the payment's state with it.
+"""Signs with the next nonce, and stores transaction and payment state in one write.
 
-Returns what is to be sent for the payment.
+Returns the transaction to send for the payment.
 """
 
 
@@ -61,25 +61,25 @@ class Call:
 
 @attrs.frozen(kw_only=True)
 class GasMoney:
-    """The ETH balance of a key, and the present gas price."""
+    """A key's ETH balance, and the current gas price."""
 
     balance_wei: int
     fee_wei: int
-    """Per gas, as blocks take it now."""
+    """Current price per gas."""
     max_fee_wei: int
-    """Per gas, as the gateway bids."""
+    """The gateway's bid per gas."""
 
     def needed_wei(self, gas: int) -> int:
-        """Return the balance that the key needs before calls of this gas limit are sold."""
+        """Return the balance required to sell calls with this gas limit."""
         return self.max_fee_wei * gas * _RESERVE_CALLS
 
     def lasts_for(self, gas: int) -> int:
-        """Return about how many calls of this gas limit the balance pays for."""
+        """Return about how many calls with this gas limit the balance pays for."""
         return self.balance_wei // max(self.fee_wei * gas, 1)
 
 
 class Signer:
-    """Sends transactions, each under a nonce of its own, without a gap."""
+    """Sends transactions with consecutive nonces."""
 
     def __init__(
         self,
@@ -100,16 +100,16 @@ class Signer:
         self._now = context.now
         self._write_down = write_down
         self._most_nonces = most_nonces
-        # An endpoint that counts too many transactions would spoil every payment of a block, so
-        # this answer is shared by callers at the same time, but not kept.
+        # Shared by concurrent callers but not cached: a wrong count from one endpoint would
+        # otherwise break every payment of a block.
         self._count: SharedAnswer[int] = SharedAnswer(self._now, kept_s=0)
         self._affordable_until = 0.0
         self._affordable_gas = 0
-        # By hash: when it was sent last, if that is not long ago.
+        # When a batch was last sent, by hash; only recent ones.
         self._sent_at: dict[str, float] = {}
-        # What `gas_money` returned last.
+        # The last result of `gas_money`.
         self.seen_money: GasMoney | None = None
-        # The number of the newest block when an unmined transaction was first seen here, by hash.
+        # By hash: the head's number when an unmined transaction was first seen here.
         self._first_heads: dict[str, int] = {}
 
     async def gas_money(self) -> GasMoney:
@@ -125,7 +125,7 @@ class Signer:
         return self.seen_money
 
     async def can_pay(self, gas: int) -> bool:
-        """Whether gas is under the cap and the key can pay for several such calls."""
+        """Whether the gas price is under the cap and the key can pay for several such calls."""
         if self._now() < self._affordable_until and gas <= self._affordable_gas:
             return True
         money = await self.gas_money()
@@ -136,37 +136,37 @@ class Signer:
         return True
 
     async def bid(self) -> Fees:
-        """Return the fees that a transaction would offer now."""
+        """Return the fees to bid now."""
         base_fee, priority = await self._chain.fees()
         fee = self._capped_fee(base_fee, priority)
         return fee, min(priority, fee)
 
     async def simulate(self, call: Call, fees: Fees | None = None) -> None:
-        """Make the exact call without a transaction; raises `CallReverted`.
+        """Simulate the exact call; raises `CallReverted`.
 
-        Pass the fees of the transaction: without them, a wallet's code can recognise a simulation
-        by its gas price, and agree to the simulation only.
+        Pass the transaction's fees: otherwise a wallet's code could detect the simulation by its
+        gas price, and accept only there.
         """
         await self._chain.call(call.data, sender=self.address, to=call.to, gas=call.gas, fees=fees)
 
     async def submit(self, payment: Payment, call: Call) -> str | None:
         """Send the payment's transaction; sign and store one first if there is none.
 
-        Returns the transaction's hash, or None if the call would revert.
+        Returns its hash, or None if the call would revert.
         """
         return await self.resend(payment) or await self.send_new(payment, call)
 
     async def resend(self, payment: Payment) -> str | None:
-        """Send the payment's unmined transaction, whichever key signed it; None without one."""
+        """Send the payment's unmined transaction again, from any of the keys; None without one."""
         transaction = await self._journal.unmined_of(payment.id, *self._signers)
         if transaction is not None and self._was_just_sent(transaction.tx_hash):
             return transaction.tx_hash
         return await self._send(transaction)
 
     def _was_just_sent(self, tx_hash: str) -> bool:
-        """Whether a batch was sent a moment ago; note that it is sent now.
+        """Whether a batch was sent a moment ago; if not, note that it is sent now.
 
-        Every payment of a batch asks for it, and its bytes are many. Without batches it is False.
+        Every payment of a batch resends it, and it is large. Always False without batches.
         """
         if self._settings.settlement_batch == 1:
             return False
@@ -176,20 +176,21 @@ class Signer:
         return self._sent_at.setdefault(tx_hash, now) != now
 
     async def send_new(self, payment: Payment, call: Call) -> str | None:
-        """Sign, write down and send; the caller knows that no transaction of the payment waits.
+        """Sign, store and send. The payment must have no pending transaction.
 
         Returns the transaction's hash, or None if the call would revert.
         """
-        # The journal answers in the order of its writes, so sends begin in the order of nonces.
+        # The journal returns in the order of its writes, so sends start in nonce order.
         return await self._send(await self._begin(payment, call))
 
     async def send_batch(
         self, batch: Sequence[tuple[Payment, Call]], gas: int
     ) -> tuple[str, Collection[int]] | None:
-        """Simulate calls together, write down one transaction of those that succeed, and send it.
+        """Simulate calls together, then store and send one transaction of those that succeed.
 
         Returns its hash and the ids of its payments; None, with nothing sent, if fewer than two are
-        left. `gas` is the limit of the whole. Raises `ValueError` if no Multicall3 answers.
+        left. `gas` is the limit of the whole batch. Raises `ValueError` if the contract is not
+        Multicall3.
         """
         fees = await self.bid()
         whole = Call(to=MULTICALL3, data=batch_data([call for _, call in batch]), gas=gas)
@@ -234,10 +235,10 @@ class Signer:
         return transaction.tx_hash
 
     async def _begin(self, payment: Payment, call: Call) -> SignedTransaction | None:
-        """Simulate, then have the journal sign with the next nonce and write that down.
+        """Simulate, then have the journal sign with the next nonce and store the transaction.
 
-        Returns None if no more gas is spent on the payment: the call would revert, or it passes
-        simulations and has reverted too often.
+        Returns None if no more gas is spent on the payment: the call would revert, or has reverted
+        too often although simulations pass.
         """
         used = await self._journal.nonces_of(payment.id, *self._signers)
         if used and self._most_nonces is not None and used >= await self._most_nonces(payment):
@@ -262,11 +263,11 @@ class Signer:
         return await self._count.get(lambda: self._chain.transaction_count(self.address))
 
     async def count_waiting(self) -> int:
-        """Return how many transactions of this key wait in the mempools, or are about to."""
+        """Return how many transactions of this key are pending or about to be sent."""
         return await self._journal.waiting_of(self.address, await self._count_mined())
 
     async def tend(self) -> None:
-        """Send unmined transactions again; replace stuck ones by dearer ones."""
+        """Resend unmined transactions; replace stuck ones with a higher fee."""
         count = await self._chain.transaction_count(self.address)
         await self._journal.mark_mined(self.address, count)
         unmined = await self._journal.unmined(self.address)
@@ -279,9 +280,9 @@ class Signer:
             await self._chain.send(newest.raw)
 
     async def _find_passed_over(self, unmined: Sequence[SignedTransaction]) -> set[str]:
-        """Return the hashes that no block holds, though one was mined since they were first seen.
+        """Return unmined hashes that a block mined since they were first seen has left out.
 
-        While the chain makes no blocks, no fee is too low, and a higher one would only cost more.
+        While the chain mines no blocks, a higher fee would only cost more.
         """
         if not unmined:
             self._first_heads.clear()
@@ -292,12 +293,12 @@ class Signer:
         return {tx_hash for tx_hash, first in self._first_heads.items() if first < number}
 
     async def _replace_stuck(self, payment: Payment, stuck: SignedTransaction) -> SignedTransaction:
-        """Write down the same call with the same nonce and a higher fee.
+        """Store the same call with the same nonce and a higher fee, and return it.
 
         Returns the stuck transaction itself if the cap allows no higher fee.
         """
         base_fee, _ = await self._chain.fees()
-        # Nodes want both fees to be at least 12.5 % higher.
+        # Nodes require both fees to be at least 12.5 % higher.
         priority = stuck.max_priority_wei * 9 // 8 + 1
         least = stuck.max_fee_wei * 9 // 8 + 1
         fee = min(max(least, 2 * base_fee + priority), self._cap_wei)
@@ -305,16 +306,16 @@ class Signer:
             return stuck
         transaction = read_transaction(stuck.raw)
         transaction["maxFeePerGas"], transaction["maxPriorityFeePerGas"] = fee, priority
-        dearer = self._sign(transaction)
-        await self._journal.add_replacement(payment.id, dearer)
-        return dearer
+        replacement = self._sign(transaction)
+        await self._journal.add_replacement(payment.id, replacement)
+        return replacement
 
     @property
     def _cap_wei(self) -> int:
         return int(self._settings.max_fee_gwei * 10**9)
 
     def _capped_fee(self, base_fee: int, priority: int) -> int:
-        """Return twice the base fee and the priority fee, at most the cap.
+        """Return twice the base fee plus the priority fee, at most the cap.
 
         So the base fee may rise for six full blocks before the transaction is stuck.
         """

@@ -1,8 +1,8 @@
-"""Signatures of plain accounts and of smart wallets, and the call that settles each.
+"""Signatures of plain accounts and smart wallets, and the call that settles each.
 
-A plain account signs by its key, a smart wallet by its code (EIP-1271). A wallet that is not
-deployed yet wraps its signature together with the call of its factory (ERC-6492). Such a payment is
-settled by one transaction through Multicall3: the factory's call, then the token's.
+A plain account signs with its key; a smart wallet's code verifies a signature (EIP-1271). A wallet
+that is not deployed yet wraps its signature with the call of its factory (ERC-6492). Such a payment
+settles in one transaction through Multicall3: the factory's call, then the token's.
 """
 
 import functools
@@ -24,28 +24,28 @@ from gateway.domain.eip3009 import (
     word,
 )
 
-# For one call of `isValidSignature`. A passkey that is checked in Solidity takes 330,000.
+# For `isValidSignature`. A passkey verified in Solidity takes 330,000.
 SIGNATURE_CALL_GAS = 400_000
-# Half of the curve's order: EIP-2 wants an s that is not above it.
+# Half of the curve's order, the limit of s (EIP-2).
 _HALF_N = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0
 _IS_VALID_SIGNATURE = selector("isValidSignature(bytes32,bytes)")
-# A wallet that accepts a signature returns this (EIP-1271).
+# The magic value of EIP-1271.
 _ACCEPTED = _IS_VALID_SIGNATURE.ljust(32, b"\0")
 
-# The limit for the transfer of a plain key, which uses 60,000 to 90,000.
+# A transfer from a plain key uses 60,000 to 90,000.
 KEY_GAS = 150_000
-# The limit for a transfer and a passkey that is checked in Solidity (up to 300,000).
+# A transfer, and a passkey verified in Solidity (up to 300,000).
 WALLET_GAS = 400_000
-# The same, and the deployment of a wallet (250,000 to 500,000).
+# The same plus the wallet's deployment (250,000 to 500,000).
 DEPLOYMENT_GAS = 1_000_000
-# Bytes of the address, the offset of the calldata and the offset of the signature.
+# Bytes of the factory's address and the offsets of calldata and signature.
 _HEAD = 3 * 32
-# The end of a wrapped signature (ERC-6492).
+# The suffix of a wrapped signature (ERC-6492).
 _MAGIC = bytes.fromhex("6492" * 16)
 
 
 def sign_digest(secret: bytes, digest: bytes) -> bytes:
-    """Return the signature of a digest, 65 bytes (r ‖ s ‖ v), always the same."""
+    """Sign a digest deterministically; returns 65 bytes (r ‖ s ‖ v)."""
     signature, recovery_id = recovery.sign(digest, secret)
     return signature + bytes([27 + recovery_id])
 
@@ -53,7 +53,7 @@ def sign_digest(secret: bytes, digest: bytes) -> bytes:
 def sign_authorization(secret: bytes, unsigned: Authorization, network: Network) -> Authorization:
     """Return an EIP-3009 authorization with its sender's signature, 65 bytes (r ‖ s ‖ v).
 
-    Signing the same authorization again gives the same bytes.
+    Deterministic.
     """
     signature = sign_digest(secret, authorization_digest(unsigned, network))
     return attrs.evolve(unsigned, signature=signature)
@@ -62,7 +62,7 @@ def sign_authorization(secret: bytes, unsigned: Authorization, network: Network)
 def recover_signer(digest: bytes, signature: bytes) -> str | None:
     """Return the lower-case address whose key signed, or None.
 
-    This is as strict as the token contract: 65 bytes, v 27 or 28, low s. Libraries are laxer.
+    As strict as the token contract, unlike libraries: 65 bytes, v 27 or 28, low s.
     """
     if len(signature) != 65 or signature[64] not in (27, 28):  # noqa: PLR2004 - r ‖ s ‖ v
         return None
@@ -78,7 +78,7 @@ def recover_signer(digest: bytes, signature: bytes) -> str | None:
 async def is_signed_by(chain: Chain, account: str, digest: bytes, signature: bytes) -> bool:
     """Whether an account signed: by its key, or by its code at the newest block (EIP-1271).
 
-    False if the code reverts, asks for an off-chain read (CCIP), uses too much gas, or returns
+    False if the code reverts, requests an off-chain read (CCIP), uses too much gas, or returns
     anything but the magic value. Raises `ChainUnavailable`.
     """
     if recover_signer(digest, signature) == account.lower():
@@ -93,7 +93,7 @@ async def is_signed_by(chain: Chain, account: str, digest: bytes, signature: byt
 
 @attrs.frozen(kw_only=True)
 class Deployment:
-    """An unwrapped ERC-6492 signature: the deployment, and the signature for the wallet."""
+    """The parts of an ERC-6492 signature: the factory's call, and the wallet's signature."""
 
     factory: str
     """The address in lower case."""
@@ -102,7 +102,7 @@ class Deployment:
 
     @property
     def wrapped(self) -> bytes:
-        """The signature as the wallet sends it."""
+        """The ERC-6492 encoding."""
         calldata = encoded_bytes(self.calldata)
         offsets = word(_HEAD) + word(_HEAD + len(calldata))
         return word(self.factory) + offsets + calldata + encoded_bytes(self.signature) + _MAGIC
@@ -111,7 +111,7 @@ class Deployment:
 def unwrap_signature(signature: bytes) -> Deployment | None:
     """Return the parts of an ERC-6492 signature; None for any other signature.
 
-    Only the one canonical encoding counts, so no offset can point outside and no parts overlap.
+    Only the canonical encoding is accepted, so offsets stay in range and parts do not overlap.
     """
     if not signature.endswith(_MAGIC):
         return None
@@ -125,21 +125,21 @@ def unwrap_signature(signature: bytes) -> Deployment | None:
 
 
 def _bytes_at(encoded: bytes, offset: int) -> bytes:
-    """Return the ABI `bytes` at an offset, truncated at the end of the input."""
+    """Decode ABI `bytes` at an offset, truncated at the end of the input."""
     length = int.from_bytes(encoded[offset : offset + 32], "big")
     return encoded[offset + 32 :][:length]
 
 
-# A purchase asks three times. A kept authorization has 32 KB at most, its signature's.
+# A purchase asks three times. An authorization in the cache has at most 32 KB, its signature.
 @functools.lru_cache(maxsize=128)
 def is_signed_by_key(authorization: Authorization, network: Network) -> bool:
-    """Whether the sender's own key signed. No RPC call."""
+    """Whether the sender's own key signed, without an RPC call."""
     digest = authorization_digest(authorization, network)
     return recover_signer(digest, authorization.signature) == authorization.sender
 
 
 def unwrap_authorization(authorization: Authorization) -> Authorization:
-    """Return the authorization with the signature that the wallet itself has to accept."""
+    """Return the authorization with the wallet's own signature, without the ERC-6492 wrapper."""
     deployment = unwrap_signature(authorization.signature)
     if deployment is None:
         return authorization
@@ -147,9 +147,9 @@ def unwrap_authorization(authorization: Authorization) -> Authorization:
 
 
 async def has_code(authorization: Authorization, chain: Chain, *, at: Block | None = None) -> bool:
-    """Whether code checks this payer's signature, now or after its deployment.
+    """Whether code verifies this payer's signature, now or after its deployment.
 
-    Such an account can make a settlement revert after every check.
+    Such an account can make a settlement revert after all checks passed.
     """
     if unwrap_signature(authorization.signature) is not None:
         return True
@@ -157,22 +157,22 @@ async def has_code(authorization: Authorization, chain: Chain, *, at: Block | No
 
 
 def key_call(authorization: Authorization, network: Network) -> Call:
-    """Return the call for a signature of the sender's own key."""
+    """Return the call for a signature by the sender's own key."""
     return Call(to=network.token, data=transfer_calldata(authorization), gas=KEY_GAS)
 
 
 def wallet_call(authorization: Authorization, network: Network) -> Call:
-    """Return the call for an account with code: the token asks that code about the signature."""
+    """Return the call for an account with code, which verifies the signature for the token."""
     data = transfer_calldata(unwrap_authorization(authorization))
     return Call(to=network.token, data=data, gas=WALLET_GAS)
 
 
 def deployment_call(authorization: Authorization, network: Network, deployment: Deployment) -> Call:
-    """Return the call that deploys a wallet and then transfers from it, or does neither.
+    """Return the call that deploys a wallet and transfers from it, atomically.
 
-    The factory's call is allowed to fail. If another transaction deployed the wallet a moment
-    before, the transfer still works; if the wallet is not there, the token refuses the transfer
-    and the whole call is undone.
+    The factory's call may fail: if another transaction has just deployed the wallet, the transfer
+    still works. If the wallet does not exist, the token refuses the transfer, and everything
+    reverts.
     """
     transfer = transfer_calldata(unwrap_authorization(authorization))
     data = aggregate3(
@@ -184,7 +184,7 @@ def deployment_call(authorization: Authorization, network: Network, deployment: 
 async def settlement_call(authorization: Authorization, network: Network, chain: Chain) -> Call:
     """Return the call that settles an accepted authorization now.
 
-    A wallet that has been deployed is called without its factory, which could use up all gas.
+    It omits the factory of a deployed wallet, which could use up all gas.
     """
     if is_signed_by_key(authorization, network):
         return key_call(authorization, network)

@@ -1,8 +1,8 @@
-"""web3's HTTP provider over kept connections, without web3's own session manager.
+"""web3's HTTP provider with keep-alive connections, without web3's session manager.
 
-web3's manager opens a connection for every call, and waits for a lock in a thread that all
-providers share. A call that is cancelled there leaves the lock taken, and from then on every call
-waits for ever. This module imports web3, so it is imported after the start.
+That manager opens a connection per call, and waits for a lock in a thread that all providers share.
+A cancelled call leaves the lock taken, which blocks every later call for ever. This module imports
+web3, so it is imported after the start.
 """
 
 import itertools
@@ -15,7 +15,7 @@ from web3 import AsyncHTTPProvider
 
 from gateway.chain.retries import EndpointRefused
 
-# After these statuses the same call may succeed.
+# Statuses that a retry may cure.
 _BUSY = (408, 425, 429)
 _CLIENT_ERROR = 400
 _ABOUT_THE_CALL = (400, 413, 422)
@@ -33,18 +33,17 @@ class KeepAliveProvider(AsyncHTTPProvider):
         super().__init__(url, exception_retry_configuration=None)
         self._ids = itertools.count()
         self._session = aiohttp.ClientSession(
-            # The caller bounds each call; aiohttp would start a timer of its own for each.
+            # The caller limits each call; aiohttp's own timeout would add a timer to each.
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S),
             headers=self.get_request_headers(),
             connector=aiohttp.TCPConnector(limit=_CONNECTIONS, keepalive_timeout=_KEEP_ALIVE_S),
         )
 
     async def make_request(self, method: Any, params: Any) -> Any:
-        """Return the answer to a JSON-RPC request, as web3 does without its cache of answers.
+        """Send a JSON-RPC request, as web3 does but without its cache.
 
-        Raises `EndpointRefused` if the endpoint was busy, broken or not reached, so that the
-        same call may succeed later, `TypeError` for parameters that are no JSON, and `ValueError`
-        for an answer that is none.
+        Raises `EndpointRefused` if the endpoint is busy, broken or unreachable, `TypeError` for
+        parameters that are not JSON, and `ValueError` for a response that is not.
         """
         # web3's encoder checks each value for its own types; our parameters are plain JSON.
         asked = {"jsonrpc": "2.0", "method": method, "params": params, "id": next(self._ids)}
@@ -54,14 +53,13 @@ class KeepAliveProvider(AsyncHTTPProvider):
             raise EndpointRefused(type(error).__name__) from None
 
     async def _post_twice(self, data: bytes) -> bytes:
-        """Post again if a kept connection was closed: reads and signed bytes may be repeated."""
+        """Retry once if a keep-alive connection was closed: all our calls are idempotent."""
         try:
             return await self._post(data)
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
             return await self._post(data)
 
     async def _post(self, data: bytes) -> bytes:
-        """Return the JSON-RPC answer; raises `EndpointRefused` and `ValueError`."""
         async with self._session.post(str(self.endpoint_uri), data=data) as answer:
             body = await answer.read()
         if answer.status < _CLIENT_ERROR:
@@ -74,9 +72,9 @@ class KeepAliveProvider(AsyncHTTPProvider):
 
 
 def _read_failed(status: int, headers: Mapping[str, str], body: bytes) -> Any:
-    """Return the JSON-RPC error that came with a status of failure: vendors send them with 400.
+    """Return the JSON-RPC error in an HTTP error response: vendors send some with status 400.
 
-    Raises as `make_request` does; what came with a status that may pass is in the error.
+    Raises as `make_request` does; an `EndpointRefused` contains the JSON-RPC error.
     """
     answer = _read_error(body)
     if status in _BUSY or status >= _SERVER_ERROR:
@@ -91,7 +89,7 @@ def _read_failed(status: int, headers: Mapping[str, str], body: bytes) -> Any:
 
 
 def _read_error(body: bytes) -> dict[str, Any] | None:
-    """Return an answer with an error, also one in a list of one or without its envelope."""
+    """Parse a JSON-RPC error, also in a list of one or without its envelope."""
     try:
         answer = json.loads(str(body, "utf-8-sig"))
     except ValueError:
@@ -106,6 +104,6 @@ def _read_error(body: bytes) -> dict[str, Any] | None:
 
 
 def _retry_after_s(headers: Mapping[str, str]) -> float:
-    """Return the seconds that `Retry-After` asks for; 0 for a date."""
+    """Return the seconds in `Retry-After`; 0 for a date."""
     wish = headers.get("Retry-After", "")
     return float(wish) if wish.isascii() and wish.isdigit() else 0.0

@@ -10,13 +10,13 @@ from gateway.domain import (
 
 
 class Chain(Protocol):
-    """Base, as the gateway reads it.
+    """Access to Base.
 
-    Every method raises `ChainUnavailable` if no endpoint answers, or if the answers are invalid.
+    Every method raises `ChainUnavailable` if no endpoint gives a valid answer.
     """
 
     async def start(self) -> None:
-        """Connect, and assert the chain id and the token's domain. May be called again."""
+        """Connect, and check the chain id and the token's domain. Idempotent."""
         ...
 
     async def close(self) -> None:
@@ -28,7 +28,7 @@ class Chain(Protocol):
         ...
 
     async def newest_head(self) -> Block:
-        """Return the newest block of any endpoint, so that a stopped endpoint does no harm."""
+        """Return the newest block of any endpoint, in case the first one is stuck."""
         ...
 
     async def block_at(self, number: int) -> Block:
@@ -40,11 +40,11 @@ class Chain(Protocol):
         ...
 
     async def knows_transaction(self, tx_hash: str) -> bool:
-        """Return whether any endpoint knows a transaction, mined or pending. Asks each once."""
+        """Return whether any endpoint knows a transaction, mined or pending."""
         ...
 
     async def receipt(self, tx_hash: str) -> Receipt | None:
-        """Return the receipt of a mined transaction, or None if no canonical block holds it."""
+        """Return the receipt of a mined transaction, or None if no canonical block has it."""
         ...
 
     async def call(
@@ -56,11 +56,11 @@ class Chain(Protocol):
         gas: int | None = None,
         fees: tuple[int, int] | None = None,
     ) -> bytes:
-        """Call the token, or the contract `to`, at the newest block, without a transaction.
+        """Simulate a call of the token, or of the contract `to`, at the newest block.
 
-        `fees` is (max fee, max priority fee) in wei per gas. With `fees` the call sees the gas
-        price that a block would show it, and `sender` must hold the ETH that it could cost.
-        Raises `CallReverted` if the contract refuses, or if `gas` does not suffice.
+        `fees` is (max fee, max priority fee) in wei per gas. With `fees` the call sees the same gas
+        price as in a block, and `sender` must have the ETH that it could cost.
+        Raises `CallReverted` if the contract reverts, or if `gas` does not suffice.
         """
         ...
 
@@ -72,7 +72,7 @@ class Chain(Protocol):
         ...
 
     async def safe_head(self) -> Block:
-        """Return the newest block that the network calls safe, so it will not be reorganised."""
+        """Return the newest safe block, which will not be reorganised."""
         ...
 
     async def transfer_logs(
@@ -87,7 +87,7 @@ class Chain(Protocol):
     async def call_uint(self, data: bytes, *, at: Block | None = None) -> int:
         """Call the token and return one uint256, at the newest block or at the block `at`.
 
-        An answer that is not 32 bytes counts as no answer.
+        Any result but 32 bytes counts as no answer.
         """
         ...
 
@@ -105,7 +105,7 @@ class Chain(Protocol):
         ...
 
     async def transaction_count(self, address: str, *, at: Block | None = None) -> int:
-        """Return the nonce after an account's last mined transaction, or after the block `at`."""
+        """Return an account's next nonce by mined transactions, now or after the block `at`."""
         ...
 
     async def fees(self) -> tuple[int, int]:
@@ -113,12 +113,12 @@ class Chain(Protocol):
         ...
 
     async def send(self, raw: bytes) -> None:
-        """Broadcast a signed transaction. An endpoint that knows it already counts as success.
+        """Broadcast a signed transaction; one that is known already counts as sent.
 
-        Raises `ChainUnavailable` if no endpoint took it.
+        Raises `ChainUnavailable` if no endpoint accepts it.
         """
         ...
 
 
 class CallReverted(Exception):
-    """The contract refused a call; the message is its revert reason."""
+    """The contract reverted; the message is its reason."""

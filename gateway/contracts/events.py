@@ -1,4 +1,4 @@
-"""Events of tasks, which the core keeps until each plugin that reads them has taken them."""
+"""Task events, which the core keeps until every reading plugin has taken them."""
 
 import enum
 from collections.abc import Callable, Sequence
@@ -8,7 +8,7 @@ import attrs
 
 
 class EventType(enum.StrEnum):
-    """What happened."""
+    """The type of an event."""
 
     TASK_COMPLETED = "task.completed"
     TASK_FAILED = "task.failed"
@@ -17,7 +17,7 @@ class EventType(enum.StrEnum):
 
 @attrs.frozen(kw_only=True)
 class Event:
-    """One event. The core wrote it in the write that made it true."""
+    """One event, recorded in the same write as the change that it reports."""
 
     id: int
     type: EventType
@@ -30,17 +30,17 @@ class Event:
 Take = Callable[[Any, Sequence[Event]], None]
 """`take(db, events)` runs in the write that deletes the events.
 
-It writes rows of the plugin's own tables, and does nothing that a rollback cannot undo. An error
-rolls both back, and the same events come again. The database may also run a write twice.
+It writes to the plugin's own tables, and does nothing that a rollback cannot undo. An error rolls
+both back, and the same events come again. The database may also retry a write.
 """
 
 
 @attrs.frozen(kw_only=True)
 class EventReader:
-    """The events that a part wants, and the function that takes them.
+    """The events that a part reads, and the function that takes them.
 
-    Each event is kept until `take` has returned and its write is durable, across restarts as well.
-    Two events may come in either order.
+    Each event is kept, even across restarts, until the write with `take` is durable. Events may
+    come in any order.
     """
 
     take: Take
@@ -49,5 +49,5 @@ class EventReader:
     # Only of tasks whose buyer named a `callbackUrl`.
     only_with_callback: bool = False
 
-    # Called after events were taken, for example to wake a worker; returns at once.
+    # Called after events were taken, for example to wake a worker; must not block.
     on_taken: Callable[[], None] | None = None

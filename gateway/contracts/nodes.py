@@ -1,4 +1,4 @@
-"""The machines that share a database: their records, who leads, and how they wake each other."""
+"""The nodes that share a database: their records, leadership, and notifications."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -10,7 +10,7 @@ from gateway.contracts import Clock
 
 @attrs.frozen(kw_only=True)
 class NodeRecord:
-    """A machine that runs, or ran, on this database. Times are Unix seconds."""
+    """A node that runs, or ran, on this database. Times are Unix seconds."""
 
     name: str
     version: str
@@ -23,7 +23,7 @@ class NodeRecord:
     # Whether it shut down cleanly at `seen_at`, so that its absence is no problem.
     is_stopped: bool = False
 
-    # Those of `web`, `worker`, `signer` that it has, in this order; empty once it is gone.
+    # Its roles among `web`, `worker` and `signer`, in this order; empty once it is gone.
     roles: tuple[str, ...] = ()
 
 
@@ -32,23 +32,23 @@ class NodeRecords(Protocol):
 
     @property
     def name(self) -> str:
-        """This machine's name among those on the database; empty if it has it for itself."""
+        """This node's name; empty if the database cannot be shared."""
         ...
 
     @property
     def has_others(self) -> bool:
-        """Whether other machines may run on the database."""
+        """Whether other nodes may use the database."""
         ...
 
     @property
     def has_workers(self) -> bool:
-        """Whether any machine runs workers, as of this node's last heartbeat."""
+        """Whether any node runs workers, as of this node's last heartbeat."""
         ...
 
     async def arrive(self, *, now: float) -> None:
-        """Write down that this node runs, at its start; `now` is its own clock.
+        """Register this node at its start; `now` is its own clock.
 
-        Raises `SettingsError` if another process runs under its name, or if its clock is wrong.
+        Raises `SettingsError` if another process runs under its name, or if its clock is off.
         """
         ...
 
@@ -57,39 +57,39 @@ class NodeRecords(Protocol):
         ...
 
     async def start(self, now: Clock) -> None:
-        """Take or ask for the lead, and keep it and this node's record until `stop`.
+        """Send heartbeats, and take or keep the leader lease if possible, until `stop`.
 
         `now` is the node's own clock.
         """
         ...
 
     def leads(self) -> bool:
-        """Whether this node does now the work that one of several nodes does."""
+        """Whether this node is the leader now."""
         ...
 
     def step_down(self) -> None:
-        """Let another node lead within seconds; this one keeps its heartbeat."""
+        """Let another node lead within seconds; heartbeats continue."""
         ...
 
     async def stop(self) -> None:
-        """Give the lead up, so that another node takes it at once, and note the stop."""
+        """Release the leader lease at once, and record a clean shutdown."""
         ...
 
 
 @attrs.frozen(kw_only=True)
 class Heard:
-    """Callbacks for messages of other nodes; each returns at once."""
+    """Callbacks for messages of other nodes; they must not block."""
 
-    # A task may be worked on.
+    # A task is queued.
     on_queued: Callable[[], None]
-    # This task has ended, or has changed in another way that its buyer waits for.
+    # This task has ended, or changed in another way that its buyer waits for.
     on_ended: Callable[[str], None]
     # A message may have been missed: poll everything once.
     on_gap: Callable[[], None]
 
 
 class Wakes(Protocol):
-    """Notifies other nodes after a commit. The next poll finds what a lost message was about."""
+    """Notifies other nodes after a commit. The next poll makes up for a lost message."""
 
     @property
     def is_live(self) -> bool:

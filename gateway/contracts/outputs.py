@@ -15,36 +15,36 @@ class OutputStoreUnavailable(Exception):
 
 @attrs.frozen(kw_only=True)
 class Kept:
-    """One file in the store: complete or half written, shown by a task or not."""
+    """One file in the store, possibly incomplete or orphaned."""
 
     key: str
 
     # The task that the file was written for.
     task_id: str
 
-    # Whether gateways on a copy of our database use the file too, such as a restore drill.
+    # Whether gateways on a copy of our database, such as a restore drill, also use the file.
     is_shared: bool = False
 
 
 class OutputStore(Protocol):
-    """Keeps outputs, and makes links to them that expire."""
+    """Stores outputs, and creates expiring links to them."""
 
     async def save(self, folder: str, result: Result) -> StoredResult:
         """Write outputs durably and hash them. Text becomes an output of its own.
 
         `folder` is the task's id, a hyphen, and 16 characters of the lease's token. So no two
-        attempts write the same file, and saving again replaces the files of the same attempt.
-        Raises `OutputStoreUnavailable`. The result is made and paid for: save it again later,
-        do not generate it again.
+        attempts share a file, and saving again replaces the files of the same attempt.
+        Raises `OutputStoreUnavailable`. The result is paid for, so the gateway saves it again
+        later instead of generating it again.
         """
         ...
 
     async def links(
         self, outputs: Sequence[StoredOutput], *, now: float, expires_at: float
     ) -> list[str]:
-        """Return an address for each output, which stops working at `expires_at` (Unix seconds).
+        """Return a URL for each output, which expires at `expires_at` (Unix seconds).
 
-        An address is absolute, or begins with `/files/` and belongs to the gateway's own address.
+        It is absolute, or begins with `/files/` and is relative to the gateway's own address.
         """
         ...
 
@@ -64,7 +64,7 @@ class OutputStore(Protocol):
         ...
 
     def written_before(self, before: float) -> AsyncIterator[list[Kept]]:
-        """Yield lists of the files last written before a time (Unix seconds), half files too.
+        """Yield batches of files last written before a time (Unix seconds), including partial ones.
 
         Raises `OutputStoreUnavailable`.
         """

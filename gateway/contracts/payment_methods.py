@@ -1,8 +1,8 @@
 """Payment methods with proofs that the core cannot read, such as prepaid vouchers.
 
-The core keeps the order of docs/payments.md for it: T1 writes payment, claim and proof down, T2
-writes `settling`, only then is `settle` asked, and T3 or TR writes its answer down. A crash or a
-silent settler leaves the payment open, and the core asks again until it knows.
+The core follows the order of docs/payments.md: T1 stores payment, claim and proof, T2 stores
+`settling`, only then is `settle` called, and T3 or TR stores its outcome. A crash or an error
+leaves the payment open, and the core retries until the outcome is known.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ _TEXT: Any = validators.and_(
 class MethodProof:
     """A decoded payment header of a method.
 
-    It is worth `value_units` and is used up as a whole, so the price may be lower. There is no
+    It is worth `value_units` and is used up as a whole. The price may be lower, but there is no
     change, and a refund is of the whole value.
     """
 
@@ -32,7 +32,7 @@ class MethodProof:
     # core prefixes it with the method's name, so it cannot clash with another method's claims.
     key: str
 
-    # What `settle` needs, 1 to `MAX_PROOF_BYTES` bytes. A repeat must have the same bytes, so
+    # The input of `settle`, 1 to `MAX_PROOF_BYTES` bytes. A repeat must have the same bytes, so
     # knowing the key alone is not enough. It is stored, so it must not contain a secret that is
     # worth more than this payment.
     data: bytes = attrs.field(repr=False)
@@ -49,15 +49,14 @@ class MethodProof:
 
 @attrs.frozen(kw_only=True)
 class MethodPayment:
-    """One payment as it is settled. The same after a crash as before it."""
+    """One payment to settle; identical after a crash."""
 
     claim: str
     data: bytes = attrs.field(repr=False)
     value_units: int
     price_units: int
 
-    # A restored database may have lost the task for which a claim was taken, so a claim is refused
-    # for any other task.
+    # A claim is refused for any other task: a restored database may have lost its first task.
     task_id: str
 
     # Unix seconds of T1. Check validity as of this time: a restart may take long.
@@ -66,7 +65,7 @@ class MethodPayment:
 
 @attrs.frozen(kw_only=True)
 class OpenMethodPayment:
-    """A payment whose outcome only its method knows."""
+    """A payment whose outcome only its payment method knows."""
 
     payment: Payment
     method: str
@@ -75,7 +74,7 @@ class OpenMethodPayment:
 
 @attrs.frozen
 class Taken:
-    """The method took the money, now or when it was asked before."""
+    """The method took the money, now or in an earlier call."""
 
     # The receipt on the operator's pages, up to 200 characters.
     reference: str = attrs.field(validator=_TEXT)
@@ -103,46 +102,46 @@ class PaymentMethod(Protocol):
     # with a letter. `tx`, `auth`, `x402`, `direct` and `refund` are the core's.
     name: str
 
-    # As an `AuthorizationVerifier` has them. No two methods or verifiers may have the same header.
+    # As in `AuthorizationVerifier`. No two methods or verifiers may have the same header.
     header_names: Sequence[str]
 
     def challenge(self, quote: Quote, reason: str | None, version: int) -> Challenge:
         """Return this method's part of a 402: headers, and members of the body.
 
-        `reason` is None unless a payment of this method was refused. Then it is the method's own
-        or one of the core's, such as `payment_already_used`, and the body names it.
+        If a payment of this method was refused, `reason` is the method's own reason or the core's,
+        such as `payment_already_used`, and must be in the body.
         """
         ...
 
     def read(self, header: str) -> MethodProof:
-        """Decode a payment header: what follows the scheme. Pure.
+        """Decode a payment header after its scheme. Pure.
 
-        Raises `PaymentRequired` for a malformed one. The repeat of a purchase is read and not
-        checked, so what time or a setting may change is left to `check`.
+        Raises `PaymentRequired` if it is malformed. Anything that time or a setting may change
+        belongs in `check`, because a repeated purchase is only read.
         """
         ...
 
     async def check(self, proof: MethodProof, quote: Quote, now: float) -> None:
-        """Check whether the proof is good now. Writes nothing, takes nothing.
+        """Check whether the proof is valid now, without side effects.
 
-        Raises `PaymentRequired` if it is not good, and `ExecutionError` if that cannot be known.
+        Raises `PaymentRequired` if it is not, and `ExecutionError` if that is unknown.
         """
         ...
 
     async def settle(self, payment: MethodPayment) -> Taken | Refused:
         """Take the money once for each claim; later calls return the same outcome.
 
-        The claim belongs to the first task that it is taken for; for any other task it is refused.
-        Two calls may run at once. Raises any exception if the outcome is unknown: the payment
-        stays open, its task waits, the buyer never gets a 402, and the core asks again.
+        The claim belongs to its first task and is refused for any other. Two calls may run
+        concurrently. Raises any exception if the outcome is unknown: the payment stays open, its
+        task waits, the buyer never gets a 402, and the core retries.
         """
         ...
 
     def receipt_headers(self, proof: MethodProof, reference: str | None) -> Mapping[str, Any]:
-        """Return headers of the 200; `reference` is None while the outcome is not known."""
+        """Return headers of the 200; `reference` is None while the outcome is unknown."""
         ...
 
 
 def claim_key(method: str, key: str) -> str:
-    """Return the claim of a method's key; no other method, flow or key has the same."""
+    """Return the claim of a method's key, unique across methods and flows."""
     return f"{method}:{key}"

@@ -20,8 +20,7 @@ from gateway.domain.eip3009 import Network
 from gateway.domain.refund_promise import RefundPromise
 from gateway.settings import Settings
 
-# Current sales: by every way to pay; only by transfers that are on-chain already and by methods
-# with proofs of their own; or none.
+# Current sales: by every way to pay; only by earlier transfers and payment methods; or none.
 Selling: TypeAlias = Literal["everything", "transfers", "nothing"]
 
 
@@ -37,8 +36,7 @@ class Quote:
     network: Network
     resource_url: str
 
-    # Prices of this request in earlier 402s that are still valid: the operator has just changed
-    # the price.
+    # Prices in earlier 402s that are still honoured after the operator changed the price.
     earlier_units: tuple[int, ...] = ()
 
     # The digest of the request's body as RFC 9530 writes it, `sha-256=:…:`. Empty for a request
@@ -48,7 +46,7 @@ class Quote:
     # The promise for a failed generation; None: the 402 does not mention refunds.
     refund: RefundPromise | None = None
 
-    # Unless it is "everything", no authorization can be settled, and a challenge asks for none.
+    # Unless "everything", no authorization can be settled, and a challenge asks for none.
     selling: Selling = "everything"
 
 
@@ -61,7 +59,7 @@ class Challenge:
 
     @functools.cached_property
     def encoded(self) -> bytes:
-        """The body as compact JSON. A challenge that is kept encodes it once."""
+        """The body as compact JSON, encoded once."""
         return msgspec.json.encode(self.body)
 
 
@@ -69,7 +67,7 @@ class Challenge:
 class Proof:
     """A decoded, unchecked payment header: the claimed authorization and its signature.
 
-    A verifier that needs more of the header returns a subclass of its own.
+    Verifiers may return a subclass with more fields.
     """
 
     authorization: Authorization
@@ -96,15 +94,15 @@ class AuthorizationVerifier(Protocol):
     header_names: Sequence[str]
 
     def challenge(self, quote: Quote, reason: str | None, version: int) -> Challenge:
-        """Return the 402 for a quote. With `version` 1, what x402 v1 clients need comes first.
+        """Return the 402 for a quote; with `version` 1, the x402 v1 entry comes first.
 
         Unless `quote.selling` is "everything", the first verifier asks for no authorization, and
-        further ones are not asked.
+        further ones are not called.
         """
         ...
 
     def read(self, header: str) -> Proof:
-        """Decode a payment header. Pure: asks nothing, writes nothing.
+        """Decode a payment header. Pure.
 
         Raises `PaymentRequired` with the standard reason, and `ValidationError` for a wrong
         `idempotency_key`.
@@ -115,15 +113,14 @@ class AuthorizationVerifier(Protocol):
         """Compare the proof from `read` with the quote. Pure.
 
         Checks amount, recipient and time window of the authorization, and any other terms in the
-        header. Raises `PaymentRequired` with the
-        standard reason.
+        header. Raises `PaymentRequired` with the standard reason.
         """
         ...
 
     async def check_chain(self, authorization: Authorization) -> bool:
-        """Check who signed, and whether the chain would settle the authorization. Writes nothing.
+        """Check the signature, and whether the chain would settle the authorization. Read-only.
 
-        Returns False if the nonce is spent already; only the chain's logs show whether it paid us.
+        Returns False if the nonce is spent; only the chain's logs show whether it paid us.
         Raises `PaymentRequired` with the standard reason, and `ChainUnavailable`.
         """
         ...
@@ -182,9 +179,9 @@ class Settler(Protocol):
         ...
 
     async def submit(self, payment: Payment) -> str | None:
-        """Write the settlement down (`begin_settling`), then send it.
+        """Store the settlement (`begin_settling`), then send it.
 
-        Called again for the same payment, it sends the same bytes.
+        If called again for the same payment, it sends the same bytes.
         Returns the hash of the pending transaction, or None if nothing could be sent.
         Raises `ChainUnavailable` if the outcome of sending is unknown.
         """
@@ -201,7 +198,7 @@ class Settler(Protocol):
 
 @attrs.frozen(kw_only=True)
 class SignedTransaction:
-    """A transaction ready to be sent. The gateway computed its hash."""
+    """A transaction ready to be sent, with its hash."""
 
     signer: str
     nonce: int
@@ -279,7 +276,7 @@ class SettlementJournal(Protocol):
     """The part of the store for the gateway's keys: their nonces and signed transactions."""
 
     async def next_nonce(self, signer: str, chain_nonce: int) -> int:
-        """Return the first nonce, from `chain_nonce` on, with which the signer signed nothing."""
+        """Return the signer's first unused nonce from `chain_nonce` on."""
         ...
 
     async def begin_settling(
@@ -289,22 +286,21 @@ class SettlementJournal(Protocol):
         *,
         now: float,
     ) -> SignedTransaction | None:
-        """Write down payment `settling`, the signed transaction and its used-up nonce.
+        """Store payment `settling`, the signed transaction and its used nonce.
 
-        An unsigned transaction gets the first free nonce. Returns the transaction to
-        send: this one, or the payment's unmined one if another submit was faster.
-        Pass no transaction if a facilitator sends it. A payment that is `settling` already may
-        get another transaction, after some other transaction used up the first nonce.
+        An unsigned transaction gets the first free nonce. Returns the transaction to send: this
+        one, or the payment's unmined one if another submit was faster. Pass no transaction if a
+        facilitator sends it. A payment that is `settling` already may get another transaction,
+        after some other transaction used the first nonce.
         Raises `RuntimeError` if the payment is closed, or if the nonce is taken or another submit
-        has used one since, and `ChainUnavailable` if too many transactions of the signer wait to
-        be mined.
+        has used one since, and `ChainUnavailable` if the signer has too many pending transactions.
         """
         ...
 
     async def begin_batch(
         self, batch: UnsignedBatch, *, now: float
     ) -> tuple[SignedTransaction, Sequence[int]] | None:
-        """Write down one signed transaction of several payments, each `settling`.
+        """Store one signed transaction of several payments, each `settling`.
 
         Returns the transaction and the ids of the payments that are in it; None, with nothing
         written, if fewer than two are left. Raises `ChainUnavailable` as `begin_settling` does.
@@ -312,14 +308,11 @@ class SettlementJournal(Protocol):
         ...
 
     async def add_replacement(self, payment_id: int, transaction: SignedTransaction) -> None:
-        """Write down a dearer transaction with the same nonce, before it is sent.
-
-        It settles the same payments.
-        """
+        """Store a transaction with the same nonce, the same payments and a higher fee."""
         ...
 
     async def unmined_of(self, payment_id: int, *signers: str) -> SignedTransaction | None:
-        """Return these keys' newest transaction of a payment whose nonce is not known as mined."""
+        """Return a payment's newest transaction by these keys whose nonce is not known as mined."""
         ...
 
     async def nonces_of(self, payment_id: int, *signers: str) -> int:
@@ -345,19 +338,19 @@ class SettlementJournal(Protocol):
 
 @attrs.frozen(kw_only=True)
 class PluginContext:
-    """The gateway as payment plugins use it."""
+    """The gateway's interface for payment plugins."""
 
     settings: Settings
     chain: Chain
     journal: SettlementJournal
     now: Clock
 
-    # Returns the endpoint under a slug, or None if the operator does not sell it any more.
+    # Returns an endpoint by slug, or None if it is no longer sold.
     find_endpoint: Callable[[str], Endpoint | None] = lambda _slug: None
 
-    # Returns a secret of 64 hex digits for a purpose, derived from the installation's own: stable
-    # across restarts and restores. It needs the open database, so verifiers get it; settlers get
-    # a random one each time.
+    # Derives a secret of 64 hex digits for a purpose from the installation's: stable across
+    # restarts and restores. It needs the open database, so verifiers get it; settlers get a random
+    # one each time.
     derive_secret: Callable[[str], str] = attrs.field(
         default=lambda _purpose: secrets.token_hex(32), repr=False
     )

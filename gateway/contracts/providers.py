@@ -10,7 +10,7 @@ Clock = Callable[[], float]
 
 
 class Job(Protocol):
-    """The current attempt, as a provider reads it and reports on it."""
+    """The current attempt at a task."""
 
     task_id: str
 
@@ -23,7 +23,7 @@ class Job(Protocol):
         ...
 
     async def save(self, handle: Handle) -> None:
-        """Store a handle. When this returns, the handle survives a crash.
+        """Store a handle durably.
 
         A `submit` that returns a handle need not call `save`. A `submit` that waits for the job
         itself must call it before its first poll: after a restart the gateway polls this handle
@@ -33,12 +33,12 @@ class Job(Protocol):
 
 
 class Provider(Protocol):
-    """Generates. One object serves every endpoint that it was registered with.
+    """Generates results for every endpoint that it was registered with.
 
-    `name` and `submit` suffice for an API that answers with the result. A provider that can do
-    more has the method of `Validating`, `Polling`, `Cancelling`, `Probing` or `Closing` too. The
-    optional attribute `traits` (`gateway.Traits`) holds its limits; the optional attribute `notes`
-    (sentences) describes its set-up to the operator.
+    `name` and `submit` suffice for an API that responds with the result. Optional methods are those
+    of `Validating`, `Polling`, `Cancelling`, `Probing` and `Closing`. The optional attribute
+    `traits` (`gateway.Traits`) has its limits; the optional attribute `notes` (sentences) describes
+    its set-up to the operator.
     """
 
     name: str
@@ -59,11 +59,11 @@ class Validating(Protocol):
     """A provider that checks requests before payment."""
 
     def validate(self, request: GenerationRequest, endpoint: Endpoint) -> Awaitable[None] | None:
-        """Refuse a request that would fail, before payment. Cheap, and writes nothing.
+        """Refuse a request that would fail, before payment. Cheap, and without side effects.
 
-        Use a plain function if the check waits for nothing: it makes each 402 cheaper.
-        A request with a file that passed is not checked again if its sender repeats it within
-        five minutes, as buyers do to pay.
+        Use a plain function if it awaits nothing: that makes each 402 cheaper.
+        If a request with a file has passed, its repetition by the same client within five minutes,
+        usually with the payment, is not checked again.
         Raises `InvalidInput` with a sentence for the buyer.
         """
         ...
@@ -76,9 +76,9 @@ class Polling(Protocol):
     async def poll(self, handle: Handle, job: Job) -> Pending | Result:
         """Poll a job once. The gateway polls again after `Pending`.
 
-        After any other error the gateway polls again, and never submits. Only the API's status
-        of the job ends it: `JobFailed` (costs a retry), and `ContentPolicy`,
-        `InvalidInput` or `HandleLost` (the task fails at once).
+        Raise these errors only if the API reports that the job has ended: `JobFailed` (costs a
+        retry), and `ContentPolicy`, `InvalidInput` or `HandleLost` (the task fails at once). After
+        any other error the gateway polls again, and never submits.
         """
         ...
 
@@ -88,13 +88,13 @@ class Cancelling(Protocol):
     """A provider that can stop a job."""
 
     async def cancel(self, handle: Handle) -> None:
-        """Stop a job that took too long. Returns once the API has confirmed it, else raises."""
+        """Stop a job that took too long; raises unless the API confirms it."""
         ...
 
 
 @runtime_checkable
 class Probing(Protocol):
-    """A provider that can be asked at no cost whether it works."""
+    """A provider with a free health check."""
 
     async def health(self) -> None:
         """Return if the API would accept the next submit. Cheap, and never billed.
@@ -106,8 +106,8 @@ class Probing(Protocol):
 
 @runtime_checkable
 class Closing(Protocol):
-    """A provider that holds a resource open."""
+    """A provider with resources to release."""
 
     async def close(self) -> None:
-        """Release the resource. Called once, when the gateway stops."""
+        """Release the resources. Called once, when the gateway stops."""
         ...

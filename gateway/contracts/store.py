@@ -23,7 +23,7 @@ class NewTask:
     price_units: int
     created_at: float
 
-    # Of the HTTP request that bought the task, as its log lines carry it.
+    # Id of the HTTP request that bought the task, as in its log lines.
     request_id: str = ""
 
 
@@ -34,8 +34,7 @@ class JobRecord:
     # The handle of the task's job.
     handle: Handle | None
 
-    # When the last submit began (Unix seconds). None if none was begun, or if sending it again
-    # does no harm.
+    # When the last submit began (Unix seconds). None without one, or if repeating it is safe.
     sent_at: float | None
 
     # The provider's note on its progress.
@@ -58,7 +57,7 @@ class Lease:
 
     task_id: str
 
-    # The queue refuses a result under another token (fencing).
+    # Fencing token: the queue refuses a result with another token.
     token: str
     slug: str
     request: GenerationRequest
@@ -68,14 +67,14 @@ class Lease:
     # When the first attempt began.
     started_at: float
 
-    # The handle of a job that was begun. The job is polled, and nothing is submitted.
+    # The handle of a running job, which is polled instead of submitting again.
     handle: Handle | None = None
 
-    # When a submit was begun whose end was never written down.
+    # When a submit began whose outcome was never recorded.
     sent_at: float | None = None
     payment_id: int | None = None
 
-    # Of the HTTP request that bought the task; None if it had no id.
+    # Id of the HTTP request that bought the task, if any.
     request_id: str | None = None
 
 
@@ -94,8 +93,8 @@ class Cost:
 class ReserveLimits:
     """Limits that `reserve` checks in its own write, so that concurrent purchases cannot both pass.
 
-    `most_open` is None for a payment that is on-chain already: it burns no gas, needs no balance
-    and waits for no settlement, so none of the limits applies.
+    `most_open` is None for a payment that is on-chain already: it needs no gas, balance or
+    settlement, so none of the limits applies.
     """
 
     held_file_bytes: int

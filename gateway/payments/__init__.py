@@ -1,6 +1,6 @@
-"""Everything that takes, settles or returns money, from a payment's proof to a queued task.
+"""Takes, settles and refunds money, from the proof of payment to the queued task.
 
-What happens to a task after that belongs in `gateway.tasks`, and SQL belongs in `gateway.store`.
+Running the task belongs in `gateway.tasks`, and SQL in `gateway.store`.
 """
 
 from typing import cast
@@ -38,7 +38,7 @@ __all__ = [
 
 @attrs.define(kw_only=True, slots=False)
 class Payments(X402Payments, DirectPayments, MethodPurchases):
-    """Every flow, over one store and one chain."""
+    """All payment flows, over one store and one chain."""
 
     async def accept(
         self,
@@ -48,9 +48,10 @@ class Payments(X402Payments, DirectPayments, MethodPurchases):
         header: str,
         idempotency_key: str | None = None,
     ) -> Accepted:
-        """Take a payment header as the payment of one request, by the way that it chose.
+        """Accept a payment header for one request.
 
-        Raises what `accept_x402` and `accept_by_method` raise.
+        `way` is the one that `PaymentMethods.choose` returned. Raises what `accept_x402` and
+        `accept_by_method` raise.
         """
         method = self.methods.method_of(way)
         if method is not None:

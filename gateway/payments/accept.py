@@ -1,4 +1,4 @@
-"""The part of accepting a payment that all flows share: x402, direct and other methods."""
+"""Code that all payment flows share: x402, direct and further methods."""
 
 import asyncio
 import contextlib
@@ -24,16 +24,16 @@ from gateway.telemetry import signals
 Value = TypeVar("Value")
 _HEADER = re.compile(r"[A-Za-z0-9-]+")
 _CODE = re.compile(r"\w{1,80}", re.ASCII)
-# The key of the cutoff block in the store.
+# The cutoff block's key in the store.
 _CUTOFF = "floor_block"
-# If the newest block is this much older than the database, the endpoint lags behind.
+# An RPC endpoint lags if its newest block is this much older than the database.
 _STALE_S = 60
 _log = structlog.get_logger()
 
 
 @attrs.frozen(kw_only=True)
 class Accepted:
-    """A paid request: its task, and headers for the 200."""
+    """The task of a paid request, and headers for its 200."""
 
     task: Task
     headers: Mapping[str, str] = attrs.field(factory=dict)
@@ -47,7 +47,7 @@ def new_task(
     fingerprint: str,
     now: float,
 ) -> NewTask:
-    """Return a task that the store does not hold yet."""
+    """Return a task that is not in the store yet."""
     return NewTask(
         id=str(uuid.uuid4()),
         endpoint=endpoint,
@@ -60,9 +60,9 @@ def new_task(
 
 
 def receipt_of(make: Callable[..., Mapping[str, str]], *arguments: Any) -> Mapping[str, str]:
-    """Return the headers that a payment method adds to the 200, or none if it fails.
+    """Return the payment method's headers for the 200, or none if `make` fails.
 
-    The money is taken, so a bug in a receipt must not keep the task from its buyer.
+    The money is taken by now, so a bug here must not cost the buyer the task.
     """
     try:
         return _checked_headers(make(*arguments))
@@ -72,7 +72,7 @@ def receipt_of(make: Callable[..., Mapping[str, str]], *arguments: Any) -> Mappi
 
 
 def _checked_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
-    """Return headers that can be sent; raises `ValueError` for others."""
+    """Return the headers; raises `ValueError` if one cannot be sent."""
     for name, value in headers.items():
         if not (_HEADER.fullmatch(name) and value.isascii() and value.isprintable()):
             raise ValueError(f"{name!r} cannot be a header of an answer")
@@ -80,30 +80,30 @@ def _checked_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def reached_price(quote: Quote, units: int) -> int:
-    """Return the price that these units pay: the present one, else an earlier one still valid."""
+    """Return the price that `units` pays: the current one, else the highest valid earlier one."""
     lower = [price for price in quote.earlier_units if price <= units]
     return quote.price_units if units >= quote.price_units or not lower else max(lower)
 
 
 def bind_new_task(new: NewTask) -> None:
-    """Bind the new task to the log lines of this purchase."""
+    """Add the task to the log lines of this purchase."""
     structlog.contextvars.bind_contextvars(
         task=new.id, slug=new.endpoint.slug, provider=new.endpoint.provider
     )
 
 
 def require_same_request(task: Task, fingerprint: str) -> Task:
-    """Return the task; raises `IdempotencyConflict` if its key was used with another request."""
+    """Return the task; raises `IdempotencyConflict` if it is for another request."""
     if task.payment.request_hash != fingerprint:
         raise IdempotencyConflict("This Idempotency-Key was used with another request.")
     return task
 
 
 def payer_key_hash(payer: str, idempotency_key: str | None) -> str | None:
-    """Return the hash by which the store finds a payer's Idempotency-Key.
+    """Return the hash that the store keeps for a payer's Idempotency-Key.
 
-    The payer is part of the hash, so two payers may use the same key. The separator 0xFF never
-    occurs in UTF-8, and the direct flow uses 0xFE, so hashes of the flows never collide.
+    It includes the payer, so two payers may use the same key. 0xFF never occurs in UTF-8, and the
+    direct flow uses 0xFE, so the flows' hashes never collide.
     """
     if idempotency_key is None:
         return None
@@ -112,30 +112,30 @@ def payer_key_hash(payer: str, idempotency_key: str | None) -> str | None:
 
 @attrs.define(kw_only=True, slots=False)
 class Acceptance:
-    """The base of each flow that turns a proof of payment into a task."""
+    """The base class of the flows."""
 
     store: SqlStore
     chain: Chain
     now: Clock
 
-    # Unix seconds at which the database was created.
+    # When the database was created, in Unix seconds.
     born_at: float
 
-    # Raises `ExecutionError` if the endpoint cannot be sold now.
+    # Raises `ExecutionError` if the endpoint with this slug cannot be sold now.
     check_serving: Callable[[str], None]
 
-    # Raises an error if the operator's wallet must not be paid.
+    # Raises if the operator's wallet must not be paid.
     check_wallet: Callable[[], Awaitable[None]]
 
-    # Concurrent purchases share one search for the cutoff block: it takes dozens of RPC calls.
+    # Concurrent purchases share one search, because it takes dozens of RPC calls.
     _cutoff: SharedAnswer[int] = attrs.field(init=False)
 
-    # Seconds to wait for a settlement. After that the response is a task whose payment is open.
+    # Seconds to wait for a settlement; then the response is a task whose payment is still open.
     outcome_s: float = 20.0
 
     _unfinished: set[asyncio.Task[Any]] = attrs.field(factory=set, init=False)
 
-    # One for each purchase without a response.
+    # A future for each purchase that has no response yet.
     _begun: set[asyncio.Future[None]] = attrs.field(factory=set, init=False)
 
     @_cutoff.default
@@ -145,43 +145,42 @@ class Acceptance:
     async def cutoff_block(self) -> int:
         """Return the number of the last block before the database was created.
 
-        Earlier transfers are refused: a new or restored database has no record of their tasks.
-        Raises `ChainUnavailable`.
+        Transfers up to it are refused: a new or restored database does not know their tasks, so
+        each could be spent twice. Raises `ChainUnavailable`.
         """
         return await self._cutoff.get(self._find_cutoff)
 
     async def _find_cutoff(self) -> int:
-        """Return the stored number, else search the chain for it and store it.
+        """Return the stored number, else find it by time and store it.
 
-        The search is by time, so transfers mined after the database was created count even if the
-        chain was unreachable then. A failover deletes the stored number, so it is never cached.
+        Never cached in memory: a failover to another database deletes the stored number.
         """
         known = await self.store.known_meta(_CUTOFF)
         if known is None:
             head = await self.chain.head()
             found = await last_block_up_to(self.chain, head, self.born_at)
             if head.timestamp < self.born_at - _STALE_S:
-                # The endpoint lags behind, so the number is too low to be kept.
+                # The endpoint lags, so the number is too low to store.
                 return found
             known = await self.store.meta(_CUTOFF, lambda: str(found))
         return int(known)
 
     async def wait_for_begun(self, *, timeout_s: float) -> None:
-        """Wait until the purchases under way have a response."""
+        """Wait until purchases in progress have a response."""
         if self._begun:
             await asyncio.wait(set(self._begun), timeout=timeout_s)
 
     async def wait_for_writes(self) -> None:
-        """Wait until all writes of purchases in this process have been committed or have failed.
+        """Wait until all purchase writes of this process are committed or failed.
 
-        A client that disconnected may have begun one of them.
+        This includes writes for clients that have disconnected.
         """
         if self._unfinished:
             await asyncio.wait(set(self._unfinished))
 
     @contextlib.contextmanager
     def _counted(self, slug: str, flow: str) -> Iterator[None]:
-        """Count a purchase as under way inside the block, and send a signal if it is refused."""
+        """Count the purchase as in progress, and send a signal if it is refused."""
         decided: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._begun.add(decided)
         try:
@@ -195,7 +194,7 @@ class Acceptance:
             decided.set_result(None)
 
     async def _run_to_end(self, work: Coroutine[None, None, Value]) -> Value:
-        """Run work in its own task, so that a disconnecting client cannot cancel it halfway."""
+        """Run work in its own task, so a client's disconnect does not cancel it halfway."""
         task = asyncio.create_task(work, name="accept")
         self._unfinished.add(task)
         task.add_done_callback(self._unfinished.discard)
@@ -207,13 +206,13 @@ class Acceptance:
 
 
 def _code_of(refusal: GatewayError) -> str:
-    """Return the error's code or the standard reason of a 402; `other` for a free text."""
-    said = refusal.code or getattr(refusal, "reason", None) or ""
-    return said if _CODE.fullmatch(said) else "other"
+    """Return the error's code, or the standard reason of a 402, or `other`."""
+    code = refusal.code or getattr(refusal, "reason", None) or ""
+    return code if _CODE.fullmatch(code) else "other"
 
 
 def _log_unseen(task: asyncio.Task[Any]) -> None:
-    """Log an error whose request was cancelled. Refusals are not logged."""
+    """Log the error of work whose request was cancelled, unless it is a refusal."""
     error = None if task.cancelled() else task.exception()
     if error is not None and not isinstance(error, GatewayError | PayerBusy):
         _log.error("payment.fault_unseen", exc_info=error)

@@ -1,8 +1,8 @@
 """Accepts payments of the direct flow: the buyer submits the hash of a mined USDC transfer.
 
-The order of the checks keeps money safe: `tx:` claim, which a repeat may have with its
-Idempotency-Key → the endpoint can serve → the wallet → transfers in the mined transaction → the
-payer's signature, if there is one → `accept_direct` → the task.
+Keep the order of the checks, money depends on it: the `tx:` claim (a retry with its Idempotency-Key
+gets its task) → endpoint → wallet → transfers of the mined transaction → the payer's signature, if
+any → `accept_direct`.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from gateway.payments.payer_proof import PayerProof, signed_transfers
 
 @attrs.define(kw_only=True, slots=False)
 class DirectPayments(Acceptance):
-    """The direct flow, until the task is queued."""
+    """The direct flow, up to the queued task."""
 
     transfers: TransferVerifier
 
@@ -39,12 +39,12 @@ class DirectPayments(Acceptance):
         idempotency_key: str | None,
         proof: PayerProof | None = None,
     ) -> Accepted:
-        """Take a mined transfer as the payment of one request.
+        """Accept a mined transfer as payment for one request.
 
-        A transaction pays for one task. The same request with the same Idempotency-Key and
-        transaction returns that task again. With a proof, only transfers by its signer count.
+        A transaction pays for one task. A retry with the same request, Idempotency-Key and
+        transaction returns that task. With a proof, only its signer's transfers count.
 
-        Raises the `PaymentError`s of spec §7.2, `IdempotencyConflict`, `ExecutionError`,
+        Raises the `PaymentError`s of spec §7.2, `IdempotencyConflict`, `ExecutionError` and
         `ChainUnavailable`.
         """
         with self._counted(quote.endpoint.slug, Flow.DIRECT):
@@ -80,7 +80,7 @@ class DirectPayments(Acceptance):
         return Accepted(task=await self._run_to_end(accepting))
 
     async def _find_transfers(self, tx_hash: str, proof: PayerProof | None) -> Sequence[Transfer]:
-        """Return the transfers that may pay: with a proof, those by its signer."""
+        """Return the transfers that may pay; with a proof, only its signer's."""
         transfers = await self.transfers.find_transfers(
             tx_hash, floor_block=await self.cutoff_block(), born_at=self.born_at, now=self.now()
         )
@@ -97,7 +97,6 @@ class DirectPayments(Acceptance):
         *,
         is_proven: bool,
     ) -> Task:
-        """Commit payment and task in one write, then wake a worker."""
         bind_new_task(new)
         task = await self.store.accept_direct(
             new, tx_hash, transfers, idempotency_key, is_proven=is_proven
@@ -107,6 +106,6 @@ class DirectPayments(Acceptance):
 
 
 def _fingerprint(endpoint: Endpoint, request: GenerationRequest, tx_hash: str) -> str:
-    """Return the SHA-256 (hex) of a direct request; the transaction is part of the request."""
+    """Return the hex SHA-256 of the request together with its transaction."""
     facts = request.fingerprint(endpoint.slug) + tx_hash
     return hashlib.sha256(facts.encode()).hexdigest()

@@ -1,9 +1,9 @@
-"""Limits the risk of each payer: open payments, held files, and gas of failed settlements.
+"""Limits what one payer can cost us: open payments, held files, and gas of failed settlements.
 
-A settlement costs us gas even if it reverts, and a payer can make it revert after every check: by
-moving the money away, by cancelling, or with a wallet whose code answers differently in the block.
-So an account that never paid may have one open payment at a time, and an account whose settlement
-failed can pay only by direct transfer for a day.
+A reverted settlement costs gas, and a payer can make it revert after all checks: by moving the
+money, by cancelling, or with a wallet contract that behaves differently in the block. So a new
+account may have one open payment, and an account whose settlement failed through its own fault can
+use only direct transfers for a day.
 """
 
 import asyncio
@@ -22,19 +22,19 @@ from gateway.store import SqlStore
 
 BARRED_S = 86_400.0
 
-# The most open payments of an account without code that has paid at least as often before.
+# The most open payments of one account. It also needs as many settled ones, and no code.
 _MOST_OPEN = 8
 
-# The most purchases of one payer that wait for their turn.
+# The most purchases of one payer that wait or have their turn.
 _MOST_WAITING = 8
 
-# Files whose signatures are valid for longer get half of the room. Otherwise signatures of accounts
-# that are empty by now could keep all other files out for an hour.
+# Held files get only half of the memory if their authorization is valid for longer than this.
+# Otherwise drained accounts could block all other files for an hour.
 _SHORT_S = 600
 _HALF = 2
 
-# Seconds between two reads of a payer's open payments.
-_LOOK_S = 0.25
+# Seconds between reads of a payer's open payments.
+_POLL_S = 0.25
 _BUSY = (
     "Other payments of this account are not settled yet; nothing was charged. Send the same "
     "request again in a few seconds."
@@ -43,7 +43,7 @@ _BUSY = (
 
 @attrs.define
 class _PurchaseQueue:
-    """The purchases of one payer: one holds the lock, the others wait in order."""
+    """The purchases of one payer. One holds the lock; the others wait in order."""
 
     lock: asyncio.Lock = attrs.field(factory=asyncio.Lock)
     waiting: list["_Purchase"] = attrs.field(factory=list)
@@ -51,43 +51,41 @@ class _PurchaseQueue:
 
 @attrs.frozen(eq=False)
 class _Purchase:
-    """One request of a payer. A retry has the same claim or Idempotency-Key."""
+    """One request. A retry has the same claim or Idempotency-Key."""
 
     claim: str
     key_hash: str | None
     is_repeat: bool
 
     def is_same(self, claim: str, key_hash: str | None) -> bool:
-        """Whether a request with this claim and key leads to the same task."""
+        """Whether a request with this claim and key gets the same task."""
         return self.claim == claim or (key_hash is not None and self.key_hash == key_hash)
 
 
 @attrs.define(kw_only=True)
 class Exposure:
-    """Limits of open payments per payer, and barred payers."""
+    """Limits open payments per payer, and bars payers."""
 
     store: SqlStore
     chain: Chain
     held_file_bytes: int
     now: Clock
 
-    # Seconds that a purchase waits for its turn. Together with the wait for an outcome this stays
-    # below the minute after which most clients give up.
+    # Seconds that a purchase waits for its turn. With the wait for the outcome, this stays under
+    # the minute after which most clients give up.
     turn_s: float = 15.0
 
-    # Seconds for which a failed settlement bars its payer.
+    # Seconds that a failed settlement bars its payer.
     barred_s: float = BARRED_S
 
     _queues: dict[str, _PurchaseQueue] = attrs.field(factory=dict, init=False)
 
     @contextlib.asynccontextmanager
     async def turn(self, payer: str, claim: str, key_hash: str | None) -> AsyncIterator["Turn"]:
-        """Wait for the turn of this purchase among the purchases of its payer.
+        """Wait for this purchase's turn among those of its payer.
 
-        Retries of one purchase count once, because all of them get the same task.
-
-        Raises `ExecutionError` if too many others wait, or if this purchase waited too long;
-        nothing was written for it then.
+        Retries of one purchase count once, because they get the same task. Raises `ExecutionError`
+        if too many others wait or the wait is too long; nothing has been written then.
         """
         queue = self._queues.setdefault(payer, _PurchaseQueue())
         is_repeat = any(other.is_same(claim, key_hash) for other in queue.waiting)
@@ -109,7 +107,7 @@ class Exposure:
                 self._queues.pop(payer, None)
 
     async def check_not_barred(self, payer: str) -> None:
-        """Raise `PaymentRequired` if a settlement of this payer failed within a day."""
+        """Raise `PaymentRequired` if a failed settlement bars this payer."""
         since = self.now() - self.barred_s
         failure = await self.store.payers.failure_of(payer, since=since)
         if failure is not None:
@@ -122,7 +120,7 @@ class Exposure:
     async def limits(self, signed: Authorization) -> ReserveLimits:
         """Return the limits that `reserve` enforces for this payer.
 
-        Reads the chain only if the payer has open payments. Raises `ChainUnavailable`.
+        Reads the chain only for payers with open payments. Raises `ChainUnavailable`.
         """
         payer, now = signed.sender, self.now()
         is_short = signed.valid_before <= now + _SHORT_S
@@ -143,7 +141,7 @@ class Exposure:
 
 @attrs.frozen
 class Turn:
-    """The turn of one purchase. It ends at `until`, by the event loop's clock."""
+    """The turn of one purchase, which ends at `until` by the event loop's clock."""
 
     store: SqlStore
     payer: str
@@ -151,7 +149,7 @@ class Turn:
     now: Clock
 
     async def wait_for_change(self) -> None:
-        """Return when a payment of the payer is closed, at once if none is open.
+        """Wait until the payer's open payments change; return at once if it has none.
 
         Raises `ExecutionError` at `until`.
         """
@@ -160,7 +158,7 @@ class Turn:
             if await self._open_payments() != before:
                 return
             self._check_time()
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_POLL_S)
         self._check_time()
 
     def _check_time(self) -> None:
@@ -172,7 +170,7 @@ class Turn:
 
 
 def _open_limit(known: OpenPayments) -> int:
-    """Return how many payments may be open: as many as were settled before, from 1 to 8."""
+    """Return how many payments may be open: as many as were settled, from 1 to 8."""
     return max(1, min(known.settled, _MOST_OPEN))
 
 

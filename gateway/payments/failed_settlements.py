@@ -1,8 +1,7 @@
-"""Finds our settlements that reverted in a block, their cost and their cause.
+"""Finds reverted settlements, and determines their cost and cause.
 
-A revert costs gas and moves no money. It counts towards the hour's limit of burned gas unless its
-cause is one that burns little. If its block shows that the payer caused it, `exposure` bars the
-payer from x402 for a day.
+A revert costs gas and moves no money. It counts towards the hourly limit of burned gas, unless its
+cause burns little. If the payer caused it, `exposure` bars the payer from x402 for a day.
 """
 
 import asyncio
@@ -23,18 +22,18 @@ from gateway.errors import ChainUnavailable
 from gateway.payments.reconcile import find_transfer, is_spent
 from gateway.store import SqlStore
 
-# After this many seconds no endpoint lags behind. A nonce without a receipt was then used up by a
-# transaction that we do not know. If there is a receipt, most endpoints have dropped the state at
-# its block by then, so the revert stays unexplained.
+# No endpoint lags for this long. A nonce that still has no receipt was used by an unknown
+# transaction. If it has one, most endpoints have dropped that block's state by now, so a revert
+# stays unexplained.
 _GIVE_UP_S = 600.0
-# A payer's code was checked at most this many seconds before the transaction was signed.
+# The payer's code was checked at most this many seconds before signing.
 _CHECKED_S = 10.0
 _log = structlog.get_logger()
 
 
 @attrs.frozen
 class _Mined:
-    """The version of a nonce that was mined."""
+    """The transaction that was mined among those with the same nonce."""
 
     transaction: SignedTransaction
     receipt: Receipt
@@ -42,20 +41,20 @@ class _Mined:
 
     @property
     def is_burned(self) -> bool:
-        """Whether more gas was used than the token's own code uses; unknown counts as used."""
+        """Whether it used more gas than the token's own code needs; unknown counts as yes."""
         gas_used = self.receipt.gas_used
         return gas_used is None or gas_used > usual_gas(self.transaction.payments)
 
     @property
     def fee_wei(self) -> int:
-        """Its cost; the upper bound if the receipt does not contain it."""
+        """Its cost, or the upper bound if the receipt does not contain it."""
         if self.receipt.fee_wei is not None:
             return self.receipt.fee_wei
         return self.transaction.most_wei * self.transaction.payments
 
 
 class FailedSettlements:
-    """Reads the receipt of every mined settlement that may have failed."""
+    """Judges every mined settlement that may have failed, by its receipt."""
 
     def __init__(
         self,
@@ -73,7 +72,7 @@ class FailedSettlements:
         self.give_up_s = give_up_s
 
     async def look(self) -> None:
-        """Judge each nonce once. If the chain is unavailable for one nonce, go on with the next."""
+        """Judge each nonce once. A `ChainUnavailable` skips one nonce until the next call."""
         unjudged = await self._store.payers.unjudged()
         same_nonce = itertools.groupby(
             unjudged, lambda one: (one[1].signer, one[1].nonce, one[0].id)
@@ -97,7 +96,7 @@ class FailedSettlements:
             _log.warning("settlement.not_judged", transaction=tx_hash, error=error.message)
 
     async def _find_mined(self, versions: Sequence[SignedTransaction]) -> _Mined | None:
-        """Return the mined version of a nonce, or None, and store its receipt."""
+        """Return the version that was mined, or None; also store its receipt."""
         for transaction in versions:
             receipt = await self._chain.receipt(transaction.tx_hash)
             if receipt is not None:
@@ -106,10 +105,9 @@ class FailedSettlements:
         return None
 
     async def _judge(self, payment: Payment, versions: Sequence[SignedTransaction]) -> None:
-        """Judge one payment of a nonce.
+        """Judge one payment.
 
-        A batch succeeds even if calls in it failed, so its status alone proves nothing about a
-        payment.
+        A batch succeeds even if calls in it fail, so its status proves nothing about a payment.
         """
         newest, mined = versions[-1], await self._find_mined(versions)
         if mined is None:
@@ -131,8 +129,8 @@ class FailedSettlements:
     async def _judge_batch(self, versions: Sequence[SignedTransaction]) -> None:
         """Judge the cost of a whole batch.
 
-        Multicall3 lets calls fail, so the batch reverts only if a payer's code used up the gas.
-        Excess gas of a batch that succeeded is stored with its receipt.
+        Multicall3 lets single calls fail, so a batch reverts only if a payer's code used up the
+        gas. The excess gas of a successful batch is stored with its receipt.
         """
         newest, mined = versions[-1], await self._find_mined(versions)
         if mined is None:
@@ -163,7 +161,7 @@ class FailedSettlements:
     async def _explain_failure(self, payment: Payment, mined: _Mined) -> FailedSettlement:
         """Return the failure with its cause and the payment's share of its cost.
 
-        Raises `ChainUnavailable` if the cause cannot be read now but perhaps later.
+        Raises `ChainUnavailable` if a later call may still find the cause.
         """
         if payment.authorization is None:
             raise ValueError("a direct payment is not settled by us")
@@ -182,13 +180,13 @@ class FailedSettlements:
         )
 
     async def _find_cause(self, signed: Authorization, mined: _Mined) -> str:
-        """Return the cause that the state at the revert's own block shows.
+        """Return the cause, by the state at the revert's own block.
 
         The token checks time and nonce first, then the payer's code, then the balance.
         """
         block = mined.receipt.block
         if block.timestamp >= signed.valid_before:
-            # The transaction was mined too late, and the payer did not cause that.
+            # Mined too late, which is not the payer's fault.
             return "late"
         balance_of = BALANCE_OF + word(signed.sender)
         code, spent, balance = await asyncio.gather(
@@ -201,16 +199,16 @@ class FailedSettlements:
         if code or (mined.is_burned and await self._had_code(signed, mined)):
             return "wallet"
         if mined.is_burned and mined.transaction.payments == 1:
-            # A refusal by the token costs less, whatever is true by the end of the block.
+            # The token's own refusals cost less than this.
             return "unexplained"
         if spent:
             return "spent"
         return "drained" if balance < signed.value_units else "unexplained"
 
     async def _had_code(self, signed: Authorization, mined: _Mined) -> bool:
-        """Whether the payer may have had code for a moment: that raises its nonce (EIP-7702).
+        """Whether the payer may have had code for a moment (EIP-7702).
 
-        An account that only signs payments sends no transaction, so its nonce stays.
+        That raises the account's nonce; only signing payments does not.
         """
         before = await last_block_before(self._chain, mined.first_sent_at - _CHECKED_S)
         at_first, at_last = await asyncio.gather(

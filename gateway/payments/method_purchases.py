@@ -1,7 +1,8 @@
 """Accepts payments by further methods, such as vouchers, whose proofs the core cannot read.
 
-The order of the checks keeps money safe: the proof's claim → Idempotency-Key → the endpoint can
-serve → the price → the method's check → `reserve` → the method's answer → the task.
+Keep the order of the checks, money depends on it: the proof's claim → endpoint → price → the
+method's check → Idempotency-Key → `reserve` → the method's answer. The key comes after the check,
+because only a good proof shows that the key is this payer's.
 """
 
 import asyncio
@@ -26,20 +27,20 @@ from gateway.payments.accept import (
 from gateway.payments.exposure import Exposure
 from gateway.payments.method_settlements import MethodSettlements
 
-# The proof paid for another request, or its method refused it.
+# The proof paid for another request, or the method refused it.
 _USED = "payment_already_used"
 # The proof is worth less than the price.
 _TOO_SMALL = "insufficient_funds"
 _KEY = re.compile(r"[a-z0-9._-]{1,200}")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _MAX_PAYER_CHARS = 200
-# For a method's check of a proof, before anything is written down.
+# Timeout of a method's check, in seconds.
 _CHECK_S = 20.0
 
 
 @attrs.frozen(kw_only=True)
 class _Purchase:
-    """One request, and the proof that is to pay for it."""
+    """One request, and the proof that pays for it."""
 
     method: PaymentMethod
     quote: Quote
@@ -51,7 +52,7 @@ class _Purchase:
 
 @attrs.define(kw_only=True, slots=False)
 class MethodPurchases(Acceptance):
-    """The flow of further methods, until the task is held or queued."""
+    """The flow of further methods, up to the held or queued task."""
 
     method_settlements: MethodSettlements
     exposure: Exposure
@@ -64,13 +65,13 @@ class MethodPurchases(Acceptance):
         header: str,
         idempotency_key: str | None = None,
     ) -> Accepted:
-        """Take a method's proof as the payment of one request.
+        """Accept a method's proof as payment for one request.
 
-        The same proof with the same request returns the same task. Another good proof of the same
-        payer under the same Idempotency-Key returns that task too, and is not used. An unknown
-        outcome is no error: the task waits, held, until the method has answered.
+        A retry with the same proof and request returns the same task. So does a new good proof with
+        the payer's Idempotency-Key; it is not used. An unknown outcome is not an error: the task is
+        held until the method answers.
 
-        Raises `PaymentRequired` with the reason, `IdempotencyConflict`, `ExecutionError`.
+        Raises `PaymentRequired` with the reason, `IdempotencyConflict` and `ExecutionError`.
         """
         with self._counted(quote.endpoint.slug, method.name):
             proof = check_proof(method.name, method.read(header))
@@ -84,7 +85,7 @@ class MethodPurchases(Acceptance):
                 if claimed is not None and claimed.id == task.id:
                     reason = await self.store.methods.answer_of(task.payment.id)
                     raise PaymentRequired(reason or _USED)
-                # Another proof had the Idempotency-Key and was refused. That freed the key.
+                # Another proof with this Idempotency-Key was refused, which freed the key.
 
     def _begin_purchase(
         self,
@@ -113,16 +114,15 @@ class MethodPurchases(Acceptance):
 
     async def _find_or_reserve_claim(self, purchase: _Purchase) -> Task:
         """Return the task of this proof, else the task of its key, else a new task."""
-        # Before checking price and proof: a client that lost its 200 may retry after the proof has
-        # expired.
+        # Before price and proof: a client that lost its 200 may retry after the proof has expired.
         if known := await self._find_proof(purchase):
             return known
         self.check_serving(purchase.quote.endpoint.slug)
         try:
             await self._check_proof(purchase)
         except PaymentRequired:
-            # A client that disconnected may have begun to reserve it. If that write is committed
-            # after this 402, the proof is used despite the 402.
+            # An earlier request of a client that disconnected may be reserving right now. A commit
+            # after this 402 would use the proof despite the 402.
             await self.wait_for_writes()
             if known := await self._find_proof(purchase):
                 return known
@@ -132,16 +132,16 @@ class MethodPurchases(Acceptance):
         reserved = await self._run_to_end(self._reserve_and_ask(purchase))
         if reserved is not None:
             return reserved
-        # Another request with the same proof was faster.
+        # A concurrent request with the same proof came first.
         if known := await self._find_proof(purchase):
             return known
         raise PaymentRequired(_USED)
 
     async def _find_proof(self, purchase: _Purchase) -> Task | None:
-        """Return the task of this proof; None if it is new.
+        """Return the task of this proof, or None.
 
-        Raises `PaymentRequired` if its claim belongs to another request or another proof: knowing
-        the key alone must reveal nothing.
+        Raises `PaymentRequired` if the claim belongs to another request or proof: knowing the
+        proof's key alone must reveal nothing.
         """
         task = await self.store.find_claim(purchase.claim)
         if task is None:
@@ -153,14 +153,14 @@ class MethodPurchases(Acceptance):
         return task
 
     async def _find_key(self, purchase: _Purchase) -> Task | None:
-        """Return the task of the Idempotency-Key, which is this payer's; None if it is new."""
+        """Return the task of the payer's Idempotency-Key, or None."""
         key_hash = purchase.key_hash
         if key_hash is None or (task := await self.store.find_idempotent(key_hash)) is None:
             return None
         return require_same_request(task, purchase.new.request_hash)
 
     async def _check_proof(self, purchase: _Purchase) -> None:
-        """Raise `PaymentRequired` unless the proof is good now and worth the price."""
+        """Raise `PaymentRequired` unless the proof is valid now and covers the price."""
         if purchase.proof.value_units < purchase.quote.price_units:
             raise PaymentRequired(_TOO_SMALL)
         try:
@@ -172,7 +172,7 @@ class MethodPurchases(Acceptance):
             ) from error
 
     async def _reserve_and_ask(self, purchase: _Purchase) -> Task | None:
-        """Reserve payment and task durably, then ask the method; None if the claim was taken."""
+        """Reserve payment and task, then start to settle; None if the claim was taken."""
         bind_new_task(purchase.new)
         reserved = await self.store.methods.reserve(
             purchase.new,
@@ -186,7 +186,7 @@ class MethodPurchases(Acceptance):
         return reserved
 
     async def _wait_for_answer(self, task: Task) -> Task:
-        """Return the task once its payment is closed, or after `outcome_s` seconds."""
+        """Return the task once its payment is closed, or after `outcome_s`."""
         if task.payment.state not in (PaymentState.RESERVED, PaymentState.SETTLING):
             return task
         await self.method_settlements.drive(task.payment, wait_s=self.outcome_s)
@@ -200,7 +200,7 @@ class MethodPurchases(Acceptance):
 
 
 def check_proof(name: str, proof: MethodProof) -> MethodProof:
-    """Return a proof that can be stored; raises `ValueError` if its method made it wrong."""
+    """Return the proof; raises `ValueError` if it cannot be stored."""
     mistakes = {
         "key": not _KEY.fullmatch(proof.key),
         "data": not 1 <= len(proof.data) <= MAX_PROOF_BYTES,
@@ -215,5 +215,5 @@ def check_proof(name: str, proof: MethodProof) -> MethodProof:
 
 
 def _is_address(text: str) -> bool:
-    """Whether a refund may go there: money sent to the zero address is lost."""
+    """Whether a refund may go there. Money sent to the zero address is lost."""
     return _ADDRESS.fullmatch(text) is not None and int(text, 16) != 0

@@ -1,7 +1,7 @@
-"""Asks payment methods for the outcome of their payments until it is known, and stores it.
+"""Settles payments of further methods: asks the method until it answers, and stores the outcome.
 
-The method itself answers: it took the money, or it never will. An error or a timeout is not an
-answer, so the payment stays open. x402 payments, which the chain decides, are in `settlement.py`.
+The method answers that it took the money, or that it never will. An error or a timeout is not an
+answer, so the payment stays open. For x402, the chain decides; see `settlement.py`.
 """
 
 import asyncio
@@ -26,21 +26,21 @@ _log = structlog.get_logger()
 class MethodTiming:
     """How long drivers and the sweep wait, in seconds."""
 
-    # Timeout of one call to a method.
+    # Timeout of a call to a method.
     ask_s: float = 30.0
 
-    # The pause after an error. It doubles after each, up to `sweep_s`.
+    # The pause after the first error. It doubles each time, up to `sweep_s`.
     first_pause_s: float = 0.25
 
     # A driver stops after this time; the sweep starts another.
     drive_s: float = 120.0
 
-    # The pause between two sweeps over all open payments.
+    # Between two sweeps over all open payments.
     sweep_s: float = 15.0
 
 
 class MethodSettlements:
-    """One driver for each open payment by a method, and a sweep that finds those without one."""
+    """One driver for each open payment, and a sweep that finds payments without one."""
 
     def __init__(
         self,
@@ -53,11 +53,11 @@ class MethodSettlements:
         self._store = store
         self._methods = methods
         self._now = now
-        # Called with the id of the task of each payment that a method refused.
+        # Called with the task id of each refused payment.
         self._on_dropped = on_dropped
         self.timing = MethodTiming()
         self._drivers = Drivers(on_settled)
-        # Names of methods that are not installed, but have payments.
+        # Methods that have open payments but are not installed.
         self._missed: set[str] = set()
         self._periodic = Periodic("method-sweep", self._sweep, self.timing.sweep_s)
 
@@ -68,15 +68,12 @@ class MethodSettlements:
         self._periodic.start()
 
     async def close(self, *, grace_s: float) -> None:
-        """Stop; drivers may finish for `grace_s` seconds.
-
-        Open payments are durable; the next start asks their methods again.
-        """
+        """Stop; drivers get `grace_s` seconds to finish. The next start asks again."""
         await self._periodic.stop()
         await self._drivers.stop(grace_s=grace_s)
 
     async def drive(self, payment: Payment, *, wait_s: float) -> None:
-        """Ask for the outcome unless it is asked for, and wait for it at most `wait_s` seconds."""
+        """Start the payment's driver unless it runs, and wait for it at most `wait_s`."""
         await self._drivers.drive(
             payment, self._settle_until_closed, drive_s=self.timing.drive_s, wait_s=wait_s
         )
@@ -92,7 +89,6 @@ class MethodSettlements:
                 _log.error("payment.method_missing", method=each.method, payment=each.payment.id)
 
     async def _settle_until_closed(self, payment: Payment) -> None:
-        """Mark the payment as settling, ask until the method answers, and store its answer."""
         began_s = time.perf_counter()
         opened = await self._store.methods.open_payment(payment.id)
         if opened is None or not await self._store.methods.begin_settling(
@@ -113,7 +109,7 @@ class MethodSettlements:
     async def _ask_until_answered(
         self, method: PaymentMethod, asked: MethodPayment
     ) -> Taken | Refused:
-        """Return the method's answer. An error proves nothing: the money may have been taken."""
+        """Return the method's answer. After an error, the money may have been taken, so retry."""
         pause_s = self.timing.first_pause_s
         while True:
             try:

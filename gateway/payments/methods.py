@@ -1,7 +1,6 @@
-"""The payment methods that use a request header, and the choice between them.
+"""The ways to pay by request header, and the choice between them.
 
-The first verifier makes the 402; every further one, and every method with proofs of its own, adds
-its headers to it.
+The first verifier makes the 402; the others add their headers.
 """
 
 import functools
@@ -18,12 +17,12 @@ from gateway.errors import ValidationError
 
 # Returns the value of a request header, or None.
 HeaderReader = Callable[[str], str | None]
-# The core settles authorizations; a payment method settles its own proofs.
+# The core settles signed authorizations; a payment method settles its own proofs.
 WayToPay: TypeAlias = AuthorizationVerifier | PaymentMethod
 
 
 class PaymentMethods:
-    """The verifiers of one app, in their order, and the methods with proofs of their own."""
+    """The verifiers of signed authorizations, in order, and the methods with their own proofs."""
 
     def __init__(
         self,
@@ -31,7 +30,6 @@ class PaymentMethods:
         methods: Sequence[PaymentMethod] = (),
     ) -> None:
         self.first = verifiers[0]
-        # By the names of their claims.
         self.by_name = {method.name: method for method in methods}
         self._further: tuple[WayToPay, ...] = (*verifiers[1:], *methods)
         self._headers = [
@@ -39,11 +37,11 @@ class PaymentMethods:
             for way in (self.first, *self._further)
             for name in way.header_names
         ]
-        # In lower case, as ASGI has them. A request without any of them carries no payment.
+        # Lower-case, as in ASGI. A request without any of them has no payment.
         self.header_names = frozenset(name.lower().encode() for name, _, _ in self._headers)
-        # Whether quotes need the digest of the request's body.
+        # Whether quotes need a digest of the request body.
         self.binds_body = any(getattr(one, "binds_body", False) for one in verifiers)
-        # What pages of other sites may send and read because of the further ways.
+        # Headers for CORS: those that other sites' pages may send, and may read.
         self.further_request_headers = tuple(
             dict.fromkeys(name for name, _, one in self._headers if one is not self.first)
         )
@@ -54,32 +52,32 @@ class PaymentMethods:
         )
 
     def method_of(self, way: WayToPay) -> PaymentMethod | None:
-        """Return a chosen way as a method; None if it is a verifier of signed authorizations."""
+        """Return the payment method, or None if `way` is a verifier."""
         return next((method for method in self.by_name.values() if method is way), None)
 
     @property
     def guides(self) -> list[str]:
-        """The texts of /llms.txt about the further methods."""
+        """The further ways' texts for /llms.txt."""
         return [one.guide for one in self._further if hasattr(one, "guide")]
 
     def payment_info(self, endpoint: Endpoint, name: str) -> list[Mapping[str, Any]]:
-        """Return the members that further methods add to `protocols` or `offers` in OpenAPI."""
+        """Return the further ways' members of `name` (`protocols` or `offers`) in OpenAPI."""
         made = [one.payment_info(endpoint) for one in self._further if hasattr(one, "payment_info")]
         return [member for info in made for member in info.get(name, ())]
 
     def is_paid(self, read: HeaderReader) -> bool:
         """Whether a request has a payment, valid or not."""
-        # A generator would double the time that each request for a price takes here.
+        # A generator would double the time, and each request for a price passes here.
         for name, scheme, _ in self._headers:  # noqa: SIM110
             if _value_of(read, name, scheme):
                 return True
         return False
 
     def choose(self, read: HeaderReader) -> tuple[WayToPay, str] | None:
-        """Return the way to pay that a request's headers choose, and the payment; None without one.
+        """Return the way to pay and the payment in a request's headers, or None.
 
-        Of two names of one way the first counts. Raises `ValidationError` for payments of two ways:
-        it is unclear which of them to take.
+        If one way has two header names, the first counts. Raises `ValidationError` if there are
+        payments of two ways.
         """
         chosen: tuple[str, WayToPay, str] | None = None
         for name, scheme, way in self._headers:
@@ -109,8 +107,8 @@ class PaymentMethods:
     ) -> Challenge:
         """Return the 402 for a quote: the first verifier's, with the headers of the others.
 
-        `refused` is the one whose payment was refused for `reason`. If it is a further one, the
-        members of its body are added, too. A way by which nothing can be bought now adds nothing.
+        `refused` is the way whose payment was refused for `reason`; the 402 then has the members of
+        its body too. Ways that sell nothing now add nothing.
         """
         made = self.first.challenge(quote, reason, version)
         for way in filter(functools.partial(self._sells_by, quote), self._further):
@@ -125,7 +123,7 @@ class PaymentMethods:
 
 
 def _value_of(read: HeaderReader, name: str, scheme: str) -> str | None:
-    """Return a header's value without its scheme; None if header or scheme is missing."""
+    """Return a header's value without its scheme; None if either is missing."""
     value = read(name)
     if value is None or not scheme:
         return value

@@ -1,7 +1,7 @@
-"""Finds problems that prevent payments: an unreachable chain, the clock, token, wallet or gas.
+"""Finds problems that prevent payments: of the chain, the clock, the token, the wallet or gas.
 
-They are checked at the start and every minute, so that a 402 needs no RPC call. Each obstacle has
-two messages: the operator's names the problem and its fix, the buyer's contains no internals.
+They are checked at startup and every minute, so a 402 needs no RPC call. Each has two messages: the
+operator's names the problem and its fix; the buyer's contains no internals.
 """
 
 import asyncio
@@ -16,29 +16,29 @@ from gateway.domain.eip3009 import IS_BLACKLISTED, PAUSED, word
 from gateway.errors import ChainUnavailable, ExecutionError
 from gateway.settings import Settings
 
-# Seconds that the clock may be off before a warning. Blocks of Base are two seconds apart.
+# A warning is logged if the clock is off by this many seconds. Base has a block every two.
 WARNED_S = 15
 
-# Seconds that the clock may be off before x402 stops. A client's window of some minutes then
-# begins too late or ends too early.
+# x402 stops if the clock is off by this many seconds: an authorization's window of a few minutes
+# would begin too late or end too early.
 STOPPED_S = 60
 _CHAIN, _CLOCK, _TOKEN, _WALLET, _SETTLER = "chain", "clock", "token", "wallet", "settler"
-# These stop direct transfers, too.
+# These stop direct transfers too.
 _STOP_ALL = (_CHAIN, _TOKEN, _WALLET)
 _DIRECT_WORKS = (
     "The gateway cannot settle x402 payments now; nothing was charged. "
     "A direct USDC transfer works."
 )
-_IS_SILENT = (
+_CHAIN_DOWN = (
     "The gateway cannot read the chain now, so it sells nothing. "
     "This request charged nothing; send the same again later."
 )
-_IS_PAUSED = "USDC is paused by its issuer: nothing can be paid now, and nothing was charged."
+_USDC_PAUSED = "USDC is paused by its issuer: nothing can be paid now, and nothing was charged."
 _CANNOT_RECEIVE = "The gateway's wallet cannot receive USDC now; nothing was charged."
 _RETRY_S = 5.0
 _DELEGATION = bytes.fromhex("ef0100")
 _DELEGATION_BYTES = 23
-_TO_BUYERS = (
+_WRONG_WALLET = (
     "The gateway's wallet is not set up correctly, so nothing is sold now. Nothing was charged; "
     "do not pay."
 )
@@ -51,12 +51,12 @@ class ObstacleTiming:
 
     every_s: float = 60.0
 
-    # The same while there is an obstacle.
+    # While there is an obstacle.
     again_s: float = 10.0
 
 
 class Obstacles:
-    """The obstacles that the last check found. An unreachable chain leaves the others unchanged."""
+    """The obstacles found by the last check. If the chain is unreachable, the others stay."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Obstacles:
         self._wallet = wallet
         self._now = now
         self.timing = timing or ObstacleTiming()
-        # Both by kind of obstacle.
+        # By kind of obstacle.
         self._operator_sentences: dict[str, str] = {}
         self._buyer_sentences: dict[str, str] = {}
         self._is_warned = False
@@ -80,7 +80,7 @@ class Obstacles:
 
     @property
     def said(self) -> str | None:
-        """The buyer's message about the most important obstacle, or None."""
+        """The buyers' message about the most important obstacle, or None."""
         for kind in (*_STOP_ALL, _CLOCK, _SETTLER):
             if kind in self._buyer_sentences:
                 return self._buyer_sentences[kind]
@@ -88,7 +88,7 @@ class Obstacles:
 
     @property
     def selling(self) -> Selling:
-        """The payments that the known obstacles leave possible."""
+        """The payments that are still possible."""
         if not self._buyer_sentences:
             return "everything"
         return (
@@ -98,7 +98,7 @@ class Obstacles:
     def start(self) -> None:
         """Check every minute, and more often while there is an obstacle.
 
-        The first check comes after a pause; the app calls `look` itself at its start.
+        The first check comes after a pause; the app calls `look` at startup.
         """
         self._periodic.start()
 
@@ -109,25 +109,24 @@ class Obstacles:
     async def look(self) -> None:
         """Check the chain and the settler now. Raises `ChainUnavailable`."""
         self._periodic.every_s = self.timing.again_s
-        asked_at = self._now()
-        newest = await self._ask_newest()
-        self._note_clock(asked_at - newest.timestamp)
+        now = self._now()
+        newest = await self._read_newest_head()
+        self._note_clock(now - newest.timestamp)
         is_paused = await is_true(self._chain, PAUSED)
-        self._note(_TOKEN, "USDC is paused by its issuer." if is_paused else None, _IS_PAUSED)
+        self._note(_TOKEN, "USDC is paused by its issuer." if is_paused else None, _USDC_PAUSED)
         is_blacklisted = await is_true(self._chain, IS_BLACKLISTED + word(self._wallet))
         problem = (
             f"USDC blacklists {self._wallet}: it cannot receive any." if is_blacklisted else None
         )
         self._note(_WALLET, problem, _CANNOT_RECEIVE)
         try:
-            await self._ask_settler()
+            await self._check_settler()
         except ExecutionError:
             return
         if not self._operator_sentences:
             self._periodic.every_s = self.timing.every_s
 
-    async def _ask_newest(self) -> Block:
-        """Return the newest block, and note whether any endpoint answers."""
+    async def _read_newest_head(self) -> Block:
         try:
             newest = await self._chain.newest_head()
         except ChainUnavailable:
@@ -137,20 +136,20 @@ class Obstacles:
         return newest
 
     def note_silence(self) -> None:
-        """Note that the chain does not answer. The next successful check clears it."""
-        self._note(_CHAIN, "No RPC endpoint gives a usable answer.", _IS_SILENT)
+        """Note that the chain is unreachable. The next successful check clears it."""
+        self._note(_CHAIN, "No RPC endpoint gives a usable answer.", _CHAIN_DOWN)
 
     async def check(self) -> None:
         """Raise `ExecutionError` with the operator's message if x402 payments cannot be settled.
 
-        Clock, token and wallet are known from the last check; the settler is asked now.
+        Checks the settler now; uses the last check of clock, token and wallet.
         """
         for kind in (_CLOCK, _TOKEN, _WALLET):
             if kind in self._operator_sentences:
                 raise ExecutionError(self._operator_sentences[kind])
-        await self._ask_settler()
+        await self._check_settler()
 
-    async def _ask_settler(self) -> None:
+    async def _check_settler(self) -> None:
         try:
             await self._settler.check_ready()
         except ChainUnavailable as error:
@@ -168,8 +167,8 @@ class Obstacles:
             _log.warning("clock.off", seconds_ahead_of_newest_block=round(ahead_s))
         self._is_warned = is_off
 
-    def _note(self, kind: str, problem: str | None, said: str) -> None:
-        """Keep both messages, or drop them if `problem` is None; log each change once."""
+    def _note(self, kind: str, problem: str | None, buyer_message: str) -> None:
+        """Keep both messages, or drop them if `problem` is None. Log each change once."""
         if problem is None:
             self._buyer_sentences.pop(kind, None)
             if self._operator_sentences.pop(kind, None) is not None:
@@ -177,14 +176,14 @@ class Obstacles:
             return
         if kind not in self._operator_sentences:
             _log.warning("settlement.not_ready", obstacle=kind, problem=problem)
-        self._operator_sentences[kind], self._buyer_sentences[kind] = problem, said
+        self._operator_sentences[kind], self._buyer_sentences[kind] = problem, buyer_message
 
 
 def clock_problem(ahead_s: float) -> str | None:
-    """Return why x402 stops if the clock is `ahead_s` seconds ahead of the newest block, or None.
+    """Return the operator's message if the clock is too far off the newest block, or None.
 
-    A clock behind a block is certainly wrong. A clock ahead of it may be right if the chain has
-    stopped; then nothing can be settled either.
+    A clock behind a block is wrong. A clock ahead of it may be right if the chain has stopped, but
+    then nothing can be settled either.
     """
     if ahead_s < -STOPPED_S:
         return (
@@ -200,19 +199,19 @@ def clock_problem(ahead_s: float) -> str | None:
     return None
 
 
-async def is_true(chain: Chain, question: bytes) -> bool:
-    """Call a boolean function of the token. A token without that function counts as False.
+async def is_true(chain: Chain, call: bytes) -> bool:
+    """Call a boolean function of the token. A token without the function counts as False.
 
     Raises `ChainUnavailable`.
     """
     try:
-        return bool(await chain.call_uint(question))
+        return bool(await chain.call_uint(call))
     except CallReverted:
         return False
 
 
 async def contract_problem(settings: Settings, chain: Chain) -> str | None:
-    """Return the problem of a wallet that is a contract; None for a wallet that may be paid.
+    """Return the operator's message if the wallet is a contract that must not be paid, or None.
 
     Raises `ChainUnavailable`.
     """
@@ -229,27 +228,27 @@ async def contract_problem(settings: Settings, chain: Chain) -> str | None:
 
 
 def _is_delegation(code: bytes) -> bool:
-    """Whether the code only delegates (EIP-7702): the account's key still controls it."""
+    """Whether the code only delegates (EIP-7702), so the account's key still controls it."""
     return len(code) == _DELEGATION_BYTES and code.startswith(_DELEGATION)
 
 
 @attrs.define
 class WalletCheck:
-    """Checks the wallet once. Until the chain has answered, the gateway takes no payment."""
+    """Checks the wallet once. Until that has succeeded, the gateway takes no payment."""
 
     _settings: Settings
     _chain: Chain
     problem: str | None = None
     is_known: bool = False
     retry_s: float = attrs.field(default=_RETRY_S, kw_only=True)
-    """Seconds between two attempts while the chain does not answer."""
+    """Seconds between two attempts while the chain is unreachable."""
 
     async def look_until_known(self) -> None:
-        """Check now, and retry every few seconds until the chain answers."""
+        """Check now; retry until the chain answers."""
         is_logged = False
         while not self.is_known:
             try:
-                await self._look()
+                await self._read_chain()
             except ChainUnavailable as error:
                 if not is_logged:
                     _log.warning("wallet.not_checked", error=error.message, details=error.details)
@@ -257,20 +256,20 @@ class WalletCheck:
                 await asyncio.sleep(self.retry_s)
 
     async def check(self) -> None:
-        """Raise `ExecutionError` for a wallet that must not be paid; check it first if needed.
+        """Raise `ExecutionError` if the wallet must not be paid. Reads the chain if needed.
 
         Raises `ChainUnavailable`.
         """
         if not self.is_known:
-            await self._look()
+            await self._read_chain()
         self.check_known()
 
     def check_known(self) -> None:
-        """Raise `ExecutionError` for a wallet that is known to be a contract."""
+        """Raise `ExecutionError` if the wallet must not be paid, as far as known."""
         if self.problem is not None:
-            raise ExecutionError(_TO_BUYERS)
+            raise ExecutionError(_WRONG_WALLET)
 
-    async def _look(self) -> None:
+    async def _read_chain(self) -> None:
         problem = await contract_problem(self._settings, self._chain)
         if problem is not None and not self.is_known:
             _log.error("wallet.is_contract", error=problem)

@@ -1,7 +1,7 @@
-"""The payer's proof in the direct flow: the sender of a transfer signs the request (EIP-712).
+"""The payer's proof of the direct flow: the sender of the transfer signs the request (EIP-712).
 
-A transaction's hash is public, and the first to submit it has the generation. The signature binds
-the hash to one request, and shows that the sender of the money sends the request.
+A transaction hash is public, and without a proof the first client to submit it gets the generation.
+The signature binds the hash to one request and proves that the payer sent it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,23 +21,22 @@ _DOMAIN_TYPEHASH = keccak(
 _PROOF_TYPEHASH = keccak(b"PayerProof(bytes32 txHash,string slug,bytes32 requestHash)")
 _NAME, _VERSION = b"Generation Gateway", b"1"
 
-# Senders whose code is asked by a call. A transaction may hold a thousand dust transfers.
-_MOST_ASKED = 8
+# The most senders asked by an RPC call. A transaction may contain a thousand dust transfers.
+_MAX_ASKED = 8
 
 
 @attrs.frozen(kw_only=True)
 class PayerProof:
-    """An unchecked `payerSignature`, and the 32 bytes that it must sign."""
+    """An unverified `payerSignature`, and the 32 bytes that it must sign."""
 
     digest: bytes
     signature: bytes = attrs.field(repr=False)
 
 
 def proof_digest(quote: Quote, tx_hash: str, request_hash: bytes) -> bytes:
-    """Return the 32 bytes that the sender of a transfer signs.
+    """Return the 32 bytes that the sender of the transfer signs.
 
-    The wallet is the verifying contract, so that a signature for one gateway is worthless
-    at another.
+    The wallet is the verifying contract, so a signature for one gateway is invalid at another.
     """
     domain = keccak(
         _DOMAIN_TYPEHASH
@@ -55,15 +54,15 @@ def proof_digest(quote: Quote, tx_hash: str, request_hash: bytes) -> bytes:
 async def signed_transfers(
     chain: Chain, transfers: Sequence[Transfer], proof: PayerProof
 ) -> list[Transfer]:
-    """Return the transfers whose sender made the proof, as a key or a smart account (EIP-1271).
+    """Return the transfers whose sender signed the proof, by key or as a contract (EIP-1271).
 
-    Raises `InvalidPayment` if no sender made the proof, and `ChainUnavailable`.
+    Raises `InvalidPayment` if no sender did, and `ChainUnavailable`.
     """
     largest_first = sorted(transfers, key=lambda transfer: transfer.amount_units, reverse=True)
     senders = list(dict.fromkeys(transfer.sender for transfer in largest_first))
     signer = recover_signer(proof.digest, proof.signature)
     if signer not in senders:
-        signer = await _find_smart_signer(chain, senders[:_MOST_ASKED], proof)
+        signer = await _find_smart_signer(chain, senders[:_MAX_ASKED], proof)
     signed = [transfer for transfer in transfers if transfer.sender == signer]
     if not signed:
         raise InvalidPayment(

@@ -1,14 +1,14 @@
-"""Closes a payment of unknown outcome, by facts of the chain only.
+"""Settles or releases payments of unknown outcome, by facts of the chain only.
 
-Three facts close a payment, all read at one pinned block:
+Three facts close a payment, each read at one pinned block:
 
-- settled: `AuthorizationUsed(from, nonce)` directly followed by a transfer to the wallet of at
-  least the price, in any transaction, whoever sent it;
-- released: the nonce is unused at a block whose time is at or after `validBefore`;
+- settled: `AuthorizationUsed(from, nonce)`, directly followed by a transfer to the wallet of at
+  least the price, in a transaction by any sender;
+- released: the nonce is unused at a block whose time is `validBefore` or later;
 - released: the nonce was used or cancelled without such a transfer.
 
-A spent nonce alone proves nothing: cancelling spends it, and the payer may have paid another
-recipient with it. A missing log proves nothing either while the endpoint may lag behind.
+A spent nonce alone proves nothing: it may have been cancelled, or paid another recipient. A missing
+log proves nothing while the endpoint may lag.
 """
 
 from collections.abc import Callable
@@ -31,15 +31,15 @@ from gateway.errors import ChainUnavailable
 from gateway.settings import Settings
 from gateway.store import SqlStore
 
-# Blocks in one query. Public endpoints refuse more.
+# The most blocks in one log query. Public endpoints refuse more.
 _RANGE = 2_000
 
-# The event of an authorization that expires must be within this many blocks (33 hours).
+# The most blocks searched for the event of an authorization that expires (33 hours).
 SPAN = 60_000
 
 
 class EventNotMined(ChainUnavailable):
-    """A log shows an event of a nonce, but no canonical block has its transaction yet."""
+    """A log shows the nonce's event, but no canonical block contains its transaction yet."""
 
 
 @attrs.frozen(kw_only=True)
@@ -52,7 +52,7 @@ class NonceEvent:
 
 
 async def is_spent(chain: Chain, signed: Authorization, block: Block) -> bool:
-    """Return whether the nonce is used or cancelled at a block."""
+    """Whether the nonce is used or cancelled at a block."""
     call = AUTHORIZATION_STATE + word(signed.sender) + word(signed.nonce)
     return bool(await chain.call_uint(call, at=block))
 
@@ -68,9 +68,9 @@ async def find_event(
 ) -> NonceEvent | None:
     """Return the event that spent a nonce, or None if no log shows it.
 
-    The search ends at the block `known`, and covers at most `span` blocks. Pass no `span` for an
-    authorization that does not expire. A log is only a hint: the event is read from the
-    transaction's receipt. Raises `EventNotMined` if the receipt does not contain it.
+    Searches up to the block `known`, and at most `span` blocks; pass no `span` for an authorization
+    that does not expire. The log is only a hint: the event comes from the transaction's receipt.
+    Raises `EventNotMined` if the receipt does not contain it, and `ChainUnavailable`.
     """
     last = known.number if span is None else min(known.number, from_block + span)
     for first in range(from_block, last + 1, _RANGE):
@@ -92,7 +92,6 @@ async def find_event(
 
 
 def _read_event(receipt: Receipt, signed: Authorization, network: Network) -> NonceEvent | None:
-    """Return the event by which this transaction spent the nonce, or None."""
     nonce = (topic(signed.sender), signed.nonce)
     for log in receipt.logs:
         if log.address == network.token and log.topics[1:] == nonce:
@@ -106,19 +105,19 @@ def _read_event(receipt: Receipt, signed: Authorization, network: Network) -> No
 def find_transfer(signed: Authorization, receipt: Receipt, network: Network) -> Transfer | None:
     """Return the transfer to the recipient that used this authorization, or None.
 
-    A reverted transaction contains no transfer.
+    Ignores reverted transactions.
     """
     key = network.authorization_key(signed.sender, signed.nonce)
     transfers = transfers_to(signed.recipient, receipt, network) if receipt.succeeded else []
     return next((found for found in transfers if found.authorization_key == key), None)
 
 
-# Each search repeats this many blocks: logs lag, and the newest blocks may be reorganised.
+# Each search covers this many old blocks again: logs lag, and new blocks may be reorganised.
 _OVERLAP_BLOCKS = 100
 
 
 class Reconciler:
-    """Settles or releases payments by the outcome of their authorizations."""
+    """Closes payments by the outcome of their authorizations."""
 
     def __init__(
         self,
@@ -134,22 +133,22 @@ class Reconciler:
         self._chain = chain
         self._settings = settings
         self._now = now
-        # Called with the task id of each released payment.
+        # Called with the released payment's task id.
         self._on_dropped = on_dropped
         self.overlap_blocks = overlap_blocks
-        # By payment id: the block up to which the search found no event.
+        # The last block searched without finding an event, by payment id.
         self._searched: dict[int, int] = {}
 
     async def close_by_receipt(self, payment: Payment, tx_hash: str) -> bool:
-        """Return whether this transaction settled the payment. A missing receipt proves nothing.
+        """Settle the payment if this transaction paid it; return whether it did.
 
-        Raises `ChainUnavailable`.
+        A missing receipt proves nothing. Raises `ChainUnavailable`.
         """
         receipt = await self._chain.receipt(tx_hash)
         return receipt is not None and await self._settle_by(payment, receipt)
 
     async def close(self, payment: Payment) -> bool:
-        """Return whether the payment is closed now. Raises `ChainUnavailable`."""
+        """Close the payment if possible; return whether it is closed. Raises `ChainUnavailable`."""
         signed = _authorization_of(payment)
         block = await self._chain.head()
         if await is_spent(self._chain, signed, block):
@@ -160,7 +159,7 @@ class Reconciler:
         return True
 
     async def _release(self, payment: Payment) -> None:
-        # Find the task first: nothing may fail after the release.
+        # Find the task first, so that nothing can fail after the release.
         signed = _authorization_of(payment)
         task = await self._store.find_claim(
             self._settings.chain.authorization_key(signed.sender, signed.nonce)
@@ -171,10 +170,10 @@ class Reconciler:
             self._on_dropped(task.id)
 
     async def _close_spent(self, payment: Payment, signed: Authorization, block: Block) -> bool:
-        """Close by the event that spent the nonce: settle if it paid us, else release.
+        """Find the event that spent the nonce; settle if it paid us, else release.
 
-        Each search covers only new blocks. The last one covers all blocks, because it releases the
-        payment if it finds no event.
+        Searches cover only new blocks, except for the last one: finding nothing, it releases the
+        payment, so it covers all blocks.
         """
         is_last = block.timestamp >= signed.valid_before + LOG_LAG_S
         start = payment.search_from_block
@@ -192,7 +191,6 @@ class Reconciler:
         return True
 
     async def _settle_by(self, payment: Payment, receipt: Receipt) -> bool:
-        """Settle if the receipt contains this authorization's transfer of at least the price."""
         transfer = find_transfer(_authorization_of(payment), receipt, self._settings.chain)
         if transfer is None or transfer.amount_units < payment.price_units:
             return False

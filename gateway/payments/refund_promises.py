@@ -1,6 +1,7 @@
-"""The refund promise that a quote may make, by the refund key's balance and the daily cap.
+"""The refund promise of a quote.
 
-A price is promised back automatically only while both cover it beside all that is owed already.
+An automatic refund is promised only while the refund key's balance and the daily cap cover it in
+addition to all refunds owed.
 """
 
 import structlog
@@ -18,16 +19,16 @@ _log = structlog.get_logger()
 
 
 class RefundPromises:
-    """The largest refund that could be sent automatically at the last check."""
+    """Promises refunds by the last check of the refund key's balance."""
 
     def __init__(self, context: PluginContext, store: SqlStore, refunds: Refunds | None) -> None:
-        """`refunds` is None without a refund key; another node may hold one."""
+        """`refunds` is None without a refund key; another node may have one."""
         self._settings = context.settings
         self._chain = context.chain
         self._now = context.now
         self._ledger = store.refunds
         self._refunds = refunds
-        # In units of 10⁻⁶ USDC: a higher price is not promised back automatically.
+        # The largest price with an automatic refund, in units of 10⁻⁶ USDC.
         self.room_units = 0
         self._periodic = Periodic("refund-promises", self.look, _EVERY_S)
         url = f"{self._settings.base_url}/llms.txt"
@@ -42,7 +43,7 @@ class RefundPromises:
         return self._automatic if 0 < price_units <= self.room_units else self._otherwise
 
     def start(self) -> None:
-        """Check at once, and then every half minute."""
+        """Check now, and then every half minute."""
         self._periodic.start()
 
     async def stop(self) -> None:
@@ -57,7 +58,7 @@ class RefundPromises:
         try:
             room_units = await self._find_room(self._refunds)
         finally:
-            # No refund can be sent while the chain is unavailable.
+            # Zero on an error: no refund can be sent while the chain is unavailable.
             if bool(room_units) != bool(self.room_units):
                 _log.info("refunds.room_changed", units=room_units)
             self.room_units = room_units
@@ -67,10 +68,10 @@ class RefundPromises:
             return 0
         holds = await self._chain.call_uint(BALANCE_OF + word(refunds.address))
         due = await self._sum(PaymentState.REFUND_DUE)
-        on_the_way = await self._sum(PaymentState.REFUNDING)
+        refunding = await self._sum(PaymentState.REFUNDING)
         cap = usdc(self._settings.refund_daily_cap)
         spent = await self._ledger.sent_automatically(now=self._now())
-        return max(0, min(holds - due - on_the_way, cap - spent - due))
+        return max(0, min(holds - due - refunding, cap - spent - due))
 
     async def _sum(self, state: PaymentState) -> int:
         return sum(case.amount_units for case in await self._ledger.cases(state))

@@ -1,8 +1,8 @@
-"""Gives money back: each refund that is approved, or that settings pay automatically, once.
+"""Pays refunds that are approved or automatic, each exactly once.
 
-A refund is itself an EIP-3009 authorization, signed by the refund key, with a nonce that follows
-from the payment. The token accepts a nonce once, so no crash, second process or restored backup can
-pay a refund twice. The token's own events close a refund whose outcome is unknown.
+A refund is an EIP-3009 authorization by the refund key, with a nonce derived from the payment. The
+token accepts a nonce once, so no crash, second process or restored backup can pay a refund twice.
+If the outcome is unknown, the token's own events close the refund.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -30,21 +30,20 @@ from gateway.payments.reconcile import find_event, is_spent
 from gateway.store import SqlStore
 
 # An endpoint that reports a nonce as unspent may lag by this many blocks (under 3 hours), so the
-# refund may be in a block that is this much older than the head.
+# search for the refund begins this far before the head.
 _UNSPENT_MARGIN = 5_000
 
-# A refund does not expire: it ends when its nonce is spent.
+# A refund does not expire.
 _NEVER = 2**256 - 1
 
 _log = structlog.get_logger()
 
 
 def refund_nonce(payment: Payment, network: Network) -> str:
-    """Return the nonce of a payment's refund: the same from every copy of the database.
+    """Return the nonce of a payment's refund, which is the same in every copy of the database.
 
-    The hash covers the chain, the token and what paid: the payer and the nonce of an
-    authorization, or a transaction. A log's index is left out, because it changes if the block is
-    replaced.
+    It hashes the chain, the token, and the authorization's payer and nonce, or else the transaction
+    that paid. The log index is left out, because a reorganisation may change it.
     """
     if payment.paid_tx is None:
         raise ValueError("nothing was paid")
@@ -55,7 +54,7 @@ def refund_nonce(payment: Payment, network: Network) -> str:
 
 
 def sign_refund(secret: bytes, sender: str, case: RefundCase, network: Network) -> Authorization:
-    """Return the refund key's authorization of one refund; signing again gives the same bytes."""
+    """Return the signed authorization of a refund. Signing again gives the same bytes."""
     unsigned = Authorization(
         sender=sender,
         recipient=case.recipient,
@@ -69,7 +68,7 @@ def sign_refund(secret: bytes, sender: str, case: RefundCase, network: Network) 
 
 
 def missing_address(case: RefundCase) -> str:
-    """Return the problem of a refund without a recipient, until an operator names an address."""
+    """Return the problem of a refund whose recipient the operator must name."""
     method = case.payment.method
     came = "was minted" if method is None else f"came by {method}, and its proof names no address"
     return f"This money {came}: approve it with --to ADDRESS."
@@ -77,17 +76,17 @@ def missing_address(case: RefundCase) -> str:
 
 @attrs.frozen(kw_only=True)
 class RefundTiming:
-    """How long refunds wait, in seconds."""
+    """Durations in seconds."""
 
     # Between two sweeps over all refunds.
     sweep_s: float = 15.0
 
-    # No endpoint lags for longer: a refusal that lasts this long is the token's.
+    # No endpoint lags for this long, so refusals that span it are the token's.
     lag_s: float = 120.0
 
 
 class Refunds:
-    """Sends refunds with the refund key, and follows each refund to its end."""
+    """Sends refunds from the refund key, and tracks each until it is closed."""
 
     def __init__(
         self,
@@ -107,12 +106,11 @@ class Refunds:
         self._signer = Signer(secret, context, self._write_down)
         self.timing = timing or RefundTiming()
         self._periodic = Periodic("refund-sweep", self.sweep, self.timing.sweep_s)
-        # By the payment's id: the refund as it was when the submit began.
+        # The refund as it was when its submit began, by payment id.
         self._submitting: dict[int, RefundCase] = {}
-        # By the payment's id: when the token was first and last seen to refuse a refund that was
-        # sent, while every answer between the two was a refusal.
+        # The first and last time in an unbroken row of the token's refusals, by payment id.
         self._refused: dict[int, tuple[float, float]] = {}
-        # Since the last sweep began: the least amount that the key was too poor for, and why.
+        # The smallest amount that the key cannot pay, and why. Each sweep clears it.
         self._shortage: tuple[int, str] | None = None
         self.address = self._signer.address
 
@@ -123,11 +121,11 @@ class Refunds:
         self._periodic.start()
 
     async def close(self) -> None:
-        """Stop. Refunds that were sent are durable."""
+        """Stop. Sent refunds are durable."""
         await self._periodic.stop()
 
     async def look_at_gas(self) -> GasOfKey:
-        """Return the refund key's balances, and about how many refunds they pay for.
+        """Return the refund key's gas balance, and about how many refunds it pays for.
 
         Raises `ChainUnavailable`.
         """
@@ -139,20 +137,17 @@ class Refunds:
         )
 
     async def can_send(self) -> bool:
-        """Return whether gas is under the cap and the key can pay for several refunds.
+        """Whether gas is under the cap and the key has enough of it for several refunds.
 
         Raises `ChainUnavailable`.
         """
         return await self._signer.can_pay(KEY_GAS)
 
     async def sweep(self, only: Collection[str] | None = None) -> None:
-        """Follow the refunds that were sent, and send those that may be sent.
-
-        `only` limits both to these task ids.
-        """
+        """Track sent refunds, and send those that may be sent; `only` selects task ids."""
         await self._resend_unmined()
-        # Once the day's cap has refused a refund, it refuses the other automatic refunds too, and
-        # asking the chain about each of them would be in vain.
+        # Once the daily cap refuses one automatic refund, it refuses the others too. Skip their RPC
+        # calls.
         refusal = None
         self._shortage = None
         cases = await self._ledger.cases(PaymentState.REFUNDING, PaymentState.REFUND_DUE)
@@ -166,21 +161,21 @@ class Refunds:
                 await self._ledger.note_problem(case.payment.id, refusal)
 
     def _forget_refusals(self, cases: Sequence[RefundCase]) -> None:
-        """Forget the refusals of refunds that are closed, or were approved again."""
+        """Forget refusals of refunds that are closed or were approved again."""
         sent = {case.payment.id for case in cases if case.payment.state is PaymentState.REFUNDING}
         self._refused = {id_: times for id_, times in self._refused.items() if id_ in sent}
 
     async def _resend_unmined(self) -> None:
-        """Send unmined transactions again. If an endpoint refuses them, the sweep still goes on."""
+        """Resend unmined transactions. The sweep goes on even if that fails."""
         try:
             await self._signer.tend()
         except ChainUnavailable as error:
             _log.warning("refunds.not_sent", error=error.message, details=error.details)
 
     async def _advance(self, case: RefundCase) -> str | None:
-        """Take one refund a step further; return the refusal if the day's cap stops it.
+        """Advance one refund; return the refusal if the daily cap stops it.
 
-        An error here stops only this refund.
+        An error stops only this refund.
         """
         about = {"task": case.task_id, "slug": case.slug, "payment": case.payment.id}
         with structlog.contextvars.bound_contextvars(**about):
@@ -202,16 +197,16 @@ class Refunds:
         return None
 
     def may_send(self, case: RefundCase) -> bool:
-        """Whether the operator approved the refund, or settings pay it to a proven payer."""
+        """Whether the refund is approved, or is automatic and the payer is proven."""
         is_automatic = self._settings.refunds_automatically and case.payer_proven
         return case.decision is Decision.APPROVED or (case.decision is None and is_automatic)
 
     async def problem_of(self, case: RefundCase) -> str | None:
-        """Return why a refund cannot be sent now, or None; writes nothing."""
+        """Return why a refund cannot be sent now, or None. Writes nothing."""
         return await self._wait_reason(case) or await self._refusal(case)
 
     async def _wait_reason(self, case: RefundCase) -> str | None:
-        """Return why a refund has to wait, or None. It goes on once that has changed."""
+        """Return why a refund has to wait, or None."""
         if case.needs_address:
             return missing_address(case)
         if case.sender not in (None, self.address):
@@ -222,9 +217,9 @@ class Refunds:
         return None
 
     def _known_shortage(self, case: RefundCase) -> str | None:
-        """Return why a refund has to wait if this sweep found the key too poor for it, or None.
+        """Return the shortage that this sweep has found already, if it stops this refund too.
 
-        Only a shortage is known from before. That the key has enough is asked for each refund.
+        Saves RPC calls. That the key has enough is never assumed.
         """
         if self._shortage is None or case.sender not in (None, self.address):
             return None
@@ -232,14 +227,14 @@ class Refunds:
         return problem if case.amount_units >= units else None
 
     async def _find_shortage(self, case: RefundCase) -> tuple[int, str] | None:
-        """Return the least amount that the key lacks the gas or the USDC for, and its problem."""
+        """Return the smallest amount that the key cannot pay, and why; None if it can pay this."""
         if not await self.can_send():
             return 0, (
                 f"The refund key {self.address} has too little ETH, or gas is over the cap. "
                 "Send it some ETH, or wait until gas is cheaper."
             )
-        # Of one block: endpoints of different blocks would count a refund that was just mined
-        # neither as on its way nor as gone from the balance.
+        # Read all at one block. Otherwise a refund that was just mined may count neither as on its
+        # way nor as gone from the balance.
         block = await self._chain.head()
         on_its_way = await self._units_on_their_way(case, block)
         holds = await self._chain.call_uint(BALANCE_OF + word(self.address), at=block)
@@ -252,7 +247,7 @@ class Refunds:
         )
 
     async def _units_on_their_way(self, case: RefundCase, block: Block) -> int:
-        """Return the amount of other refunds that are signed but not mined by a block."""
+        """Return the sum of other refunds that are signed but not mined at a block."""
         count = await self._chain.transaction_count(self.address, at=block)
         unmined = await self._journal.unmined(self.address)
         waiting = {payment.id for payment, sent in unmined if sent.nonce >= count}
@@ -264,7 +259,7 @@ class Refunds:
         )
 
     async def _refusal(self, case: RefundCase) -> str | None:
-        """Return why the token refuses a refund for which the key has the money, or None."""
+        """Return why the token refuses the refund, or None."""
         try:
             await self._signer.simulate(self._build_call(case))
         except CallReverted as refusal:
@@ -272,10 +267,10 @@ class Refunds:
         return None
 
     async def _send(self, case: RefundCase) -> None:
-        """Sign, write down and send, or note the problem.
+        """Sign, store and send a refund, or note its problem.
 
-        If the nonce is spent already, only write down that the refund has begun: the next sweep
-        closes it.
+        If the nonce is already spent, only store that the refund has begun; the next sweep closes
+        it.
         """
         if await is_spent(self._chain, self._sign(case), await self._chain.head()):
             start = await last_block_before(self._chain, case.created_at)
@@ -286,10 +281,10 @@ class Refunds:
             await self._submit(case)
 
     async def _follow(self, case: RefundCase) -> None:
-        """Close a refund whose nonce is spent; send any other refund again.
+        """Close a sent refund if its nonce is spent, else send it again.
 
-        The transaction may have reverted, such as for lack of money. Then it is signed again once
-        the key has the money, and fails if the token still refuses it.
+        The transaction may have reverted, for example for lack of USDC. It is then signed again
+        once the key can pay, and fails if the token still refuses it.
         """
         block, signed = await self._chain.head(), self._sign(case)
         if await is_spent(self._chain, signed, block):
@@ -303,7 +298,7 @@ class Refunds:
                 self._refused.pop(case.payment.id, None)
 
     async def _must_wait(self, case: RefundCase) -> bool:
-        """Note why a sent refund has to wait; return whether it has to."""
+        """Return whether a sent refund has to wait, and note why."""
         problem = self._known_shortage(case) or await self._wait_reason(case)
         if problem is None:
             return False
@@ -312,7 +307,7 @@ class Refunds:
         return True
 
     async def _close(self, case: RefundCase, signed: Authorization, block: Block) -> None:
-        """Store the transaction that spent the nonce. Only our key can have signed it."""
+        """Store how the nonce was spent. Only our key can have signed that."""
         start = case.search_from_block or 0
         event = await find_event(
             self._chain, signed, self._settings.chain, from_block=start, known=block
@@ -329,10 +324,10 @@ class Refunds:
         _log.info("refund.paid", task=case.task_id, transaction=tx_hash)
 
     async def _give_up(self, case: RefundCase, problem: str) -> None:
-        """Leave a refund that the token refuses to the operator, once no endpoint can lag.
+        """Fail a refund that the token refuses, unless the endpoint may only lag.
 
-        An endpoint that lags refuses a refund for which the key has just got the money, or that
-        was just mined, however long ago it was signed.
+        A lagging endpoint also refuses a refund that was just mined, or whose money has just
+        arrived.
         """
         if await is_spent(self._chain, self._sign(case), await self._chain.head()):
             return
@@ -345,9 +340,9 @@ class Refunds:
         _log.error("refund.failed", task=case.task_id, problem=problem)
 
     def _is_refused_for_good(self, case: RefundCase) -> bool:
-        """Note a refusal; return whether refusals in a row span more time than an endpoint lags.
+        """Note a refusal; return whether refusals in a row span longer than any endpoint lags.
 
-        After a longer pause, such as an outage, they are counted from the beginning.
+        A longer gap between two, such as an outage, starts the row again.
         """
         now = self._now()
         first, last = self._refused.get(case.payment.id, (now, now))
@@ -366,7 +361,7 @@ class Refunds:
     async def _write_down(
         self, payment: Payment, unsigned: UnsignedTransaction
     ) -> SignedTransaction | None:
-        # The nonce was unspent a moment ago, so the refund is in no block older than the margin.
+        # The nonce was unspent a moment ago, so no block older than the margin has the refund.
         head = await self._chain.head()
         case = self._submitting[payment.id]
         return await self._begin(case, unsigned, max(head.number - _UNSPENT_MARGIN, 0))
@@ -376,8 +371,8 @@ class Refunds:
     ) -> SignedTransaction | None:
         """Store payment `refunding` and its transaction; return the transaction to send.
 
-        Raises `RefundRefused` if the day's cap is used up, and `RuntimeError` if the operator
-        named another address, or took the approval back, since `case` was read.
+        Raises `RefundRefused` if the daily cap is used up, and `RuntimeError` if the operator has
+        changed the address or withdrawn the approval since `case` was read.
         """
         is_approved = case.decision is Decision.APPROVED
         return await self._ledger.begin(
@@ -391,7 +386,6 @@ class Refunds:
         )
 
     def _sign(self, case: RefundCase) -> Authorization:
-        """Return the authorization, with the address of the key that began the refund."""
         return sign_refund(self._secret, case.sender or self.address, case, self._settings.chain)
 
     def _build_call(self, case: RefundCase) -> Call:

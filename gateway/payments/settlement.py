@@ -1,7 +1,7 @@
-"""Settles each reserved payment in a task that the app owns, called its driver.
+"""Settles each reserved payment in its own asyncio task, the payment's driver.
 
-The web server may cancel a request handler when the client disconnects; the driver goes on. A sweep
-starts drivers for payments that a restart or an unreachable chain left open.
+The server may cancel a request handler when the client disconnects, but the driver goes on. A sweep
+starts drivers for payments left open by a restart or an outage of the chain.
 """
 
 import asyncio
@@ -27,39 +27,35 @@ _log = structlog.get_logger()
 
 @attrs.frozen(kw_only=True)
 class SettlementTiming:
-    """How long drivers and the sweep wait, in seconds."""
+    """Durations in seconds."""
 
-    # Between two reads of the receipt, while the buyer waits for the next block.
+    # Between two reads of the receipt, while the buyer waits.
     look_s: float = 0.25
 
-    # Between two full checks, which also read the state of the nonce and then send again. Two of
-    # Base's blocks.
+    # Between two full checks, which also read the nonce and resend: two blocks of Base.
     full_look_s: float = 4.0
 
     # Between two reads of the receipt after the first full check.
     late_look_s: float = 1.0
 
-    # A driver stops after this time; the sweep starts another one.
+    # A driver stops after this time; the sweep starts another.
     drive_s: float = 30.0
 
     # Between two sweeps over all open payments.
     sweep_s: float = 5.0
 
-    # A payment that is open for longer is checked once in `old_look_s`: the account was emptied
-    # after signing, or the chain is unreachable.
+    # A payment open for longer is checked only every `old_look_s`: the account is empty, or the
+    # chain is unreachable.
     old_s: float = 600.0
     old_look_s: float = 60.0
 
 
 @attrs.define
 class _Age:
-    """When this process first saw a payment open, and when to check it again once it is old.
-
-    Both by the event loop's clock.
-    """
+    """When this process first saw a payment open, and when to check it again, in loop time."""
 
     seen_at: float
-    look_at: float = 0.0
+    next_check_at: float = 0.0
 
 
 class Settlements:
@@ -83,7 +79,7 @@ class Settlements:
         self._failed = failed
         self.timing = timing or SettlementTiming()
         self._drivers = Drivers(on_settled)
-        # By payment id, of the payments that the last sweep found open.
+        # By payment id, of the payments that were open at the last sweep.
         self._ages: dict[int, _Age] = {}
         self._periodic = Periodic("settlement-sweep", self._sweep, self.timing.sweep_s)
 
@@ -95,9 +91,9 @@ class Settlements:
         self.obstacles.start()
 
     async def close(self, *, grace_s: float) -> None:
-        """Stop; drivers may finish for `grace_s` seconds.
+        """Stop; drivers get `grace_s` seconds to finish.
 
-        Open payments are durable; the next start drives them again.
+        Open payments are durable, and the next start drives them again.
         """
         await self._periodic.stop()
         await self.obstacles.stop()
@@ -105,10 +101,7 @@ class Settlements:
         await self.settler.close()
 
     async def check_can_settle(self) -> None:
-        """Raise `ExecutionError` if no x402 payment could be settled now.
-
-        The error message is for a buyer.
-        """
+        """Raise `ExecutionError` with a message for buyers if x402 cannot be settled now."""
         try:
             await self.obstacles.check()
         except ExecutionError as error:
@@ -116,12 +109,12 @@ class Settlements:
 
     @property
     def addresses(self) -> Sequence[str]:
-        """The addresses that pay the gas of settlements; empty if the settler reports none."""
+        """The addresses that pay for gas; empty if the settler reports none."""
         return tuple(getattr(self.settler, "addresses", ()))
 
     @property
     def about(self) -> str | None:
-        """The settler's description of itself and its gas money; None without one. No RPC call."""
+        """The settler's description of itself and its gas, or None. No RPC call."""
         return getattr(self.settler, "about", None)
 
     @property
@@ -132,15 +125,15 @@ class Settlements:
     async def drive(self, payment: Payment, *, wait_s: float) -> None:
         """Start the payment's driver unless it runs, and wait for it at most `wait_s` seconds.
 
-        Neither the end of the wait nor the caller's cancellation stops the driver. After `close`
-        nothing is started: the payment is driven after the next start.
+        The driver goes on after the wait or a cancellation. After `close` none is started: the next
+        start drives the payment.
         """
         await self._drivers.drive(
             payment, self._settle_until_closed, drive_s=self.timing.drive_s, wait_s=wait_s
         )
 
     async def _settle_until_closed(self, payment: Payment) -> None:
-        """Send, then poll the chain until the outcome is known, even if sending fails."""
+        """Submit, then poll the chain until the outcome is known, even if submitting fails."""
         began_s, timing, now = time.perf_counter(), self.timing, asyncio.get_running_loop().time
         tx_hash, has_failed = await self._submit(payment)
         pause_s, unsent_pause_s = timing.look_s, timing.look_s
@@ -148,12 +141,12 @@ class Settlements:
         while True:
             is_full = now() >= full_at
             try:
-                if await self._look_at_chain(payment, tx_hash, is_full=is_full):
-                    self._tell_settled(time.perf_counter() - began_s)
+                if await self._check_chain(payment, tx_hash, is_full=is_full):
+                    self._send_settled(time.perf_counter() - began_s)
                     return
             except ChainUnavailable as error:
                 _log.warning("payment.chain_silent", payment=payment.id, error=error.message)
-            # Retry a failed submit after every poll, because the authorization expires soon.
+            # Retry a failed submit after each poll, because the authorization expires soon.
             if has_failed or is_full:
                 found, has_failed = await self._submit(payment)
                 tx_hash = found or tx_hash
@@ -162,14 +155,14 @@ class Settlements:
             await asyncio.sleep(unsent_pause_s if tx_hash is None else pause_s)
             unsent_pause_s = min(2 * unsent_pause_s, timing.sweep_s)
 
-    def _tell_settled(self, seconds: float) -> None:
+    def _send_settled(self, seconds: float) -> None:
         settler = type(self.settler).__module__.partition(".")[0]
         signals.payment_settled.send(settler=settler, seconds=seconds)
 
     async def _submit(self, payment: Payment) -> tuple[str | None, bool]:
-        """Send; return (the transaction's hash, whether sending failed).
+        """Return (transaction hash or None, whether submitting failed).
 
-        An error of the settler proves nothing about the payment: only the chain does.
+        A settler's error proves nothing about the payment; only the chain does.
         """
         try:
             return await self.settler.submit(payment), False
@@ -177,11 +170,10 @@ class Settlements:
             _log.warning("payment.not_sent", payment=payment.id, error=type(error).__name__)
             return None, True
 
-    async def _look_at_chain(self, payment: Payment, tx_hash: str | None, *, is_full: bool) -> bool:
+    async def _check_chain(self, payment: Payment, tx_hash: str | None, *, is_full: bool) -> bool:
         """Return whether the payment is closed now.
 
-        Reads the receipt of the sent transaction. A full check, and every check without a hash,
-        reads the state of the nonce as well.
+        Reads the transaction's receipt. A full check, or one without a hash, reads the nonce too.
         """
         if tx_hash is not None and await self._reconciler.close_by_receipt(payment, tx_hash):
             _log.info("payment.settled", payment=payment.id, transaction=tx_hash)
@@ -191,12 +183,12 @@ class Settlements:
         return await self._reconciler.close(payment)
 
     async def _settle_old(self, payment: Payment) -> None:
-        """Send and check once. Raises `ChainUnavailable`, and `TimeoutError` if it stays open.
+        """Submit and check once. Raises `ChainUnavailable`, and `TimeoutError` if it stays open.
 
-        An emptied account can keep its payment open for over an hour; this limits our RPC calls.
+        An empty account can keep its payment open for over an hour; this saves RPC calls.
         """
         tx_hash, _ = await self._submit(payment)
-        if not await self._look_at_chain(payment, tx_hash, is_full=True):
+        if not await self._check_chain(payment, tx_hash, is_full=True):
             raise TimeoutError
 
     async def _sweep(self) -> None:
@@ -209,8 +201,8 @@ class Settlements:
             age = self._ages[payment.id]
             if now < age.seen_at + self.timing.old_s:
                 self._drivers.ensure(payment, self._settle_until_closed, drive_s=drive_s)
-            elif now >= age.look_at:
-                age.look_at = now + self.timing.old_look_s
+            elif now >= age.next_check_at:
+                age.next_check_at = now + self.timing.old_look_s
                 self._drivers.ensure(payment, self._settle_old, drive_s=drive_s)
         await self._failed.look()
         await self.settler.tend()
@@ -220,7 +212,7 @@ _log = structlog.get_logger()
 
 
 class Drivers:
-    """At most one driver task for each open payment; drivers outlive the requests that wait."""
+    """At most one driver for each open payment. Drivers outlive the requests that wait."""
 
     def __init__(self, on_closed: Callable[[], None]) -> None:
         # Called when a driver has closed its payment.
@@ -239,8 +231,7 @@ class Drivers:
     ) -> None:
         """Start the payment's driver unless it runs, and wait for it at most `wait_s` seconds.
 
-        Neither the end of the wait nor the caller's cancellation stops the driver. After `stop`
-        nothing is started: the payment is driven after the next start.
+        The driver goes on after the wait or a cancellation. After `stop` none is started.
         """
         if self._is_stopped and payment.id not in self._running:
             return
@@ -254,7 +245,7 @@ class Drivers:
         *,
         drive_s: float,
     ) -> asyncio.Task[None]:
-        """Return the payment's driver; start it, for at most `drive_s` seconds, unless it runs."""
+        """Return the payment's driver. Unless it runs, start it for at most `drive_s` seconds."""
         driver = self._running.get(payment.id)
         if driver is None:
             work = self._run(payment, settle, drive_s)
@@ -264,8 +255,8 @@ class Drivers:
         return driver
 
     async def stop(self, *, grace_s: float) -> None:
-        """Start no more drivers; running ones may finish for `grace_s` seconds."""
-        # The server still answers while it drains: a retried request must not start a driver.
+        """Start no more drivers; running ones get `grace_s` seconds to finish."""
+        # The server still answers while it drains, and a retry must not start a driver.
         self._is_stopped = True
         if self._running:
             await asyncio.wait(self._running.values(), timeout=grace_s)

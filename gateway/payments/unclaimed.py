@@ -1,4 +1,4 @@
-"""Finds transfers into the wallet that no buyer ever used as a proof of payment."""
+"""Finds unused transfers: those to the wallet that bought nothing."""
 
 import asyncio
 import time
@@ -15,27 +15,27 @@ from gateway.store import SqlStore
 
 # Public RPC endpoints refuse queries over more blocks than this.
 _MAX_BLOCKS = 2_000
-# The background search covers this many days, and pauses this many seconds after each RPC call:
-# sales need the same endpoint, and public ones limit the calls.
+# The background search covers this many days. It pauses this many seconds after each RPC call,
+# because sales need the same endpoint and public ones limit calls.
 _DAYS = 7.0
 _REST_S = 0.5
 # The command pauses less, because an operator waits for it.
 _COMMAND_REST_S = 0.2
-# A search is repeated after this many seconds.
+# A search result is fresh for this many seconds.
 _KEPT_S = 60.0
-# Anyone can send dust without end, so only this many of the largest transfers are kept.
-_MOST = 500
+# Anyone can send dust without end, so only this many of the largest transactions are kept.
+_MAX_KEPT = 500
 _log = structlog.get_logger()
 
 
 async def unclaimed_transfers(
     chain: Chain, store: SqlStore, wallet: str, *, days: float, hours: float
 ) -> list[MinedTransfer]:
-    """Return transfers to `wallet` of the last `days` that are older than `hours` and paid nothing.
+    """Return unused transfers of the last `days` that are older than `hours`.
 
-    `wallet` is an address in lower case. Transfers of nothing and of the wallet to itself are left
-    out. Only blocks up to the safe head are searched: a listed transfer cannot be reorganised away.
-    Raises `ChainUnavailable`.
+    `wallet` is a lower-case address. Leaves out transfers of zero and from the wallet itself.
+    Searches only up to the safe head, so a listed transfer cannot be reorganised away. Raises
+    `ChainUnavailable`.
     """
     head, now = await chain.safe_head(), time.time()
     first = await last_block_before(chain, now - days * 86_400) + 1
@@ -53,58 +53,58 @@ async def unclaimed_transfers(
 
 @attrs.frozen(kw_only=True)
 class UnusedTransfer:
-    """A transfer to the wallet that paid for nothing so far."""
+    """A transfer to the wallet that has bought nothing so far."""
 
     transfer: MinedTransfer
 
-    # Of its block, in Unix seconds.
+    # Its block's time, in Unix seconds.
     at: float
 
 
 class UnclaimedSearch:
-    """Searches the last seven days in pieces, and keeps the result between two searches.
+    """Searches the last seven days, and keeps the result.
 
-    The first search reads about 150 ranges of blocks, one after the other; every later one only
-    the blocks mined since. Each also reads the times of the transfers' blocks.
+    The first search makes about 150 log queries, one after the other; later ones read only new
+    blocks. Each also reads the times of the transfers' blocks.
     """
 
     def __init__(self, chain: Chain, store: SqlStore, wallet: str, now: Clock) -> None:
         self._chain, self._store, self._wallet, self._now = chain, store, wallet, now
         self.rest_s = _REST_S
-        # The newest first.
+        # Newest first.
         self.known: Sequence[UnusedTransfer] = ()
         # Unix seconds of the last completed search.
         self.looked_at: float | None = None
-        # Since when transfers are known.
+        # Start of the searched period, in Unix seconds.
         self.since: float | None = None
         self.problem: str | None = None
-        # How many small transfers were left out.
+        # The number of small transfers left out.
         self.left_out = 0
         self._next_block: int | None = None
-        # All incoming transfers of each transaction that has an unused one. If two are equal, their
-        # number shows later whether one of them was used.
+        # All incoming transfers of each transaction with an unused one. The number of equal ones
+        # shows later whether one was used.
         self._by_transaction: dict[str, list[MinedTransfer]] = {}
-        # Times of the blocks of these, in Unix seconds.
+        # Times of their blocks, in Unix seconds.
         self._times: dict[int, float] = {}
-        self._look: asyncio.Task[None] | None = None
+        self._search: asyncio.Task[None] | None = None
 
     async def look(self, patience_s: float) -> None:
-        """Search the new blocks unless that was done a moment ago; wait at most `patience_s`.
+        """Search new blocks unless the result is fresh; wait at most `patience_s`.
 
-        A longer search goes on in the background. `problem` has the error of a failed one.
+        A longer search goes on in the background. If it fails, `problem` is set.
         """
         is_fresh = self.looked_at is not None and self._now() - self.looked_at < _KEPT_S
         if is_fresh and self.problem is None:
             return
-        if self._look is None or self._look.done():
-            self._look = asyncio.create_task(self._advance(), name="unclaimed-search")
-        await asyncio.wait({self._look}, timeout=patience_s)
+        if self._search is None or self._search.done():
+            self._search = asyncio.create_task(self._advance(), name="unclaimed-search")
+        await asyncio.wait({self._search}, timeout=patience_s)
 
     async def close(self) -> None:
         """Cancel a running search."""
-        if self._look is not None:
-            self._look.cancel()
-            await asyncio.gather(self._look, return_exceptions=True)
+        if self._search is not None:
+            self._search.cancel()
+            await asyncio.gather(self._search, return_exceptions=True)
 
     async def _advance(self) -> None:
         try:
@@ -120,7 +120,7 @@ class UnclaimedSearch:
             await self._forget_used(self.since)
         except ChainUnavailable as error:
             self.problem = error.message
-        except Exception:  # noqa: BLE001 - an edge: nobody awaits this task
+        except Exception:  # noqa: BLE001 - the edge of a task that is not awaited
             _log.exception("unclaimed.failed")
             self.problem = "The search has failed; the gateway's log says why."
         else:
@@ -136,7 +136,7 @@ class UnclaimedSearch:
         self._drop_smallest()
 
     async def _forget_used(self, since: float) -> None:
-        """Drop transfers that were used, or are older than the searched days."""
+        """Drop transfers that were used since, or are too old."""
         every = [each for found in self._by_transaction.values() for each in found]
         unused = await self._store.refunds.unclaimed(every)
         await self._find_times({each.block_number for each in unused})
@@ -152,18 +152,18 @@ class UnclaimedSearch:
         self.known = sorted(shown, key=lambda one: one.at, reverse=True)
 
     async def _find_times(self, blocks: set[int]) -> None:
-        """Read the unknown times of these blocks, and forget those of all others."""
+        """Read the missing times of these blocks, and forget all others."""
         self._times = {number: at for number, at in self._times.items() if number in blocks}
         for number in sorted(blocks - self._times.keys()):
             self._times[number] = (await self._chain.block_at(number)).timestamp
             await asyncio.sleep(self.rest_s)
 
     def _drop_smallest(self) -> None:
-        if len(self._by_transaction) <= _MOST:
+        if len(self._by_transaction) <= _MAX_KEPT:
             return
 
         def amount(tx_hash: str) -> int:
             return sum(each.amount_units for each in self._by_transaction[tx_hash])
 
-        for tx_hash in sorted(self._by_transaction, key=amount)[:-_MOST]:
+        for tx_hash in sorted(self._by_transaction, key=amount)[:-_MAX_KEPT]:
             self.left_out += len(self._by_transaction.pop(tx_hash))

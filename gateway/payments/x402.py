@@ -1,8 +1,8 @@
 """Accepts payments of the x402 flow: the buyer sends a signed EIP-3009 authorization.
 
-The order of the checks keeps money safe: `auth:` claim → Idempotency-Key → the endpoint can serve
-→ the payer's turn → the terms → the chain → the payer is not barred, unless the money has arrived
-already → `reserve` → settlement → the task.
+Keep the order of the checks, money depends on it: the `auth:` claim → Idempotency-Key → endpoint,
+settler and wallet → terms → the payer's turn → terms again → chain → the payer is not barred
+(unless the money has already arrived) → `reserve` → settlement.
 """
 
 import asyncio
@@ -32,17 +32,17 @@ from gateway.payments.settlement import Settlements
 from gateway.payments.spent_nonces import EventSearch, find_payment
 
 # An endpoint that reports a nonce as unspent may lag by this many blocks (under 3 hours), so the
-# transfer may be in a block that is this much older than the head.
+# search for the transfer begins this far before the head.
 _UNSPENT_MARGIN = 5_000
 
-# All purchases share one head for this time, about one block. It only decides where a search
-# begins, with a margin of thousands of blocks, so an older or a replaced head does no harm.
+# Purchases share one head for this time, about one block. It only decides where a search begins,
+# with a margin of thousands of blocks, so a stale head does no harm.
 _HEAD_KEPT_S = 2.0
 
 
 @attrs.frozen(kw_only=True)
 class _Purchase:
-    """One request, and the signed authorization that is to pay for it."""
+    """One request, and the signed authorization that pays for it."""
 
     verifier: AuthorizationVerifier
     quote: Quote
@@ -60,13 +60,13 @@ class _Purchase:
         return self.proof.authorization
 
     def check_terms(self, now: float) -> None:
-        """Compare the authorization with the quote; raises `PaymentRequired`."""
+        """Raise `PaymentRequired` if the authorization does not match the quote."""
         self.verifier.check_terms(self.proof, self.quote, now)
 
 
 @attrs.define(kw_only=True, slots=False)
 class X402Payments(Acceptance):
-    """The flow of signed authorizations, until the task is held or queued."""
+    """The flow of signed authorizations, up to the held or queued task."""
 
     methods: PaymentMethods
     settlements: Settlements
@@ -88,14 +88,14 @@ class X402Payments(Acceptance):
         idempotency_key: str | None = None,
         verifier: AuthorizationVerifier | None = None,
     ) -> Accepted:
-        """Take a signed authorization as the payment of one request.
+        """Accept a signed authorization as payment for one request.
 
-        `verifier` is the one that the request's headers chose; None means the first. The same
-        authorization with the same request returns the same task, whichever verifier reads it. A
-        new authorization with the payer's Idempotency-Key returns that task too, and is not used.
-        The payment header may carry the key instead.
+        `verifier` is the one that the request's headers chose; None means the first. A retry with
+        the same authorization and request returns the same task, with any verifier. So does a new
+        authorization with the payer's Idempotency-Key; it is not used. The payment header may carry
+        the key instead.
 
-        An unknown outcome is not an error: the task is held until the chain shows the outcome.
+        An unknown outcome is not an error: the task is held until the chain shows it.
 
         Raises `PaymentRequired` with the standard reason, `IdempotencyConflict`, `ValidationError`
         for an invalid or conflicting key, and `ExecutionError` if nothing can be settled now.
@@ -114,7 +114,7 @@ class X402Payments(Acceptance):
     ) -> Accepted:
         proof = await self._read_header(verifier, header, quote.endpoint.slug)
         if proof.authorization.value_units in quote.earlier_units:
-            # Signed for a 402 that was given before the operator changed the price.
+            # Signed for a 402 from before a change of the price.
             quote = attrs.evolve(quote, price_units=proof.authorization.value_units)
         key = _choose_key(idempotency_key, proof.idempotency_key)
         key_hash = payer_key_hash(proof.authorization.sender, key)
@@ -126,11 +126,10 @@ class X402Payments(Acceptance):
                 return Accepted(task=task, headers=headers)
             if task.payment.authorization == proof.authorization:
                 raise PaymentRequired(SPENT)
-            # Another authorization had the Idempotency-Key and took nothing. Its release freed
-            # the key for this authorization.
+            # Another authorization with this Idempotency-Key was released, which freed the key.
 
     async def _read_header(self, verifier: AuthorizationVerifier, header: str, slug: str) -> Proof:
-        """Decode the header. If nothing can be sold now, that error takes precedence."""
+        """Decode the header. An error that stops all sales takes precedence over a bad header."""
         try:
             return verifier.read(header)
         except PaymentRequired:
@@ -164,16 +163,16 @@ class X402Payments(Acceptance):
 
     async def _find_or_reserve(self, purchase: _Purchase) -> Task:
         """Return the task of this authorization, else the task of its key, else a new task."""
-        # Find the claim before checking price and time window: a client that lost its 200 may retry
-        # after the authorization has expired.
+        # Before price and time window: a client that lost its 200 may retry after the authorization
+        # has expired.
         if known := await self._find_known(purchase):
             return known
         await self._check_can_settle(purchase.quote.endpoint.slug)
         try:
             return await self._reserve(purchase)
         except PaymentRequired:
-            # A client that disconnected may have begun to reserve it. If that write is committed
-            # after this 402, the buyer is charged despite the 402.
+            # An earlier request of a client that disconnected may be reserving right now. A commit
+            # after this 402 would charge the buyer despite the 402.
             await self.wait_for_writes()
             if known := await self._find_known(purchase):
                 return known
@@ -200,9 +199,9 @@ class X402Payments(Acceptance):
         await self.check_wallet()
 
     async def _check_signed(self, purchase: _Purchase) -> None:
-        """Raise `PaymentRequired` if the payer did not sign this authorization for us now.
+        """Raise `PaymentRequired` unless the payer has signed this authorization for us.
 
-        The balance does not matter: no more money is taken.
+        The balance does not matter, because no more money is taken.
         """
         signed = purchase.signed
         purchase.check_terms(self.now())
@@ -210,19 +209,19 @@ class X402Payments(Acceptance):
         signature = unwrap_authorization(signed).signature
         if await is_signed_by(self.chain, signed.sender, digest, signature):
             return
-        # A wallet that is not deployed yet cannot be asked, but its settlement can be simulated.
+        # A wallet that is not deployed yet cannot verify, but its settlement can be simulated.
         if not await purchase.verifier.check_chain(signed):
             raise PaymentRequired(SPENT)
 
     async def _reserve(self, purchase: _Purchase) -> Task:
         """Check the authorization, then reserve the payment.
 
-        Of two requests with one claim, the first creates the task, and both return that task.
+        Concurrent requests with one claim get the same task.
         """
         signed = purchase.signed
         purchase.check_terms(self.now())
         if not is_signed_by_key(signed, purchase.quote.network):
-            # A forged signature must not take a place in this payer's queue.
+            # A forged signature must not get into the payer's queue.
             await purchase.verifier.check_chain(signed)
         async with self.exposure.turn(signed.sender, purchase.claim, purchase.key_hash) as turn:
             while True:
@@ -240,12 +239,12 @@ class X402Payments(Acceptance):
                         return reserved
 
     async def _check_settlement(self, purchase: _Purchase) -> tuple[int, ReserveLimits]:
-        """Return (first block that can hold the transfer, limits that `reserve` enforces).
+        """Return (first block that can contain the transfer, limits for `reserve`).
 
-        Raises if this authorization would not be settled, or has paid for something else.
+        Raises if this authorization cannot be settled, or has paid for something else.
         """
         quote, signed = purchase.quote, purchase.signed
-        # A restored database may have lost the task that an earlier transfer paid for.
+        # A restored database may have lost the tasks of earlier transfers.
         cutoff = await self.cutoff_block()
         is_unspent, head, limits = await asyncio.gather(
             purchase.verifier.check_chain(signed),
@@ -269,7 +268,7 @@ class X402Payments(Acceptance):
     async def _reserve_and_settle(
         self, purchase: _Purchase, search_from: int, limits: ReserveLimits
     ) -> Task | None:
-        """Reserve payment and task durably, then start to settle; None if the claim was taken."""
+        """Reserve payment and task, then start to settle; None if the claim was taken."""
         bind_new_task(purchase.new)
         reserved = await self.store.reserve(
             purchase.new, purchase.signed, purchase.claim, search_from, purchase.key_hash, limits
@@ -279,7 +278,7 @@ class X402Payments(Acceptance):
         return reserved
 
     async def _wait_for_outcome(self, task: Task) -> Task:
-        """Return the task once its payment is closed, or after `outcome_s` seconds."""
+        """Return the task once its payment is closed, or after `outcome_s`."""
         if task.payment.state not in (PaymentState.RESERVED, PaymentState.SETTLING):
             return task
         await self.settlements.drive(task.payment, wait_s=self.outcome_s)
@@ -289,8 +288,8 @@ class X402Payments(Acceptance):
 def _require_same_payment(task: Task, proof: Proof, new: NewTask) -> Task:
     """Return the task of an `auth:` claim.
 
-    Raises `PaymentRequired` if the claim belongs to another request or another authorization.
-    The nonce is public, so the signature must be the same too.
+    Raises `PaymentRequired` unless request and authorization are the same, signature included,
+    because the nonce is public.
     """
     same = (task.payment.authorization, task.payment.request_hash)
     if same != (proof.authorization, new.request_hash):
@@ -299,9 +298,9 @@ def _require_same_payment(task: Task, proof: Proof, new: NewTask) -> Task:
 
 
 def _choose_key(sent: str | None, signed: str | None) -> str | None:
-    """Return the Idempotency-Key of a purchase: the request's, or the one in its payment header.
+    """Return the Idempotency-Key of the request or of its payment header.
 
-    Raises `ValidationError` if there are two that differ.
+    Raises `ValidationError` if they differ.
     """
     if sent is not None and signed is not None and sent != signed:
         raise ValidationError(

@@ -28,7 +28,7 @@ OPTIONAL_PARTS = (
     "gateway_mcp",
     "gateway_shop",
 )
-# A source checkout that was never installed has no entry points, so the bundled plugins are listed.
+# Bundled plugins are listed, because a source checkout without installation has no entry points.
 BUNDLED = (
     "gateway_x402",
     "gateway_mpp",
@@ -50,7 +50,7 @@ BUNDLED = (
     "gateway_azure_documents",
     *OPTIONAL_PARTS,
 )
-# So are their tables of commands.
+# Their command tables.
 BUNDLED_COMMANDS = (
     "gateway_backups.commands:COMMANDS",
     "gateway_buyer.commands:COMMANDS",
@@ -60,7 +60,7 @@ BUNDLED_COMMANDS = (
     "gateway_nodes.commands:COMMANDS",
     "gateway_operator.commands:COMMANDS",
 )
-# And what runs before the database is opened.
+# Their functions that run before the database is opened.
 BUNDLED_BEFORE_OPEN = ("gateway_backups.opening:before_open", "gateway_nodes:before_open")
 COMMANDS_GROUP = "gateway.commands"
 _BEFORE_OPEN_GROUP = "gateway.before_open"
@@ -78,10 +78,10 @@ class PluginCommand(NamedTuple):
 
 
 def find_commands(own: Collection[str], warn: Callable[[str], None]) -> dict[str, PluginCommand]:
-    """Return the plugins' commands by name. Of two with the same name, the first plugin's counts.
+    """Return the plugins' commands by name. The first plugin with a name wins.
 
     Bundled plugins come first, then the others by name. `own` are the names of the gateway's own
-    commands, which no plugin can take. `warn` gets a sentence about each that is left out.
+    commands, which no plugin can take. `warn` gets a sentence about each ignored command.
     """
     found: dict[str, PluginCommand] = {}
     for table in _tables():
@@ -123,7 +123,7 @@ def prepare_database(settings: "Settings") -> None:
 def find_section(plugin: str, *, disabled: bool = False) -> type | None:
     """Return the settings class of an optional part; None for one without settings.
 
-    Of a disabled plugin, only the module `settings` is run.
+    For a disabled plugin, only the module `settings` is run.
     """
     place = f"{plugin}.settings"
     if plugin not in OPTIONAL_PARTS:
@@ -140,8 +140,8 @@ def find_section(plugin: str, *, disabled: bool = False) -> type | None:
 def find_sections(settings: "Settings") -> "list[SectionOffer]":
     """Return the settings of the optional parts that are not disabled, with checked values.
 
-    The server asks before it opens anything, and before any plugin is loaded. Raises
-    `SettingsError` for a wrong value.
+    The server calls this first, before any plugin is loaded. Raises `SettingsError` for a wrong
+    value.
     """
     from gateway.settings import SectionOffer  # noqa: PLC0415 - as above
 
@@ -156,10 +156,10 @@ def find_sections(settings: "Settings") -> "list[SectionOffer]":
 
 
 def find_disabled(chosen: Iterable[str], plugins: Collection[str]) -> set[str]:
-    """Return those of the plugins that the operator names, as modules or as distributions.
+    """Return the plugins that the operator names, by module or distribution.
 
-    Raises `SettingsError` for a name that no plugin has. `plugins` lacks those that have commands
-    only, but they may be named.
+    Raises `SettingsError` for an unknown name. Plugins with commands only are not in `plugins`, but
+    may be named.
     """
     names = modules_of(chosen)
     if not names:
@@ -177,7 +177,7 @@ def find_disabled(chosen: Iterable[str], plugins: Collection[str]) -> set[str]:
 
 
 def _module_of(place: str) -> str:
-    """Return the module in the value of an entry point, such as `gateway_acme:plugin`."""
+    """Return the module of an entry point's value, such as `gateway_acme:plugin`."""
     return place.partition(":")[0].strip()
 
 
@@ -186,9 +186,9 @@ def _plugin_of(table: str) -> str:
 
 
 def _tables() -> list[str]:
-    """Return the places of the tables of commands, as `module:name`."""
-    # Most gateways have no other plugin with commands, and importing `importlib.metadata` takes
-    # 45 ms, half the time of `gateway --help`.
+    """Return the command tables, as `module:name`."""
+    # Importing `importlib.metadata` takes 45 ms, half the time of `gateway --help`, and most
+    # gateways have no other plugin with commands.
     if not any(map(_has_tables, sys.path)):
         return list(BUNDLED_COMMANDS)
     from importlib.metadata import entry_points  # noqa: PLC0415
@@ -198,7 +198,7 @@ def _tables() -> list[str]:
 
 
 def _has_tables(folder: str) -> bool:
-    """Whether a distribution in this folder has commands, other than the gateway."""
+    """Whether a distribution in this folder, other than the gateway, has commands."""
     return any(
         f"[{COMMANDS_GROUP}]".encode() in file.read_bytes()
         for file in Path(folder).glob("*.dist-info/entry_points.txt")
@@ -207,7 +207,7 @@ def _has_tables(folder: str) -> bool:
 
 
 def _read_table(table: str) -> Iterator[tuple[str, str, str]]:
-    """Yield name, place and sentence of each command in a table."""
+    """Yield (name, place, sentence) of each command in a table."""
     name = table.partition(":")[2].strip()
     commands: Mapping[str, tuple[str, str]] = getattr(_run_alone(_module_of(table)), name)
     for command, (place, sentence) in commands.items():
@@ -217,7 +217,7 @@ def _read_table(table: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _run_alone(module: str) -> object:
-    """Return a module without importing the package it is in, which may take a second."""
+    """Run a module without importing its package, which may take a second."""
     names = module.split(".")
     spec = find_spec(names[0])
     for depth in range(2, len(names) + 1):

@@ -1,4 +1,4 @@
-"""One plugin as it was found, and the error about what two plugins register."""
+"""The record of one plugin, and the error if two plugins register the same thing."""
 
 import attrs
 
@@ -16,7 +16,7 @@ class LoadedPlugin:
     # The hooks that it implements.
     hooks: tuple[str, ...] = ()
     problem: str | None = None
-    # By the operator; such a plugin is not even imported.
+    # By the operator, so that it is not even imported.
     is_disabled: bool = False
 
     @property
@@ -26,7 +26,7 @@ class LoadedPlugin:
 
 
 def second_error(what: str, first: LoadedPlugin, second: LoadedPlugin) -> SettingsError:
-    """Return the error about something that two plugins register."""
+    """Return the error if two plugins register the same thing."""
     return SettingsError(
         f"{what} is registered by {first.full_name} and by {second.full_name}. "
         "Uninstall one of the two."

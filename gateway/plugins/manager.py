@@ -1,9 +1,9 @@
-"""Loads the plugins of the entry-point group `gateway`, and those that tests hand in.
+"""Loads the plugins of the entry-point group `gateway`, and those passed by tests.
 
-A third party's plugin is left out with one clear line, and everything else starts, if the plugin
-cannot be imported, fails in a hook, registers something with a mistake, or registers what another
-plugin has registered. Bundled plugins come first, then third parties' plugins by name. A setting
-that the operator has set wrongly stops the start with a `SettingsError`.
+A third party's plugin is left out, with one log line, if it cannot be imported, fails in a hook,
+registers something invalid, or registers the same as another plugin. Everything else starts.
+Bundled plugins come first, then third parties' plugins by name. A wrong setting of the operator
+stops the start with a `SettingsError`.
 """
 
 import difflib
@@ -66,8 +66,8 @@ _log = structlog.get_logger()
 
 class _Hooks(pluggy.PluginManager):
     def parse_hookimpl_opts(self, plugin: Any, name: str) -> Any:
-        # A module's hooks are functions. Pluggy would examine all that the module imports as well,
-        # which takes a third of the time of loading the plugins.
+        # A module's hooks are functions. Pluggy would also examine everything that the module
+        # imports, a third of the time of loading plugins.
         if isinstance(plugin, ModuleType) and not isinstance(vars(plugin).get(name), FunctionType):
             return None
         return super().parse_hookimpl_opts(plugin, name)
@@ -77,9 +77,9 @@ class PluginManager:
     """One per app: calls every plugin's hooks in the order of registration."""
 
     def __init__(self, plugins: Iterable[object] = (), *, disabled: Iterable[str] = ()) -> None:
-        """Load every plugin but those that `GATEWAY_PLUGINS_DISABLED` names.
+        """Load every plugin but the `disabled` ones.
 
-        Raises `SettingsError` for a name there that no plugin has.
+        Raises `SettingsError` if `disabled` has a name that no plugin has.
         """
         self._manager = _Hooks(hookspecs.PROJECT)
         self._manager.add_hookspecs(hookspecs)
@@ -99,11 +99,11 @@ class PluginManager:
 
     @property
     def loaded(self) -> list[LoadedPlugin]:
-        """Every plugin, those that were left out included."""
+        """Every plugin, including those that were left out."""
         return list(self._plugins.values())
 
     def modules(self) -> dict[str, str]:
-        """Return the name of each plugin's module and the name of the plugin."""
+        """Map each plugin's module to the plugin's name."""
         return {plugin.module: plugin.name for plugin in self.loaded}
 
     @property
@@ -141,9 +141,9 @@ class PluginManager:
         self._plugins[name] = attrs.evolve(self._plugins[name], hooks=hooks)
 
     def _leave_out(self, name: str, error: BaseException, *, sells_on: bool = False) -> None:
-        """Go on without a third party's plugin; raise the error of any other plugin.
+        """Continue without a third party's plugin; raise the error of any other plugin.
 
-        With `sells_on`, only its registrations by the present hook are left out.
+        With `sells_on`, only its registrations by the current hook are left out.
         """
         plugin = self._plugins[name]
         if plugin.source in (BUNDLED_SOURCE, GIVEN_SOURCE):
@@ -164,7 +164,7 @@ class PluginManager:
         """Call a hook of each plugin and yield its registrations; leave out a plugin that fails.
 
         `offer` takes the arguments of a plugin's call of `register` and returns them with a name
-        that the plugin may use once. It raises for arguments with a mistake.
+        that the plugin may use once. It raises for invalid arguments.
         """
         context = arguments.get("context")
         settings = context.settings if context is not None else arguments.get("settings")
@@ -196,8 +196,8 @@ class PluginManager:
     def sections(self) -> list[SectionOffer]:
         """Return the plugins' own settings.
 
-        The second plugin with the same name of a setting is left out: each of the two would read
-        the other's secret.
+        Of two plugins with the same setting, the second is left out: it could read the other's
+        secret.
         """
         found: list[SectionOffer] = []
         for plugin, offers in self._call_hook("register_settings", section_offer):
@@ -215,7 +215,7 @@ class PluginManager:
         plugin: LoadedPlugin,
         sections: Iterable[SectionOffer],
     ) -> str | None:
-        """Return a sentence about a setting that a plugin may not have; None if there is none."""
+        """Return a sentence about a setting that a plugin may not have, if any."""
         prefixes = {section.prefix: section.plugin for section in found if section.prefix}
         owners = {name: section.plugin for section in found for name in section.fields}
         for section in sections:
@@ -249,7 +249,7 @@ class PluginManager:
             refuse_unknown_settings(settings, known)
 
     def _warn_of_disabled(self, settings: Settings) -> set[str]:
-        """Log the settings of disabled plugins; return the names of all that these define."""
+        """Log values set for disabled plugins; return the names of all their settings."""
         known: set[str] = set()
         for plugin in self.loaded:
             kind = find_section(plugin.name, disabled=True) if plugin.is_disabled else None
@@ -293,9 +293,9 @@ class PluginManager:
     def ways_to_pay(
         self, context: PluginContext
     ) -> tuple[list[AuthorizationVerifier], list[PaymentMethod]]:
-        """Return the verifiers of signed payments, x402's first, and the methods of further ones.
+        """Return the verifiers of signed payments, x402's first, and the payment methods.
 
-        Else they are ordered as their plugins are. Raises `SettingsError` without x402's: its
+        Otherwise they are in the order of their plugins. Raises `SettingsError` without x402's: its
         header is in every document for buyers.
         """
         owners: Owners[LoadedPlugin] = Owners()
@@ -323,7 +323,7 @@ class PluginManager:
         context: PluginContext,
         owners: Owners[LoadedPlugin],
     ) -> list[tuple[LoadedPlugin, Any]]:
-        """Return what plugins register to be paid by; leave out a second one with the same."""
+        """Return the registered ways to pay; leave out a plugin that repeats another's."""
         found: list[tuple[LoadedPlugin, Any]] = []
         for plugin, offers in self._call_hook(hook, offer, context=context):
             clash = owners.take(plugin, offers.values())
@@ -334,7 +334,7 @@ class PluginManager:
         return found
 
     def transfer_verifier(self, context: PluginContext) -> TransferVerifier:
-        """Return the verifier of the direct flow: the first plugin's; leave out the others."""
+        """Return the first plugin's verifier of the direct flow; leave out the other plugins."""
         found: list[tuple[LoadedPlugin, TransferVerifier]] = []
         hook = "register_transfer_verifier"
         for plugin, offers in self._call_hook(hook, transfer_offer, context=context):

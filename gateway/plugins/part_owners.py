@@ -1,4 +1,4 @@
-"""Owners of parts' names, paths and callbacks: each has one plugin."""
+"""Ensures that each part name and path, and the callbacks, belong to one plugin."""
 
 from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
@@ -15,7 +15,7 @@ _RESERVED = ("/llms.txt", "/openapi.json", "/robots.txt", "/sitemap.xml", "/favi
 def find_mistake(part: Part) -> str | None:
     """Return the mistake in the paths of a part, or None.
 
-    Raises `SettingsError` for a rate limit that cannot be read.
+    Raises `SettingsError` for an invalid rate limit.
     """
     for path in _paths_of(part):
         if not path.startswith("/"):
@@ -24,13 +24,13 @@ def find_mistake(part: Part) -> str | None:
             return f"the path {path!r} is the gateway's own"
     for mount in part.mounts:
         if mount.limit:
-            # Raises a sentence about a limit that cannot be read.
+            # Raises if the limit is invalid.
             parse_limit(mount.limit)
     return None
 
 
 class PartOwners(Generic[Owner]):
-    """Notes who has what."""
+    """The names and paths that plugins have taken."""
 
     def __init__(self, core: Iterable[str]) -> None:
         self._core = frozenset(core)
@@ -39,7 +39,7 @@ class PartOwners(Generic[Owner]):
     def take(self, owner: Owner, parts: Iterable[Part]) -> tuple[str, Owner] | None:
         """Reserve the names and paths of parts; return a taken one and its owner, or None.
 
-        Raises `ValueError` for the name of one of the core's parts.
+        Raises `ValueError` for a name of the core's parts.
         """
         wanted = [thing for part in parts for thing in self._things_of(part)]
         for thing in wanted:

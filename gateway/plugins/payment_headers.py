@@ -1,4 +1,4 @@
-"""Owners of payment headers and names of payment methods: each has one plugin."""
+"""Ensures that each payment header and payment method's name belongs to one plugin."""
 
 from collections.abc import Collection
 from typing import Any, Generic, TypeVar
@@ -51,6 +51,6 @@ def _name_of(way: Any) -> str:
 
 
 def _is_same(name: str, other: str) -> bool:
-    """Whether one payment header's value may be read under either of two names."""
+    """Whether two header names may match the same payment header."""
     (header, scheme), (header_2, scheme_2) = map(split_header_name, (name.lower(), other.lower()))
     return header == header_2 and (scheme == scheme_2 or "" in (scheme, scheme_2))

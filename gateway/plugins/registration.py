@@ -1,4 +1,4 @@
-"""Checks plugins' registrations: each mistake is one sentence, before anything is on sale."""
+"""Validates plugins' registrations before anything is on sale; each mistake is one sentence."""
 
 import inspect
 import re
@@ -28,14 +28,14 @@ from gateway.settings import Settings, names_of
 
 _SLUG = re.compile(r"[a-z0-9]+(?:[-._][a-z0-9]+)*")
 _CAPABILITY = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-# The gateway itself works on these requests, and needs their fields. For other capabilities, the
-# kit reports to the author which fields agents expect.
+# The gateway itself processes these requests, and needs their fields. For other capabilities, the
+# test kit reports which fields agents expect.
 _READ_BY_US = (IMAGE_EDITING, DOCUMENT_EXTRACTION)
 _PREFIX = re.compile(r"[a-z][a-z0-9_]*[a-z0-9]")
-# A header, or a header and the scheme that its value begins with.
+# A header, optionally with the scheme of its value.
 _HEADER = re.compile(r"[A-Za-z0-9-]+(: [A-Za-z0-9-]+)?")
 _METHOD = re.compile(r"[a-z][a-z0-9]{1,19}")
-# What claims, books and pages call the core's own.
+# The core's own names in claims, books and pages.
 _TAKEN = ("tx", "auth", "x402", "direct", "refund")
 _METHODS_ASYNC = ("check", "settle")
 _METHODS_CALLS = ("challenge", "read", "receipt_headers", *_METHODS_ASYNC)
@@ -46,14 +46,14 @@ _ASYNC = ("submit", "poll", "cancel", "health")
 
 
 class Offers:
-    """The registrations of one plugin by one hook."""
+    """The registrations of one plugin through one hook."""
 
     def __init__(self, offer: Callable[..., tuple[str, Any]]) -> None:
         self._offer = offer
         self.taken: dict[str, Any] = {}
 
     def register(self, *args: Any, **named: Any) -> None:
-        """Take one offer; raises `ValueError` for a name that the plugin has used already."""
+        """Take one offer; raises `ValueError` for a duplicate name."""
         name, offered = self._offer(*args, **named)
         if name in self.taken:
             raise ValueError(f"{name!r} is registered twice")
@@ -124,7 +124,6 @@ def method_offer(method: PaymentMethod) -> tuple[str, PaymentMethod]:
 
 
 def _check_headers(way: Any) -> None:
-    """Raise `ValueError` for a way to pay without the names of its headers."""
     names = getattr(way, "header_names", ())
     if isinstance(names, str) or not names or not all(map(_HEADER.fullmatch, names)):
         raise ValueError(
@@ -139,14 +138,14 @@ def transfer_offer(verifier: TransferVerifier) -> tuple[str, TransferVerifier]:
 
 
 def check_offer(name: str, check: Any) -> tuple[str, Any]:
-    """Return a row of `gateway check` by its name. Raises `ValueError` for one with a mistake."""
+    """Return name and function of a row of `gateway check`; raises `ValueError`."""
     if not isinstance(name, str) or not name or not callable(check):
         raise ValueError("register takes a name and a function")
     return name, check
 
 
 def part_offer(part: Any) -> tuple[str, Part]:
-    """Return a part and its name. Raises `ValueError` for something else."""
+    """Return a part and its name; raises `ValueError` for anything else."""
     if not isinstance(part, Part) or not part.name:
         raise ValueError(f"a {type(part).__name__} is no gateway.Part with a name")
     if mistake := find_mistake(part):
@@ -155,7 +154,7 @@ def part_offer(part: Any) -> tuple[str, Part]:
 
 
 def span_offer(open_span: Any) -> tuple[str, Any]:
-    """Return what opens spans; its constant name lets a plugin register only one.
+    """Return the span opener; its constant name lets a plugin register only one.
 
     Raises `TypeError` for an object that cannot be called.
     """

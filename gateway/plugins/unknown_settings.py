@@ -1,4 +1,4 @@
-"""Finds settings that neither the gateway nor a plugin defines: mostly mistyped names."""
+"""Finds settings that neither the gateway nor a plugin defines, mostly typos."""
 
 import difflib
 import os.path
@@ -10,10 +10,10 @@ import structlog
 from gateway.errors import SettingsError
 from gateway.settings import Settings, variable
 
-# How similar two names must be. With a lower number a setting that another plugin left behind would
-# count as mistyped: XAI_API_KEY and FAL_API_KEY have 0.82.
+# Required similarity of two names. A lower value would take another plugin's leftover setting for a
+# typo: XAI_API_KEY and FAL_API_KEY have 0.82.
 _NEAR = 0.9
-# The length of a swap of two neighbours.
+# Length of two swapped neighbours.
 _SWAPPED_CHARS = 2
 # Fields of `Settings` that the loader fills; they are no settings.
 _LOADER_FIELDS = {"plugin_values", "unknown_in_file"}
@@ -25,8 +25,8 @@ _log = structlog.get_logger()
 def refuse_unknown_settings(settings: Settings, known: Collection[str]) -> None:
     """Raise `SettingsError` for an unknown setting in the file, and for a mistyped variable.
 
-    `known` are the names of the plugins' settings. Other variables that begin with GATEWAY_ are
-    left alone: Kubernetes sets such variables for a service that is called "gateway".
+    `known` are the names of the plugins' settings. Other variables with the prefix GATEWAY_ are
+    ignored: Kubernetes sets such variables for a service named "gateway".
     """
     for name in settings.unknown_in_file:
         if name not in known:
@@ -47,7 +47,7 @@ def warn_of_unknown_settings(settings: Settings, known: Collection[str]) -> None
 
 
 def _find_mistyped(settings: Settings, known: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield each unknown variable that resembles a setting, and that setting."""
+    """Yield (unknown variable, similar setting)."""
     for name in settings.plugin_values:
         if name in known or name in settings.unknown_in_file or name == _LOADER_VARIABLE:
             continue
@@ -56,7 +56,6 @@ def _find_mistyped(settings: Settings, known: Collection[str]) -> Iterator[tuple
 
 
 def _nearest_name(name: str, names: Collection[str]) -> str | None:
-    """Return the name that another one most probably was meant to be."""
     slips = [other for other in names if _is_one_slip(name, other)]
     return next(iter(slips or difflib.get_close_matches(name, names, 1, cutoff=_NEAR)), None)
 
@@ -73,6 +72,5 @@ def _is_one_slip(name: str, other: str) -> bool:
 
 
 def _all_names(known: Collection[str]) -> list[str]:
-    """Return the names of all settings: of the plugins and of the gateway."""
     ours = (name for name in attrs.fields_dict(Settings) if name not in _LOADER_FIELDS)
     return [*known, *ours, _LOADER_VARIABLE]

@@ -1,1 +1,1 @@
-"""One running gateway: its parts, their order, and whether it may sell."""
+"""A running gateway: its parts, their order, and whether it may sell."""

@@ -19,21 +19,21 @@ _EVERYTHING = "everything"
 _PAID_ROUTES = "paid routes"
 _NOTHING = "nothing"
 _MAX_PROBLEM_CHARS = 500
-# For the checks of one part.
+# Timeout of one part's checks, in seconds.
 _PART_S = 5.0
 _log = structlog.get_logger()
 
 
 def find_selling(gateway: Gateway, stopped: Collection[str]) -> Selling:
-    """Return what can be bought now; `stopped` is what failed checks have just found to stop."""
+    """Return the purchases possible now; `stopped` is `Check.stops` of the failed checks."""
     if gateway.selling == "nothing" or _EVERYTHING in stopped or _PAID_ROUTES in stopped:
         return "nothing"
     return "transfers" if "x402" in stopped else gateway.selling
 
 
 async def checks(gateway: Gateway) -> list[Check]:
-    """Return every check; checks that ask the chain or the database may be some seconds old."""
-    shared = await gateway.shared_checks.get(lambda: _ask_others(gateway))
+    """Return all checks. Those of the chain, the database and parts may be some seconds old."""
+    shared = await gateway.shared_checks.get(lambda: _run_shared(gateway))
     return [
         _check_draining(gateway),
         *_check_roles(gateway),
@@ -52,8 +52,8 @@ def status_of(found: Sequence[Check]) -> int:
     return HTTPStatus.SERVICE_UNAVAILABLE if stopped else HTTPStatus.OK
 
 
-async def _ask_parts(gateway: Gateway) -> list[Check]:
-    """Return the checks that parts add; a part that raises adds a failed check."""
+async def _check_parts(gateway: Gateway) -> list[Check]:
+    """Return the parts' checks. A part that raises gets a failed check."""
     found: list[Check] = []
     for part in gateway.lifecycle.parts:
         if part.checks is None:
@@ -68,7 +68,7 @@ async def _ask_parts(gateway: Gateway) -> list[Check]:
     return found
 
 
-async def _ask_others(gateway: Gateway) -> list[Check]:
+async def _run_shared(gateway: Gateway) -> list[Check]:
     database = await _check_call(
         "database",
         gateway.store.check_writable(),
@@ -94,7 +94,7 @@ async def _ask_others(gateway: Gateway) -> list[Check]:
         rpc,
         settlement,
         *await _check_limits(gateway),
-        *await _ask_parts(gateway),
+        *await _check_parts(gateway),
     ]
 
 
@@ -102,7 +102,7 @@ async def _check_call(name: str, call: Awaitable[Any], *, stops: str, summary: s
     try:
         await call
     except GatewayError as error:
-        # The sentence is the buyer's; the details are the operator's.
+        # The message is for buyers, the details for the operator.
         found = error.details or error.message
         if isinstance(error, DiskFull):
             found = f"{error.way_out}."
@@ -111,7 +111,7 @@ async def _check_call(name: str, call: Awaitable[Any], *, stops: str, summary: s
 
 
 async def _check_limits(gateway: Gateway) -> list[Check]:
-    """Return whether Redis counts the requests; no check without Redis."""
+    """Check that Redis counts requests. No check without Redis."""
     if not gateway.settings.limits_url:
         return []
     problem = await gateway.limits.find_problem()
@@ -132,7 +132,7 @@ def _check_draining(gateway: Gateway) -> Check:
 
 
 def _check_roles(gateway: Gateway) -> list[Check]:
-    """Check that this node sells and any node works; no check on a single machine."""
+    """Check that this node sells and that a node runs tasks. No checks on a single machine."""
     if not gateway.store.nodes.has_others:
         return []
     sells, works = "web" in gateway.settings.roles, gateway.store.nodes.has_workers
@@ -145,7 +145,7 @@ def _check_roles(gateway: Gateway) -> list[Check]:
 
 
 def _check_wakes(gateway: Gateway) -> list[Check]:
-    """Check that this node is notified of other nodes' tasks; no check on a single machine."""
+    """Check that other nodes' notifications arrive. No check on a single machine."""
     wakes = gateway.store.wakes
     if wakes is None:
         return []
@@ -165,7 +165,7 @@ def _check_disk(gateway: Gateway) -> Check:
 
 
 def _check_wallet(gateway: Gateway) -> Check:
-    """Check the wallet's address; before the chain has answered, the wallet counts as right."""
+    """Check the wallet. It counts as valid until the chain has answered."""
     problem = gateway.wallet.problem
     return Check(
         name="wallet",
@@ -177,7 +177,7 @@ def _check_wallet(gateway: Gateway) -> Check:
 
 
 def _check_providers(gateway: Gateway) -> list[Check]:
-    """Return a failed check for each provider that is off sale; it stops its endpoints."""
+    """Return a failed check for each provider that is off sale."""
     return [
         Check(
             name=f"provider {upstream.provider.name}",
@@ -192,7 +192,7 @@ def _check_providers(gateway: Gateway) -> list[Check]:
 
 
 def _check_models(gateway: Gateway) -> list[Check]:
-    """Return a failed check for each endpoint whose model its vendor does not serve."""
+    """Return a failed check for each endpoint whose own circuit is open."""
     return [
         Check(
             name=f"endpoint {one.endpoint.slug}",
@@ -207,14 +207,13 @@ def _check_models(gateway: Gateway) -> list[Check]:
 
 
 def _enabled_slugs(upstream: Upstream, gateway: Gateway) -> list[str]:
-    """Return the enabled endpoints of a provider."""
     catalog = gateway.catalog
     mine = [one.endpoint.slug for one in catalog.everything() if one.upstream is upstream]
     return [slug for slug in mine if catalog.is_enabled(slug)]
 
 
 def for_operator(found: Sequence[Check], gateway: Gateway) -> list[dict[str, Any]]:
-    """Return the rows with their details, as the operator reads them; secrets are taken out."""
+    """Return the rows for the operator: with details, without secrets."""
     rows = [check.for_operator() for check in found]
     for row in rows:
         if row["problem"] is not None:

@@ -18,8 +18,7 @@ _log = structlog.get_logger()
 def core_parts(gateway: Gateway) -> list[Part]:
     """Return the core's parts, which come before the plugins'.
 
-    They drain in this order: refunds and purchases that have begun end before the workers, because
-    a purchase that ends queues a task.
+    They drain in this order. Purchases end before the workers, because a purchase queues a task.
     """
     timing, store, lifecycle = gateway.timing, gateway.store, gateway.lifecycle
     gas = GasRecords(store, gateway.chain)
@@ -82,7 +81,7 @@ def _payments(gateway: Gateway) -> Part:
     settlements, method_settlements = gateway.settlements, gateway.method_settlements
 
     async def warm() -> None:
-        # Settling starts first, so that no failure below keeps open payments from closing.
+        # Start settling first, so that open payments are closed even if a call below fails.
         settlements.start(gateway.lifecycle.leads)
         method_settlements.start(gateway.lifecycle.leads)
         try:
@@ -94,7 +93,7 @@ def _payments(gateway: Gateway) -> Part:
             _log.warning("chain.silent", error=error.message, details=error.details)
 
     async def drain() -> None:
-        """Let purchases that are being checked reach their settlement; let settlements end."""
+        """Let purchases in progress begin to settle, then let settlements end."""
         clock, grace_s = asyncio.get_running_loop().time, gateway.timing.drain_payments_s
         end = clock() + grace_s
         await payments.wait_for_begun(timeout_s=grace_s)
@@ -115,14 +114,14 @@ def _payments(gateway: Gateway) -> Part:
 
 def _tasks(gateway: Gateway) -> Part:
     async def begin() -> None:
-        # Not before every part has started: a start that fails would leave attempts behind.
+        # Only after every part has started: a failed start would leave attempts behind.
         if "worker" in gateway.settings.roles:
             gateway.workers.start()
         gateway.announcer.start()
 
     async def drain() -> None:
         await gateway.workers.drain(grace_s=gateway.timing.drain_tasks_s)
-        # Another node takes up at once the tasks that were given back.
+        # Wake the other nodes, which continue the tasks that were given back.
         gateway.announcer.queued()
 
     return Part(name="tasks", begin=begin, drain=drain, drain_s=None)
@@ -130,7 +129,7 @@ def _tasks(gateway: Gateway) -> Part:
 
 def _endpoint_changes(gateway: Gateway) -> Part:
     look = gateway.changes.look
-    # Before the first sale, so that a paused endpoint stays paused over a restart.
+    # Also before the first sale, so that a paused endpoint stays paused after a restart.
     return Part(name="endpoint-changes", start=look, work=look, every_s=gateway.timing.changes_s)
 
 
@@ -150,45 +149,46 @@ def _retention(gateway: Gateway) -> Part:
     return Part(name="retention", run=run)
 
 
-# Sales need the same endpoint, so receipts are read in batches of this size, two calls each, with a
-# pause of this many seconds in between. A thousand take a minute.
-_MOST_AT_ONCE = 20
+# Sales need the same RPC endpoint, so receipts are read in batches of this size, two calls each,
+# with a pause of this many seconds in between. A thousand take a minute.
+_BATCH = 20
 _REST_S = 1.0
-# A transaction without a receipt was replaced by another, or is older than what endpoints keep.
-# A pass ends at this many without one: SQLite takes at most 32,766 parameters.
-_MOST_LOOKS = 3
-_MOST_REMEMBERED = 2_000
+# A transaction without a receipt was replaced, or is too old for the endpoint. After this many
+# misses it is skipped.
+_MAX_MISSES = 3
+# A pass ends at this many skipped ones: SQLite takes at most 32,766 parameters.
+_MAX_REMEMBERED = 2_000
 
 
 class GasRecords:
-    """Reads the receipts of mined transactions whose block's time is not written down yet."""
+    """Stores gas and block time of mined transactions that lack them."""
 
     def __init__(self, store: SqlStore, chain: Chain) -> None:
         self._store = store
         self._chain = chain
         self.rest_s = _REST_S
-        # By hash: how often a transaction had no receipt.
-        self._looks: dict[str, int] = {}
+        # How often a transaction had no receipt, by hash.
+        self._misses: dict[str, int] = {}
 
     async def look(self) -> None:
-        """Complete every transaction that can be, the newest first. Raises `ChainUnavailable`."""
-        asked = [tx_hash for tx_hash, looks in self._looks.items() if looks >= _MOST_LOOKS]
-        while len(asked) < _MOST_REMEMBERED:
-            undated = await self._store.undated(_MOST_AT_ONCE, asked)
+        """Complete the transactions, newest first. Raises `ChainUnavailable`."""
+        skipped = [tx_hash for tx_hash, misses in self._misses.items() if misses >= _MAX_MISSES]
+        while len(skipped) < _MAX_REMEMBERED:
+            undated = await self._store.undated(_BATCH, skipped)
             if not undated:
                 return
             for tx_hash in undated:
                 receipt = await self._chain.receipt(tx_hash)
                 if receipt is None:
-                    self._count_look(tx_hash)
-                    asked.append(tx_hash)
+                    self._count_miss(tx_hash)
+                    skipped.append(tx_hash)
                 else:
                     await self._store.note_mined(receipt)
-                    self._looks.pop(tx_hash, None)
+                    self._misses.pop(tx_hash, None)
             await asyncio.sleep(self.rest_s)
 
-    def _count_look(self, tx_hash: str) -> None:
-        self._looks[tx_hash] = self._looks.get(tx_hash, 0) + 1
-        if len(self._looks) > _MOST_REMEMBERED:
-            # The oldest is asked for again: it is the least likely to come up.
-            self._looks.pop(next(iter(self._looks)))
+    def _count_miss(self, tx_hash: str) -> None:
+        self._misses[tx_hash] = self._misses.get(tx_hash, 0) + 1
+        if len(self._misses) > _MAX_REMEMBERED:
+            # Forget the oldest, which is the least likely to be read again.
+            self._misses.pop(next(iter(self._misses)))

@@ -1,4 +1,4 @@
-"""Hands the events of the outbox to the plugins that read them."""
+"""Hands events of the outbox to the plugins that read them."""
 
 import asyncio
 import contextlib
@@ -16,31 +16,31 @@ from gateway.store.events import SqlEvents
 _MANY = 1_000
 _LONG_S = 3_600.0
 _FORGET_EVERY_S = 3_600.0
-_MOST_BACKOFF_S = 300.0
+_MAX_BACKOFF_S = 300.0
 _log = structlog.get_logger()
 
 
 @attrs.define(kw_only=True)
 class EventHandover:
-    """Wakes when a task ends, and polls, because another process may end one."""
+    """Hands events over when a task ends, and polls for those of other processes."""
 
     events: SqlEvents
-    # Of the gateway, the plugins' included; read when the gateway starts.
+    # All parts of the gateway; read when it starts.
     parts: Sequence[Part]
-    # A leader takes events at once. Other nodes take what it leaves, as it may lack the plugin.
+    # The leader takes events at once. Other nodes only poll, in case it lacks the plugin.
     leads: Callable[[], bool]
     now: Clock = time.time
     poll_s: float = 5.0
-    # At least between two rounds: each task that ends asks for one, and most have no event.
+    # The shortest time between two rounds. Each task's end asks for one, and most have no events.
     apart_s: float = 0.02
     _readers: dict[str, EventReader] = attrs.field(factory=dict, init=False)
     _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _loop: asyncio.Task[None] | None = attrs.field(default=None, init=False)
-    # Of readers that failed: the pause, and the loop's time of the next attempt.
+    # Of failed readers: the pause, and the loop time of the next attempt.
     _backoff: dict[str, tuple[float, float]] = attrs.field(factory=dict, init=False)
 
     def make_part(self) -> Part:
-        """Return the part of the gateway that hands events over."""
+        """Return the gateway's part that hands events over."""
         return Part(
             name="events",
             start=self._register,
@@ -53,11 +53,11 @@ class EventHandover:
         )
 
     def wake(self) -> None:
-        """Hand over what waits; returns at once."""
+        """Request a round. Returns at once."""
         self._wake.set()
 
     async def hand_over(self) -> None:
-        """Hand over all that waits. A reader's error is logged, and its events wait."""
+        """Hand over all waiting events. If a reader fails, log its error; its events wait."""
         for name, reader in self._readers.items():
             if asyncio.get_running_loop().time() >= self._backoff.get(name, (0.0, 0.0))[1]:
                 await self._hand_over_to(name, reader)
@@ -85,7 +85,7 @@ class EventHandover:
             await asyncio.sleep(self.apart_s)
 
     async def _wait(self) -> bool:
-        """Wait for the next round; returns whether a task has ended."""
+        """Wait for the next round; return whether `wake` was called."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.poll_s):
                 await self._wake.wait()
@@ -99,7 +99,7 @@ class EventHandover:
                 if reader.on_taken is not None:
                     reader.on_taken()
         except Exception:  # noqa: BLE001 - a plugin may raise anything
-            pause_s = min(2 * self._backoff.get(name, (self.poll_s / 2, 0.0))[0], _MOST_BACKOFF_S)
+            pause_s = min(2 * self._backoff.get(name, (self.poll_s / 2, 0.0))[0], _MAX_BACKOFF_S)
             self._backoff[name] = (pause_s, asyncio.get_running_loop().time() + pause_s)
             _log.exception("events.not_taken", reader=name, pause_s=pause_s)
         else:

@@ -1,4 +1,4 @@
-"""One running gateway: what routes, commands and plugins work with."""
+"""The running gateway, as routes, commands and plugins use it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
@@ -29,8 +29,8 @@ from gateway.tasks import WorkerPool
 from gateway.tasks.notifications import Announcer, LongPolls, TaskNotifications
 from gateway.telemetry.redaction import Redactor
 
-# Streams of events at the same time, in all and for one address. With the requests that wait for a
-# task they stay under the number of connections that fly.toml's proxy passes on.
+# Concurrent event streams, in total and per address. Together with the long polls they stay under
+# the connection limit of the proxy in fly.toml.
 _MAX_STREAMS = 200
 _MAX_STREAMS_PER_ADDRESS = 4
 Kept = TypeVar("Kept")
@@ -38,13 +38,13 @@ Kept = TypeVar("Kept")
 
 @attrs.define(kw_only=True)
 class Gateway:
-    """One running gateway.
+    """A running gateway.
 
     Plugins may use `settings`, `context`, `now`, `store.read`, `store.write`, `lifecycle.leads`,
-    `keep` and `find`; all else may change with any version.
+    `keep` and `find`. Everything else may change with any version.
     """
 
-    # What plugins that take payments have, with the installation's secret.
+    # As payment plugins get it, with the installation's secret.
     context: PluginContext
     settings: Settings = attrs.field(init=False)
     chain: Chain = attrs.field(init=False)
@@ -75,7 +75,7 @@ class Gateway:
     def _make_refund_promises(self) -> RefundPromises:
         return RefundPromises(self.context, self.store, self.refunds)
 
-    # What operators change about endpoints while the gateway runs.
+    # Operators' changes to endpoints at run time.
     changes: LiveChanges = attrs.field(init=False)
 
     @changes.default
@@ -118,7 +118,7 @@ class Gateway:
     def _make_long_texts(self) -> LongTexts:
         return LongTexts(self.store)
 
-    # The plugins' functions that report alarms, by the plugins' names.
+    # Functions that report alarms, by plugin.
     notifiers: Mapping[str, Callable[[Alarm], Any]] = attrs.field(factory=dict)
     # None until the server starts.
     watchdog: Watchdog | None = None
@@ -126,10 +126,10 @@ class Gateway:
     started_at: float = attrs.field(init=False)
 
     @started_at.default
-    def _look_at_clock(self) -> float:
+    def _read_clock(self) -> float:
         return self.now()
 
-    # The checks of /api/ready that ask the chain or the database.
+    # The checks of /api/ready that are shared for some seconds.
     shared_checks: SharedAnswer[Sequence[Check]] = attrs.field(init=False)
 
     @shared_checks.default
@@ -154,39 +154,39 @@ class Gateway:
         parts, leads = self.lifecycle.parts, self.lifecycle.leads
         return EventHandover(events=self.store.events, parts=parts, leads=leads, now=self.now)
 
-    # What plugins keep for their routes, by its class.
+    # Plugins' objects for their routes, by class.
     _kept: dict[type, object] = attrs.field(factory=dict, init=False)
 
     def keep(self, value: object) -> None:
-        """Keep a plugin's object; `find` returns it by its class."""
+        """Keep a plugin's object, which `find` returns by class."""
         self._kept[type(value)] = value
 
     def find(self, kind: type[Kept]) -> Kept:
-        """Return the object of a class that a plugin keeps; raises `KeyError` without one."""
+        """Return the kept object of a class; raises `KeyError` if there is none."""
         return cast(Kept, self._kept[kind])
 
     def keeps(self, kind: type) -> bool:
-        """Whether a plugin keeps an object of a class."""
+        """Whether an object of a class is kept."""
         return kind in self._kept
 
     @property
     def callbacks(self) -> Callbacks | None:
-        """The part that sends buyers the events of their tasks; None without one."""
+        """The part that sends buyers events of their tasks, or None."""
         return next((one.callbacks for one in self.lifecycle.parts if one.callbacks), None)
 
     @property
     def documents(self) -> Sequence[Documents]:
-        """The parts' entries in documents."""
+        """The parts' entries in discovery documents."""
         return [part.documents for part in self.lifecycle.parts]
 
     @property
     def look_s(self) -> float:
-        """Seconds between two reads of a task that a request waits for."""
+        """Seconds between reads of a task that a request waits for."""
         wakes = self.store.wakes
         return self.timing.look_s if wakes is None or wakes.is_live else self.timing.deaf_look_s
 
     def end_waits(self) -> None:
-        """Answer the requests that wait for a task with its present state, and end the streams."""
+        """Answer waiting requests with the present state of their task, and end the streams."""
         self.readiness.is_drained = True
         self.notifications.post_all()
 
@@ -199,19 +199,19 @@ class Gateway:
         return self.settlements.obstacles.selling
 
     def _selling_of(self, slug: str) -> Selling:
-        """Return what can be bought of an endpoint.
+        """Return the purchases possible at an endpoint.
 
-        While the gateway drains, it still quotes a price: the purchase is then refused with a
-        Retry-After, and clients retry. Without a quote they would give up.
+        While draining, the gateway still quotes prices. A purchase is then refused with a
+        Retry-After, so clients retry; without a quote they would give up.
         """
         if self.readiness.is_draining:
             return "everything"
         return self.selling if self.catalog[slug].sells_now else "nothing"
 
     def unsold_because(self, slug: str | None = None) -> str | None:
-        """Return the buyer's sentence about why not all can be bought by every way to pay, or None.
+        """Return the buyers' message if some purchases are impossible now, or None.
 
-        With `slug`, the endpoint's own problem counts, too.
+        With `slug`, this includes the endpoint's own problem.
         """
         problem = self.readiness.find_problem(slug)
         return self.settlements.obstacles.said if problem is None else problem.message
@@ -219,7 +219,7 @@ class Gateway:
     def quote(self, endpoint: Endpoint, request: GenerationRequest | None = None) -> Quote:
         """Return the price of a request and where to pay it.
 
-        Without a request, the price is the endpoint's own.
+        Without a request, it is the endpoint's base price.
         """
         settings = self.settings
         price_units = endpoint.price_of(request) if request else endpoint.price_units
@@ -235,14 +235,13 @@ class Gateway:
         )
 
     def refund_promise(self) -> RefundPromise:
-        """Return the promise that holds for every offer: the dearest one decides."""
+        """Return the promise that holds for every offer, by the highest price."""
         dearest = self.catalog.keep(
             "dearest", lambda: max((price_range(one)[1] for one in self.catalog), default=0)
         )
         return self.refund_promises.of(dearest)
 
     def _earlier_units(self, slug: str, request: GenerationRequest | None) -> tuple[int, ...]:
-        """Return earlier prices of the request that are still accepted."""
         earlier = self.catalog[slug].earlier if request is not None else ()
         if not earlier or request is None:
             return ()

@@ -1,4 +1,4 @@
-"""The resources for reading requests: threads for bodies, and the checks of files."""
+"""Resources for reading requests before payment: threads for bodies, and checks of files."""
 
 import time
 from collections import OrderedDict
@@ -12,26 +12,26 @@ from gateway.sandbox.fair_share import FairShare, Shares
 from gateway.sandbox.pages import Pages
 from gateway.sandbox.sent_pictures import SentPictures
 
-# As long as a price is valid.
+# As long as a quote is valid.
 _KEPT_S = 300.0
 # Some 300 bytes each.
-_MOST_CHECKED = 1000
+_MAX_CHECKED = 1000
 
 
 @attrs.define
 class CheckedFiles:
-    """Requests with a file that passed, by the address that sent them."""
+    """Requests whose file passed the check, by client address."""
 
     _now: Callable[[], float] = time.monotonic
-    # When a request was checked, and the pages of its file. The oldest is first.
+    # Time of the check, and the pages of the file. Oldest first.
     _passed: OrderedDict[tuple[str, str], tuple[float, int | None]] = attrs.field(
         factory=OrderedDict, init=False
     )
 
     def find(self, address: str, slug: str, sent: GenerationRequest) -> GenerationRequest | None:
-        """Return the request with its pages counted, or None if it must be checked.
+        """Return the request with its page count, or None if it must be checked.
 
-        One client cannot learn by the time of an answer what another one has sent.
+        Per address, so that response times do not reveal other clients' files.
         """
         checked_at, pages = self._passed.get((address, sent.fingerprint(slug)), (None, None))
         if checked_at is None or self._now() - checked_at > _KEPT_S:
@@ -39,26 +39,26 @@ class CheckedFiles:
         return attrs.evolve(sent, pages=pages)
 
     def add(self, address: str, slug: str, checked: GenerationRequest) -> None:
-        """Remember a request that has passed."""
+        """Remember a request that passed."""
         key = address, checked.fingerprint(slug)
         self._passed[key] = self._now(), checked.pages
         self._passed.move_to_end(key)
-        if len(self._passed) > _MOST_CHECKED:
+        if len(self._passed) > _MAX_CHECKED:
             self._passed.popitem(last=False)
 
 
 CHECKS = Shares(
-    # Each may take 600 MB, and as much processor as a paid document.
+    # Each may take 600 MB, and as much CPU as a paid document.
     slots=2,
     slots_per_address=1,
     # Each waits with a file of up to 7.5 MB.
     waiting=16,
     waiting_per_address=8,
-    # Shorter than `Timing.validation_s`, which also has the check in it.
+    # Shorter than `Timing.validation_s`, which includes the check itself.
     wait_s=15.0,
     # An ordinary file takes half a second, and the largest picture 1.5 s.
     undisturbed_s=3.0,
-    # Four files that take as long as they may; a quarter of a processor in the long run.
+    # Four of the slowest files; in the long run a quarter of a CPU.
     budget_s=20.0,
     regained=0.25,
 )
@@ -66,11 +66,11 @@ CHECKS = Shares(
 
 @attrs.define
 class Intake:
-    """The limited means by which bodies and files are read before their payment."""
+    """Limited resources for bodies and files that are not paid yet."""
 
-    # Decode and hash large bodies.
+    # Decodes and hashes large bodies.
     bodies: Threads = attrs.field(factory=lambda: Threads("bodies", 2))
-    # Check files, one address after the other.
+    # Checks files, a fair share for each address.
     checks: FairShare = attrs.field(factory=lambda: FairShare(CHECKS))
     checked_files: CheckedFiles = attrs.field(factory=CheckedFiles)
     pages: Pages = attrs.field(factory=Pages)

@@ -1,4 +1,4 @@
-"""Starts, drains and closes the parts of one gateway, in their order."""
+"""Starts, drains and closes the parts of a gateway, in order."""
 
 import asyncio
 import contextlib
@@ -20,20 +20,20 @@ _log = structlog.get_logger()
 
 @attrs.define(kw_only=True)
 class Lifecycle:
-    """The parts of one gateway, and how far its start or its end has got."""
+    """The parts of a gateway, and the progress of its start or stop."""
 
     readiness: Readiness
-    # Whether this machine does the work that one of several machines does.
+    # Whether this node is the leader.
     leads: Callable[[], bool]
     warm_up_s: float
-    # Called once every part has drained.
+    # Called after all parts have drained.
     on_drained: Callable[[], None]
     parts: list[Part] = attrs.field(factory=list)
     # Set after the first response.
     answered: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
-    # Set once the parts are warm.
+    # Set after warm-up.
     warmed: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
-    # Set once this process may not go on with its database.
+    # Set when this process must stop using its database.
     unfit: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _begun: list[Part] = attrs.field(factory=list, init=False)
     _tasks: list[asyncio.Task[None]] = attrs.field(factory=list, init=False)
@@ -45,7 +45,7 @@ class Lifecycle:
         return tuple(mount for part in self.parts for mount in part.mounts)
 
     def find_mount(self, path: str) -> Mount | None:
-        """Return the mount that answers a path, or None."""
+        """Return the mount that serves a path, or None."""
         for mount in self.mounts:
             for rule in mount.paths:
                 root = rule.removesuffix("/*")
@@ -54,14 +54,14 @@ class Lifecycle:
         return None
 
     async def __aenter__(self) -> Self:
-        """Start the parts; close those that have begun if one fails."""
+        """Start the parts. If one fails, close those already started."""
         try:
             await self._start()
         except BaseException:
             await self._close()
             raise
         if self.readiness.is_draining:
-            # Stopped during the start: drain the started parts, and begin nothing more.
+            # Stopped during the start: only drain the started parts.
             return self
         self._begin("warm-up", self._warm_up())
         for part in self.parts:
@@ -86,20 +86,20 @@ class Lifecycle:
         await self._close()
 
     def stop_selling(self) -> None:
-        """Sell nothing more. Tasks, polls, files, pages and streams go on."""
+        """Stop sales. Tasks, polls, files, pages and streams go on."""
         self.readiness.is_draining = True
 
     def lose_fitness(self, problem: str) -> None:
-        """Sell nothing more, and let the server end the process, which may not go on."""
+        """Stop sales, and make the server end the process."""
         _log.error("node.unfit", problem=problem)
         self.stop_selling()
         self.unfit.set()
 
     async def drain(self) -> None:
-        """Sell nothing more and drain all parts; concurrent callers share one drain.
+        """Stop sales and drain all parts. Concurrent callers share one drain.
 
-        The server keeps its socket open: buyers poll running tasks, and purchases are refused with
-        a Retry-After.
+        The socket stays open: buyers poll running tasks, and purchases are refused with a
+        Retry-After.
         """
         if self._draining is None:
             self.stop_selling()
@@ -157,7 +157,7 @@ class Lifecycle:
 
 @contextlib.asynccontextmanager
 async def _logged(part: Part, step: str) -> AsyncIterator[None]:
-    """Log an exception of a part's step, so that the other parts go on."""
+    """Log an exception of a part's step, so the other parts go on."""
     try:
         yield
     except ChainUnavailable as error:

@@ -1,6 +1,6 @@
-"""JSON that shows a task with a long text, sent piece by piece.
+"""Streams the JSON of a task with a long text, in parts.
 
-A client that does not read holds one piece at a time, and clients of the same text share it.
+A slow client keeps only one part in memory, and clients of the same text share it.
 """
 
 import time
@@ -13,20 +13,20 @@ from gateway.concurrency.shared_answers import SharedAnswers
 from gateway.domain import LongText, Task
 from gateway.store import SqlStore
 
-# Parts of texts that are kept for the next client: some 66 KB each, and 393 KB at most.
-_MOST_PARTS = 32
+# Cached parts of texts, about 66 KB each and 393 KB at most.
+_MAX_PARTS = 32
 _KEPT_S = 10.0
 
 
 class LongTexts:
-    """Reads the parts of long texts."""
+    """Reads and caches the parts of long texts."""
 
     def __init__(self, store: SqlStore) -> None:
         self._store = store
-        self._parts = SharedAnswers[bytes](time.monotonic, kept_s=_KEPT_S, most=_MOST_PARTS)
+        self._parts = SharedAnswers[bytes](time.monotonic, kept_s=_KEPT_S, most=_MAX_PARTS)
 
     async def part(self, task_id: str, number: int) -> bytes:
-        """Return a part as it is in JSON, without quotes; raises `LookupError`."""
+        """Return a part, JSON-encoded without quotes; raises `LookupError` if it is missing."""
 
         async def read() -> bytes:
             found = await self._store.text_part(task_id, number)
@@ -37,7 +37,7 @@ class LongTexts:
         return await self._parts.get(f"{task_id}/{number}", read)
 
     async def first_chars(self, task: Task) -> str | None:
-        """Return a task's text, or the first 65,536 characters of a long one; None without text."""
+        """Return the first 65,536 characters of a long text, a shorter one whole, or None."""
         if task.result is None or task.result.long_text is None:
             return task.result.text if task.result is not None else None
         text: str = msgspec.json.decode(b'"%b"' % await self.part(task.id, 0))
@@ -46,7 +46,7 @@ class LongTexts:
 
 @attrs.frozen
 class ShownTask:
-    """The JSON of a task, in UTF-8: whole in `before`, or the two sides of a long text."""
+    """The JSON of a task in UTF-8. `before` is all of it, or all before a long text."""
 
     task_id: str
     before: bytes
@@ -55,12 +55,12 @@ class ShownTask:
 
     @property
     def size(self) -> int:
-        """The number of all bytes."""
+        """The total number of bytes."""
         text_bytes = self.text.json_bytes if self.text is not None else 0
         return len(self.before) + text_bytes + len(self.after)
 
     def within(self, before: bytes, after: bytes) -> "ShownTask":
-        """Return the same with bytes around it."""
+        """Return a copy with bytes around it."""
         if self.text is None:
             return attrs.evolve(self, before=before + self.before + after)
         return attrs.evolve(self, before=before + self.before, after=self.after + after)

@@ -1,4 +1,4 @@
-"""Assembles what takes payments in one gateway."""
+"""Assembles the objects that take payments."""
 
 import attrs
 
@@ -22,7 +22,7 @@ from gateway.tasks.notifications import Announcer
 
 @attrs.frozen(kw_only=True)
 class Money:
-    """The part of a gateway that takes payments."""
+    """The objects that take payments."""
 
     readiness: Readiness
     wallet: WalletCheck
@@ -40,7 +40,7 @@ def make_money(
     announcer: Announcer,
     born_at: float,
 ) -> Money:
-    """Return what takes payments; `born_at` is the installation's creation, in Unix seconds."""
+    """Assemble the objects; `born_at` is when the database was created, in Unix seconds."""
     settings, chain, now = context.settings, context.chain, context.now
     readiness = Readiness(settings, catalog, store)
     wallet = WalletCheck(settings, chain)

@@ -1,7 +1,8 @@
 """Rate limits of routes: moving windows per client address, with exact waiting times.
 
-The library `limits` brings the strategy. The storage is ours: the library's memory storages start
-a thread or a task per key and cost most of a core at a thousand clients (docs/architecture.md).
+The strategy comes from the library `limits`. Its memory storages start a thread or a task per key,
+which takes most of a core at a thousand clients, so this module has its own
+(docs/architecture.md).
 """
 
 import math
@@ -18,20 +19,19 @@ from gateway.errors import TooManyRequests
 from gateway.installed import load_opener
 from gateway.settings import Settings, parse_limit
 
-# A key is an address and a limit. It takes 250 bytes at ten hits, and 180 at one: all together
-# 50 MB at most.
-# Beyond this number, the keys whose last hit is the oldest are deleted.
+# A key is an address and a limit. It takes 180 bytes with one hit and 250 with ten: 50 MB in all.
+# Beyond this number, the keys with the oldest last hit are deleted.
 _MAX_KEYS = 200_000
-# A dictionary of 200,000 keys holds the loop for 20 ms each time it grows, one of 3,000 does not.
+# A dictionary of 200,000 keys blocks the loop for 20 ms whenever it grows; one of 3,000 does not.
 _SHARDS = 64
 _DELETED_PER_HIT = 2
 _TIME = struct.Struct("d")
-# By the seconds of the window. In each window, the key whose last hit is the oldest comes first.
+# By window length in seconds. The key with the oldest last hit comes first.
 _Windows = dict[int, OrderedDict[int, bytes]]
 
 
 class RateLimits:
-    """The limits of spec §8 but the logins', counted in this process's memory."""
+    """The limits of spec §8, except logins, counted in this process's memory."""
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self._clock = clock
@@ -48,33 +48,33 @@ class RateLimits:
         }
 
     def add(self, name: str, limit: str) -> None:
-        """Count a mount's requests too; raises `SettingsError` for a limit that is none."""
+        """Add a limit, such as a mount's; raises `SettingsError` if it is invalid."""
         self._limits[name] = _Limit(*parse_limit(limit))
 
     async def hit(self, name: str, address: str) -> None:
-        """Count a request; without a `price` limit, `price` counts as `x402`.
+        """Count a request. Without a `price` limit, `price` counts as `x402`.
 
-        Raises `TooManyRequests` with the whole seconds after which the next request passes.
+        Raises `TooManyRequests` with the whole seconds to wait.
         """
         limit, name = self._find(name)
         if not self._limiter.hit(limit, name, address):
             raise self._refusal(limit, name, address)
 
     async def find_problem(self) -> str:
-        """Return the problem of counting limits; empty if there is none."""
+        """Return why requests cannot be counted as configured, or an empty string."""
         return ""
 
     async def close(self) -> None:
         """Close the connections."""
 
     def _find(self, name: str) -> tuple[RateLimitItemPerSecond, str]:
-        """Return the limit of a name, and the limit's own name."""
+        """Return the limit that applies to a name, and that limit's name."""
         if name == "price" and name not in self._limits:
             name = "x402"
         return self._limits[name], name
 
     def _check(self, limit: RateLimitItemPerSecond, name: str, address: str) -> None:
-        """Raise `TooManyRequests` where this process's window is full; count nothing."""
+        """Raise `TooManyRequests` if this process's window is full. Counts nothing."""
         if not self._limiter.test(limit, name, address):
             raise self._refusal(limit, name, address)
 
@@ -84,19 +84,19 @@ class RateLimits:
 
 
 class _Limit(RateLimitItemPerSecond):
-    """A limit that writes its keys at once; the library checks the type of each part."""
+    """A limit with a faster `key_for`: the library's checks the type of each part."""
 
     def key_for(self, *identifiers: Any) -> str:
-        """Return the library's key of these texts: a route's name and a client's address."""
+        """Return the same key as the library, for a route's name and a client's address."""
         name = self.GRANULARITY.name
         return f"{self.namespace}/{'/'.join(identifiers)}/{self.amount}/{self.multiples}/{name}"
 
 
 def make_limits(settings: Settings, clock: Clock, secret: str) -> RateLimits:
-    """Return what counts requests, over all nodes where GATEWAY_LIMITS_URL is set.
+    """Return the rate limits; with GATEWAY_LIMITS_URL, all nodes share them.
 
-    `secret` is the installation's. Raises `SettingsError` for an address that is none of a Redis,
-    and if no plugin opens it.
+    `secret` is the installation's. Raises `SettingsError` for an invalid URL, or if no plugin opens
+    it.
     """
     if not settings.limits_url:
         return RateLimits(settings, clock)
@@ -108,15 +108,15 @@ def make_limits(settings: Settings, clock: Clock, secret: str) -> RateLimits:
 
 
 def too_many(wait_s: float) -> TooManyRequests:
-    """Return the refusal of a request before `wait_s` seconds are over."""
+    """Return the error for a client that must wait `wait_s` seconds."""
     return TooManyRequests(max(1, math.ceil(wait_s)))
 
 
 class LoopStorage(Storage, MovingWindowSupport):
-    """A storage of `limits` for one event loop: the times of hits per key, no thread, no lock.
+    """A storage for `limits` in one event loop, without threads or locks.
 
-    It stores a key as its hash and the times as packed floats; objects would take a kilobyte.
-    Two keys share a hash once in 2⁶⁴.
+    Stores keys as hashes, and times as packed floats; objects would take a kilobyte per key. Two
+    keys share a hash with a probability of 2⁻⁶⁴.
     """
 
     STORAGE_SCHEME = ["loop"]  # noqa: RUF012 - limits declares it so
@@ -128,11 +128,11 @@ class LoopStorage(Storage, MovingWindowSupport):
 
     @property
     def base_exceptions(self) -> type[Exception]:
-        """The errors that `limits` wraps; nothing here raises."""
+        """Required by `limits`; nothing here raises."""
         return ValueError
 
     def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
-        """Count a hit unless the window is full; a refused hit does not count."""
+        """Count a hit unless the window is full."""
         now, number = self._clock(), hash(key)
         windows = self._windows_of(key)
         window = windows.get(expiry)
@@ -147,7 +147,7 @@ class LoopStorage(Storage, MovingWindowSupport):
         return True
 
     def get_moving_window(self, key: str, limit: int, expiry: int) -> tuple[float, int]:  # noqa: ARG002 - limits' interface
-        """Return (time of the oldest hit in the window, hits in it)."""
+        """Return (time of the oldest hit in the window, number of hits)."""
         now = self._clock()
         window = self._windows_of(key).get(expiry, OrderedDict())
         hits = _hits_after(now - expiry, window.get(hash(key), b""))
@@ -158,20 +158,20 @@ class LoopStorage(Storage, MovingWindowSupport):
         return self._shards[hash(key) % _SHARDS]
 
     def incr(self, key: str, expiry: int, amount: int = 1) -> int:
-        """Raise `NotImplementedError`: this storage has no fixed windows."""
+        """Not supported: this storage has no fixed windows."""
         raise NotImplementedError
 
     def get(self, key: str) -> int:
-        """Return how many hits of a key are stored."""
+        """Return the number of stored hits of a key."""
         stored = (window.get(hash(key), b"") for window in self._windows_of(key).values())
         return sum(map(len, stored)) // _TIME.size
 
     def get_expiry(self, key: str) -> float:  # noqa: ARG002 - limits' interface
-        """Return the time now: this storage has no fixed windows."""
+        """Return the present time: this storage has no fixed windows."""
         return self._clock()
 
     def check(self) -> bool:
-        """Return True: a dictionary always works."""
+        """Return True: memory is always available."""
         return True
 
     def reset(self) -> int:
@@ -187,10 +187,7 @@ class LoopStorage(Storage, MovingWindowSupport):
 
 
 def _delete_old_keys(windows: _Windows, now: float) -> None:
-    """Delete a few keys without hits in their window.
-
-    That is more keys than a hit can add, and too few to hold the loop.
-    """
+    """Delete a few expired keys: more than a hit adds, and too few to block the loop."""
     keys = 0
     for window_s, window in windows.items():
         for _ in range(_DELETED_PER_HIT):
@@ -209,7 +206,7 @@ def _last_of(hits: bytes) -> float:
 
 
 def _hits_after(moment: float, hits: bytes) -> bytes:
-    """Return the hits later than a moment; hits are in the order of time."""
+    """Return the hits later than `moment`. Hits are sorted by time."""
     start = 0
     while start < len(hits) and _TIME.unpack_from(hits, start)[0] <= moment:
         start += _TIME.size

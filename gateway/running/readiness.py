@@ -8,22 +8,22 @@ from gateway.settings import Settings
 from gateway.store import SqlStore
 from gateway.store.disk import DiskState, read_disk
 
-# Any client may request the checks, so their results are shared for this time.
+# Results of checks are shared for this many seconds, because any client may request them.
 KEPT_S = 5.0
 
 
 @attrs.define
 class Readiness:
-    """Whether anything may be sold now; routes and payments share it."""
+    """Whether anything may be sold now. Routes and payments share it."""
 
     settings: Settings
     catalog: Catalog
     store: SqlStore
-    # Nothing is sold any more; everything else goes on.
+    # Sales have stopped; everything else goes on.
     is_draining: bool = False
-    # What had begun has ended or been put down: requests that wait are answered now.
+    # Draining has ended, so waiting requests are answered now.
     is_drained: bool = False
-    # Whether this machine has the role of selling.
+    # Whether this machine has the role `web`.
     _sells: bool = attrs.field(init=False)
 
     @_sells.default
@@ -31,24 +31,24 @@ class Readiness:
         return "web" in self.settings.roles
 
     def read_disk(self) -> DiskState:
-        """Return how much room the disk has."""
+        """Return the state of the disk."""
         return read_disk(self.settings, is_full=self.store.is_full)
 
     def check_serving(self, slug: str) -> None:
         """Raise `ExecutionError` if the gateway or the endpoint's provider cannot serve.
 
-        While the gateway drains, that is a `Restarting`.
+        While the gateway drains, this is its subclass `Restarting`.
         """
         if problem := self.find_problem(slug):
             raise problem
 
     def find_problem(self, slug: str | None = None) -> ExecutionError | None:
-        """Return why this machine sells nothing, or not the endpoint with this slug; else None."""
+        """Return why this machine sells nothing, or not this endpoint; None if it sells."""
         if self.is_draining:
             return Restarting()
         if not self._sells:
             return SellsNothing()
-        # Not always this machine's.
+        # Workers may run on other machines.
         if not self.store.nodes.has_workers:
             return NobodyWorks()
         if self.read_disk().problem is not None:

@@ -1,6 +1,6 @@
-"""Works on paid tasks: from the durable queue through a provider to the stored result.
+"""Runs paid tasks, from the queue through a provider to the stored result.
 
-Does not belong here: the queue itself (`gateway.store`), payments and refunds (`gateway.payments`).
+The queue itself is in `gateway.store`; payments and refunds are in `gateway.payments`.
 """
 
 from gateway.tasks.pool import WorkerPool

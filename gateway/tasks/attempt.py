@@ -1,4 +1,4 @@
-"""One attempt: works on one lease to its end, whatever the provider does."""
+"""One attempt at a task, under one lease."""
 
 import asyncio
 import contextlib
@@ -29,22 +29,22 @@ from gateway.telemetry.spans import About
 from gateway.vendors.refusals import begin_notes
 from gateway.vendors.sent import recorded
 
-# Errors of a submit that end the attempt, even if the vendor's job was begun.
+# Errors of a submit that end the attempt even if the plugin saved a handle.
 _VERDICTS = (JobFailed, ContentPolicy, InvalidInput, HandleLost, LeaseLost)
-# Of the names that log lines carry.
+# Log fields that are also attributes of the span.
 _TRACED = ("task", "slug", "provider", "payment", "request")
 _log = structlog.get_logger()
 
 
 @attrs.define
 class Attempt:
-    """Generates once under a lease and writes down the result or the failure."""
+    """Generates once, and stores the result or the failure."""
 
     resources: Resources
     lease: Lease
-    # Whether the attempt only waits for a vendor's job. A stop then loses no work.
+    # Whether it only waits for a vendor's job, so a stop loses no work.
     is_waiting: bool = attrs.field(default=False, init=False)
-    # When the lease ends, in Unix seconds, as it was written down last.
+    # The end of the lease, in Unix seconds, as last stored.
     until: float = attrs.field(init=False)
     _job: AttemptJob | None = attrs.field(default=None, init=False)
     _running: asyncio.Task[None] | None = attrs.field(default=None, init=False)
@@ -55,13 +55,13 @@ class Attempt:
         return self.lease.until
 
     async def run(self) -> None:
-        """Work to the end. If cancelled, give the lease back, which costs the task no attempt."""
+        """Run to the end. If cancelled, give the lease back, which costs no attempt."""
         self._running = asyncio.current_task()
         registered = self._find_registered()
         self._bind_log(registered)
         begin_notes()
         hide_prompt(self.lease.request.prompt)
-        # Most attempts of a fast provider end before their first heartbeat.
+        # No task yet: with a fast provider, most attempts end before their first heartbeat.
         timer = asyncio.get_running_loop().call_later(
             self.resources.timing.heartbeat_s, self._start_heartbeat
         )
@@ -73,7 +73,7 @@ class Attempt:
             raise
         except LeaseLost:
             _log.warning("worker.lease_lost", task=self.lease.task_id)
-        except Exception:  # noqa: BLE001 - an attempt's edge: its lease runs out
+        except Exception:  # noqa: BLE001 - an attempt's edge: its lease expires
             _log.exception("worker.lane_failed", task=self.lease.task_id)
         finally:
             timer.cancel()
@@ -108,7 +108,6 @@ class Attempt:
         return spans.around("attempt", self._about()) if spans.openers else contextlib.nullcontext()
 
     def _about(self) -> About:
-        """Return the attributes of the attempt's span: those of its log lines."""
         lease = self.lease
         known = structlog.contextvars.get_contextvars()
         about = {name: known[name] for name in _TRACED if name in known}
@@ -117,11 +116,11 @@ class Attempt:
     async def _give_back(self) -> None:
         try:
             await self.resources.queue.give_back(self.lease)
-        except Exception:  # noqa: BLE001 - an attempt's edge: its lease runs out
+        except Exception:  # noqa: BLE001 - an attempt's edge: its lease expires
             _log.exception("worker.not_given_back", task=self.lease.task_id)
 
     async def _keep_lease(self) -> None:
-        """Prolong the lease from time to time, and at once if there is progress to write down."""
+        """Extend the lease regularly, and at each heartbeat that has progress to store."""
         timing = self.resources.timing
         waited_s = timing.heartbeat_s
         while True:
@@ -136,7 +135,7 @@ class Attempt:
             waited_s += timing.heartbeat_s
 
     async def prolong(self) -> None:
-        """Prolong the lease and write progress down; stop the attempt if it has lost the lease."""
+        """Extend the lease and store progress; cancel the attempt if the lease was lost."""
         fraction, note = self._job.take_progress() if self._job is not None else (None, None)
         now, lease_s = self.resources.now(), self.resources.timing.lease_s
         is_kept = await self.resources.queue.extend(
@@ -149,8 +148,7 @@ class Attempt:
     async def _work(self, registered: Registered | None) -> None:
         """Resume the job of an earlier attempt, or generate, or fail the task.
 
-        The provider's slot is taken before the first await: another attempt could take it in
-        between.
+        Takes the provider's slot before the first await, so no other attempt takes it in between.
         """
         lease = self.lease
         provider = registered.upstream.provider.name if registered is not None else None
@@ -158,10 +156,10 @@ class Attempt:
         is_begun = lease.handle is not None or lease.sent_at is not None
         is_idempotent = registered is not None and registered.upstream.traits.idempotent_submit
         if is_begun and (registered is None or (lease.handle is None and not is_idempotent)):
-            # The process that sent the submit died before it wrote the answer down.
+            # The process died between the submit and storing the vendor's response.
             await outcome.fail_uncertain()
         elif lease.attempt > MAX_ATTEMPTS:
-            # The process of the last attempt died.
+            # The process died during the last attempt.
             await outcome.give_up()
         elif registered is None:
             await outcome.fail("provider_error", "The endpoint is not on sale any more.")
@@ -172,9 +170,9 @@ class Attempt:
                 await self._generate(registered, outcome)
 
     def _find_registered(self) -> Registered | None:
-        """Return the endpoint that was bought, with its provider; None if it is not on sale.
+        """Return the endpoint that was bought, or None if it is not on sale.
 
-        A job that was begun is finished even if the operator has switched the endpoint off.
+        A job that has begun is finished even if the operator has disabled the endpoint.
         """
         catalog, slug = self.resources.catalog, self.lease.slug
         with contextlib.suppress(NotFound):
@@ -198,7 +196,7 @@ class Attempt:
             signals.attempt_ended.send(provider=upstream.provider.name, result="completed")
 
     async def _make_and_store(self, registered: Registered) -> None:
-        """Submit, or continue the job of an earlier attempt; fetch, check and store the result."""
+        """Submit, or resume the job of an earlier attempt; fetch, check and store the result."""
         sent_at = self.lease.sent_at
         self._job = job = AttemptJob(
             lease=self.lease,
@@ -226,7 +224,7 @@ class Attempt:
         await delivery.keep(result, registered)
 
     async def _submit(self, registered: Registered, job: AttemptJob) -> Result | Handle:
-        """Submit once, after a durable mark; make the handle durable before returning it."""
+        """Submit once, after a durable mark; store the handle before returning it."""
         upstream = registered.upstream
         if not upstream.traits.idempotent_submit:
             await self._mark_submit(job)
@@ -238,12 +236,12 @@ class Attempt:
             job.has_sent = sent.is_billable
             if job.handle is None or isinstance(error, _VERDICTS):
                 raise
-            # The plugin saved a handle before it failed: the job is polled, not submitted again.
+            # The plugin saved a handle before it failed: poll the job, do not submit again.
             return job.handle
         return await _save_handle(begun, job) if isinstance(begun, Handle) else begun
 
     async def _mark_submit(self, job: AttemptJob) -> None:
-        """Mark the submit; if the mark is not durable, send nothing and let the lease run out."""
+        """Mark the submit. If that fails, send nothing and let the lease expire."""
         try:
             await job.mark()
         except LeaseLost:
@@ -255,7 +253,7 @@ class Attempt:
     async def _wait_for_job(
         self, poller: JobPoller, delivery: Delivery, endpoint: Endpoint
     ) -> Result:
-        """Wait for a job without a worker's slot; if a link is dead, poll for a new one."""
+        """Wait for a job without holding a slot; if a link is dead, poll for a new one."""
         while True:
             self.is_waiting = True
             async with self.resources.slots.released():
@@ -269,7 +267,7 @@ class Attempt:
     async def _fetch_and_check(
         self, result: Result, delivery: Delivery, endpoint: Endpoint
     ) -> Result:
-        """Return the result as it is sold; a link to something unusable counts as dead."""
+        """Return the checked result. A link to an unusable output counts as dead."""
         fetched = await self._fetch(result, delivery)
         try:
             return await delivery.check(fetched, endpoint)
@@ -279,10 +277,10 @@ class Attempt:
             raise
 
     async def _fetch(self, result: Result, delivery: Delivery) -> Result:
-        """Download all links without a worker's slot: a slow vendor delays no other task.
+        """Download all links without holding a slot, so a slow vendor delays no other task.
 
-        The turn to download passes on only after this attempt has its slot again. So no more
-        results than turns wait in memory for a slot.
+        Keeps its turn to download until it has a slot again, which limits the results that wait in
+        memory for a slot.
         """
         check_shape(result)
         if not has_links(result):
@@ -293,7 +291,7 @@ class Attempt:
 
 
 async def _save_handle(begun: Handle, job: AttemptJob) -> Handle:
-    """Make a handle durable; if the write fails, the job is polled anyway."""
+    """Store a handle. If that fails, the job is polled anyway."""
     if begun != job.handle:
         with contextlib.suppress(WriteFailed):
             await job.save(begun)

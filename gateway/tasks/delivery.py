@@ -1,4 +1,4 @@
-"""From a provider's result to outputs that a buyer can fetch: downloads, checks and stores them."""
+"""Turns a provider's result into outputs that the buyer can fetch."""
 
 import asyncio
 import contextlib
@@ -24,11 +24,11 @@ from gateway.tasks.resources import Resources
 from gateway.telemetry import signals
 
 MAX_OUTPUTS = 16
-# Of all outputs of a task.
+# All outputs of a task together.
 MAX_RESULT_BYTES = 128_000_000
 MAX_TEXT_CHARS = 20_000_000
 MAX_JSON_CHARS = 5_000_000
-# A million dollars. A provider that names a higher cost counts wrongly.
+# A million dollars. A higher cost must be a provider's mistake.
 _MAX_COST_MICROS = 10**12
 _NOT_FETCHED = "The result was made, but cannot be fetched."
 _log = structlog.get_logger()
@@ -42,24 +42,23 @@ class Delivery:
     lease: Lease
 
     async def fetch(self, result: Result) -> Result:
-        """Return the result with every link replaced by the output that it leads to.
+        """Return the result with each link replaced by its download.
 
-        Raises `ValueError` for a result that no provider may return, `ResultUnusable` for one that
-        is too large, and `LinkDead`.
+        Raises as `check_shape` does, and `LinkDead`.
         """
         check_shape(result)
         if type(result.outputs) is tuple and not has_links(result):
             return result
-        # A plugin may change its list later.
+        # Copy the outputs, because a plugin may change its list later.
         outputs: list[Output | Link] = []
         for output in result.outputs:
             outputs.append(await self._download(output) if isinstance(output, Link) else output)
-            # Stop as soon as the outputs are too large together.
+            # Stop as soon as the outputs together are too large.
             check_shape(attrs.evolve(result, outputs=tuple(outputs)))
         return attrs.evolve(result, outputs=tuple(outputs))
 
     async def _download(self, link: Link) -> Output:
-        """Download an output; try again after a failure, but not if the file is too large."""
+        """Download an output. Retry after failures, but not if the file is too large."""
         timing = self.resources.timing
         for pause_s in (*timing.download_pauses_s, None):
             try:
@@ -79,9 +78,10 @@ class Delivery:
         raise AssertionError
 
     async def check(self, result: Result, endpoint: Endpoint) -> Result:
-        """Return the result as it is sold; pictures are decoded and checked, and JSON is read.
+        """Return the result for the buyer: pictures are decoded and checked, JSON is parsed.
 
-        Raises `WriteFailed` and what `Pictures.check` raises, but for `SandboxLost`.
+        Raises `ResultUnusable`, what else `Pictures.check` raises, and `WriteFailed` if the sandbox
+        keeps failing.
         """
         if endpoint.sells_pictures:
             wanted = self.lease.request.output_format
@@ -99,9 +99,9 @@ class Delivery:
     async def keep(self, result: Result, registered: Registered) -> None:
         """Store the outputs and complete the task; raises `WriteFailed`.
 
-        If another attempt has the lease by now, delete the stored outputs.
+        Deletes the outputs if the lease was lost.
         """
-        # Each lease has a folder of its own, so that no other attempt overwrites its files.
+        # One folder per lease, so that attempts never overwrite each other's files.
         folder = f"{self.lease.task_id}-{self.lease.token[:16].lower()}"
         stored = await self.resources.retry_write(
             lambda: self.resources.output_store.save(folder, result), self.lease.task_id
@@ -112,7 +112,7 @@ class Delivery:
             signals.task_ended.send(slug=self.lease.slug, seconds=seconds)
             _log.info("task.completed", task=self.lease.task_id, attempt=self.lease.attempt)
         else:
-            # Retention deletes what cannot be deleted now.
+            # Otherwise retention deletes them later.
             with contextlib.suppress(OutputStoreUnavailable):
                 await self.resources.output_store.delete(stored.outputs)
 
@@ -132,9 +132,9 @@ class Delivery:
 
 
 def check_shape(result: Result) -> None:
-    """Check that a result can be stored: later, only a disk may refuse it.
+    """Check that a result can be stored, so that later only the disk can refuse it.
 
-    Raises `ValueError` for a result that no provider may return, `ResultUnusable` for a result that
+    Raises `ValueError` for a result that no provider may return, and `ResultUnusable` for one that
     is too large.
     """
     if not isinstance(result, Result) or not isinstance(result.outputs, tuple | list):
@@ -147,14 +147,14 @@ def check_shape(result: Result) -> None:
 
 
 def has_links(result: Result) -> bool:
-    """Whether an output is still to be downloaded."""
+    """Whether an output has yet to be downloaded."""
     return any(isinstance(output, Link) for output in result.outputs)
 
 
 def checked_json(result: Result) -> Result:
-    """Return the JSON of a result as it is sold; raises `ResultUnusable` if it is no JSON object.
+    """Return a result with its media type; raises `ResultUnusable` if it is not a JSON object.
 
-    It takes the length of the text and no more: the values are read, but not built.
+    The values are parsed but not built, so this takes little memory.
     """
     text = result.text or ""
     if not text or result.outputs:
@@ -169,7 +169,6 @@ def checked_json(result: Result) -> Result:
 
 
 def _count_output_bytes(output: object) -> int:
-    """Return the bytes of an output; a link has none yet."""
     if not isinstance(output, Output | Link) or not isinstance(output.media_type, str):
         raise ValueError("an output is neither a gateway.Output nor a gateway.Link")  # noqa: TRY004 - one error
     if isinstance(output, Link):
@@ -192,10 +191,10 @@ def _count_text_bytes(text: object) -> int:
 
 
 def cost_of(result: Result, registered: Registered, request: GenerationRequest) -> Cost | None:
-    """Return the operator's cost; None if it is unknown or impossible.
+    """Return the operator's cost, or None if it is unknown or implausible.
 
-    What the provider says about this result counts before what is known about the endpoint. An
-    impossible figure does not fail the task: the buyer's result is worth more than the figure.
+    The provider's cost of this result takes precedence over the endpoint's. An implausible cost
+    does not fail the task, because the buyer's result matters more.
     """
     micros: object = registered.endpoint.cost_of(request)
     source: CostSource = "set" if registered.is_cost_set else "table"

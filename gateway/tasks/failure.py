@@ -1,4 +1,4 @@
-"""Describes a failed attempt: the error, and the vendor's status, code and message."""
+"""Describes a failed attempt by its error and the vendor's status, code and message."""
 
 import attrs
 
@@ -9,26 +9,26 @@ from gateway.errors import ProviderError
 from gateway.vendors.refusals import newest_refusal, summarize
 
 _MAX_SAID_CHARS = 200
-# An error whose text repeats this much of the prompt or the file name is not quoted.
+# Error text that repeats this many characters of the prompt or the file name is not shown.
 _QUOTE_CHARS = 16
 
 
 @attrs.frozen(kw_only=True)
 class Failure:
-    """Why an attempt failed, without secrets and prompt: for the log and for the operator."""
+    """Why an attempt failed, for logs and the operator. Contains no secrets and no prompt."""
 
     error: str
-    """The class of the error."""
+    """The error's class."""
 
     status: int | None
-    """The vendor's HTTP status; None where it gave no answer, or the answer was no refusal."""
+    """The vendor's HTTP status; None if it did not respond, or did not refuse."""
 
     vendor_code: str
     said: str
-    """The vendor's words, else the error's own text; at most 200 characters."""
+    """The vendor's message, else the error's text; at most 200 characters."""
 
     at: str
-    """The plugin's line, for an error that the plugin did not mean to raise; else empty."""
+    """The plugin's line, if it raised an error that is not a `ProviderError`; else empty."""
 
     @property
     def summary(self) -> str:
@@ -37,13 +37,13 @@ class Failure:
         return summarize(head, self.vendor_code, self.said)
 
     def fields(self) -> dict[str, object]:
-        """Return the fields of a log line; empty ones are left out."""
+        """Return the non-empty fields, for a log line."""
         found = attrs.asdict(self)
         return {name: value for name, value in found.items() if value not in (None, "")}
 
 
 def describe_failure(error: Exception, upstream: Upstream, request: GenerationRequest) -> Failure:
-    """Describe the error that ended an attempt; call it in the attempt's own task."""
+    """Describe the error that ended an attempt. Call it in the attempt's asyncio task."""
     refusal = newest_refusal()
     own = upstream.error_text(error)
     said = upstream.redactor.clean(refusal.said) if refusal is not None else ""
@@ -58,7 +58,7 @@ def describe_failure(error: Exception, upstream: Upstream, request: GenerationRe
 
 
 def _without_quote(text: str, request: GenerationRequest) -> str:
-    """Return a text for the log; nothing if it quotes the prompt or the file name."""
+    """Return the text, or nothing if it quotes the prompt or the file name."""
     name = request.attachment.name if request.attachment is not None else ""
     for sent in filter(None, (request.prompt, name)):
         if sent[:_QUOTE_CHARS] in text or repr(sent)[1 : _QUOTE_CHARS + 1] in text:

@@ -1,4 +1,4 @@
-"""The `Job` that a provider is given: the attempt it works on."""
+"""The `Job` that is passed to a provider."""
 
 from collections.abc import Mapping
 
@@ -10,12 +10,12 @@ from gateway.errors import SubmitUncertain
 from gateway.tasks.resources import Resources
 
 _MAX_NOTE_CHARS = 200
-# The id, the addresses and the facts together. Signed addresses have 2,000.
+# Id, URLs and facts together. A signed URL has 2,000.
 MAX_HANDLE_CHARS = 20_000
 
 
 class LeaseLost(Exception):
-    """Another attempt has the lease of the task, so this attempt must stop."""
+    """Another attempt has the lease, so this one must stop."""
 
 
 @attrs.define(kw_only=True)
@@ -25,16 +25,16 @@ class AttemptJob:
     lease: Lease
     endpoint: Endpoint
     resources: Resources
-    # When the submit began, in Unix seconds, and whether that is durable.
+    # When the submit began, in Unix seconds, and whether that is stored.
     sent_at: float
     is_marked: bool
-    # The handle that was saved last.
+    # The last saved handle.
     handle: Handle | None = None
     # Whether a request went out that the vendor may bill.
     has_sent: bool = False
     # Whether the provider has returned a result.
     has_result: bool = False
-    # Progress that is not written down yet.
+    # Progress that is not stored yet.
     unwritten_fraction: float | None = None
     unwritten_note: str | None = None
     task_id: str = attrs.field(init=False)
@@ -46,11 +46,11 @@ class AttemptJob:
         self.attempt = self.lease.attempt
 
     async def progress(self, fraction: float, note: str = "") -> None:
-        """Show in the task how far this attempt is."""
+        """Show progress in the task."""
         self.show(fraction, note)
 
     def show(self, fraction: float | None, note: str) -> None:
-        """Keep progress until the attempt's heartbeat writes it down."""
+        """Keep progress until the attempt's heartbeat stores it."""
         if isinstance(fraction, int | float):
             # In this order NaN becomes 0.
             self.unwritten_fraction = float(min(1.0, max(0.0, fraction)))
@@ -59,43 +59,42 @@ class AttemptJob:
 
     @property
     def has_unwritten_progress(self) -> bool:
-        """Whether there is progress that is not written down yet."""
+        """Whether there is progress to store."""
         return self.unwritten_fraction is not None or self.unwritten_note is not None
 
     def take_progress(self) -> tuple[float | None, str | None]:
-        """Return the fraction and the note that are to be written down, and forget them."""
+        """Return the fraction and the note to store, and clear them."""
         taken = (self.unwritten_fraction, self.unwritten_note)
         self.unwritten_fraction = self.unwritten_note = None
         return taken
 
     async def save(self, handle: Handle) -> None:
-        """Write a handle down; raises `LeaseLost` if another attempt has the task by now.
+        """Store a handle; raises `LeaseLost` and `WriteFailed`.
 
-        From here on the job is polled and never submitted again, even if the write fails: then this
-        raises `WriteFailed`.
+        From now on the job is polled and never submitted again, even if the write fails.
         """
         self.handle = storable_handle(handle)
         if not await self.resources.retry_write(self._save, self.task_id):
             raise LeaseLost
 
     async def mark(self) -> None:
-        """Write down that a submit is about to go out; raises `LeaseLost`."""
+        """Store that a submit is about to be sent; raises `LeaseLost`."""
         if not await self.resources.queue.begin_submit(self.lease, now=self.sent_at):
             raise LeaseLost
         self.is_marked = True
 
     async def _save(self) -> bool:
         assert self.handle is not None  # noqa: S101 - `save` has set it
-        # A job's time runs from its submit, also after a restart.
+        # A job's deadline counts from its submit, even after a restart.
         if not self.is_marked:
             await self.mark()
         return await self.resources.queue.save_handle(self.lease, self.handle)
 
 
 def storable_handle(handle: Handle) -> Handle:
-    """Return a handle that can be stored and read again, whatever a plugin put into it.
+    """Return a handle of plain strings that can be stored.
 
-    Raises `SubmitUncertain` if that is impossible: a job was begun, and it cannot be polled.
+    Raises `SubmitUncertain` if that is impossible: a job has begun but cannot be polled.
     """
     is_whole = isinstance(handle, Handle) and all(
         isinstance(named, Mapping) for named in (handle.urls, handle.facts)
@@ -111,7 +110,7 @@ def storable_handle(handle: Handle) -> Handle:
 
 
 def clamp(asked: object, least: float, most: float) -> float:
-    """Return the seconds that a plugin asks for, within bounds; the least if it is no number."""
+    """Return a plugin's seconds within bounds, or `least` if they are not a number."""
     if not isinstance(asked, int | float):
         return least
     # In this order NaN becomes the least.

@@ -1,4 +1,4 @@
-"""Decides about the task of a failed attempt: fail it, delay it, or retry."""
+"""Decides what happens after a failed attempt: fail the task, delay it, or retry."""
 
 import random
 
@@ -28,10 +28,10 @@ from gateway.tasks.polling import JobTimedOut
 from gateway.tasks.resources import Resources, WriteFailed
 from gateway.telemetry import signals
 
-# A status, a code and 200 characters of the vendor's words fit.
+# Enough for a status, a code and 200 characters of the vendor's message.
 _MAX_REASON_CHARS = 300
 _GAVE_UP = "The provider failed after all retries."
-# An account's trouble is the operator's business; the buyer reads that it is not the request's.
+# Buyers do not see an account's problem, only that their request is not the cause.
 _OFF_SALE = (
     "The provider does not serve this gateway's account now. Nothing was made; a refund is due."
 )
@@ -40,18 +40,18 @@ _NOT_THIS_CHOICE = (
     "The provider's model does not take this ratio, resolution, format or file. "
     "Nothing was made; a refund is due."
 )
-# What a buyer may choose beside the prompt: fields of the request, and of the endpoint.
+# Choices of a buyer other than the prompt: fields of the request and of the endpoint.
 _CHOICES = ("aspect_ratio", "resolution", "output_format")
 _AWAY = "The provider has not worked for too long. Nothing was made; a refund is due."
 _UNCERTAIN = "The provider did not say whether it has accepted the request."
 _UNUSABLE = "The result was made, but is not what the endpoint sells."
-# Errors of vendors that bill nothing.
+# Errors for which vendors bill nothing.
 _REFUSALS = (AccountProblem, ContentPolicy, InvalidInput, JobFailed, NotAccepted, RateLimited)
-# Errors after which nothing is submitted again, unless that bills nothing.
+# Errors after which the task is submitted again only if a submit bills nothing.
 _ENDS = (HandleLost, JobTimedOut, ResultUnusable, WriteFailed)
-# Errors that no circuit counts, or counts by itself.
+# Errors that do not count as failures here. Some change the circuit in another way.
 _NO_FAILURES = (AccountProblem, ContentPolicy, InvalidInput, RateLimited, WriteFailed)
-# A job that kills its server is lost each time, and other buyers' jobs with it.
+# A job that kills its server is lost each time, together with other buyers' jobs.
 _MOST_LOST = 3
 _log = structlog.get_logger()
 
@@ -62,7 +62,7 @@ class Outcome:
 
     resources: Resources
     lease: Lease
-    # The name of the provider; None if the endpoint is no longer registered.
+    # The provider's name; None if the endpoint is no longer registered.
     provider: str | None = None
     # Why the attempt failed, for the operator.
     _reason: str | None = attrs.field(default=None, init=False)
@@ -70,7 +70,7 @@ class Outcome:
     async def record(
         self, raised: Exception, registered: Registered, job: AttemptJob | None
     ) -> None:
-        """Store the outcome of an error."""
+        """Act on an error of the attempt."""
         upstream = registered.upstream
         failure = describe_failure(raised, upstream, self.lease.request)
         _log.warning(
@@ -84,7 +84,7 @@ class Outcome:
         if self._is_the_buyers(error, registered):
             error = InvalidInput(_NOT_THIS_CHOICE)
         if not isinstance(error, _NO_FAILURES):
-            # An error that replaces another one was not the vendor's answer.
+            # An error that replaced another was not the vendor's response.
             is_of_model = error is raised and _is_of_model(error)
             circuit = registered.circuit if is_of_model else upstream.circuit
             circuit.failed(failure.summary, self.lease.task_id)
@@ -92,7 +92,7 @@ class Outcome:
         await self._act_on(error, failure, registered)
 
     async def _act_on(self, error: Exception, failure: Failure, registered: Registered) -> None:  # noqa: C901 - one case an error
-        """Fail or delay the task; the cases are the rows of docs/providers.md, in order."""
+        """Fail or delay the task. The cases are the rows of docs/providers.md, in order."""
         upstream = registered.upstream
         is_idempotent = upstream.traits.idempotent_submit
         match error:
@@ -127,9 +127,9 @@ class Outcome:
                 await self._retry("provider_error", _GAVE_UP, most=most)
 
     def _is_the_buyers(self, error: Exception, registered: Registered) -> bool:
-        """Whether a refusal may be one of what this buyer chose or sent beside the prompt.
+        """Whether the refusal may be due to this buyer's choices or file.
 
-        Another's request may be taken, so the endpoint sells on.
+        Other buyers' requests may succeed, so the endpoint stays on sale.
         """
         if not isinstance(error, AccountProblem) or error.scope != "choice":
             return False
@@ -139,29 +139,29 @@ class Outcome:
         )
 
     async def give_up(self) -> None:
-        """Fail the task: it has no attempt left."""
+        """Fail a task that has no attempts left."""
         self._reason = "The gateway stopped in the middle of the last attempt."
         await self.fail("provider_error", _GAVE_UP)
 
     async def fail_uncertain(self) -> None:
-        """Fail the task: a submit was sent, and the vendor cannot be asked what became of it."""
+        """Fail a task whose submit was sent, but whose outcome cannot be found out."""
         self._reason = self._reason or "The gateway stopped before the vendor's answer was kept."
         await self.fail("uncertain_submit", _UNCERTAIN)
 
     async def wait_for_provider(self, registered: Registered) -> None:
-        """Give the lease back; fail the task if waiting for the provider is of no use."""
+        """Give the lease back, or fail the task if waiting for the provider is hopeless."""
         hopeless = registered.find_hopeless(self.resources.timing.patience_s)
         if hopeless is None:
             await self.resources.queue.give_back(self.lease)
             return
         self._reason = hopeless.problem
-        said = _OFF_SALE if hopeless.is_account else _AWAY
+        error = _OFF_SALE if hopeless.is_account else _AWAY
         if hopeless is registered.circuit and hopeless.is_account:
-            said = _NO_MODEL
-        await self.fail("provider_error", said)
+            error = _NO_MODEL
+        await self.fail("provider_error", error)
 
     async def _wait_as_asked(self, asked_s: object, upstream: Upstream) -> None:
-        """Try again after the pause that the provider asked for; no task submits to it before."""
+        """Retry after the pause that the provider asked for. Until then no task submits to it."""
         timing = self.resources.timing
         wait_s = clamp(asked_s, *timing.rate_limit_s)
         upstream.wait_as_asked(wait_s, long_wait_s=timing.long_wait_s)
@@ -171,7 +171,7 @@ class Outcome:
             await self._put_off(wait_s, costs_attempt=False)
 
     async def _retry(self, details: str, error: str, *, most: int = MAX_ATTEMPTS) -> None:
-        """Try again later; fail the task after its last attempt."""
+        """Retry later, or fail the task after its last attempt."""
         if self.lease.attempt >= most:
             await self.fail(details, error)
             return
@@ -202,7 +202,7 @@ class Outcome:
 
 
 def _is_of_model(error: Exception) -> bool:
-    """Whether the vendor has answered, and what failed is a job of this model alone."""
+    """Whether the failure is the model's: the vendor responded, but the job failed."""
     is_job = isinstance(error, (HandleLost, JobFailed, ResultUnusable))
     return is_job and not isinstance(error, LinkDead)
 
@@ -212,17 +212,17 @@ def _refused_sentence(error: AccountProblem) -> str:
 
 
 def _name_error(error: Exception) -> str:
-    """Return the class of an error of ours; a plugin may make classes without end."""
+    """Return the class of a gateway error, else `other`: plugins could add any number of names."""
     kind = type(error)
     is_known = kind.__module__.partition(".")[0] == "gateway" or kind is TimeoutError
     return kind.__name__ if is_known else "other"
 
 
 def error_that_counts(error: Exception, traits: Traits, job: AttemptJob | None) -> Exception:
-    """Return the error to act on: an error that leaves the vendor's bill unknown is replaced.
+    """Return the error to act on. Replaces an error that leaves it unknown what the vendor bills.
 
-    After a result, no error lets the task be generated again. Before a result, a submit is sent
-    again only if the vendor has refused it, if nothing was sent, or if a submit bills nothing.
+    After a result, the task is never generated again. Before one, it is submitted again only if
+    the vendor refused, nothing was sent, or a submit bills nothing.
     """
     if job is None or traits.idempotent_submit or isinstance(error, _ENDS):
         return error
@@ -231,7 +231,7 @@ def error_that_counts(error: Exception, traits: Traits, job: AttemptJob | None) 
     if isinstance(error, _REFUSALS):
         return error
     if job.handle is not None:
-        # `JobPoller` raises TimeoutError only for a job that was stopped for certain.
+        # `JobPoller` raises TimeoutError only for a job that was certainly stopped.
         is_stopped = isinstance(error, TimeoutError)
         return error if is_stopped else HandleLost("The gateway failed while the job ran.")
     if isinstance(error, Transient) and not job.has_sent:

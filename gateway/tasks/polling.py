@@ -1,4 +1,4 @@
-"""Polls a vendor's job until it is done; no failure here ever submits again."""
+"""Polls a vendor's job until it is done. Never submits again."""
 
 import asyncio
 
@@ -26,9 +26,9 @@ from gateway.tasks.failure import describe_failure
 from gateway.tasks.job import AttemptJob, LeaseLost, clamp
 from gateway.tasks.timing import TaskTiming
 
-# Answers in a row that no provider may raise or return: about three minutes.
+# Invalid errors or values in a row before the job counts as lost: about three minutes.
 _MAX_ODDITIES = 20
-# Dead links of one job, before its result counts as out of reach.
+# Dead links of one job before its result counts as unreachable.
 MAX_DEAD_LINKS = 3
 # Errors of a poll that end the job.
 _VERDICTS = (JobFailed, ContentPolicy, InvalidInput, HandleLost, LeaseLost, ResultUnusable)
@@ -36,7 +36,7 @@ _log = structlog.get_logger()
 
 
 class JobTimedOut(Exception):
-    """A job took too long; the vendor may still make and bill it."""
+    """A job took too long; the vendor may still finish and bill it."""
 
 
 @attrs.define(kw_only=True)
@@ -66,8 +66,8 @@ class JobPoller:
     async def wait_for_result(self) -> Result:
         """Return the result of the job.
 
-        Raises what the vendor says about the job. If the job takes too long, raises `TimeoutError`
-        if it was stopped for certain, else `JobTimedOut`.
+        Raises the vendor's error. If the job takes too long, raises `TimeoutError` if it was
+        certainly stopped, else `JobTimedOut`.
         """
         while True:
             answer = await self._poll()
@@ -89,7 +89,7 @@ class JobPoller:
                 return self._read_pending(answer)
             check_shape(answer)
         except LinkDead as error:
-            # From a provider that downloads the result itself.
+            # The provider downloads results itself.
             self.count_dead_link(error)
         except _VERDICTS:
             raise
@@ -99,7 +99,7 @@ class JobPoller:
         except AccountProblem as error:
             self._note_account_problem(error)
         except (Transient, SubmitUncertain, TimeoutError, OSError):
-            # The vendor's API is unavailable for a moment, which proves nothing about the job.
+            # The vendor's API is unavailable, which proves nothing about the job.
             pass
         except Exception as error:
             self._oddities += 1
@@ -111,14 +111,14 @@ class JobPoller:
         return self._next_pause_s()
 
     def _note_account_problem(self, error: AccountProblem) -> None:
-        """Take the vendor or model off sale; raise what is about the request: the job is over."""
+        """Take vendor or model off sale. Raise an error about the request, which ends the job."""
         if error.scope == "choice":
             raise error
         failure = describe_failure(error, self.upstream, self.job.lease.request)
         self.registered.note_account_problem(error, failure.summary, pause_s=0.0)
 
     def count_dead_link(self, error: LinkDead) -> None:
-        """Count a dead link; raise it if the job has had too many. Else poll for a new one."""
+        """Count a dead link; raise it if the job has had too many."""
         self._dead_links.append(error)
         if len(self._dead_links) >= MAX_DEAD_LINKS:
             raise error
@@ -139,7 +139,7 @@ class JobPoller:
         return await provider.poll(self.handle, self.job)
 
     def _read_pending(self, answer: Pending) -> float:
-        """Show the progress of a job that is not done; return the seconds until the next poll."""
+        """Show the progress of a pending job; return the seconds until the next poll."""
         if not isinstance(answer, Pending):
             raise TypeError("poll returned neither a result nor Pending")
         self._oddities = 0
@@ -149,15 +149,16 @@ class JobPoller:
         return self._next_pause_s()
 
     def _next_pause_s(self) -> float:
-        """Return the pause before the next poll; the pause after that is longer."""
+        """Return the pause before the next poll. It grows each time."""
         pause_s = self._pause_s
         self._pause_s = min(pause_s * 1.5, self.timing.poll_pauses_s[1])
         return pause_s
 
     async def _stop_job(self) -> None:
-        """Stop a job that takes too long; raises `TimeoutError` or `JobTimedOut`.
+        """Cancel a job that takes too long.
 
-        `TimeoutError` means that the job was certainly stopped and may be submitted again.
+        Raises `TimeoutError` if it was certainly stopped and may be submitted again, else
+        `JobTimedOut`.
         """
         provider = self.upstream.provider
         if isinstance(provider, Cancelling):

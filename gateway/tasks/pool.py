@@ -1,7 +1,6 @@
-"""Gives the tasks of the durable queue to a number of workers.
+"""Leases due tasks from the queue and starts attempts.
 
-The queue is the store's; this module only decides which tasks to lease. If an attempt dies, its
-lease runs out and the task is due again. An event wakes the pool, so an accepted task starts at
+If a process dies, its leases expire and the tasks are due again. `wake` makes a new task start at
 once.
 """
 
@@ -26,7 +25,7 @@ _log = structlog.get_logger()
 
 @attrs.define(kw_only=True)
 class WorkerPool:
-    """A number of workers over one durable queue."""
+    """A fixed number of workers over one durable queue."""
 
     store: SqlStore
     catalog: Catalog
@@ -34,7 +33,7 @@ class WorkerPool:
     now: Clock
     workers: int
     retention_s: float
-    # Called with the id of a task whose attempt has ended.
+    # Called with the task id when an attempt has ended.
     on_done: Callable[[str], None]
     spans: Spans = attrs.field(factory=Spans)
     # Whether results may link to this machine: `GATEWAY_ALLOW_LOOPBACK_LINKS`.
@@ -43,9 +42,9 @@ class WorkerPool:
     resources: Resources = attrs.field(init=False)
     _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _working: dict[asyncio.Task[None], Attempt] = attrs.field(factory=dict, init=False)
-    # Whether the last claim was filled, so that the next one needs no read before.
+    # Whether the last claim was filled, so the next one needs no read first.
     _has_more: bool = attrs.field(default=False, init=False)
-    # When to search for begun jobs although no provider has a free slot, by the loop's clock.
+    # When to search for begun jobs even if no provider has a free slot, in loop time.
     _look_at: float = attrs.field(default=0.0, init=False)
     _dispatcher: asyncio.Task[None] | None = attrs.field(default=None, init=False)
 
@@ -64,7 +63,7 @@ class WorkerPool:
         )
 
     def start(self) -> None:
-        """Start to work; tasks that a dead process had leased are due at once."""
+        """Start. Tasks that a dead process had leased are due at once."""
         self._dispatcher = asyncio.create_task(self._dispatch(), name="worker-dispatch")
 
     def wake(self) -> None:
@@ -73,20 +72,20 @@ class WorkerPool:
 
     @property
     def running(self) -> int:
-        """How many attempts are under way."""
+        """The number of running attempts."""
         return len(self._working)
 
     async def drain(self, *, grace_s: float) -> None:
-        """Take no new task; let attempts finish for `grace_s` seconds; give back the rest."""
+        """Start no more tasks, let attempts finish for `grace_s` seconds, give the rest back."""
         if self._dispatcher is not None:
             self._dispatcher.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._dispatcher
-        look_s, left_s = self.resources.timing.drain_look_s, grace_s
+        poll_s, left_s = self.resources.timing.drain_look_s, grace_s
         while self._working and left_s > 0:
             self._cancel_waiting()
-            await asyncio.wait(self._working, timeout=min(left_s, look_s))
-            left_s -= look_s
+            await asyncio.wait(self._working, timeout=min(left_s, poll_s))
+            left_s -= poll_s
         for work in list(self._working):
             work.cancel()
         if self._working:
@@ -94,7 +93,7 @@ class WorkerPool:
         await self.resources.close()
 
     def _cancel_waiting(self) -> None:
-        """Cancel the attempts that wait for vendors' jobs: the jobs go on without the gateway."""
+        """Cancel attempts that only wait for a vendor's job, which goes on without the gateway."""
         for work, attempt in self._working.items():
             if attempt.is_waiting and not work.cancelling():
                 work.cancel()
@@ -119,9 +118,9 @@ class WorkerPool:
                 await asyncio.sleep(self.resources.timing.dispatch_pause_s)
 
     async def _prolong_leases(self) -> None:
-        """Prolong leases that would end soon because the clock jumped or a plugin held the loop.
+        """Extend leases that would expire soon because the clock jumped or the loop was blocked.
 
-        Otherwise the pool would take its own tasks for those of a dead process, and fail tasks that
+        Otherwise the pool would treat its own tasks as those of a dead process, and fail tasks that
         are about to succeed.
         """
         soon = self.now() + self.resources.timing.lease_s / 2
@@ -130,10 +129,10 @@ class WorkerPool:
             await asyncio.gather(*late)
 
     def _count_wanted(self) -> int:
-        """Return how many leases can be put to work now.
+        """Return how many tasks can be started now.
 
-        If no provider has a free slot, there may still be jobs that were begun earlier. The pool
-        searches for them only from time to time, because such a claim reads all waiting tasks.
+        Without a free provider slot, there may still be jobs to resume. The pool searches for those
+        only now and then, because such a claim reads all waiting tasks.
         """
         free_workers = max(self.resources.slots.free, 0)
         free_submits = sum(upstream.free_submits for upstream in self.catalog.upstreams())
@@ -141,9 +140,9 @@ class WorkerPool:
         return min(free_workers, free_submits or int(is_time))
 
     async def _find_pause_s(self, wanted: int) -> float:
-        """Return the seconds until a claim may find a task; 0 if one may now.
+        """Return the seconds until a claim may find a task.
 
-        A claim is a commit, even if it finds nothing. This is only a read.
+        This only reads; a claim commits even if it finds nothing.
         """
         idle_s = self.resources.timing.idle_s
         if not wanted:
@@ -154,25 +153,24 @@ class WorkerPool:
         due = await self.store.queue.next_due(self._find_resting(), now=now)
         pause_s = max(due - now, 0.0) if due is not None else idle_s
         if pause_s > 0:
-            self._note_look()
+            self._note_search()
         return pause_s
 
     def _find_resting(self) -> list[str]:
         return self.catalog.resting(self.resources.timing.patience_s)
 
-    def _note_look(self) -> None:
+    def _note_search(self) -> None:
         self._look_at = asyncio.get_running_loop().time() + self.resources.timing.idle_s
 
     async def _start_some(self, wanted: int) -> None:
-        """Claim up to `wanted` tasks and begin to work on them."""
         self._has_more = False
         leases = await self._claim(wanted)
         for lease in leases:
             self._start_attempt(lease)
         self._has_more = len(leases) >= wanted
         if not self._has_more:
-            self._note_look()
-        # Let each new attempt take its provider's slot before the next count.
+            self._note_search()
+        # Let the new attempts take their providers' slots before the next count.
         await asyncio.sleep(0)
 
     async def _claim(self, wanted: int) -> list[Lease]:
@@ -189,14 +187,14 @@ class WorkerPool:
         try:
             return await outlive(claim)
         except asyncio.CancelledError:
-            # If giving back fails, the leases run out.
+            # If giving back fails, the leases expire.
             with contextlib.suppress(Exception):
                 for lease in await claim:
                     await self.store.queue.give_back(lease)
             raise
 
     async def _wait_for_work(self, pause_s: float) -> None:
-        """Wait for an event, for `pause_s`, or for a provider that may be asked again."""
+        """Wait for `wake`, for `pause_s`, or for a provider that may be called again."""
         pauses = [self.resources.timing.idle_s, pause_s]
         if self.resources.slots.free > 0:
             pauses += [one.wait_s for one in self.catalog.upstreams() if one.wait_s > 0]

@@ -1,4 +1,4 @@
-"""The resources that workers share: queue, catalogue, output store, slots, checks of pictures."""
+"""The resources that workers share."""
 
 import asyncio
 import contextlib
@@ -20,19 +20,19 @@ from gateway.vendors import Outbound
 
 @attrs.define
 class Slots:
-    """Counts free slots; a slot that becomes free goes to the attempt that has waited longest."""
+    """Free slots. A released slot goes to the attempt that has waited longest."""
 
-    # Below 0 while attempts that were cancelled have not ended yet.
+    # Below 0 while cancelled attempts have not ended yet.
     free: int
     on_free: Callable[[], None]
     _waiting: deque[asyncio.Future[None]] = attrs.field(factory=deque, init=False)
 
     def take(self) -> None:
-        """Take a slot, free or not."""
+        """Take a slot, even if none is free."""
         self.free -= 1
 
     def release(self) -> None:
-        """Give a slot to an attempt that waits for one, or let it be free."""
+        """Release a slot, to the next waiting attempt if there is one."""
         self.free += 1
         while self.free > 0 and self._waiting:
             waiter = self._waiting.popleft()
@@ -52,19 +52,19 @@ class Slots:
         try:
             await waiter
         except asyncio.CancelledError:
-            # The slot was handed over just before the cancellation.
+            # `release` gave it a slot just before the cancellation.
             if waiter.done() and not waiter.cancelled():
                 self.release()
             raise
 
     @contextlib.asynccontextmanager
     async def released(self) -> AsyncIterator[None]:
-        """Release this worker's slot inside the block and take one again at its end."""
+        """Release the slot inside the block, and wait for one at its end."""
         self.release()
         try:
             yield
         except asyncio.CancelledError:
-            # A cancelled attempt waits for nothing; it releases the slot again when it ends.
+            # A cancelled attempt does not wait; it releases this slot when it ends.
             self.take()
             raise
         except BaseException:
@@ -82,28 +82,28 @@ class Slots:
 
 Value = TypeVar("Value")
 
-# Of one output. 25 million pixels of noise have 75 MB.
+# Of one output. 25 million pixels of noise would take 75 MB.
 MAX_DOWNLOAD_BYTES = 64_000_000
-# How many results, of up to 128 MB each, are downloaded at once.
+# Concurrent downloads of results, each up to 128 MB.
 _FETCHES = 4
 _log = structlog.get_logger()
 
 
 def make_downloader(*, follows_loopback: bool = False) -> Outbound:
-    """Return the client that fetches the links in results."""
-    # It follows links only, so its base address is never used.
+    """Return the HTTP client for links in results."""
+    # All links are absolute, so the base URL is never used.
     return Outbound(
         "https://outputs.invalid", max_bytes=MAX_DOWNLOAD_BYTES, follows_loopback=follows_loopback
     )
 
 
 class WriteFailed(Exception):
-    """A result exists, and neither disk nor bucket takes it."""
+    """A write still failed after the last retry."""
 
 
 @attrs.define(kw_only=True)
 class Resources:
-    """The parts that all attempts share."""
+    """The resources that all attempts share."""
 
     queue: SqlQueue
     catalog: Catalog
@@ -120,7 +120,7 @@ class Resources:
     links: Outbound = attrs.field(factory=make_downloader)
 
     async def close(self) -> None:
-        """Close the connections and end the process that checks pictures."""
+        """Close connections, and end the process that checks pictures."""
         await self.links.close()
         self.pictures.close()
 
@@ -131,10 +131,9 @@ class Resources:
         *,
         on: type[Exception] = Exception,
     ) -> Value:
-        """Write, and repeat it after pauses: a full disk is no reason to generate and pay again.
+        """Write with retries: a full disk must not make the operator pay for generating again.
 
-        Only an error of the class `on` is worth another try; any other error is raised at once.
-        Raises `WriteFailed` after the last pause.
+        Retries only errors of class `on`. Raises `WriteFailed` after the last retry.
         """
         for pause_s in (*self.timing.write_pauses_s, None):
             try:

@@ -5,49 +5,48 @@ import attrs
 
 @attrs.frozen(kw_only=True)
 class TaskTiming:
-    """Durations in seconds; every gateway runs with the defaults, tests with shorter ones."""
+    """Durations in seconds. Every gateway uses the defaults; only tests change them."""
 
-    # An attempt prolongs its lease while it works. The task of a process that died waits until the
-    # lease has ended.
+    # An attempt extends its lease while it runs. If the process dies, the task waits for the lease
+    # to expire.
     lease_s: float = 60.0
-    # Between two extensions of a lease: one of them may fail.
+    # Between two extensions of a lease. One of them may fail.
     extend_s: float = 20.0
     # Between two writes of progress.
     heartbeat_s: float = 1.0
-    # Between two reads of the queue without an event, because clocks may jump.
+    # Between two reads of the queue without a wake-up, because clocks may jump.
     idle_s: float = 5.0
     # After a failed read of the queue.
     dispatch_pause_s: float = 1.0
-    # While draining, between two searches for attempts that only wait for a vendor's job.
+    # While draining: between two searches for attempts that only wait for a vendor's job.
     drain_look_s: float = 0.2
 
-    # Before the second attempt. Each further attempt waits twice as long, up to the maximum, with
-    # jitter.
+    # Before the second attempt. Doubles for each further one, up to the maximum, with jitter.
     backoff_s: float = 2.0
     max_backoff_s: float = 60.0
-    # The most that a paid task waits for a provider that is off sale, unless the endpoint's own
-    # time-out is shorter.
+    # The longest that a paid task waits for a provider that is off sale, unless the endpoint's
+    # timeout is shorter.
     patience_s: float = 1800.0
-    # How long a provider rests after a submit that its account cannot pay, or may not send: probes
-    # are free, so they pass although the credit is used up.
+    # How long a provider rests after an account problem. Probes are free, so they succeed even
+    # without credit.
     account_rest_s: float = 900.0
-    # The least and the most that a task waits if the provider asks for a pause.
+    # Bounds of a pause that the provider asks for.
     rate_limit_s: tuple[float, float] = (1.0, 3600.0)
-    # A provider that asks for a longer pause is taken off sale: no buyer should pay for that wait.
+    # A provider that asks for a longer pause goes off sale: no buyer should pay for that wait.
     long_wait_s: float = 600.0
-    # A task that would wait beyond this time since its first attempt fails instead.
+    # A task fails if such pauses would delay it beyond this time after its start.
     max_waited_s: float = 7200.0
 
-    # Of one poll, and of one cancellation, of a vendor's job.
+    # Timeouts of one poll and one cancellation of a vendor's job.
     poll_timeout_s: float = 60.0
     cancel_timeout_s: float = 30.0
-    # The first and the longest pause between polls, if the vendor names none.
+    # The first and the longest pause between polls if the vendor names none.
     poll_pauses_s: tuple[float, float] = (1.0, 10.0)
-    # The least and the most that a pause named by the vendor may be.
+    # Bounds of a pause that the vendor names.
     poll_after_s: tuple[float, float] = (0.2, 60.0)
 
-    # Of one download, and the pauses before a failed one is repeated.
+    # Timeout of one download, and the pauses before retries.
     download_timeout_s: float = 60.0
     download_pauses_s: tuple[float, ...] = (0.5, 2.0)
-    # The pauses before a result that could not be checked or stored is tried again.
+    # The pauses before retries of checking or storing a result.
     write_pauses_s: tuple[float, ...] = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)

@@ -1,10 +1,10 @@
-"""Standard output without waiting: lines go through a bounded queue to a thread that writes them.
+"""Non-blocking standard output: a bounded queue, drained by a writer thread.
 
-A pipe without a reader (a log driver that hangs, a stopped journal) would hold the event loop at
-its next line. Lines that find the queue full are dropped and counted.
+Without it, a pipe without a reader (a hung log driver, a stopped journal) would block the event
+loop. Lines are dropped and counted while the queue is full.
 
-`logging.handlers.QueueListener` has the lines of `logging` alone, and its `stop` waits for ever for
-such a pipe. structlog, the lines of requests and a plugin's `print` write to the stream itself.
+`logging.handlers.QueueListener` does not do: it sees only `logging`, not structlog, request lines
+or a plugin's `print`, and its `stop` would block for ever on such a pipe.
 """
 
 import contextlib
@@ -21,16 +21,16 @@ from typing import Any, TextIO
 
 from gateway.telemetry import signals
 
-# The most characters in the queue: some thousand lines.
+# Capacity of the queue: a few thousand lines.
 _MOST_CHARS = 1_000_000
 _CHARS_AT_ONCE = 65_536
-# At the end, for a reader that is slow or has stopped.
+# How long `close` waits for a slow or stopped reader.
 _CLOSE_S = 3.0
 _STANDARD_DESCRIPTORS = (0, 1, 2)
 
 
 class LogQueue:
-    """Writes texts to file descriptors, in their order, in a thread of its own."""
+    """Writes text to file descriptors, in order, from its own thread."""
 
     def __init__(self, most_chars: int = _MOST_CHARS) -> None:
         self._most_chars = most_chars
@@ -38,17 +38,17 @@ class LogQueue:
         # The garbage collector may log within `put`, in the same thread.
         self._lock = threading.RLock()
         self._waiting_chars = 0
-        # Lines that were lost and not reported yet.
+        # Dropped lines that have not been reported yet.
         self._dropped = 0
         self._is_closing = False
         self._thread = threading.Thread(target=self._write_forever, name="log", daemon=True)
         self._thread.start()
 
     def put(self, descriptor: int, text: str, encoding: str = "utf-8") -> None:
-        """Have a text written; drop it if too much waits already."""
+        """Queue a text, or drop it if the queue is full."""
         size = len(text)
         with self._lock:
-            # The line about dropped lines always has room.
+            # The writer's own line about dropped lines is always accepted.
             is_taken = self._waiting_chars < self._most_chars or (
                 threading.current_thread() is self._thread
             )
@@ -60,13 +60,13 @@ class LogQueue:
             self._count_dropped(text.count("\n"))
 
     def close(self, patience_s: float = _CLOSE_S) -> bool:
-        """Write what waits; returns whether that succeeded in time."""
+        """Flush the queue; returns whether that succeeded in time."""
         self._is_closing = True
         self._queue.put((-1, b"", 0))
         self._thread.join(patience_s)
         return not self._thread.is_alive()
 
-    # -- in the thread
+    # -- in the writer thread
 
     def _write_forever(self) -> None:
         while not (self._is_closing and self._queue.empty()):
@@ -77,7 +77,7 @@ class LogQueue:
                 self._waiting_chars -= sum(size for _, _, size in batch)
 
     def _take_batch(self) -> list[tuple[int, bytes, int]]:
-        """Wait for a text, and return it with those behind it."""
+        """Wait for a text, and return it with those queued behind it."""
         batch = [self._queue.get()]
         size = batch[0][2]
         while size < _CHARS_AT_ONCE and not self._queue.empty():
@@ -86,7 +86,7 @@ class LogQueue:
         return batch
 
     def _write(self, descriptor: int, data: bytes) -> None:
-        """Write all of it; drop the rest if the disk is full or the pipe closed."""
+        """Write all data; drop the rest if the disk is full or the pipe is closed."""
         while data:
             try:
                 with contextlib.suppress(BlockingIOError):
@@ -106,11 +106,11 @@ class LogQueue:
         signals.log_lines_dropped.send(lines=lines)
 
     def _report_dropped(self) -> None:
-        """Log how many lines are missing, now that the log takes lines again."""
+        """Log how many lines were dropped, now that writes succeed again."""
         with self._lock:
             lines, self._dropped = self._dropped, 0
         if lines:
-            # Not before the command `serve` has hidden what structlog would load.
+            # Imported late: `serve` first hides modules that structlog would load.
             import structlog  # noqa: PLC0415
 
             _log = structlog.get_logger()
@@ -124,7 +124,7 @@ class _QueuedBytes(io.RawIOBase):
         self._stream = stream
 
     def write(self, data: Any) -> int:
-        """Queue the bytes, read as text."""
+        """Decode and queue the bytes."""
         self._stream.write(bytes(data).decode(self._stream.encoding, "backslashreplace"))
         return len(data)
 
@@ -150,10 +150,10 @@ class _QueuedStream(io.TextIOBase):
             self._log.put(self._descriptor, text, self._encoding)
         return len(text)
 
-    # Python's own streams have a plain attribute here, but their base class cannot be assigned to.
+    # A plain attribute on Python's own streams, but their base class does not allow assignment.
     @property
     def encoding(self) -> str:  # type: ignore[override]
-        """The encoding of the stream that this one stands for."""
+        """The encoding of the replaced stream."""
         return self._encoding
 
     def isatty(self) -> bool:
@@ -171,9 +171,9 @@ class _QueuedStream(io.TextIOBase):
 
 @contextlib.contextmanager
 def queued_output() -> Iterator[None]:
-    """Let standard output and standard error wait for no reader within the block.
+    """Make standard output and standard error non-blocking within the block.
 
-    A stream that is no file, such as a test's, stays as it is.
+    A stream that is not a file, such as a test's, stays as it is.
     """
     _fill_standard_descriptors()
     log = LogQueue()
@@ -182,13 +182,13 @@ def queued_output() -> Iterator[None]:
     try:
         yield
     finally:
-        # Where nobody reads, whatever is printed from here on would hold the end of the process.
+        # If the pipe has no reader, a later print to it would block the exit of the process.
         if log.close():
             sys.stdout, sys.stderr = before
 
 
 def _queued(log: LogQueue, stream: TextIO | None, descriptor: int) -> Any:
-    """Return a stream that queues; Python has none for a descriptor that was closed."""
+    """Return a queued stream; `stream` is None if the descriptor was closed at startup."""
     if stream is None:
         return _QueuedStream(log, descriptor, "utf-8")
     try:
@@ -198,7 +198,7 @@ def _queued(log: LogQueue, stream: TextIO | None, descriptor: int) -> Any:
 
 
 def _fill_standard_descriptors() -> None:
-    """Open /dev/null for closed ones: the next file, such as the lock, would take their numbers."""
+    """Open /dev/null for closed descriptors, or the next opened file would take their numbers."""
     while (opened := os.open(os.devnull, os.O_RDWR)) in _STANDARD_DESCRIPTORS:
         os.set_inheritable(opened, True)  # noqa: FBT003 - it takes no name
     os.close(opened)

@@ -1,4 +1,4 @@
-"""Structured log lines, without secrets and prompts: JSON in production, colours on a terminal."""
+"""Structured logs without secrets and prompts: JSON in production, colours on a terminal."""
 
 import contextlib
 import inspect
@@ -16,14 +16,14 @@ import structlog
 from gateway.telemetry.redaction import REDACTED, Redactor
 from gateway.telemetry.request_lines import RequestLines
 
-# Longer values are cut off. The thread that writes the line searches each character for prompts.
+# Longer values are truncated, because the logging thread searches every character for prompts.
 _MAX_CHARS = 20_000
-# The form of our own events' names.
+# The gateway's own event names.
 _EVENT = re.compile(r"request|started|draining|stopped|(x402|[a-z]+)\.[a-z_]+")
 _PLAIN = frozenset((str, int, float, bool, type(None)))
-# What the processors write into every event.
+# Fields that the processors add to every event.
 _OURS = frozenset(("level", "timestamp"))
-# Names that processors and the context of a task add, also to lines of plugins.
+# Fields that processors and a task's context add, to plugins' lines too.
 _COMMON_NAMES = _OURS | frozenset(
     ("event", "exception", "task", "slug", "provider", "payment", "request")
 )
@@ -33,9 +33,9 @@ _NONE: frozenset[str] = frozenset()
 def configure_logs(
     log_format: str, redactor: Redactor | None = None, *, packages: Iterable[str] = ()
 ) -> None:
-    """Send our events and the libraries' warnings to standard output, one line each.
+    """Log our events and the libraries' warnings to standard output, one line each.
 
-    `packages` are the bundled plugins, whose lines are as trusted as the gateway's own.
+    `packages` are the bundled plugins, which are trusted like the gateway's own code.
     Tracebacks show source lines, never the values of variables.
     """
     shared: list[structlog.typing.Processor] = [
@@ -54,8 +54,8 @@ def configure_logs(
     structlog.configure(
         processors=[*first, *shared, *renderers],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        # To the process's own output, past `redacted_output`: the values are clean already, and a
-        # prompt that looks like a part of the line would be taken out of the line's own JSON.
+        # Bypasses `redacted_output`: the values are clean already, and redacting the rendered line
+        # could break its JSON.
         logger_factory=structlog.WriteLoggerFactory(sys.stdout),
         cache_logger_on_first_use=True,
     )
@@ -70,10 +70,10 @@ def configure_logs(
 
 
 def redacting(redactor: Redactor, packages: Iterable[str] = ()) -> structlog.typing.Processor:
-    """Return the processor that takes secrets and prompts out of an event's names and values.
+    """Return the processor that redacts secrets and prompts in an event's names and values.
 
-    It cleans them before they are rendered: taking a prompt that looks like JSON out of a
-    rendered line would break the line.
+    It runs before rendering: redacting a prompt that looks like JSON in a rendered line would
+    break the line.
     """
     own = _OwnWords(packages)
 
@@ -103,11 +103,11 @@ def redacting(redactor: Redactor, packages: Iterable[str] = ()) -> structlog.typ
 
 
 class _OwnWords:
-    """The names and events that the gateway's own code gives to its lines.
+    """The field and event names that the gateway's own code logs.
 
-    They stay whole: a buyer may send `task.completed` or `transaction` as a prompt. Those that a
-    plugin gives may quote what is to be hidden. Which code logs a line takes long to find out, so
-    each word is remembered once our code has used it.
+    They are never redacted, even if a buyer sends `task.completed` or `transaction` as a prompt.
+    Names from a plugin may quote a secret, so they are. Finding the caller of the logger is slow,
+    so each name is remembered once our code has used it.
     """
 
     def __init__(self, packages: Iterable[str]) -> None:
@@ -116,24 +116,24 @@ class _OwnWords:
         self._events: set[str] = set()
 
     def find_foreign_names(self, event: Mapping[str, Any]) -> Collection[str]:
-        """Return the names in an event that a plugin chose."""
+        """Return the field names in an event that a plugin chose."""
         if self._names.issuperset(event):
             return _NONE
         foreign = event.keys() - self._names
         if _is_logged_by(self._packages):
-            # A plugin may have bound names that all later lines carry.
+            # A plugin may have bound names in the context of all later lines.
             own = foreign - structlog.contextvars.get_contextvars().keys()
             self._names |= own
             foreign -= own
         return foreign
 
-    def has_event(self, told: Any) -> bool:
-        """Whether the text of the event that is being logged is a name of our own."""
-        if not isinstance(told, str):
+    def has_event(self, name: Any) -> bool:
+        """Whether the event being logged has one of our own names."""
+        if not isinstance(name, str):
             return False
-        if told not in self._events and _EVENT.fullmatch(told) and _is_logged_by(self._packages):
-            self._events.add(told)
-        return told in self._events
+        if name not in self._events and _EVENT.fullmatch(name) and _is_logged_by(self._packages):
+            self._events.add(name)
+        return name in self._events
 
 
 def _is_logged_by(packages: Collection[str]) -> bool:
@@ -149,12 +149,12 @@ def _is_logged_by(packages: Collection[str]) -> bool:
 
 
 def _render_json(_: Any, __: str, event: Mapping[str, Any]) -> str:
-    """Return a cleaned event as JSON; structlog's own renderer makes an encoder for each."""
+    """Render a cleaned event as JSON; structlog's own renderer creates an encoder per line."""
     return json.dumps(event)
 
 
 def _is_plain(event: Mapping[str, Any]) -> bool:
-    """Whether an event holds only texts and numbers, as the event of each request does."""
+    """Whether an event holds only strings and numbers, as every request's event does."""
     return _PLAIN.issuperset(map(type, event.values()))
 
 
@@ -170,7 +170,7 @@ def _cut(text: str) -> str:
 
 @contextlib.contextmanager
 def redacted_output(redactor: Redactor) -> Iterator[None]:
-    """Take secrets and prompts out of the output of plugins and of Python's own messages."""
+    """Redact secrets and prompts in the output of plugins and in Python's own messages."""
     out, err = _Redacted(sys.stdout, redactor), _Redacted(sys.stderr, redactor)
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
@@ -181,9 +181,9 @@ def redacted_output(redactor: Redactor) -> Iterator[None]:
 
 
 class _Redacted(io.TextIOBase):
-    """A text stream that passes whole lines on to another, without secrets and prompts.
+    """A text stream that redacts secrets and prompts, line by line.
 
-    A line is held until it ends, because `print` writes its arguments one by one.
+    It buffers until the end of a line, because `print` writes its arguments one by one.
     """
 
     def __init__(self, stream: TextIO, redactor: Redactor) -> None:
@@ -193,7 +193,7 @@ class _Redacted(io.TextIOBase):
         self._local = threading.local()
 
     def write(self, text: str) -> int:
-        """Pass complete lines on."""
+        """Write complete lines; buffer the rest."""
         whole, newline, rest = (getattr(self._local, "line", "") + text).rpartition("\n")
         if len(rest) > _MAX_CHARS:
             whole, newline, rest = whole + newline + rest, "", ""
@@ -204,7 +204,7 @@ class _Redacted(io.TextIOBase):
         return len(text)
 
     def end(self) -> None:
-        """Pass an unfinished line on."""
+        """Write the unfinished line."""
         self.write("")
         rest, self._local.line = getattr(self._local, "line", ""), ""
         if rest:
@@ -212,25 +212,25 @@ class _Redacted(io.TextIOBase):
         self._stream.flush()
 
     def flush(self) -> None:
-        """Do nothing: half of a line may end in half of a secret."""
+        """Do nothing: an unfinished line may end in half of a secret."""
 
     @property
     def buffer(self) -> "_Bytes":
         """The stream for callers that write bytes."""
         return _Bytes(self)
 
-    # Python's own streams have a plain attribute here, but their base class cannot be assigned to.
+    # A plain attribute on Python's own streams, but their base class does not allow assignment.
     @property
     def encoding(self) -> str:  # type: ignore[override]
-        """The encoding of the other stream."""
+        """The encoding of the wrapped stream."""
         return self._stream.encoding
 
     def isatty(self) -> bool:
-        """Whether the other stream is a terminal."""
+        """Whether the wrapped stream is a terminal."""
         return self._stream.isatty()
 
     def fileno(self) -> int:
-        """Return the other stream's file descriptor, for callers that need one."""
+        """Return the wrapped stream's file descriptor."""
         return self._stream.fileno()
 
     def writable(self) -> bool:
@@ -245,7 +245,7 @@ class _Bytes(io.RawIOBase):
         self._stream = stream
 
     def write(self, data: Any) -> int:
-        """Pass the bytes on as text."""
+        """Decode and write the bytes."""
         self._stream.write(bytes(data).decode(errors="replace"))
         return len(data)
 

@@ -1,7 +1,7 @@
-"""Takes secrets and prompts out of texts that go to the log or to a public page.
+"""Redacts secrets and prompts in texts for the log or a public page.
 
-Most of these texts come from outside the gateway: a plugin's exception, what a plugin prints, a
-vendor's answer. They may quote the operator's key or the buyer's prompt, whole or in part, plain or
+Most of these texts come from outside the gateway: a plugin's exception or output, a vendor's
+response. They may quote the operator's key or the buyer's prompt, whole or in part, plain or
 escaped.
 """
 
@@ -20,32 +20,32 @@ import typed_settings as ts
 from gateway.settings import SectionOffer, Settings
 
 REDACTED = "…"
-# A shorter secret or prompt is not searched for: it may be any word.
+# Shorter secrets and prompts are not redacted: they may be any word.
 _LEAST_CHARS = 8
-# A shorter line of a PEM, or folder in an address, is not looked for by itself.
+# Shorter lines of a PEM and folders of a URL are not redacted on their own.
 _LEAST_PART_CHARS = 12
-# So many characters of a prompt in a row are taken out.
+# Length of the shortest quote from a prompt that is redacted.
 _RUN_CHARS = 24
-# A prompt is cut into pieces of this length. Any run of _RUN_CHARS holds a whole one of them.
+# A prompt is cut into pieces of this length. Any run of _RUN_CHARS contains a whole piece.
 _GRAM_CHARS = 12
-# A text that quotes a prompt may be shorter by this factor: a buyer sent an emoji escaped for an
-# address, and the text has the character.
+# A quote may be shorter than the prompt by this factor: the prompt has a percent-encoded emoji, the
+# text the character.
 _MOST_SHORTENED = 12
-# The longest word in so many characters of a prompt is looked for before its spellings are.
+# The quick check searches for the longest word in this many characters of the prompt.
 _SKIMMED_CHARS = 256
-# A longer text is searched without a quick look before.
+# Longer texts skip the quick check.
 _MOST_SKIMMED_CHARS = 2_000
-# So many places of the same piece are remembered, in a prompt that repeats itself.
+# Remembered places of one piece, in a prompt that repeats itself.
 _MAX_PLACES = 8
 _SECRET_NAME = re.compile(r"(KEYS?|SECRET|TOKEN|PASSWORD|PASSPHRASE|CREDENTIALS?)$", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z0-9]+")
-# Between the keys of a list, also of one that is written wrongly.
+# Between the keys of a list, also a malformed one.
 _SEPARATORS = re.compile(r"[,;\s]+")
 _HEX = re.compile(r"(0[xX])?[0-9a-fA-F]{16,}")
 
 
 class _Prompt:
-    """A buyer's prompt, prepared for the search at the first text that may quote it."""
+    """A buyer's prompt, indexed at the first text that may quote it."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -56,7 +56,7 @@ class _Prompt:
 
     @cached_property
     def _places(self) -> dict[str, list[int]]:
-        """Each piece of the prompt, without gaps or overlaps, to the places where it begins."""
+        """The start positions of each piece; pieces neither overlap nor leave gaps."""
         found: dict[str, list[int]] = {}
         for at in range(0, len(self._text) - _GRAM_CHARS + 1, _GRAM_CHARS):
             places = found.setdefault(self._text[at : at + _GRAM_CHARS], [])
@@ -65,13 +65,13 @@ class _Prompt:
         return found
 
     def may_be_in(self, text: str) -> bool:
-        """Tell quickly whether `take_out_of` could change a text.
+        """Check quickly whether `take_out_of` could change a text.
 
-        Every spelling has the prompt's words as they are, and a text that shares `_RUN_CHARS` in a
-        row with the prompt has a whole piece of `_GRAM_CHARS` in it, wherever the pieces begin.
+        Every spelling contains the prompt's words unchanged. A text that shares `_RUN_CHARS` in a
+        row with the prompt contains a whole piece of `_GRAM_CHARS`, at any alignment.
         """
-        # Of a long text the quick look would take longer than the search. Only `unquote` changes a
-        # word: one that follows a percent sign.
+        # For a long text this check would take longer than the search. Only `unquote` changes
+        # words: those after a percent sign.
         is_long = len(text) > _MOST_SKIMMED_CHARS
         if is_long or "%" in self._text or self._longest_word in text:
             return True
@@ -83,7 +83,7 @@ class _Prompt:
         return max(_WORD.findall(self._text[:_SKIMMED_CHARS]), key=len, default="")
 
     def take_out_of(self, text: str) -> str:
-        """Return a text without the prompt, and without any `_RUN_CHARS` in a row of it."""
+        """Redact the prompt, and any `_RUN_CHARS` of it in a row."""
         if len(text) < _LEAST_CHARS or not self.may_be_in(text):
             return text
         if len(text) * _MOST_SHORTENED >= len(self._text):
@@ -92,7 +92,7 @@ class _Prompt:
         return "".join(self._remove_runs(text)) if len(text) >= _RUN_CHARS else text
 
     def _remove_runs(self, text: str) -> Iterator[str]:
-        """Yield what stays of a text, in time linear in its length."""
+        """Yield the redacted text in parts, in time linear in its length."""
         kept = at = 0
         while at <= len(text) - _GRAM_CHARS:
             places = self._places.get(text[at : at + _GRAM_CHARS])
@@ -110,10 +110,10 @@ class _Prompt:
         yield text[kept:]
 
     def _widen_run(self, text: str, at: int, place: int, least: int) -> tuple[int, int]:
-        """Return where the run that text and prompt share around a piece begins and ends in text.
+        """Return start and end, in the text, of the run that text and prompt share around a piece.
 
-        The piece is at `at` in the text and at `place` in the prompt; `least` is the earliest
-        begin.
+        The piece is at `at` in the text and at `place` in the prompt. The run starts no earlier
+        than `least`.
         """
         prompt, start, end = self._text, at, at
         shift = place - at
@@ -128,13 +128,13 @@ _prompt: ContextVar[_Prompt | None] = ContextVar("prompt", default=None)
 
 
 def hide_prompt(prompt: str | None) -> None:
-    """From now on, take this prompt out of the texts of the current task and those it starts."""
+    """Redact this prompt in texts of the current asyncio task and the tasks that it starts."""
     text = (prompt or "").strip()
     _prompt.set(_Prompt(text) if len(text) >= _LEAST_CHARS else None)
 
 
 class Redactor:
-    """Knows the operator's secrets. A process has one of these."""
+    """Redacts the operator's secrets and the current prompt. A process has one redactor."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets: set[str] = set()
@@ -142,7 +142,7 @@ class Redactor:
         self.learn(secrets)
 
     def learn(self, secrets: Iterable[str]) -> None:
-        """Take these secrets out, too, in each spelling; ignore secrets of a few characters."""
+        """Add secrets, in each spelling; very short ones are ignored."""
         known = len(self._secrets)
         for value in secrets:
             for part in _parts(value.strip()):
@@ -156,7 +156,7 @@ class Redactor:
         return self._pattern.sub(REDACTED, text) if self._pattern is not None else text
 
     def may_hold(self, text: str) -> bool:
-        """Tell quickly whether `clean` could change a text or a part of it; most hold no secret."""
+        """Check quickly whether `clean` could change a text or a part of it."""
         if self._pattern is not None and self._pattern.search(text) is not None:
             return True
         prompt = _prompt.get()
@@ -172,12 +172,12 @@ class Redactor:
 def secrets_of(
     settings: Settings, sections: Iterable[SectionOffer] = (), *, are_all: bool = False
 ) -> Iterator[str]:
-    """Yield every secret that settings and environment hold.
+    """Yield every secret in the settings and the environment.
 
-    A value of a plugin is secret if the plugin declares it so. Of a value that none of `sections`
-    has, the name decides; if these `are_all`, no plugin has it, and it is secret as well. The
-    admin's password is left out. A person chose it, and an answer in which one word is missing
-    would tell a guesser that word.
+    A plugin's setting is secret if the plugin declares it so. A setting in none of `sections` is
+    secret if its name suggests that, or in any case if `are_all` (no plugin is missing from
+    `sections`). The admin's password is left out: a person chose it, and a redacted word in a
+    response would confirm a guess.
     """
     for field in attrs.fields(Settings):
         if field.name not in ("admin_password", "plugin_values"):
@@ -194,11 +194,11 @@ def secrets_of(
 
 
 def _addresses_in(secret: str) -> Iterator[str]:
-    """Yield each address of a list of addresses with spaces, and the parts that may be a key."""
+    """Yield each URL of a list separated by spaces, and the parts that may be a key."""
     for word in secret.split():
         if "://" in word:
             yield word
-            # A topic of ntfy is the host of its address, and whoever knows it reads along.
+            # The topic of an `ntfy://` URL is its host, and anyone who knows the topic can read it.
             yield urlsplit(word).netloc
             yield from _secrets_in_address(word)
 
@@ -213,7 +213,7 @@ def _secrets_in_field(field: "attrs.Attribute[Any]", value: Any) -> Iterator[str
 
 
 def _secrets_in_address(address: str) -> Iterator[str]:
-    """Yield the parts of an RPC address that may be a key: user, password, query, long folders."""
+    """Yield the parts of an RPC URL that may be a key: user, password, query, long folders."""
     url = urlsplit(address)
     for part in (url.username, url.password, *url.query.replace("=", "&").split("&")):
         yield part or ""
@@ -226,9 +226,9 @@ def _secrets_in_address(address: str) -> Iterator[str]:
 
 
 def _parts(value: str) -> Iterator[str]:
-    """Yield a secret and its parts that a text may quote alone.
+    """Yield a secret and the parts that may be quoted alone.
 
-    They are a PEM's lines, a key's digits, and each key of a list with commas.
+    These are the lines of a PEM, the digits of a key, and each key of a list.
     """
     yield value
     keys = _SEPARATORS.split(value)
@@ -244,7 +244,7 @@ def _parts(value: str) -> Iterator[str]:
 
 
 def _spellings(value: str) -> set[str]:
-    """Return the forms of a value in a text: plain, escaped once or twice, as in an address."""
+    """Return the forms of a value in a text: plain, escaped once or twice, URL-encoded."""
     written = (repr(value), json.dumps(value), json.dumps(value, ensure_ascii=False))
     escaped = {each[1:-1] for each in written}
     found = {value, unquote(value), quote(value), quote(value, safe=""), *escaped}

@@ -1,8 +1,8 @@
-"""Writes the log line of a plain request in one step, past the processors of other events.
+"""Fast path for the log lines of requests, past structlog's processors.
 
-The lines of requests are by far the most frequent ones. What the processors add is known here:
-such a line holds only the gateway's own words, so there is nothing to redact. Lines of one turn of
-the event loop are written together, because a write costs more than all the rest of a line.
+These lines are by far the most frequent, and contain only the gateway's own words, so there is
+nothing to redact. Lines of one event loop iteration are written together, because the write is the
+most expensive part of a line.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from typing import Any, TextIO
 import structlog
 
 _EVENT = "request"
-# With the event's name. A line that has more, such as a plugin's context, is no plain one.
+# A line with more fields, such as a plugin's context, is not plain.
 _FIELDS = frozenset(("event", "method", "rule", "status", "ms", "request"))
 _METHODS = ("GET", "POST")
 _LINE = (
@@ -25,16 +25,16 @@ _log = structlog.get_logger()
 
 
 class RequestLines:
-    """A processor of structlog that writes plain requests and hands every other event on.
+    """A structlog processor that writes plain request lines and passes on every other event.
 
-    `stream` takes the lines: the process's own output, as nothing in them is to be redacted.
+    `stream` is the process's unredacted output.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        # Threads log, too: each line is taken out once, by one writer.
+        # Threads log, too. A deque hands each line to exactly one of them.
         self._waiting: deque[str] = deque()
-        # The second of the last line, and how a line names it.
+        # The second of the last line, and its cached text.
         self._second = -1
         self._written_second = ""
 
@@ -49,7 +49,7 @@ class RequestLines:
         raise structlog.DropEvent
 
     def add(self, method: str, rule: str, status: int, ms: float, request: str) -> None:
-        """Write a plain request's line at the end of the loop's turn; at once without a loop."""
+        """Queue a request's line for the next loop iteration; without a loop, write it now."""
         self._waiting.append(_LINE % (method, rule, status, ms, request, *self._read_clock()))
         if len(self._waiting) > 1:
             return
@@ -59,7 +59,7 @@ class RequestLines:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits, before a later event is written."""
+        """Write the queued lines."""
         lines = []
         while self._waiting:
             lines.append(self._waiting.popleft())
@@ -68,7 +68,7 @@ class RequestLines:
             self._stream.flush()
 
     def _read_clock(self) -> tuple[str, int]:
-        """Return the time in UTC up to its second, and the microseconds of that second."""
+        """Return the UTC time, truncated to the second, and its microseconds."""
         second, microseconds = divmod(time.time_ns() // 1_000, 1_000_000)
         if second != self._second:
             self._second = second
@@ -77,23 +77,23 @@ class RequestLines:
 
 
 def log_request(method: str, rule: str | None, status: int, ms: float, request: str | None) -> None:
-    """Log a request's end; `request` is the id that the gateway gave it, None if a proxy gave it.
+    """Log the end of a request; `request` is its id, or None if a proxy chose the id.
 
-    A plain one goes past structlog, unless something else than `configure_logs` configured that.
+    Plain lines bypass structlog if `configure_logs` has configured it.
     """
     first = next(iter(structlog.get_config()["processors"]), None)
     if isinstance(first, RequestLines) and request and rule is not None and method in _METHODS:
         first.add(method, rule, status, ms, request)
         return
-    # Values that a client chose may contain anything, so they go through the redactor.
+    # Values from a client may contain anything, so they go through the redactor.
     own = {} if request is None else {"request": request}
     _log.info("request", method=method, rule=rule, status=status, ms=ms, **own)
 
 
 def is_plain(event: MutableMapping[str, Any]) -> bool:
-    """Whether an event is a request's, with nothing in it that a client or a plugin chose.
+    """Whether an event is a request line without any value from a client or a plugin.
 
-    `log_request` includes the request's id only if the gateway made it.
+    `log_request` includes the request's id only if the gateway generated it.
     """
     return (
         event.get("event") == _EVENT

@@ -1,4 +1,4 @@
-"""Spans around requests, attempts at tasks and calls of providers, opened by plugins."""
+"""Tracing spans around requests, task attempts and provider calls, opened by plugins."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -8,25 +8,25 @@ import attrs
 import structlog
 
 About = dict[str, str | int]
-"""What a span is about; the gateway adds what is known at the end only, such as the status."""
+"""A span's attributes; the gateway adds some of them at the end, such as the status."""
 OpenSpan = Callable[[str, About], AbstractContextManager[object]]
-"""Returns what the gateway enters where the work begins and leaves where it ends."""
+"""Returns a context manager that is entered when the work begins and left when it ends."""
 
 _log = structlog.get_logger()
 
 
 @attrs.frozen
 class Spans:
-    """The plugins that open spans; usually none."""
+    """The plugins' span openers; usually none."""
 
     openers: tuple[OpenSpan, ...] = ()
 
     @contextlib.contextmanager
     def around(self, name: str, about: About) -> Iterator[None]:
-        """Open a span of every plugin around the block, and close them after it.
+        """Open a span of every plugin around the block.
 
-        A plugin's exception is logged and ignored. `about` gets the class of the block's error as
-        `error`, not the error itself: its text may quote a prompt.
+        A plugin's exception is logged and ignored. If the block raises, `about` gets the class name
+        as `error`, never the message: it may quote a prompt.
         """
         with contextlib.ExitStack() as opened:
             for opener in self.openers:

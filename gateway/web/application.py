@@ -75,7 +75,6 @@ def _make_mounted(app: Quart, mount: Mount, settings: Settings, memory: BodyMemo
 
 
 def _make_app(requests: type[Request]) -> Quart:
-    """Return an app without routes."""
     app = _App("gateway", template_folder=str(static_folder()), static_folder=None)
     # Answer `//` as an unknown path; Quart would redirect in HTML.
     app.url_map.merge_slashes = False

@@ -1,6 +1,6 @@
-"""Several machines: PostgreSQL, the lead among them, rate limits in Redis, the move from SQLite.
+"""Several nodes: PostgreSQL, leader election, rate limits in Redis, migration from SQLite.
 
-A gateway on SQLite imports nothing but this file.
+A gateway on SQLite imports only this file.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def before_open(settings: "Settings") -> None:
-    """Refuse a start that would leave sales behind in the data folder's SQLite."""
+    """Refuse to start on PostgreSQL while the data folder's SQLite has unmigrated sales."""
     if settings.database_url:
         from gateway_nodes.left_behind import refuse_left_behind  # noqa: PLC0415
 
@@ -26,14 +26,14 @@ def before_open(settings: "Settings") -> None:
 
 
 def open_store(settings: "Settings", name: str | None) -> "SqlStore":
-    """Return the store in a PostgreSQL; `name` is what its server shows, or None for the node's."""
+    """Return the PostgreSQL store; `name` is its application name, by default the node's name."""
     from gateway_nodes.postgres.store import open_postgres  # noqa: PLC0415 - psycopg costs memory
 
     return open_postgres(settings, name)
 
 
 def open_limits(settings: "Settings", clock: "Clock", secret: str) -> "RateLimits":
-    """Return rate limits that are counted in a Redis; `secret` is the installation's."""
+    """Return rate limits counted in Redis; `secret` is the installation's."""
     from gateway_nodes.rate_limits import SharedRateLimits  # noqa: PLC0415 - so does Redis' client
 
     return SharedRateLimits(settings, clock, secret)
@@ -41,7 +41,7 @@ def open_limits(settings: "Settings", clock: "Clock", secret: str) -> "RateLimit
 
 @hookimpl
 def register_parts(register: "Callable[[Part], None]", gateway: "Gateway") -> None:
-    """Let nodes believe alike about providers."""
+    """Share provider states between nodes."""
     if gateway.store.nodes.has_others:
         from gateway_nodes.shared_states import make_part  # noqa: PLC0415
 

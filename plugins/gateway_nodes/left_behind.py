@@ -1,4 +1,4 @@
-"""Sales in the data folder's SQLite that a start on a shared database must not leave behind."""
+"""Checks that a start on PostgreSQL leaves no sales behind in the data folder's SQLite."""
 
 import sqlite3
 from contextlib import closing
@@ -14,7 +14,7 @@ from gateway_nodes.moving.notes import MOVED_FROM
 def refuse_left_behind(settings: Settings) -> None:
     """Raise `SettingsError` if the data folder has sales that were not migrated to PostgreSQL.
 
-    Two databases would each accept a transaction that the other has already seen.
+    Otherwise a transaction could pay once in each database.
     """
     path = settings.data_dir / "gateway.db"
     if settings.database_url and path.exists() and _has_sales(path):
@@ -43,7 +43,6 @@ async def refuse_other_database(settings: Settings, store: SqlStore) -> None:
 
 
 def _has_sales(path: Path) -> bool:
-    """Whether an SQLite file has payments and was not migrated."""
     with closing(_read_only(path)) as db:
         try:
             has_sales = db.execute("SELECT 1 FROM claims LIMIT 1").fetchone() is not None
@@ -55,7 +54,6 @@ def _has_sales(path: Path) -> bool:
 
 
 def _move_of(path: Path) -> Move | None:
-    """Return the migration of an SQLite file to another database, or None."""
     with closing(_read_only(path)) as db:
         return move_of(db)
 

@@ -1,4 +1,4 @@
-"""This node among those that share the database: its record, and the lead while it has it."""
+"""This node's heartbeat and leadership among the nodes that share the database."""
 
 import asyncio
 import contextlib
@@ -15,11 +15,11 @@ from gateway.store.rows import RunWrite
 from gateway_nodes import records
 
 _log = structlog.get_logger()
-# A leader that dies is followed by another after so long.
+# After this time another node replaces a dead leader.
 _LEASE_S = 15.0
 _KEEP_EVERY_S = 4.0
-# After a crash the same machine restarts at once. It watches its old row for this long: a live
-# process would update the row twice in that time.
+# After a crash the machine restarts at once, and watches its old row for this long: a live process
+# would update the row twice in that time.
 _WATCH_S = 10.0
 
 
@@ -44,7 +44,7 @@ class SqlNodes:
         self._fitness = fitness
         self._roles = roles
         self.has_workers = True
-        # Why this node works on nothing new, as it was when it was last kept; empty if it does.
+        # Why this node takes no new work, as of the last heartbeat; empty if it does.
         self.clock_problem = ""
         self._life = secrets.token_hex(8)
         self._watch_s = watch_s
@@ -74,7 +74,7 @@ class SqlNodes:
         found: list[NodeRecord] = await self._read(records.find_nodes)
         return found
 
-    # -- the lead
+    # -- leadership
 
     async def start(self, now: Clock) -> None:
         await self._keep_once(now)
@@ -84,7 +84,7 @@ class SqlNodes:
         return asyncio.get_running_loop().time() < self._leads_until
 
     def step_down(self) -> None:
-        # The next time it is kept, the lease has ended already.
+        # The next heartbeat writes a lease that has expired already.
         self._lease_s = 0.0
 
     async def stop(self) -> None:
@@ -96,7 +96,7 @@ class SqlNodes:
         self._leads_until = 0.0
         try:
             await self.leave()
-        except Exception as error:  # noqa: BLE001 - the lease ends without it
+        except Exception as error:  # noqa: BLE001 - the lease expires anyway
             _log.warning("leadership.not_given_up", error=type(error).__name__)
 
     async def _keep_forever(self, now: Clock) -> None:
@@ -104,11 +104,11 @@ class SqlNodes:
             await asyncio.sleep(self._keep_every_s)
             try:
                 await self._keep_once(now)
-            except Exception as error:  # noqa: BLE001 - the lease ends, and is taken again
+            except Exception as error:  # noqa: BLE001 - the lease expires, and is taken again
                 _log.warning("leadership.not_kept", error=type(error).__name__)
 
     async def _keep_once(self, now: Clock) -> None:
-        # The lease counts from before the question: an answer may be late.
+        # The lease counts from before the request, because the response may be late.
         asked_at = asyncio.get_running_loop().time()
         had, problem = self.leads(), self.clock_problem
         has = await self.keep(lease_s=self._lease_s, now=now())
@@ -119,7 +119,7 @@ class SqlNodes:
             _log.warning("node.clock", problem=self.clock_problem or "It is right again.")
 
     async def keep(self, *, lease_s: float, now: float) -> bool:
-        """Write down that this node runs, and take or prolong the lead for `lease_s` seconds.
+        """Send a heartbeat, and take or renew the leader lease for `lease_s` seconds.
 
         `now` is the node's own clock. Returns whether it leads.
         """
@@ -138,5 +138,5 @@ class SqlNodes:
         return bool(leads)
 
     async def leave(self) -> None:
-        """Give the lead up, and note that this node has stopped."""
+        """Release the leader lease, and record a clean shutdown."""
         await self._write(records.leave, self.name, self._life)

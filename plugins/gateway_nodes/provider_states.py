@@ -1,4 +1,4 @@
-"""Provider states that nodes share: off sale, paused, and how many nodes share a provider.
+"""Provider states that nodes share: off sale, paused, and the nodes that share the limits.
 
 A state's name is its subject, such as "provider:fal:fal-image" or "endpoint:picture". All times are
 the database's, because the nodes' clocks may differ.
@@ -34,13 +34,13 @@ class OnSale:
     """A probe or an operator found that it works again."""
 
     name: str
-    # Of the state that was found to be over. A newer one stands.
+    # Of the state that ended. A newer state is kept.
     epoch: int
 
 
 @attrs.frozen(kw_only=True)
 class Paused:
-    """The vendor asks for no submit for some seconds."""
+    """The vendor asked for a pause of submits."""
 
     name: str
     pause_s: float
@@ -51,28 +51,28 @@ Report = OffSale | OnSale | Paused
 
 @attrs.frozen(kw_only=True)
 class ProviderState:
-    """What the database says of one name. Durations are in seconds, counted by its own clock."""
+    """The shared state of one name. Durations are in seconds, by the database's clock."""
 
     name: str
 
-    # Grows whenever the name goes off sale or comes back; a pause leaves it.
+    # Increases whenever the name goes off sale or back on sale, but not with a pause.
     epoch: int
 
     # None while it is on sale.
     off_reason: str | None
 
-    # Until the first probe, and until the next submit; below zero if that is over.
+    # Until the first probe, and until the next submit; negative if that is over.
     rest_s: float
     pause_s: float
 
 
 @attrs.frozen(kw_only=True)
 class SharedStates:
-    """All that the nodes know."""
+    """The states of all names, and the worker nodes."""
 
     states: Sequence[ProviderState]
 
-    # The names of the nodes that make what is sold, in order. Empty on SQLite.
+    # The names of the worker nodes, sorted. Empty on SQLite.
     workers: Sequence[str]
 
     # This node's own name; empty on SQLite.
@@ -157,7 +157,7 @@ class SqlProviderStates:
 
     async def exchange(self, reports: Sequence[Report]) -> SharedStates:
         """Record all of this node's reports or none, and return the shared state."""
-        # A pure read need not wait for a commit.
+        # Without reports it need not wait for a commit.
         run = self._write if reports else self._read
         shared: SharedStates = await run(exchange, reports, self._node)
         return shared

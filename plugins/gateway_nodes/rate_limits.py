@@ -1,6 +1,6 @@
-"""Rate limits over all nodes: moving windows in a Redis; this node's own where Redis is silent.
+"""Rate limits across all nodes: moving windows in Redis, with local windows as the fallback.
 
-Imported only where GATEWAY_LIMITS_URL is set. The library `limits` brings windows and scripts.
+Imported only if GATEWAY_LIMITS_URL is set. The library `limits` has the windows and scripts.
 """
 
 import asyncio
@@ -25,26 +25,25 @@ from gateway.errors import SettingsError
 from gateway.running.rate_limits import RateLimits, too_many
 from gateway.settings import Settings
 
-# A request waits so long for Redis at most, connecting included. One in the same region answers
-# within some milliseconds.
+# Timeout of Redis, including the connection. In the same region it responds within milliseconds.
 PATIENCE_S = 0.25
-# After a silence, Redis is asked again by one request in so many seconds.
+# After a failure, one request per this many seconds tries Redis again.
 PAUSE_S = 5.0
 _MAX_CONNECTIONS = 16
 _PREFIX = "gateway-limits"
-# Redis' scripts round times to a tenth of a millisecond, and refuse at the very end of a window.
+# Margin: the scripts round times to 0.1 ms, and still refuse at the very end of a window.
 _ROUNDED_S = 0.001
-# Keys whose window is known to be full, of which Redis is not asked.
+# Size of the cache of keys whose window is known to be full.
 _MAX_FULL = 10_000
 _PING = RateLimitItemPerSecond(1, 1)
 _log = structlog.get_logger()
 
 
 class SharedRateLimits(RateLimits):
-    """The limits of spec §8 but the logins', counted over all nodes with one database.
+    """All rate limits except that of logins, counted across the nodes of one database.
 
-    The windows of this process go on beside those in Redis. They bound what this node lets in
-    while Redis is silent, and a client whom they refuse costs Redis nothing.
+    This process also keeps its own windows. They limit clients while Redis is down, and a client
+    that they refuse costs no request to Redis.
     """
 
     def __init__(self, settings: Settings, clock: Clock, secret: str) -> None:
@@ -54,7 +53,7 @@ class SharedRateLimits(RateLimits):
         self._full = FullWindows()
 
     async def hit(self, name: str, address: str) -> None:
-        """Count a request, as `RateLimits.hit` does; an ailing Redis raises nothing."""
+        """Count a request, as `RateLimits.hit` does; errors of Redis are not raised."""
         limit, name = self._find(name)
         key = f"{name}/{self._conceal(address)}"
         wait_s = self._full.wait_s(key)
@@ -68,7 +67,7 @@ class SharedRateLimits(RateLimits):
         await super().hit(name, address)
 
     async def find_problem(self) -> str:
-        """Return why Redis does not count the hits now; empty where it does."""
+        """Return why Redis does not count hits now; empty if it does."""
         return await self._windows.find_problem()
 
     async def close(self) -> None:
@@ -76,18 +75,18 @@ class SharedRateLimits(RateLimits):
         await self._windows.close()
 
     def _conceal(self, address: str) -> str:
-        """Return what stands for an address in Redis; other installations have other names."""
+        """Return an address's pseudonym in Redis, an HMAC with the installation's secret."""
         text = b"rate-limits:" + address.encode()
         return hmac.digest(self._secret, text, hashlib.sha256)[:16].hex()
 
 
 class RedisWindows:
-    """Moving windows in a Redis. After a failure it is left alone for a while."""
+    """Moving windows in Redis, which is not used for a while after a failure."""
 
     def __init__(
         self, url: str, *, patience_s: float = PATIENCE_S, pause_s: float = PAUSE_S
     ) -> None:
-        """Open nothing yet; raises `SettingsError` for an address that Redis' client refuses."""
+        """Create the client without connecting; raises `SettingsError` for an invalid URL."""
         self._patience_s, self._pause_s = patience_s, pause_s
         try:
             self._pool = BlockingConnectionPool.from_url(
@@ -96,34 +95,34 @@ class RedisWindows:
                 timeout=patience_s,
                 socket_timeout=patience_s,
                 socket_connect_timeout=patience_s,
-                # A connection that Redis has closed meanwhile is opened anew at once.
+                # Reconnect at once if Redis has closed an idle connection.
                 retry=Retry(NoBackoff(), 1),
             )
         except ValueError as error:
             said = str(error).rstrip(".")
             raise SettingsError(f"GATEWAY_LIMITS_URL is not right: {said}.") from None
-        # `limits` hands its options on to Redis' client; it declares plain values only.
+        # `limits` passes its options on to Redis' client, but declares plain values only.
         options: dict[str, Any] = {"connection_pool": self._pool}
         storage = RedisStorage(
             f"async+{url}", implementation="redispy", key_prefix=_PREFIX, **options
         )
         self._limiter = MovingWindowRateLimiter(storage)
-        # Why Redis counts nothing now; empty while it does.
+        # Why Redis does not count now; empty while it does.
         self._problem = ""
         # By the monotonic clock.
         self._asked_again_at = 0.0
-        # Questions without an answer; the client's time-outs end each.
+        # Requests in progress; the client's timeouts end each.
         self._asking: set[asyncio.Future[float]] = set()
 
     async def hit(self, limit: RateLimitItemPerSecond, key: str) -> float:
         """Count a hit unless the window is full.
 
-        Returns the seconds until the next hit passes: 0 where it was counted, or Redis is silent.
+        Returns the seconds until the next hit passes; 0 if it was counted, or Redis is down.
         """
         return await self._ask(lambda: self._hit(limit, key)) or 0.0
 
     async def find_problem(self) -> str:
-        """Return why Redis counts nothing now; empty where it does."""
+        """Return why Redis does not count now; empty if it does."""
         await self._ask(self._ping)
         return self._problem
 
@@ -142,33 +141,33 @@ class RedisWindows:
         return max(stats.reset_time - time.time(), 0.0) + _ROUNDED_S
 
     async def _ping(self) -> float:
-        # As a hit does, it writes: a copy for reading, or a full Redis, is found, too.
+        # A write, like a hit, so it also detects a read-only replica or a full Redis.
         await self._limiter.hit(_PING, "ping")
         return 0.0
 
     async def _ask(self, question: Callable[[], Awaitable[float]]) -> float | None:
-        """Return Redis' answer; None where it is silent, or is left alone."""
+        """Return Redis' response; None if it failed, or is in its pause after a failure."""
         was_silent, now = bool(self._problem), time.monotonic()
         if was_silent and now < self._asked_again_at:
             return None
-        # While this question finds out whether Redis answers again, the others do not wait.
+        # While this request tries Redis again, others do not wait.
         self._asked_again_at = now + self._pause_s
         try:
             async with asyncio.timeout(self._patience_s):
                 answer = await outlive(self._begin(question))
-        except Exception as error:  # noqa: BLE001 - whatever it is, no buyer is refused for it
+        except Exception as error:  # noqa: BLE001 - no buyer is refused because of Redis
             self._note_silence(error)
             return None
-        # An answer to an older question says nothing about now.
+        # A response to a request from before the failure proves nothing.
         if was_silent:
             self._note_answer()
         return answer
 
     def _begin(self, question: Callable[[], Awaitable[float]]) -> asyncio.Future[float]:
-        """Ask in the background: whoever waits may leave at once, and the connection stays whole.
+        """Run a request in the background, so that callers can leave without cancelling it.
 
-        Redis' client sometimes holds a cancellation up until its own time-outs, and closes a
-        connection whose answer nobody waited for.
+        Redis' client may delay a cancellation until its own timeouts, and closes the connection of
+        a cancelled request.
         """
         asking = asyncio.ensure_future(question())
         self._asking.add(asking)
@@ -177,7 +176,7 @@ class RedisWindows:
 
     def _forget(self, asking: asyncio.Future[float]) -> None:
         self._asking.discard(asking)
-        # Where nobody waits any more, nobody fetches the error.
+        # Retrieve the error: the caller may be gone.
         if not asking.cancelled():
             asking.exception()
 
@@ -195,22 +194,22 @@ class RedisWindows:
 
 
 class FullWindows:
-    """Remembers until when windows in Redis are full, so that a flood does not ask it."""
+    """Caches which windows in Redis are full, so that a flood causes no requests to it."""
 
     def __init__(self, most: int = _MAX_FULL) -> None:
         self._most = most
-        # To a moment of the monotonic clock; the oldest comes first.
+        # Times of the monotonic clock; the oldest entry first.
         self._until: OrderedDict[str, float] = OrderedDict()
 
     def remember(self, key: str, wait_s: float) -> None:
-        """Remember that a window is full for so many seconds."""
+        """Cache that a window is full for `wait_s` seconds."""
         self._until[key] = time.monotonic() + wait_s
         self._until.move_to_end(key)
         if len(self._until) > self._most:
             self._until.popitem(last=False)
 
     def wait_s(self, key: str) -> float:
-        """Return the seconds for which a window is still full; 0 where that is not known."""
+        """Return the seconds for which a window is still full; 0 if unknown."""
         until = self._until.get(key)
         if until is None:
             return 0.0

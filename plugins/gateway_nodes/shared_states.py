@@ -1,9 +1,8 @@
-"""What several nodes believe alike about providers: who is off sale or paused, and whose share.
+"""Shares provider states between nodes: off sale, paused, and each node's share of the limits.
 
-A node looks every few seconds: it tells what it found since, and believes what the others did. Of
-a circuit only what the vendor says of the account, or of a model, is told. Failures in a row stay
-with the node that met them: they may be of its own network. While the database is away, each node
-keeps what it believed last.
+Every few seconds a node reports its own findings and applies those of the others. Only a vendor's
+refusal of an account or a model is reported. Consecutive failures are not, because they may be due
+to the node's own network. While the database is down, each node keeps the last known states.
 """
 
 import zlib
@@ -30,30 +29,30 @@ from gateway_nodes.provider_states import (
     SqlProviderStates,
 )
 
-# No vendor is believed for longer, whatever becomes of the database's clock.
+# Limits of shared rests and pauses, in case the database's clock is wrong.
 _MOST_REST_S = 6 * 3600.0
 _MOST_PAUSE_S = 3600.0
-# What is told and read back differs by so little.
+# Tolerance between a reported time and the same time read back.
 _NEWS_S = 0.5
 
 
 @attrs.define
 class _Subject:
-    """A provider, or an endpoint's model, and what all nodes are known to believe of it."""
+    """A provider, or an endpoint's model, and its last known shared state."""
 
     name: str
     circuit: CircuitBreaker
-    # None for a model: pauses are of the whole account.
+    # None for a model: pauses apply to the whole account.
     upstream: Upstream | None = None
 
-    # Of the state that was read last.
+    # Of the last shared state.
     epoch: int = 0
     is_off: bool = False
     # By this node's clock.
     paused_until: float = 0.0
 
     def find_news(self, now: float) -> Iterator[Report]:
-        """Yield what this node found and the others do not know."""
+        """Yield this node's findings that the other nodes do not have."""
         circuit = self.circuit
         if circuit.problem is not None and circuit.is_account and not self.is_off:
             rest_s = min(max(circuit.probe_at - now, 0.0), _MOST_REST_S)
@@ -65,15 +64,15 @@ class _Subject:
             if until > max(now, self.paused_until) + _NEWS_S:
                 yield Paused(name=self.name, pause_s=min(until - now, _MOST_PAUSE_S))
 
-    def note_told(self, report: Report) -> None:
-        """Note that a report is written down."""
+    def note_reported(self, report: Report) -> None:
+        """Note that a report was stored."""
         if not isinstance(report, Paused):
             self.is_off = isinstance(report, OffSale)
 
-    def believe(self, state: ProviderState, *, is_own: bool) -> None:
-        """Take the provider off sale or put it back, as the newest state says.
+    def apply(self, state: ProviderState, *, is_own: bool) -> None:
+        """Take the provider off sale or put it back, as in the newest state.
 
-        What this node has just told (`is_own`) changes nothing here: it may have news by now.
+        This node's own report (`is_own`) changes nothing here: the circuit may have changed since.
         """
         if state.epoch == self.epoch:
             return
@@ -85,8 +84,8 @@ class _Subject:
         elif was_off and not self.is_off and self.circuit.is_open:
             self.circuit.try_again()
 
-    def believe_pause(self, pause_s: float, now: float, long_wait_s: float) -> None:
-        """Let no submit out before a pause ends that the vendor asked any node for."""
+    def apply_pause(self, pause_s: float, now: float, long_wait_s: float) -> None:
+        """Hold back submits during a pause that the vendor asked any node for."""
         until = now + min(pause_s, _MOST_PAUSE_S)
         is_news = until > max(now, self.paused_until) + _NEWS_S
         if self.upstream is None or not is_news:
@@ -98,7 +97,7 @@ class _Subject:
 
 
 def make_part(gateway: Gateway) -> Part:
-    """Return the part that exchanges states every few seconds, first before the first sale."""
+    """Return the part that exchanges states before the first sale and every few seconds."""
     store = gateway.store
     shared = SharedProviders(
         gateway.catalog,
@@ -112,7 +111,7 @@ def make_part(gateway: Gateway) -> Part:
 
 
 class SharedProviders:
-    """Keeps a catalogue's circuits, pauses and shares as all nodes have them."""
+    """Keeps a catalogue's circuits, pauses and shares in sync with the other nodes."""
 
     def __init__(
         self, catalog: Catalog, states: SqlProviderStates, now: Clock, *, long_wait_s: float
@@ -125,22 +124,22 @@ class SharedProviders:
         self._subjects: dict[str, _Subject] = {}
 
     async def look(self) -> None:
-        """Tell the other nodes what is new here, and believe what is new there."""
+        """Report news of this node, and apply news of the others."""
         subjects = self._find_subjects()
         now = self._now()
         news = {one.name: list(one.find_news(now)) for one in subjects.values()}
         try:
             shared = await self._states.exchange([one for each in news.values() for one in each])
         except StoreUnavailable:
-            # The store has logged it. What was not told is still news at the next look.
+            # The store has logged it. The next exchange reports the same news.
             return
         for name, reports in news.items():
             for report in reports:
-                subjects[name].note_told(report)
-        self._believe(shared, subjects, news)
+                subjects[name].note_reported(report)
+        self._apply(shared, subjects, news)
         self._share(shared, subjects)
 
-    def _believe(
+    def _apply(
         self,
         shared: SharedStates,
         subjects: dict[str, _Subject],
@@ -152,29 +151,29 @@ class SharedProviders:
             if subject is None:
                 continue
             is_own = any(isinstance(one, OffSale) for one in news[state.name])
-            subject.believe(state, is_own=is_own)
-            subject.believe_pause(state.pause_s, now, self._long_wait_s)
+            subject.apply(state, is_own=is_own)
+            subject.apply_pause(state.pause_s, now, self._long_wait_s)
 
     def _share(self, shared: SharedStates, subjects: dict[str, _Subject]) -> None:
-        """Divide what a vendor allows at once, and in a minute, among the nodes that work."""
+        """Divide each vendor's concurrency and rate limits among the worker nodes."""
         if shared.node not in shared.workers:
-            # It only sells, or the others take it for dead: then it keeps its part for now.
+            # It runs no workers, or the others consider it dead: keep the current share.
             return
         index = shared.workers.index(shared.node)
         for subject in subjects.values():
             if subject.upstream is not None:
-                # Another node is the first for each provider, so that none has all remainders.
+                # Rotate the order per provider, so that no node gets every remainder.
                 rank = (index + zlib.crc32(subject.name.encode())) % len(shared.workers)
                 subject.upstream.pace.share(nodes=len(shared.workers), rank=rank)
 
     def _find_subjects(self) -> dict[str, _Subject]:
-        """Return every provider and model by a name that is the same on all nodes."""
+        """Return every provider and model by its name, which is the same on all nodes."""
         names: Counter[str] = Counter()
         for upstream in self._catalog.upstreams():
             name = f"provider:{upstream.plugin}:{upstream.provider.name}"
             names[name] += 1
             if names[name] > 1:
-                # Of one plugin, in the order of registration.
+                # Same plugin and name: numbered in the order of registration.
                 name = f"{name}:{names[name]}"
             if name not in self._subjects:
                 self._subjects[name] = _Subject(name, upstream.circuit, upstream)

@@ -1,4 +1,4 @@
-"""Answers before they are sent: those of the routes, and the JSON of every error (spec §2.6)."""
+"""Responses of the routes, and the JSON of every error (spec §2.6)."""
 
 import asyncio
 import contextlib
@@ -39,10 +39,10 @@ NOT_STORED = {"Cache-Control": "no-store"}
 _Header = tuple[str, str]
 # Ends the connection after the answer.
 LAST = ("Connection", "close")
-# An ASGI extension of our servers: a function that writes status, header lines and body at once. It
-# returns False if the answer must go by `send`.
+# An ASGI extension of our servers: a function that writes status, header lines and body at once. If
+# it returns False, use `send` instead.
 WHOLE_ANSWER = "gateway.whole_answer"
-# Quart's time limit for a body in pieces; the fast path limits each piece instead.
+# Quart's timeout for a body in pieces; the fast path limits each piece instead.
 _LONG_BODY_S = 600.0
 # Forbidden in headers, as in uvicorn. Line breaks are counted instead.
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
@@ -152,7 +152,7 @@ def _header_lines(headers: Sequence[_Header]) -> bytes:
     return lines
 
 
-# Each 402 of an endpoint repeats the same 2 KB, and checking them costs more than all the rest.
+# All 402s of an endpoint share the same 2 KB, and checking them costs more than all the rest.
 _kept_lines = functools.lru_cache(maxsize=128)(_header_lines)
 
 
@@ -212,12 +212,10 @@ def _answer_gateway_error(
 
 
 def _is_clients(error: HTTPException) -> bool:
-    """Whether an error of Quart is the client's mistake."""
     return HTTPStatus.BAD_REQUEST <= (error.code or 0) < HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 def _translate(error: HTTPException) -> GatewayError:
-    """Return the gateway error for an HTTP error of Quart."""
     match error.code:
         case HTTPStatus.NOT_FOUND:
             return NotFound("There is nothing at this path. GET /llms.txt describes this service.")

@@ -1,7 +1,7 @@
 """Limits the memory of all request bodies together, and shares it fairly.
 
 One address may use up to half of it. When memory runs out, unfinished bodies of addresses that use
-more are refused first. Otherwise a few slow clients could keep all others out.
+more are refused first. Otherwise a few slow clients could lock out all others.
 """
 
 import asyncio
@@ -37,9 +37,9 @@ class BodyMemory:
         self._arriving: dict[CountedBody, None] = {}
 
     def take(self, body: "CountedBody", more_bytes: int, *, is_small: bool) -> bool:
-        """Let a body grow by `more_bytes`, and refuse others for it if necessary.
+        """Reserve `more_bytes` for a body, and evict others if necessary.
 
-        Returns False if there is no room; then no other body was refused.
+        Returns False if there is no room; then no other body was evicted.
         """
         own = self._by_address[body.address] + more_bytes
         kept = 0.0 if is_small else self._most_bytes * _KEPT_FOR_SMALL

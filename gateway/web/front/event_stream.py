@@ -19,7 +19,7 @@ _HELD = "gateway.held"
 
 
 class EventConnection(ASGIHTTPConnection):
-    """One request to Quart; releases its resources, and bounds each event of a stream."""
+    """One request to Quart, which releases its resources and limits the time of each event."""
 
     _is_answered = False
     _reading: asyncio.Task[Any] | None = None
@@ -29,8 +29,8 @@ class EventConnection(ASGIHTTPConnection):
         with contextlib.ExitStack() as held:
             cast(dict[str, Any], self.scope)[_HELD] = held
 
-            # Quart needs some turns of the loop to end a request whose client hung up. That client
-            # may reconnect before, so its resources are released at once.
+            # Quart needs some loop iterations to end a request after a disconnect. The client may
+            # reconnect sooner, so its resources are released at once.
             async def receive_or_release() -> Any:
                 message = await receive()
                 if message["type"] == "http.disconnect":
@@ -51,8 +51,8 @@ class EventConnection(ASGIHTTPConnection):
     async def handle_messages(self, request: Request, receive: Any, *more: Any) -> None:
         """Read the request's body until the answer has ended.
 
-        Since 0.23 Quart reads until the server reports the end of the connection. The server would
-        then wait for Quart if a client does not take its answer.
+        Since 0.23 Quart reads until the server reports the end of the connection. If a client does
+        not read its answer, server and Quart would then wait for each other.
         """
         if not self._is_answered:
             self._reading = asyncio.current_task()

@@ -1,4 +1,4 @@
-"""Answers plain requests to the declared routes without Quart, whose dispatch costs more CPU.
+"""Answers plain requests to the declared routes without Quart, to save CPU.
 
 Any unusual request goes to Quart unread (docs/architecture.md).
 """
@@ -131,7 +131,7 @@ class PlainAsked:
     most_bytes: Callable[[], int]
     # Whether the body was read, or the request has none.
     is_read: bool
-    # Whether the answer has awaited anything, so that other requests ran.
+    # Whether the answer has awaited anything, so that other requests may have run.
     _has_waited: bool = False
     _end_of_body: asyncio.Event | None = None
     _whole_bytes: int = 0
@@ -270,7 +270,6 @@ def _is_host(host: bytes) -> bool:
 
 
 def _address(gateway: Gateway, scope: Message, headers: _Headers) -> str:
-    """Return the client's address for rate limits."""
     trusted = gateway.settings.client_ip_header.lower().encode()
     forwarded = headers.get(trusted, b"").decode("latin1") if trusted else None
     return client_address(peer_of(scope), forwarded)

@@ -53,9 +53,9 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 @attrs.frozen
 class Begun:
-    """A request in progress: its id, its start (`time.perf_counter`), and whether the id is given.
+    """A request in progress: its id, its start (`time.perf_counter`), and the id's origin.
 
-    A given id comes from the proxy; the gateway makes all others.
+    A given id comes from the proxy; the gateway generates all others.
     """
 
     name: str

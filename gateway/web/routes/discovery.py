@@ -52,14 +52,14 @@ class _Document:
 def _keep(
     gateway: Gateway, name: str, describe: Callable[[Gateway], dict[str, Any] | str]
 ) -> _Document:
-    """Return the document that `describe` makes, cached.
+    """Return the document that `describe` creates, cached.
 
-    A change of the catalog, the refund promise or the flows that sell makes it again.
+    A change of the catalog, the refund promise or the flows on sale invalidates it.
     """
 
     def make() -> _Document:
-        said = describe(gateway)
-        text = said if isinstance(said, str) else wire.dumps(said) + "\n"
+        content = describe(gateway)
+        text = content if isinstance(content, str) else wire.dumps(content) + "\n"
         return _Document(text.encode())
 
     state = f"{gateway.refund_promise().on_failure} {gateway.selling}"

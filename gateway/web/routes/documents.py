@@ -63,11 +63,11 @@ def describe_gateway(gateway: Gateway) -> dict[str, Any]:
 
 def _date_of_update(gateway: Gateway) -> str:
     """Return the day of the last catalog change, by settings or by the operator."""
-    said = gateway.settings.updated or gateway.settings.created
+    configured = gateway.settings.updated or gateway.settings.created
     changed_at = gateway.catalog.changed_at
     if changed_at is None:
-        return said
-    return max(said, datetime.fromtimestamp(changed_at, UTC).strftime("%Y-%m-%d"))
+        return configured
+    return max(configured, datetime.fromtimestamp(changed_at, UTC).strftime("%Y-%m-%d"))
 
 
 def _describe_ways_to_pay(gateway: Gateway) -> list[dict[str, Any]]:
@@ -137,7 +137,7 @@ def _describe_price_step(step: PriceStep) -> dict[str, Any]:
 
 
 def make_did(base: str) -> str:
-    """Return the gateway's did:web identifier, whose port follows `%3A`."""
+    """Return the gateway's did:web identifier, with `%3A` before a port."""
     return "did:web:" + urlsplit(base).netloc.replace(":", "%3A")
 
 
@@ -201,7 +201,6 @@ def _describe_resource(gateway: Gateway, endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _read_challenge(gateway: Gateway, endpoint: Endpoint) -> Any:
-    """Return the x402 v2 challenge of an endpoint's 402."""
     challenge = gateway.payments.methods.first.challenge(gateway.quote(endpoint), None, 2)
     header = challenge.headers.get("PAYMENT-REQUIRED")
     if header is None:

@@ -42,8 +42,8 @@ _COMPRESSED = (".css", ".js", ".svg", ".txt")
 class Download(FileBody):
     """A file sent in pieces and closed promptly, even if the client disconnects.
 
-    Quart's own class uses a thread three times for every 8 KB, and leaves the open file to the
-    garbage collector when it is cancelled.
+    Quart's own class needs three thread calls per 8 KB, and leaves the file open until garbage
+    collection when it is cancelled.
     """
 
     buffer_size = PIECE_BYTES

@@ -41,9 +41,9 @@ _log = structlog.get_logger()
 async def answer_x402(gateway: Gateway, asked: Asked) -> Answer:
     """Start a generation that a header pays for, such as a signed authorization (spec §4.1).
 
-    Without a payment, return the 402 with the price of this request, or of the endpoint if the
-    body is empty, as crawlers send it. The request is checked first, so that no buyer pays for one
-    that must fail.
+    Without a payment, return the 402 with the price of this request, or of the endpoint if the body
+    is empty, as from crawlers. The request is checked first, so that no buyer pays for one that
+    must fail.
     """
     registered = gateway.catalog[asked.part]
     chosen = gateway.payments.methods.choose(asked.header)
@@ -86,7 +86,6 @@ async def answer_price(gateway: Gateway, asked: Asked) -> Answer:
 
 
 def _name_limit(gateway: Gateway, asked: Asked) -> str:
-    """Return the rate limit of a request."""
     return "x402" if gateway.payments.methods.is_paid(asked.header) else PRICE_LIMIT
 
 

@@ -13,7 +13,7 @@ from gateway.web.front.routing import Asked, Route
 
 
 async def answer_health(gateway: Gateway, _: Asked) -> Answer:
-    """Answer while event loop and database writer work, without the chain (spec §4.6)."""
+    """Liveness: event loop and database writer work; the chain does not matter (spec §4.6)."""
     await gateway.store.ping()
     depth = await gateway.store.queue.depth()
     body = {
@@ -31,7 +31,7 @@ async def answer_health(gateway: Gateway, _: Asked) -> Answer:
 
 
 async def answer_ready(gateway: Gateway, _: Asked) -> Answer:
-    """Return all checks, and the flows that sell; 503 if the machine should get no requests.
+    """Readiness: all checks, and the flows on sale; 503 if the machine should get no requests.
 
     The sentences are fixed, because anyone can read them. /admin/ready has the details.
     """
@@ -44,7 +44,8 @@ def describe(
 ) -> tuple[dict[str, Any], int]:
     """Return body and status of a readiness answer.
 
-    A silent chain alone is no 503: buyers can still poll tasks, so a proxy must keep the machine.
+    An unavailable chain alone is no 503: buyers can still poll tasks, so a proxy must keep the
+    machine.
     """
     status = status_of(found)
     is_ready = status == HTTPStatus.OK

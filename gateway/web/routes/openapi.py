@@ -98,7 +98,6 @@ def _paths(gateway: Gateway, endpoints: list[Endpoint]) -> dict[str, Any]:
 
 
 def _offers_callbacks(gateway: Gateway) -> bool:
-    """Whether the document has `callbackUrl`."""
     return gateway.callbacks is not None and gateway.callbacks.is_offered
 
 

@@ -28,12 +28,12 @@ _COMMENT = b": waiting\n\n"
 
 
 async def answer_task(gateway: Gateway, asked: Asked) -> Answer:
-    """Return a task; `?wait=N` waits up to N seconds until it is done.
+    """Return a task; `?wait=N` waits up to N seconds until it is done (long poll).
 
-    If too many requests wait already, it does not wait. Raises `NotFound`.
+    If too many requests wait already, it returns at once. Raises `NotFound`.
     """
     wait_s = read_wait_s(asked.query("wait", "0"))
-    task = await _look(gateway, asked.part, wait_s, asked.address)
+    task = await _poll(gateway, asked.part, wait_s, asked.address)
     shown = (await _encode_task(gateway, task)).within(b"", b"\n")
     if shown.text is None:
         return Answer(200, shown.before, _HEADERS)
@@ -93,11 +93,11 @@ async def look_at_task(
     gateway: Gateway, task_id: str, wait_s: float, client: str
 ) -> tuple[Task, list[str]]:
     """Return a task and a link to each output, with the same wait as `answer_task`."""
-    task = await _look(gateway, task_id, wait_s, client)
+    task = await _poll(gateway, task_id, wait_s, client)
     return task, await _make_links(gateway, task)
 
 
-async def _look(gateway: Gateway, task_id: str, wait_s: float, client: str) -> Task:
+async def _poll(gateway: Gateway, task_id: str, wait_s: float, client: str) -> Task:
     if wait_s > 0:
         with gateway.long_polls.counted(client) as may_wait:
             task = await _wait_for_task(gateway, task_id, wait_s if may_wait else 0.0)
@@ -107,7 +107,6 @@ async def _look(gateway: Gateway, task_id: str, wait_s: float, client: str) -> T
 
 
 async def _encode_task(gateway: Gateway, task: Task) -> ShownTask:
-    """Return the JSON of a task."""
     body = await show_body(gateway, task)
     text = task.result.long_text if task.result is not None else None
     if text is None:
@@ -137,7 +136,6 @@ async def _wait_for_task(gateway: Gateway, task_id: str, wait_s: float) -> Task:
 
 
 async def _find_task(gateway: Gateway, task_id: str) -> Task:
-    """Return a task; raises `NotFound`."""
     task = await gateway.store.task(task_id) if len(task_id) <= _MAX_ID_CHARS else None
     if task is None:
         raise NotFound("There is no task with this id.")

@@ -1,6 +1,6 @@
-"""An asyncio protocol between a connection and Hypercorn that limits the client's size and time.
+"""An asyncio protocol between a connection and Hypercorn with size limits and timeouts.
 
-Hypercorn gets one whole head at a time, a body as the app reads it, and the end of a connection
+Hypercorn gets one complete head at a time, a body as the app reads it, and the end of a connection
 only between two requests. So it never waits for a client that is gone.
 """
 
@@ -156,7 +156,7 @@ class Guard(asyncio.Protocol):
 
     @property
     def is_client_gone(self) -> bool:
-        """Whether the client is gone, except one that closed its half after a further request."""
+        """Whether the client is gone; False if it closed its half but has pipelined a request."""
         return self._is_gone and not has_head(self._held)
 
     async def wait_gone(self) -> None:
@@ -208,7 +208,6 @@ class Guard(asyncio.Protocol):
             self._server.data_received(piece)
 
     def _read_on(self) -> None:
-        """Pause or resume reading, depending on the buffers."""
         is_full = self._is_server_full or len(self._held) > PIECE_BYTES
         may_read = not is_full or self._is_ended or self._is_closing
         if may_read != self._is_reading and not self._wire.is_closing():
@@ -241,7 +240,7 @@ class Guard(asyncio.Protocol):
         self._is_answer_begun = self._is_head_next = True
 
     def may_write_whole(self) -> bool:
-        """Whether an answer may be written without the server, because no other output waits."""
+        """Whether an answer may bypass the server, because no other output is pending."""
         return not (
             self._is_answer_begun
             or self.is_body_missing

@@ -15,15 +15,15 @@ KEEP_ALIVE_S = 620
 MAX_REQUESTS = 10_000
 # Request line and headers together. A payment header of 32 KiB is 43,692 bytes in Base64.
 MAX_HEAD_BYTES = 48 * 1024
-# Also for trailers. Each header costs microseconds to parse, however short. Apache has the same
-# limit; browsers behind some proxies send thirty.
+# Also for trailers. Each header costs microseconds to parse. Apache has the same limit; browsers
+# behind some proxies send thirty.
 MAX_HEADERS = 100
-# Each chunk of a body costs microseconds, too. Programs send chunks of kilobytes, so the number of
-# short ones is limited.
+# So does each chunk of a body. Programs send chunks of kilobytes, so the number of short ones is
+# limited.
 MAX_SHORT_CHUNKS = 1000
 SHORT_CHUNK_BYTES = 64
-# Accepted after the answer. Closing at once would make the operating system drop the answer: a
-# client that reads only after its last byte would get a reset.
+# Accepted after the answer. Closing at once would make the kernel drop the answer: a client that
+# reads only after sending everything would get a reset.
 MAX_UNREAD_BYTES = 32 * 1024 * 1024
 # Above this size the app waits, and the connection's bytes are counted.
 WRITE_BUFFER_BYTES = 16 * 1024
@@ -47,8 +47,8 @@ class LazyTimer:
     """A timeout that restarts with each request, at the cost of reading the clock.
 
     It calls `expired` when `longest_s()` seconds have passed since the last start, unless it was
-    stopped. The event loop has one timer, which fires at the earliest possible expiry and is then
-    set again. A timer per request would cost some hundredths of a plain answer, for nothing: nearly
+    stopped. It uses one timer of the event loop, which fires at the earliest possible expiry and is
+    then set again. A timer per request would cost a few percent of a plain answer, although nearly
     all are cancelled.
     """
 

@@ -196,7 +196,7 @@ class _Exchange:
 
         The server would check each header again, which costs more than all the rest.
         """
-        # A longer answer waits for its client.
+        # A longer answer must wait for its client.
         is_short = len(body) <= WRITE_BUFFER_BYTES and status not in _BODILESS
         has_body = self._method != "HEAD"
         if not (is_short and has_body and self._is_kept and self.guard.may_write_whole()):

@@ -27,7 +27,7 @@ from gateway.web.server.connection_limits import BACKLOG, IDLE_S
 _log = structlog.get_logger()
 Run = Callable[[Quart, socket.socket, asyncio.Event], Awaitable[None]]
 # Threshold of the garbage collector's youngest generation. Requests that wait for the chain keep
-# thousands of objects alive, which Python's 700 would scan repeatedly.
+# thousands of objects alive, which Python's default of 700 would scan repeatedly.
 _YOUNG_OBJECTS = 10_000
 
 
@@ -130,7 +130,7 @@ async def _serve(run: Run, app: Quart, listener: socket.socket) -> None:
         loop.add_signal_handler(name, _stop_selling, app, asked)
     collection = asyncio.create_task(_start_garbage_collection(app), name="collect")
     stopping = asyncio.create_task(_drain_then_stop(app, asked, stop), name="stop")
-    fitness = asyncio.create_task(_stop_where_unfit(app, asked), name="fitness")
+    fitness = asyncio.create_task(_stop_if_unfit(app, asked), name="fitness")
     try:
         await run(app, listener, stop)
     finally:
@@ -152,15 +152,14 @@ async def _start_garbage_collection(app: Quart) -> None:
     gc.set_threshold(_YOUNG_OBJECTS, *gc.get_threshold()[1:])
 
 
-async def _stop_where_unfit(app: Quart, asked: asyncio.Event) -> None:
-    """Stop the process when it must not use its database any more."""
+async def _stop_if_unfit(app: Quart, asked: asyncio.Event) -> None:
+    """Stop the process once it must no longer use its database."""
     gateway = await _started(app)
     await gateway.lifecycle.unfit.wait()
     asked.set()
 
 
 async def _started(app: Quart) -> Gateway:
-    """Wait for the gateway to start."""
     # The app has no event for its startup.
     while EXTENSION not in app.extensions:  # noqa: ASYNC110
         await asyncio.sleep(0.1)
@@ -168,7 +167,6 @@ async def _started(app: Quart) -> Gateway:
 
 
 def _stop_selling(app: Quart, asked: asyncio.Event) -> None:
-    """Stop sales, and begin to drain."""
     gateway = app.extensions.get(EXTENSION)
     if gateway is not None:
         gateway.lifecycle.stop_selling()

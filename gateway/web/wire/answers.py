@@ -1,4 +1,4 @@
-"""The answers of the specification, "generation started" and a task, and their JSON Schemas."""
+"""The JSON of a started generation, a task and a webhook, and JSON Schemas of responses."""
 
 import functools
 from collections.abc import Mapping, Sequence
@@ -97,7 +97,7 @@ def event(
     """Return the body of a webhook, at most 64 KB; `at` is in Unix seconds.
 
     A larger body omits the text and then the outputs, which are at `status_url`. `is_cut` means
-    that `shown_task` lacks its text, because that is long.
+    that `shown_task` already lacks its long text.
     """
     body = {"type": kind, "timestamp": _write_time(at), "data": shown_task}
     written = encode(body)

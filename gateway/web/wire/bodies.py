@@ -285,7 +285,7 @@ def _explain(error: Exception) -> str:
 def request_hash(body: GenerationBody) -> bytes:
     """Return the SHA-256 of the buyer's fields, which a `payerSignature` signs.
 
-    It hashes their JSON in UTF-8 as JavaScript writes it, with sorted keys: no spaces, and only
+    It hashes their JSON in UTF-8 in JavaScript's format with sorted keys: no spaces, and only
     necessary escapes. A file is padded standard Base64.
     """
     fields = {}
@@ -314,7 +314,7 @@ def request_of(body: GenerationBody, endpoint: Endpoint) -> GenerationRequest:
 
 
 def request_without_file(body: GenerationBody, endpoint: Endpoint) -> GenerationRequest:
-    """Do the same for a request whose file is not uploaded yet."""
+    """Like `request_of`, for a request whose file is not uploaded yet."""
     name = body.file_name or ""
     if len(name) > MAX_FILE_NAME_CHARS:
         raise ValidationError("fileName must have 1 to 255 characters.")

@@ -1,4 +1,4 @@
-"""The commands of several machines."""
+"""Commands for several nodes."""
 
 COMMANDS = {
     "migrate-store": (

@@ -70,7 +70,7 @@ def migrate_store(*, address: str | None, is_check: bool, is_taken_back: bool) -
 def _open_target(address: str) -> "contextlib.AbstractContextManager[Target]":
     if find_spec("psycopg") is None:
         raise SettingsError("PostgreSQL needs an extra: pip install 'generation-gateway[postgres]'")
-    # Most gateways have no PostgreSQL, and the help of this command is theirs, too.
+    # Imported late, so that the help works without psycopg.
     from gateway_nodes.moving.target import open_target  # noqa: PLC0415
 
     return open_target(address)
@@ -111,7 +111,6 @@ def _begun(path: Path) -> Move | None:
 
 
 async def _prepare(settings: Settings, path: Path) -> None:
-    """Migrate the file's schema, and copy its outputs to the bucket."""
     bucket = bucket_of(settings)
     if bucket is None:
         raise SettingsError(
@@ -137,7 +136,6 @@ async def _prepare(settings: Settings, path: Path) -> None:
 async def _carry_all(
     store: SqliteStore, disk: DiskOutputs, bucket: BucketOutputs
 ) -> tuple[int, int]:
-    """Copy all outputs; return how many were copied and lost."""
     copied, lost, last = 0, 0, ""
     while batch := await store.read(copying.kept_results, last):
         for task in batch:

@@ -1,1 +1,1 @@
-"""Moves a gateway from its SQLite file to PostgreSQL, once, so that only one of them ever sells."""
+"""Migrates a gateway from SQLite to PostgreSQL, so that only one of them ever sells."""

@@ -1,7 +1,6 @@
-"""Copies a gateway's SQLite database into an empty PostgreSQL, and compares the two.
+"""Copies a gateway's SQLite database into an empty PostgreSQL, and verifies the copy.
 
-Every function works in a transaction that its caller has begun, so that the other database has
-either everything or nothing.
+Every function runs in the caller's transaction, so that the target gets everything or nothing.
 """
 
 import hashlib
@@ -19,7 +18,7 @@ from gateway_nodes.moving.notes import MOVED_FROM
 if TYPE_CHECKING:
     from gateway_nodes.moving.target import Target
 
-# Each database has its own: what they say is about that database alone.
+# Rows of `meta` about one database alone, which are not copied.
 _OWN_META = ("readable_by", "schema_base", "moving_to", "move_id")
 _OWN_META_END = "_before_move"
 _ROWS_AT_ONCE = 1_000
@@ -29,33 +28,33 @@ _DIGEST_RANGE = 1 << 256
 
 @attrs.frozen(kw_only=True)
 class Table:
-    """A table's name and its columns, in one order for both databases."""
+    """A table and its columns, in the same order for both databases."""
 
     name: str
     columns: tuple[str, ...]
 
     @property
     def listed(self) -> str:
-        """The columns as SQL; one of them is a word of PostgreSQL's."""
+        """The columns as SQL, quoted because one is a reserved word in PostgreSQL."""
         return ", ".join(f'"{column}"' for column in self.columns)
 
 
 @attrs.define
 class Tally:
-    """How many rows a table has, and a digest of them in whatever order they come."""
+    """A table's number of rows, and a digest that does not depend on their order."""
 
     rows: int = 0
     digest: int = 0
 
     def add(self, row: Sequence[Any]) -> None:
-        """Count a row."""
+        """Add a row to count and digest."""
         self.rows += 1
         self.digest = (self.digest + _digest(row)) % _DIGEST_RANGE
 
 
 @attrs.frozen(kw_only=True)
 class Copied:
-    """What a copy took over."""
+    """The counts of a finished copy."""
 
     # By table.
     rows: dict[str, int]
@@ -65,9 +64,9 @@ class Copied:
 
 
 def tables_of(source: Connection) -> list[Table]:
-    """Return the tables of an SQLite database, each behind those that its rows point to.
+    """Return the tables of an SQLite database, each after those that it references.
 
-    `plugin_schemas` is not among them: the other database notes what was applied there.
+    `plugin_schemas` is left out: the target records its own migrations.
     """
     names = [
         row[0]
@@ -91,14 +90,14 @@ def _columns_of(source: Connection, table: str) -> tuple[str, ...]:
 
 
 def count(db: Connection, table: Table) -> int:
-    """Return how many rows a table has."""
+    """Count the rows of a table."""
     return int(db.execute(f"SELECT count(*) FROM {table.name}").fetchone()[0])  # noqa: S608 - a name
 
 
 def check_target(target: "Target", tables: Sequence[Table]) -> None:
-    """Lock the tables of the other database, and see that they are the same and empty.
+    """Lock the target's tables, and check that they match and are empty.
 
-    A gateway that starts on it meanwhile waits until the move has ended. Raises `SettingsError`.
+    A gateway that starts on the target waits for the end of the migration. Raises `SettingsError`.
     """
     columns = _target_columns(target)
     for table in tables:
@@ -143,9 +142,9 @@ def _has_rows(target: "Target", table: Table) -> bool:
 
 
 def origin_of(target: "Target") -> str | None:
-    """Return the id of the move that filled a database; None where none did.
+    """Return the id of the migration that filled the target, or None.
 
-    It waits for a move whose process has died while PostgreSQL was still committing it.
+    Waits for a migration that PostgreSQL is still committing although its process has died.
     """
     target.execute("LOCK TABLE meta IN SHARE MODE")
     row = target.execute("SELECT value FROM meta WHERE key = ?", (MOVED_FROM,)).fetchone()
@@ -153,11 +152,11 @@ def origin_of(target: "Target") -> str | None:
 
 
 def copy(source: Connection, target: "Target", tables: Sequence[Table], move_id: str) -> Copied:
-    """Copy every row, and compare what then stands in both; call `check_target` before.
+    """Copy every row, and verify the copy; call `check_target` first.
 
-    Raises `SettingsError` where the two differ; the caller then rolls back.
+    Raises `SettingsError` if the databases differ; the caller then rolls back.
     """
-    # Else each payment would write its events a second time. Foreign keys stay checked.
+    # Otherwise triggers would write each payment's events again. Foreign keys are still checked.
     for table in tables:
         target.execute(f"ALTER TABLE {table.name} DISABLE TRIGGER USER")
     cleaner = _Cleaner()
@@ -174,7 +173,7 @@ def copy(source: Connection, target: "Target", tables: Sequence[Table], move_id:
 
 @attrs.define
 class _Cleaner:
-    """Takes NUL characters out of texts, and counts the texts."""
+    """Removes NUL characters from texts, and counts these texts."""
 
     cleaned: int = 0
 
@@ -199,18 +198,17 @@ def _copy_table(source: Connection, target: "Target", table: Table, cleaner: _Cl
 
 
 def _is_own(key: str) -> bool:
-    """Whether a row of `meta` is about the one database that it stands in."""
     return key in _OWN_META or key.endswith(_OWN_META_END)
 
 
 def _continue_numbers(target: "Target") -> None:
-    """Let each table that numbers its rows continue after the highest number."""
+    """Set each identity sequence to the highest copied number."""
     numbered = target.execute(
         """SELECT table_name, column_name FROM information_schema.columns
            WHERE table_schema = current_schema() AND is_identity = 'YES'"""
     ).fetchall()
     for table, column in numbered:
-        # Of an empty table there is no highest, and setval of NULL does nothing.
+        # For an empty table this is NULL, and setval does nothing.
         highest = f"(SELECT max({column}) FROM {table})"  # noqa: S608 - names
         target.execute(f"SELECT setval(pg_get_serial_sequence(?, ?), {highest})", (table, column))
 
@@ -251,7 +249,7 @@ def _plain(rows: Iterable[Any]) -> list[tuple[Any, ...]]:
 
 
 def _rows_there(target: "Target", table: Table) -> Iterator[Sequence[Any]]:
-    """Yield the rows of a table in PostgreSQL, a part at a time: it may not fit into memory."""
+    """Yield the rows of a table in PostgreSQL, in batches: it may not fit into memory."""
     selected = f"SELECT {table.listed} FROM {table.name}"  # noqa: S608 - names
     target.execute(f"DECLARE moved CURSOR FOR {selected}")
     while rows := target.execute(f"FETCH {_ROWS_AT_ONCE} FROM moved").fetchall():
@@ -260,24 +258,24 @@ def _rows_there(target: "Target", table: Table) -> Iterator[Sequence[Any]]:
 
 
 def _digest(row: Sequence[Any]) -> int:
-    """Return a number of 256 bits for a row: Python writes each value so that it reads it back."""
+    """Return the SHA-256 of a row's `repr`, which is exact for every type, as a number."""
     text = repr(tuple(row)).encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.sha256(text).digest(), "big")
 
 
-# -- outputs on this machine's disk, where other nodes would not find them
+# -- outputs on this machine's disk, which other nodes cannot read
 
 
 @attrs.frozen(kw_only=True)
 class Finished:
-    """A task whose outputs are kept, and its result."""
+    """A task with stored outputs, and its result."""
 
     task_id: str
     result: StoredResult
 
 
 def kept_results(db: Connection, after: str) -> list[Finished]:
-    """Return a batch of tasks that show outputs, by their ids from `after` on; "" is the first."""
+    """Return the next batch of tasks with outputs, ordered by id; `after` is "" for the first."""
     rows = db.execute(
         """SELECT id, result FROM tasks
            WHERE id > ? AND result IS NOT NULL AND outputs_gone = 0 ORDER BY id LIMIT ?""",
@@ -287,5 +285,5 @@ def kept_results(db: Connection, after: str) -> list[Finished]:
 
 
 def replace_result(db: Connection, task_id: str, result: StoredResult) -> None:
-    """Let a task show its outputs from where they lie now."""
+    """Point a task to its copied outputs."""
     db.execute("UPDATE tasks SET result = ? WHERE id = ?", (dump(result), task_id))

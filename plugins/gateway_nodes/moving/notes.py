@@ -1,9 +1,9 @@
-"""The notes in an SQLite file that it moves to PostgreSQL, or has moved: no gateway runs on it.
+"""Marks an SQLite file as migrating or migrated to PostgreSQL, so that no gateway runs on it.
 
-Two databases that both believe a transfer unspent would let it pay twice. So the file is barred
-before the other database has the rows, and stays barred once it has them: this release reads the
-notes (`gateway.store.moved`), older ones refuse the schema's number, and what has the file open
-already meets a trigger.
+If two databases both had a transfer as unspent, it could pay twice. So the file is barred before
+the target has the rows, and stays barred afterwards. This release reads the mark
+(`gateway.store.moved`), older ones refuse the schema version, and processes that have the file open
+already run into triggers.
 """
 
 import contextlib
@@ -13,22 +13,22 @@ from urllib.parse import urlsplit
 
 from gateway.store.moved import Move
 
-# Releases that do not know these notes refuse a database of a schema that is newer than theirs.
+# Releases that do not know the mark refuse a newer schema version.
 _BARRED_VERSION = 1_000_000
 
 
-# In the database that was moved to: the id of the move by which its rows came.
+# The key in the target's `meta` for the id of its migration.
 MOVED_FROM = "moved_from"
 
 
 def shown(address: str) -> str:
-    """Return a database's address without login and options: a password may stand in either."""
+    """Return a database URL without credentials and options: either may contain a password."""
     url = urlsplit(address)
     return f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
 
 
 def begin(db: sqlite3.Connection, move: Move) -> None:
-    """Bar a file; once this returns, nothing more is written to it, by older releases neither."""
+    """Bar a file: once this returns, nothing can write to it, not even older releases."""
     version = db.execute("PRAGMA user_version").fetchone()[0]
     row = db.execute("SELECT value FROM meta WHERE key = 'readable_by'").fetchone()
     notes = {
@@ -48,12 +48,12 @@ def begin(db: sqlite3.Connection, move: Move) -> None:
 
 
 def finish(db: sqlite3.Connection) -> None:
-    """Note that the other database has everything; the file stays barred for ever."""
+    """Mark the migration as complete; the file stays barred for ever."""
     db.execute("UPDATE meta SET key = 'moved_to' WHERE key = 'moving_to'")
 
 
 def take_back(db: sqlite3.Connection) -> None:
-    """Let gateways run on a file again, after a look at the other database: it has nothing."""
+    """Lift the bar from a file. The caller has checked that the target has none of its rows."""
     kept = dict(db.execute("SELECT key, value FROM meta WHERE key LIKE '%_before_move'").fetchall())
     readable_by, version = kept["readable_by_before_move"], int(kept["version_before_move"])
     with _transaction(db):
@@ -71,7 +71,7 @@ def _set(db: sqlite3.Connection, notes: dict[str, str], *, version: int) -> None
 
 
 def _barred(db: sqlite3.Connection) -> list[tuple[str, str]]:
-    """Return each table and change that a barred file refuses; its notes are in `meta`."""
+    """Return the (table, statement) pairs that a barred file refuses; `meta` stays writable."""
     names = db.execute(
         """SELECT name FROM sqlite_master
            WHERE type = 'table' AND name NOT LIKE 'sqlite%' AND name <> 'meta'"""

@@ -1,11 +1,11 @@
-"""The steps of a move; after a crash between any two, one database at most sells.
+"""The steps of a migration. After a crash between any two, at most one database sells.
 
-1. The file is barred (`notes.begin`).
-2. Everything is copied in one transaction, which also writes this move's id into PostgreSQL.
+1. Bar the file (`notes.begin`).
+2. Copy everything in one transaction, which also writes the migration's id into PostgreSQL.
 3. COMMIT.
-4. The file is noted as moved (`notes.finish`).
+4. Mark the file as migrated (`notes.finish`).
 
-After a crash the file is barred, and PostgreSQL tells by the id whether the third step was done.
+After a crash the file is barred, and the id in PostgreSQL shows whether step 3 was done.
 """
 
 import contextlib
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def open_source(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open the file so that a COMMIT that returned survives a power cut.
+    """Open the file with commits that survive a power cut.
 
-    The caller has locked its folder, and brought it to the newest schema unless a move has begun.
+    The caller has locked its folder, and migrated its schema unless a move has begun.
     """
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("PRAGMA busy_timeout = 5000")
@@ -36,10 +36,10 @@ def open_source(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def move(source: sqlite3.Connection, target: "Target", address: str) -> copying.Copied | None:
-    """Move a file's rows to an empty database, or end a move that was cut off.
+    """Migrate a file's rows to an empty database, or finish an interrupted migration.
 
-    `target` has the newest schema and is in no transaction. Returns None where an earlier run had
-    copied everything. Raises `SettingsError`, such as for a database that is not empty.
+    `target` has the newest schema and is in no transaction. Returns None if an earlier run has
+    copied everything. Raises `SettingsError`, for example if the target is not empty.
     """
     begun = move_of(source)
     _check_begun(begun, address)
@@ -57,7 +57,7 @@ def move(source: sqlite3.Connection, target: "Target", address: str) -> copying.
 
 
 def take_back(source: sqlite3.Connection, target: "Target", address: str) -> None:
-    """Let a gateway run on the file again; raises `SettingsError` where the other has its rows."""
+    """Lift the bar from the file; raises `SettingsError` if the target has its rows."""
     begun = move_of(source)
     if begun is None:
         raise SettingsError("No move has begun, so there is nothing to take back.")
@@ -96,7 +96,7 @@ def _origin(target: "Target") -> str | None:
 def _copy(
     source: sqlite3.Connection, target: "Target", address: str, begun: Move | None
 ) -> tuple[copying.Copied, str]:
-    """Copy everything and commit; returns what was copied, and the move's id."""
+    """Copy everything and commit; returns the counts and the migration's id."""
     tables = copying.tables_of(source)
     target.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
     try:
@@ -107,7 +107,7 @@ def _copy(
             begun = fresh
         copied = copying.copy(source, target, tables, begun.id)
     except BaseException:
-        # COMMIT was never sent, so nothing is there.
+        # COMMIT was never sent, so the target is empty.
         _roll_back(target)
         if begun is not None:
             notes.take_back(source)
@@ -117,7 +117,7 @@ def _copy(
 
 
 def _roll_back(target: "Target") -> None:
-    # A lost connection may be why: then the server rolls back by itself.
+    # If the connection is lost, the server rolls back.
     with contextlib.suppress(Exception):
         target.execute("ROLLBACK")
 

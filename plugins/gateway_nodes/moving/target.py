@@ -1,4 +1,4 @@
-"""The PostgreSQL that a database moves to: opened, looked at, and given its tables."""
+"""The target of a migration: opens, checks and prepares the PostgreSQL database."""
 
 import contextlib
 from collections.abc import Iterator
@@ -18,23 +18,23 @@ _OF_THE_SCHEMA = ("readable_by", "schema_base")
 
 
 class Target:
-    """An open connection on which BEGIN and COMMIT are the caller's."""
+    """An open connection whose transactions the caller controls."""
 
     def __init__(self, raw: psycopg.Connection[Any]) -> None:
         self._session = Session(raw)
-        # Psycopg's own connection: it takes a table's rows as one stream.
+        # Psycopg's connection, for COPY.
         self.raw = raw
 
     def execute(self, sql: str, parameters: Any = (), /) -> psycopg.Cursor[Any]:
-        """Run a statement, as `gateway.store.sql.Connection` does."""
+        """Run a statement like `gateway.store.sql.Connection`."""
         return self._session.execute(sql, parameters)
 
     def prepare(self) -> None:
-        """Give the database the newest schema; one that has it stays as it is."""
+        """Migrate the schema to the newest version."""
         migrate(self.raw)
 
     def describe(self) -> str:
-        """Return the server's version and what is in the database."""
+        """Describe the server's version and the database's contents."""
         server = self.execute("SHOW server_version").fetchone()
         version = version_of(self.raw)
         if version == 0:
@@ -46,7 +46,7 @@ class Target:
         return f"PostgreSQL {server[0] if server else '?'}; {found}"
 
     def _is_empty(self) -> bool:
-        """Tell whether nothing was sold or set up; the move looks at every table."""
+        """Whether nothing was sold or set up; `check_target` later checks every table."""
         sql = """SELECT 1 FROM meta WHERE key NOT IN (?, ?)
             UNION ALL SELECT 1 FROM payments LIMIT 1"""
         return self.execute(sql, _OF_THE_SCHEMA).fetchone() is None
@@ -54,19 +54,19 @@ class Target:
 
 @contextlib.contextmanager
 def open_target(address: str) -> Iterator[Target]:
-    """Open a database for the block.
+    """Open a database.
 
-    Raises `SettingsError` where it does not answer, also later within the block, or would not do.
+    Raises `SettingsError` if it does not respond, also later within the block, or is unsuitable.
     """
     _check_address(address)
     try:
         with contextlib.closing(connect(address, "gateway migrate-store")) as raw:
             refuse_pooling(raw, address)
-            # A large table takes longer than any statement of a gateway.
+            # Copying a large table takes longer than the usual timeouts.
             raw.execute("SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0")
             yield Target(raw)
     except psycopg.Error as error:
-        # The first line is the reason; the address, which may hold a password, is not in it.
+        # The first line is the reason, without the address and its password.
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise SettingsError(
             f"{shown(address)} does not do what the move needs ({reason}). Mend that and run "
@@ -75,7 +75,7 @@ def open_target(address: str) -> Iterator[Target]:
 
 
 def _check_address(address: str) -> None:
-    """Raise `SettingsError` for what is no address, in words that repeat nothing of it."""
+    """Raise `SettingsError` for a malformed address, without repeating any of it."""
     is_ours = address.startswith(("postgresql://", "postgres://"))
     try:
         psycopg.conninfo.conninfo_to_dict(address)

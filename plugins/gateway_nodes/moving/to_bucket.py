@@ -50,7 +50,6 @@ async def carry(result: StoredResult, disk: DiskOutputs, bucket: BucketOutputs) 
 
 
 async def _read(output: StoredOutput, disk: DiskOutputs) -> bytes | None:
-    """Read an output; None if it is missing or does not match its hash."""
     try:
         data = await disk.read(output)
     except OutputStoreUnavailable as error:

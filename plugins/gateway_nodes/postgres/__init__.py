@@ -1,5 +1,5 @@
-"""What only PostgreSQL has: its connections, who waits for whom, and its schema.
+"""PostgreSQL: connections, locks and schema.
 
-What the transactions write is in `gateway.store`, and the same on every database. Nothing here is
+The transactions themselves are in `gateway.store`, the same for every database. Nothing here is
 imported unless `GATEWAY_DATABASE_URL` is set.
 """

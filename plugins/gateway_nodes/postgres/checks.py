@@ -1,6 +1,6 @@
-"""What `gateway check` asks PostgreSQL; each function returns what it found as a sentence.
+"""PostgreSQL checks for `gateway check`; each returns its finding as a sentence.
 
-They change nothing, not even the schema: nodes of another release may run on it.
+They are read-only and do not migrate the schema, because nodes of another release may use it.
 """
 
 import time
@@ -18,27 +18,27 @@ from gateway_nodes.postgres.session import Session, connect
 from gateway_nodes.postgres.store import refuse_pooling
 from gateway_nodes.records import find_nodes, tell_missed
 
-# Leases are told apart by time, and last a minute.
+# Leases last a minute, and clocks decide when they expire.
 _MOST_SKEW_S = 1.0
 
 
 @attrs.frozen(kw_only=True)
 class Finding:
-    """What one question found: a sentence, and whether it is as it must be."""
+    """The result of one check."""
 
     name: str
     ok: bool
     found: str
 
     async def tell(self) -> str:
-        """Return the sentence; raises `ValueError` with it if something is wrong."""
+        """Return the sentence, or raise it as a `ValueError` if the check failed."""
         if not self.ok:
             raise ValueError(self.found)
         return self.found
 
 
 def look(address: str) -> list[Finding]:
-    """Ask everything on one connection; where there is none, the first finding is the only one."""
+    """Run all checks on one connection; if that fails, return a single finding."""
     try:
         with connect(address, "gateway check") as raw:
             return [_ask(name, partial(one, raw, address)) for name, one in _QUESTIONS.items()]
@@ -56,7 +56,7 @@ def _ask(name: str, question: Callable[[], str]) -> Finding:
 
 
 def check_server(raw: psycopg.Connection[Any], _: str = "") -> str:
-    """Return the server's version; raises `SettingsError` for one that takes no writes."""
+    """Return the server's version; raises `SettingsError` if it is read-only."""
     version, is_standby, is_read_only = _first(
         raw,
         """SELECT current_setting('server_version'), pg_is_in_recovery(),
@@ -70,7 +70,7 @@ def check_server(raw: psycopg.Connection[Any], _: str = "") -> str:
 
 
 def check_durability(raw: psycopg.Connection[Any], _: str = "") -> str:
-    """Return what a failover may forget; raises `SettingsError` where a power cut forgets, too."""
+    """Return if a standby confirms commits; raises `SettingsError` if a power cut loses some."""
     fsync, pages, standbys = _first(
         raw,
         """SELECT current_setting('fsync'), current_setting('full_page_writes'),
@@ -86,7 +86,7 @@ def check_durability(raw: psycopg.Connection[Any], _: str = "") -> str:
 
 
 def check_schema(raw: psycopg.Connection[Any], _: str = "") -> str:
-    """Return the number of the schema, and what the next start makes of it."""
+    """Return the schema's version, now and after the next start."""
     version, newest = version_of(raw), migrations()[-1][0]
     if version == 0:
         return "empty; the first start makes the tables"
@@ -96,11 +96,11 @@ def check_schema(raw: psycopg.Connection[Any], _: str = "") -> str:
 
 
 def check_clock(raw: psycopg.Connection[Any], _: str = "") -> str:
-    """Return how far this machine's clock is from the server's; raises `SettingsError`."""
+    """Compare this machine's clock with the server's; raises `SettingsError`."""
     began = time.time()
     (there,) = _first(raw, "SELECT extract(epoch FROM clock_timestamp())::float8")
     ended = time.time()
-    # The answer is from some moment between the two.
+    # The server read its clock at some moment between the two.
     skew_s = max(began - there, there - ended, 0.0)
     if skew_s > _MOST_SKEW_S:
         raise SettingsError(
@@ -112,14 +112,14 @@ def check_clock(raw: psycopg.Connection[Any], _: str = "") -> str:
 
 
 def check_sessions(raw: psycopg.Connection[Any], address: str) -> str:
-    """Return that sessions are this gateway's own; raises `SettingsError` where they are lent."""
+    """Check that sessions are not shared; raises `SettingsError` behind a transaction pooler."""
     refuse_pooling(raw, address)
     (most,) = _first(raw, "SELECT current_setting('max_connections')")
     return f"the gateway's own; the server takes {most} connections from all nodes together"
 
 
 def check_nodes(raw: psycopg.Connection[Any], _: str = "") -> str:
-    """Return which machines run, and what none of them does."""
+    """Return the running nodes, and the roles that none of them has."""
     (table,) = _first(raw, "SELECT to_regclass('nodes')")
     running = [one for one in find_nodes(Session(raw)) if one.roles] if table else []
     if not running:

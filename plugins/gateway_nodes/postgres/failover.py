@@ -1,9 +1,8 @@
-"""Notices that another server stands in for the one that took the payments before.
+"""Detects that another server has replaced the one that recorded the payments before.
 
-A standby that was not waited for lacks the newest commits, and so does a copy: what they do not
-know to be spent could be spent again. So the first start on such a server dates the database to
-that moment, as `gateway restore` does: transfers from before are refused. docs/scale.md has it for
-operators.
+An asynchronous standby, or a copy, may lack the newest commits, so transfers that they recorded
+could be spent again. The first start on such a server therefore sets the cutoff to that moment, as
+`gateway restore` does: earlier transfers are refused. See docs/scale.md.
 """
 
 from typing import Any
@@ -17,16 +16,16 @@ _log = structlog.get_logger()
 
 _META = "database_server"
 _UNKNOWN = "unknown"
-# Its clock may be behind the chain's, by which transfers are dated.
+# The server's clock may be behind the chain's, which dates transfers.
 _MARGIN_S = 5.0
 _WAITS, _WAITS_NOT = "waits for a standby", "waits for no standby"
 
 
 def read_server(raw: psycopg.Connection[Any]) -> str:
-    """Return the server's cluster and timeline: another one where a standby or a copy took over.
+    """Return the server's cluster and timeline, which change if a standby or a copy takes over.
 
-    Raises `psycopg.OperationalError` on a standby: its timeline is still the old one, and it may
-    become the primary at any moment.
+    Raises `psycopg.OperationalError` on a standby: it still has the old timeline, and may be
+    promoted at any moment.
     """
     return f"{_read_cluster(raw)}, {_read_timeline(raw)}"
 
@@ -42,10 +41,10 @@ def _read_timeline(raw: psycopg.Connection[Any]) -> str:
 
 
 def date_anew_after_failover(raw: psycopg.Connection[Any]) -> bool:
-    """Compare the server with the one of the start before; returns whether anything may be lost.
+    """Compare the server with that of the previous start; returns whether commits may be lost.
 
-    Where it may, transfers from before now are refused from this transaction on. Of several nodes
-    that start at once, one does it.
+    If so, this transaction sets the cutoff: transfers from before now are refused. If several
+    nodes start at once, one of them does it.
     """
     with raw.transaction():
         raw.execute("SELECT pg_advisory_xact_lock(%s)", (lock_number(_META),))
@@ -56,7 +55,7 @@ def date_anew_after_failover(raw: psycopg.Connection[Any]) -> bool:
             return False
         known_cluster, known_timeline, known_waits = str(known[0]).split(", ")
         is_same = (known_cluster, known_timeline) == (cluster, timeline)
-        # Of a cluster without a name nobody knows whether a standby took over, or a copy.
+        # Without a known cluster, a promoted standby looks the same as a copy.
         is_whole = known_cluster == cluster != _UNKNOWN and known_waits == _WAITS
         if is_same or is_whole:
             return False
@@ -75,7 +74,7 @@ def _keep(raw: psycopg.Connection[Any], key: str, value: str) -> None:
 
 
 def _read_cluster(raw: psycopg.Connection[Any]) -> str:
-    """Return what a cluster and its standbys share; a copy by SQL goes to another one."""
+    """Return the id that a cluster shares with its standbys; an SQL copy has another one."""
     allowed = _value(raw, "SELECT has_function_privilege('pg_control_system()', 'execute')")
     if not allowed:
         return _UNKNOWN

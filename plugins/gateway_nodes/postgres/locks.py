@@ -1,4 +1,4 @@
-"""The advisory locks of PostgreSQL by which `gateway.store.locks` is kept."""
+"""Implements `gateway.store.locks` with PostgreSQL's advisory locks."""
 
 import hashlib
 from collections.abc import Callable, Sequence

@@ -1,9 +1,8 @@
-"""Connections on threads of their own, and how a function runs on one: again where it must.
+"""A connection pool with one thread per connection, and retries.
 
-PostgreSQL lets writes run beside each other. Each sees one state of the database (REPEATABLE READ);
-where another write changed the same row, or took the same key, the loser runs again on a fresh
-state. A connection that is lost is replaced. Where it is lost while COMMIT was on its way, the
-server is asked whether the transaction happened: an answer is never guessed.
+Writes run concurrently under REPEATABLE READ. If two conflict over a row or a key, the loser is
+retried on a fresh snapshot. Lost connections are replaced. If one is lost during COMMIT, the server
+is asked whether the transaction was committed, so the result is never a guess.
 """
 
 import asyncio
@@ -31,30 +30,30 @@ from gateway_nodes.postgres.session import Session, connect
 Value = TypeVar("Value")
 _log = structlog.get_logger()
 
-# A newer release has added a column to a table that a prepared statement reads whole. A rollback or
-# a new connection forgets such statements.
+# A newer release added a column to a table that a prepared statement selects whole. A rollback or a
+# new connection drops such statements.
 _STALE_STATEMENT = errors.FeatureNotSupported
-# Another transaction was faster. What this one wrote is undone; it runs again.
+# A concurrent transaction won; this one is rolled back and retried.
 _LOST_RACE = (
     errors.SerializationFailure,
     errors.DeadlockDetected,
     errors.UniqueViolation,
     _STALE_STATEMENT,
 )
-# No answer, or none that counts: the server is gone, restarts, or is a standby by now.
+# The server is gone, restarts, or has become a standby.
 _UNANSWERED = (psycopg.OperationalError, psycopg.InterfaceError, errors.ReadOnlySqlTransaction)
-# A race is lost so often only where a key is taken for good.
+# A race is lost this often only if a key is permanently taken.
 _MOST_RACES = 20
-# A server that restarts is back after some seconds; a buyer does not wait longer.
+# A restarting server is back after some seconds; a buyer does not wait longer.
 _PATIENCE_S = 5.0
-# A lease skips what another node leases, and looks at the newest state of each row.
+# Leasing skips rows that another node leases, and needs the newest state of each row.
 _READ_COMMITTED = {tasks.lease_due}
-# What takes a payment: it must know all earlier ones.
+# Functions that accept a payment, and must see all earlier ones.
 _SALES = {payments.reserve, payments.accept_direct, method_payments.reserve}
 
 
 class Pool:
-    """Runs functions of a connection; at most `size` at once."""
+    """Runs store functions on up to `size` connections at once."""
 
     def __init__(
         self,
@@ -66,10 +65,10 @@ class Pool:
         server: str = "",
         on_other_server: Callable[[], None] = lambda: None,
     ) -> None:
-        """Take `server`, the one at the start (`read_server`), for the one to work on.
+        """`server` identifies the server at the start (`read_server`).
 
-        Once a connection leads to another one, nothing is sold any more, and `on_other_server` is
-        called on that connection's thread.
+        Once a connection reaches another server, sales stop, and `on_other_server` is called on
+        that connection's thread.
         """
         self._open_one: Callable[[], psycopg.Connection[Any]] = partial(
             connect, address, name, statement_s=statement_s
@@ -82,37 +81,37 @@ class Pool:
         self._server = server
         self._on_other_server = on_other_server
         self._is_other_server = False
-        # Whether a write failed for want of room on the server's disk, and none was tried since.
+        # Whether the server's disk was full at the last write.
         self.is_full = False
 
     async def write(self, function: Callable[..., Value], *arguments: Any) -> Value:
-        """Run a function in a transaction; what it wrote is durable when this returns.
+        """Run a function in a transaction, which is durable when this returns.
 
-        Raises what the function raises, `StoreUnavailable` where the server does not answer, and
-        `DiskFull`. The write of a cancelled caller runs to its end.
+        Raises the function's errors, `StoreUnavailable` if the server does not respond, and
+        `DiskFull`. If the caller is cancelled, the write still completes.
         """
         value: Value = await outlive(self._start(self._write, function, arguments))
         return value
 
     async def read(self, function: Callable[..., Value], *arguments: Any) -> Value:
-        """Run a function that only reads; each of its statements sees the newest state."""
+        """Run a read-only function; each statement sees the newest state."""
         value: Value = await self._start(self._read, function, arguments)
         return value
 
     async def read_one_state(self, function: Callable[..., Value], *arguments: Any) -> Value:
-        """Run a function that only reads; all its statements see the same state."""
+        """Run a read-only function; all statements see the same snapshot."""
         value: Value = await self._start(self._read_one_state, function, arguments)
         return value
 
     async def try_room(self) -> None:
-        """Write something where the disk was full; raises `DiskFull` while it still is."""
+        """Try a write if the disk was full; raises `DiskFull` while it still is."""
         if self.is_full:
             await self.write(write_something)
             self.is_full = False
             _log.info("disk.writable")
 
     async def close(self) -> None:
-        """Finish what runs, then close the connections."""
+        """Wait for running functions, then close the connections."""
         if self._running:
             await asyncio.wait(self._running)
         await asyncio.to_thread(self._threads.shutdown)
@@ -130,20 +129,20 @@ class Pool:
 
     def _forget(self, running: asyncio.Future[Any]) -> None:
         self._running.discard(running)
-        # Where the caller was cancelled, nobody fetches the error.
+        # Retrieve the error: a cancelled caller does not.
         if not running.cancelled():
             running.exception()
 
     # -- on a thread
 
     def _connection(self) -> psycopg.Connection[Any]:
-        """Return this thread's connection; open it anew where it was lost."""
+        """Return this thread's connection; reconnect if it was lost."""
         raw: psycopg.Connection[Any] | None = getattr(self._local, "raw", None)
         if raw is None or raw.closed:
             if raw is not None:
                 self._opened.discard(raw)
             raw = self._open_one()
-            # A connection whose server is not known is never used.
+            # Never use a connection to an unknown server.
             try:
                 self._note_server(read_server(raw))
             except BaseException:
@@ -161,7 +160,7 @@ class Pool:
         self._server = self._server or server
 
     def _drop(self) -> None:
-        """Close this thread's connection: nothing is known about its state."""
+        """Close this thread's connection, whose state is unknown."""
         raw = getattr(self._local, "raw", None)
         if raw is not None:
             with contextlib.suppress(psycopg.Error):
@@ -182,7 +181,7 @@ class Pool:
         return self._until_answered(read)
 
     def _until_answered(self, attempt: Callable[[psycopg.Connection[Any]], Any]) -> Any:
-        """Run something that may run twice, until the server has answered it."""
+        """Retry an idempotent function until the server responds."""
         give_up_at = self._give_up_at()
         while True:
             try:
@@ -201,7 +200,7 @@ class Pool:
             return attempt(self._connection())
 
     def _give_up_at(self) -> float:
-        """Return until when to try: while the server is down, nobody waits for another's turn."""
+        """Return the retry deadline; while the server is down, calls fail at once."""
         return time.monotonic() + (0.0 if self._is_down else _PATIENCE_S)
 
     def _wait_or_raise(self, error: psycopg.Error, give_up_at: float) -> None:
@@ -237,7 +236,7 @@ class Pool:
                 return value
 
     def _refuse_sale(self, function: Callable[..., Any]) -> None:
-        """Raise `StoreUnavailable` for a sale on a server that may not know what was spent."""
+        """Raise `StoreUnavailable` for a sale on a server that may lack recorded payments."""
         if self._is_other_server and function in _SALES:
             raise StoreUnavailable
 
@@ -252,12 +251,11 @@ class Pool:
         function: Callable[..., Any],
         arguments: tuple[Any, ...],
     ) -> Any:
-        """Run a function between BEGIN and COMMIT; its error undoes all it wrote."""
         xid, server = _begin(raw, function), self._local.server
         try:
             value = function(Session(raw), *arguments)
         except BaseException:
-            # The first error is the one to tell; a connection that cannot roll back is of no use.
+            # Report the first error, and drop a connection that cannot roll back.
             try:
                 raw.execute(b"ROLLBACK")
             except psycopg.Error:
@@ -274,10 +272,10 @@ class Pool:
         return value
 
     def _has_committed(self, xid: str, server: str) -> bool:
-        """Return whether a transaction happened whose COMMIT got no answer.
+        """Return whether a transaction was committed whose COMMIT got no response.
 
-        Raises `StoreUnavailable` while that is not known. On a standby that took over, or a
-        copy, the number may be another transaction's.
+        Raises `StoreUnavailable` if that is unknown. On another server, such as a promoted
+        standby, the id may belong to another transaction.
         """
         give_up_at = self._give_up_at()
         while True:
@@ -290,19 +288,19 @@ class Pool:
                 self._wait_or_raise(error, give_up_at)
                 continue
             except psycopg.Error as error:
-                # After a failover the number may lie in the new server's future: that server has
-                # never heard of the transaction.
+                # After a failover the id may be in the new server's future: it lacks the
+                # transaction.
                 raise StoreUnavailable from error
             if status is not None and status[0] in ("committed", "aborted"):
                 return bool(status[0] == "committed")
-            # The old session still ends, or it is too long ago to say.
+            # The old session is still ending, or the status has been discarded.
             if time.monotonic() > give_up_at:
                 raise StoreUnavailable
             time.sleep(0.05)
 
 
 def _begin(raw: psycopg.Connection[Any], function: Callable[..., Any]) -> str:
-    """Begin a transaction and return its number, in one message to the server."""
+    """Begin a transaction and return its id, in one round trip."""
     level = b"READ COMMITTED" if function in _READ_COMMITTED else b"REPEATABLE READ"
     cursor = raw.execute(b"BEGIN ISOLATION LEVEL " + level + b"; SELECT pg_current_xact_id()::text")
     cursor.nextset()
@@ -314,7 +312,7 @@ def _begin(raw: psycopg.Connection[Any], function: Callable[..., Any]) -> str:
 
 @contextlib.contextmanager
 def _locked(raw: psycopg.Connection[Any], locks: Sequence[int]) -> Any:
-    """Hold locks over all nodes while the block runs; a lost connection gives them up."""
+    """Hold advisory locks across all nodes; a lost connection releases them."""
     if not locks:
         yield raw
         return
@@ -323,8 +321,8 @@ def _locked(raw: psycopg.Connection[Any], locks: Sequence[int]) -> Any:
             raw.execute(b"SELECT pg_advisory_lock(%s)", (lock,))
         yield raw
     finally:
-        # What was committed stays committed: an error here must not run the write again. Closing
-        # the connection gives the lock up, too.
+        # The write is committed, so an error here must not retry it. Closing the connection
+        # releases the locks, too.
         try:
             raw.execute(b"SELECT pg_advisory_unlock_all()")
         except psycopg.Error:

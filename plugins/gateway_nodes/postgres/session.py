@@ -1,4 +1,4 @@
-"""A connection to PostgreSQL with the names and the manners of `gateway.store.sql.Connection`."""
+"""Adapts a psycopg connection to `gateway.store.sql.Connection`."""
 
 import functools
 import re
@@ -22,10 +22,10 @@ POSTGRESQL = Dialect(
     is_shared=True,
     size_query="SELECT pg_database_size(current_database())",
 )
-# Text in quotes, or a mark. Two colons are a cast.
+# A string literal, a placeholder or a percent sign. Two colons are a cast.
 _MARK = re.compile(r"'(?:[^']|'')*'|(?<!:):([a-z_]\w*)|\?|%")
 
-# A server that vanished without a word is noticed after half a minute.
+# Detects a server that vanished within half a minute.
 KEEPALIVE: Mapping[str, Any] = {
     "connect_timeout": 5,
     "keepalives_idle": 10,
@@ -36,7 +36,7 @@ KEEPALIVE: Mapping[str, Any] = {
 
 
 class Row(tuple[Any, ...]):
-    """A row, indexed by number, name or slice."""
+    """A row, indexed by position, name or slice."""
 
     __slots__ = ()
     names: Mapping[str, int]
@@ -46,13 +46,13 @@ class Row(tuple[Any, ...]):
         return tuple.__getitem__(self, self.names[key] if isinstance(key, str) else key)
 
     def keys(self) -> list[str]:
-        """Return the names of the columns."""
+        """Return the column names."""
         return list(self.names)
 
 
 @functools.lru_cache(maxsize=512)
 def _row_kind(names: tuple[str, ...]) -> type[Row]:
-    """Return the kind of row with these columns; of two alike, the name finds the first."""
+    """Return the row class for these columns; a duplicate name finds the first."""
     numbers = {name: names.index(name) for name in names}
     return type("Row", (Row,), {"__slots__": (), "names": numbers})
 
@@ -64,7 +64,7 @@ def _make_rows(cursor: psycopg.Cursor[Any]) -> Callable[[Sequence[Any]], Any]:
 
 
 class _NumberLoader(Loader):
-    """Reads a sum: PostgreSQL adds integers up to a NUMERIC."""
+    """Loads NUMERIC, PostgreSQL's type for sums of integers, as int or float."""
 
     def load(self, data: Any) -> int | float:
         text = bytes(data).decode()
@@ -73,7 +73,7 @@ class _NumberLoader(Loader):
 
 @functools.lru_cache(maxsize=1024)
 def _translate(sql: str) -> str:
-    """Return a statement with the marks of psycopg: `%s` for `?`, `%(name)s` for `:name`."""
+    """Translate placeholders to psycopg's: `%s` for `?`, `%(name)s` for `:name`."""
 
     def replace(found: re.Match[str]) -> str:
         text = found.group()
@@ -87,9 +87,9 @@ def _translate(sql: str) -> str:
 
 
 def _without_nul(parameters: Any) -> Any:
-    """Return parameters that PostgreSQL takes: its texts hold no NUL, a stranger's path may.
+    """Replace NUL characters, such as in a client's path, which PostgreSQL cannot store.
 
-    The sign that stands for it equals no key of ours, and reads as what it is in a vendor's words.
+    The replacement character is in none of our keys, and is readable in a vendor's message.
     """
     if isinstance(parameters, Mapping):
         return {name: _replace_nul(value) for name, value in parameters.items()}
@@ -101,7 +101,7 @@ def _replace_nul(value: Any) -> Any:
 
 
 class Session:
-    """What a function of the store sees. Implements `gateway.store.sql.Connection`."""
+    """The connection that store functions get. Implements `gateway.store.sql.Connection`."""
 
     dialect = POSTGRESQL
 
@@ -111,16 +111,16 @@ class Session:
     def execute(self, sql: str, parameters: Any = (), /) -> psycopg.Cursor[Any]:
         """Run a statement; parameters are a sequence for `?` and a mapping for `:name`."""
         if not parameters:
-            # Without parameters psycopg reads no marks.
+            # Without parameters psycopg does not parse placeholders.
             return self._raw.execute(sql.encode())
         return self._raw.execute(_translate(sql).encode(), _without_nul(parameters))
 
 
 def connect(address: str, name: str, *, statement_s: int = 30) -> psycopg.Connection[Any]:
-    """Open a connection whose COMMIT is durable when it returns.
+    """Open a connection with durable commits.
 
-    `name` is what the server shows for it. No statement takes longer than `statement_s` seconds.
-    Raises `psycopg.OperationalError` where the server does not answer or refuses.
+    `name` is its application name, `statement_s` the timeout of a statement in seconds. Raises
+    `psycopg.OperationalError` if the server does not respond or refuses.
     """
     raw = psycopg.connect(
         address,
@@ -131,7 +131,7 @@ def connect(address: str, name: str, *, statement_s: int = 30) -> psycopg.Connec
         **KEEPALIVE,
     )
     raw.adapters.register_loader("numeric", _NumberLoader)
-    # Statements of this session, not options of its start: a pooler refuses those.
+    # Set by statements, because poolers refuse startup options.
     raw.execute(
         f"""SET synchronous_commit = on;
             SET statement_timeout = {statement_s * 1000};

@@ -1,4 +1,4 @@
-"""The store on PostgreSQL: the same transactions as on SQLite, from as many nodes as there are."""
+"""The PostgreSQL store: the same transactions as on SQLite, from any number of nodes."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ from gateway_nodes.postgres.wake import PostgresWakes, listen_to
 
 Value = TypeVar("Value")
 
-# An operator's sum over a long time may take so many seconds.
+# Statement timeout of an operator's report, which may cover a long time.
 _SUM_S = 120
 _FAILED_OVER = (
     "Another server stands in for the database's, and may lack the newest payments. This process "
@@ -35,7 +35,7 @@ _FAILED_OVER = (
 
 
 class PostgresStore(SqlStore):
-    """Everything durable, in one PostgreSQL."""
+    """The store in a PostgreSQL database."""
 
     def __init__(
         self,
@@ -86,10 +86,7 @@ class PostgresStore(SqlStore):
         loop.call_soon_threadsafe(self.fitness.lose, _FAILED_OVER)
 
     def _prepare(self) -> str:
-        """Refuse a database that would not do, and bring its schema up to date.
-
-        Returns which server it is.
-        """
+        """Refuse an unsuitable database, and migrate its schema; returns the server's identity."""
         with connect(self._address, self._node) as raw:
             refuse_pooling(raw, self._address)
             migrate(raw)
@@ -116,7 +113,7 @@ class PostgresStore(SqlStore):
         return await self._pool.read(function, *arguments)
 
     async def _notify(self, channel: str, payload: str) -> None:
-        # Alone in its transaction it wrote no row, so the commit waits for no flush.
+        # In a transaction of its own it writes no row, so the commit waits for no flush.
         await self._pool.read(_notify, channel, payload)
 
     async def _open_sums(self) -> SumReader:
@@ -131,11 +128,11 @@ class PostgresStore(SqlStore):
         await self._pool.try_room()
 
     async def give_back_space(self) -> None:
-        """Do nothing: the server's own vacuum does it."""
+        """Do nothing: PostgreSQL's autovacuum does it."""
 
 
 def open_postgres(settings: Settings, name: str | None) -> PostgresStore:
-    """Return the store; it is not opened yet."""
+    """Return the store, not yet opened."""
     return PostgresStore(
         settings.database_url,
         node=name or node_name(settings),
@@ -145,7 +142,7 @@ def open_postgres(settings: Settings, name: str | None) -> PostgresStore:
 
 
 def node_name(settings: Settings) -> str:
-    """Return this machine's name among the nodes of a database."""
+    """Return this machine's node name."""
     return settings.node or os.environ.get("FLY_MACHINE_ID") or socket.gethostname()
 
 
@@ -154,13 +151,13 @@ def _notify(db: Connection, channel: str, payload: str) -> None:
 
 
 class _Sums:
-    """Runs an operator's sums, each on one state of the database, on a connection of its own."""
+    """Runs an operator's reports, each on one snapshot, on a separate connection."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def run(self, function: Callable[..., Any]) -> Any:
-        """Call `function` with the connection."""
+        """Run a function on one snapshot."""
         return await self._pool.read_one_state(function)
 
     async def close(self) -> None:
@@ -169,11 +166,11 @@ class _Sums:
 
 
 def refuse_pooling(raw: psycopg.Connection[Any], address: str) -> None:
-    """Raise `SettingsError` where a pooler lends sessions for one transaction only.
+    """Raise `SettingsError` behind a pooler in transaction mode.
 
-    Locks, LISTEN and settings belong to a session there. Such a pooler is betrayed by two clients
-    that speak to the same session, as where the last session that was used is used first, and by a
-    client that asks twice and speaks to two, as where sessions are used by turns.
+    The gateway's locks, LISTEN and settings need a session of their own. Such a pooler reveals
+    itself if two clients reach the same session (it reuses the last one), or one client reaches two
+    (it rotates them).
     """
     with connect(address, "gateway check") as other:
         asked = [raw, other, raw, raw, other, other, raw]
@@ -187,5 +184,5 @@ def refuse_pooling(raw: psycopg.Connection[Any], address: str) -> None:
 
 
 def _first_line(error: psycopg.Error) -> str:
-    """Return the reason without the address, which may hold the password."""
+    """Return the reason without the address, which may contain the password."""
     return str(error).strip().partition("\n")[0] or type(error).__name__

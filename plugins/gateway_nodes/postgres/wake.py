@@ -1,8 +1,8 @@
-"""Wakes other nodes by NOTIFY, and hears them on one connection that listens.
+"""Wakes other nodes with NOTIFY, and listens to them on one connection.
 
-A notification is sent after the commit that it tells of, in a transaction of its own: in the same
-one it would hold a lock of the whole server until the commit is flushed. It is a hint, no more:
-what it says is read in the database, and what gets lost is found by the next look.
+A notification is sent in a transaction of its own, after the commit that it reports: in the same
+transaction it would hold a server-wide lock until the commit is flushed. It is only a hint. The
+receiver reads the database, and the next poll makes up for a lost notification.
 """
 
 import asyncio
@@ -20,9 +20,9 @@ from gateway.errors import StoreUnavailable
 from gateway_nodes.postgres.session import KEEPALIVE
 
 _CHANNEL = "gateway"
-# A payload has less than 8,000 bytes.
+# PostgreSQL limits a payload to less than 8,000 bytes.
 _MOST_BYTES = 7_900
-# The word for a task that may be worked on; all others are ids of tasks.
+# Announces a queued task; all other words are ids of tasks that ended.
 _QUEUED = "+"
 _log = structlog.get_logger()
 
@@ -33,12 +33,12 @@ Listening = psycopg.AsyncConnection[Any]
 class WakeTiming:
     """Durations in seconds."""
 
-    # Between two notifications of this node: what happens meanwhile shares one.
+    # Between two notifications of this node; events in between are batched.
     post_s: float = 0.01
-    # After a quiet time the server is asked whether it is still there, and so long it may take.
+    # Quiet time before the connection is checked, and the timeout of that check.
     quiet_s: float = 15.0
     answer_s: float = 5.0
-    # Before a lost connection is opened anew.
+    # Before a lost connection is reopened.
     reconnect_s: float = 1.0
 
 
@@ -50,11 +50,11 @@ class PostgresWakes:
         connect: Callable[[], Awaitable[Listening]],
         send: Callable[[str, str], Awaitable[object]],
     ) -> None:
-        """`connect` opens a connection to listen on; `send` notifies a channel of a payload."""
+        """`connect` opens a connection to listen on; `send` takes a channel and a payload."""
         self._connect = connect
         self._send = send
         self.timing = WakeTiming()
-        # Begins each notification of this node, which does not listen to itself.
+        # Prefix of this node's notifications, by which it ignores its own.
         self._tag = secrets.token_hex(4)
         self._words: set[str] = set()
         self._posting: asyncio.Task[None] | None = None
@@ -64,16 +64,16 @@ class PostgresWakes:
 
     @property
     def is_live(self) -> bool:
-        """Whether this node hears the others now."""
+        """Whether this node receives notifications now."""
         return self._is_live
 
     def start(self, heard: Heard) -> None:
-        """Hear the others from now on, until `close`."""
+        """Receive notifications until `close`."""
         self._heard = heard
         self._listener = asyncio.create_task(self._listen_forever(), name="wake-listen")
 
     async def close(self) -> None:
-        """Send what is still to be said, and listen no more."""
+        """Send pending notifications, and stop listening."""
         if self._posting is not None:
             await asyncio.wait([self._posting])
         if self._listener is not None:
@@ -81,14 +81,14 @@ class PostgresWakes:
             await asyncio.wait([self._listener])
         self._is_live = False
 
-    # -- to others
+    # -- sending
 
     def post_queued(self) -> None:
-        """Tell the others that a task may be worked on."""
+        """Announce that a task is queued."""
         self._post(_QUEUED)
 
     def post_ended(self, task_id: str) -> None:
-        """Tell the others that a task has ended."""
+        """Announce that a task has ended."""
         self._post(task_id)
 
     def _post(self, word: str) -> None:
@@ -106,7 +106,7 @@ class PostgresWakes:
                 _log.warning("wake.not_sent", error=_reason(error))
             await asyncio.sleep(self.timing.post_s)
 
-    # -- from others
+    # -- receiving
 
     async def _listen_forever(self) -> None:
         while True:
@@ -114,20 +114,20 @@ class PostgresWakes:
                 await self._listen()
             except (psycopg.Error, OSError) as error:
                 self._note_loss(error)
-            except Exception:  # noqa: BLE001 - the edge of a background task: it listens again
+            except Exception:  # noqa: BLE001 - the background task reconnects
                 self._is_live = False
                 _log.exception("wake.failed")
             await asyncio.sleep(self.timing.reconnect_s)
 
     async def _listen(self) -> None:
-        """Hear the others; raises once the connection is lost."""
+        """Receive notifications; raises once the connection is lost."""
         raw = await self._connect()
         try:
             await raw.execute(f"LISTEN {_CHANNEL}".encode())
             self._note_begin()
             while True:
                 async for notice in raw.notifies(timeout=self.timing.quiet_s):
-                    self._hear(notice.payload)
+                    self._receive(notice.payload)
                 async with asyncio.timeout(self.timing.answer_s):
                     await raw.execute(b"SELECT 1")
         finally:
@@ -135,7 +135,7 @@ class PostgresWakes:
             with contextlib.suppress(psycopg.Error):
                 await raw.close()
 
-    def _hear(self, payload: str) -> None:
+    def _receive(self, payload: str) -> None:
         tag, _, words = payload.partition(" ")
         if self._heard is None or tag == self._tag:
             return
@@ -146,7 +146,7 @@ class PostgresWakes:
                 self._heard.on_ended(word)
 
     def _note_begin(self) -> None:
-        """Look once: what happened before the connection listened was not heard."""
+        """Have everything polled once: earlier notifications were missed."""
         self._is_live = True
         if self._was_lost:
             _log.info("wake.found")
@@ -168,7 +168,6 @@ async def listen_to(address: str, name: str) -> Listening:
 
 
 def _write_payloads(tag: str, words: Collection[str]) -> Iterator[str]:
-    """Yield the words in as few payloads as hold them."""
     payload = tag
     for word in words:
         if len(payload) + 1 + len(word) > _MOST_BYTES:
@@ -179,5 +178,5 @@ def _write_payloads(tag: str, words: Collection[str]) -> Iterator[str]:
 
 
 def _reason(error: Exception) -> str:
-    """Return the reason without the address, which may hold the password."""
+    """Return the reason without the address, which may contain the password."""
     return str(error).strip().partition("\n")[0] or type(error).__name__

@@ -3,9 +3,7 @@
 import configparser
 import re
 import shutil
-import socket
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -34,12 +32,6 @@ def installed(tmp_path: Path) -> Path:
     copy = tmp_path / UNIT.name
     copy.write_text(re.sub(r"ExecStart=\S+", f"ExecStart={shutil.which('true')}", text))
     return copy
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 @needs_systemd
@@ -77,26 +69,6 @@ def test_it_waits_as_long_as_the_gateway_takes_to_stop(service):
     assert service["KillMode"] == "mixed"
 
 
-_WITHOUT_WRITABLE_CODE = """
-import ctypes, os, sys
-prctl = ctypes.CDLL(None, use_errno=True).prctl
-PR_SET_NO_NEW_PRIVS, PR_SET_MDWE, REFUSE_EXEC_GAIN = 38, 65, 1
-if prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or prctl(PR_SET_MDWE, REFUSE_EXEC_GAIN, 0, 0, 0):
-    sys.exit(77)
-os.execv(sys.executable, [sys.executable, "-m", "gateway", *sys.argv[1:]])
-"""
-
-
-@pytest.mark.full
-def test_the_gateway_runs_without_memory_that_is_written_and_run(service, tmp_path):
-    """MemoryDenyWriteExecute, as in kernels since 6.3: the demo makes all its purchases."""
-    assert service["MemoryDenyWriteExecute"] == "true"
-    ports = [f"--port={free_port()}", f"--rpc-port={free_port()}"]
-    command = [sys.executable, "-c", _WITHOUT_WRITABLE_CODE, "demo", "--once", *ports]
-    demo = subprocess.run(
-        [*command, "--output", tmp_path], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    if demo.returncode == 77:
-        pytest.skip("needs Linux 6.3")
-    assert demo.returncode == 0, demo.stdout + demo.stderr
-    assert (tmp_path / "document.md").exists()
+def test_memory_may_be_written_and_run_because_signing_needs_it(service):
+    """Importing btclib-secp256k1 allocates a callback of cffi, which the directive would refuse."""
+    assert service["MemoryDenyWriteExecute"] == "false"

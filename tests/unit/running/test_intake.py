@@ -54,7 +54,7 @@ def test_it_is_forgotten_when_its_price_is(files, clock):
 
 
 def test_the_oldest_is_forgotten_where_too_many_come(files, monkeypatch):
-    monkeypatch.setattr(intake, "_MOST_CHECKED", 2)
+    monkeypatch.setattr(intake, "_MAX_CHECKED", 2)
     for address in ("b", "c"):
         files.add(address, "paper", PASSED)
     assert [files.find(one, "paper", SENT) for one in ("a", "b", "c")] == [None, PASSED, PASSED]

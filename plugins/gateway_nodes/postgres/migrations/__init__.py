@@ -1,11 +1,11 @@
-"""Numbered schema files of PostgreSQL, with the numbers of SQLite's.
+"""Numbered PostgreSQL migrations, with the same numbers as SQLite's.
 
-Each change is a file in both folders. All that a database lacks is applied in one transaction,
-while other nodes wait.
+Each change is a file in both folders. All pending files are applied in one transaction, while other
+nodes wait.
 
-Nodes of the release before run on while the first node of a new one changes the schema: as in
-SQLite's folder, each file writes `meta.readable_by`, the oldest schema whose gateway may run on the
-database afterwards. A file that only adds names its predecessor.
+Nodes of the previous release keep running while the first new node migrates. As for SQLite, each
+file sets `meta.readable_by`, the oldest schema version whose gateway may still use the database. A
+file that only adds something sets its predecessor.
 """
 
 import time
@@ -23,12 +23,12 @@ from gateway_nodes.postgres.locks import lock_number
 
 _log = structlog.get_logger()
 
-# Who waits for a table makes all others wait behind it. So a change gives way, and tries again.
+# A statement that waits for a table lock blocks everything behind it, so give up early and retry.
 _LOCK_MS = 3_000
 _PAUSE_S = 1.0
-# An operator's sum may read a table for two minutes.
+# An operator's report may read a table for two minutes.
 _PATIENCE_S = 180.0
-# A node notes every few seconds that it runs.
+# A node sends a heartbeat every few seconds.
 _GONE_S = 20.0
 
 
@@ -39,20 +39,20 @@ def migrations() -> list[tuple[int, str]]:
 
 
 def version_of(raw: psycopg.Connection[Any]) -> int:
-    """Return the number of the newest applied file; 0 for a database without a schema."""
+    """Return the number of the newest applied migration; 0 without a schema."""
     if _find(raw, "SELECT to_regclass('schema_version')") is None:
         return 0
     return int(_find(raw, "SELECT number FROM schema_version"))
 
 
 def migrate(raw: psycopg.Connection[Any]) -> None:
-    """Bring the schema up to date, or wait for the node that does.
+    """Migrate the schema, or wait for the node that does.
 
-    Raises `SettingsError` for a database that a newer gateway has written, unless that gateway
-    noted that this one may run on it; for one that no release has written, or that holds another
-    program's tables; for a change that nodes which still run could not read; for a plugin that
-    breaks a rule of `plugin_tables`; and where the tables stay in use, or another node goes on
-    changing them, for minutes.
+    Raises `SettingsError` if
+    - a newer, incompatible gateway, no release or another program has written the database,
+    - running nodes could not read the new schema,
+    - a plugin breaks a rule of `plugin_tables`, or
+    - the tables stay locked for minutes, by queries or by another node's migration.
     """
     give_up_at = time.monotonic() + _PATIENCE_S
     while True:
@@ -103,7 +103,7 @@ def _apply_of_plugins(raw: psycopg.Connection[Any], own_sql: Sequence[str]) -> N
 
 
 def _wait_for_turn(raw: psycopg.Connection[Any]) -> None:
-    """Take the lock that is released at COMMIT; raises `SettingsError` where another keeps it."""
+    """Take the migration lock until COMMIT; raises `SettingsError` on timeout."""
     raw.execute(f"SET LOCAL lock_timeout = {_PATIENCE_S * 1000:.0f}".encode())
     try:
         raw.execute("SELECT pg_advisory_xact_lock(%s)", (lock_number("migrate"),))
@@ -115,7 +115,7 @@ def _wait_for_turn(raw: psycopg.Connection[Any]) -> None:
 
 
 def _refuse_beside_older_nodes(raw: psycopg.Connection[Any], before: int) -> None:
-    """Raise `SettingsError`, and so undo the change, where nodes run that cannot read it."""
+    """Raise `SettingsError`, which rolls back, if running nodes cannot read the new schema."""
     if _readable_by(raw, before) <= before:
         return
     names = _find(
@@ -150,7 +150,7 @@ def _check(raw: psycopg.Connection[Any], current: int, newest: int) -> None:
 
 
 def _readable_by(raw: psycopg.Connection[Any], current: int) -> int:
-    """Return the oldest schema whose gateway may run on a database."""
+    """Return the oldest schema version whose gateway may use the database."""
     value = _meta(raw, "readable_by")
     return int(value) if value is not None else current
 
@@ -161,6 +161,5 @@ def _meta(raw: psycopg.Connection[Any], key: str) -> str | None:
 
 
 def _find(raw: psycopg.Connection[Any], sql: str, *parameters: object) -> Any:
-    """Return the first value of the first row, or None."""
     row = raw.execute(sql.encode(), parameters or None).fetchone()
     return row[0] if row is not None else None
