@@ -17,22 +17,25 @@ from gateway_documents.child import zip_parts
 from gateway_documents.child.number_formats import BUILT_IN
 
 _RELATIONS = "xl/_rels/workbook.xml.rels"
-_SHEET = re.compile(rb"<(?:\w+:)?sheet\b[^>]*>")
-_RELATION = re.compile(rb"<(?:\w+:)?Relationship\b[^>]*>")
-_FORMAT = re.compile(rb"<(?:\w+:)?numFmt\b[^>]*>")
-_CELL_STYLES = re.compile(rb"<(?:\w+:)?cellXfs\b.*?</(?:\w+:)?cellXfs>", re.DOTALL)
-_STYLE = re.compile(rb"<(?:\w+:)?xf\b[^>]*>")
-_ROW = re.compile(rb"<(?:\w+:)?row\b([^>]*)>")
-_COLUMN = re.compile(rb"<(?:\w+:)?col\b([^>]*)>")
-_CELL = re.compile(rb"<(?:\w+:)?c\b([^>]*[^/>])>((?:(?!</(?:\w+:)?c>).)*)</", re.DOTALL)
-_FORMULA = re.compile(rb"<(?:\w+:)?f\b[^>]*[^/]?>([^<]+)</")
-_ERROR = re.compile(rb"<(?:\w+:)?v\b[^>]*>([^<]+)</")
-_VALUE = re.compile(rb"<(?:\w+:)?(?:v|t)\b[^>]*>[^<]")
+# No pattern goes beyond the next "<" of its kind, or it would take quadratic time.
+_SHEET = re.compile(rb"<(?:\w+:)?sheet\b[^<>]*>")
+_RELATION = re.compile(rb"<(?:\w+:)?Relationship\b[^<>]*>")
+_FORMAT = re.compile(rb"<(?:\w+:)?numFmt\b[^<>]*>")
+_CELL_STYLES = re.compile(
+    rb"<(?:\w+:)?cellXfs\b(?:(?!<(?:\w+:)?cellXfs\b).)*?</(?:\w+:)?cellXfs>", re.DOTALL
+)
+_STYLE = re.compile(rb"<(?:\w+:)?xf\b[^<>]*>")
+_ROW = re.compile(rb"<(?:\w+:)?row\b([^<>]*)>")
+_COLUMN = re.compile(rb"<(?:\w+:)?col\b([^<>]*)>")
+_CELL = re.compile(rb"<(?:\w+:)?c\b([^<>]*[^<>/])>((?:(?!</?(?:\w+:)?c\b).)*)</", re.DOTALL)
+_FORMULA = re.compile(rb"<(?:\w+:)?f\b[^<>]*[^<>/]?>([^<]+)</")
+_ERROR = re.compile(rb"<(?:\w+:)?v\b[^<>]*>([^<]+)</")
+_VALUE = re.compile(rb"<(?:\w+:)?(?:v|t)\b[^<>]*>[^<]")
 _ATTRIBUTE = re.compile(rb"""([\w:]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _PLACE = re.compile(rb"([A-Z]{1,3})(\d{1,7})\Z")
-_REFERENCE = re.compile(rb'(<(?:\w+:)?c\b[^>]*?\br=")([A-Z]{1,3})(\d{1,7})"')
-_ROW_NUMBER = re.compile(rb'(<(?:\w+:)?row\b[^>]*?\br=")(\d{1,7})"')
-_EXTENT = re.compile(rb"<(?:\w+:)?(?:dimension|mergeCell)\b[^>]*>")
+_REFERENCE = re.compile(rb'(<(?:\w+:)?c\b[^<>]*?\br=")([A-Z]{1,3})(\d{1,7})"')
+_ROW_NUMBER = re.compile(rb'(<(?:\w+:)?row\b[^<>]*?\br=")(\d{1,7})"')
+_EXTENT = re.compile(rb"<(?:\w+:)?(?:dimension|mergeCell)\b[^<>]*>")
 _ENTITIES = {"&quot;": '"', "&apos;": "'", "&lt;": "<", "&gt;": ">", "&amp;": "&"}
 _ENTITY = re.compile("|".join(_ENTITIES))
 

@@ -445,3 +445,16 @@ async def test_an_ordinary_large_file_passes_the_check_and_the_parser():
         await parser.validate(files.request(name, data), gateway_documents.ENDPOINT)
         assert len((await parser.submit(files.request(name, data), None)).text) > 100_000
     await parser.close()
+
+
+@pytest.mark.parametrize("repeated", [b"<c ", b"<c r='A1'>", b"<row ", b"<f ", b"<cellXfs "])
+def test_tags_that_never_end_take_linear_time(repeated):
+    import time
+
+    from gateway_documents.child import workbook_xml
+
+    tags, started = repeated * 100_000, time.process_time()
+    workbook_xml._facts(tags, [])
+    workbook_xml._REFERENCE.findall(tags)
+    workbook_xml._style_formats(tags)
+    assert time.process_time() - started < 3
