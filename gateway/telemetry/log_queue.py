@@ -3,8 +3,8 @@
 Without it, a pipe without a reader (a hung log driver, a stopped journal) would block the event
 loop. Lines are dropped and counted while the queue is full.
 
-`logging.handlers.QueueListener` does not do: it sees only `logging`, not structlog, request lines
-or a plugin's `print`, and its `stop` would block for ever on such a pipe.
+`logging.handlers.QueueListener` is no alternative: it handles only `logging`, not structlog,
+request lines or a plugin's `print`, and its `stop` would block for ever on such a pipe.
 """
 
 import contextlib

@@ -70,7 +70,7 @@ def check_server(raw: psycopg.Connection[Any], _: str = "") -> str:
 
 
 def check_durability(raw: psycopg.Connection[Any], _: str = "") -> str:
-    """Return if a standby confirms commits; raises `SettingsError` if a power cut loses some."""
+    """Return whether a standby confirms commits; raises `SettingsError` if they are not durable."""
     fsync, pages, standbys = _first(
         raw,
         """SELECT current_setting('fsync'), current_setting('full_page_writes'),
