@@ -458,3 +458,15 @@ def test_tags_that_never_end_take_linear_time(repeated):
     workbook_xml._REFERENCE.findall(tags)
     workbook_xml._style_formats(tags)
     assert time.process_time() - started < 3
+
+
+def test_a_line_in_the_margin_that_differs_in_more_than_the_page_number_stays():
+    def one(number):
+        return _deflated(
+            f"BT /F1 11 Tf 72 810 Td (Total {number}00 EUR) Tj 0 -200 Td (Words.) Tj "
+            f"0 -580 Td (Page {number} of 4, 2026) Tj ET"
+        )
+
+    text = parsed("pdf", pdf.write_contents([one(number) for number in range(1, 5)]))
+    assert all(f"Total {number}00 EUR" in text for number in range(1, 5))
+    assert text.count("of 4, 2026") == 1
