@@ -9,7 +9,8 @@ from gateway.sandbox import UNPAID_NICE, Sandbox, SandboxLimits
 
 _OCR_LIBRARIES = ("rapidocr", "onnxruntime", "pypdfium2")
 _LIMITS = SandboxLimits(
-    memory_bytes=1_500_000_000,
+    # With 1.25 GB, PDFium reserves 1 GiB of it as a pool, which leaves too little for the rest.
+    memory_bytes=1_150_000_000,
     cpu_s=10,
     wall_s=25.0,
     # Two hostile files may take 1 GB each; other files wait.
@@ -27,7 +28,7 @@ def checker() -> Sandbox:
 
     Its limits are lower, so that a file that passes the check is within them after payment.
     """
-    return _sandbox(attrs.evolve(_LIMITS, memory_bytes=1_200_000_000, cpu_s=7, nice=UNPAID_NICE))
+    return _sandbox(attrs.evolve(_LIMITS, memory_bytes=1_050_000_000, cpu_s=7, nice=UNPAID_NICE))
 
 
 def _sandbox(limits: SandboxLimits) -> Sandbox:

@@ -83,7 +83,12 @@ def _show(section: str, value: float) -> str:
 def _digits(places: str, value: float) -> str:
     """Return a number with the decimals, padding and thousands that the places ask for."""
     whole, _, decimals = places.partition(".")
-    scale = len(whole) - len(whole.rstrip(","))
+    # Commas behind the last digit scale by thousands, before or behind the decimals.
+    scale = (
+        len(places)
+        - len(places.rstrip(","))
+        + (len(whole) - len(whole.rstrip(",")) if decimals else 0)
+    )
     grouped = "," in whole.rstrip(",")
     fixed, optional = decimals.count("0"), len(decimals.replace(",", ""))
     try:

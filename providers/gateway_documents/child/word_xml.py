@@ -10,9 +10,11 @@ from gateway_documents.child import zip_parts
 from gateway_documents.child.raised_digits import LOWERED, RAISED
 
 _MAIN = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_STRICT = "{http://purl.oclc.org/ooxml/wordprocessingml/main}"
 # Parts with text. Words that a part must have to be worth parsing.
 _PARTS = ("word/document.xml", "word/footnotes.xml", "word/endnotes.xml")
-_WORTH_IT = (b"vanish", b"ruby", b"vertAlign")
+_WORTH_IT = (b"vanish", b"ruby", b"vertAlign", b"noBreakHyphen")
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _OFF = ("0", "false", "off", "none")
 
 
@@ -22,7 +24,7 @@ def prepared(data: bytes) -> bytes:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         for name in set(_PARTS).intersection(archive.namelist()):
             part = archive.read(name)
-            if any(word in part for word in _WORTH_IT):
+            if part.startswith(_UTF_16) or any(word in part for word in _WORTH_IT):
                 changed[name] = _rewritten(part)
         return zip_parts.with_parts(archive, changed) if changed else data
 
@@ -33,6 +35,13 @@ def _rewritten(part: bytes) -> bytes:
         root = etree.fromstring(part, parser)
     except etree.XMLSyntaxError:
         return part
+    for element in list(root.iter(f"{_STRICT}*")):
+        element.tag = element.tag.replace(_STRICT, _MAIN)
+        for name in [name for name in element.attrib if name.startswith(_STRICT)]:
+            element.set(name.replace(_STRICT, _MAIN), element.attrib.pop(name))
+    for hyphen in root.iter(f"{_MAIN}noBreakHyphen"):
+        # anydoc drops it, which joins the parts of a number.
+        hyphen.tag, hyphen.text = f"{_MAIN}t", "-"
     for ruby in list(root.iter(f"{_MAIN}ruby")):
         _write_out_ruby(ruby)
     for properties in list(root.iter(f"{_MAIN}rPr")):

@@ -17,21 +17,25 @@ from gateway_documents.child import zip_parts
 from gateway_documents.child.number_formats import BUILT_IN
 
 _RELATIONS = "xl/_rels/workbook.xml.rels"
-_SHEET = re.compile(rb"<(?:\w+:)?sheet\b[^>]*>")
-_RELATION = re.compile(rb"<(?:\w+:)?Relationship\b[^>]*>")
-_FORMAT = re.compile(rb"<(?:\w+:)?numFmt\b[^>]*>")
-_CELL_STYLES = re.compile(rb"<(?:\w+:)?cellXfs\b.*?</(?:\w+:)?cellXfs>", re.DOTALL)
-_STYLE = re.compile(rb"<(?:\w+:)?xf\b[^>]*>")
-_ROW = re.compile(rb"<(?:\w+:)?row\b([^>]*)>")
-_COLUMN = re.compile(rb"<(?:\w+:)?col\b([^>]*)>")
-_CELL = re.compile(rb"<(?:\w+:)?c\b([^>]*[^/>])>((?:(?!</(?:\w+:)?c>).)*)</", re.DOTALL)
-_FORMULA = re.compile(rb"<(?:\w+:)?f\b[^>]*[^/]?>([^<]+)</")
-_VALUE = re.compile(rb"<(?:\w+:)?(?:v|t)\b[^>]*>[^<]")
+# No pattern goes beyond the next "<" of its kind, or it would take quadratic time.
+_SHEET = re.compile(rb"<(?:\w+:)?sheet\b[^<>]*>")
+_RELATION = re.compile(rb"<(?:\w+:)?Relationship\b[^<>]*>")
+_FORMAT = re.compile(rb"<(?:\w+:)?numFmt\b[^<>]*>")
+_CELL_STYLES = re.compile(
+    rb"<(?:\w+:)?cellXfs\b(?:(?!<(?:\w+:)?cellXfs\b).)*?</(?:\w+:)?cellXfs>", re.DOTALL
+)
+_STYLE = re.compile(rb"<(?:\w+:)?xf\b[^<>]*>")
+_ROW = re.compile(rb"<(?:\w+:)?row\b([^<>]*)>")
+_COLUMN = re.compile(rb"<(?:\w+:)?col\b([^<>]*)>")
+_CELL = re.compile(rb"<(?:\w+:)?c\b([^<>]*[^<>/])>((?:(?!</?(?:\w+:)?c\b).)*)</", re.DOTALL)
+_FORMULA = re.compile(rb"<(?:\w+:)?f\b[^<>]*[^<>/]?>([^<]+)</")
+_ERROR = re.compile(rb"<(?:\w+:)?v\b[^<>]*>([^<]+)</")
+_VALUE = re.compile(rb"<(?:\w+:)?(?:v|t)\b[^<>]*>[^<]")
 _ATTRIBUTE = re.compile(rb"""([\w:]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _PLACE = re.compile(rb"([A-Z]{1,3})(\d{1,7})\Z")
-_REFERENCE = re.compile(rb'(<(?:\w+:)?c\b[^>]*?\br=")([A-Z]{1,3})(\d{1,7})"')
-_ROW_NUMBER = re.compile(rb'(<(?:\w+:)?row\b[^>]*?\br=")(\d{1,7})"')
-_EXTENT = re.compile(rb"<(?:\w+:)?(?:dimension|mergeCell)\b[^>]*>")
+_REFERENCE = re.compile(rb'(<(?:\w+:)?c\b[^<>]*?\br=")([A-Z]{1,3})(\d{1,7})"')
+_ROW_NUMBER = re.compile(rb'(<(?:\w+:)?row\b[^<>]*?\br=")(\d{1,7})"')
+_EXTENT = re.compile(rb"<(?:\w+:)?(?:dimension|mergeCell)\b[^<>]*>")
 _ENTITIES = {"&quot;": '"', "&apos;": "'", "&lt;": "<", "&gt;": ">", "&amp;": "&"}
 _ENTITY = re.compile("|".join(_ENTITIES))
 
@@ -46,6 +50,8 @@ class SheetFacts:
     hidden_columns: frozenset[int] = frozenset()
     formulas: Mapping[tuple[int, int], str] = attrs.field(factory=dict)
     """Formulas whose value the program did not save."""
+    errors: Mapping[tuple[int, int], str] = attrs.field(factory=dict)
+    """Values such as `#N/A`, which calamine leaves empty."""
 
 
 def read(data: bytes) -> dict[str, SheetFacts]:
@@ -133,6 +139,7 @@ def _style_formats(styles: bytes) -> list[str]:
 def _facts(sheet: bytes, styles: list[str]) -> SheetFacts:
     formats: dict[tuple[int, int], str] = {}
     formulas: dict[tuple[int, int], str] = {}
+    errors: dict[tuple[int, int], str] = {}
     for head, body in _CELL.findall(sheet):
         found = _attributes(head)
         place = _PLACE.match(found.get(b"r", b""))
@@ -142,11 +149,14 @@ def _facts(sheet: bytes, styles: list[str]) -> SheetFacts:
         style = int(found.get(b"s", b"0"))
         if style < len(styles) and styles[style] and found.get(b"t", b"n") == b"n":
             formats[at] = styles[style]
-        if (formula := _FORMULA.search(body)) and not _VALUE.search(body):
+        if found.get(b"t") == b"e" and (error := _ERROR.search(body)):
+            errors[at] = _text(error[1])
+        elif (formula := _FORMULA.search(body)) and not _VALUE.search(body):
             formulas[at] = f"={_text(formula[1])}"
     rows = (_attributes(row) for row in _ROW.findall(sheet))
     hidden = {int(row[b"r"]) - 1 for row in rows if _is_on(row, b"hidden") and b"r" in row}
-    return SheetFacts(formats, frozenset(hidden), frozenset(_hidden_columns(sheet)), formulas)
+    columns = frozenset(_hidden_columns(sheet))
+    return SheetFacts(formats, frozenset(hidden), columns, formulas, errors)
 
 
 def _hidden_columns(sheet: bytes) -> Iterator[int]:

@@ -7,10 +7,12 @@ import documents_pdf as pdf
 import pytest
 from documents_files import WORD, docx, office
 
+import gateway_documents
 from gateway_documents.child import libraries, parsing
 from gateway_documents.child.charsets import decode
 from gateway_documents.child.number_formats import formatter
 from gateway_documents.errors import Unreadable
+from gateway_documents.provider import DocumentParser
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -313,6 +315,7 @@ def test_numbers_of_a_workbook_look_as_in_excel():
         ("#.##", 0.5, ".5"),
         ("0.0##", 1.25, "1.25"),
         ("#,##0,", 1234567, "1,235"),
+        ('0.0,,"M"', 1500000, "1.5M"),
         ("_-* #,##0.00\\ _€_-", 5, "5.00"),
         ('#,##0 "bags; large"', 3960, "3,960 bags; large"),
         ("[Red]0", -4, "-4"),
@@ -383,3 +386,87 @@ def test_an_empty_file_of_any_kind_is_called_empty():
 def test_a_heading_keeps_its_level():
     assert parsed("docx", docx("Text.")).startswith("# Quarterly Report")
     assert parsed("odt", files.odt()).startswith("# Quarterly Report")
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<table><tr><td>a<td>b<tr><td>c<td>d</table>", "| a | b |\n| --- | --- |\n| c | d |"),
+        ("<html><head><title>T</title><body><p>Text</p>", "Text"),
+        ("<?xml version='1.0'?><html><body><p>Text</p></body></html>", "Text"),
+        ("<![if !IE]><p>Text</p><![endif]>", "Text"),
+        ("<p>10<sup>6</sup> H<sub>2</sub>O 1<sup>st</sup></p>", "10⁶ H₂O 1st"),
+        ("<a href=' java\nscript:alert(1)'>x</a>", "x"),
+        ("<a href='http://a.example/)[b](c d'>x</a>", "[x](http://a.example/%29[b]%28c%20d)"),
+    ],
+)
+def test_a_page_is_read_as_browsers_read_it(page, text):
+    assert parsed("html", page.encode()) == text
+
+
+@pytest.mark.parametrize("namespace", [WORD, "http://purl.oclc.org/ooxml/wordprocessingml/main"])
+@pytest.mark.parametrize("charset", ["utf-8", "utf-16"])
+def test_hidden_words_are_left_out_of_any_word_part(namespace, charset):
+    body = f"<w:p>{run('Seen')}{run('secret', '<w:vanish/>')}</w:p>"
+    part = (
+        f'<?xml version="1.0" encoding="{charset}"?>'
+        f'<w:document xmlns:w="{namespace}"><w:body>{body}</w:body></w:document>'
+    )
+    assert parsed("docx", office("word/document.xml", part.encode(charset))) == "Seen"
+
+
+def test_a_hyphen_that_does_not_break_is_kept():
+    body = "<w:p><w:r><w:t>555</w:t><w:noBreakHyphen/><w:t>1234</w:t></w:r></w:p>"
+    assert parsed("docx", word(body)) == "555-1234"
+
+
+def test_errors_and_formulas_outside_the_values_of_a_workbook_are_shown():
+    def fill(book):
+        sheet = book.active
+        sheet["A1"], sheet["A2"], sheet["B1"] = 10, "=A1*2", "#N/A"
+        sheet["B1"].data_type = "e"
+
+    assert parsed("xlsx", workbook(fill)) == (
+        "## Sheet\n\n| 10 | #N/A |\n| --- | --- |\n| =A1*2 |  |"
+    )
+
+
+async def test_an_ordinary_large_file_passes_the_check_and_the_parser():
+    parser = DocumentParser(pictures=None)
+    lines = "".join(
+        f"BT /F1 11 Tf 72 {780 - 18 * at} Td (Line {at} of text) Tj ET\n" for at in range(40)
+    )
+    large = {
+        "a.html": b"<p>word word word</p>" * 20_000,
+        "a.docx": word(f"<w:p>{run('Lorem ipsum dolor sit amet ' * 10)}</w:p>" * 10_000),
+        "a.pdf": pdf.write_contents([_deflated(lines)] * 300),
+    }
+    for name, data in large.items():
+        await parser.validate(files.request(name, data), gateway_documents.ENDPOINT)
+        assert len((await parser.submit(files.request(name, data), None)).text) > 100_000
+    await parser.close()
+
+
+@pytest.mark.parametrize("repeated", [b"<c ", b"<c r='A1'>", b"<row ", b"<f ", b"<cellXfs "])
+def test_tags_that_never_end_take_linear_time(repeated):
+    import time
+
+    from gateway_documents.child import workbook_xml
+
+    tags, started = repeated * 100_000, time.process_time()
+    workbook_xml._facts(tags, [])
+    workbook_xml._REFERENCE.findall(tags)
+    workbook_xml._style_formats(tags)
+    assert time.process_time() - started < 3
+
+
+def test_a_line_in_the_margin_that_differs_in_more_than_the_page_number_stays():
+    def one(number):
+        return _deflated(
+            f"BT /F1 11 Tf 72 810 Td (Total {number}00 EUR) Tj 0 -200 Td (Words.) Tj "
+            f"0 -580 Td (Page {number} of 4, 2026) Tj ET"
+        )
+
+    text = parsed("pdf", pdf.write_contents([one(number) for number in range(1, 5)]))
+    assert all(f"Total {number}00 EUR" in text for number in range(1, 5))
+    assert text.count("of 4, 2026") == 1

@@ -5,12 +5,13 @@ from collections.abc import Mapping
 
 import markdownify
 from bs4 import BeautifulSoup
-from bs4.element import Comment, Tag
+from bs4.element import PreformattedString, Tag
 
 from gateway_documents.child import tables
 from gateway_documents.child.charsets import decode
 from gateway_documents.child.formats.text import guess_note
 from gateway_documents.child.parsed import Parsed
+from gateway_documents.child.raised_digits import LOWERED, RAISED
 from gateway_documents.errors import NO_TEXT, Unreadable
 
 _NEVER_SHOWN = ("script", "style", "template", "noscript", "head", "datalist", "object", "svg")
@@ -20,6 +21,8 @@ _HIDDEN_STYLE = re.compile(
 # Fields of forms, which browsers draw apart.
 _FIELDS = ("option", "button", "label", "textarea", "input", "select", "legend", "dt", "dd")
 _IMAGE = re.compile(r"!\[\]\([^)]*\)")
+_BREAKS = re.compile(r"[\t\n\r]+")
+_SPACES = "".join(map(chr, range(0x21)))
 _BLANK_LINES = re.compile(r"\n{3,}")
 # More columns or rows of one cell are a mistake or an attack; browsers stop at 1,000.
 _MAX_SPAN = 1000
@@ -28,7 +31,7 @@ _MAX_SPAN = 1000
 def parse(data: bytes) -> Parsed:
     """Return a page as Markdown."""
     decoded = decode(data, may_declare=True)
-    soup = BeautifulSoup(decoded.text, "html.parser")
+    soup = BeautifulSoup(decoded.text, "lxml")
     _prepare(soup)
     try:
         markdown = _Converter().convert_soup(soup)
@@ -42,7 +45,7 @@ def parse(data: bytes) -> Parsed:
 
 
 def _prepare(soup: BeautifulSoup) -> None:
-    for comment in soup.find_all(string=lambda text: isinstance(text, Comment)):
+    for comment in soup.find_all(string=lambda text: isinstance(text, PreformattedString)):
         comment.extract()
     for tag in soup.find_all(_is_hidden):
         tag.decompose()
@@ -80,11 +83,22 @@ class _Converter(markdownify.MarkdownConverter):
 
     def convert_a(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         """Return a link, or its text if it leads to a script or within the page."""
-        target = str(el.get("href") or "")
-        if target.startswith("#") or target.partition(":")[0].lower() in ("javascript", "data"):
+        # Browsers ignore the line breaks and the outer spaces.
+        target = _BREAKS.sub("", str(el.get("href") or "")).strip(_SPACES)
+        scheme = target.partition(":")[0].lower()
+        if target.startswith("#") or scheme in ("javascript", "vbscript", "data"):
             return text
+        el["href"] = target.translate({32: "%20", 40: "%28", 41: "%29"})
         link: str = super().convert_a(el, text, parent_tags)  # type: ignore[misc]
         return link
+
+    def convert_sup(self, el: Tag, text: str, parent_tags: set[str]) -> str:  # noqa: ARG002
+        """Return raised digits as characters, and other text as it is."""
+        return _shifted(text, RAISED)
+
+    def convert_sub(self, el: Tag, text: str, parent_tags: set[str]) -> str:  # noqa: ARG002
+        """Return lowered digits as characters, and other text as it is."""
+        return _shifted(text, LOWERED)
 
     def convert_table(self, el: Tag, text: str, parent_tags: set[str]) -> str:  # noqa: ARG002
         """Return a table; one inside another's cell becomes lines of that cell."""
@@ -125,6 +139,10 @@ def _grid(table: Tag, texts: Mapping[int, str]) -> list[list[str]]:
     if width * len(rows) > tables.MAX_CELLS:
         raise Unreadable("The file is too large: its tables have too many cells.")
     return [[row.get(at, "") for at in range(width)] for row in rows]
+
+
+def _shifted(text: str, table: Mapping[int, int | str]) -> str:
+    return text.translate(table) if all(ord(char) in table for char in text) else text
 
 
 def _span(cell: Tag, name: str) -> int:

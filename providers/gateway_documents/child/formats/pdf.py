@@ -1,8 +1,13 @@
 """PDF: the text layer with headings, lists and tables, by liteparse."""
 
+import contextlib
+import os
 import re
+import resource
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
 
 import liteparse
 
@@ -18,7 +23,11 @@ _MARGIN = 0.1
 _MIN_PAGES, _MIN_SHARE = 3, 0.5
 # Longer names, and those with brackets, are a program's.
 _MAX_NAME = 40
+# Enough for a page, and too little for the pool.
+_WARM_UP_BYTES = 500_000_000
 _DIGITS = re.compile(r"\d+")
+# Numbers of a running line that may be the page's, and the most digits of one.
+_MAX_NUMBERS, _MAX_PAGE_DIGITS = 8, 5
 _EMPTY_ROW = re.compile(r"^\|[ |]+\|\n", re.MULTILINE)
 _HEADING = re.compile(r"^(#{1,6}) (.+)$", re.MULTILINE)
 _MAX_LEVEL = 6
@@ -65,8 +74,26 @@ def warm_up() -> None:
             include_complexity=True,
         )
     )
-    _read(_ONE_PAGE)
+    with _without_pool():
+        _read(_ONE_PAGE)
     raised_digits.find(_ONE_PAGE)
+
+
+@contextlib.contextmanager
+def _without_pool() -> Iterator[None]:
+    """Let PDFium fail to reserve a pool of 1 GiB, and allocate ordinarily instead.
+
+    The reservation counts as address space of every child, and left nothing of its limit.
+    """
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    with contextlib.suppress(OSError, ValueError):
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        used = pages * os.sysconf("SC_PAGE_SIZE")
+        resource.setrlimit(resource.RLIMIT_AS, (used + _WARM_UP_BYTES, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
 
 
 def _read(data: bytes) -> Sequence[liteparse.ParsedPage]:
@@ -82,23 +109,23 @@ def _read(data: bytes) -> Sequence[liteparse.ParsedPage]:
 
 
 def _running_lines(pages: Sequence[liteparse.ParsedPage]) -> dict[str, int]:
-    """Return the running headers and footers without their digits, each with its first page."""
+    """Return the keys of running headers and footers, each with its first page."""
     count: Counter[str] = Counter()
     first: dict[str, int] = {}
     for number, page in enumerate(pages):
-        for line in set(_margin_lines(page)):
+        for line in set(_margin_lines(page, number)):
             count[line] += 1
             first.setdefault(line, number)
     needed = max(_MIN_PAGES, _MIN_SHARE * len(pages))
     return {line: first[line] for line, times in count.items() if times >= needed}
 
 
-def _margin_lines(page: liteparse.ParsedPage) -> Iterator[str]:
+def _margin_lines(page: liteparse.ParsedPage, number: int) -> Iterator[str]:
     for block in page.blocks or ():
         if block.text and block.bbox is not None:
             below = block.bbox.y + block.bbox.height
             if below < _MARGIN * page.height or block.bbox.y > (1 - _MARGIN) * page.height:
-                yield _key(block.text)
+                yield from _running_keys(block.text, number)
 
 
 def _without(markdown: str, running: dict[str, int], number: int) -> str:
@@ -106,7 +133,8 @@ def _without(markdown: str, running: dict[str, int], number: int) -> str:
     kept = [
         paragraph
         for paragraph in _EMPTY_ROW.sub("", markdown).split("\n\n")
-        if running.get(_key(paragraph), number) == number and paragraph.strip("-\n ")
+        if paragraph.strip("-\n ")
+        and all(running.get(key, number) == number for key in _running_keys(paragraph, number))
     ]
     return "\n\n".join(kept)
 
@@ -141,6 +169,19 @@ def _with_names(markdown: str, page: liteparse.ParsedPage) -> str:
         if field.value in lines and 0 < len(name) <= _MAX_NAME and "[" not in name:
             lines[lines.index(field.value)] = f"{name}: {field.value}"
     return "\n".join(lines)
+
+
+def _running_keys(line: str, page: int) -> Iterator[str]:
+    """Yield a line, and the line with each number relative to the page's.
+
+    Lines that differ in another number, such as the total of an invoice, have no key in common.
+    """
+    plain = " ".join(_DECORATION.sub(" ", line).split())
+    yield plain
+    for found in islice(_DIGITS.finditer(plain), _MAX_NUMBERS):
+        if len(found[0]) <= _MAX_PAGE_DIGITS:
+            offset = int(found[0]) - page
+            yield f"{plain[: found.start()]}\0{offset}\0{plain[found.end() :]}"
 
 
 def _key(line: str) -> str:

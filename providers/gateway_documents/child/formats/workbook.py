@@ -2,6 +2,7 @@
 
 import datetime as dt
 import io
+from collections.abc import Iterator, Mapping
 
 import python_calamine as calamine
 
@@ -64,25 +65,29 @@ def _page(name: str, sheet: calamine.CalamineSheet, facts: SheetFacts) -> str:
         raise Unreadable(
             f"The file is too large: a table of {sheet.height:,} rows and {sheet.width:,} columns."
         )
-    rows = []
+    # By column. calamine's sheet ends at its last value; formulas without one may be outside.
+    rows: dict[int, dict[int, str]] = {}
     for at, values in enumerate(sheet.to_python(skip_empty_area=True), first_row):
-        if at in facts.hidden_rows:
-            continue
-        rows.append(
-            [
-                _cell(value, (at, column), facts)
-                for column, value in enumerate(values, first_column)
-                if column not in facts.hidden_columns
-            ]
-        )
-    table = tables.to_markdown(rows)
+        cells = enumerate(values, first_column)
+        rows[at] = {column: _cell(value, (at, column), facts) for column, value in cells}
+    for (at, column), text in (*facts.formulas.items(), *facts.errors.items()):
+        cells_of_row = rows.setdefault(at, {})
+        if not cells_of_row.get(column):
+            cells_of_row[column] = tables.cell_text(text)
+    table = tables.to_markdown(_visible(rows, facts))
     return f"## {name}\n\n{table}" if table else ""
+
+
+def _visible(rows: Mapping[int, Mapping[int, str]], facts: SheetFacts) -> Iterator[list[str]]:
+    width = max((max(row, default=-1) for row in rows.values()), default=-1) + 1
+    columns = [column for column in range(width) if column not in facts.hidden_columns]
+    for at in sorted(rows):
+        if at not in facts.hidden_rows:
+            yield [rows[at].get(column, "") for column in columns]
 
 
 def _cell(value: object, at: tuple[int, int], facts: SheetFacts) -> str:
     """Return a cell's text as a person sees it."""
-    if value == "":
-        value = facts.formulas.get(at, "")
     match value:
         case bool():
             return str(value).upper()
