@@ -34,6 +34,8 @@ GOALS = {
     "stands": (r"\bstands?\b", 1),
     "anew": (r"\banew\b|\ball the same\b|\bmeanwhile\b|\bby (?:itself|themselves)\b", 1.5),
 }
+# A name in code is no phrase.
+_CODE = re.compile(r"`[^`]*`")
 ROOT = Path(__file__).parents[1]
 
 
@@ -114,11 +116,11 @@ def _comments(file: str) -> Iterator[Line]:
         text = source.read()
     for number, line in enumerate(text.splitlines(), 1):
         if line.lstrip().startswith("# "):
-            yield Line(file, number, line.strip()[2:])
+            yield Line(file, number, _CODE.sub("", line.strip()[2:]))
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
             for offset, line in enumerate((ast.get_docstring(node) or "").splitlines()):
-                yield Line(file, node.body[0].lineno + offset, line)
+                yield Line(file, node.body[0].lineno + offset, _CODE.sub("", line))
 
 
 def _sentences(file: str) -> Iterator[Line]:
@@ -128,7 +130,7 @@ def _sentences(file: str) -> Iterator[Line]:
         if line.lstrip().startswith("```"):
             is_code = not is_code
         elif not is_code:
-            yield Line(file, number, line)
+            yield Line(file, number, _CODE.sub("", line))
 
 
 def _git(*args: str) -> list[str]:

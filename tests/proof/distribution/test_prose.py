@@ -89,6 +89,7 @@ def test_docstrings_and_comments_count(repository, code):
     [
         ("module.py", 'x = "Nobody knows."\n'),
         ("code.md", "```\nNobody knows.\n```\n"),
+        ("name.md", "The field `nobody` is `Nobody`.\n"),
     ],
 )
 def test_strings_and_code_blocks_do_not_count(repository, name, text):
