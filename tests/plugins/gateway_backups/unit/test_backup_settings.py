@@ -54,7 +54,7 @@ def test_the_outputs_key_is_refused():
         "outputs_access_key_id": "id",
         "outputs_secret_access_key": "x",
     }
-    with pytest.raises(SettingsError, match="must be another key than that of the outputs"):
+    with pytest.raises(SettingsError, match="not the outputs' key"):
         chosen(backup_url="s3://mine", **KEYS, **outputs)
 
 
