@@ -3,12 +3,15 @@
 import io
 import zipfile
 from collections.abc import Iterator
+from typing import Any
 
 from lxml import etree
 
 from gateway_documents.child import zip_parts
 from gateway_documents.child.raised_digits import LOWERED, RAISED
 
+# lxml has no public name for it.
+Element = Any
 _MAIN = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _STRICT = "{http://purl.oclc.org/ooxml/wordprocessingml/main}"
 # Parts with text. Words that a part must have to be worth parsing.
@@ -52,7 +55,7 @@ def _rewritten(part: bytes) -> bytes:
     return rewritten
 
 
-def _rewrite_run(run: etree._Element, properties: etree._Element) -> None:
+def _rewrite_run(run: Element, properties: Element) -> None:
     hidden = properties.find(f"{_MAIN}vanish")
     if hidden is not None and hidden.get(f"{_MAIN}val") not in _OFF:
         run.getparent().remove(run)
@@ -66,7 +69,7 @@ def _rewrite_run(run: etree._Element, properties: etree._Element) -> None:
             text.text = (text.text or "").translate(table)
 
 
-def _write_out_ruby(ruby: etree._Element) -> None:
+def _write_out_ruby(ruby: Element) -> None:
     """Replace a word and its reading by runs: 漢字 (かんじ)."""
     base, reading = ruby.find(f"{_MAIN}rubyBase"), ruby.find(f"{_MAIN}rt")
     parent = ruby.getparent()
@@ -81,7 +84,7 @@ def _write_out_ruby(ruby: etree._Element) -> None:
     parent.remove(ruby)
 
 
-def _reading_runs(reading: etree._Element) -> Iterator[etree._Element]:
+def _reading_runs(reading: Element) -> Iterator[Element]:
     text = "".join(element.text or "" for element in reading.iter(f"{_MAIN}t"))
     if text:
         run = etree.Element(f"{_MAIN}r")

@@ -19,7 +19,6 @@ ROOT = Path(__file__).parents[3]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 PROJECT = PYPROJECT["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-LEFT_OUT = set(PYPROJECT["tool"]["uv"]["exclude-dependencies"])
 PYTHONS = ("3.11.0", "3.12.0", "3.13.0", "3.14.0")
 # Built into newer Pythons: `asyncio.timeout` as in 3.11.3, for redis.
 BACKPORTS = {"async-timeout"}
@@ -94,14 +93,9 @@ def needed(lines: list[str]) -> list[Requirement]:
             waiting += [
                 one
                 for one in asked_by(name)
-                if not is_left_out(one)
-                and (one.marker is None or one.marker.evaluate({"extra": extra}))
+                if one.marker is None or one.marker.evaluate({"extra": extra})
             ]
     return [one for one in found if canonicalize_name(one.name) != PROJECT["name"]]
-
-
-def is_left_out(requirement: Requirement) -> bool:
-    return canonicalize_name(requirement.name) in LEFT_OUT
 
 
 @pytest.mark.parametrize("python", PYTHONS)
@@ -154,12 +148,6 @@ def test_a_list_holds_what_pyproject_asks_for_and_nothing_else(name):
         if not one.specifier.contains(pinned[canonicalize_name(one.name)], prereleases=True)
     ]
     assert unfit == []
-
-
-@pytest.mark.parametrize("name", LISTS)
-def test_no_list_has_a_package_that_we_leave_out(name):
-    assert {"magika"} == LEFT_OUT
-    assert not LEFT_OUT & {pin.name for pin in pins(name)}
 
 
 def test_without_ocr_the_image_has_no_libraries_of_neural_networks():

@@ -119,7 +119,7 @@ def test_the_markdown_holds_what_the_document_says(finished, output):
     assert (output / "document.pdf").read_bytes().startswith(b"%PDF")
     assert re.search(r"^# Quarterly Report$", markdown, re.MULTILINE)
     for row in TABLE:
-        assert "|".join(row) in markdown
+        assert " | ".join(row) in markdown
     assert "stale" not in markdown
 
 
