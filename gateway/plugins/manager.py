@@ -11,11 +11,10 @@ import importlib
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from importlib.metadata import EntryPoint
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import attrs
-import pluggy
 import structlog
 
 from gateway.catalog.calls import place_in
@@ -34,7 +33,7 @@ from gateway.errors import SettingsError
 from gateway.installed import entry_points
 from gateway.plugins import hookspecs
 from gateway.plugins.installed import BUNDLED, find_disabled, find_section
-from gateway.plugins.loaded import LoadedPlugin, second_error
+from gateway.plugins.loaded import Hooks, LoadedPlugin, second_error
 from gateway.plugins.part_owners import PartOwners
 from gateway.plugins.payment_headers import X402_HEADER, Owners, is_x402
 from gateway.plugins.registration import (
@@ -64,15 +63,6 @@ _MAX_PROBLEM_CHARS = 300
 _log = structlog.get_logger()
 
 
-class _Hooks(pluggy.PluginManager):
-    def parse_hookimpl_opts(self, plugin: Any, name: str) -> Any:
-        # A module's hooks are functions. Pluggy would also examine everything that the module
-        # imports, a third of the time of loading plugins.
-        if isinstance(plugin, ModuleType) and not isinstance(vars(plugin).get(name), FunctionType):
-            return None
-        return super().parse_hookimpl_opts(plugin, name)
-
-
 class PluginManager:
     """One per app: calls every plugin's hooks in the order of registration."""
 
@@ -81,7 +71,7 @@ class PluginManager:
 
         Raises `SettingsError` if `disabled` has a name that no plugin has.
         """
-        self._manager = _Hooks(hookspecs.PROJECT)
+        self._manager = Hooks(hookspecs.PROJECT)
         self._manager.add_hookspecs(hookspecs)
         self._plugins: dict[str, LoadedPlugin] = {}
         # None until `catalog` is called.
