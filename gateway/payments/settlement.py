@@ -208,9 +208,6 @@ class Settlements:
         await self.settler.tend()
 
 
-_log = structlog.get_logger()
-
-
 class Drivers:
     """At most one driver for each open payment. Drivers outlive the requests that wait."""
 
