@@ -59,6 +59,7 @@ EVENTS: dict[str, str] = {
     "endpoint.priced": "The operator set an endpoint's price, or restored the file's.",
     "endpoint.resumed": "The operator put an endpoint on sale again.",
     "events.forgotten": "Events were deleted after 30 days, because no plugin reads them.",
+    "events.not_registered": "Plugins could not be registered for events; retried in an hour.",
     "events.no_database": "Events wait because the database takes no writes; retried.",
     "events.on_taken_failed": "A plugin took events and failed afterwards. Please report it.",
     "events.not_taken": "A plugin failed to take events; retried after `pause_s`.",

@@ -103,9 +103,15 @@ class EventHandover:
 
     async def _register_again(self) -> None:
         """Keep this node's readers, which are deleted after a long silence."""
-        if asyncio.get_running_loop().time() - self._registered_at >= _REGISTER_EVERY_S:
-            with contextlib.suppress(StoreUnavailable, DiskFull):  # the next round tries again
-                await self._register()
+        now = asyncio.get_running_loop().time()
+        if now - self._registered_at < _REGISTER_EVERY_S:
+            return
+        # After a failure the next hour is early enough.
+        self._registered_at = now
+        try:
+            await self._register()
+        except Exception:  # noqa: BLE001 - the loop must go on
+            _log.exception("events.not_registered")
 
     async def _hand_over_to(self, name: str, reader: EventReader) -> None:
         now = asyncio.get_running_loop().time()

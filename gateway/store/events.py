@@ -38,12 +38,10 @@ def set_readers(
 
     With `keep_others`, this node keeps those that it had and has no longer.
     """
-    for name in readers if keep_others else [None]:
-        db.execute(
-            "DELETE FROM event_readers WHERE node = ? AND reader = coalesce(?, reader)",
-            (node, name),
-        )
+    if not keep_others:
+        db.execute("DELETE FROM event_readers WHERE node = ?", (node,))
     for name, reader in readers.items():
+        db.execute("DELETE FROM event_readers WHERE node = ? AND reader = ?", (node, name))
         for kind in dict.fromkeys(reader.types):
             db.execute(
                 """INSERT INTO event_readers (node, reader, type, only_with_callback, seen_at)

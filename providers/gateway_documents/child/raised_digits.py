@@ -1,5 +1,6 @@
 """Raised and lowered digits of a PDF, which its text layer has as ordinary ones: 10⁶ as "106"."""
 
+import contextlib
 import ctypes
 import re
 from collections.abc import Iterator
@@ -32,14 +33,19 @@ class Shifted:
 
 
 def find(data: bytes) -> dict[int, list[Shifted]]:
-    """Return the shifted digits of each page that has some; pages count from 0."""
-    document = pypdfium2.PdfDocument(data)
-    found = {}
-    for number in range(len(document)):
-        text_page = document[number].get_textpage()
-        if shifted := list(_find_on_page(text_page)):
-            found[number] = shifted
-        text_page.close()
+    """Return the shifted digits of each page that has some; pages count from 0.
+
+    A page that this library cannot read has none: its text is read by another.
+    """
+    found: dict[int, list[Shifted]] = {}
+    with contextlib.suppress(pypdfium2.PdfiumError):
+        document = pypdfium2.PdfDocument(data)
+        for number in range(len(document)):
+            with contextlib.suppress(pypdfium2.PdfiumError):
+                text_page = document[number].get_textpage()
+                if shifted := list(_find_on_page(text_page)):
+                    found[number] = shifted
+                text_page.close()
     return found
 
 

@@ -8,7 +8,7 @@ import pytest
 from documents_files import WORD, docx, office
 
 import gateway_documents
-from gateway_documents.child import libraries, parsing
+from gateway_documents.child import libraries, parsing, raised_digits
 from gateway_documents.child.charsets import decode
 from gateway_documents.child.number_formats import formatter
 from gateway_documents.errors import Unreadable
@@ -347,6 +347,14 @@ def test_raised_and_lowered_digits_of_a_pdf_are_kept():
         "(O, 106 of them.) Tj ET",
     )
     assert parsed("pdf", data) == "The lake holds 4 x 10⁶ litres of H₂O, 106 of them."
+
+
+def test_a_pdf_that_only_one_library_reads_is_read(monkeypatch):
+    def fail(_):
+        raise raised_digits.pypdfium2.PdfiumError("cannot be opened")
+
+    monkeypatch.setattr(raised_digits.pypdfium2, "PdfDocument", fail)
+    assert parsed("pdf", page_of("BT /F1 11 Tf 72 700 Td (Words) Tj ET")) == "Words"
 
 
 def test_lines_of_the_body_stay_on_every_page_and_running_lines_on_the_first():

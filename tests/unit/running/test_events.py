@@ -170,6 +170,25 @@ async def test_an_error_after_the_events_were_taken_is_logged_and_delays_nothing
     assert [log["event"] for log in logs] == ["events.on_taken_failed"]
 
 
+async def test_a_registration_that_fails_later_does_not_end_the_hand_over(store, monkeypatch):
+    reader = Reader()
+    task = await end_for(store, reader, 1)
+    monkeypatch.setattr("gateway.running.events._REGISTER_EVERY_S", 0.0)
+
+    async def fail(*_, **__):
+        raise RuntimeError("no such table")
+
+    with structlog.testing.capture_logs() as logs:
+        async with started(store, reader.part(), poll_s=0.02):
+            await reached(reader.woken)
+            monkeypatch.setattr(store.events, "set_readers", fail)
+            later = await end(store, 2)
+            async with asyncio.timeout(60):
+                while reader.tasks != [task, later] or not logs:  # noqa: ASYNC110 - no event tells
+                    await asyncio.sleep(0.01)
+    assert {log["event"] for log in logs} == {"events.not_registered"}
+
+
 async def test_many_wakes_at_once_are_one_round(store, monkeypatch):
     plain, asked = store.events.waits, []
 
