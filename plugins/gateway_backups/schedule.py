@@ -10,7 +10,7 @@ import structlog
 
 from gateway.concurrency.threads import run_in_daemon
 from gateway.contracts import Clock
-from gateway.errors import BackupFailed
+from gateway.errors import ActionRefused, BackupFailed
 from gateway.settings import Settings
 from gateway.store import SqlStore
 from gateway_backups import copying, records
@@ -56,30 +56,57 @@ class Backups:
     async def back_up(self) -> BackupRecord:
         """Make a copy now and delete expired ones; returns its row.
 
-        Raises `BackupFailed`; the failure is recorded first.
+        Raises `ActionRefused` if another run is in progress, and `BackupFailed` after recording
+        the failure.
         """
-        self._claim("backup")
-        return await self._carry_out("backup")
+        self.claim("backup")
+        return await self.run_claimed("backup")
 
     async def drill(self) -> BackupRecord:
         """Test the newest copy now; returns the drill's row.
 
-        Raises `BackupFailed`; the failure is recorded first.
+        Raises `ActionRefused` if another run is in progress, and `BackupFailed` after recording
+        the failure.
         """
-        self._claim("drill")
-        return await self._carry_out("drill")
+        self.claim("drill")
+        return await self.run_claimed("drill")
 
-    def begin(self, kind: Kind) -> None:
-        """Start a copy or a drill in the background; its row records the result.
+    def claim(self, kind: Kind) -> None:
+        """Reserve the next run for this copy or drill; `run_claimed` or `release` ends that.
 
-        Raises `BackupFailed` if another is running.
+        Raises `ActionRefused` if another is running.
         """
-        self._claim(kind)
+        if self._running is not None:
+            raise ActionRefused(f"A {self._running} is already running. Try again in a minute.")
+        self._running = kind
+
+    def release(self) -> None:
+        """Give up a claim without a run."""
+        self._running = None
+
+    async def run_claimed(self, kind: Kind) -> BackupRecord:
+        """Make the claimed copy or drill, then log and record the result."""
+        at, began = self.now(), time.monotonic()
+        try:
+            row = await (self._copy(at) if kind == "backup" else self._drill(at))
+        except BackupFailed as error:
+            row = _row(kind, at, getattr(error, "copy", ""), None, None, error=str(error))
+        finally:
+            self._running = None
+        row = attrs.evolve(row, took_s=time.monotonic() - began)
+        _log_result(row)
+        number = await self.store.write(records.add, row)
+        if row.error is not None:
+            raise BackupFailed(row.error)
+        return attrs.evolve(row, id=number)
+
+    def begin_claimed(self, kind: Kind) -> None:
+        """Start the claimed copy or drill in the background; its row records the result."""
 
         async def work() -> None:
             # The failure is recorded and logged.
             with contextlib.suppress(BackupFailed):
-                await self._carry_out(kind)
+                await self.run_claimed(kind)
 
         self._begun = asyncio.create_task(work(), name=kind)
 
@@ -98,10 +125,10 @@ class Backups:
             for kind in _KINDS:
                 try:
                     if await self._is_due(kind):
-                        self._claim(kind)
-                        await self._carry_out(kind)
-                except BackupFailed:
-                    # It is recorded and logged.
+                        self.claim(kind)
+                        await self.run_claimed(kind)
+                except (ActionRefused, BackupFailed):
+                    # The operator has just started one, or the failure is recorded and logged.
                     pass
                 except Exception:  # noqa: BLE001 - the edge of a background task: it repeats
                     _log.exception("sweep.failed", sweep="backups")
@@ -152,27 +179,6 @@ class Backups:
         except BackupFailed as error:
             raise _Failed(str(error), copy.name) from None
         return _row("drill", at, copy.name, copy.size_bytes, attrs.asdict(done.forgotten))
-
-    def _claim(self, kind: Kind) -> None:
-        if self._running is not None:
-            raise BackupFailed(f"A {self._running} runs already. Try again when it has ended.")
-        self._running = kind
-
-    async def _carry_out(self, kind: Kind) -> BackupRecord:
-        """Make the copy or drill, then log and record the result."""
-        at, began = self.now(), time.monotonic()
-        try:
-            row = await (self._copy(at) if kind == "backup" else self._drill(at))
-        except BackupFailed as error:
-            row = _row(kind, at, getattr(error, "copy", ""), None, None, error=str(error))
-        finally:
-            self._running = None
-        row = attrs.evolve(row, took_s=time.monotonic() - began)
-        _log_result(row)
-        number = await self.store.write(records.add, row)
-        if row.error is not None:
-            raise BackupFailed(row.error)
-        return attrs.evolve(row, id=number)
 
     def _find_place(self) -> Place:
         if self._place is None:

@@ -104,8 +104,8 @@ async def run_now(desk: Desk, backups: Backups | None, actor: Actor, kind: Kind)
     Raises `ActionRefused` without a bucket or while another one runs, `AlreadyDone` for a repeated
     request, and `BackupFailed` after recording the failure.
     """
-    found = await _note(desk, backups, actor, kind)
-    return await (found.back_up() if kind == "backup" else found.drill())
+    found = await _claim(desk, backups, actor, kind)
+    return await found.run_claimed(kind)
 
 
 async def begin(desk: Desk, backups: Backups | None, actor: Actor, kind: Kind) -> None:
@@ -113,16 +113,20 @@ async def begin(desk: Desk, backups: Backups | None, actor: Actor, kind: Kind) -
 
     Raises `ActionRefused` and `AlreadyDone` like `run_now`.
     """
-    found = await _note(desk, backups, actor, kind)
-    found.begin(kind)
+    found = await _claim(desk, backups, actor, kind)
+    found.begin_claimed(kind)
 
 
-async def _note(desk: Desk, backups: Backups | None, actor: Actor, kind: Kind) -> Backups:
+async def _claim(desk: Desk, backups: Backups | None, actor: Actor, kind: Kind) -> Backups:
     found = _needed(backups)
-    if found.running is not None:
-        raise ActionRefused(f"A {found.running} is already running. Try again in a minute.")
+    # Before the action is recorded: the schedule may start a run during that write.
+    found.claim(kind)
     action = NewAction(actor=actor, at=desk.now(), action=f"{kind}.now", subject="database")
-    await desk.records.note(action)
+    try:
+        await desk.records.note(action)
+    except BaseException:
+        found.release()
+        raise
     return found
 
 

@@ -9,7 +9,7 @@ import threading
 import attrs
 import pytest
 
-from gateway.errors import BackupFailed
+from gateway.errors import ActionRefused, BackupFailed
 from gateway.store.sqlite import upgrade
 from gateway_backups import copying
 from gateway_backups import records as rows
@@ -84,7 +84,7 @@ async def test_sales_go_on_while_a_copy_is_made(in_folder, provider, chain, cloc
         await asyncio.to_thread(begun.wait, 200)
         tasks = await asyncio.gather(*(_sell(gateway, payer) for payer in payers))
         assert {task["status"] for task in tasks} == {"completed"}
-        with pytest.raises(BackupFailed, match="A backup runs already"):
+        with pytest.raises(ActionRefused, match="A backup is already running"):
             await backups.drill()
         with pytest.raises(BackupFailed, match="Another copy or drill runs"):
             await backups_of(gateway, in_folder, clock).back_up()

@@ -1,5 +1,6 @@
 """The drill reports what a restore of the newest copy would lose, and finds bad copies."""
 
+import asyncio
 import gzip
 import sqlite3
 
@@ -71,6 +72,24 @@ async def test_an_operator_makes_copies_and_drills_once_for_each_request(gateway
     assert (await service.status(desk)).good_drill is not None
     actions = await desk.records.actions(None, 9)
     assert [action.action for action in actions] == ["drill.now", "backup.now"]
+
+
+async def test_of_two_requests_at_once_one_is_refused_and_not_recorded(gateway, in_folder, clock):
+    desk, backups = gateway.services.find(Operator).desk, backups_of(gateway, in_folder, clock)
+    both = await asyncio.gather(
+        *(
+            service.begin(desk, backups, attrs.evolve(PAGE, request=f"1234:{number}"), "backup")
+            for number in range(2)
+        ),
+        return_exceptions=True,
+    )
+    assert [type(result) for result in both] == [type(None), ActionRefused]
+    await backups._begun
+    assert [action.action for action in await desk.records.actions(None, 9)] == ["backup.now"]
+    # A request that was already carried out leaves the next run free.
+    with pytest.raises(AlreadyDone):
+        await service.begin(desk, backups, attrs.evolve(PAGE, request="1234:0"), "backup")
+    assert backups.running is None
 
 
 async def test_without_a_place_an_operator_reads_how_to_name_one(gateway):
