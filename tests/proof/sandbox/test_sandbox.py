@@ -136,7 +136,7 @@ async def test_an_answer_above_the_limit_is_not_read(sandbox):
     with pytest.raises(SandboxEnded, match="larger"):
         await echo.call(bytes(1001))
     with pytest.raises(SandboxEnded, match="larger"):
-        await sandbox("parts").call_parts("1001")
+        await sandbox("parts").call_parts("10001")
 
 
 async def test_after_every_misfortune_the_next_call_works(sandbox):
