@@ -218,7 +218,7 @@ async def _check_plugins(settings: Settings, chain: Web3Chain) -> str:
 
 async def _check_sandbox() -> str:
     """Report how a child process that parses untrusted files is confined."""
-    sandbox = Sandbox(function="gateway.sandbox.child.probe:report")
+    sandbox = Sandbox(function="gateway.sandbox.child.seccomp:report")
     try:
         confinement = await sandbox.call()
     except (SandboxEnded, SandboxLost) as error:

@@ -16,8 +16,8 @@ from gateway.errors import (
     SubmitUncertain,
     Transient,
 )
+from gateway.outputs.downloads import REDIRECTS
 
-REDIRECTS = range(300, 400)
 # Base64 characters per step; a multiple of four. Other threads can run between two steps.
 _PIECE = 1 << 20
 # The wait after a 429 without a readable Retry-After.

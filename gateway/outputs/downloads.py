@@ -1,6 +1,8 @@
-"""Sends one request with httpx2 and reads the response.
+"""Connections to vendors and to links from their responses, and the download of such a link.
 
-Cookies, redirects, proxies, compression and retries are disabled.
+A link is untrusted: its host is resolved, the address is checked, and the connection goes to
+exactly that address. Cookies, proxies, compression and retries are disabled, and sizes and times
+are limited.
 """
 
 import asyncio
@@ -12,12 +14,15 @@ from typing import Any
 
 import attrs
 
-from gateway.errors import Transient
-from gateway.vendors.answer import Answer
-from gateway.vendors.links import LinkResolver
-from gateway.vendors.sent import note_billable
+from gateway.errors import LinkDead, ResultUnusable, Transient
+from gateway.outputs.links import LinkResolver, check_link, loopback_addresses
 from gateway.version import VERSION
 
+# A 4K PNG in Base64 has 45,000,000 bytes; 25 million pixels of noise would take 75 MB.
+MAX_DOWNLOAD_BYTES = 64_000_000
+REDIRECTS = range(300, 400)
+# The redirects that one download follows.
+_MAX_REDIRECTS = 3
 _CONNECT_S = 10.0
 # Idle connections are closed after this time. Many servers close theirs after 5 seconds, and then
 # it would be unknown whether the server read the request.
@@ -31,16 +36,9 @@ class TooLarge(Transient):
 
 @attrs.define
 class SendTrace:
-    """Records from httpcore's events whether part of the body may have been sent.
+    """Handles httpcore's events: it holds a new connection until a request is sent on it."""
 
-    It also holds a new connection until a request is sent on it.
-    """
-
-    may_be_billed: bool = False
-    """Whether the vendor may bill the request."""
-    has_begun: bool = False
-    """Whether sending the body may have begun."""
-    _unused: Any = None
+    _unused: Any = attrs.field(default=None, init=False)
     """A new connection that has not been used."""
 
     async def __call__(self, event: str, info: Mapping[str, Any]) -> None:
@@ -49,20 +47,11 @@ class SendTrace:
             self._unused = info["return_value"]
         elif event.endswith("send_request_headers.started"):
             self._unused = None
-        elif event.endswith("send_request_body.started"):
-            self.has_begun = True
-            if self.may_be_billed:
-                note_billable()
 
     async def hang_up(self) -> None:
         """Close a connection whose TLS handshake was cancelled; httpcore does not."""
         if self._unused is not None:
             await self._unused.aclose()
-
-    @property
-    def is_uncertain(self) -> bool:
-        """Whether the vendor may produce and bill something even if no response arrives."""
-        return self.has_begun and self.may_be_billed
 
 
 @attrs.frozen
@@ -150,7 +139,7 @@ async def open_transport(tls: ssl.SSLContext | None) -> Transport:
     )
 
 
-async def read_answer(response: Any, *, max_bytes: int) -> Answer:
+async def read_body(response: Any, *, max_bytes: int) -> bytes:
     """Read the whole response.
 
     Raises `TooLarge` for a body of more than `max_bytes`, and `Transient` for a compressed body: it
@@ -163,7 +152,76 @@ async def read_answer(response: Any, *, max_bytes: int) -> Answer:
         body += piece
         if len(body) > max_bytes:
             raise TooLarge(f"The answer has more than {max_bytes} bytes.")
-    return Answer(status=response.status_code, headers=dict(response.headers), body=bytes(body))
+    return bytes(body)
+
+
+@attrs.define
+class Downloader:
+    """Downloads links. It keeps connections to the vendor's API, so close it at the end."""
+
+    max_bytes: int = attrs.field(default=MAX_DOWNLOAD_BYTES, kw_only=True)
+    """The maximum response size."""
+    follows_loopback: bool = attrs.field(default=False, kw_only=True)
+    """Whether `download` also follows links to this machine (`GATEWAY_ALLOW_LOOPBACK_LINKS`)."""
+    tls: ssl.SSLContext | None = attrs.field(default=None, repr=False, kw_only=True)
+    """The trusted certificates. None: those of the system."""
+    _transport: Transport | None = attrs.field(default=None, init=False, repr=False)
+    _opening: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False, repr=False)
+
+    async def download(self, url: str, *, timeout_s: float = 60.0) -> bytes:
+        """Download a file that the API linked to; https only, without the API's headers.
+
+        Follows redirects on the link's host. Raises `ResultUnusable` for a file of more than
+        `max_bytes`, and `LinkDead` for any other failure, such as a link to a private address or a
+        redirect to another host.
+        """
+        transport = await self._open()
+        try:
+            async with asyncio.timeout(timeout_s):
+                status, body = await self._fetch_link(transport, url, timeout_s)
+        except TooLarge:
+            raise ResultUnusable("The result was made, but is larger than what is sold.") from None
+        except Transient as error:
+            raise LinkDead(f"The result was made, but cannot be fetched. {error}") from None
+        except (transport.httpx.HTTPError, TimeoutError, OSError, UnicodeError) as error:
+            kind = type(error).__name__
+            raise LinkDead(f"The result was made, but cannot be fetched: {kind}.") from None
+        if status not in range(200, 300):
+            raise LinkDead(f"The result was made, but its link answers with status {status}.")
+        return body
+
+    async def _fetch_link(
+        self, transport: Transport, url: str, timeout_s: float
+    ) -> tuple[int, bytes]:
+        """Return status and body, after the redirects on the link's host."""
+        link = transport.url(url)
+        host = link.host
+        options = transport.request_options("GET", {}, timeout_s)
+        for _ in range(1 + _MAX_REDIRECTS):
+            addresses = loopback_addresses(link) if self.follows_loopback else None
+            if addresses is None or link.host != host:
+                check_link(link, host)
+            async with transport.pinned(link, options, SendTrace(), addresses) as response:
+                if response.status_code not in REDIRECTS:
+                    body = await read_body(response, max_bytes=self.max_bytes)
+                    return response.status_code, body
+                try:
+                    link = link.join(response.headers.get("location", ""))
+                except transport.httpx.InvalidURL:
+                    raise Transient("The link to the result leads nowhere.") from None
+        raise Transient("The link to the result is redirected too often.")
+
+    async def _open(self) -> Transport:
+        async with self._opening:
+            if self._transport is None:
+                self._transport = await open_transport(self.tls)
+            return self._transport
+
+    async def close(self) -> None:
+        """Close all connections; a later request opens new ones."""
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            await transport.close()
 
 
 @contextlib.asynccontextmanager

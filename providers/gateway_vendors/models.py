@@ -30,7 +30,7 @@ from gateway.domain.offers import (
 )
 from gateway.errors import SettingsError
 from gateway.settings.sections import variable
-from gateway.vendors.pictures import PictureLimits
+from gateway_vendors.pictures import PictureLimits
 
 _ADDED = re.compile(r"(?P<id>[^\s=]+)\s*=\s*(?P<price>\S+)(?:\s+like\s+(?P<like>\S+))?")
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway.errors import Transient
-from gateway.vendors.answer import Answer
+from gateway_vendors.answer import Answer
 
 
 def json_object(answer: Answer) -> dict[str, Any]:

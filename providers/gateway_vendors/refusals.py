@@ -1,15 +1,10 @@
-"""Diagnostics of a vendor's last error response: status, code and message.
-
-An adapter converts a response into its own error, which loses detail. So the HTTP client records
-each response here for the operator, and the engine reads it after a failed attempt.
-"""
+"""Reads code and message of a vendor's error response, of any shape."""
 
 import json
 from collections.abc import Iterator, Mapping
-from contextvars import ContextVar
 from typing import Any
 
-import attrs
+from gateway.catalog.notes import Refusal, note_refusal
 
 # How much of an error's body is read.
 _MAX_BODY_BYTES = 20_000
@@ -21,58 +16,9 @@ _WORDS = ("message", "msg", "detail", "error_message", "error", "title", "descri
 _FAILED = 400
 
 
-@attrs.frozen(kw_only=True)
-class Refusal:
-    """A vendor's response with an error status."""
-
-    status: int
-
-    vendor_code: str
-    """The vendor's error code, such as `invalid_api_key`, or empty."""
-
-    said: str
-    """The vendor's message, unmodified: it may quote a prompt or a key."""
-
-
-def summarize(head: str, vendor_code: str, said: str) -> str:
-    """Return one line: `status 401 invalid_api_key: Incorrect API key provided.`."""
-    head = " ".join(filter(None, (head, vendor_code)))
-    return f"{head}: {said}" if said else head
-
-
-@attrs.define
-class LastResponse:
-    """The vendor's last response in one attempt."""
-
-    newest: Refusal | None = None
-
-
-_CURRENT: ContextVar[LastResponse | None] = ContextVar("last_response", default=None)
-
-
-def begin_notes() -> None:
-    """Start recording responses in the current asyncio task and the tasks it starts."""
-    _CURRENT.set(LastResponse())
-
-
-def newest_refusal() -> Refusal | None:
-    """Return the last response if it was an error; None after a success."""
-    note = _CURRENT.get()
-    return note.newest if note is not None else None
-
-
 def note_answer(status: int, body: bytes) -> None:
     """Record a response. An error is kept until the next response; a success clears it."""
-    note = _CURRENT.get()
-    if note is not None:
-        note.newest = read_refusal(status, body) if status >= _FAILED else None
-
-
-def note_no_answer() -> None:
-    """Clear the last response, because the latest request has none."""
-    note = _CURRENT.get()
-    if note is not None:
-        note.newest = None
+    note_refusal(read_refusal(status, body) if status >= _FAILED else None)
 
 
 def read_refusal(status: int, body: bytes) -> Refusal:

@@ -21,7 +21,7 @@ from gateway.domain.extraction import read_schema
 from gateway.domain.offers import DOCUMENT_EXTRACTION, DOCUMENT_PARSING
 from gateway.errors import HandleLost, InvalidInput, SettingsError
 from gateway.settings.sections import variable
-from gateway.vendors.answer import Answer
+from gateway_vendors.answer import Answer
 
 Kind = TypeVar("Kind")
 _LOST = (404, 410)

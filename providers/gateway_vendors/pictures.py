@@ -11,7 +11,7 @@ import attrs
 
 from gateway.domain import MAX_PICTURE_PIXELS, MIN_PICTURE_SIDE, Attachment
 from gateway.errors import InvalidInput
-from gateway.vendors.documents import base64_text, media_type
+from gateway_vendors.documents import base64_text, media_type
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _JPEG = b"\xff\xd8"
