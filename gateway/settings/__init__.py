@@ -3,7 +3,6 @@
 from gateway.settings.checks import (
     check_database,
     check_limits,
-    check_server,
     check_settings,
     is_chain_here,
     is_for_this_machine,
@@ -32,7 +31,6 @@ __all__ = [
     "Settings",
     "check_database",
     "check_limits",
-    "check_server",
     "check_settings",
     "is_chain_here",
     "is_for_this_machine",

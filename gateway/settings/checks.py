@@ -10,7 +10,7 @@ import attrs
 from gateway.domain import usdc
 from gateway.domain.eip3009 import NETWORKS, checksum_address
 from gateway.errors import SettingsError
-from gateway.installed import check_opener
+from gateway.installed import check_opener, find_opener
 from gateway.settings.bucket import judge_bucket
 from gateway.settings.database import ROLES
 from gateway.settings.model import Settings
@@ -52,17 +52,6 @@ def check_settings(settings: Settings) -> None:
             state = "is not set" if getattr(settings, name) == "" else "is not right"
             raise SettingsError(f"{variable(name)} {state}. {hint(name)}")
     _check_wallet(settings)
-
-
-def check_server(settings: Settings) -> None:
-    """Raise `SettingsError` if the chosen HTTP server is not installed."""
-    needed = {"hypercorn": ("hypercorn",), "uvicorn": ("uvicorn", "httptools")}[settings.server]
-    missing = [name for name in needed if importlib.util.find_spec(name) is None]
-    if missing:
-        raise SettingsError(
-            f"GATEWAY_SERVER is {settings.server}, but {' and '.join(missing)} cannot be found: "
-            "run pip install 'generation-gateway[fast]', or set GATEWAY_SERVER=hypercorn."
-        )
 
 
 def check_limits(settings: Settings) -> None:
@@ -107,7 +96,6 @@ _ONE_OF = {
     "network": tuple(NETWORKS),
     "log_format": ("json", "console"),
     "refunds": ("", "manual", "automatic"),
-    "server": ("hypercorn", "uvicorn"),
 }
 # What fits into the most gas that Base lets one transaction have.
 _MOST_IN_BATCH = 100
@@ -158,6 +146,8 @@ def _judge_settings(settings: Settings) -> dict[str, bool]:
         "erc6492_factories": all(map(_ADDRESS.fullmatch, settings.erc6492_factories)),
         "refund_daily_cap": _is_amount(settings.refund_daily_cap),
         "bind": is_place(settings.bind),
+        "server": settings.server == "hypercorn"
+        or bool(find_opener("gateway.servers", settings.server)),
         "client_ip_header": bool(_HEADER_NAME.fullmatch(settings.client_ip_header)),
         **judge_bucket(settings),
         "brand_color": not settings.brand_color or bool(_COLOR.fullmatch(settings.brand_color)),

@@ -25,12 +25,12 @@ def shared(settings):
 @pytest.mark.parametrize("name", ["gateway_nodes", "gateway-nodes"])
 def test_a_database_of_a_disabled_plugin_stops_the_start(shared, name):
     bare = attrs.evolve(shared, plugins_disabled=("gateway_mcp", name))
-    way_out = "names gateway_nodes, which opens that address. Take it out of that list"
+    refusal = "needs gateway_nodes, but GATEWAY_PLUGINS_DISABLED names it. Take it out of that list"
     for start in (check_database, open_store):
-        with pytest.raises(SettingsError, match=f"GATEWAY_DATABASE_URL is set, .* {way_out}"):
+        with pytest.raises(SettingsError, match=f"GATEWAY_DATABASE_URL {refusal}"):
             start(bare)
     for start in (check_limits, lambda found: make_limits(found, lambda: 0.0, "secret")):
-        with pytest.raises(SettingsError, match=f"GATEWAY_LIMITS_URL is set, .* {way_out}"):
+        with pytest.raises(SettingsError, match=f"GATEWAY_LIMITS_URL {refusal}"):
             start(bare)
 
 
@@ -42,7 +42,7 @@ def test_with_the_plugin_both_are_fine(shared):
 
 def test_a_plugin_that_is_not_there_is_named(shared, monkeypatch):
     monkeypatch.setattr(installed, "find_spec", lambda _: None)
-    with pytest.raises(SettingsError, match=r"no installed plugin opens\. Install gateway_nodes"):
+    with pytest.raises(SettingsError, match=r"and none is installed\. Install gateway_nodes"):
         open_store(shared)
 
 
@@ -58,5 +58,5 @@ def test_a_third_partys_entry_point_is_found_by_its_scheme(monkeypatch):
     monkeypatch.setattr(installed, "entry_points", lambda _: [entry])
     found = installed.load_opener("gateway.stores", "GATEWAY_DATABASE_URL", "acme://db/x", ())
     assert found.__name__ == "queued"
-    with pytest.raises(SettingsError, match="has an address of other, which no installed plugin"):
+    with pytest.raises(SettingsError, match="needs a plugin for other, and none is"):
         installed.load_opener("gateway.stores", "GATEWAY_DATABASE_URL", "other://db/x", ())
