@@ -21,6 +21,7 @@ BUNDLED_OPENERS = {
         "redis": "gateway_nodes:open_limits",
         "rediss": "gateway_nodes:open_limits",
     },
+    "gateway.outputs": {"s3": "gateway_bucket:open_outputs"},
     "gateway.servers": {"uvicorn": "gateway_uvicorn:open_server"},
     "gateway.stores": {
         "postgres": "gateway_nodes:open_store",

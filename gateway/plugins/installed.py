@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # A gateway sells without these.
 OPTIONAL_PARTS = (
     "gateway_operator",
+    "gateway_bucket",
     "gateway_backups",
     "gateway_nodes",
     "gateway_webhooks",

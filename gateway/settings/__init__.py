@@ -3,6 +3,7 @@
 from gateway.settings.checks import (
     check_database,
     check_limits,
+    check_outputs,
     check_settings,
     is_chain_here,
     is_for_this_machine,
@@ -31,6 +32,7 @@ __all__ = [
     "Settings",
     "check_database",
     "check_limits",
+    "check_outputs",
     "check_settings",
     "is_chain_here",
     "is_for_this_machine",

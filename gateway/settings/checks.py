@@ -11,7 +11,6 @@ from gateway.domain import usdc
 from gateway.domain.eip3009 import NETWORKS, checksum_address
 from gateway.errors import SettingsError
 from gateway.installed import check_opener, find_opener
-from gateway.settings.bucket import judge_bucket
 from gateway.settings.database import ROLES
 from gateway.settings.model import Settings
 from gateway.settings.sections import variable
@@ -66,6 +65,13 @@ def check_limits(settings: Settings) -> None:
             "GATEWAY_LIMITS_URL is set, but redis cannot be found: run pip install "
             "'generation-gateway[redis]', or unset the variable."
         )
+
+
+def check_outputs(settings: Settings) -> None:
+    """Raise `SettingsError` if no plugin opens the store of the outputs."""
+    url = settings.outputs_url
+    if url:
+        check_opener("gateway.outputs", "GATEWAY_OUTPUTS_URL", url, settings.plugins_disabled)
 
 
 def check_database(settings: Settings) -> None:
@@ -149,7 +155,8 @@ def _judge_settings(settings: Settings) -> dict[str, bool]:
         "server": settings.server == "hypercorn"
         or bool(find_opener("gateway.servers", settings.server)),
         "client_ip_header": bool(_HEADER_NAME.fullmatch(settings.client_ip_header)),
-        **judge_bucket(settings),
+        "outputs_url": not settings.outputs_url
+        or bool(find_opener("gateway.outputs", settings.outputs_url)),
         "brand_color": not settings.brand_color or bool(_COLOR.fullmatch(settings.brand_color)),
         **{name: _is_link(getattr(settings, name)) for name in _LINKS},
         "allow_loopback_links": not settings.allow_loopback_links or _is_for_play(settings),

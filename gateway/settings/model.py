@@ -272,30 +272,6 @@ class Settings(DatabaseSettings, IdentitySettings):
         "are kept in the data folder. `s3://` alone: the bucket that BUCKET_NAME names, as on Fly.",
         example="s3://my-bucket/outputs",
     )
-    outputs_endpoint: str = setting(
-        "",
-        "Address of that store; buyers download from the same address. Empty: "
-        "AWS_ENDPOINT_URL_S3, else Amazon's.",
-        example="https://fly.storage.tigris.dev",
-    )
-    outputs_region: str = setting(
-        "",
-        "Region of the bucket. Empty: AWS_REGION, else `us-east-1` at Amazon and `auto` elsewhere.",
-        example="eu-central-1",
-    )
-    outputs_addressing: str = setting(
-        "auto",
-        "Where an address holds the bucket's name: in the `host`, in the `path`, or `auto`, which "
-        "means `host` at Amazon and Tigris and `path` elsewhere.",
-    )
-    outputs_access_key_id: ts.SecretStr = secret(
-        "Key that may list, write, read and delete in the bucket. Empty: AWS_ACCESS_KEY_ID. It "
-        "signs links that last a week, so it must not be a temporary key.",
-        example="tid_...",
-    )
-    outputs_secret_access_key: ts.SecretStr = secret(
-        "Secret of that key. Empty: AWS_SECRET_ACCESS_KEY.", example="tsec_..."
-    )
     min_free_disk_mb: int = setting(
         200,
         "Megabytes (10⁶ bytes) that must be free in the data folder. With less, or with fewer "

@@ -31,6 +31,7 @@ from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost
 from gateway.settings import (
     Settings,
     check_limits,
+    check_outputs,
     load_settings,
 )
 from gateway.store.data_folder import enter_data
@@ -111,6 +112,7 @@ def run_checks(*, listing: bool = False, validator: str | None = None) -> list[R
         settings = load_settings()
         run_of(settings)
         check_limits(settings)
+        check_outputs(settings)
         find_sections(settings)
         enter_data(settings)
     except SettingsError as error:

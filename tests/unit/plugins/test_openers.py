@@ -7,8 +7,9 @@ import pytest
 
 from gateway import installed
 from gateway.errors import SettingsError
+from gateway.outputs import DiskOutputs, open_outputs
 from gateway.running.rate_limits import make_limits
-from gateway.settings import check_database, check_limits
+from gateway.settings import check_database, check_limits, check_outputs
 from gateway.store.opening import open_store
 
 _POSTGRES = "postgresql://gateway:hunter2@db.example.com/gateway"
@@ -34,9 +35,19 @@ def test_a_database_of_a_disabled_plugin_stops_the_start(shared, name):
             start(bare)
 
 
-def test_with_the_plugin_both_are_fine(shared):
+@pytest.mark.parametrize("name", ["gateway_bucket", "gateway-bucket"])
+def test_a_bucket_of_a_disabled_plugin_stops_the_start(shared, name):
+    bare = attrs.evolve(shared, plugins_disabled=(name,))
+    refusal = "GATEWAY_OUTPUTS_URL needs gateway_bucket, but GATEWAY_PLUGINS_DISABLED names it"
+    for start in (check_outputs, lambda found: open_outputs(found, "secret")):
+        with pytest.raises(SettingsError, match=refusal):
+            start(bare)
+
+
+def test_with_the_plugins_all_are_fine(shared):
     check_database(shared)
     check_limits(shared)
+    check_outputs(shared)
     assert open_store(shared).nodes.has_others
 
 
@@ -50,6 +61,8 @@ def test_without_an_address_no_plugin_is_asked_for(settings, monkeypatch):
     monkeypatch.setattr(installed, "find_spec", lambda _: None)
     check_database(settings)
     check_limits(settings)
+    check_outputs(settings)
+    assert isinstance(open_outputs(settings, "secret"), DiskOutputs)
     assert not open_store(settings).nodes.has_others
 
 
