@@ -47,23 +47,23 @@ class BucketSettings:
 
     outputs_endpoint: str = setting(
         "",
-        "Address of the store of GATEWAY_OUTPUTS_URL; buyers download from the same address. "
-        "Empty: AWS_ENDPOINT_URL_S3, else Amazon's.",
+        "Address of the store of GATEWAY_OUTPUTS_URL, also for buyers. Empty: "
+        "AWS_ENDPOINT_URL_S3, else Amazon's.",
         example="https://fly.storage.tigris.dev",
     )
     outputs_region: str = setting(
         "",
-        "Region of the bucket. Empty: AWS_REGION, else `us-east-1` at Amazon and `auto` elsewhere.",
+        "Its region. Empty: AWS_REGION, else `us-east-1` at Amazon, `auto` elsewhere.",
         example="eu-central-1",
     )
     outputs_addressing: str = setting(
         "auto",
-        "Where an address holds the bucket's name: in the `host`, in the `path`, or `auto`, which "
-        "means `host` at Amazon and Tigris and `path` elsewhere.",
+        "Place of the bucket's name in addresses: `host`, `path`, or `auto` (`host` at Amazon and "
+        "Tigris, else `path`).",
     )
     outputs_access_key_id: ts.SecretStr = secret(
-        "Key that may list, write, read and delete in the bucket. Empty: AWS_ACCESS_KEY_ID. It "
-        "signs links that last a week, so it must not be a temporary key.",
+        "Permanent key that may list, write, read and delete in the bucket. Empty: "
+        "AWS_ACCESS_KEY_ID.",
         example="tid_...",
     )
     outputs_secret_access_key: ts.SecretStr = secret(
