@@ -14,8 +14,7 @@ from gateway.settings.checks import (
     parse_limit,
 )
 from gateway.settings.loader import load_settings
-from gateway.settings.model import Settings
-from gateway.settings.overrides import EndpointOverride
+from gateway.settings.model import EndpointOverride, Settings
 from gateway.settings.sections import (
     SectionOffer,
     missing_in,

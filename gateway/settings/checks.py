@@ -11,8 +11,7 @@ from gateway.domain import usdc
 from gateway.domain.eip3009 import NETWORKS, checksum_address
 from gateway.errors import SettingsError
 from gateway.installed import check_opener, find_opener
-from gateway.settings.database import ROLES
-from gateway.settings.model import Settings
+from gateway.settings.model import ROLES, Settings
 from gateway.settings.sections import variable
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
