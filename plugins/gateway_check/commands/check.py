@@ -31,12 +31,13 @@ from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost
 from gateway.settings import (
     Settings,
     check_limits,
-    check_server,
+    check_outputs,
     load_settings,
 )
 from gateway.store.data_folder import enter_data
 from gateway.store.disk import read_disk
 from gateway.store.opening import open_store
+from gateway.web.server.serve import run_of
 from gateway_check.database import check_open_payments, find_checks
 from gateway_check.listing import check_listed, find_listing, listing_option, validator_option
 from gateway_check.live import evidence_option, live_option, run_live, yes_option
@@ -109,8 +110,9 @@ def run_checks(*, listing: bool = False, validator: str | None = None) -> list[R
     silence_logs()
     try:
         settings = load_settings()
-        check_server(settings)
+        run_of(settings)
         check_limits(settings)
+        check_outputs(settings)
         find_sections(settings)
         enter_data(settings)
     except SettingsError as error:

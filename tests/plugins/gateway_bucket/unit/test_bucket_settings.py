@@ -6,9 +6,11 @@ the variables of Fly and Amazon's tools suffice; a mistake is one sentence.
 import pytest
 
 from gateway.errors import SettingsError
-from gateway.outputs import BucketOutputs, BucketWithFallback, DiskOutputs, open_outputs
+from gateway.outputs import DiskOutputs, open_outputs
 from gateway.settings import load_settings
-from gateway.settings.bucket import bucket_of
+from gateway_bucket.fallback import BucketWithFallback
+from gateway_bucket.outputs import BucketOutputs
+from gateway_bucket.settings import bucket_of
 from gateway_check.commands import check
 
 WALLET = "0x" + "1" * 40
@@ -126,6 +128,8 @@ def test_every_store_is_addressed_in_its_own_way(changes, base_url, region):
         ({"outputs_addressing": "virtual"}, "GATEWAY_OUTPUTS_ADDRESSING"),
         ({"outputs_access_key_id": ""}, "GATEWAY_OUTPUTS_ACCESS_KEY_ID is not set"),
         ({"outputs_secret_access_key": ""}, "GATEWAY_OUTPUTS_SECRET_ACCESS_KEY is not set"),
+        ({"outputs_secret_access_key": "two\nlines"}, "GATEWAY_OUTPUTS_SECRET_ACCESS_KEY"),
+        ({"outputs_endpoint": "https://two\nlines"}, "GATEWAY_OUTPUTS_ENDPOINT"),
     ],
 )
 def test_a_mistake_stops_the_start_with_one_sentence(changes, named):

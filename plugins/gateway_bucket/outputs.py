@@ -15,7 +15,7 @@ from gateway.domain import Output, Result, StoredOutput, StoredResult
 from gateway.errors import NotFound
 from gateway.outputs.disk import describe_output
 from gateway.outputs.keys import headers_of, is_ours, key_of, outputs_of, task_of
-from gateway.settings.bucket import Bucket
+from gateway_bucket.settings import Bucket
 
 # The prefix of an output's key if it is in a bucket.
 SCHEME = "s3:"

@@ -2,8 +2,9 @@
 
 import time
 
-from gateway.outputs import BucketOutputs, retention
+from gateway.outputs import retention
 from gateway.store import SqliteStore
+from gateway_bucket.outputs import BucketOutputs
 from tests.gateway.outputs.test_retention import DAY, LATER, kept
 from tests.unit.outputs.conftest import listed
 

@@ -14,8 +14,9 @@ import uvloop
 
 from gateway.web.front.answers import Answer, send_answer
 from gateway.web.server import serve as listening
-from gateway.web.server import uvicorn_protocol, uvicorn_server
 from gateway.web.server.serve import listen
+from gateway_uvicorn import protocol as uvicorn_protocol
+from gateway_uvicorn import server as uvicorn_server
 
 ASK = b"GET /%b HTTP/1.1\r\nHost: a\r\n\r\n"
 ASK_LAST = ASK[:-2] + b"Connection: close\r\n\r\n"

@@ -1,7 +1,7 @@
 """The names of uvicorn that the gateway uses; few of them are documented.
 
 A failing test names what a new uvicorn lacks: find its replacement, change
-`gateway/web/server/uvicorn_protocol.py`, and run tests/proof/process on both servers.
+`plugins/gateway_uvicorn/protocol.py`, and run tests/proof/process on both servers.
 """
 
 import ast
@@ -15,8 +15,9 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from gateway.web.server import uvicorn_protocol, uvicorn_server
-from gateway.web.server.uvicorn_protocol import GuardedProtocol
+from gateway_uvicorn import protocol as uvicorn_protocol
+from gateway_uvicorn import server as uvicorn_server
+from gateway_uvicorn.protocol import GuardedProtocol
 from tests.patience import PATIENCE_S
 
 OURS = set(vars(GuardedProtocol))

@@ -2,19 +2,17 @@
 
 import asyncio
 
-import attrs
 import pytest
 
 from gateway.outputs import retention
 from tests.conftest import PNG, running
-from tests.gateway.outputs.conftest import fetch, free_port
+from tests.plugins.gateway_bucket.app.conftest import fetch, free_port
 from tests.unit.outputs.conftest import listed
 
 
 @pytest.fixture
 def in_bucket(settings, bucket):
-    return attrs.evolve(
-        settings,
+    return settings.changed(
         outputs_url=f"s3://{bucket.name}/shop",
         outputs_endpoint=bucket.endpoint,
         outputs_access_key_id="key",
@@ -29,11 +27,11 @@ async def bought(gateway, payer):
     return await gateway.wait((await answer.get_json())["taskId"])
 
 
-async def test_a_task_shows_a_link_to_the_bucket_itself(in_bucket, provider, payer, clock):
+async def test_a_task_shows_a_link_to_the_bucket_itself(in_bucket, bucket, provider, payer, clock):
     async with running(in_bucket, provider, now=clock) as gateway:
         task = await bought(gateway, payer)
         (output,) = task["result"]["outputs"]
-        assert output["url"].startswith(in_bucket.outputs_endpoint)
+        assert output["url"].startswith(bucket.endpoint)
         answer = await fetch(output["url"])
         assert (answer.status, answer.body) == (200, PNG)
         headers = {name.lower(): value for name, value in answer.headers.items()}
@@ -51,7 +49,7 @@ async def test_a_task_shows_a_link_to_the_bucket_itself(in_bucket, provider, pay
 
 async def test_a_bucket_that_is_down_costs_no_buyer_anything(in_bucket, provider, payer):
     nowhere = f"http://127.0.0.1:{free_port()}"
-    async with running(attrs.evolve(in_bucket, outputs_endpoint=nowhere), provider) as gateway:
+    async with running(in_bucket.changed(outputs_endpoint=nowhere), provider) as gateway:
         task = await bought(gateway, payer)
         assert len(provider.requests) == 1
         url = task["result"]["outputs"][0]["url"]

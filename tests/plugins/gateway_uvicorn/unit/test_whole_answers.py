@@ -8,9 +8,9 @@ import pytest
 from uvicorn.server import ServerState
 
 from gateway.web.front.answers import Answer, send_answer
-from gateway.web.server import uvicorn_server
-from gateway.web.server.uvicorn_protocol import GuardedProtocol
-from tests.unit.web.server.test_uvicorn_names import Wire
+from gateway_uvicorn import server as uvicorn_server
+from gateway_uvicorn.protocol import GuardedProtocol
+from tests.plugins.gateway_uvicorn.unit.test_uvicorn_names import Wire
 
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 LAST = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"

@@ -12,8 +12,8 @@ import structlog
 
 from gateway.contracts.outputs import Kept, OutputStore, OutputStoreUnavailable
 from gateway.domain import Result, StoredOutput, StoredResult
-from gateway.outputs.bucket import SCHEME, BucketOutputs
 from gateway.outputs.disk import DiskOutputs
+from gateway_bucket.outputs import SCHEME, BucketOutputs
 
 # Seconds without another try after the bucket failed.
 _REST_S = 60.0

@@ -16,10 +16,11 @@ from gateway import Output, Result
 from gateway.contracts.outputs import OutputStoreUnavailable
 from gateway.domain import StoredOutput
 from gateway.errors import NotFound
-from gateway.outputs import BucketOutputs, BucketWithFallback
-from gateway.settings.bucket import Bucket
+from gateway_bucket.fallback import BucketWithFallback
+from gateway_bucket.outputs import BucketOutputs
+from gateway_bucket.settings import Bucket
 from tests.conftest import PNG
-from tests.gateway.outputs.conftest import fetch
+from tests.plugins.gateway_bucket.app.conftest import fetch
 from tests.unit.outputs.conftest import LEASE, PICTURE, listed
 
 LATER = time.time() + 86_400

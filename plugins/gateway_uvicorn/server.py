@@ -11,7 +11,7 @@ from quart import Quart
 from uvicorn import Config, Server
 
 from gateway.web.server.connection_limits import BACKLOG, GRACE_S, KEEP_ALIVE_S, STOP_S
-from gateway.web.server.uvicorn_protocol import GuardedProtocol
+from gateway_uvicorn.protocol import GuardedProtocol
 
 
 async def run(app: Quart, listener: socket.socket, stop: asyncio.Event) -> None:
