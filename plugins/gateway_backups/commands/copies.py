@@ -82,7 +82,7 @@ def restore(*, copy: str) -> None:
         click.echo(f"The restore forgets {forgets}.")
     click.echo(
         "Restored. Transfers that are already on-chain no longer pay for anything; "
-        "`gateway transfers unclaimed --hours 0` lists those that the copy lacks."
+        "`gateway transfers unused --hours 0` lists those that the copy lacks."
     )
     click.echo(
         "Sessions were ended and tokens revoked: log in and make new ones. Passkeys and codes are "
