@@ -4,7 +4,6 @@ import asyncio
 
 import click
 
-from gateway.cli.tables import print_rows
 from gateway.cli.terminal import FiniteRange, json_option, one_sentence, wide_option
 from gateway.domain import MinedTransfer
 from gateway.errors import SettingsError
@@ -12,6 +11,7 @@ from gateway.settings import load_settings
 from gateway_operator.actions.transfers import mark_seen
 from gateway_operator.commands.session import open_session, shell_actor
 from gateway_operator.sql import marks
+from gateway_operator.tables import print_rows
 from gateway_operator.unused_transfers import list_unused
 
 # Ten years of days; as hours, five months.

@@ -17,8 +17,8 @@ from click.testing import CliRunner
 
 from gateway import Handle
 from gateway.cli import main
-from gateway.cli.tables import print_rows
 from gateway.store import SqliteStore
+from gateway_operator.tables import print_rows
 from gateway_testing.facts import NOW, WALLET, leased, queued
 from tests.conftest import Payer
 
