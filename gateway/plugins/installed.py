@@ -27,6 +27,7 @@ OPTIONAL_PARTS = (
     "gateway_webhooks",
     "gateway_mcp",
     "gateway_shop",
+    "gateway_openapi",
 )
 # Bundled plugins are listed, because a source checkout without installation has no entry points.
 BUNDLED = (

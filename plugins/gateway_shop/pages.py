@@ -85,6 +85,7 @@ def view(gateway: Gateway, assets: Assets, slug: str) -> dict[str, Any]:
         "network": _describe_network(settings),
         "offers": offers,
         "refund": gateway.refund_promise(),
+        "openapi": gateway.openapi,
         "sells": gateway.wallet.problem is None,
         "unsold_because": gateway.unsold_because(),
         "cheapest": _cheapest(offers),
