@@ -1,4 +1,4 @@
-"""`/openapi.json`: OpenAPI 3.1, with prices as @agentcash/discovery and x402scan read them.
+"""Builds and serves the document, with prices as @agentcash/discovery and x402scan read them.
 
 Sources: the Agentcash Discovery Specification v1.0 (npm @agentcash/discovery, docs) for
 `x-payment-info`, `x-guidance` and `x-agentcash-…`; draft-payment-discovery-00 for `x-service-info`.
@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
+from quart import Blueprint, Response
+
 from gateway.domain import USDC_DECIMALS, Endpoint
 from gateway.domain.description import (
-    direct_request_schema,
     price_range,
     request_example,
     request_schema,
@@ -18,7 +19,9 @@ from gateway.domain.description import (
 )
 from gateway.running.gateway import Gateway
 from gateway.version import VERSION
-from gateway.web import wire
+from gateway.web.front.current import current_gateway
+from gateway.web.routes.discovery import keep_document
+from gateway_openapi import schemas
 
 # The draft's maximum.
 _MAX_CATEGORIES = 5
@@ -45,6 +48,19 @@ _RETRY_AFTER = {
     "Retry-After": {"schema": {"type": "integer"}, "description": "Seconds to wait."},
 }
 _HAVE_RETRY_AFTER = (429, 503)
+
+
+def make_blueprint() -> Blueprint:
+    """Return the blueprint of the document."""
+    blueprint = Blueprint("openapi", __name__)
+
+    @blueprint.get("/openapi.json")
+    async def openapi() -> Response:
+        return keep_document(current_gateway(), "openapi", describe_api).to_response(
+            "application/json"
+        )
+
+    return blueprint
 
 
 def describe_api(gateway: Gateway) -> dict[str, Any]:
@@ -139,7 +155,7 @@ def _describe_payment(gateway: Gateway, endpoint: Endpoint) -> dict[str, Any]:
 def _describe_direct(gateway: Gateway, endpoints: list[Endpoint]) -> dict[str, Any]:
     settings = gateway.settings
     transfer = {"network": settings.chain.caip2, "asset": settings.chain.token}
-    schema = direct_request_schema(
+    schema = schemas.direct_request_schema(
         endpoints,
         must_sign=settings.require_payer_signature,
         callbacks=_offers_callbacks(gateway),
@@ -226,10 +242,10 @@ def _components() -> dict[str, Any]:
     required = _refer("schemas", "PaymentRequired")
     return {
         "schemas": {
-            "Started": wire.started_schema(),
-            "Task": wire.task_schema(),
-            "PaymentRequired": wire.challenge_schema(),
-            "Error": wire.error_schema(),
+            "Started": schemas.started_schema(),
+            "Task": schemas.task_schema(),
+            "PaymentRequired": schemas.challenge_schema(),
+            "Error": schemas.error_schema(),
         },
         "responses": {
             "Started": {

@@ -1,7 +1,7 @@
 """Generates the project of `gateway plugins new`: a provider of one of four kinds, with tests.
 
 The folder `common` has the files of all kinds; each kind has a folder of its own. The command
-itself is in `gateway.cli.plugins`.
+itself is in `gateway_check.commands.plugins`.
 """
 
 import keyword
@@ -121,7 +121,7 @@ def write_project(text: str, parent: Path, kind: str = "picture") -> Path:
         for template, place in places.items():
             path = folder / place.format(module=name.module, prefix=name.prefix)
             path.parent.mkdir(exist_ok=True)
-            source = files("gateway.cli.new_plugin") / templates / template
+            source = files("gateway_testing.new_plugin") / templates / template
             path.write_text(Template(source.read_text("utf-8")).substitute(words), "utf-8")
     return folder
 

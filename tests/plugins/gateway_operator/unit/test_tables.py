@@ -1,6 +1,6 @@
 """Tables of the commands: the text of a cell."""
 
-from gateway.cli.tables import print_rows
+from gateway_operator.tables import print_rows
 
 
 def test_what_there_is_none_of_is_an_empty_cell(capsys):

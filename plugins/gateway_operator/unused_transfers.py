@@ -12,6 +12,7 @@ from gateway.contracts import Chain, Clock
 from gateway.domain import MinedTransfer
 from gateway.errors import ChainUnavailable
 from gateway.store import SqlStore
+from gateway_operator.sql.payment_lists import unused
 
 # Public RPC endpoints refuse queries over more blocks than this.
 _MAX_BLOCKS = 2_000
@@ -28,7 +29,7 @@ _MAX_KEPT = 500
 _log = structlog.get_logger()
 
 
-async def unclaimed_transfers(
+async def list_unused(
     chain: Chain, store: SqlStore, wallet: str, *, days: float, hours: float
 ) -> list[MinedTransfer]:
     """Return unused transfers of the last `days` that are older than `hours`.
@@ -47,7 +48,7 @@ async def unclaimed_transfers(
         end = min(start + _MAX_BLOCKS - 1, last)
         transfers = await chain.transfer_logs(wallet, from_block=start, to_block=end)
         paying = [each for each in transfers if each.amount_units and each.sender != wallet]
-        found += await store.refunds.unclaimed(paying)
+        found += await store.sum(unused, paying)
     return found
 
 
@@ -61,7 +62,7 @@ class UnusedTransfer:
     at: float
 
 
-class UnclaimedSearch:
+class UnusedSearch:
     """Searches the last seven days, and keeps the result.
 
     The first search makes about 150 log queries, one after the other; later ones read only new
@@ -97,7 +98,7 @@ class UnclaimedSearch:
         if is_fresh and self.problem is None:
             return
         if self._search is None or self._search.done():
-            self._search = asyncio.create_task(self._advance(), name="unclaimed-search")
+            self._search = asyncio.create_task(self._advance(), name="unused-search")
         await asyncio.wait({self._search}, timeout=patience_s)
 
     async def close(self) -> None:
@@ -121,7 +122,7 @@ class UnclaimedSearch:
         except ChainUnavailable as error:
             self.problem = error.message
         except Exception:  # noqa: BLE001 - the edge of a task that is not awaited
-            _log.exception("unclaimed.failed")
+            _log.exception("unused_search.failed")
             self.problem = "The search has failed; the gateway's log says why."
         else:
             self.problem, self.looked_at = None, self._now()
@@ -129,20 +130,20 @@ class UnclaimedSearch:
     async def _search_piece(self, first: int, last: int) -> None:
         found = await self._chain.transfer_logs(self._wallet, from_block=first, to_block=last)
         paying = [each for each in found if each.amount_units and each.sender != self._wallet]
-        unused = {each.tx_hash for each in await self._store.refunds.unclaimed(paying)}
+        hashes = {each.tx_hash for each in await self._store.sum(unused, paying)}
         for each in paying:
-            if each.tx_hash in unused:
+            if each.tx_hash in hashes:
                 self._by_transaction.setdefault(each.tx_hash, []).append(each)
         self._drop_smallest()
 
     async def _forget_used(self, since: float) -> None:
         """Drop transfers that were used since, or are too old."""
         every = [each for found in self._by_transaction.values() for each in found]
-        unused = await self._store.refunds.unclaimed(every)
-        await self._find_times({each.block_number for each in unused})
+        kept = await self._store.sum(unused, every)
+        await self._find_times({each.block_number for each in kept})
         shown = [
             UnusedTransfer(transfer=each, at=at)
-            for each in unused
+            for each in kept
             if (at := self._times[each.block_number]) >= since
         ]
         left = {one.transfer.tx_hash for one in shown}

@@ -10,14 +10,13 @@ import click
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.health import problem_of
 from gateway.catalog.upstream import Upstream
-from gateway.cli.catalog import catalog_of_settings
-from gateway.cli.new_plugin import write_project
-from gateway.cli.tables import print_rows
 from gateway.cli.terminal import json_option, one_sentence, wide_option
 from gateway.contracts import Probing
 from gateway.errors import SettingsError
 from gateway.plugins.loaded import LoadedPlugin
 from gateway.settings import SectionOffer, Settings, load_settings, missing_in, variable
+from gateway_check.catalog import catalog_of_settings
+from gateway_operator.tables import print_rows
 
 _SELLS = "register_endpoints"
 _OTHER_WORK = {
@@ -59,6 +58,9 @@ def new(*, name: str, **kinds: bool) -> None:
 
     Without an option, it sells pictures from an API that returns them immediately.
     """
+    # The kit for authors, which the list of plugins does not need.
+    from gateway_testing.new_plugin import write_project  # noqa: PLC0415
+
     chosen = [kind for kind, is_chosen in kinds.items() if is_chosen] or ["picture"]
     if len(chosen) > 1:
         raise SettingsError(f"Choose one of {' and '.join(f'--{kind}' for kind in chosen)}.")

@@ -2,15 +2,14 @@
 
 import asyncio
 import sqlite3
-from types import SimpleNamespace
 
 import pytest
 import structlog
 
 from gateway.domain import Block, MinedTransfer
 from gateway.errors import ChainUnavailable
-from gateway.payments import unclaimed
-from gateway.payments.unclaimed import UnclaimedSearch, unclaimed_transfers
+from gateway_operator import unused_transfers
+from gateway_operator.unused_transfers import UnusedSearch, list_unused
 
 WEEK_BLOCKS = 7 * 86_400 // 2
 HEAD = 40_000_000
@@ -52,8 +51,10 @@ class Chain:
         ]
 
 
-class Refunds:
-    async def unclaimed(self, transfers):
+class Store:
+    """A store without payments."""
+
+    async def sum(self, function, transfers):
         return list(transfers)
 
 
@@ -67,12 +68,12 @@ def rests(monkeypatch) -> list[float]:
         taken.append(seconds)
         await sleep(0)
 
-    monkeypatch.setattr(unclaimed.asyncio, "sleep", rest)
+    monkeypatch.setattr(unused_transfers.asyncio, "sleep", rest)
     return taken
 
 
-def _search(chain: Chain) -> UnclaimedSearch:
-    return UnclaimedSearch(chain, SimpleNamespace(refunds=Refunds()), WALLET, lambda: NOW)
+def _search(chain: Chain) -> UnusedSearch:
+    return UnusedSearch(chain, Store(), WALLET, lambda: NOW)
 
 
 async def test_a_week_costs_so_many_questions_and_a_rest_after_each(rests):
@@ -97,9 +98,9 @@ async def test_dust_in_many_blocks_makes_no_more_than_a_fixed_number_of_question
 
 
 async def test_the_command_rests_between_two_questions(rests, monkeypatch):
-    monkeypatch.setattr(unclaimed.time, "time", lambda: NOW)
-    chain, store = Chain(dust_every=WEEK_BLOCKS // 3), SimpleNamespace(refunds=Refunds())
-    found = await unclaimed_transfers(chain, store, WALLET, days=7, hours=0)
+    monkeypatch.setattr(unused_transfers.time, "time", lambda: NOW)
+    chain, store = Chain(dust_every=WEEK_BLOCKS // 3), Store()
+    found = await list_unused(chain, store, WALLET, days=7, hours=0)
     assert len(found) >= 3
     assert sum(rests) == pytest.approx(0.2 * (chain.log_queries - 1))
 
@@ -107,19 +108,19 @@ async def test_the_command_rests_between_two_questions(rests, monkeypatch):
 async def test_an_error_that_nobody_foresaw_is_logged_and_shown(rests):
     chain = Chain(dust_every=WEEK_BLOCKS // 3)
 
-    async def broken(transfers):
+    async def broken(function, transfers):
         raise sqlite3.OperationalError("disk I/O error")
 
     search = _search(chain)
-    search._store.refunds.unclaimed = broken
+    search._store.sum = broken
     with structlog.testing.capture_logs() as lines:
         await search.look(60.0)
     assert search.problem == "The search has failed; the gateway's log says why."
     assert search.looked_at is None
     (line,) = lines
-    assert (line["event"], line["log_level"]) == ("unclaimed.failed", "error")
+    assert (line["event"], line["log_level"]) == ("unused_search.failed", "error")
     # The next search begins where this one stopped.
-    search._store.refunds = Refunds()
+    search._store = Store()
     await search.look(60.0)
     assert (search.problem, len(search.known)) == (None, 3)
 

@@ -1,4 +1,4 @@
-"""`gateway transfers unclaimed`: only incoming money from others that paid for nothing."""
+"""`gateway transfers unused`: only incoming money from others that paid for nothing."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ NOW = ("--hours", "0", "--json")
 
 @pytest.fixture
 def run(settings, provider):
-    """Run `gateway transfers unclaimed` beside a gateway that was started once."""
+    """Run `gateway transfers unused` beside a gateway that was started once."""
 
     async def start_once() -> None:
         async with running(settings, provider):
@@ -32,7 +32,7 @@ def run(settings, provider):
     asyncio.run(start_once())
     env = {variable(name): str(getattr(settings, name)) for name in NAMES}
     env["GATEWAY_RPC_URLS"] = ",".join(settings.rpc_urls)
-    arguments = ["transfers", "unclaimed"]
+    arguments = ["transfers", "unused"]
     return lambda *words, **more: CliRunner().invoke(main, arguments + list(words), env=env | more)
 
 

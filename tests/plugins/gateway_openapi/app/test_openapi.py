@@ -9,7 +9,7 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from gateway.domain.description import request_example
-from gateway.web.routes import openapi
+from gateway_openapi import document as openapi
 from tests.cases import each
 from tests.conftest import PNG, buy, running
 from tests.gateway.web.test_discovery import BASE, Priced
