@@ -72,7 +72,10 @@ def _insert_payments(db: Connection, tx_hash: str, payment_ids: Sequence[int]) -
 
 
 def add_replacement(db: Connection, payment_id: int, transaction: SignedTransaction) -> None:
-    """Record a replacement with a higher fee, for every payment of the first transaction."""
+    """Record a replacement with the same nonce and a higher fee, before it is sent.
+
+    It settles the same payments as the first one.
+    """
     rows = db.execute(
         f"""SELECT DISTINCT payment_id FROM sent_payments WHERE tx_hash IN {_OF_NONCE}
             ORDER BY payment_id""",  # noqa: S608 - a constant

@@ -39,7 +39,11 @@ def find_idempotent(db: Connection, idempotency_hash: str) -> Task | None:
 def find_direct(
     db: Connection, tx_hash: str, idempotency_key: str | None, request_hash: str
 ) -> Task | None:
-    """Return the task that a transaction paid for. See `SqlStore.find_direct`."""
+    """Return the task that a transaction paid for, or None if the transaction is unused.
+
+    Raises `TxAlreadyUsed` unless the request has the Idempotency-Key of the purchase, and
+    `IdempotencyConflict` if it has that key but differs from the first request.
+    """
     row = db.execute(
         f"{SELECT_TASK} JOIN claims c ON c.payment_id = p.id WHERE c.key = ?",
         (transaction_key(tx_hash),),

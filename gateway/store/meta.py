@@ -38,9 +38,10 @@ def write_something(db: Connection) -> None:
 def count_login_attempt(
     db: Connection,
     address: str,
+    *,
     limit: int,
     window_s: int,
-    total: tuple[int | None, int],
+    total: tuple[int | None, int] = (None, 0),
     now: float,
 ) -> float:
     """Count a login attempt. Returns 0, or the seconds until the next attempt is allowed.

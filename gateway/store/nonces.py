@@ -147,7 +147,7 @@ def unmined(db: Connection, signer: str) -> list[tuple[Payment, SignedTransactio
 
 
 def mark_mined(db: Connection, signer: str, below_nonce: int) -> None:
-    """Mark every lower nonce as mined, and the others as not mined.
+    """Mark every nonce below `below_nonce` as mined, and the others as not mined.
 
     A mined nonce can become unused again through a reorg.
     """
@@ -232,7 +232,7 @@ def _as_column(wei: int | None) -> int | None:
 
 
 def undated(db: Connection, limit: int, skip: Collection[str]) -> list[str]:
-    """Return the newest mined transactions whose block time is unknown.
+    """Return the newest mined transactions whose block time is unknown, except `skip`.
 
     Only one transaction per nonce is mined. Once that one is known, its replacements are skipped.
     """

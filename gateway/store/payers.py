@@ -7,8 +7,8 @@ from gateway.contracts.store import FailedSettlement, OpenPayments, PayerBusy, R
 from gateway.domain import Payment
 from gateway.errors import ExecutionError
 from gateway.store import batches
-from gateway.store.rows import PAYMENT_COLUMNS, ReadRows, RunWrite, payment_of, signed_of
-from gateway.store.sql import Connection, Row
+from gateway.store.rows import PAYMENT_COLUMNS, payment_of, signed_of
+from gateway.store.sql import Connection, Row, Tables, as_write
 
 # Settled payments are counted up to this; no limit asks for more.
 _MAX_COUNTED = 64
@@ -102,11 +102,11 @@ def judge(
     db: Connection,
     transaction: SignedTransaction,
     failure: FailedSettlement | None,
-    payment_id: int | None,
+    payment_id: int | None = None,
 ) -> None:
     """Record the result of a nonce's receipt; its replacements count as judged, too.
 
-    In a batch the result concerns only `payment_id`.
+    For a batch the result concerns only `payment_id`.
     """
     if payment_id is not None and batches.judge_in_batch(db, transaction, failure, payment_id):
         return
@@ -136,17 +136,15 @@ def lift(db: Connection, payer: str, note: str, now: float) -> None:
     db.execute(
         """INSERT INTO lifted_payers (payer, at, note) VALUES (?, ?, ?)
            ON CONFLICT (payer) DO UPDATE SET at = excluded.at, note = excluded.note""",
-        (payer, now, note),
+        (payer.lower(), now, note),
     )
 
 
-class SqlPayers:
-    """Open payments and failed settlements per payer. Each method is one transaction."""
+class SqlPayers(Tables):
+    """Open payments and failed settlements per payer."""
 
-    def __init__(self, write: RunWrite, rows: ReadRows, query: RunWrite) -> None:
-        self._write = write
-        self._rows = rows
-        self._query = query
+    lift = as_write(lift)
+    judge = as_write(judge)
 
     async def open_of(self, payer: str, *, now: float) -> OpenPayments:
         """Return the payer's x402 payments with an unknown outcome."""
@@ -191,10 +189,6 @@ class SqlPayers:
         )
         return [_failure_of(row) for row in rows]
 
-    async def lift(self, payer: str, *, note: str, now: float) -> None:
-        """Forgive a payer the settlements that have failed so far."""
-        await self._write(lift, payer.lower(), note, now)
-
     async def unjudged(self) -> list[tuple[Payment, SignedTransaction]]:
         """Return our mined settlements whose receipt was not judged, paid or not.
 
@@ -228,18 +222,6 @@ class SqlPayers:
             attrs.evolve(signed_of(row), payments=row["payments"])
             for row in sorted(rows, key=_sent)
         ]
-
-    async def judge(
-        self,
-        transaction: SignedTransaction,
-        failure: FailedSettlement | None,
-        payment_id: int | None = None,
-    ) -> None:
-        """Record the result of a transaction's receipt; its nonce is not checked again.
-
-        For a batch the result concerns only `payment_id`.
-        """
-        await self._write(judge, transaction, failure, payment_id)
 
 
 def _sent(row: Row) -> tuple[str, int, float]:

@@ -51,12 +51,15 @@ def reserve(
     authorization: Authorization,
     key: str,
     search_from_block: int,
-    idempotency_hash: str | None,
-    limits: ReserveLimits | None,
+    idempotency_hash: str | None = None,
+    limits: ReserveLimits | None = None,
 ) -> Task | None:
-    """Store a `reserved` payment and its `held` task, before anything is sent.
+    """Store a `reserved` payment, its claim and its `held` task, before anything is sent.
 
-    See `SqlStore.reserve`.
+    Returns None, and writes nothing, if `key` is already claimed. If another authorization used the
+    Idempotency-Key, writes nothing and returns the task of that authorization. Raises
+    `IdempotencyConflict` if that task is for a different request, `PayerBusy` if the payer has too
+    much open, and `ExecutionError` if files of held tasks reach their limit.
     """
     if is_claimed(db, key):
         return None
@@ -115,11 +118,14 @@ def accept_direct(
     tx_hash: str,
     transfers: Sequence[Transfer],
     idempotency_key: str | None,
-    is_proven: bool,  # noqa: FBT001 - a fact that is written down
+    *,
+    is_proven: bool = False,
 ) -> Task:
     """Claim a transaction and one of its transfers. The payment is `settled`, the task `queued`.
 
-    See `SqlStore.accept_direct`.
+    Returns the earlier task for a retry, as `find_direct` does. The Idempotency-Key is scoped to
+    the sender of the transfer. `is_proven` means that this sender signed the request. Raises
+    `TxAlreadyUsed`, `InsufficientPayment`, `IdempotencyConflict`.
     """
     if known := find_direct(db, tx_hash, idempotency_key, task.request_hash):
         return known
@@ -230,7 +236,8 @@ def begin_settling(
 ) -> SignedTransaction | None:
     """Mark a payment `settling` and record its signed transaction. Broadcast only the result.
 
-    Raises `RuntimeError` if the payment is closed, or has used another nonce.
+    Pass no transaction if a facilitator sends it. Raises `RuntimeError` if the payment is closed,
+    or has used another nonce.
     """
     changed = db.execute(
         "UPDATE payments SET state = ?, updated_at = ? WHERE id = ? AND state IN (?, ?)",

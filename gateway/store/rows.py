@@ -1,7 +1,7 @@
 """Conversion between database rows and domain objects."""
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import attrs
@@ -30,12 +30,6 @@ from gateway.domain import (
 from gateway.store.sql import Row
 
 Kind = TypeVar("Kind")
-RunWrite = Callable[..., Awaitable[Any]]
-"""Runs a write: a function of the connection, and its further arguments."""
-ReadRows = Callable[..., Awaitable[list[Row]]]
-"""Returns the rows of a query, given as SQL and parameters."""
-ReadRow = Callable[..., Awaitable[Row | None]]
-"""Returns the first row of a query by key or index, given as SQL and parameters."""
 
 _CONVERTER = cattrs.Converter()
 _CONVERTER.register_structure_hook(bytes, lambda value, _: bytes.fromhex(value))

@@ -37,7 +37,10 @@ def add_parts(db: Connection, task_id: str, parts: Sequence[bytes]) -> None:
 
 
 def read_part(db: Connection, task_id: str, number: int) -> bytes | None:
-    """Return a part of a long text, JSON-encoded without quotes, or None."""
+    """Return part `number` (from 0) of a task's long text, or None.
+
+    The part is the inside of a JSON string, in UTF-8, at most 400 KB.
+    """
     row = db.execute(
         "SELECT data FROM task_texts WHERE task_id = ? AND part = ?", (task_id, number)
     ).fetchone()

@@ -102,17 +102,25 @@ class SqliteStore(SqlStore):
         self._row_reads.close()
         await self._reader.close()
 
-    async def _write(self, function: Callable[..., Value], *arguments: object) -> Value:
-        return await self._writer.run(lambda db: function(db, *arguments))
+    async def _write(
+        self, function: Callable[..., Value], *arguments: object, **named: object
+    ) -> Value:
+        return await self._writer.run(lambda db: function(db, *arguments, **named))
 
-    async def _read(self, function: Callable[..., Value], *arguments: object) -> Value:
-        return await self._reads.run(lambda db: function(db, *arguments))
+    async def _read(
+        self, function: Callable[..., Value], *arguments: object, **named: object
+    ) -> Value:
+        return await self._reads.run(lambda db: function(db, *arguments, **named))
 
-    async def _read_row(self, function: Callable[..., Value], *arguments: object) -> Value:
-        return await self._row_reads.run(lambda db: function(db, *arguments))
+    async def _read_row(
+        self, function: Callable[..., Value], *arguments: object, **named: object
+    ) -> Value:
+        return await self._row_reads.run(lambda db: function(db, *arguments, **named))
 
-    async def _query(self, function: Callable[..., Value], *arguments: object) -> Value:
-        return await self._reader.run(lambda db: function(db, *arguments))
+    async def _query(
+        self, function: Callable[..., Value], *arguments: object, **named: object
+    ) -> Value:
+        return await self._reader.run(lambda db: function(db, *arguments, **named))
 
     async def _open_sums(self) -> SumReader:
         return await open_sum_reader(self._path)

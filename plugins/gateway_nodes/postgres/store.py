@@ -103,14 +103,20 @@ class PostgresStore(SqlStore):
         await self._sums.close()
         await self._pool.close()
 
-    async def _write(self, function: Callable[..., Value], *arguments: object) -> Value:
-        return await self._pool.write(function, *arguments)
+    async def _write(
+        self, function: Callable[..., Value], *arguments: object, **named: object
+    ) -> Value:
+        return await self._pool.write(function, *arguments, **named)
 
-    async def _read(self, function: Callable[..., Value], *arguments: object) -> Value:
-        return await self._pool.read(function, *arguments)
+    async def _read(
+        self, function: Callable[..., Value], *arguments: object, **named: object
+    ) -> Value:
+        return await self._pool.read(function, *arguments, **named)
 
-    async def _query(self, function: Callable[..., Value], *arguments: object) -> Value:
-        return await self._pool.read(function, *arguments)
+    async def _query(
+        self, function: Callable[..., Value], *arguments: object, **named: object
+    ) -> Value:
+        return await self._pool.read(function, *arguments, **named)
 
     async def _notify(self, channel: str, payload: str) -> None:
         # In a transaction of its own it writes no row, so the commit waits for no flush.
