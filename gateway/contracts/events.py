@@ -22,7 +22,6 @@ class Event:
     id: int
     type: EventType
     task_id: str
-
     # Unix seconds.
     at: float
 
@@ -45,9 +44,7 @@ class EventReader:
 
     take: Take
     types: Sequence[EventType] = tuple(EventType)
-
     # Only of tasks whose buyer named a `callbackUrl`.
     only_with_callback: bool = False
-
     # Called after events were taken, for example to wake a worker; must not block.
     on_taken: Callable[[], None] | None = None

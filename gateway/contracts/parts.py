@@ -25,16 +25,12 @@ class Mount:
 
     # `/mcp` is that path alone, and `/admin/*` is `/admin` and everything below it.
     paths: Sequence[str] = attrs.field(converter=_to_tuple)
-
     # The function that returns the blueprint, such as `gateway_mcp.routes:make_blueprint`.
     blueprint: str
-
     # The most bytes of a POST's body.
     body_bytes: int = 64 * 1024
-
     # How many requests each client may send here, such as `60/60s`; empty for no limit.
     limit: str = ""
-
     # Whether web pages of any origin may send requests here (CORS).
     is_public: bool = False
 
@@ -50,16 +46,12 @@ class Documents:
 
     # Entries of `endpoints` in the manifest: name to path.
     manifest: Mapping[str, str] = attrs.field(factory=dict)
-
     # Services in the registration file of ERC-8004: name to path.
     services: Mapping[str, str] = attrs.field(factory=dict)
-
     # Lines of `/llms.txt`: path to a phrase about it.
     guide: Mapping[str, str] = attrs.field(factory=dict)
-
     # Pages in `/sitemap.xml`, for people.
     pages: Sequence[str] = ()
-
     # Paths that `/robots.txt` closes to crawlers.
     closed_paths: Sequence[str] = ()
 
@@ -102,19 +94,15 @@ class Condition:
     # Such as `backup_old`, in lower case, and the key or slug it is about, if any.
     name: str
     subject: str = ""
-
     # `bad` is urgent, `warn` is soon, `note` is a notice.
     level: Literal["bad", "warn", "note"]
     title: str
     text: str
-
     # The one thing to do, as a sentence.
     action: str
-
     # The page with the details, and the label of its link.
     href: str = "/admin/system"
     button: str = "Details"
-
     raises_alarm: bool = True
 
 
@@ -128,27 +116,20 @@ class Alarm:
 
     # `raised`: it began, or became urgent; `again`: it has been urgent for another day.
     event: AlarmEvent
-
     # Such as `gas`, or `off_sale:openai`: what `gateway alarms mute` takes.
     key: str
     urgency: Urgency
-
     # A few words.
     title: str
-
     # The finding, and its consequences.
     text: str
-
     # The action to take; may be empty.
     todo: str
-
     # The page of this gateway for that action.
     link: str
-
     # Unix seconds; `ended_at` is None while it lasts.
     since: float
     ended_at: float | None = None
-
     # Name of the sending gateway.
     gateway: str = ""
 
@@ -184,43 +165,32 @@ class Part:
     """
 
     name: str
-
     # Before the first response.
     start: Step | None = None
-
     # Once every part has started, still before the first response: resume waiting work.
     begin: Step | None = None
-
     # After the first response: slow imports, and requests to the chain.
     warm: Step | None = None
     warm_s: float | None = 60.0
-
     # A task that runs after `warm` and is cancelled at the end.
     run: Step | None = None
-
     # Repeated every `every_s` seconds, and first after that time. An error is logged. With
     # `only_leader`, one of several machines does it.
     work: Step | None = None
     every_s: float = 60.0
     only_leader: bool = False
-
     # After sales have stopped: finish work in progress within `drain_s` seconds. None is no
     # limit, for parts with a limit of their own.
     drain: Step | None = None
     drain_s: float | None = 10.0
-
     # At the end, also after a failed start: release resources.
     close: Step | None = None
-
     mounts: Sequence[Mount] = ()
     documents: Documents = attrs.field(factory=Documents)
-
     # More rows of `/api/ready`, and more conditions on the operator's pages. A row only reports:
     # its `stops` is for proxies and the operator, and stops no sale.
     checks: Callable[[], Awaitable[Iterable[Check]]] | None = None
     conditions: Callable[[], Awaitable[Iterable[Condition]]] | None = None
-
     # The events of tasks that the part reads, under the part's name.
     events: EventReader | None = None
-
     callbacks: Callbacks | None = None

@@ -23,13 +23,10 @@ class Capability:
     """A kind of generation, by the name that agents search for."""
 
     name: str
-
     # The fields that each request must have.
     required_fields: tuple[str, ...]
-
     # The request, in words.
     about: str
-
     # The provider's result, and how the gateway processes it.
     result: str
 

@@ -9,7 +9,6 @@ class Block:
 
     number: int
     hash: str
-
     # Unix seconds.
     timestamp: int
 
@@ -68,11 +67,9 @@ class Transfer:
     log_index: int
     sender: str
     amount_units: int
-
     # The claim key of the authorization that this transfer used. Set if an `AuthorizationUsed` log
     # directly precedes the transfer.
     authorization_key: str | None = None
-
     # The receipt that contains the transfer.
     mined: Receipt | None = attrs.field(default=None, eq=False)
 
@@ -95,11 +92,9 @@ class Authorization:
     sender: str
     recipient: str
     value_units: int
-
     # Both times are Unix seconds.
     valid_after: int
     valid_before: int
-
     # 32 bytes in hex.
     nonce: str
     signature: bytes = attrs.field(repr=False)

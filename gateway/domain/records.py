@@ -26,16 +26,12 @@ class PaymentState(enum.StrEnum):
 
     # Claimed. Nothing has been signed or sent.
     RESERVED = "reserved"
-
     # The settlement may have been sent.
     SETTLING = "settling"
-
     # The transfer was seen on-chain.
     SETTLED = "settled"
-
     # It is proven that no transfer happened or can happen.
     RELEASED = "released"
-
     # The payment was settled, but its task failed.
     REFUND_DUE = "refund_due"
     REFUNDING = "refunding"
@@ -49,12 +45,10 @@ class TaskStatus(enum.StrEnum):
     # Waiting for the payment to settle.
     HELD = "held"
     QUEUED = "queued"
-
     # Leased by a worker, or waiting for the next attempt.
     PROCESSING = "processing"
     COMPLETED = "completed"
     FAILED = "failed"
-
     # The payment was released.
     DROPPED = "dropped"
 
@@ -78,7 +72,6 @@ class LongText:
 
     # See `SqlStore.text_part`.
     parts: int
-
     # Of all parts together.
     json_bytes: int
     chars: int
@@ -89,7 +82,6 @@ class StoredResult:
     """The result of a completed task."""
 
     outputs: tuple[StoredOutput, ...] = ()
-
     # None in a task from the store if `long_text` describes the text.
     text: str | None = attrs.field(default=None, repr=False)
     long_text: LongText | None = None
@@ -105,22 +97,17 @@ class Payment:
     request_hash: str
     price_units: int
     payer: str
-
     # None in the direct flow.
     authorization: Authorization | None
-
     # The first block that can contain the transfer of an x402 payment.
     search_from_block: int
     paid_tx: str | None
     paid_log_index: int | None
     paid_units: int | None
-
     # The endpoint that was bought.
     slug: str = ""
-
     # The task that was bought.
     task_id: str = attrs.field(default="", eq=False)
-
     # The payment method, if not USDC on-chain. Such a payment has flow `direct`, and its `paid_tx`
     # is not a transaction.
     method: str | None = None
@@ -155,31 +142,23 @@ class RefundCase:
     task_id: str
     slug: str
     payment: Payment
-
     # Whether the payer signed the request, so that it may be refunded automatically.
     payer_proven: bool
     amount_units: int
     recipient: str
-
     # The default recipient: the payer or, for a payment by a method, the address in its proof.
     own_recipient: str
-
     # Why the task failed.
     reason: str
     decision: Decision | None
-
     # The operator's reason.
     note: str | None
-
     # Why the refund is delayed or failed.
     problem: str | None
-
     # The refund key that signed the refund; None until then.
     sender: str | None
-
     # The refund's transaction; None until it is seen on-chain.
     tx_hash: str | None
-
     # The first block that can contain the refund's transfer.
     search_from_block: int | None
     created_at: float
@@ -206,7 +185,6 @@ class Task:
     completed_at: float | None
     expires_at: float | None
     result: StoredResult | None
-
     # Whether the outputs were deleted after their retention.
     outputs_gone: bool
     code: str | None

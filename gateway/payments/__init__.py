@@ -22,19 +22,6 @@ from gateway.payments.refunds import Refunds
 from gateway.payments.settlement import Settlements
 from gateway.payments.x402 import X402Payments
 
-__all__ = [
-    "Accepted",
-    "Exposure",
-    "FailedSettlements",
-    "MethodSettlements",
-    "Obstacles",
-    "PaymentMethods",
-    "Payments",
-    "Reconciler",
-    "Refunds",
-    "Settlements",
-]
-
 
 @attrs.define(kw_only=True, slots=False)
 class Payments(X402Payments, DirectPayments, MethodPurchases):

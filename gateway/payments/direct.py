@@ -27,7 +27,6 @@ class DirectPayments(Acceptance):
     """The direct flow, up to the queued task."""
 
     transfers: TransferVerifier
-
     # Wakes a worker for the queued task.
     on_queued: Callable[[], None]
 

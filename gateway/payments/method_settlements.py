@@ -28,13 +28,10 @@ class MethodTiming:
 
     # Timeout of a call to a method.
     ask_s: float = 30.0
-
     # The pause after the first error. It doubles each time, up to `sweep_s`.
     first_pause_s: float = 0.25
-
     # A driver stops after this time; the sweep starts another.
     drive_s: float = 120.0
-
     # Between two sweeps over all open payments.
     sweep_s: float = 15.0
 

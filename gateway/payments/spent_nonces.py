@@ -31,10 +31,8 @@ class EventSearch:
     # 67 minutes. An authorization is valid for 65 minutes at most, so a third party that submits it
     # before us does so within them.
     recent_blocks: int = 2_000
-
     # Every working endpoint has indexed the logs of blocks this old.
     indexed_blocks: int = 100
-
     # Seconds between two searches.
     pause_s: float = 1.0
 

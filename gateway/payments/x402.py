@@ -47,10 +47,8 @@ class _Purchase:
     verifier: AuthorizationVerifier
     quote: Quote
     proof: Proof
-
     # The authorization's `auth:` claim.
     claim: str
-
     new: NewTask
     key_hash: str | None
 
@@ -71,9 +69,7 @@ class X402Payments(Acceptance):
     methods: PaymentMethods
     settlements: Settlements
     exposure: Exposure
-
     search: EventSearch = attrs.field(factory=EventSearch)
-
     _recent_head: SharedAnswer[Block] = attrs.field(init=False)
 
     @_recent_head.default

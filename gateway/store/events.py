@@ -97,7 +97,6 @@ class Backlog:
 
     reader: str
     count: int
-
     # Unix seconds of the oldest event.
     since: float
 

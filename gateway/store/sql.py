@@ -71,7 +71,6 @@ class Dialect:
     """SQL that differs between the databases."""
 
     name: str
-
     # Joins tables in the written order, for queries that SQLite's planner gets wrong.
     ordered_join: str
     # Whether FROM takes an index hint, for queries that SQLite's planner gets wrong.
@@ -81,11 +80,9 @@ class Dialect:
     skip_locked: str
     # Follows a SELECT of a row that must not change until COMMIT.
     share_lock: str
-
     # Follows a text in ORDER BY: compares bytes, as SQLite does. A server's collation may ignore
     # hyphens or mix upper and lower case.
     by_bytes: str
-
     # Reads a text value from a JSON object; an expression index can use it.
     json_function: str
     # The database's time, in Unix seconds.
