@@ -6,6 +6,7 @@ Nothing here accesses the chain, the disk or a vendor.
 from gateway.domain.offers import (
     ASPECT_RATIOS,
     DOCUMENT_EXTRACTION,
+    DOCUMENT_FORMATS,
     DOCUMENT_PARSING,
     IMAGE_EDITING,
     MAX_ATTEMPTS,
