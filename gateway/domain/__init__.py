@@ -37,25 +37,23 @@ from gateway.domain.offers import (
     dollars,
     usdc,
 )
-from gateway.domain.onchain import (
-    Authorization,
-    Block,
-    Log,
-    MinedTransfer,
-    Receipt,
-    Transfer,
-)
 from gateway.domain.records import (
     NO_ADDRESS,
+    Authorization,
+    Block,
     Decision,
     Flow,
+    Log,
     LongText,
+    MinedTransfer,
     Payment,
     PaymentState,
+    Receipt,
     Refund,
     RefundCase,
     StoredOutput,
     StoredResult,
     Task,
     TaskStatus,
+    Transfer,
 )

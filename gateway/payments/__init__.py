@@ -13,8 +13,7 @@ from gateway.payments.accept import Accepted
 from gateway.payments.direct import DirectPayments
 from gateway.payments.exposure import Exposure
 from gateway.payments.failed_settlements import FailedSettlements
-from gateway.payments.method_purchases import MethodPurchases
-from gateway.payments.method_settlements import MethodSettlements
+from gateway.payments.method_purchases import MethodPurchases, MethodSettlements
 from gateway.payments.methods import PaymentMethods, WayToPay
 from gateway.payments.obstacles import Obstacles
 from gateway.payments.reconcile import Reconciler

@@ -28,8 +28,8 @@ from gateway.payments.accept import (
 )
 from gateway.payments.exposure import Exposure
 from gateway.payments.methods import PaymentMethods
+from gateway.payments.reconcile import EventSearch, find_payment
 from gateway.payments.settlement import Settlements
-from gateway.payments.spent_nonces import EventSearch, find_payment
 
 # An endpoint that reports a nonce as unspent may lag by this many blocks (under 3 hours), so the
 # search for the transfer begins this far before the head.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from gateway.contracts.events import Event, EventReader, EventType, Take
+from gateway.contracts.parts import Event, EventReader, EventType, Take
 from gateway.store.sql import Connection, Run, Tables, as_write, dialect_of
 
 _AT_ONCE = 64

@@ -2,8 +2,7 @@
 
 import secrets
 
-from gateway.store.locks import locked
-from gateway.store.sql import Connection
+from gateway.store.sql import Connection, locked
 
 
 def find_or_make(db: Connection, key: str, made: str) -> str:

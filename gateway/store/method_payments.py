@@ -15,9 +15,10 @@ from gateway.contracts.payment_methods import (
     Taken,
     claim_key,
 )
-from gateway.domain import Flow, Payment, PaymentState, Task, TaskStatus
+from gateway.domain import NO_ADDRESS, Flow, PaymentState, Task, TaskStatus
 from gateway.store import payments
-from gateway.store.claims import (
+from gateway.store.payers import check_held_files, name_file_lock
+from gateway.store.payments import (
     check_same_request,
     claim,
     find_idempotent,
@@ -25,13 +26,8 @@ from gateway.store.claims import (
     is_claimed,
     queue_task,
 )
-from gateway.store.locks import locked
-from gateway.store.payers import check_held_files, name_file_lock
 from gateway.store.rows import PAYMENT_COLUMNS, payment_of
-from gateway.store.sql import Connection, Row, Tables, as_read, as_write, dialect_of
-
-# No address is proven. A refund goes to the address in the proof, or one that the operator names.
-_NO_ADDRESS = "0x" + "0" * 40
+from gateway.store.sql import Connection, Row, Tables, as_read, as_write, dialect_of, locked
 
 
 @locked(name_file_lock)
@@ -59,7 +55,18 @@ def reserve(
     if proof.value_units < task.price_units:
         raise ValueError(f"{key} is worth less than the price")
     check_held_files(db, task, held_file_bytes)
-    payment = _insert_reserved(db, task, method, idempotency_hash)
+    payment = payments.insert_payment(
+        db,
+        task,
+        flow=Flow.DIRECT,
+        method=method,
+        state=PaymentState.RESERVED,
+        idempotency_hash=idempotency_hash,
+        # No address is proven. A refund goes to the proof's, or to one that the operator names.
+        payer=NO_ADDRESS,
+        payer_proven=0,
+        search_from_block=0,
+    )
     claim(db, key, payment.id)
     db.execute(
         """INSERT INTO method_proofs (payment_id, claim, proof, value_units, payer, refund_to)
@@ -67,41 +74,6 @@ def reserve(
         (payment.id, key, proof.data, proof.value_units, proof.payer, proof.refund_to),
     )
     return insert_task(db, task, payment, TaskStatus.HELD)
-
-
-def _insert_reserved(
-    db: Connection, task: NewTask, method: str, idempotency_hash: str | None
-) -> Payment:
-    payment_id: int = db.execute(
-        """INSERT INTO payments (flow, state, request_hash, idempotency_hash, price_units, payer,
-               payer_proven, method, search_from_block, created_at, updated_at)
-           VALUES ('direct', 'reserved', ?, ?, ?, ?, 0, ?, 0, ?, ?) RETURNING id""",
-        (
-            task.request_hash,
-            idempotency_hash,
-            task.price_units,
-            _NO_ADDRESS,
-            method,
-            task.created_at,
-            task.created_at,
-        ),
-    ).fetchone()[0]
-    return Payment(
-        id=payment_id,
-        flow=Flow.DIRECT,
-        method=method,
-        state=PaymentState.RESERVED,
-        request_hash=task.request_hash,
-        price_units=task.price_units,
-        payer=_NO_ADDRESS,
-        authorization=None,
-        search_from_block=0,
-        paid_tx=None,
-        paid_log_index=None,
-        paid_units=None,
-        slug=task.endpoint.slug,
-        task_id=task.id,
-    )
 
 
 def begin_settling(db: Connection, payment_id: int, now: float) -> bool:

@@ -4,14 +4,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 from gateway.contracts import SignedTransaction, UnsignedTransaction
-from gateway.contracts.events import EventType
+from gateway.contracts.parts import EventType
 from gateway.domain import NO_ADDRESS, Decision, MinedTransfer, PaymentState, RefundCase
 from gateway.errors import RefundRefused
 from gateway.store.events import add_event
-from gateway.store.locks import locked
 from gateway.store.nonces import write_down
 from gateway.store.rows import PAYMENT_COLUMNS, refund_case_of
-from gateway.store.sql import Connection, Tables, as_write, marks
+from gateway.store.sql import Connection, Tables, as_write, locked, marks
 
 DAY_S = 86_400
 # Takes the start time.

@@ -131,6 +131,28 @@ def dialect_of(db: Connection) -> Dialect:
     return dialect
 
 
+Write = TypeVar("Write", bound=Callable[..., Any])
+# Called with the write's arguments, but without the connection.
+NameLocks = Callable[..., Sequence[str]]
+
+
+def locked(names: str | NameLocks) -> Callable[[Write], Write]:
+    """Make a write take the named lock, or the locks computed from its arguments."""
+    name_locks: NameLocks = (lambda *_: [names]) if isinstance(names, str) else names
+
+    def mark(write: Write) -> Write:
+        vars(write)["name_locks"] = name_locks
+        return write
+
+    return mark
+
+
+def lock_names(function: Callable[..., Any], arguments: Sequence[Any]) -> Sequence[str]:
+    """Return the names of a write's locks, in the order to take them."""
+    name_locks: NameLocks | None = getattr(function, "name_locks", None)
+    return name_locks(*arguments) if name_locks is not None else []
+
+
 def marks(values: Sequence[object]) -> str:
     """Return one `?` per value, for `IN (…)`.
 

@@ -3,11 +3,13 @@
 A subclass opens and closes the database, and runs functions on it (`_write`, `_read`, `_query`).
 """
 
+import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
+from gateway.concurrency.awaiting import outlive
 from gateway.contracts.nodes import NodeRecords, Wakes
 from gateway.contracts.store import CheckRow, JobRecord
 from gateway.domain import (
@@ -17,7 +19,7 @@ from gateway.domain import (
     TaskStatus,
 )
 from gateway.settings import Settings
-from gateway.store import batches, claims, nonces, payments, tasks, texts
+from gateway.store import nonces, payments, tasks
 from gateway.store.events import SqlEvents
 from gateway.store.meta import count_login_attempt, find_or_make
 from gateway.store.method_payments import SqlMethodPayments
@@ -25,14 +27,59 @@ from gateway.store.nodes import Fitness, OneNode
 from gateway.store.payers import SqlPayers
 from gateway.store.refunds import SqlRefunds
 from gateway.store.rows import PAYMENT_COLUMNS, SELECT_TASK, job_of, outputs_of, payment_of, task_of
-from gateway.store.sql import Tables, as_query, as_read, as_row_read, as_write, marks
-from gateway.store.sums import SumReader, Sums
+from gateway.store.sql import Connection, Tables, as_query, as_read, as_row_read, as_write, marks
 from gateway.store.tasks import SqlQueue
 
 Value = TypeVar("Value")
 _BY_ID = f"{SELECT_TASK} WHERE t.id = ?"
 _BY_CLAIM = f"{SELECT_TASK} JOIN claims c ON c.payment_id = p.id WHERE c.key = ?"
 _BY_IDEMPOTENCY_HASH = f"{SELECT_TASK} WHERE p.idempotency_hash = ?"
+
+
+class SumReader(Protocol):
+    """A connection for functions that only read, and may take seconds."""
+
+    async def run(self, function: Callable[[Connection], Any]) -> Any:
+        """Call `function` with the connection, on one snapshot."""
+        ...
+
+    async def close(self) -> None:
+        """Close the connection."""
+        ...
+
+
+class Sums:
+    """Opens the connection at the first sum, so it costs nothing before."""
+
+    def __init__(self, open_reader: Callable[[], Awaitable[SumReader]]) -> None:
+        self._open_reader = open_reader
+        self._opening: asyncio.Future[SumReader] | None = None
+
+    async def run(self, function: Callable[[Connection], Value]) -> Value:
+        """Return `function(db)` on one snapshot of the database."""
+        reader = await self._find_reader()
+        value: Value = await reader.run(function)
+        return value
+
+    async def _find_reader(self) -> SumReader:
+        if self._opening is None:
+            self._opening = asyncio.ensure_future(self._open_reader())
+        opening = self._opening
+        try:
+            return await outlive(opening)
+        except Exception:
+            # The next sum tries again.
+            if self._opening is opening:
+                self._opening = None
+            raise
+
+    async def close(self) -> None:
+        """Close the connection, if it was opened."""
+        opening, self._opening = self._opening, None
+        if opening is not None:
+            (reader,) = await asyncio.gather(opening, return_exceptions=True)
+            if not isinstance(reader, BaseException):
+                await reader.close()
 
 
 class SqlStore(Tables, AbstractAsyncContextManager["SqlStore"], ABC):
@@ -125,10 +172,10 @@ class SqlStore(Tables, AbstractAsyncContextManager["SqlStore"], ABC):
         """Return the task with an Idempotency-Key, or None."""
         return await self._find_task(_BY_IDEMPOTENCY_HASH, idempotency_hash)
 
-    find_direct = as_row_read(claims.find_direct)
+    find_direct = as_row_read(payments.find_direct)
     reserve = as_write(payments.reserve)
     begin_settling = as_write(payments.begin_settling)
-    begin_batch = as_write(batches.begin_batch)
+    begin_batch = as_write(nonces.begin_batch)
     settle = as_write(payments.settle)
     accept_direct = as_write(payments.accept_direct)
     release = as_write(payments.release)
@@ -145,7 +192,7 @@ class SqlStore(Tables, AbstractAsyncContextManager["SqlStore"], ABC):
     # -- signed transactions and nonces
 
     next_nonce = as_write(nonces.next_nonce)
-    add_replacement = as_write(batches.add_replacement)
+    add_replacement = as_write(nonces.add_replacement)
     unmined_of = as_read(nonces.unmined_of)
     nonces_of = as_read(nonces.nonces_of)
     waiting_of = as_read(nonces.waiting_of)
@@ -161,7 +208,7 @@ class SqlStore(Tables, AbstractAsyncContextManager["SqlStore"], ABC):
         """Return a task, or None. A long text in its result is only described."""
         return await self._find_task(_BY_ID, task_id)
 
-    text_part = as_read(texts.read_part)
+    text_part = as_read(tasks.read_part)
 
     async def recent_tasks(
         self, limit: int, status: TaskStatus | None, details: str | None = None

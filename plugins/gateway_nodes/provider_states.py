@@ -8,9 +8,8 @@ from collections.abc import Sequence
 
 import attrs
 
-from gateway.store.locks import locked
 from gateway.store.nodes import read_clock
-from gateway.store.sql import Connection, Run
+from gateway.store.sql import Connection, Run, locked
 from gateway_nodes.records import find_workers
 
 # Limits text that comes from a vendor.

@@ -3,7 +3,7 @@
 import attrs
 import pytest
 
-from gateway.contracts.events import Event, EventReader, EventType
+from gateway.contracts.parts import Event, EventReader, EventType
 from gateway.domain import Decision, GenerationRequest
 from gateway.store import SqlStore
 from gateway.store.events import SqlEvents

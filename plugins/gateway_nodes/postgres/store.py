@@ -14,8 +14,7 @@ from gateway.contracts.store import CheckRow
 from gateway.errors import SettingsError
 from gateway.settings import Settings
 from gateway.store.sql import Connection
-from gateway.store.sql_store import SqlStore
-from gateway.store.sums import SumReader
+from gateway.store.sql_store import SqlStore, SumReader
 from gateway_nodes.left_behind import refuse_other_database
 from gateway_nodes.nodes import SqlNodes
 from gateway_nodes.postgres.failover import date_anew_after_failover, read_server
