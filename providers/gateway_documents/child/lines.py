@@ -18,7 +18,7 @@ _MIN_LINES, _MIN_LETTERS = 3, 10
 
 # Heights of a heading and of a title in those of the body's lines, and their most letters. Boxes
 # around lines with and without descenders differ by a fifth.
-_HEADING, _TITLE = 1.3, 1.7
+_HEADING, _TITLE = 1.3, 1.6
 _MAX_HEADING = 120
 
 # The fewest rows and columns of a table, and the share of its cells that have text. Two columns
