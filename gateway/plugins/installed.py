@@ -29,6 +29,7 @@ OPTIONAL_PARTS = (
     "gateway_mcp",
     "gateway_shop",
     "gateway_uvicorn",
+    "gateway_openapi",
 )
 # Bundled plugins are listed, because a source checkout without installation has no entry points.
 BUNDLED = (

@@ -183,15 +183,6 @@ class Settings(IdentitySettings):
         "because clients can forge a header.",
         example="Fly-Client-IP",
     )
-    admin_password: ts.SecretStr = secret(
-        "Admin password in plain text. Prefer its hash, GATEWAY_ADMIN_PASSWORD_HASH."
-    )
-    admin_password_hash: ts.SecretStr = secret(
-        "argon2 hash of the admin password, made by `gateway hash-password`. In a shell, put it "
-        "between single quotes, which keep its `$`. If neither the hash nor the password is set, "
-        "the first start makes a password and prints it once.",
-        example="$argon2id$v=19$m=65536,t=3,p=4$...",
-    )
     limit_x402: str = setting(
         "10/60s",
         "Rate limit of POST /api/x402/* per client address: requests and seconds.",
@@ -210,14 +201,6 @@ class Settings(IdentitySettings):
     )
     limit_task: str = setting(
         "5/1s", "Rate limit of GET /api/task/* per client address: requests and seconds."
-    )
-    limit_login: str = setting(
-        "5/300s", "Rate limit of POST /admin/login per client address: requests and seconds."
-    )
-    limit_login_total: str = setting(
-        "60/300s",
-        "Rate limit of POST /admin/login over all addresses together. A browser that has opened "
-        "the admin page in the last 30 days counts by itself, so others cannot lock it out.",
     )
     # It may hold a password, so it is not shown.
     limits_url: str = setting(

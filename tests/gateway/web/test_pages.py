@@ -242,7 +242,7 @@ async def test_the_operators_name_colour_logo_and_links_are_shown(settings, prov
         "imprint_url": "https://example.com/imprint",
         "terms_url": "https://example.com/terms",
     }
-    async with running(attrs.evolve(settings, **brand), provider) as started:
+    async with running(settings.changed(**brand), provider) as started:
         answer = await started.client.get("/")
         page = Page(await answer.get_data(as_text=True))
         assert "Harbour Pictures" in page.words
