@@ -57,6 +57,12 @@ def test_a_plugin_that_is_not_there_is_named(shared, monkeypatch):
         open_store(shared)
 
 
+def test_a_value_without_a_scheme_is_not_shown():
+    with pytest.raises(SettingsError, match=r"GATEWAY_LIMITS_URL needs a plugin for it") as refusal:
+        installed.load_opener("gateway.limits", "GATEWAY_LIMITS_URL", "hunter2", ())
+    assert "hunter2" not in str(refusal.value)
+
+
 def test_without_an_address_no_plugin_is_asked_for(settings, monkeypatch):
     monkeypatch.setattr(installed, "find_spec", lambda _: None)
     check_database(settings)
