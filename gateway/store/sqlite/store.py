@@ -11,8 +11,7 @@ from typing import Self, TypeVar
 
 from gateway.contracts.store import CheckRow
 from gateway.errors import SettingsError
-from gateway.private_files import FOLDER_MODE, create_private
-from gateway.store.disk import full_disk
+from gateway.store.disk import FOLDER_MODE, create_private, full_disk
 from gateway.store.sql_store import SqlStore
 from gateway.store.sqlite import space, upgrade
 from gateway.store.sqlite.connection import ThreadConnection
