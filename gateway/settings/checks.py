@@ -10,10 +10,8 @@ import attrs
 from gateway.domain import usdc
 from gateway.domain.eip3009 import NETWORKS, checksum_address
 from gateway.errors import SettingsError
-from gateway.installed import check_opener
-from gateway.settings.bucket import judge_bucket
-from gateway.settings.database import ROLES
-from gateway.settings.model import Settings
+from gateway.installed import check_opener, find_opener
+from gateway.settings.model import ROLES, Settings
 from gateway.settings.sections import variable
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
@@ -47,17 +45,6 @@ def check_settings(settings: Settings) -> None:
     _check_wallet(settings)
 
 
-def check_server(settings: Settings) -> None:
-    """Raise `SettingsError` if the chosen HTTP server is not installed."""
-    needed = {"hypercorn": ("hypercorn",), "uvicorn": ("uvicorn", "httptools")}[settings.server]
-    missing = [name for name in needed if importlib.util.find_spec(name) is None]
-    if missing:
-        raise SettingsError(
-            f"GATEWAY_SERVER is {settings.server}, but {' and '.join(missing)} cannot be found: "
-            "run pip install 'generation-gateway[fast]', or set GATEWAY_SERVER=hypercorn."
-        )
-
-
 def check_limits(settings: Settings) -> None:
     """Raise `SettingsError` if limits use Redis and its client is missing."""
     if not settings.limits_url:
@@ -70,6 +57,13 @@ def check_limits(settings: Settings) -> None:
             "GATEWAY_LIMITS_URL is set, but redis cannot be found: run pip install "
             "'generation-gateway[redis]', or unset the variable."
         )
+
+
+def check_outputs(settings: Settings) -> None:
+    """Raise `SettingsError` if no plugin opens the store of the outputs."""
+    url = settings.outputs_url
+    if url:
+        check_opener("gateway.outputs", "GATEWAY_OUTPUTS_URL", url, settings.plugins_disabled)
 
 
 def check_database(settings: Settings) -> None:
@@ -100,7 +94,6 @@ _ONE_OF = {
     "network": tuple(NETWORKS),
     "log_format": ("json", "console"),
     "refunds": ("", "manual", "automatic"),
-    "server": ("hypercorn", "uvicorn"),
 }
 # What fits into the most gas that Base lets one transaction have.
 _MOST_IN_BATCH = 100
@@ -143,8 +136,11 @@ def _judge_settings(settings: Settings) -> dict[str, bool]:
         "erc6492_factories": all(map(_ADDRESS.fullmatch, settings.erc6492_factories)),
         "refund_daily_cap": _is_amount(settings.refund_daily_cap),
         "bind": is_place(settings.bind),
+        "server": settings.server == "hypercorn"
+        or bool(find_opener("gateway.servers", settings.server)),
         "client_ip_header": bool(_HEADER_NAME.fullmatch(settings.client_ip_header)),
-        **judge_bucket(settings),
+        "outputs_url": not settings.outputs_url
+        or bool(find_opener("gateway.outputs", settings.outputs_url)),
         "allow_loopback_links": not settings.allow_loopback_links or _is_for_play(settings),
         "created": bool(re.fullmatch(r"\d{4}-\d\d-\d\d", settings.created)),
         "updated": bool(re.fullmatch(r"(\d{4}-\d\d-\d\d)?", settings.updated)),

@@ -5,7 +5,13 @@ from typing import Any
 
 from gateway.domain import MAX_PROMPT_CHARS, Endpoint
 from gateway.domain.description import FILE_FIELDS, callback_fields, file_fields
-from gateway.domain.offers import ASPECT_RATIOS, OUTPUT_FORMATS, PAYER_SIGNATURE, TX_HASH
+from gateway.domain.offers import (
+    ASPECT_RATIOS,
+    DOCUMENT_FORMATS,
+    OUTPUT_FORMATS,
+    PAYER_SIGNATURE,
+    TX_HASH,
+)
 
 
 def direct_request_schema(
@@ -28,7 +34,7 @@ def direct_request_schema(
             },
             "prompt": {"type": "string", "minLength": 1, "maxLength": MAX_PROMPT_CHARS},
             "aspect_ratio": {"type": "string", "enum": list(ASPECT_RATIOS)},
-            "output_format": {"type": "string", "enum": list(OUTPUT_FORMATS)},
+            "output_format": {"type": "string", "enum": [*OUTPUT_FORMATS, *DOCUMENT_FORMATS]},
             "resolution": {"type": "string"},
             **file_fields(),
             "payerSignature": {

@@ -15,10 +15,10 @@ from gateway.domain import (
 from gateway.domain.description import price_range, request_schema
 from gateway.running.gateway import Gateway
 from gateway.settings import Settings
-from gateway.settings.bucket import bucket_of
 from gateway.version import VERSION
 from gateway.web import wire
 from gateway.web.routes.files import Assets
+from gateway_bucket.settings import bucket_of
 from gateway_shop import purchase_code
 from gateway_shop.settings import play_key_of, shop_settings_of
 

@@ -29,12 +29,13 @@ from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost
 from gateway.settings import (
     Settings,
     check_limits,
-    check_server,
+    check_outputs,
     load_settings,
 )
 from gateway.store.data_folder import enter_data
 from gateway.store.disk import read_disk
 from gateway.store.opening import open_store
+from gateway.web.server.serve import run_of
 from gateway_check.catalog import silence_logs
 from gateway_check.database import check_open_payments, find_checks
 from gateway_check.listing import check_listed, find_listing, listing_option, validator_option
@@ -109,8 +110,9 @@ def run_checks(*, listing: bool = False, validator: str | None = None) -> list[R
     silence_logs()
     try:
         settings = load_settings()
-        check_server(settings)
+        run_of(settings)
         check_limits(settings)
+        check_outputs(settings)
         find_sections(settings)
         enter_data(settings)
     except SettingsError as error:
@@ -218,7 +220,7 @@ async def _check_plugins(settings: Settings, chain: Web3Chain) -> str:
 
 async def _check_sandbox() -> str:
     """Report how a child process that parses untrusted files is confined."""
-    sandbox = Sandbox(function="gateway.sandbox.child.probe:report")
+    sandbox = Sandbox(function="gateway.sandbox.child.seccomp:report")
     try:
         confinement = await sandbox.call()
     except (SandboxEnded, SandboxLost) as error:

@@ -264,7 +264,7 @@ async def test_pictures_may_come_from_the_bucket(settings, provider):
         "outputs_access_key_id": "key",
         "outputs_secret_access_key": "secret",
     }
-    async with running(attrs.evolve(settings, **bucket), provider) as started:
+    async with running(settings.changed(**bucket), provider) as started:
         answer = await started.client.get("/play/picture")
     assert " https://s3.example.com;" in answer.headers["Content-Security-Policy"]
 
