@@ -34,9 +34,8 @@ from gateway.settings import (
     check_server,
     load_settings,
 )
-from gateway.store.data_folder import enter_data
+from gateway.store.data_folder import enter_data, open_store
 from gateway.store.disk import read_disk
-from gateway.store.opening import open_store
 from gateway_check.database import check_open_payments, find_checks
 from gateway_check.listing import check_listed, find_listing, listing_option, validator_option
 from gateway_check.live import evidence_option, live_option, run_live, yes_option

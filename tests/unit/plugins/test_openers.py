@@ -9,7 +9,7 @@ from gateway import installed
 from gateway.errors import SettingsError
 from gateway.running.rate_limits import make_limits
 from gateway.settings import check_database, check_limits
-from gateway.store.opening import open_store
+from gateway.store.data_folder import open_store
 
 _POSTGRES = "postgresql://gateway:hunter2@db.example.com/gateway"
 _REDIS = "redis://:hunter2@db.example.com/0"
