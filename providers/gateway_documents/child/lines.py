@@ -40,6 +40,11 @@ class Box:
         shared = min(self.bottom, other.bottom) - max(self.top, other.top)
         return shared > _SAME_LINE * min(self.height, other.height)
 
+    def is_within(self, other: "Box") -> bool:
+        """Whether the middle is within another box."""
+        x, y = (self.left + self.right) / 2, (self.top + self.bottom) / 2
+        return other.left <= x <= other.right and other.top <= y <= other.bottom
+
 
 def to_text(boxes: Iterable[Box]) -> str:
     """Return the text in reading order, with empty lines between paragraphs.
@@ -116,18 +121,24 @@ def _is_column(boxes: list[Box]) -> bool:
     return len(boxes) >= _MIN_LINES and letters >= _MIN_LETTERS * len(boxes)
 
 
-def _text_of(boxes: Iterable[Box]) -> str:
+def to_lines(boxes: Iterable[Box]) -> list[list[Box]]:
+    """Return the lines from top to bottom, and the boxes of each from left to right."""
     lines: list[list[Box]] = []
     for box in sorted(boxes, key=lambda box: box.top + box.bottom):
         if lines and box.is_beside(lines[-1][0]):
             lines[-1].append(box)
         else:
             lines.append([box])
+    return [sorted(line, key=lambda box: box.left) for line in lines]
+
+
+def _text_of(boxes: Iterable[Box]) -> str:
     text, above = "", None
-    for line in lines:
-        text += _gap(above, line[0]) if above else ""
-        text += " ".join(box.text for box in sorted(line, key=lambda box: box.left))
-        above = line[0]
+    for line in to_lines(boxes):
+        first = min(line, key=lambda box: box.top + box.bottom)
+        text += _gap(above, first) if above else ""
+        text += " ".join(box.text for box in line)
+        above = first
     return text
 
 

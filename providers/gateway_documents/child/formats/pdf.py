@@ -12,6 +12,8 @@ from pathlib import Path
 import liteparse
 
 from gateway_documents.child import raised_digits
+from gateway_documents.child.layout import grids
+from gateway_documents.child.layout.blocks import to_markdown
 from gateway_documents.child.parsed import Parsed
 from gateway_documents.errors import DAMAGED, ENCRYPTED, Unreadable
 
@@ -49,7 +51,9 @@ def parse(data: bytes) -> Parsed:
     for number, page in enumerate(pages):
         text = ""
         if _CONTROLS.sub("", page.text or "").strip():
-            text = _without(page.markdown or page.text or "", running, number)
+            blocks = grids.replace_tables(page, list(page.blocks or ()))
+            markdown = to_markdown(blocks) or page.text or ""
+            text = _without(markdown, running, number)
             text = raised_digits.write_into(text, shifted.get(number, []))
             text = _with_names(_with_levels(text, levels), page)
         else:
@@ -70,6 +74,9 @@ def warm_up() -> None:
             continue_on_page_error=True,
             num_workers=1,
             extract_blocks=True,
+            emit_word_boxes=True,
+            extract_vector_graphics=True,
+            image_mode="off",
             extract_form_fields=True,
             include_complexity=True,
         )
