@@ -12,7 +12,7 @@ from pathlib import Path
 import liteparse
 
 from gateway_documents.child import raised_digits
-from gateway_documents.child.layout import grids
+from gateway_documents.child.layout import grids, headings, spaces
 from gateway_documents.child.layout.blocks import to_markdown
 from gateway_documents.child.parsed import Parsed
 from gateway_documents.errors import DAMAGED, ENCRYPTED, Unreadable
@@ -45,16 +45,20 @@ def parse(data: bytes) -> Parsed:
     that is encrypted or cannot be opened.
     """
     pages = _read(data)
-    running, shifted = _running_lines(pages), raised_digits.find(data)
+    running, plain_pages = _running_lines(pages), raised_digits.find(data)
     levels = _heading_levels(pages)
+    body = headings.body_style(pages)
     texts, textless = [], {}
     for number, page in enumerate(pages):
         text = ""
         if _CONTROLS.sub("", page.text or "").strip():
             blocks = grids.replace_tables(page, list(page.blocks or ()))
+            blocks = headings.refine(page, blocks, body)
             markdown = to_markdown(blocks) or page.text or ""
             text = _without(markdown, running, number)
-            text = raised_digits.write_into(text, shifted.get(number, []))
+            if plain := plain_pages.get(number):
+                text = spaces.close(text, plain.text)
+                text = raised_digits.write_into(text, plain.shifted)
             text = _with_names(_with_levels(text, levels), page)
         else:
             textless[number] = _has_picture(page)

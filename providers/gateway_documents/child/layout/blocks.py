@@ -6,6 +6,7 @@ import liteparse
 from liteparse import LayoutBlock, LayoutCell
 
 from gateway_documents.child import tables
+from gateway_documents.child.lines import Box
 
 
 def to_markdown(blocks: Sequence[LayoutBlock]) -> str:
@@ -44,7 +45,7 @@ def _one(block: LayoutBlock) -> str:
     return f"{mark}{text}{mark[::-1]}" if text else ""
 
 
-def rectangle(block: LayoutBlock) -> tuple[float, float, float, float]:
-    """Return the left, top, right and bottom edge of a block, in points from the top left."""
+def box_of(block: LayoutBlock) -> Box:
+    """Return the rectangle of a block; its text is left out."""
     box = block.bbox or liteparse.AnnotationRect(0, 0, 0, 0)
-    return box.x, box.y, box.x + box.width, box.y + box.height
+    return Box(box.x, box.x + box.width, box.y, box.y + box.height, "")

@@ -11,7 +11,7 @@ import liteparse
 from liteparse import AnnotationRect, LayoutBlock, LayoutCell
 
 from gateway_documents.child import tables
-from gateway_documents.child.layout.blocks import cells, rectangle
+from gateway_documents.child.layout.blocks import box_of, cells
 from gateway_documents.child.layout.rules import NEAR, Grid, find_grids
 from gateway_documents.child.lines import Box, to_lines
 
@@ -64,12 +64,6 @@ def _has_same_text(
         and sum((found - texts).values()) <= _MAX_CROSSING * found.total()
         and all(grid.contains(word) for word in words if any(map(word.is_within, boxes)))
     )
-
-
-def box_of(block: LayoutBlock) -> Box:
-    """Return the rectangle of a block."""
-    left, top, right, bottom = rectangle(block)
-    return Box(left, right, top, bottom, "")
 
 
 def _words(page: liteparse.ParsedPage) -> Iterator[Box]:
