@@ -8,6 +8,9 @@ from liteparse import LayoutBlock, LayoutCell
 from gateway_documents.child import tables
 from gateway_documents.child.lines import Box
 
+RULED = "ruled"
+"""The `id` of a table whose cells are drawn."""
+
 
 def to_markdown(blocks: Sequence[LayoutBlock]) -> str:
     """Return the Markdown of a page; list items that follow each other are one paragraph."""

@@ -11,7 +11,7 @@ import liteparse
 from liteparse import AnnotationRect, LayoutBlock, LayoutCell
 
 from gateway_documents.child import tables
-from gateway_documents.child.layout.blocks import box_of, cells
+from gateway_documents.child.layout.blocks import RULED, box_of, cells
 from gateway_documents.child.layout.rules import NEAR, Grid, find_grids
 from gateway_documents.child.lines import Box, to_lines
 
@@ -30,37 +30,37 @@ def replace_tables(page: liteparse.ParsedPage, blocks: list[LayoutBlock]) -> lis
     A grid that would lose or repeat words is ignored.
     """
     words = [*_words(page)]
-    if not words:
-        return blocks
-    for grid in find_grids(page, statistics.median(word.height for word in words)):
+    for grid, table in find_tables(page, words):
         inside = [block for block in blocks if grid.contains(box_of(block))]
-        if not inside:
-            continue
-        rows = _rows(grid, [word for word in words if grid.contains(word)])
-        if not rows or not _has_same_text(grid, rows, inside, words):
-            continue
-        at = blocks.index(inside[0])
-        blocks = [block for block in blocks if block not in inside]
-        blocks.insert(at, _table(grid, rows))
+        if inside and _has_same_text(grid, table, inside, words):
+            at = blocks.index(inside[0])
+            blocks = [block for block in blocks if block not in inside]
+            blocks.insert(at, table)
     return blocks
 
 
-def _table(grid: Grid, rows: Sequence[Sequence[str]]) -> LayoutBlock:
-    left, top = grid.lefts[0], grid.tops[0]
-    box = AnnotationRect(left, top, grid.lefts[-1] - left, grid.tops[-1] - top)
-    texts = [[LayoutCell(cell) for cell in row] for row in rows]
-    return LayoutBlock(kind="table", bbox=box, rows=texts)
+def find_tables(
+    page: liteparse.ParsedPage, words: Sequence[Box]
+) -> Iterator[tuple[Grid, LayoutBlock]]:
+    """Yield the grids of a page that have words in their cells, and their tables."""
+    if not words:
+        return
+    for grid in find_grids(page, statistics.median(word.height for word in words)):
+        if rows := _rows(grid, [word for word in words if grid.contains(word)]):
+            left, top = grid.lefts[0], grid.tops[0]
+            box = AnnotationRect(left, top, grid.lefts[-1] - left, grid.tops[-1] - top)
+            yield grid, LayoutBlock(kind="table", id=RULED, bbox=box, rows=rows)
 
 
 def _has_same_text(
-    grid: Grid, rows: Sequence[Sequence[str]], inside: Sequence[LayoutBlock], words: Sequence[Box]
+    grid: Grid, table: LayoutBlock, inside: Sequence[LayoutBlock], words: Sequence[Box]
 ) -> bool:
-    """Whether the rows have all words of the blocks, no others, and not fewer columns."""
+    """Whether a table has all words of the blocks, no others, and not fewer columns."""
     columns = max((len(row) for block in inside for row in cells(block)), default=0)
-    texts, found = _letters(inside), _letters_of_rows(rows)
+    texts, found = _letters(inside), _letters([table])
     boxes = [box_of(block) for block in inside]
     return (
-        columns <= len(rows[0])
+        columns <= len(cells(table)[0])
         and sum((found - texts).values()) <= _MAX_CROSSING * found.total()
         and all(grid.contains(word) for word in words if any(map(word.is_within, boxes)))
     )
@@ -84,11 +84,7 @@ def _letters(blocks: Iterable[LayoutBlock]) -> Counter[str]:
     return found
 
 
-def _letters_of_rows(rows: Sequence[Sequence[str]]) -> Counter[str]:
-    return Counter(char for row in rows for cell in row for char in cell if char.isalnum())
-
-
-def _rows(grid: Grid, words: Sequence[Box]) -> list[list[str]]:
+def _rows(grid: Grid, words: Sequence[Box]) -> list[list[LayoutCell]]:
     """Return the texts of a grid's cells; none if it is no table."""
     height, width = grid.size
     if min(height, width) < _MIN_SIDE or height * width > _MAX_CELLS:
@@ -101,19 +97,19 @@ def _rows(grid: Grid, words: Sequence[Box]) -> list[list[str]]:
         cell = owners[_square(grid, word)]
         texts[cell].append(word)
         crossing += not cell.holds(grid, word)
-    filled = {cell: text_of(boxes) for cell, boxes in texts.items() if boxes}
+    filled = [cell for cell, boxes in texts.items() if boxes]
     if (
         crossing > _MAX_CROSSING * len(words)
         or len(filled) < max(_MIN_TEXTS, _MIN_FILLED * len(found))
         or not all(cell.is_rectangle for cell in found)
     ):
         return []
-    rows = [[""] * width for _ in range(height)]
+    rows = [[LayoutCell("")] * width for _ in range(height)]
     for cell in filled:
         for column, text in _split(grid, cell, texts[cell]):
-            rows[cell.top][column] = text
-    columns = [at for at in range(width) if any(row[at] for row in rows)]
-    rows = [[row[at] for at in columns] for row in rows if any(row)]
+            rows[cell.top][column] = LayoutCell(text, grid.rectangle(cell.top, column))
+    columns = [at for at in range(width) if any(row[at].text for row in rows)]
+    rows = [[row[at] for at in columns] for row in rows if any(cell.text for cell in row)]
     return rows if min(len(rows), len(columns)) >= _MIN_SIDE else []
 
 

@@ -68,14 +68,14 @@ def refine(
     """Return the blocks of a page with headings that are one line or several of one style."""
     parted = [part for block in blocks for part in _parts(page, block, body)]
     refined: list[LayoutBlock] = []
+    is_open = False
     for index, block in enumerate(parted):
         below = parted[index + 1] if index + 1 < len(parted) else None
-        if block.kind == "heading" and _is_run_in(block, below):
-            block = _paragraph(block, block.text or "")  # noqa: PLW2901
-        if refined and _continues(refined[-1], block):
-            refined[-1] = replace(refined[-1], text=f"{refined[-1].text} {block.text}")
-        else:
-            refined.append(block)
+        if is_open and block.kind == "paragraph" and (block.text or "")[:1].islower():
+            refined[-1].text = f"{refined[-1].text} {block.text}"
+            continue
+        is_open = block.kind == "heading" and _is_run_in(block, below)
+        refined.append(_paragraph(block, block.text or "") if is_open else block)
     return refined
 
 
@@ -141,12 +141,3 @@ def _is_run_in(block: LayoutBlock, below: LayoutBlock | None) -> bool:
     if below is None or below.kind != "paragraph" or not below.text:
         return False
     return below.text[:1].islower() and bool(_RUN_IN.match(block.text or ""))
-
-
-def _continues(above: LayoutBlock, block: LayoutBlock) -> bool:
-    return (
-        above.kind == block.kind == "paragraph"
-        and bool(above.text and block.text)
-        and (block.text or "")[:1].islower()
-        and (above.text or "")[-1:].isalnum()
-    )

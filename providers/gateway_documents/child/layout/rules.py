@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 import liteparse
+from liteparse import AnnotationRect
 
 from gateway_documents.child.lines import Box
 
@@ -55,6 +56,11 @@ class Grid:
             (self.lefts[column] + self.lefts[column + 1]) / 2,
             (self.tops[row] + self.tops[row + 1]) / 2,
         )
+
+    def rectangle(self, row: int, column: int) -> AnnotationRect:
+        """Return a square."""
+        left, top = self.lefts[column], self.tops[row]
+        return AnnotationRect(left, top, self.lefts[column + 1] - left, self.tops[row + 1] - top)
 
     def is_parted_down(self, x: float, y: float) -> bool:
         """Whether a line passes a point from top to bottom."""
