@@ -334,7 +334,7 @@ class LiveChanges:
         # The number of the newest change that was applied.
         self._known = -1
 
-    async def look(self) -> None:
+    async def poll(self) -> None:
         """Apply the changes since the last read."""
         found = await self._store.read(changes_after, self._known, self._now())
         if found is None:

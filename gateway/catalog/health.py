@@ -11,7 +11,7 @@ from gateway.errors import AccountProblem
 from gateway.vendors.refusals import begin_notes, newest_refusal, summarize
 
 # Interval between checks for circuits that are due.
-_LOOK_S = 2.0
+_CHECK_S = 2.0
 # Of one probe.
 TIMEOUT_S = 15.0
 # Of the vendor's message, for the operator.
@@ -20,11 +20,11 @@ _log = structlog.get_logger()
 
 
 async def probe_forever(
-    catalog: Catalog, *, look_s: float = _LOOK_S, timeout_s: float = TIMEOUT_S
+    catalog: Catalog, *, check_s: float = _CHECK_S, timeout_s: float = TIMEOUT_S
 ) -> None:
     """Probe every provider on sale once, then each open circuit when it is due.
 
-    `look_s` is the interval between checks for due circuits, `timeout_s` the timeout of one probe.
+    `check_s` is the interval between checks for due circuits, `timeout_s` the timeout of one probe.
     """
     await asyncio.gather(*(_probe_at_start(one, timeout_s) for one in catalog.on_sale()))
     while True:
@@ -34,7 +34,7 @@ async def probe_forever(
             *(_probe_open_circuit(one, timeout_s) for one in due),
             *(_probe_for_model(one, timeout_s) for one in models),
         )
-        await asyncio.sleep(look_s)
+        await asyncio.sleep(check_s)
 
 
 async def error_of(upstream: Upstream, timeout_s: float = TIMEOUT_S) -> Exception | None:

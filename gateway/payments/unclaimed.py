@@ -74,7 +74,7 @@ class UnclaimedSearch:
         # Newest first.
         self.known: Sequence[UnusedTransfer] = ()
         # Unix seconds of the last completed search.
-        self.looked_at: float | None = None
+        self.searched_at: float | None = None
         # Start of the searched period, in Unix seconds.
         self.since: float | None = None
         self.problem: str | None = None
@@ -88,12 +88,12 @@ class UnclaimedSearch:
         self._times: dict[int, float] = {}
         self._search: asyncio.Task[None] | None = None
 
-    async def look(self, patience_s: float) -> None:
+    async def refresh(self, patience_s: float) -> None:
         """Search new blocks unless the result is fresh; wait at most `patience_s`.
 
         A longer search goes on in the background. If it fails, `problem` is set.
         """
-        is_fresh = self.looked_at is not None and self._now() - self.looked_at < _KEPT_S
+        is_fresh = self.searched_at is not None and self._now() - self.searched_at < _KEPT_S
         if is_fresh and self.problem is None:
             return
         if self._search is None or self._search.done():
@@ -124,7 +124,7 @@ class UnclaimedSearch:
             _log.exception("unclaimed.failed")
             self.problem = "The search has failed; the gateway's log says why."
         else:
-            self.problem, self.looked_at = None, self._now()
+            self.problem, self.searched_at = None, self._now()
 
     async def _search_piece(self, first: int, last: int) -> None:
         found = await self._chain.transfer_logs(self._wallet, from_block=first, to_block=last)

@@ -34,13 +34,13 @@ def core_parts(gateway: Gateway) -> list[Part]:
         _tasks(gateway),
         gateway.events.make_part(),
         _endpoint_changes(gateway),
-        Part(name="wallet", run=gateway.wallet.look_until_known),
+        Part(name="wallet", run=gateway.wallet.check_until_known),
         Part(
             name="probing", run=lambda: probe_forever(gateway.catalog), close=gateway.catalog.close
         ),
         _limits(gateway),
         Part(name="give-back-space", work=store.give_back_space, every_s=timing.give_back_space_s),
-        Part(name="gas-records", work=gas.look, every_s=timing.gas_records_s, only_leader=True),
+        Part(name="gas-records", work=gas.complete, every_s=timing.gas_records_s, only_leader=True),
         _retention(gateway),
         Part(name="intake", close=gateway.intake.close),
         Part(name="checks", close=gateway.shared_checks.close),
@@ -87,7 +87,7 @@ def _payments(gateway: Gateway) -> Part:
         try:
             await gateway.chain.start()
             await payments.cutoff_block()
-            await settlements.obstacles.look()
+            await settlements.obstacles.refresh()
         except ChainUnavailable as error:
             settlements.obstacles.note_silence()
             _log.warning("chain.silent", error=error.message, details=error.details)
@@ -128,9 +128,9 @@ def _tasks(gateway: Gateway) -> Part:
 
 
 def _endpoint_changes(gateway: Gateway) -> Part:
-    look = gateway.changes.look
+    poll = gateway.changes.poll
     # Also before the first sale, so that a paused endpoint stays paused after a restart.
-    return Part(name="endpoint-changes", start=look, work=look, every_s=gateway.timing.changes_s)
+    return Part(name="endpoint-changes", start=poll, work=poll, every_s=gateway.timing.changes_s)
 
 
 def _limits(gateway: Gateway) -> Part:
@@ -170,7 +170,7 @@ class GasRecords:
         # How often a transaction had no receipt, by hash.
         self._misses: dict[str, int] = {}
 
-    async def look(self) -> None:
+    async def complete(self) -> None:
         """Complete the transactions, newest first. Raises `ChainUnavailable`."""
         skipped = [tx_hash for tx_hash, misses in self._misses.items() if misses >= _MAX_MISSES]
         while len(skipped) < _MAX_REMEMBERED:

@@ -180,10 +180,10 @@ class Gateway:
         return [part.documents for part in self.lifecycle.parts]
 
     @property
-    def look_s(self) -> float:
+    def poll_s(self) -> float:
         """Seconds between reads of a task that a request waits for."""
         wakes = self.store.wakes
-        return self.timing.look_s if wakes is None or wakes.is_live else self.timing.deaf_look_s
+        return self.timing.poll_s if wakes is None or wakes.is_live else self.timing.fallback_poll_s
 
     def end_waits(self) -> None:
         """Answer waiting requests with the present state of their task, and end the streams."""

@@ -58,14 +58,14 @@ class Subscription:
         self._event.clear()
 
 
-def seconds_to_look(look_s: float) -> float:
-    """Return the seconds until a waiting request reads its task, at most `look_s`.
+def seconds_to_poll(poll_s: float) -> float:
+    """Return the seconds until a waiting request reads its task, at most `poll_s`.
 
     They are aligned to a few shared moments, so that many requests share one read.
     """
-    slot_s = look_s / _POLL_SLOTS
+    slot_s = poll_s / _POLL_SLOTS
     now = asyncio.get_running_loop().time()
-    return (now + look_s) // slot_s * slot_s - now
+    return (now + poll_s) // slot_s * slot_s - now
 
 
 class LongPolls:

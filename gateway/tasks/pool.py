@@ -45,7 +45,7 @@ class WorkerPool:
     # Whether the last claim was filled, so the next one needs no read first.
     _has_more: bool = attrs.field(default=False, init=False)
     # When to search for begun jobs even if no provider has a free slot, in loop time.
-    _look_at: float = attrs.field(default=0.0, init=False)
+    _search_at: float = attrs.field(default=0.0, init=False)
     _dispatcher: asyncio.Task[None] | None = attrs.field(default=None, init=False)
 
     @resources.default
@@ -81,7 +81,7 @@ class WorkerPool:
             self._dispatcher.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._dispatcher
-        poll_s, left_s = self.resources.timing.drain_look_s, grace_s
+        poll_s, left_s = self.resources.timing.drain_poll_s, grace_s
         while self._working and left_s > 0:
             self._cancel_waiting()
             await asyncio.wait(self._working, timeout=min(left_s, poll_s))
@@ -136,7 +136,7 @@ class WorkerPool:
         """
         free_workers = max(self.resources.slots.free, 0)
         free_submits = sum(upstream.free_submits for upstream in self.catalog.upstreams())
-        is_time = asyncio.get_running_loop().time() >= self._look_at
+        is_time = asyncio.get_running_loop().time() >= self._search_at
         return min(free_workers, free_submits or int(is_time))
 
     async def _find_pause_s(self, wanted: int) -> float:
@@ -160,7 +160,7 @@ class WorkerPool:
         return self.catalog.resting(self.resources.timing.patience_s)
 
     def _note_search(self) -> None:
-        self._look_at = asyncio.get_running_loop().time() + self.resources.timing.idle_s
+        self._search_at = asyncio.get_running_loop().time() + self.resources.timing.idle_s
 
     async def _start_some(self, wanted: int) -> None:
         self._has_more = False

@@ -19,7 +19,7 @@ class TaskTiming:
     # After a failed read of the queue.
     dispatch_pause_s: float = 1.0
     # While draining: between two searches for attempts that only wait for a vendor's job.
-    drain_look_s: float = 0.2
+    drain_poll_s: float = 0.2
 
     # Before the second attempt. Doubles for each further one, up to the maximum, with jitter.
     backoff_s: float = 2.0

@@ -22,7 +22,7 @@ from gateway.running.gateway import Gateway
 from gateway.telemetry.redaction import hide_prompt
 from gateway.web import wire
 from gateway.web.routes.generate import PRICE_LIMIT, make_challenge
-from gateway.web.routes.tasks import TASK_LIMIT, look_at_task, read_wait_s
+from gateway.web.routes.tasks import TASK_LIMIT, poll_task, read_wait_s
 from gateway.web.validation import check_request, decode_generation
 from gateway_mcp.door import Incoming, McpDoor
 from gateway_mcp.payment import ask_for_payment, is_paid, read_payment, receipt_meta
@@ -76,7 +76,7 @@ async def _show(gateway: Gateway, call: ToolCall) -> dict[str, Any]:
     if not isinstance(task_id, str):
         raise ValidationError("taskId must be a string.")
     wait_s = read_wait_s(str(call.arguments.get("wait", 0)))
-    task, links = await look_at_task(gateway, task_id, wait_s, call.incoming.address)
+    task, links = await poll_task(gateway, task_id, wait_s, call.incoming.address)
     return await show_task(gateway, task, links, call.incoming.admit_pictures)
 
 
@@ -137,7 +137,7 @@ async def _show_sold(gateway: Gateway, accepted: Accepted, call: ToolCall) -> di
     no reason to sign another payment.
     """
     try:
-        result = await _look_at_sold(gateway, accepted.task.id, call)
+        result = await _poll_sold(gateway, accepted.task.id, call)
     except Exception:  # noqa: BLE001 - a buyer without a response would pay twice
         _log.exception("mcp.sold_not_shown", task=accepted.task.id)
         unseen = describe_new_task if call.takes_tasks else show_sold_unseen
@@ -145,12 +145,12 @@ async def _show_sold(gateway: Gateway, accepted: Accepted, call: ToolCall) -> di
     return result | {"_meta": receipt_meta(accepted.headers)}
 
 
-async def _look_at_sold(gateway: Gateway, task_id: str, call: ToolCall) -> dict[str, Any]:
+async def _poll_sold(gateway: Gateway, task_id: str, call: ToolCall) -> dict[str, Any]:
     """Return a task as a result: at once for clients that accept tasks, else after a wait."""
     left_s = call.incoming.came_at + _WAIT_UNTIL_S - gateway.now()
     wait_s = 0.0 if call.takes_tasks else max(0.0, min(left_s, _WAIT_S))
     async with asyncio.timeout(wait_s + gateway.timing.show_sold_s):
-        task, links = await look_at_task(gateway, task_id, wait_s, call.incoming.address)
+        task, links = await poll_task(gateway, task_id, wait_s, call.incoming.address)
         if call.takes_tasks and not task.is_done:
             return describe_new_task(task)
         return await show_task(gateway, task, links, call.incoming.admit_pictures)

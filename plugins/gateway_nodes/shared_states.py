@@ -107,7 +107,9 @@ def make_part(gateway: Gateway) -> Part:
     )
     gateway.keep(shared)
     every_s = gateway.timing.provider_states_s
-    return Part(name="provider-states", start=shared.look, work=shared.look, every_s=every_s)
+    return Part(
+        name="provider-states", start=shared.exchange, work=shared.exchange, every_s=every_s
+    )
 
 
 class SharedProviders:
@@ -123,7 +125,7 @@ class SharedProviders:
         self._long_wait_s = long_wait_s
         self._subjects: dict[str, _Subject] = {}
 
-    async def look(self) -> None:
+    async def exchange(self) -> None:
         """Report news of this node, and apply news of the others."""
         subjects = self._find_subjects()
         now = self._now()

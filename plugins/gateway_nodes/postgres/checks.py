@@ -37,7 +37,7 @@ class Finding:
         return self.found
 
 
-def look(address: str) -> list[Finding]:
+def run_checks(address: str) -> list[Finding]:
     """Run all checks on one connection; if that fails, return a single finding."""
     try:
         with connect(address, "gateway check") as raw:

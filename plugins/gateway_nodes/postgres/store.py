@@ -58,7 +58,7 @@ class PostgresStore(SqlStore):
         # Only this command needs it.
         from gateway_nodes.postgres import checks  # noqa: PLC0415
 
-        found = await asyncio.to_thread(checks.look, self._address)
+        found = await asyncio.to_thread(checks.run_checks, self._address)
         return [(one.name, one.tell) for one in found]
 
     async def check_settings(self, settings: Settings) -> None:

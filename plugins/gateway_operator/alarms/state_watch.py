@@ -40,7 +40,7 @@ class StateWatch:
         self._check_gas(self._gateway.settlements.gas)
         refunds = self._gateway.refunds
         if refunds is not None:
-            self._check_refund_key(await refunds.look_at_gas())
+            self._check_refund_key(await refunds.gas_of_key())
 
     def _check_disk(self) -> None:
         disk = self._gateway.readiness.read_disk()

@@ -116,7 +116,7 @@ class Desk:
     async def apply_changes(self) -> None:
         """Apply operators' changes, also by other processes, to the catalog."""
         if self._changes is not None:
-            await self._changes.look()
+            await self._changes.poll()
 
     def sender(self) -> Refunds:
         """Return the sender of refunds; raises `SettingsError` without a refund key."""

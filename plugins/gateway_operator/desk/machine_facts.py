@@ -55,7 +55,7 @@ async def read_machine(desk: Desk) -> MachineFacts:
         new_logins=new_logins,
         backups=await backups.status(desk),
         nodes=await desk.store.nodes.nodes(),
-        unclaimed=None if search.looked_at is None else await _read_unclaimed(desk),
+        unclaimed=None if search.searched_at is None else await _read_unclaimed(desk),
     )
 
 

@@ -100,7 +100,7 @@ class UnclaimedPage:
     unseen_units: int
 
     # When the last search ended; None: not yet.
-    looked_at: float | None
+    searched_at: float | None
     since: float | None
 
     problem: str | None
@@ -128,7 +128,7 @@ async def read_unclaimed(desk: Desk, *, patience_s: float = _PATIENCE_S) -> Uncl
     The first search takes longer than a page waits; a later page shows its result.
     """
     search = desk.unclaimed
-    await search.look(patience_s)
+    await search.refresh(patience_s)
     known, now = search.known, desk.now()
     prices = [one.endpoint.price_units for one in desk.catalog.everything()]
     found = await desk.store.sum(_payments_like, known)
@@ -141,7 +141,7 @@ async def read_unclaimed(desk: Desk, *, patience_s: float = _PATIENCE_S) -> Uncl
         at=now,
         transfers=sorted(transfers, key=lambda one: one.mark is not None),
         unseen_units=sum(one.amount_units for one in transfers if one.mark is None),
-        looked_at=search.looked_at,
+        searched_at=search.searched_at,
         since=search.since,
         problem=search.problem,
         left_out=search.left_out,

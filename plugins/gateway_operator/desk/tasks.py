@@ -78,7 +78,7 @@ class LinkedOutput:
 
 
 @attrs.frozen(kw_only=True)
-class Look:
+class BuyerContent:
     """The buyer's content that the operator asked to see."""
 
     task_id: str
@@ -135,7 +135,7 @@ async def find_task(desk: Desk, task_id: str) -> TaskDetail:
     )
 
 
-async def show_prompt(desk: Desk, actor: Actor, task_id: str, *, reason: str) -> Look:
+async def show_prompt(desk: Desk, actor: Actor, task_id: str, *, reason: str) -> BuyerContent:
     """Return the prompt, and record the access in the audit log.
 
     Raises `WrongValue` without a reason, and `NotFound`.
@@ -143,13 +143,13 @@ async def show_prompt(desk: Desk, actor: Actor, task_id: str, *, reason: str) ->
     found = await desk.store.sum(task_detail.find_prompt, task_id)
     if found is None:
         raise NotFound("There is no such task.")
-    await _note_look(desk, actor, "prompt.look", task_id, reason)
-    return Look(task_id=task_id, prompt=found[0], file_name=found[1])
+    await _note_access(desk, actor, "prompt.look", task_id, reason)
+    return BuyerContent(task_id=task_id, prompt=found[0], file_name=found[1])
 
 
 async def show_outputs(
     desk: Desk, output_store: OutputStore, actor: Actor, task_id: str, *, reason: str
-) -> Look:
+) -> BuyerContent:
     """Return links to the outputs, and record the access in the audit log.
 
     Raises `WrongValue` without a reason, `ActionRefused` if they are deleted, and `NotFound`.
@@ -159,10 +159,10 @@ async def show_outputs(
         raise ActionRefused("This task has made no output.")
     if _are_gone(facts, now):
         raise ActionRefused("The outputs of this task were deleted after their retention.")
-    await _note_look(desk, actor, "output.look", task_id, reason)
+    await _note_access(desk, actor, "output.look", task_id, reason)
     until = min(now + _LINK_S, facts.own.expires_at or now + _LINK_S)
     links = await output_store.links(facts.outputs, now=now, expires_at=until)
-    return Look(
+    return BuyerContent(
         task_id=task_id,
         outputs=[
             LinkedOutput(output=output, link=link)
@@ -227,7 +227,7 @@ def _read_day(text: str) -> tuple[float, float]:
         raise WrongValue("A day is written like 2026-01-31.") from None
 
 
-async def _note_look(desk: Desk, actor: Actor, action: str, task_id: str, reason: str) -> None:
+async def _note_access(desk: Desk, actor: Actor, action: str, task_id: str, reason: str) -> None:
     """Record the access; a repeated request counts once."""
     if not reason.strip():
         raise WrongValue("Give a reason: the audit log shows who looked, and why.")

@@ -51,8 +51,8 @@ async def unpaid_error(gateway) -> str:
     return body["error"]
 
 
-async def look(gateway):
-    await gateway.services.settlements.obstacles.look()
+async def check_now(gateway):
+    await gateway.services.settlements.obstacles.refresh()
 
 
 @contextlib.contextmanager
@@ -97,12 +97,12 @@ async def test_who_asks_for_the_price_is_told_that_x402_cannot_be_settled_now(
         poor, address = wallet_without_gas(settings, gas_key, chain)
         async with running(attrs.evolve(poor, rpc_urls=(proxy.url,)), provider) as gateway:
             await gateway.silence_background()
-            await look(gateway)
+            await check_now(gateway)
             proxy.seen.clear()
             assert DIRECT_WORKS in await unpaid_error(gateway)
             assert proxy.seen == []
             chain.fund(address, usdc_units=0)
-            await look(gateway)
+            await check_now(gateway)
             assert (await unpaid_error(gateway)).startswith("Payment required: 0.02 USDC")
     finally:
         proxy.stop()
@@ -118,14 +118,14 @@ async def test_an_obstacle_is_logged_once_until_it_is_gone(
         monkeypatch.setattr("gateway.payments.obstacles._log", structlog.get_logger())
         with logged() as entries:
             for _ in range(3):
-                await look(gateway)
+                await check_now(gateway)
                 await buy(gateway, payer.header())
         (entry,) = stops(entries)
         assert address in entry["problem"]
         chain.fund(address, usdc_units=0)
         with logged() as entries:
             for _ in range(2):
-                await look(gateway)
+                await check_now(gateway)
         assert [entry["event"] for entry in entries] == ["settlement.ready"]
         assert (await buy(gateway, payer.header())).status_code == 200
 
@@ -149,11 +149,11 @@ async def test_a_paused_token_stops_x402_and_takes_nothing(gateway, payer, chain
     assert answer.status_code == 500
     body = await answer.get_json()
     assert (body["code"], "paused" in body["error"]) == ("EXECUTION_ERROR", True)
-    await look(gateway)
+    await check_now(gateway)
     assert "paused" in (await x402_row(gateway))["problem"]
     assert "paused" in await unpaid_error(gateway)
     tell_token(chain, "unpause")
-    await look(gateway)
+    await check_now(gateway)
     assert (await x402_row(gateway))["ok"]
     assert (await buy(gateway, header)).status_code == 200
 
@@ -165,7 +165,7 @@ async def test_a_blacklisted_gateway_wallet_stops_x402(gateway, payer, chain):
         answer = await buy(gateway, header)
     body = await answer.get_json()
     assert (answer.status_code, body["code"]) == (500, "EXECUTION_ERROR")
-    await look(gateway)
+    await check_now(gateway)
     assert f"blacklists {WALLET}" in (await x402_row(gateway))["problem"]
     assert DIRECT_WORKS not in await unpaid_error(gateway)
 
@@ -177,7 +177,7 @@ async def test_a_blacklisted_payer_is_told_so_and_nobody_else_is_stopped(gateway
         answer = await buy(gateway, header)
     assert answer.status_code == 402
     assert "blacklists the payer's account" in (await answer.get_json())["error"]
-    await look(gateway)
+    await check_now(gateway)
     assert (await x402_row(gateway))["ok"]
 
 
@@ -223,7 +223,7 @@ async def test_a_clock_that_is_far_off_stops_x402_and_says_by_how_much(
         assert (answer.status_code, (await answer.get_json())["code"]) == (500, "EXECUTION_ERROR")
         assert DIRECT_WORKS in await unpaid_error(gateway)
         clock.offset_s = 0
-        await look(gateway)
+        await check_now(gateway)
         assert (await buy(gateway, payer.header())).status_code == 200
 
 
@@ -236,7 +236,7 @@ async def test_a_clock_that_is_a_little_off_is_only_warned_of_once(
         with logged() as entries:
             for _ in range(3):
                 clock.frozen_at = chain.node.now_s - 30  # however slow the machine is
-                await look(gateway)
+                await check_now(gateway)
         assert [entry["event"] for entry in entries] == ["clock.off"]
         assert (await x402_row(gateway))["ok"]
 

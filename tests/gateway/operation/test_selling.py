@@ -12,7 +12,7 @@ from gateway import ChainUnavailable
 from gateway.errors import StoreUnavailable
 from gateway_operator.state import Operator
 from tests.conftest import WALLET, buy, decoded, running
-from tests.gateway.operation.test_obstacles import look, tell_token, wallet_without_gas
+from tests.gateway.operation.test_obstacles import check_now, tell_token, wallet_without_gas
 from tests.gateway.web.test_task_route import FILE
 from tests.plugins.gateway_operator.app.test_api import API, token_of
 from tests.plugins.gateway_operator.app.test_api_of_endpoints import PATH, post
@@ -24,7 +24,7 @@ async def open_gateway(settings, provider, proxy, clock):
     """A gateway that uses the chain through a proxy, without background checks."""
     async with running(attrs.evolve(settings, rpc_urls=(proxy.url,)), provider, now=clock) as one:
         await one.silence_background()
-        await look(one)
+        await check_now(one)
         # No caching.
         one.services.shared_checks.kept_s = 0.0
         one.services.find(Operator).desk.shared.kept_s = 0.0
@@ -87,7 +87,7 @@ def fill_disk(gateway, proxy, clock):
 async def look_again(gateway):
     """Check for obstacles, as the gateway does every minute."""
     with contextlib.suppress(ChainUnavailable):
-        await look(gateway)
+        await check_now(gateway)
 
 
 SCENES = {
@@ -171,7 +171,7 @@ async def test_without_gas_a_buyer_reads_how_to_transfer_and_the_transfer_buys(
     poor, _ = wallet_without_gas(settings, gas_key, chain)
     async with running(poor, provider) as gateway:
         await gateway.services.lifecycle.warmed.wait()
-        await look(gateway)
+        await check_now(gateway)
         unpaid = await buy(gateway, None)
         error = (await unpaid.get_json())["error"]
         assert f"Send 0.02 USDC on base to {settings.wallet}" in error
@@ -186,7 +186,7 @@ async def test_the_official_client_signs_nothing_where_nothing_can_be_settled(
     open_gateway, clock, payer
 ):
     set_clock_wrong(open_gateway, None, clock)
-    await look(open_gateway)
+    await check_now(open_gateway)
     unpaid = await buy(open_gateway, None)
     official = register_exact_evm_client(x402ClientSync(), payer.account)
     required = x402HTTPClientSync(official).get_payment_required_response(

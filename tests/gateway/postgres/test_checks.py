@@ -56,14 +56,14 @@ def test_a_clock_that_differs_is_wrong(raw, monkeypatch, ahead_s, ok):
 
 
 def test_a_look_asks_everything_and_changes_nothing(database_url, raw):
-    found = {one.name: one for one in checks.look(database_url)}
+    found = {one.name: one for one in checks.run_checks(database_url)}
     assert {name for name, one in found.items() if not one.ok} == {"database durability"}
     assert "connections from all nodes" in found["database sessions"].found
     assert raw.execute("SELECT to_regclass('payments')").fetchone()[0] is None
 
 
 def test_a_server_that_does_not_answer_is_one_finding_without_the_password():
-    (found,) = checks.look("postgresql://gateway:hunter2@127.0.0.1:9/gateway")
+    (found,) = checks.run_checks("postgresql://gateway:hunter2@127.0.0.1:9/gateway")
     assert not found.ok
     assert "does not answer" in found.found
     assert "hunter2" not in found.found

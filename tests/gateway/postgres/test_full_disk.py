@@ -9,7 +9,7 @@ from gateway_operator.alarms import rounds
 from gateway_operator.sql import alarms
 from gateway_operator.state import Operator
 from tests.conftest import buy, running
-from tests.plugins.gateway_operator.app.alarm_gateway import look
+from tests.plugins.gateway_operator.app.alarm_gateway import check_alarms
 from tests.plugins.gateway_operator.app.test_alarm_channels import Telling
 
 # The server's own error for a full disk, for every writing statement.
@@ -54,7 +54,7 @@ async def test_each_node_tells_of_a_full_disk_and_the_leader_writes_it_down(
             node.services.find(Operator).alarms.is_mine = node.services.store.nodes.leads
         with full_disk(database_url):
             for node, ear in zip(nodes, channels, strict=True):
-                await look(node)
+                await check_alarms(node)
                 assert "check:disk" in {one.key for one in ear.told if one.event == "raised"}
                 # A response of the server alone does not prove that its disk has room.
                 await node.services.store.ping()
@@ -62,7 +62,7 @@ async def test_each_node_tells_of_a_full_disk_and_the_leader_writes_it_down(
                 refusal = await buy(node, payer.header())
                 assert "nothing was charged" in (await refusal.get_json())["error"]
         for node in nodes:
-            await look(node)
+            await check_alarms(node)
             assert not node.services.store.is_full
         open_alarms = await first.services.store.sum(alarms.open_alarms)
         assert [one.key for one in open_alarms].count("check:disk") == 1

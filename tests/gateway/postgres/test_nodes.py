@@ -261,7 +261,7 @@ async def test_a_node_without_a_place_leaves_its_sales_to_the_one_that_has_it(
         await first.services.payments.cutoff_block()
         both = (first, second)
         for gateway in both:
-            await gateway.services.find(SharedProviders).look()
+            await gateway.services.find(SharedProviders).exchange()
         paces = [gateway.services.catalog["picture"].upstream.pace for gateway in both]
         assert sorted(pace.free_submits() for pace in paces) == [0, 1]
         sold = [(gateway, await buy(gateway, payer, is_direct=True)) for gateway in both * 2]

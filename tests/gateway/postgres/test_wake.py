@@ -14,7 +14,7 @@ import structlog
 from gateway.contracts.nodes import Heard
 from gateway.running.timing import Timing
 from gateway.tasks import TaskTiming
-from gateway.web.routes.tasks import look_at_task
+from gateway.web.routes.tasks import poll_task
 from gateway_nodes.postgres.store import PostgresStore
 from gateway_nodes.postgres.wake import WakeTiming
 from gateway_webhooks import Deliveries, DeliveryTiming
@@ -24,7 +24,7 @@ from tests.plugins.gateway_webhooks.app.receiver import receiving
 
 HOURS_S = 36_000.0
 # No polling within a test.
-NO_LOOKS = Timing(look_s=HOURS_S, deaf_look_s=HOURS_S, stream_look_s=HOURS_S)
+NO_POLLS = Timing(poll_s=HOURS_S, fallback_poll_s=HOURS_S, stream_poll_s=HOURS_S)
 
 
 @attrs.define
@@ -186,7 +186,7 @@ async def nodes(settings, chain, database_url):
             store = PostgresStore(database_url, node=name)
             store.wakes.timing = WakeTiming(reconnect_s=0.05)
             gateway = await stack.enter_async_context(
-                running(settings, ScriptedProvider(), store=store, timing=NO_LOOKS)
+                running(settings, ScriptedProvider(), store=store, timing=NO_POLLS)
             )
             gateway.chain = chain
             await gateway.services.payments.cutoff_block()
@@ -209,7 +209,7 @@ async def let_workers_wait(gateway):
     workers.resources.timing = TaskTiming(idle_s=HOURS_S, backoff_s=0.02)
     workers.wake()
     loop = asyncio.get_running_loop()
-    await until(lambda: workers._look_at > loop.time() + HOURS_S / 2)
+    await until(lambda: workers._search_at > loop.time() + HOURS_S / 2)
 
 
 async def buy(gateway, how, **fields):
@@ -226,15 +226,15 @@ async def buy(gateway, how, **fields):
     return (await answer.get_json())["taskId"]
 
 
-async def look(gateway, task_id):
+async def read_task(gateway, task_id):
     return await gateway.services.store.task(task_id)
 
 
 async def wait_here(gateway, task_id, wait_s=HOURS_S):
     """Wait like a long poll, but for hours: only a notification ends it in time."""
     async with asyncio.timeout(PATIENCE_S):
-        await look_at_task(gateway.services, task_id, wait_s, "203.0.113.1")
-    return await look(gateway, task_id)
+        await poll_task(gateway.services, task_id, wait_s, "203.0.113.1")
+    return await read_task(gateway, task_id)
 
 
 @pytest.mark.parametrize("how", ["direct", "x402"])
@@ -290,7 +290,7 @@ async def test_what_happened_while_the_listener_was_cut_is_found_when_it_is_back
     assert cut_listener(database_url, "b") == 1
     await until(lambda: not wakes.is_live)
     task_id = await buy(one, "direct")
-    assert str((await look(one, task_id)).status) == "queued"
+    assert str((await read_task(one, task_id)).status) == "queued"
     may_connect.set()
     assert str((await wait_here(two, task_id)).status) == "completed"
 
@@ -302,7 +302,7 @@ async def test_while_nothing_is_heard_looks_find_it(nodes, database_url):
         gateway.services.store.wakes.timing = WakeTiming(reconnect_s=HOURS_S)
         assert cut_listener(database_url, name) == 1
     await until(lambda: not any(each.services.store.wakes.is_live for each in nodes))
-    one.services.timing = attrs.evolve(NO_LOOKS, deaf_look_s=0.05)
+    one.services.timing = attrs.evolve(NO_POLLS, fallback_poll_s=0.05)
     two.services.workers.resources.timing = TaskTiming(idle_s=0.05, backoff_s=0.02)
     two.services.workers.wake()
     task_id = await buy(one, "direct")
@@ -343,7 +343,7 @@ async def test_a_node_that_stops_hands_its_tasks_to_the_other_at_once(nodes):
     await until(lambda: providers[0].requests or providers[1].requests)
     stops = 0 if providers[0].requests else 1
     providers[1 - stops].script = []
-    nodes[stops].services.timing = attrs.evolve(NO_LOOKS, drain_tasks_s=0.0)
+    nodes[stops].services.timing = attrs.evolve(NO_POLLS, drain_tasks_s=0.0)
     await nodes[stops].services.lifecycle.drain()
     assert str((await wait_here(nodes[1 - stops], task_id)).status) == "completed"
     assert providers[1 - stops].requests

@@ -25,7 +25,7 @@ RECEIPT = "eth_getTransactionReceipt"
 def _fast():
     waits = Waits(
         outcome_s=0.3,
-        settlement=SettlementTiming(look_s=0.02, full_look_s=0.1, late_look_s=0.05, sweep_s=0.05),
+        settlement=SettlementTiming(poll_s=0.02, full_check_s=0.1, late_poll_s=0.05, sweep_s=0.05),
         refunds=RefundTiming(sweep_s=0.05),
     )
     with started_with(waits):

@@ -245,7 +245,7 @@ async def timed(settings, provider, **timing):
 
 async def test_a_quiet_stream_carries_comments(settings, provider, payer):
     release = keep_busy(provider)
-    async with timed(settings, provider, stream_quiet_s=0.01, stream_look_s=0.01) as gateway:
+    async with timed(settings, provider, stream_quiet_s=0.01, stream_poll_s=0.01) as gateway:
         listener = Listener(gateway.app, asked(await order(gateway, payer), STREAM))
         await listener.hears(lambda one: one.text.count("\n\n: waiting\n\n") >= 1)
         release.set()

@@ -232,7 +232,7 @@ async def test_what_stops_sales_is_told_both_ways(
         both = Both(gateway)
         before = await both.compare(PRICE)
         change(gateway, chain, provider)
-        await gateway.services.settlements.obstacles.look()
+        await gateway.services.settlements.obstacles.refresh()
         after = await both.compare(PRICE)
         for asked in odd_requests(change.__name__, 80, task_id):
             await both.compare(asked)
@@ -245,13 +245,13 @@ async def test_what_stops_sales_is_told_both_ways(
 async def test_the_price_told_is_never_an_older_one(settings, provider, clock, payer, chain):
     """A cached challenge is not used during a refusal, nor after the endpoint has changed."""
     async with opened(changed(settings), provider, clock, payer) as (gateway, _):
-        both, look = Both(gateway), gateway.services.settlements.obstacles.look
+        both, refresh = Both(gateway), gateway.services.settlements.obstacles.refresh
         plain = await both.compare(PRICE)
         tell_token(chain, "pause")
-        await look()
+        await refresh()
         assert (await both.compare(PRICE)).body != plain.body
         tell_token(chain, "unpause")
-        await look()
+        await refresh()
         assert (await both.compare(PRICE)).body == plain.body
         registered = gateway.services.catalog._registered
         sold = registered["picture"]

@@ -93,7 +93,7 @@ async def test_a_payment_that_is_open_asks_only_for_blocks_it_has_not_searched(
 ):
     """Its nonce is spent, and the endpoint's logs do not show by which transaction."""
     gateway.services.payments.outcome_s = 0.5
-    gateway.services.settlements.timing = SettlementTiming(look_s=0.02, full_look_s=0.2)
+    gateway.services.settlements.timing = SettlementTiming(poll_s=0.02, full_check_s=0.2)
     gateway.services.settlements._reconciler.overlap_blocks = 1
     payer = Payer(chain)
     chain.set_automine(False)

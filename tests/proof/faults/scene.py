@@ -24,7 +24,7 @@ _MANY = "1000000/1s"
 # A tenth of production's times or less; six timeouts fit into a drive, as in production.
 _FAST = Waits(
     outcome_s=0.2,
-    settlement=SettlementTiming(look_s=0.02, full_look_s=0.1, late_look_s=0.05, sweep_s=0.1),
+    settlement=SettlementTiming(poll_s=0.02, full_check_s=0.1, late_poll_s=0.05, sweep_s=0.1),
 )
 _TIMING = RetryTiming(first_pause_s=0.005, longest_pause_s=0.005)
 

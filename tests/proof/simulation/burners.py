@@ -15,7 +15,7 @@ from tests.proof.simulation.paying import SignedHeader, key_of
 from tests.proof.simulation.people import RICH_UNITS, Town
 from tests.proof.simulation.token import PAYING, UNDOING, Call, burn_call
 
-_LOOK_S = 0.25
+_POLL_S = 0.25
 _GREED_S = 50.0
 _SHARE = 0.2  # of the histories
 _COUNTED = ("wallet", "burned", "unexplained")
@@ -76,7 +76,7 @@ class Burner:
 
     async def _burn_when_sent(self, signed: SignedHeader, ask: asyncio.Future[None]) -> None:
         while not ask.done():
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_POLL_S)
             pending = self.town.chain.pending
             if any(
                 self.town.chain.sent.get(waiting.hash) == "gateway"

@@ -12,7 +12,7 @@ from tests.proof.simulation.paying import SignedHeader, key_of
 from tests.proof.simulation.people import RICH_UNITS, Payer, Town
 from tests.proof.simulation.token import cancel_call, read_signed
 
-_LOOK_S = 0.25
+_POLL_S = 0.25
 
 
 def draw(town: Town, seed: int) -> tuple[list[Payer], list["Spoiler"]]:
@@ -65,7 +65,7 @@ class Spoiler:
     async def _cancel_when_sent(self, signed: SignedHeader, ask: asyncio.Future[None]) -> None:
         chain = self.town.chain
         while not ask.done():
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_POLL_S)
             if any(
                 chain.sent.get(waiting.hash) == "gateway"
                 and any(call.data == signed.data for call in waiting.calls)

@@ -52,7 +52,7 @@ def catalog_of(api, clock, **override):
 
 @contextlib.asynccontextmanager
 async def probing(catalog):
-    task = asyncio.create_task(probe_forever(catalog, look_s=0.01, timeout_s=0.05))
+    task = asyncio.create_task(probe_forever(catalog, check_s=0.01, timeout_s=0.05))
     yield
     assert not task.done()
     task.cancel()

@@ -58,7 +58,7 @@ async def test_a_backlog_is_read_in_one_look(store):
 
     records = GasRecords(store, Known())
     records.rest_s = 0.0
-    await records.look()
+    await records.complete()
     assert await store.undated(200, []) == [lost]
 
 

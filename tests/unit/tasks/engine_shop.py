@@ -25,7 +25,7 @@ PAPER = attrs.evolve(ENDPOINT, slug="paper", capability=DOCUMENT_PARSING)
 SHORT = TaskTiming(
     backoff_s=0.01,
     dispatch_pause_s=0.01,
-    drain_look_s=0.02,
+    drain_poll_s=0.02,
     poll_pauses_s=(0.002, 0.005),
     poll_after_s=(0.001, 60.0),
     download_pauses_s=(0.01, 0.01),

@@ -72,11 +72,11 @@ async def test_no_more_than_the_lanes_work_at_once(shop):
 async def test_an_attempt_is_durable_before_the_provider_is_called(shop):
     seen = []
 
-    async def look(request, job):
+    async def submit(request, job):
         seen.append((await shop.store.task(job.task_id)).attempt)
         return PICTURE
 
-    shop.provider.script = [look]
+    shop.provider.script = [submit]
     shop.pool.start()
     await shop.ended(await shop.accept())
     assert seen == [1]

@@ -110,7 +110,7 @@ def nodes(table):
 
 async def looked(*nodes):
     for node in nodes:
-        await node.shared.look()
+        await node.shared.exchange()
 
 
 async def test_what_one_node_takes_off_sale_no_node_sells(nodes):

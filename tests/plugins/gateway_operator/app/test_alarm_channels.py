@@ -16,7 +16,12 @@ from gateway_operator.alarms.own_address import NotTold, OwnAddress
 from gateway_operator.sql import alarm_messages
 from gateway_operator.state import Operator
 from tests.conftest import WALLET
-from tests.plugins.gateway_operator.app.alarm_gateway import SECRET, alarmed, fail_often, look
+from tests.plugins.gateway_operator.app.alarm_gateway import (
+    SECRET,
+    alarmed,
+    check_alarms,
+    fail_often,
+)
 from tests.plugins.gateway_webhooks.app.receiver import receiving, status
 
 
@@ -34,10 +39,10 @@ async def test_the_webhook_is_signed_and_repeated_under_the_same_id(settings, pr
         receiver.answers = [status(500)]
         async with alarmed(told_here, provider, now=clock) as gateway:
             await fail_often(gateway)
-            await look(gateway)
+            await check_alarms(gateway)
             (problem,) = await untold(gateway)
             assert (problem.channel, problem.problem) == ("webhook", "Status 500.")
-            await look(gateway, clock, 31)
+            await check_alarms(gateway, clock, 31)
             first, second = receiver.delivered
             assert first.id == second.id
             assert second.path == "/alarms?token=abc"
@@ -98,7 +103,7 @@ async def test_apprise_tells_one_letter_by_a_child_that_ends(settings, provider,
         told_here = settings.changed(alarm_urls=url)
         async with alarmed(told_here, provider, now=clock) as gateway:
             await fail_often(gateway)
-            await look(gateway)
+            await check_alarms(gateway)
             (letter,) = receiver.delivered
             payload = json.loads(letter.body)
             assert payload["title"] == "Generation Gateway: Soon: picture fails: 8 of its last 8"
@@ -205,14 +210,14 @@ async def test_plugins_tell_alarms_by_their_hook(settings, provider, clock):
     plain.error = RuntimeError("key sk-secret is wrong")
     async with alarmed(settings, provider, now=clock, more=(plain, other)) as gateway:
         await fail_often(gateway)
-        await look(gateway)
+        await check_alarms(gateway)
         assert [one.key for one in other.told] == ["failures:picture"]
         (problem,) = await untold(gateway)
         assert problem.channel == "plugin telling-plugin"
         # The error's text may contain a key of the plugin.
         assert problem.problem == "It failed: RuntimeError."
         plain.error = None
-        await look(gateway, clock, 31)
+        await check_alarms(gateway, clock, 31)
         assert [one.title for one in plain.told] == ["picture fails: 8 of its last 8"]
         assert len(other.told) == 1
 
@@ -224,9 +229,9 @@ async def test_a_plugin_that_hangs_is_called_no_second_time(settings, provider, 
         (channel,) = gateway.services.find(Operator).alarms.teller.carriers
         channel.limit_s = 0.05
         await fail_often(gateway)
-        await look(gateway)
+        await check_alarms(gateway)
         assert (await untold(gateway))[0].problem == "No answer came in time."
-        await look(gateway, clock, 31)
+        await check_alarms(gateway, clock, 31)
         assert (await untold(gateway))[0].problem == "Its last call has not ended."
         plugin.may_go_on.set()
         assert await asyncio.to_thread(plugin.has_told.wait, 60)
@@ -236,11 +241,11 @@ async def test_the_heartbeat_is_asked_while_nothing_urgent_is_on(settings, provi
     async with receiving() as receiver:
         beating = settings.changed(heartbeat_url=f"http://127.0.0.1:{receiver.port}/beat")
         async with alarmed(beating, provider, now=clock) as gateway:
-            await look(gateway)
+            await check_alarms(gateway)
             await receiver.got(1)
             await fail_often(gateway, count=20)
-            await look(gateway, clock, 61)
-            await look(gateway, clock, 61)
+            await check_alarms(gateway, clock, 61)
+            await check_alarms(gateway, clock, 61)
             assert len(receiver.delivered) == 1
 
 

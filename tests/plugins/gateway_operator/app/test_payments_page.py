@@ -26,7 +26,7 @@ def desk(gateway):
 
 async def looked(desk):
     """Transfers that bought nothing, after a new search has finished."""
-    desk.unclaimed.looked_at = None
+    desk.unclaimed.searched_at = None
     return await read_unclaimed(desk, patience_s=60.0)
 
 
@@ -142,7 +142,7 @@ async def test_before_the_first_look_has_ended_the_page_says_so(gateway, desk, m
     never = asyncio.Event()
     monkeypatch.setattr(desk.chain, "safe_head", never.wait)
     found = await read_unclaimed(desk, patience_s=0.01)
-    assert (found.looked_at, list(found.transfers)) == (None, [])
+    assert (found.searched_at, list(found.transfers)) == (None, [])
     never.set()
 
 

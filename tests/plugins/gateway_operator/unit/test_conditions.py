@@ -30,7 +30,7 @@ ENDPOINT = EndpointFacts(
     sold=0,
     uncosted=0,
     failed=0,
-    looked_at=20,
+    recent=20,
 )
 OWED = OwedNow(
     undecided=0,
