@@ -41,7 +41,7 @@ _HEAD = (
     ),
     "",
     "Lines about a vendor's failure have `error` (the class, see [errors.md](errors.md)),",
-    "`status`, `vendor_code`, `said` (200 characters of the vendor's message, without secrets and",
+    "`status`, `vendor_code`, `vendor_message` (200 characters of the vendor's message, without secrets and",
     "prompt) and, if no plugin raised the error on purpose, `at`: the plugin's line.",
     "",
     "| event | level | fields | meaning |",

@@ -227,7 +227,7 @@ class Watchdog:
             seconds=round(self._silent_s, 1),
             frames=sighting.stack,
             # Blocks since the last report.
-            untold=self._unreported.pop(plugin, 0),
+            unreported=self._unreported.pop(plugin, 0),
         )
 
     def _end_block(self) -> None:

@@ -87,7 +87,7 @@ async def tidy(store: SqlStore, output_store: OutputStore, now: float) -> int:
         await output_store.delete(unknown)
         strays += len(unknown)
     if strays:
-        _log.info("retention.tidied", files=strays)
+        _log.info("retention.strays_deleted", files=strays)
     return strays
 
 

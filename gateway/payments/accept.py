@@ -201,7 +201,7 @@ class Acceptance:
         try:
             return await outlive(task)
         except asyncio.CancelledError:
-            task.add_done_callback(_log_unseen)
+            task.add_done_callback(_log_after_disconnect)
             raise
 
 
@@ -211,8 +211,8 @@ def _code_of(refusal: GatewayError) -> str:
     return code if _CODE.fullmatch(code) else "other"
 
 
-def _log_unseen(task: asyncio.Task[Any]) -> None:
+def _log_after_disconnect(task: asyncio.Task[Any]) -> None:
     """Log the error of work whose request was cancelled, unless it is a refusal."""
     error = None if task.cancelled() else task.exception()
     if error is not None and not isinstance(error, GatewayError | PayerBusy):
-        _log.error("payment.fault_unseen", exc_info=error)
+        _log.error("payment.fault_after_disconnect", exc_info=error)

@@ -81,7 +81,7 @@ class Obstacles:
         )
 
     @property
-    def said(self) -> str | None:
+    def buyer_message(self) -> str | None:
         """The buyers' message about the most important obstacle, or None."""
         for kind in (*_STOP_ALL, _CLOCK, _SETTLER):
             if kind in self._buyer_sentences:

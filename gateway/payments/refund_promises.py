@@ -60,7 +60,7 @@ class RefundPromises:
         finally:
             # Zero on an error: no refund can be sent while the chain is unavailable.
             if bool(room_units) != bool(self.room_units):
-                _log.info("refunds.room_changed", units=room_units)
+                _log.info("refunds.promise_changed", units=room_units)
             self.room_units = room_units
 
     async def _find_room(self, refunds: Refunds) -> int:

@@ -105,7 +105,7 @@ class Settlements:
         try:
             await self.obstacles.check()
         except ExecutionError as error:
-            raise ExecutionError(self.obstacles.said or error.message) from error
+            raise ExecutionError(self.obstacles.buyer_message or error.message) from error
 
     @property
     def addresses(self) -> Sequence[str]:

@@ -214,7 +214,7 @@ class Gateway:
         With `slug`, this includes the endpoint's own problem.
         """
         problem = self.readiness.find_problem(slug)
-        return self.settlements.obstacles.said if problem is None else problem.message
+        return self.settlements.obstacles.buyer_message if problem is None else problem.message
 
     def quote(self, endpoint: Endpoint, request: GenerationRequest | None = None) -> Quote:
         """Return the price of a request and where to pay it.

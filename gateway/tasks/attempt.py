@@ -74,7 +74,7 @@ class Attempt:
         except LeaseLost:
             _log.warning("worker.lease_lost", task=self.lease.task_id)
         except Exception:  # noqa: BLE001 - an attempt's edge: its lease expires
-            _log.exception("worker.lane_failed", task=self.lease.task_id)
+            _log.exception("worker.attempt_failed", task=self.lease.task_id)
         finally:
             timer.cancel()
             await self._stop_heartbeat()

@@ -183,7 +183,7 @@ class Outcome:
         await self.resources.queue.retry(
             self.lease, delay_s=delay_s, now=self.resources.now(), costs_attempt=costs_attempt
         )
-        _log.info("task.later", task=self.lease.task_id, delay_s=round(delay_s, 1))
+        _log.info("task.retry_scheduled", task=self.lease.task_id, delay_s=round(delay_s, 1))
 
     async def fail(self, details: str, error: str) -> None:
         """End the task; its payment becomes a refund due."""

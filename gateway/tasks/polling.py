@@ -126,7 +126,7 @@ class JobPoller:
     def _log_oddity(self, error: Exception) -> None:
         failure = describe_failure(error, self.upstream, self.job.lease.request)
         _log.warning(
-            "job.odd_answer",
+            "job.poll_failed",
             task=self.job.task_id,
             plugin=self.upstream.plugin,
             **failure.fields(),

@@ -30,14 +30,14 @@ class Refusal:
     vendor_code: str
     """The vendor's error code, such as `invalid_api_key`, or empty."""
 
-    said: str
+    vendor_message: str
     """The vendor's message, unmodified: it may quote a prompt or a key."""
 
 
-def summarize(head: str, vendor_code: str, said: str) -> str:
+def summarize(head: str, vendor_code: str, vendor_message: str) -> str:
     """Return one line: `status 401 invalid_api_key: Incorrect API key provided.`."""
     head = " ".join(filter(None, (head, vendor_code)))
-    return f"{head}: {said}" if said else head
+    return f"{head}: {vendor_message}" if vendor_message else head
 
 
 @attrs.define
@@ -83,12 +83,12 @@ def read_refusal(status: int, body: bytes) -> Refusal:
     except (ValueError, RecursionError):
         # An HTML page has no useful message.
         words = "" if text.lstrip().startswith("<") else text
-        return Refusal(status=status, vendor_code="", said=_one_line(words))
+        return Refusal(status=status, vendor_code="", vendor_message=_one_line(words))
     fields = list(_objects_of(parsed))
     return Refusal(
         status=status,
         vendor_code=_one_line(_first_text(fields, _CODES))[:_MAX_CODE_CHARS],
-        said=_one_line(parsed if isinstance(parsed, str) else _first_text(fields, _WORDS)),
+        vendor_message=_one_line(parsed if isinstance(parsed, str) else _first_text(fields, _WORDS)),
     )
 
 

@@ -139,7 +139,7 @@ async def _show_sold(gateway: Gateway, accepted: Accepted, call: ToolCall) -> di
     try:
         result = await _poll_sold(gateway, accepted.task.id, call)
     except Exception:  # noqa: BLE001 - a buyer without a response would pay twice
-        _log.exception("mcp.sold_not_shown", task=accepted.task.id)
+        _log.exception("mcp.response_failed", task=accepted.task.id)
         unseen = describe_new_task if call.takes_tasks else show_sold_unseen
         result = unseen(accepted.task)
     return result | {"_meta": receipt_meta(accepted.headers)}

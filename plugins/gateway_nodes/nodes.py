@@ -97,7 +97,7 @@ class SqlNodes:
         try:
             await self.leave()
         except Exception as error:  # noqa: BLE001 - the lease expires anyway
-            _log.warning("leadership.not_given_up", error=type(error).__name__)
+            _log.warning("leadership.not_released", error=type(error).__name__)
 
     async def _keep_forever(self, now: Clock) -> None:
         while True:
@@ -105,7 +105,7 @@ class SqlNodes:
             try:
                 await self._keep_once(now)
             except Exception as error:  # noqa: BLE001 - the lease expires, and is taken again
-                _log.warning("leadership.not_kept", error=type(error).__name__)
+                _log.warning("leadership.not_renewed", error=type(error).__name__)
 
     async def _keep_once(self, now: Clock) -> None:
         # The lease counts from before the request, because the response may be late.

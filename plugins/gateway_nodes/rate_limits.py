@@ -99,8 +99,8 @@ class RedisWindows:
                 retry=Retry(NoBackoff(), 1),
             )
         except ValueError as error:
-            said = str(error).rstrip(".")
-            raise SettingsError(f"GATEWAY_LIMITS_URL is not right: {said}.") from None
+            reason = str(error).rstrip(".")
+            raise SettingsError(f"GATEWAY_LIMITS_URL is not right: {reason}.") from None
         # `limits` passes its options on to Redis' client, but declares plain values only.
         options: dict[str, Any] = {"connection_pool": self._pool}
         storage = RedisStorage(

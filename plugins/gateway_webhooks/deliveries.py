@@ -198,7 +198,7 @@ class Deliveries:
             else:
                 pause_s = self.timing.pauses_s[event.failures]
                 await self.queue.retry(event, due_at=self.now() + pause_s)
-                _log.info("webhook.later", **about, problem=problem, pause_s=pause_s)
+                _log.info("webhook.retry_scheduled", **about, problem=problem, pause_s=pause_s)
         except Exception:  # noqa: BLE001 - as above; the event is due again after the pause
             _log.exception("webhook.not_written", **about)
             await asyncio.sleep(self.timing.poll_s)

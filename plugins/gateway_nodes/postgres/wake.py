@@ -149,7 +149,7 @@ class PostgresWakes:
         """Have everything polled once: earlier notifications were missed."""
         self._is_live = True
         if self._was_lost:
-            _log.info("wake.found")
+            _log.info("wake.restored")
         self._was_lost = False
         if self._heard is not None:
             self._heard.on_gap()

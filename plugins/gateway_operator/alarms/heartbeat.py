@@ -36,7 +36,7 @@ class Heartbeat:
             await self.address.ask("GET")
         except NotTold as error:
             if self.problem != str(error):
-                _log.warning("heartbeat.not_heard", problem=str(error))
+                _log.warning("heartbeat.failed", problem=str(error))
             self.problem = str(error)
         else:
             self.problem, self.heard_at = None, self.now()

@@ -68,8 +68,8 @@ class StateWatch:
         if level:
             _log.warning(_LOW[name], urgency=level, **about)
         else:
-            _log.info(_WELL[name], **about)
+            _log.info(_RECOVERED[name], **about)
 
 
 _LOW = {"disk": "disk.low", "gas": "gas.low", "key": "key.low"}
-_WELL = {"disk": "disk.well", "gas": "gas.well", "key": "key.well"}
+_RECOVERED = {"disk": "disk.recovered", "gas": "gas.recovered", "key": "key.recovered"}

@@ -171,7 +171,7 @@ class Teller:
         if sent:
             self._told[channel].append(now)
             self._rests_until.pop(channel, None)
-            _log.info("alarm.told", channel=channel, alarms=[one.alarm.key for one in sent])
+            _log.info("alarm.sent", channel=channel, alarms=[one.alarm.key for one in sent])
             await self._note_told(sent, now)
         for one in failed:
             await self._note_failed(channel, one, str(outcomes[one.id]), now)
@@ -194,7 +194,7 @@ class Teller:
         else:
             await self.store.write(alarm_messages.note_failed, [message.id], problem, due_at)
         _log.warning(
-            "alarm.not_told",
+            "alarm.not_sent",
             channel=channel,
             alarm=message.alarm.key,
             problem=problem,

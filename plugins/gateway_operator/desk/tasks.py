@@ -209,7 +209,7 @@ def describe_task(row: TaskRow) -> ListedTask:
     return ListedTask(
         row=row,
         state=describe_state(row),
-        why=(row.said or row.error or "") if has_failed else "",
+        why=(row.vendor_message or row.error or "") if has_failed else "",
         took_s=None if row.completed_at is None else row.completed_at - row.created_at,
     )
 

@@ -33,7 +33,7 @@ _STATES: Mapping[Kind, Sequence[PaymentState]] = {
 
 # Takes the parameter of `_KIND`. The join order reads payments first, by state.
 _SELECT = f"""SELECT {_KIND} AS kind, t.id AS task_id, p.id AS payment_id,
-        t.slug, t.details, t.error, t.reason AS said, t.handle IS NOT NULL AS has_job,
+        t.slug, t.details, t.error, t.reason AS vendor_message, t.handle IS NOT NULL AS has_job,
         t.cost_micros, coalesce(p.method, p.flow) AS flow, p.method,
         coalesce(m.payer, p.payer) AS payer, lower(m.refund_to) AS refund_to, p.payer_proven,
         r.amount_units, r.recipient, r.decision, r.note, r.problem, r.sender, r.tx_hash,
@@ -55,7 +55,7 @@ class RefundRow:
     # The failure: the gateway's code and sentence, and the vendor's message.
     details: str | None
     error: str | None
-    said: str | None
+    vendor_message: str | None
 
     # Whether the vendor had accepted a job, and its cost.
     has_job: bool

@@ -103,7 +103,7 @@ class TaskFacts:
 
 
 _SELECT = """SELECT t.id, t.slug, t.status, t.attempt, t.code, t.details, t.error,
-        t.reason AS said, t.provider, t.created_at, t.completed_at, t.cost_micros,
+        t.reason AS vendor_message, t.provider, t.created_at, t.completed_at, t.cost_micros,
         coalesce(p.method, p.flow) AS flow, p.method, coalesce(m.payer, p.payer) AS payer,
         p.state AS payment_state, p.price_units, p.paid_units, r.amount_units AS refund_units,
         r.decision,

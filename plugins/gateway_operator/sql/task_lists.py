@@ -12,7 +12,7 @@ _TX_HASH = re.compile(r"0x[0-9a-f]{64}")
 _ADDRESS = re.compile(r"0x[0-9a-f]{40}")
 
 _SELECT = """SELECT t.id, t.slug, t.status, t.attempt, t.code, t.details, t.error,
-        t.reason AS said, t.provider, t.created_at, t.completed_at, t.cost_micros,
+        t.reason AS vendor_message, t.provider, t.created_at, t.completed_at, t.cost_micros,
         coalesce(p.method, p.flow) AS flow, p.method, coalesce(m.payer, p.payer) AS payer,
         p.state AS payment_state, p.price_units, p.paid_units, r.amount_units AS refund_units,
         r.decision
@@ -65,7 +65,7 @@ class TaskRow:
     code: str | None
     details: str | None
     error: str | None
-    said: str | None
+    vendor_message: str | None
     provider: str | None
     created_at: float
     completed_at: float | None

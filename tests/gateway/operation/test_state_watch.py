@@ -45,7 +45,7 @@ async def test_low_gas_is_told_once_with_address_and_count(settings, provider, c
         # A key that can pay is checked again after a while.
         clock.offset_s += 61
         await gateway.services.settlements.obstacles.check()
-        assert [line["event"] for line in await events_of(watch)] == ["gas.well"]
+        assert [line["event"] for line in await events_of(watch)] == ["gas.recovered"]
 
 
 async def test_a_refund_key_without_eth_is_told(settings, provider, chain):
@@ -57,7 +57,7 @@ async def test_a_refund_key_without_eth_is_told(settings, provider, chain):
         assert (line["event"], line["urgency"]) == ("key.low", "urgent")
         assert (line["key"], line["address"]) == ("refund", key.address.lower())
         chain.fund(key.address, eth_wei=10**18, usdc_units=0)
-        assert [line["event"] for line in await events_of(watch)] == ["key.well"]
+        assert [line["event"] for line in await events_of(watch)] == ["key.recovered"]
 
 
 async def test_a_disk_near_its_floor_is_told(settings, provider):

@@ -120,7 +120,7 @@ async def test_a_listener_that_was_cut_is_back_and_looks_once(pair, database_url
     with structlog.testing.capture_logs() as lines:
         assert cut_listener(database_url, "b") == 1
         await until(lambda: others.gaps == 2)
-    assert [line["event"] for line in lines] == ["wake.lost", "wake.found"]
+    assert [line["event"] for line in lines] == ["wake.lost", "wake.restored"]
     assert two.wakes.is_live
     one.wakes.post_queued()
     await until(lambda: others.heard == ["queued"])

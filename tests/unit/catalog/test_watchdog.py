@@ -186,7 +186,7 @@ async def test_who_blocks_again_and_again_is_told_rarely_and_counted(plugin, lin
         watchdog.timing = attrs.evolve(SHORT, report_pause_s=0.0)
         await block(plugin.submit, lambda: len(told(lines, "loop.blocked")) == 2)
         await until(lambda: watchdog._reported is None)
-    assert [line["untold"] for line in told(lines, "loop.blocked")] == [0, 1]
+    assert [line["unreported"] for line in told(lines, "loop.blocked")] == [0, 1]
     assert len(told(lines, "loop.released")) == 2
 
 
