@@ -88,7 +88,9 @@ def read_refusal(status: int, body: bytes) -> Refusal:
     return Refusal(
         status=status,
         vendor_code=_one_line(_first_text(fields, _CODES))[:_MAX_CODE_CHARS],
-        vendor_message=_one_line(parsed if isinstance(parsed, str) else _first_text(fields, _WORDS)),
+        vendor_message=_one_line(
+            parsed if isinstance(parsed, str) else _first_text(fields, _WORDS)
+        ),
     )
 
 

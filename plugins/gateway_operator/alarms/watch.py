@@ -16,7 +16,7 @@ from gateway.store import SqlStore
 from gateway_operator.alarms.heartbeat import Heartbeat
 from gateway_operator.alarms.records import AlarmRecord
 from gateway_operator.alarms.rounds import Round
-from gateway_operator.alarms.teller import Teller
+from gateway_operator.alarms.sender import AlarmSender
 from gateway_operator.alarms.unwritten import UnwrittenAlarms
 from gateway_operator.desk.conditions import Condition
 from gateway_operator.sql import alarm_messages, alarms
@@ -44,7 +44,7 @@ class AlarmWatch:
     try_write: Callable[[], Awaitable[None]]
     # Removes secrets from a text.
     clean: Callable[[str], str]
-    teller: Teller
+    sender: AlarmSender
     heartbeat: Heartbeat | None
     now: Clock
     base_url: str
@@ -77,7 +77,7 @@ class AlarmWatch:
         if self._is_writable and not self.is_mine():
             self._unwritten.clear()
             return
-        for work in (self._evaluate, self._add_digest, self._tidy, self.teller.start_due):
+        for work in (self._evaluate, self._add_digest, self._tidy, self.sender.start_due):
             try:
                 await work()
             except Exception:  # noqa: BLE001 - the edge of a background task: it goes on
@@ -89,11 +89,11 @@ class AlarmWatch:
         if self._beating is not None:
             self._beating.cancel()
             await asyncio.gather(self._beating, return_exceptions=True)
-        await self.teller.close()
+        await self.sender.close()
 
     async def _evaluate(self) -> None:
         conditions = [self._clean(one) for one in await self.find_conditions()]
-        now, channels = self.now(), self.teller.channels
+        now, channels = self.now(), self.sender.channels
         one_round = Round(
             conditions=conditions,
             now=now,
@@ -126,10 +126,10 @@ class AlarmWatch:
     async def _apply(self, one_round: Round) -> list[Step]:
         """Write the alarms' changes, or keep them in memory; return them."""
         judge = functools.partial(self._unwritten.judge, one_round)
-        channels, now = self.teller.channels, one_round.now
+        channels, now = self.sender.channels, one_round.now
         if self._is_writable:
             try:
-                steps = await self.store.write(alarms.play_round, judge, channels, now)
+                steps = await self.store.write(alarms.apply_round, judge, channels, now)
             except Exception as error:  # noqa: BLE001 - as above
                 self._note_unwritable(error)
             else:
@@ -138,7 +138,7 @@ class AlarmWatch:
         await self._read_stored()
         steps = judge(self._stored)
         self._unwritten.keep(steps)
-        self.teller.queue_unwritten([alarm for step in steps for alarm in step.tells])
+        self.sender.queue_unwritten([alarm for step in steps for alarm in step.alarms])
         return steps
 
     async def _read_stored(self) -> None:
@@ -156,19 +156,19 @@ class AlarmWatch:
         )
 
     async def _add_digest(self) -> None:
-        if not self.teller.channels or not self._is_writable:
+        if not self.sender.channels or not self._is_writable:
             return
         last = await self.store.sum(alarm_messages.newest_at, "digest")
         digest = await self.write_digest(last)
         if digest is not None:
             digest = attrs.evolve(digest, text=self.clean(digest.text))
-            await self.store.write(alarm_messages.add, digest, self.teller.channels, self.now())
+            await self.store.write(alarm_messages.add, digest, self.sender.channels, self.now())
 
     async def _tidy(self) -> None:
         now = self.now()
         if self._is_writable and now - self._tidied_at >= _TIDY_S:
             self._tidied_at = now
-            await self.store.write(alarms.forget_old, now)
+            await self.store.write(alarms.delete_old, now)
 
     def _start_beat(self) -> None:
         """Send a heartbeat, unless an urgent alarm is on or the conditions are unknown.
@@ -190,5 +190,5 @@ def _log_step(step: Step, now: float) -> None:
     about = {"alarm": record.key, "urgency": record.urgency, "title": record.text.get("title")}
     if record.ended_at == now:
         _log.info("alarm.ended", **about)
-    elif record.raised_at == now or any(one.event == "raised" for one in step.tells):
+    elif record.raised_at == now or any(one.event == "raised" for one in step.alarms):
         _log.warning("alarm.raised", **about)

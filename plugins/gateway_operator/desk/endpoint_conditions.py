@@ -122,7 +122,7 @@ def _unknown_cost(facts: Facts, _: Thresholds) -> Iterator[Condition]:
             page="endpoints",
             button="Set a cost",
             href=f"/admin/endpoints/{unknown[0].slug}/cost",
-            is_told=False,
+            raises_alarm=False,
         )
 
 
@@ -140,7 +140,7 @@ def _paused(facts: Facts, _: Thresholds) -> Iterator[Condition]:
                 page="endpoints",
                 button="Resume",
                 href=f"/admin/endpoints/{one.slug}/resume",
-                is_told=False,
+                raises_alarm=False,
             )
 
 

@@ -25,8 +25,8 @@ class Step:
     """
 
     record: AlarmRecord
-    tells: tuple[Alarm, ...] = ()
-    is_forgotten: bool = False
+    alarms: tuple[Alarm, ...] = ()
+    is_deleted: bool = False
 
 
 def open_alarms(db: Connection) -> list[AlarmRecord]:
@@ -54,7 +54,7 @@ def mutes(db: Connection, now: float) -> list[AlarmRecord]:
 
 # Guards the open alarms and their messages.
 @locked("alarms")
-def play_round(
+def apply_round(
     db: Connection,
     judge: Callable[[Sequence[AlarmRecord], Sequence[AlarmRecord]], Sequence[Step]],
     channels: Sequence[str],
@@ -66,11 +66,11 @@ def play_round(
     """
     steps = list(judge(open_alarms(db), mutes(db, now)))
     for step in steps:
-        if step.is_forgotten:
+        if step.is_deleted:
             db.execute("DELETE FROM alarms WHERE id = ?", (step.record.id,))
         else:
             save(db, step.record)
-        for alarm in step.tells:
+        for alarm in step.alarms:
             alarm_messages.add(db, alarm, channels, now)
     return steps
 
@@ -94,10 +94,10 @@ def set_mute(db: Connection, record_id: int, until: float | None, reason: str) -
     )
 
 
-def forget_old(db: Connection, now: float) -> None:
+def delete_old(db: Connection, now: float) -> None:
     """Delete alarms and messages older than half a year."""
     db.execute("DELETE FROM alarms WHERE ended_at < ?", (now - KEPT_S,))
-    alarm_messages.forget_old(db, now - KEPT_S)
+    alarm_messages.delete_old(db, now - KEPT_S)
 
 
 def _select(db: Connection, where: str, *values: Any) -> list[AlarmRecord]:

@@ -302,7 +302,7 @@ _ASKED = {
     "past alarms": lambda db: alarms.past_alarms(db, 50),
     "mutes": lambda db: alarms.mutes(db, NOW),
     "messages that are due": lambda db: alarm_messages.due(db, NOW + 1, 50),
-    "messages untold": lambda db: alarm_messages.untold(db, 0.0, 50),
+    "messages unsent": lambda db: alarm_messages.unsent(db, 0.0, 50),
     "backups": lambda db: [backups.records(db, 50), backups.newest(db, "backup", succeeded=True)],
     "the newest backup": standing.newest_backup_at,
     "what a backup forgets": lambda db: backups.forgotten(db, 1_040, NOW, NOW + 9),

@@ -29,4 +29,4 @@ async def check_alarms(gateway, clock=None, after_s: float = 0.0) -> None:
     if clock is not None:
         clock.offset_s += after_s
     await gateway.services.find(Operator).alarms.step()
-    await gateway.services.find(Operator).alarms.teller.finish()
+    await gateway.services.find(Operator).alarms.sender.finish()

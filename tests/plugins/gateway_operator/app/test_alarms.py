@@ -56,10 +56,10 @@ async def test_a_mute_holds_messages_back_until_its_time_with_a_reason(settings,
     async with alarmed(settings, provider, now=clock, more=(plugin,)) as gateway:
         await fail_often(gateway)
         # It is raised before any channel exists.
-        teller = gateway.services.find(Operator).alarms.teller
-        teller.carriers, carriers = (), teller.carriers
+        sender = gateway.services.find(Operator).alarms.sender
+        sender.carriers, carriers = (), sender.carriers
         await check_alarms(gateway)
-        teller.carriers = carriers
+        sender.carriers = carriers
         await log_in(gateway)
         answer = await post(
             gateway,
@@ -73,11 +73,11 @@ async def test_a_mute_holds_messages_back_until_its_time_with_a_reason(settings,
         assert (action.subject, action.reason) == ("failures:picture", "The vendor knows.")
         assert action.after == {"forSeconds": 3600.0}
         await check_alarms(gateway, clock, 1800)
-        assert [one.key for one in plugin.told if one.key.startswith("failures")] == []
+        assert [one.key for one in plugin.received if one.key.startswith("failures")] == []
         page = await text_of(await gateway.client.get("/admin/alarms"))
         assert "The vendor knows." in page
         await check_alarms(gateway, clock, 1801)
-        assert [one.key for one in plugin.told if one.key.startswith("failures")] == [
+        assert [one.key for one in plugin.received if one.key.startswith("failures")] == [
             "failures:picture"
         ]
 
@@ -155,11 +155,11 @@ async def test_a_login_of_a_browser_that_is_not_known_is_a_notice(settings, prov
     async with alarmed(settings, provider, now=clock, more=(plugin,)) as gateway:
         await log_in(gateway)
         await check_alarms(gateway)
-        (messages,) = [one for one in plugin.told if one.key.startswith("login:")]
+        (messages,) = [one for one in plugin.received if one.key.startswith("login:")]
         assert (messages.urgency, messages.event) == ("notice", "raised")
         await check_alarms(gateway, clock, 3700)
         await check_alarms(gateway, clock, 330)
-        assert [one.event for one in plugin.told if one.key.startswith("login:")] == ["raised"]
+        assert [one.event for one in plugin.received if one.key.startswith("login:")] == ["raised"]
 
 
 async def test_the_days_digest_has_the_numbers_of_the_overview_and_comes_once(
@@ -176,10 +176,10 @@ async def test_the_days_digest_has_the_numbers_of_the_overview_and_comes_once(
         await store.write(add_sale, Sale(at=clock() - 7200, cost_micros=None))
         await store.write(add_sale, Sale(at=clock() - 7200, status="failed"))
         await check_alarms(gateway)
-        assert [one for one in plugin.told if one.event == "digest"] == []
+        assert [one for one in plugin.received if one.event == "digest"] == []
         for _ in range(3):
             await check_alarms(gateway, clock, 3601)
-        (digest,) = [one for one in plugin.told if one.event == "digest"]
+        (digest,) = [one for one in plugin.received if one.event == "digest"]
         clock.offset_s = 3601.0
         overview = await read_overview(gateway.services.find(Operator).desk, "24h")
         money, owed = overview.money, overview.facts.owed
@@ -219,7 +219,7 @@ async def test_a_transfer_that_paid_for_nothing_is_told_after_an_hour_until_it_i
         # An hour later, by the alarms' clock and the newest block.
         search.known = [attrs.evolve(found, at=found.at - 4000)]
         await check_alarms(gateway, clock, 60)
-        titles = [one.title for one in plugin.told if one.key == "unclaimed"]
+        titles = [one.title for one in plugin.received if one.key == "unclaimed"]
         assert titles == ["1 transfer to the wallet paid for nothing"]
         place = (found.transfer.tx_hash, found.transfer.log_index)
         store = gateway.services.store
@@ -227,7 +227,7 @@ async def test_a_transfer_that_paid_for_nothing_is_told_after_an_hour_until_it_i
         await OperatorRecords(store).act(marks.mark, *place, clock(), action=action)
         await check_alarms(gateway, clock, 60)
         await check_alarms(gateway, clock, 330)
-        events = [one.event for one in plugin.told if one.key == "unclaimed"]
+        events = [one.event for one in plugin.received if one.key == "unclaimed"]
         assert events == ["raised", "ended"]
 
 

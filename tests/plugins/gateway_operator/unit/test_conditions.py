@@ -144,9 +144,9 @@ def test_refunds_to_decide_say_how_many_how_much_and_what_the_key_holds():
 
 def test_a_refund_that_waits_for_a_day_is_told():
     due = owed(undecided=1, undecided_units=1, undecided_since=NOW - 90_000)
-    assert only(**due).is_told
+    assert only(**due).raises_alarm
     due = owed(undecided=1, undecided_units=1, undecided_since=NOW - 80_000)
-    assert not only(**due).is_told
+    assert not only(**due).raises_alarm
 
 
 def test_a_key_that_holds_less_than_is_owed_says_where_to_send_it():

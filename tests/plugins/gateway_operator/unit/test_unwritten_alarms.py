@@ -95,7 +95,7 @@ async def test_what_was_stored_before_is_told_once(desk):
     assert desk.inbox.events == [("raised", "margin:picture", "urgent")]
     mend()
     await desk.step()
-    assert len(desk.inbox.told) == 1
+    assert len(desk.inbox.received) == 1
     assert await desk.store.sum(alarm_messages.due, desk.at + 10**6, 10) == []
 
 
@@ -113,7 +113,7 @@ async def test_where_no_node_can_write_each_one_tells(desk):
     desk.holds = [FULL]
     for _ in range(3):
         await desk.step()
-    assert desk.inbox.told == []
+    assert desk.inbox.received == []
     mend = break_writes(desk, DiskFull())
     for _ in range(3):
         await desk.step()
