@@ -68,7 +68,7 @@ class Registered:
         """Seconds until a submit may go out; infinite if that depends on something else."""
         return float("inf") if self.circuit.is_blocked else self.upstream.wait_s
 
-    def find_hopeless(self, patience_s: float) -> CircuitBreaker | None:
+    def find_lasting_outage(self, patience_s: float) -> CircuitBreaker | None:
         """Return an open circuit that paid tasks should not wait for, if any.
 
         Either only the operator can close it, or it has been open longer than `patience_s` or the
@@ -185,7 +185,7 @@ class Catalog:
             raise NotFound("There is no such endpoint.")
         return self._filed[slug].endpoint
 
-    def rest(self, plugin: str, reason: str, *, pause_s: float) -> None:
+    def pause_plugin(self, plugin: str, reason: str, *, pause_s: float) -> None:
         """Take all providers of a plugin off sale for at least `pause_s` seconds.
 
         A successful probe puts each of them back on sale.
@@ -263,16 +263,15 @@ class Catalog:
         }
         return list(found.values())
 
-    def resting(self, patience_s: float) -> list[str]:
+    def blocked_slugs(self, patience_s: float) -> list[str]:
         """Return the slugs whose tasks have to wait.
 
-        Slugs with a hopeless circuit (`find_hopeless`) are left out: their tasks fail now instead
-        of waiting.
+        Slugs with a lasting outage are left out: their tasks fail now instead of waiting.
         """
         return [
             slug
             for slug, one in self._registered.items()
-            if one.wait_s > 0 and one.find_hopeless(patience_s) is None
+            if one.wait_s > 0 and one.find_lasting_outage(patience_s) is None
         ]
 
     async def close(self, *, timeout_s: float = CLOSE_S) -> None:

@@ -26,10 +26,10 @@ GATEWAY = "the gateway"
 UNKNOWN = "unknown"
 REASON = "It has blocked the gateway three times within ten minutes: see loop.blocked in the log."
 _MAX_FRAMES = 20
-# A plugin that blocks this often within the window is off sale for at least REST_S.
+# A plugin that blocks this often within the window is off sale for at least PAUSE_S.
 _MAX_BLOCKS = 3
 _WINDOW_S = 600.0
-REST_S = 600.0
+PAUSE_S = 600.0
 _log = structlog.get_logger()
 
 
@@ -69,11 +69,11 @@ async def watch_loop(
 ) -> "AsyncIterator[Watchdog]":
     """Watch the running loop; plugins that block too often are taken off sale."""
 
-    def rest(plugin: str) -> None:
+    def pause(plugin: str) -> None:
         if catalog is not None:
-            catalog.rest(plugin, REASON, pause_s=REST_S)
+            catalog.pause_plugin(plugin, REASON, pause_s=PAUSE_S)
 
-    watchdog = Watchdog(owners, rest, timing=timing)
+    watchdog = Watchdog(owners, pause, timing=timing)
     watchdog.start()
     try:
         yield watchdog

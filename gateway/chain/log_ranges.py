@@ -88,7 +88,7 @@ class LogRange:
     async def read_long(self, request: Request, query: dict[str, Any], **search: Any) -> list[Any]:
         """Like `read`, with retries, one such search at a time per endpoint."""
         async with self._long:
-            return await self.read(partial(_ask_patiently, request), query, **search)
+            return await self.read(partial(_retry_busy, request), query, **search)
 
     @property
     def limit(self) -> int | None:
@@ -120,7 +120,7 @@ class LogRange:
         )
 
 
-async def _ask_patiently(request: Request, method: str, query: dict[str, Any]) -> Any:
+async def _retry_busy(request: Request, method: str, query: dict[str, Any]) -> Any:
     """Retry while the endpoint is busy, or the whole search would start over."""
     for miss in range(_MOST_MISSES):
         try:

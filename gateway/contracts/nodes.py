@@ -45,7 +45,7 @@ class NodeRecords(Protocol):
         """Whether any node runs workers, as of this node's last heartbeat."""
         ...
 
-    async def arrive(self, *, now: float) -> None:
+    async def register(self, *, now: float) -> None:
         """Register this node at its start; `now` is its own clock.
 
         Raises `SettingsError` if another process runs under its name, or if its clock is off.
@@ -77,7 +77,7 @@ class NodeRecords(Protocol):
 
 
 @attrs.frozen(kw_only=True)
-class Heard:
+class WakeHandlers:
     """Callbacks for messages of other nodes; they must not block."""
 
     # A task is queued.
@@ -96,7 +96,7 @@ class Wakes(Protocol):
         """Whether this node receives messages now."""
         ...
 
-    def start(self, heard: Heard) -> None:
+    def start(self, handlers: WakeHandlers) -> None:
         """Receive messages until the store closes."""
         ...
 

@@ -16,7 +16,7 @@ from gateway.outputs.bucket import SCHEME, BucketOutputs
 from gateway.outputs.disk import DiskOutputs
 
 # Seconds without another try after the bucket failed.
-_REST_S = 60.0
+_PAUSE_S = 60.0
 _log = structlog.get_logger()
 
 
@@ -29,19 +29,19 @@ class BucketWithFallback:
 
     bucket: BucketOutputs
     disk: DiskOutputs
-    rest_s: float = attrs.field(default=_REST_S, kw_only=True)
+    pause_s: float = attrs.field(default=_PAUSE_S, kw_only=True)
     """Seconds without another try after the bucket failed."""
     # By the event loop's clock.
-    _rests_until: float = attrs.field(default=0.0, init=False)
+    _paused_until: float = attrs.field(default=0.0, init=False)
 
     async def save(self, folder: str, result: Result) -> StoredResult:
         """Store outputs in the bucket, or on disk if the bucket fails."""
         clock = asyncio.get_running_loop().time
-        if clock() >= self._rests_until:
+        if clock() >= self._paused_until:
             try:
                 return await self.bucket.save(folder, result)
             except OutputStoreUnavailable as error:
-                self._rests_until = clock() + self.rest_s
+                self._paused_until = clock() + self.pause_s
                 _log.error("outputs.bucket_failed", reason=str(error), kept="on the disk")
         return await self.disk.save(folder, result)
 

@@ -132,12 +132,12 @@ class Obstacles:
         try:
             newest = await self._chain.newest_head()
         except ChainUnavailable:
-            self.note_silence()
+            self.note_unreachable()
             raise
         self._note(_CHAIN, None, "")
         return newest
 
-    def note_silence(self) -> None:
+    def note_unreachable(self) -> None:
         """Note that the chain is unreachable. The next successful check clears it."""
         self._note(_CHAIN, "No RPC endpoint gives a usable answer.", _CHAIN_DOWN)
 

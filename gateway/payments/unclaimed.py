@@ -18,9 +18,9 @@ _MAX_BLOCKS = 2_000
 # The background search covers this many days. It pauses this many seconds after each RPC call,
 # because sales need the same endpoint and public ones limit calls.
 _DAYS = 7.0
-_REST_S = 0.5
+_PAUSE_S = 0.5
 # The command pauses less, because an operator waits for it.
-_COMMAND_REST_S = 0.2
+_COMMAND_PAUSE_S = 0.2
 # A search result is fresh for this many seconds.
 _KEPT_S = 60.0
 # Anyone can send dust without end, so only this many of the largest transactions are kept.
@@ -43,7 +43,7 @@ async def unclaimed_transfers(
     found: list[MinedTransfer] = []
     for start in range(first, last + 1, _MAX_BLOCKS):
         if start > first:
-            await asyncio.sleep(_COMMAND_REST_S)
+            await asyncio.sleep(_COMMAND_PAUSE_S)
         end = min(start + _MAX_BLOCKS - 1, last)
         transfers = await chain.transfer_logs(wallet, from_block=start, to_block=end)
         paying = [each for each in transfers if each.amount_units and each.sender != wallet]
@@ -70,7 +70,7 @@ class UnclaimedSearch:
 
     def __init__(self, chain: Chain, store: SqlStore, wallet: str, now: Clock) -> None:
         self._chain, self._store, self._wallet, self._now = chain, store, wallet, now
-        self.rest_s = _REST_S
+        self.pause_s = _PAUSE_S
         # Newest first.
         self.known: Sequence[UnusedTransfer] = ()
         # Unix seconds of the last completed search.
@@ -116,7 +116,7 @@ class UnclaimedSearch:
                 end = min(self._next_block + _MAX_BLOCKS - 1, head.number)
                 await self._search_piece(self._next_block, end)
                 self._next_block = end + 1
-                await asyncio.sleep(self.rest_s)
+                await asyncio.sleep(self.pause_s)
             await self._forget_used(self.since)
         except ChainUnavailable as error:
             self.problem = error.message
@@ -156,7 +156,7 @@ class UnclaimedSearch:
         self._times = {number: at for number, at in self._times.items() if number in blocks}
         for number in sorted(blocks - self._times.keys()):
             self._times[number] = (await self._chain.block_at(number)).timestamp
-            await asyncio.sleep(self.rest_s)
+            await asyncio.sleep(self.pause_s)
 
     def _drop_smallest(self) -> None:
         if len(self._by_transaction) <= _MAX_KEPT:

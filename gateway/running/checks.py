@@ -105,7 +105,7 @@ async def _check_call(name: str, call: Awaitable[Any], *, stops: str, summary: s
         # The message is for buyers, the details for the operator.
         found = error.details or error.message
         if isinstance(error, DiskFull):
-            found = f"{error.way_out}."
+            found = f"{error.remedy}."
         return Check(name=name, ok=False, stops=stops, summary=summary, problem=found)
     return Check(name=name, ok=True, stops=stops, summary=summary)
 

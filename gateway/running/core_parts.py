@@ -24,7 +24,7 @@ def core_parts(gateway: Gateway) -> list[Part]:
     gas = GasRecords(store, gateway.chain)
 
     async def watch_fitness() -> None:
-        store.fitness.watch(lifecycle.lose_fitness)
+        store.fitness.watch(lifecycle.mark_unfit)
 
     return [
         Part(name="fitness", start=watch_fitness),
@@ -89,7 +89,7 @@ def _payments(gateway: Gateway) -> Part:
             await payments.cutoff_block()
             await settlements.obstacles.refresh()
         except ChainUnavailable as error:
-            settlements.obstacles.note_silence()
+            settlements.obstacles.note_unreachable()
             _log.warning("chain.silent", error=error.message, details=error.details)
 
     async def drain() -> None:
@@ -152,7 +152,7 @@ def _retention(gateway: Gateway) -> Part:
 # Sales need the same RPC endpoint, so receipts are read in batches of this size, two calls each,
 # with a pause of this many seconds in between. A thousand take a minute.
 _BATCH = 20
-_REST_S = 1.0
+_PAUSE_S = 1.0
 # A transaction without a receipt was replaced, or is too old for the endpoint. After this many
 # misses it is skipped.
 _MAX_MISSES = 3
@@ -166,7 +166,7 @@ class GasRecords:
     def __init__(self, store: SqlStore, chain: Chain) -> None:
         self._store = store
         self._chain = chain
-        self.rest_s = _REST_S
+        self.pause_s = _PAUSE_S
         # How often a transaction had no receipt, by hash.
         self._misses: dict[str, int] = {}
 
@@ -185,7 +185,7 @@ class GasRecords:
                 else:
                     await self._store.note_mined(receipt)
                     self._misses.pop(tx_hash, None)
-            await asyncio.sleep(self.rest_s)
+            await asyncio.sleep(self.pause_s)
 
     def _count_miss(self, tx_hash: str) -> None:
         self._misses[tx_hash] = self._misses.get(tx_hash, 0) + 1

@@ -208,7 +208,7 @@ class Gateway:
             return "everything"
         return self.selling if self.catalog[slug].sells_now else "nothing"
 
-    def unsold_because(self, slug: str | None = None) -> str | None:
+    def sale_problem(self, slug: str | None = None) -> str | None:
         """Return the buyers' message if some purchases are impossible now, or None.
 
         With `slug`, this includes the endpoint's own problem.

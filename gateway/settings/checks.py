@@ -162,7 +162,7 @@ def _judge_settings(settings: Settings) -> dict[str, bool]:
         **judge_bucket(settings),
         "brand_color": not settings.brand_color or bool(_COLOR.fullmatch(settings.brand_color)),
         **{name: _is_link(getattr(settings, name)) for name in _LINKS},
-        "allow_loopback_links": not settings.allow_loopback_links or _is_for_play(settings),
+        "allow_loopback_links": not settings.allow_loopback_links or _is_test_only(settings),
         "created": bool(re.fullmatch(r"\d{4}-\d\d-\d\d", settings.created)),
         "updated": bool(re.fullmatch(r"(\d{4}-\d\d-\d\d)?", settings.updated)),
         "contact_email": bool(_EMAIL.fullmatch(settings.contact_email)),
@@ -222,10 +222,10 @@ def _is_link(text: str) -> bool:
     return not text or bool(_LINK.fullmatch(text))
 
 
-def _is_for_play(settings: Settings) -> bool:
+def _is_test_only(settings: Settings) -> bool:
     """Whether only this machine reaches the gateway, and no real money pays it."""
-    has_play_money = settings.network == "base-sepolia" or is_chain_here(settings)
-    return is_for_this_machine(settings) and has_play_money
+    has_test_money = settings.network == "base-sepolia" or is_chain_here(settings)
+    return is_for_this_machine(settings) and has_test_money
 
 
 def is_chain_here(settings: Settings) -> bool:

@@ -42,7 +42,7 @@ def move_of(db: sqlite3.Connection) -> Move | None:
     return Move(id=notes["move_id"], target=target, is_done="moved_to" in notes)
 
 
-def check_stays(db: sqlite3.Connection) -> None:
+def refuse_migrated(db: sqlite3.Connection) -> None:
     """Raise `SettingsError` if a file's payments are, or may be, in another database."""
     move = move_of(db)
     if move is None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import attrs
 
-from gateway.contracts.nodes import Heard, Wakes
+from gateway.contracts.nodes import WakeHandlers, Wakes
 
 _POLL_SLOTS = 32
 
@@ -115,7 +115,7 @@ class Announcer:
         """Start to listen to the other nodes."""
         if self.wakes is not None:
             self.wakes.start(
-                Heard(
+                WakeHandlers(
                     on_queued=self.wake_workers, on_ended=self._wake_for_end, on_gap=self._wake_all
                 )
             )

@@ -103,7 +103,7 @@ class Outcome:
                 registered.succeeded()
                 await self.fail("content_policy", upstream.error_text(error))
             case AccountProblem():
-                pause_s = self.resources.timing.account_rest_s
+                pause_s = self.resources.timing.account_pause_s
                 registered.note_account_problem(error, failure.summary, pause_s=pause_s)
                 await self.fail("provider_error", _refused_sentence(error))
             case RateLimited():
@@ -149,14 +149,14 @@ class Outcome:
         await self.fail("uncertain_submit", _UNCERTAIN)
 
     async def wait_for_provider(self, registered: Registered) -> None:
-        """Give the lease back, or fail the task if waiting for the provider is hopeless."""
-        hopeless = registered.find_hopeless(self.resources.timing.patience_s)
-        if hopeless is None:
+        """Give the lease back, or fail the task if waiting for the provider is outage."""
+        outage = registered.find_lasting_outage(self.resources.timing.patience_s)
+        if outage is None:
             await self.resources.queue.give_back(self.lease)
             return
-        self._reason = hopeless.problem
-        error = _OFF_SALE if hopeless.is_account else _AWAY
-        if hopeless is registered.circuit and hopeless.is_account:
+        self._reason = outage.problem
+        error = _OFF_SALE if outage.is_account else _AWAY
+        if outage is registered.circuit and outage.is_account:
             error = _NO_MODEL
         await self.fail("provider_error", error)
 

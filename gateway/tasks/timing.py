@@ -29,7 +29,7 @@ class TaskTiming:
     patience_s: float = 1800.0
     # How long a provider rests after an account problem. Probes are free, so they succeed even
     # without credit.
-    account_rest_s: float = 900.0
+    account_pause_s: float = 900.0
     # Bounds of a pause that the provider asks for.
     rate_limit_s: tuple[float, float] = (1.0, 3600.0)
     # A provider that asks for a longer pause goes off sale: no buyer should pay for that wait.

@@ -139,9 +139,9 @@ class Redactor:
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets: set[str] = set()
         self._pattern: re.Pattern[str] | None = None
-        self.learn(secrets)
+        self.add_secrets(secrets)
 
-    def learn(self, secrets: Iterable[str]) -> None:
+    def add_secrets(self, secrets: Iterable[str]) -> None:
         """Add secrets, in each spelling; very short ones are ignored."""
         known = len(self._secrets)
         for value in secrets:

@@ -18,7 +18,7 @@ from gateway.private_files import create_private
 from gateway.settings import Settings
 from gateway.store.data_folder import enter_data, existing_database, lock_data
 from gateway.store.disk import full_disk, means_full
-from gateway.store.moved import check_stays
+from gateway.store.moved import refuse_migrated
 from gateway.store.sqlite.migrations import migrate
 from gateway_backups.settings import backup_settings_of
 from gateway_operator.audit_log import Actor, NewAction
@@ -76,7 +76,7 @@ def restore(
     enter_data(settings)
     lock = lock_data(settings)
     try:
-        _check_stays(_database(settings))
+        _refuse_migrated(_database(settings))
         fresh = settings.data_dir / "gateway.db.restoring"
         try:
             _copy_database(copy, fresh)
@@ -108,13 +108,13 @@ def forget_restored_by(settings: Settings) -> None:
             db.execute("DELETE FROM meta WHERE key = 'restored_by'")
 
 
-def _check_stays(current: Path) -> None:
+def _refuse_migrated(current: Path) -> None:
     """Refuse to replace a database that was moved: both would sell."""
     # A damaged one may be replaced: it has no readable notes.
     with contextlib.suppress(sqlite3.Error):
         if current.exists():
             with contextlib.closing(sqlite3.connect(current)) as db:
-                check_stays(db)
+                refuse_migrated(db)
 
 
 def _prepare(settings: Settings, fresh: Path, now: float) -> None:

@@ -54,16 +54,16 @@ class SqlNodes:
         self._leads_until = 0.0
         self._keeping: asyncio.Task[None] | None = None
 
-    async def arrive(self, *, now: float) -> None:
+    async def register(self, *, now: float) -> None:
         try:
-            await self._write(records.arrive, self.name, self._life, now)
+            await self._write(records.register, self.name, self._life, now)
         except records.NameTaken as taken:
             await asyncio.sleep(self._watch_s)
             await self._take_over(now + self._watch_s, taken.seen_at)
 
     async def _take_over(self, now: float, watched: float) -> None:
         try:
-            await self._write(records.arrive, self.name, self._life, now, watched)
+            await self._write(records.register, self.name, self._life, now, watched)
         except records.NameTaken:
             raise SettingsError(
                 f"Another gateway runs as node {self.name} on this database. Give each machine a "
@@ -95,7 +95,7 @@ class SqlNodes:
             await self._keeping
         self._leads_until = 0.0
         try:
-            await self.leave()
+            await self.unregister()
         except Exception as error:  # noqa: BLE001 - the lease expires anyway
             _log.warning("leadership.not_released", error=type(error).__name__)
 
@@ -128,7 +128,7 @@ class SqlNodes:
                 records.keep, self.name, self._life, lease_s, self._roles, now
             )
         except records.NameLost:
-            self._fitness.lose(
+            self._fitness.mark_unfit(
                 f"This process stood still, and another one runs as node {self.name} by now. It "
                 "sells nothing more and ends. Give each machine a name of its own (GATEWAY_NODE) "
                 "if both are to run."
@@ -137,6 +137,6 @@ class SqlNodes:
         self.clock_problem = records.describe_skew(ahead_s) if is_off(ahead_s, 0.0) else ""
         return bool(leads)
 
-    async def leave(self) -> None:
+    async def unregister(self) -> None:
         """Release the leader lease, and record a clean shutdown."""
-        await self._write(records.leave, self.name, self._life)
+        await self._write(records.unregister, self.name, self._life)

@@ -30,7 +30,7 @@ from gateway_nodes.provider_states import (
 )
 
 # Limits of shared rests and pauses, in case the database's clock is wrong.
-_MOST_REST_S = 6 * 3600.0
+_MOST_OFF_S = 6 * 3600.0
 _MOST_PAUSE_S = 3600.0
 # Tolerance between a reported time and the same time read back.
 _NEWS_S = 0.5
@@ -55,8 +55,8 @@ class _Subject:
         """Yield this node's findings that the other nodes do not have."""
         circuit = self.circuit
         if circuit.problem is not None and circuit.is_account and not self.is_off:
-            rest_s = min(max(circuit.probe_at - now, 0.0), _MOST_REST_S)
-            yield OffSale(name=self.name, reason=circuit.problem, rest_s=rest_s)
+            off_for_s = min(max(circuit.probe_at - now, 0.0), _MOST_OFF_S)
+            yield OffSale(name=self.name, reason=circuit.problem, off_for_s=off_for_s)
         if self.is_off and not circuit.is_open:
             yield OnSale(name=self.name, epoch=self.epoch)
         if self.upstream is not None:
@@ -79,8 +79,8 @@ class _Subject:
         was_off, self.is_off = self.is_off, state.off_reason is not None
         self.epoch = state.epoch
         if state.off_reason is not None and not is_own:
-            rest_s = min(state.rest_s, _MOST_REST_S)
-            self.circuit.trip(state.off_reason, pause_s=rest_s, is_account=True)
+            off_for_s = min(state.off_for_s, _MOST_OFF_S)
+            self.circuit.trip(state.off_reason, pause_s=off_for_s, is_account=True)
         elif was_off and not self.is_off and self.circuit.is_open:
             self.circuit.try_again()
 

@@ -86,7 +86,7 @@ def view(gateway: Gateway, assets: Assets, slug: str) -> dict[str, Any]:
         "offers": offers,
         "refund": gateway.refund_promise(),
         "sells": gateway.wallet.problem is None,
-        "unsold_because": gateway.unsold_because(),
+        "sale_problem": gateway.sale_problem(),
         "cheapest": _cheapest(offers),
         "offer": next((offer for offer in offers if offer["slug"] == slug), None),
         "code": _write_code(

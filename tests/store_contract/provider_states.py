@@ -24,8 +24,8 @@ async def _told(store: SqlStore, *reports: Report) -> ProviderState:
     return state
 
 
-def _off(reason: str = "402: top up", rest_s: float = 900.0) -> OffSale:
-    return OffSale(name=_NAME, reason=reason, rest_s=rest_s)
+def _off(reason: str = "402: top up", off_for_s: float = 900.0) -> OffSale:
+    return OffSale(name=_NAME, reason=reason, off_for_s=off_for_s)
 
 
 class ProviderStatesContract:
@@ -37,7 +37,7 @@ class ProviderStatesContract:
     async def test_a_provider_is_off_sale_until_it_is_put_back(self, store: SqlStore) -> None:
         off = await _told(store, _off())
         assert (off.name, off.off_reason) == (_NAME, "402: top up")
-        assert 890 < off.rest_s <= 900
+        assert 890 < off.off_for_s <= 900
         on = await _told(store, OnSale(name=_NAME, epoch=off.epoch))
         assert on.off_reason is None
         assert on.epoch > off.epoch
@@ -54,8 +54,8 @@ class ProviderStatesContract:
         assert (late.off_reason, late.epoch) == ("401: no such key", second.epoch)
 
     async def test_a_rest_that_is_over_waits_for_who_puts_it_back(self, store: SqlStore) -> None:
-        state = await _told(store, _off(rest_s=-60))
-        assert state.rest_s < -50
+        state = await _told(store, _off(off_for_s=-60))
+        assert state.off_for_s < -50
         assert state.off_reason is not None
 
     async def test_the_longest_pause_counts_and_changes_no_epoch(self, store: SqlStore) -> None:

@@ -16,7 +16,7 @@ from gateway.store.nodes import MOST_SKEW_S
 from gateway_nodes.postgres.migrations import migrations, version_of
 from gateway_nodes.postgres.session import Session, connect
 from gateway_nodes.postgres.store import refuse_pooling
-from gateway_nodes.records import find_nodes, tell_missed
+from gateway_nodes.records import find_nodes, report_missing_roles
 
 # Leases last a minute, and clocks decide when they expire.
 _MOST_SKEW_S = 1.0
@@ -30,7 +30,7 @@ class Finding:
     ok: bool
     found: str
 
-    async def tell(self) -> str:
+    async def result(self) -> str:
         """Return the sentence, or raise it as a `ValueError` if the check failed."""
         if not self.ok:
             raise ValueError(self.found)
@@ -41,16 +41,16 @@ def run_checks(address: str) -> list[Finding]:
     """Run all checks on one connection; if that fails, return a single finding."""
     try:
         with connect(address, "gateway check") as raw:
-            return [_ask(name, partial(one, raw, address)) for name, one in _QUESTIONS.items()]
+            return [_run_check(name, partial(one, raw, address)) for name, one in _CHECKS.items()]
     except psycopg.Error as error:
         reason = str(error).strip().partition("\n")[0]
         found = f"the database of GATEWAY_DATABASE_URL does not answer ({reason})"
         return [Finding(name="database", ok=False, found=found)]
 
 
-def _ask(name: str, question: Callable[[], str]) -> Finding:
+def _run_check(name: str, check: Callable[[], str]) -> Finding:
     try:
-        return Finding(name=name, ok=True, found=question())
+        return Finding(name=name, ok=True, found=check())
     except SettingsError as error:
         return Finding(name=name, ok=False, found=str(error))
 
@@ -125,7 +125,7 @@ def check_nodes(raw: psycopg.Connection[Any], _: str = "") -> str:
     if not running:
         return "none runs now"
     named = ", ".join(f"{one.name} ({', '.join(one.roles)})" for one in running)
-    return " ".join([f"{named}.", *tell_missed(running)])
+    return " ".join([f"{named}.", *report_missing_roles(running)])
 
 
 def _first(raw: psycopg.Connection[Any], sql: str) -> Any:
@@ -135,7 +135,7 @@ def _first(raw: psycopg.Connection[Any], sql: str) -> Any:
     return row
 
 
-_QUESTIONS: dict[str, Callable[[psycopg.Connection[Any], str], str]] = {
+_CHECKS: dict[str, Callable[[psycopg.Connection[Any], str], str]] = {
     "database": check_server,
     "database sessions": check_sessions,
     "database schema": check_schema,

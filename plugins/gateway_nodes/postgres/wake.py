@@ -15,7 +15,7 @@ import attrs
 import psycopg
 import structlog
 
-from gateway.contracts.nodes import Heard
+from gateway.contracts.nodes import WakeHandlers
 from gateway.errors import StoreUnavailable
 from gateway_nodes.postgres.session import KEEPALIVE
 
@@ -59,7 +59,7 @@ class PostgresWakes:
         self._words: set[str] = set()
         self._posting: asyncio.Task[None] | None = None
         self._listener: asyncio.Task[None] | None = None
-        self._heard: Heard | None = None
+        self._handlers: WakeHandlers | None = None
         self._is_live = self._was_lost = False
 
     @property
@@ -67,9 +67,9 @@ class PostgresWakes:
         """Whether this node receives notifications now."""
         return self._is_live
 
-    def start(self, heard: Heard) -> None:
+    def start(self, handlers: WakeHandlers) -> None:
         """Receive notifications until `close`."""
-        self._heard = heard
+        self._handlers = handlers
         self._listener = asyncio.create_task(self._listen_forever(), name="wake-listen")
 
     async def close(self) -> None:
@@ -137,13 +137,13 @@ class PostgresWakes:
 
     def _receive(self, payload: str) -> None:
         tag, _, words = payload.partition(" ")
-        if self._heard is None or tag == self._tag:
+        if self._handlers is None or tag == self._tag:
             return
         for word in words.split():
             if word == _QUEUED:
-                self._heard.on_queued()
+                self._handlers.on_queued()
             else:
-                self._heard.on_ended(word)
+                self._handlers.on_ended(word)
 
     def _note_begin(self) -> None:
         """Have everything polled once: earlier notifications were missed."""
@@ -151,8 +151,8 @@ class PostgresWakes:
         if self._was_lost:
             _log.info("wake.restored")
         self._was_lost = False
-        if self._heard is not None:
-            self._heard.on_gap()
+        if self._handlers is not None:
+            self._handlers.on_gap()
 
     def _note_loss(self, error: Exception) -> None:
         if not self._was_lost:

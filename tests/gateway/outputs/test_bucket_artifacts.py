@@ -185,7 +185,7 @@ async def test_a_bucket_that_failed_is_left_alone_for_a_minute(down, bucket, mon
     down.bucket = BucketOutputs(bucket, "secret")  # it is back
     (output,) = (await down.save(LEASE, PICTURE)).outputs
     assert not output.key.startswith("s3:")
-    down._rests_until -= 60
+    down._paused_until -= 60
     (output,) = (await down.save(LEASE, PICTURE)).outputs
     assert output.key.startswith("s3:")
 

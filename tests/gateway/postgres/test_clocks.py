@@ -23,7 +23,7 @@ async def nodes(database_url):
         PostgresStore(database_url, node="b") as other,
     ):
         for store in (one, other):
-            await store.nodes.arrive(now=time.time())
+            await store.nodes.register(now=time.time())
         yield one, other
 
 
@@ -32,7 +32,7 @@ async def queue_one(store) -> None:
 
 
 async def claim(store, *, ahead_s: float = 0.0, lease_s: float = 60.0):
-    return await store.queue.claim(9, lease_s=lease_s, now=time.time() + ahead_s)
+    return await store.queue.lease(9, lease_s=lease_s, now=time.time() + ahead_s)
 
 
 @pytest.mark.parametrize("ahead_s", [90, 1e7, -90])

@@ -39,7 +39,7 @@ async def test_each_node_shows_what_it_does_and_a_signer_leads(database_url):
             "b": (("worker",), False),
             "c": (("web", "signer"), True),
         }
-        await signer.nodes.leave()
+        await signer.nodes.unregister()
         assert not await web.nodes.keep(lease_s=60, now=time.time())
         assert not await worker.nodes.keep(lease_s=60, now=time.time())
         assert (await shown(web))["c"] == ((), False)
@@ -55,7 +55,7 @@ async def test_a_node_knows_whether_any_works(database_url):
         await worker.nodes.keep(lease_s=60, now=time.time())
         await web.nodes.keep(lease_s=60, now=time.time())
         assert web.nodes.has_workers
-        await worker.nodes.leave()
+        await worker.nodes.unregister()
         await web.nodes.keep(lease_s=60, now=time.time())
         assert not web.nodes.has_workers
 
@@ -72,7 +72,7 @@ async def test_a_node_of_the_release_before_does_everything(database_url):
 async def test_another_role_under_the_same_name_replaces_the_former(database_url):
     async with node(database_url, "a") as former:
         await former.nodes.keep(lease_s=60, now=time.time())
-        await former.nodes.leave()
+        await former.nodes.unregister()
     async with node(database_url, "a", "web") as later:
         await later.nodes.keep(lease_s=60, now=time.time())
         assert (await shown(later))["a"] == (("web",), False)

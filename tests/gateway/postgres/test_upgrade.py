@@ -72,12 +72,12 @@ async def test_a_change_that_older_nodes_cannot_read_waits_until_they_are_stoppe
     database_url, next_release
 ):
     async with PostgresStore(database_url, node="old") as old:
-        await old.nodes.arrive(now=await old.nodes._read(_clock))
+        await old.nodes.register(now=await old.nodes._read(_clock))
         next_release(readable_by=_NEXT)
         with pytest.raises(SettingsError, match="some run: old"):
             await start(database_url)
         assert version_of(database_url) == _NEWEST
-        await old.nodes.leave()
+        await old.nodes.unregister()
     await start(database_url)
     assert version_of(database_url) == _NEXT
 

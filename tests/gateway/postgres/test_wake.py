@@ -11,7 +11,7 @@ import psycopg
 import pytest
 import structlog
 
-from gateway.contracts.nodes import Heard
+from gateway.contracts.nodes import WakeHandlers
 from gateway.running.timing import Timing
 from gateway.tasks import TaskTiming
 from gateway.web.routes.tasks import poll_task
@@ -34,11 +34,11 @@ class Ears:
     heard: list[str] = attrs.field(factory=list)
     gaps: int = 0
 
-    def listener(self) -> Heard:
+    def listener(self) -> WakeHandlers:
         def note_gap() -> None:
             self.gaps += 1
 
-        return Heard(
+        return WakeHandlers(
             on_queued=lambda: self.heard.append("queued"),
             on_ended=self.heard.append,
             on_gap=note_gap,

@@ -91,7 +91,7 @@ async def test_one_look_asks_for_2000_transactions_without_receipts_at_most(
             asked.append(tx)
 
     records = GasRecords(gateway.services.store, Forgetful())
-    records.rest_s = 0.0
+    records.pause_s = 0.0
     await records.complete()
     assert len(asked) == len(set(asked)) == 2_000
 

@@ -11,7 +11,7 @@ from eth_account import Account
 
 from gateway import Settings
 from gateway.chain.client import Web3Chain
-from gateway.chain.retries import Rest, RetryTiming
+from gateway.chain.retries import Cooldown, RetryTiming
 from gateway.payments.settlement import SettlementTiming
 from gateway_demo.chain import PlayChain
 from gateway_facilitator_settler import FacilitatorTiming
@@ -106,7 +106,7 @@ class Scene:
         """
         rpc = self.gateway.services.chain._rpc
         first, *others = [
-            attrs.evolve(endpoint, checks_passed=0, rest=Rest(_TIMING))
+            attrs.evolve(endpoint, checks_passed=0, cooldown=Cooldown(_TIMING))
             for endpoint in rpc._endpoints
         ]
         rpc._endpoints = [attrs.evolve(first, timeout_s=timeout_s), *others]

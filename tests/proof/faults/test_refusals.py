@@ -27,7 +27,7 @@ BUYERS = 10
 ADDRESS = "0x" + "ab" * 20
 # Short pauses, and rests longer than any test.
 TIMING = RetryTiming(
-    first_pause_s=0.005, longest_pause_s=0.005, first_rest_s=600.0, longest_rest_s=600.0
+    first_pause_s=0.005, longest_pause_s=0.005, first_cooldown_s=600.0, longest_cooldown_s=600.0
 )
 
 
@@ -167,7 +167,7 @@ async def test_an_endpoint_that_served_again_is_asked_first_again(settings, prox
         first.faults["eth_getBalance"] = too_many
         await chain.gas_balance(ADDRESS)
         first.heal()
-        chain._rpc._endpoints[0].rest.until = 0.0  # the rest is over
+        chain._rpc._endpoints[0].cooldown.until = 0.0  # the rest is over
         await chain.gas_balance(ADDRESS)
         assert (calls(first), calls(second)) == (2, 1)
 
@@ -189,7 +189,7 @@ async def test_retry_after_is_heard(settings, proxies):
         proxies[0].faults["eth_getBalance"] = wishing(1)
         began = asyncio.get_running_loop().time()
         await chain.gas_balance(ADDRESS)
-        assert asyncio.get_running_loop().time() >= endpoint.rest.wished_until > began + 0.9
+        assert asyncio.get_running_loop().time() >= endpoint.cooldown.retry_after > began + 0.9
         assert calls(proxies[0]) == 2
 
 

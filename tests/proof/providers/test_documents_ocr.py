@@ -238,7 +238,7 @@ async def test_the_operator_is_told_the_way_out_once():
                 await parser.validate(
                     request("a.png", pictures.saved(pictures.drawn())), gateway_documents.ENDPOINT
                 )
-    assert [log["way_out"] for log in logs] == ["pip install 'generation-gateway[ocr]'"]
+    assert [log["remedy"] for log in logs] == ["pip install 'generation-gateway[ocr]'"]
 
 
 @needs_pdfium

@@ -53,7 +53,7 @@ def test_a_plugin_that_rests_or_is_withdrawn_is_not_counted(catalog):
     put_on_sale(catalog, "two", plugin="left out")
     put_on_sale(catalog, "three")
     assert len(catalog) == 3
-    catalog.rest("resting", "it blocks", pause_s=1)
+    catalog.pause_plugin("resting", "it blocks", pause_s=1)
     assert slugs(catalog) == ["two", "three"]
     catalog.withdraw("left out")
     assert slugs(catalog) == ["three"]

@@ -216,7 +216,7 @@ async def test_a_plugin_that_blocks_three_times_is_taken_off_sale(clock, lines, 
     if is_off:
         circuit = catalog[ENDPOINT.slug].upstream.circuit
         assert circuit.problem.startswith("It has blocked the gateway three times")
-        clock.offset_s += module.REST_S - 30
+        clock.offset_s += module.PAUSE_S - 30
         assert not circuit.is_due
         clock.offset_s += 31
         assert circuit.is_due  # its probe brings it back

@@ -25,12 +25,12 @@ def shared(settings):
 @pytest.mark.parametrize("name", ["gateway_nodes", "gateway-nodes"])
 def test_a_database_of_a_disabled_plugin_stops_the_start(shared, name):
     bare = attrs.evolve(shared, plugins_disabled=("gateway_mcp", name))
-    way_out = "names gateway_nodes, which opens that address. Take it out of that list"
+    remedy = "names gateway_nodes, which opens that address. Take it out of that list"
     for start in (check_database, open_store):
-        with pytest.raises(SettingsError, match=f"GATEWAY_DATABASE_URL is set, .* {way_out}"):
+        with pytest.raises(SettingsError, match=f"GATEWAY_DATABASE_URL is set, .* {remedy}"):
             start(bare)
     for start in (check_limits, lambda found: make_limits(found, lambda: 0.0, "secret")):
-        with pytest.raises(SettingsError, match=f"GATEWAY_LIMITS_URL is set, .* {way_out}"):
+        with pytest.raises(SettingsError, match=f"GATEWAY_LIMITS_URL is set, .* {remedy}"):
             start(bare)
 
 

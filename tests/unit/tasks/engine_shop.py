@@ -247,7 +247,7 @@ async def steal(shop, task_id):
     """Take a task's lease away, as after it has expired."""
     _, leases = await asyncio.gather(  # one batch of the writer: no worker comes in between
         shop.store.queue.recover(now=shop.clock()),
-        shop.store.queue.claim(1, lease_s=60, now=shop.clock()),
+        shop.store.queue.lease(1, lease_s=60, now=shop.clock()),
     )
     (lease,) = leases
     assert lease.task_id == task_id

@@ -185,7 +185,7 @@ async def test_being_asked_to_wait_costs_no_attempt(shop):
 async def test_a_task_that_kills_its_process_four_times_fails(shop, monkeypatch):
     task_id = await shop.accept()
     for attempt in range(1, 5):
-        (lease,) = await shop.store.queue.claim(1, lease_s=60, now=shop.clock())
+        (lease,) = await shop.store.queue.lease(1, lease_s=60, now=shop.clock())
         assert lease.attempt == attempt
         await shop.store.queue.recover(now=shop.clock())
     shop.pool.start()

@@ -95,7 +95,7 @@ async def test_a_lease_is_kept_although_prolonging_it_fails_once(shop):
     before = len(calls)
     await until(lambda: len(calls) >= before + 2)  # so one that began after the jump has ended
     shop.clock.offset_s += 50
-    assert await shop.store.queue.claim(1, lease_s=60, now=shop.clock()) == []
+    assert await shop.store.queue.lease(1, lease_s=60, now=shop.clock()) == []
     assert gate.running == 1  # the same task is not generated twice
     gate.open.set()
     task = await shop.ended(task_id)

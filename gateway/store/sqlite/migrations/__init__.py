@@ -11,7 +11,7 @@ from importlib import resources
 from gateway.errors import SettingsError
 from gateway.store import plugin_tables
 from gateway.store.disk import means_full
-from gateway.store.moved import check_stays
+from gateway.store.moved import refuse_migrated
 from gateway.store.plugin_tables import SCHEMA_BASE, PluginFile
 
 
@@ -33,7 +33,7 @@ def pending(db: sqlite3.Connection) -> list[tuple[int, str]]:
     Raises `SettingsError` for a database that was migrated to PostgreSQL, that no release has
     written, or that a newer gateway has written and marked as not readable by this one.
     """
-    check_stays(db)
+    refuse_migrated(db)
     current, known = version_of(db), migrations()
     newest = known[-1][0]
     if current > 0 and _meta(db, "schema_base") != SCHEMA_BASE:

@@ -40,7 +40,7 @@ class Door:
             epoch, reason, off, paused = table.rows.get(one.name, (0, None, 0.0, 0.0))
             match one:
                 case OffSale():
-                    row = (epoch + 1, one.reason, table.now + one.rest_s, paused)
+                    row = (epoch + 1, one.reason, table.now + one.off_for_s, paused)
                 case OnSale() if one.epoch == epoch and reason is not None:
                     row = (epoch + 1, None, 0.0, paused)
                 case Paused():
@@ -53,7 +53,7 @@ class Door:
                 name=name,
                 epoch=row[0],
                 off_reason=row[1],
-                rest_s=row[2] - table.now,
+                off_for_s=row[2] - table.now,
                 pause_s=row[3] - table.now,
             )
             for name, row in table.rows.items()
@@ -121,7 +121,7 @@ async def test_what_one_node_takes_off_sale_no_node_sells(nodes):
     assert other.sold.wait_s == float("inf")
     assert other.circuit.problem == "402: top up"
     # Only the operator can fix it, so paid tasks do not wait.
-    assert other.sold.find_hopeless(1800.0) is other.circuit
+    assert other.sold.find_lasting_outage(1800.0) is other.circuit
     assert other.circuit.probe_at - other.now() == pytest.approx(900)
 
 

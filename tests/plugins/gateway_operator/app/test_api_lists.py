@@ -16,7 +16,7 @@ LISTS = ("/refunds", "/tasks", "/tasks/some", "/payments", "/transfers/unclaimed
 
 @pytest.fixture
 async def reader(gateway):
-    gateway.services.find(Operator).desk.unclaimed.rest_s = 0.0
+    gateway.services.find(Operator).desk.unclaimed.pause_s = 0.0
     return await token_of(gateway, "read")
 
 

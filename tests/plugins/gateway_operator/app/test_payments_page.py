@@ -15,7 +15,7 @@ PAGE = "/admin/payments"
 @pytest.fixture
 async def gateway(gateway):
     await log_in(gateway)
-    gateway.services.find(Operator).desk.unclaimed.rest_s = 0.0
+    gateway.services.find(Operator).desk.unclaimed.pause_s = 0.0
     return gateway
 
 
