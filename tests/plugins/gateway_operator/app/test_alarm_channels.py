@@ -61,7 +61,7 @@ async def test_a_redirect_is_not_followed(settings):
     async with receiving() as receiver:
         receiver.answers = [status(302, "Location: http://127.0.0.1:1/elsewhere")]
         with pytest.raises(RequestFailed, match=r"Status 302\."):
-            await OperatorUrl(url=f"http://127.0.0.1:{receiver.port}/").ask("GET")
+            await OperatorUrl(url=f"http://127.0.0.1:{receiver.port}/").request("GET")
 
 
 async def test_plain_http_is_for_the_operators_own_network_only():
@@ -70,12 +70,12 @@ async def test_plain_http_is_for_the_operators_own_network_only():
 
     public = OperatorUrl(url="http://alerts.example.com/", resolve=resolved_to("93.184.216.34"))
     with pytest.raises(RequestFailed, match="must be https"):
-        await public.ask("GET")
+        await public.request("GET")
     async with receiving() as receiver:
         private = OperatorUrl(
             url=f"http://alerts.internal:{receiver.port}/", resolve=resolved_to("127.0.0.1")
         )
-        await private.ask("GET")
+        await private.request("GET")
         assert receiver.delivered[0].headers["host"] == f"alerts.internal:{receiver.port}"
 
 

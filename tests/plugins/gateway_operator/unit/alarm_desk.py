@@ -72,14 +72,14 @@ class Inbox:
 
 
 @attrs.define
-class Ear:
+class FakeUrl:
     """Receiver of a heartbeat."""
 
     beats: int = 0
-    is_deaf: bool = False
+    is_down: bool = False
 
-    async def ask(self, method: str) -> None:
-        if self.is_deaf:
+    async def request(self, method: str) -> None:
+        if self.is_down:
             raise RequestFailed("Status 500.")
         self.beats += 1
 
@@ -90,7 +90,7 @@ class AlarmDesk:
 
     store: SqliteStore
     inbox: Inbox
-    ear: Ear
+    heartbeat_url: FakeUrl
     holds: list[Condition] = attrs.field(factory=list)
     digests: list[Alarm] = attrs.field(factory=list)
     at: float = NOW
@@ -124,7 +124,7 @@ class AlarmDesk:
             write_digest=write_digest,
             clean=lambda text: text.replace("sk-secret", "…"),
             sender=AlarmSender(store=self.store, carriers=carriers, now=lambda: self.at),
-            heartbeat=Heartbeat(address=self.ear, now=lambda: self.at),
+            heartbeat=Heartbeat(address=self.heartbeat_url, now=lambda: self.at),
             now=lambda: self.at,
             base_url="https://gateway.example.com",
             gateway="Shop",
@@ -146,7 +146,7 @@ class AlarmDesk:
 @contextlib.asynccontextmanager
 async def alarm_desk(folder, **options):
     async with SqliteStore(put_database(folder / "gateway.db")) as store:
-        options = {"inbox": Inbox(), "ear": Ear()} | options
+        options = {"inbox": Inbox(), "heartbeat_url": FakeUrl()} | options
         desk = AlarmDesk(store=store, **options)
         try:
             yield desk

@@ -167,35 +167,35 @@ async def test_the_heartbeat_is_silent_while_something_urgent_is_on(desk):
     await desk.step()
     await desk.step(60)
     await desk.step(10)
-    assert desk.ear.beats == 2
+    assert desk.heartbeat_url.beats == 2
     desk.holds = [condition()]
     await desk.step(60)
     await desk.step(60)
-    assert desk.ear.beats == 2
+    assert desk.heartbeat_url.beats == 2
     # The operator knows of a muted alarm.
     (held,) = [one for one in await desk.open() if one.condition == "margin"]
     await desk.store.write(alarms.set_mute, held.id, desk.at + 600, "known")
     await desk.step(60)
-    assert desk.ear.beats == 3
+    assert desk.heartbeat_url.beats == 3
 
 
 async def test_the_heartbeat_is_silent_when_nothing_can_be_known(desk):
     desk.holds = None
     await desk.step()
-    assert desk.ear.beats == 0
+    assert desk.heartbeat_url.beats == 0
     desk.holds = []
     await desk.step()
-    assert desk.ear.beats == 1
+    assert desk.heartbeat_url.beats == 1
     desk.holds = None
     await desk.step(400)
-    assert desk.ear.beats == 1
+    assert desk.heartbeat_url.beats == 1
 
 
 async def test_a_heartbeat_that_is_not_heard_is_known_until_it_is(desk):
-    desk.ear.is_deaf = True
+    desk.heartbeat_url.is_down = True
     await desk.step()
     assert desk.watch.heartbeat.problem == "Status 500."
-    desk.ear.is_deaf = False
+    desk.heartbeat_url.is_down = False
     await desk.step(60)
     assert desk.watch.heartbeat.problem is None
     assert desk.watch.heartbeat.answered_at == desk.at
