@@ -1,4 +1,4 @@
-"""Markers that the sales of an SQLite file were moved to another database.
+"""Markers that the sales of an SQLite file were migrated to another database.
 
 No gateway may use the file then: if two databases both considered a transfer unspent, it could pay
 twice. `gateway migrate-store` writes the markers.
@@ -12,8 +12,8 @@ from gateway.errors import SettingsError
 
 
 @attrs.frozen(kw_only=True)
-class Move:
-    """A started move, and whether it is complete."""
+class StoreMigration:
+    """A started migration, and whether it is complete."""
 
     # The same id is in the other database.
     id: str
@@ -25,8 +25,8 @@ class Move:
     is_done: bool
 
 
-def move_of(db: sqlite3.Connection) -> Move | None:
-    """Return the move of a file, or None."""
+def migration_of(db: sqlite3.Connection) -> StoreMigration | None:
+    """Return the migration of a file to another database, or None."""
     try:
         notes = dict(
             db.execute(
@@ -39,20 +39,20 @@ def move_of(db: sqlite3.Connection) -> Move | None:
     target = notes.get("moved_to") or notes.get("moving_to")
     if target is None:
         return None
-    return Move(id=notes["move_id"], target=target, is_done="moved_to" in notes)
+    return StoreMigration(id=notes["move_id"], target=target, is_done="moved_to" in notes)
 
 
 def refuse_migrated(db: sqlite3.Connection) -> None:
     """Raise `SettingsError` if a file's payments are, or may be, in another database."""
-    move = move_of(db)
-    if move is None:
+    migration = migration_of(db)
+    if migration is None:
         return
-    if move.is_done:
+    if migration.is_done:
         raise SettingsError(
-            f"This database was moved to {move.target}, and a transfer must not pay in both. Set "
-            "GATEWAY_DATABASE_URL to that database."
+            f"This database was migrated to {migration.target}, and a transfer must not pay in "
+            "both. Set GATEWAY_DATABASE_URL to that database."
         )
     raise SettingsError(
-        f"A move of this database to {move.target} has begun and not ended. Run "
+        f"A migration of this database to {migration.target} has begun and not ended. Run "
         "`gateway migrate-store` again, which ends it, or with --take-back."
     )

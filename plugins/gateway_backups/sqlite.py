@@ -18,8 +18,8 @@ from gateway.private_files import create_private
 from gateway.settings import Settings
 from gateway.store.data_folder import enter_data, existing_database, lock_data
 from gateway.store.disk import full_disk, means_full
-from gateway.store.moved import refuse_migrated
 from gateway.store.sqlite.migrations import migrate
+from gateway.store.store_migration import refuse_migrated
 from gateway_backups.settings import backup_settings_of
 from gateway_operator.audit_log import Actor, NewAction
 from gateway_operator.sql import actions
@@ -70,8 +70,8 @@ def restore(
     """Replace the database with a copy; returns the new path of the replaced one, if any.
 
     `actor` restores the copy `named`; both go into the restored database's audit log. Raises
-    `SettingsError` if a gateway is running on the folder, if its database was moved elsewhere, or
-    if the copy is not a database of this network.
+    `SettingsError` if a gateway is running on the folder, if its database was migrated elsewhere,
+    or if the copy is not a database of this network.
     """
     enter_data(settings)
     lock = lock_data(settings)
@@ -109,7 +109,7 @@ def forget_restored_by(settings: Settings) -> None:
 
 
 def _refuse_migrated(current: Path) -> None:
-    """Refuse to replace a database that was moved: both would sell."""
+    """Refuse to replace a database that was migrated to another one: both would sell."""
     # A damaged one may be replaced: it has no readable notes.
     with contextlib.suppress(sqlite3.Error):
         if current.exists():

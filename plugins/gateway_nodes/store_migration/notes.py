@@ -2,8 +2,8 @@
 
 If two databases both had a transfer as unspent, it could pay twice. So the file is barred before
 the target has the rows, and stays barred afterwards. This release reads the mark
-(`gateway.store.moved`), older ones refuse the schema version, and processes that have the file open
-already run into triggers.
+(`gateway.store.store_migration`), older ones refuse the schema version, and processes that have
+the file open already run into triggers.
 """
 
 import contextlib
@@ -11,14 +11,14 @@ import sqlite3
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from gateway.store.moved import Move
+from gateway.store.store_migration import StoreMigration
 
 # Releases that do not know the mark refuse a newer schema version.
 _BARRED_VERSION = 1_000_000
 
 
 # The key in the target's `meta` for the id of its migration.
-MOVED_FROM = "moved_from"
+MIGRATED_FROM = "moved_from"
 
 
 def shown(address: str) -> str:
@@ -27,13 +27,13 @@ def shown(address: str) -> str:
     return f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
 
 
-def begin(db: sqlite3.Connection, move: Move) -> None:
+def begin(db: sqlite3.Connection, migration: StoreMigration) -> None:
     """Bar a file: once this returns, nothing can write to it, not even older releases."""
     version = db.execute("PRAGMA user_version").fetchone()[0]
     row = db.execute("SELECT value FROM meta WHERE key = 'readable_by'").fetchone()
     notes = {
-        "moving_to": move.target,
-        "move_id": move.id,
+        "moving_to": migration.target,
+        "move_id": migration.id,
         "version_before_move": str(version),
         "readable_by_before_move": row[0],
         "readable_by": str(_BARRED_VERSION),
@@ -43,7 +43,7 @@ def begin(db: sqlite3.Connection, move: Move) -> None:
         for table, change in _barred(db):
             db.execute(
                 f"""CREATE TRIGGER moved_{table}_{change} BEFORE {change} ON {table}
-                    BEGIN SELECT RAISE(ABORT, 'the database was moved'); END"""
+                    BEGIN SELECT RAISE(ABORT, 'the database was migrated'); END"""
             )
 
 

@@ -345,7 +345,7 @@ async def test_another_database_than_the_sales_were_moved_to_stops_the_start(
     shared = attrs.evolve(settings, database_url=database_url, node="a")
     refuse_left_behind(shared)
     async with open_store(shared) as store:
-        with pytest.raises(SettingsError, match="moved to another database"):
+        with pytest.raises(SettingsError, match="migrated to another database"):
             await store.check_settings(shared)
         await store.meta("moved_from", lambda: "m-1")
     async with running(shared, provider) as gateway:

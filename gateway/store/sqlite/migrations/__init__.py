@@ -11,8 +11,8 @@ from importlib import resources
 from gateway.errors import SettingsError
 from gateway.store import plugin_tables
 from gateway.store.disk import means_full
-from gateway.store.moved import refuse_migrated
 from gateway.store.plugin_tables import SCHEMA_BASE, PluginFile
+from gateway.store.store_migration import refuse_migrated
 
 
 def migrations() -> list[tuple[int, str]]:

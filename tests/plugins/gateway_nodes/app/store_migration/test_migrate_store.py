@@ -11,14 +11,14 @@ from gateway.errors import SettingsError, TxAlreadyUsed
 from gateway.outputs import BucketOutputs
 from gateway.store import SqliteStore
 from gateway.store.data_folder import lock_data
-from gateway.store.moved import move_of
-from gateway_nodes.moving import copying, notes
-from gateway_nodes.moving.target import open_target
+from gateway.store.store_migration import migration_of
 from gateway_nodes.postgres.store import PostgresStore
+from gateway_nodes.store_migration import copying, notes
+from gateway_nodes.store_migration.target import open_target
 from gateway_testing.facts import NOW, leased, new_task, paying, transfer
 from tests.conftest import PNG
 from tests.gateway.postgres.lossy_proxy import lossy_proxy
-from tests.plugins.gateway_nodes.app.moving.conftest import SECRET
+from tests.plugins.gateway_nodes.app.store_migration.conftest import SECRET
 
 
 def rows_here(path):
@@ -73,7 +73,7 @@ def assert_same(path, database_url):
 
 def move_in(path):
     with contextlib.closing(sqlite3.connect(path)) as db:
-        return move_of(db)
+        return migration_of(db)
 
 
 async def open_file(path):
@@ -91,7 +91,7 @@ def test_every_row_is_there_and_the_file_is_left(run, path, database_url):
     assert {**after, "tasks": None} == {**before, "tasks": None}
     assert "payments" in result.output
     assert "66" in result.output
-    with pytest.raises(SettingsError, match="was moved to"):
+    with pytest.raises(SettingsError, match="was migrated to"):
         asyncio.run(open_file(path))
 
 
