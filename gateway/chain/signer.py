@@ -102,7 +102,7 @@ class Signer:
         self._most_nonces = most_nonces
         # Shared by concurrent callers but not cached: a wrong count from one endpoint would
         # otherwise break every payment of a block.
-        self._count: SharedAnswer[int] = SharedAnswer(self._now, kept_s=0)
+        self._count: SharedAnswer[int] = SharedAnswer(self._now, ttl_s=0)
         self._affordable_until = 0.0
         self._affordable_gas = 0
         # When a batch was last sent, by hash; only recent ones.

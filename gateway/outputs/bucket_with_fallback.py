@@ -10,7 +10,7 @@ from pathlib import Path
 import attrs
 import structlog
 
-from gateway.contracts.outputs import Kept, OutputStore, OutputStoreUnavailable
+from gateway.contracts.outputs import OutputStore, OutputStoreUnavailable, StoredFile
 from gateway.domain import Result, StoredOutput, StoredResult
 from gateway.outputs.bucket import SCHEME, BucketOutputs
 from gateway.outputs.disk import DiskOutputs
@@ -63,12 +63,12 @@ class BucketWithFallback:
         """Return an output's bytes."""
         return await self._place_of(output).read(output)
 
-    async def delete(self, outputs: Sequence[StoredOutput | Kept]) -> None:
+    async def delete(self, outputs: Sequence[StoredOutput | StoredFile]) -> None:
         """Delete outputs from bucket and disk."""
         for output in outputs:
             await self._place_of(output).delete([output])
 
-    async def written_before(self, before: float) -> AsyncIterator[list[Kept]]:
+    async def written_before(self, before: float) -> AsyncIterator[list[StoredFile]]:
         """Yield outputs written before a time (Unix seconds), from disk and bucket."""
         for place in (self.disk, self.bucket):
             async for batch in place.written_before(before):
@@ -78,5 +78,5 @@ class BucketWithFallback:
         """Write, read and delete a small object in bucket and disk."""
         return f"{await self.bucket.probe()}; while it is down, {await self.disk.probe()}"
 
-    def _place_of(self, output: StoredOutput | Kept) -> OutputStore:
+    def _place_of(self, output: StoredOutput | StoredFile) -> OutputStore:
         return self.bucket if output.key.startswith(SCHEME) else self.disk

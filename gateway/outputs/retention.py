@@ -7,7 +7,7 @@ from collections.abc import Callable
 import structlog
 
 from gateway.contracts import Clock, OutputStore
-from gateway.contracts.outputs import Kept, OutputStoreUnavailable
+from gateway.contracts.outputs import OutputStoreUnavailable, StoredFile
 from gateway.store import SqlStore
 
 _SWEEP_S = 600.0
@@ -91,5 +91,5 @@ async def tidy(store: SqlStore, output_store: OutputStore, now: float) -> int:
     return strays
 
 
-async def _is_ours(store: SqlStore, kept: Kept) -> bool:
+async def _is_ours(store: SqlStore, kept: StoredFile) -> bool:
     return not kept.is_shared or await store.task(kept.task_id) is not None

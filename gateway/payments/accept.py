@@ -136,11 +136,11 @@ class Acceptance:
     _unfinished: set[asyncio.Task[Any]] = attrs.field(factory=set, init=False)
 
     # A future for each purchase that has no response yet.
-    _begun: set[asyncio.Future[None]] = attrs.field(factory=set, init=False)
+    _in_progress: set[asyncio.Future[None]] = attrs.field(factory=set, init=False)
 
     @_cutoff.default
     def _make_cutoff(self) -> SharedAnswer[int]:
-        return SharedAnswer(self.now, kept_s=0.0)
+        return SharedAnswer(self.now, ttl_s=0.0)
 
     async def cutoff_block(self) -> int:
         """Return the number of the last block before the database was created.
@@ -165,10 +165,10 @@ class Acceptance:
             known = await self.store.meta(_CUTOFF, lambda: str(found))
         return int(known)
 
-    async def wait_for_begun(self, *, timeout_s: float) -> None:
+    async def wait_for_purchases(self, *, timeout_s: float) -> None:
         """Wait until purchases in progress have a response."""
-        if self._begun:
-            await asyncio.wait(set(self._begun), timeout=timeout_s)
+        if self._in_progress:
+            await asyncio.wait(set(self._in_progress), timeout=timeout_s)
 
     async def wait_for_writes(self) -> None:
         """Wait until all purchase writes of this process are committed or failed.
@@ -182,7 +182,7 @@ class Acceptance:
     def _counted(self, slug: str, flow: str) -> Iterator[None]:
         """Count the purchase as in progress, and send a signal if it is refused."""
         decided: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._begun.add(decided)
+        self._in_progress.add(decided)
         try:
             yield
         except GatewayError as refusal:
@@ -190,7 +190,7 @@ class Acceptance:
             signals.purchase_refused.send(slug=slug, flow=str(flow), code=code)
             raise
         finally:
-            self._begun.discard(decided)
+            self._in_progress.discard(decided)
             decided.set_result(None)
 
     async def _run_to_end(self, work: Coroutine[None, None, Value]) -> Value:

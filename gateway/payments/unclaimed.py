@@ -22,7 +22,7 @@ _PAUSE_S = 0.5
 # The command pauses less, because an operator waits for it.
 _COMMAND_PAUSE_S = 0.2
 # A search result is fresh for this many seconds.
-_KEPT_S = 60.0
+_TTL_S = 60.0
 # Anyone can send dust without end, so only this many of the largest transactions are kept.
 _MAX_KEPT = 500
 _log = structlog.get_logger()
@@ -88,17 +88,17 @@ class UnclaimedSearch:
         self._times: dict[int, float] = {}
         self._search: asyncio.Task[None] | None = None
 
-    async def refresh(self, patience_s: float) -> None:
-        """Search new blocks unless the result is fresh; wait at most `patience_s`.
+    async def refresh(self, timeout_s: float) -> None:
+        """Search new blocks unless the result is fresh; wait at most `timeout_s`.
 
         A longer search goes on in the background. If it fails, `problem` is set.
         """
-        is_fresh = self.searched_at is not None and self._now() - self.searched_at < _KEPT_S
+        is_fresh = self.searched_at is not None and self._now() - self.searched_at < _TTL_S
         if is_fresh and self.problem is None:
             return
         if self._search is None or self._search.done():
             self._search = asyncio.create_task(self._advance(), name="unclaimed-search")
-        await asyncio.wait({self._search}, timeout=patience_s)
+        await asyncio.wait({self._search}, timeout=timeout_s)
 
     async def close(self) -> None:
         """Cancel a running search."""

@@ -96,7 +96,7 @@ def _payments(gateway: Gateway) -> Part:
         """Let purchases in progress begin to settle, then let settlements end."""
         clock, grace_s = asyncio.get_running_loop().time, gateway.timing.drain_payments_s
         end = clock() + grace_s
-        await payments.wait_for_begun(timeout_s=grace_s)
+        await payments.wait_for_purchases(timeout_s=grace_s)
         left_s = max(end - clock(), 0.0)
         await asyncio.gather(
             settlements.close(grace_s=left_s), method_settlements.close(grace_s=left_s)

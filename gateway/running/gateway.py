@@ -21,7 +21,7 @@ from gateway.running.intake import Intake
 from gateway.running.lifecycle import Lifecycle
 from gateway.running.long_texts import LongTexts
 from gateway.running.rate_limits import RateLimits
-from gateway.running.readiness import KEPT_S, Readiness
+from gateway.running.readiness import TTL_S, Readiness
 from gateway.running.timing import Timing
 from gateway.settings import Settings
 from gateway.store import SqlStore
@@ -134,7 +134,7 @@ class Gateway:
 
     @shared_checks.default
     def _make_shared_checks(self) -> SharedAnswer[Sequence[Check]]:
-        return SharedAnswer(self.now, kept_s=KEPT_S)
+        return SharedAnswer(self.now, ttl_s=TTL_S)
 
     lifecycle: Lifecycle = attrs.field(init=False)
 
@@ -236,7 +236,7 @@ class Gateway:
 
     def refund_promise(self) -> RefundPromise:
         """Return the promise that holds for every offer, by the highest price."""
-        dearest = self.catalog.keep(
+        dearest = self.catalog.cached(
             "dearest", lambda: max((price_range(one)[1] for one in self.catalog), default=0)
         )
         return self.refund_promises.of(dearest)

@@ -13,7 +13,7 @@ from gateway.sandbox.pages import Pages
 from gateway.sandbox.sent_pictures import SentPictures
 
 # As long as a quote is valid.
-_KEPT_S = 300.0
+_TTL_S = 300.0
 # Some 300 bytes each.
 _MAX_CHECKED = 1000
 
@@ -34,7 +34,7 @@ class CheckedFiles:
         Per address, so that response times do not reveal other clients' files.
         """
         checked_at, pages = self._passed.get((address, sent.fingerprint(slug)), (None, None))
-        if checked_at is None or self._now() - checked_at > _KEPT_S:
+        if checked_at is None or self._now() - checked_at > _TTL_S:
             return None
         return attrs.evolve(sent, pages=pages)
 

@@ -9,7 +9,7 @@ from gateway.store import SqlStore
 from gateway.store.disk import DiskState, read_disk
 
 # Results of checks are shared for this many seconds, because any client may request them.
-KEPT_S = 5.0
+TTL_S = 5.0
 
 
 @attrs.define

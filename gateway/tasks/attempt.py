@@ -221,7 +221,7 @@ class Attempt:
         else:
             job.has_result = True
             result = await self._fetch_and_check(begun, delivery, registered.endpoint)
-        await delivery.keep(result, registered)
+        await delivery.store(result, registered)
 
     async def _submit(self, registered: Registered, job: AttemptJob) -> Result | Handle:
         """Submit once, after a durable mark; store the handle before returning it."""

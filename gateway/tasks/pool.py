@@ -157,7 +157,7 @@ class WorkerPool:
         return pause_s
 
     def _find_blocked(self) -> list[str]:
-        return self.catalog.blocked_slugs(self.resources.timing.patience_s)
+        return self.catalog.blocked_slugs(self.resources.timing.max_outage_s)
 
     def _note_search(self) -> None:
         self._search_at = asyncio.get_running_loop().time() + self.resources.timing.idle_s

@@ -26,7 +26,7 @@ class TaskTiming:
     max_backoff_s: float = 60.0
     # The longest that a paid task waits for a provider that is off sale, unless the endpoint's
     # timeout is shorter.
-    patience_s: float = 1800.0
+    max_outage_s: float = 1800.0
     # How long a provider rests after an account problem. Probes are free, so they succeed even
     # without credit.
     account_pause_s: float = 900.0

@@ -59,11 +59,11 @@ class LogQueue:
         else:
             self._count_dropped(text.count("\n"))
 
-    def close(self, patience_s: float = _CLOSE_S) -> bool:
+    def close(self, timeout_s: float = _CLOSE_S) -> bool:
         """Flush the queue; returns whether that succeeded in time."""
         self._is_closing = True
         self._queue.put((-1, b"", 0))
-        self._thread.join(patience_s)
+        self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
     # -- in the writer thread

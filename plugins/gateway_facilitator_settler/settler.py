@@ -36,7 +36,7 @@ from gateway_facilitator_settler.messages import (
 )
 
 # Seconds past `valid_before` for which the hash is kept: a driver may still need it.
-_KEPT_S = 120
+_TTL_S = 120
 _OK = 200
 _CANNOT = (
     "The gateway cannot settle x402 payments now; nothing was charged. "
@@ -189,7 +189,7 @@ class FacilitatorSettler:
     async def tend(self) -> None:
         """Forget payments that no `/settle` can settle any more."""
         for payment_id, attempt in list(self._attempts.items()):
-            if attempt.task.done() and self._now() >= attempt.valid_before + _KEPT_S:
+            if attempt.task.done() and self._now() >= attempt.valid_before + _TTL_S:
                 del self._attempts[payment_id]
 
     async def close(self) -> None:
@@ -280,8 +280,8 @@ class FacilitatorSettler:
             self._version = version_of(answer.body, network) if answer.status == _OK else None
             self.lists_endpoints = self._version is not None and lists_endpoints(answer.body)
             self._problem = f"/supported: status {answer.status}, without exact on {network.caip2}"
-        kept_s = self.timing.unreadable_s if self._version is None else self.timing.kinds_s
-        self._believed_until = self._now() + kept_s
+        ttl_s = self.timing.unreadable_s if self._version is None else self.timing.kinds_s
+        self._believed_until = self._now() + ttl_s
 
     def _note_pause(self, error: FacilitatorUnavailable) -> None:
         """Send nothing for as long as the facilitator asks."""

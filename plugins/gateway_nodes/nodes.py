@@ -17,7 +17,7 @@ from gateway_nodes import records
 _log = structlog.get_logger()
 # After this time another node replaces a dead leader.
 _LEASE_S = 15.0
-_KEEP_EVERY_S = 4.0
+_RENEW_EVERY_S = 4.0
 # After a crash the machine restarts at once, and watches its old row for this long: a live process
 # would update the row twice in that time.
 _WATCH_S = 10.0
@@ -49,7 +49,7 @@ class SqlNodes:
         self._life = secrets.token_hex(8)
         self._watch_s = watch_s
         self._lease_s = _LEASE_S
-        self._keep_every_s = _KEEP_EVERY_S
+        self._keep_every_s = _RENEW_EVERY_S
         # By the loop's clock.
         self._leads_until = 0.0
         self._keeping: asyncio.Task[None] | None = None
@@ -77,8 +77,8 @@ class SqlNodes:
     # -- leadership
 
     async def start(self, now: Clock) -> None:
-        await self._keep_once(now)
-        self._keeping = asyncio.create_task(self._keep_forever(now), name="leadership")
+        await self._renew_once(now)
+        self._keeping = asyncio.create_task(self._renew_forever(now), name="leadership")
 
     def leads(self) -> bool:
         return asyncio.get_running_loop().time() < self._leads_until
@@ -99,33 +99,33 @@ class SqlNodes:
         except Exception as error:  # noqa: BLE001 - the lease expires anyway
             _log.warning("leadership.not_released", error=type(error).__name__)
 
-    async def _keep_forever(self, now: Clock) -> None:
+    async def _renew_forever(self, now: Clock) -> None:
         while True:
             await asyncio.sleep(self._keep_every_s)
             try:
-                await self._keep_once(now)
+                await self._renew_once(now)
             except Exception as error:  # noqa: BLE001 - the lease expires, and is taken again
                 _log.warning("leadership.not_renewed", error=type(error).__name__)
 
-    async def _keep_once(self, now: Clock) -> None:
+    async def _renew_once(self, now: Clock) -> None:
         # The lease counts from before the request, because the response may be late.
         asked_at = asyncio.get_running_loop().time()
         had, problem = self.leads(), self.clock_problem
-        has = await self.keep(lease_s=self._lease_s, now=now())
+        has = await self.renew(lease_s=self._lease_s, now=now())
         self._leads_until = asked_at + self._lease_s if has else 0.0
         if self.leads() != had:
             _log.info("leadership.changed", leads=not had)
         if bool(self.clock_problem) != bool(problem):
             _log.warning("node.clock", problem=self.clock_problem or "It is right again.")
 
-    async def keep(self, *, lease_s: float, now: float) -> bool:
+    async def renew(self, *, lease_s: float, now: float) -> bool:
         """Send a heartbeat, and take or renew the leader lease for `lease_s` seconds.
 
         `now` is the node's own clock. Returns whether it leads.
         """
         try:
             leads, self.has_workers, ahead_s = await self._write(
-                records.keep, self.name, self._life, lease_s, self._roles, now
+                records.renew, self.name, self._life, lease_s, self._roles, now
             )
         except records.NameLost:
             self._fitness.mark_unfit(

@@ -84,7 +84,7 @@ class NameLost(Exception):
     """Another process took the node's name while this one sent no heartbeat."""
 
 
-def keep(
+def renew(
     db: Connection, name: str, life: str, lease_s: float, roles: Collection[str], now: float
 ) -> tuple[bool, bool, float]:
     """Heartbeat: record that a node runs, its roles, and take or renew the leader lease.

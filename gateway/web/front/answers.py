@@ -117,7 +117,7 @@ async def send_answer(
     write_whole = scope.get("extensions", {}).get(WHOLE_ANSWER)
     # Only the server itself can close the connection after an answer.
     if write_whole and answer.pieces is None and LAST not in shared:
-        lines = b"".join((_kept_lines(first), _header_lines(own), _kept_lines(shared)))
+        lines = b"".join((_cached_lines(first), _header_lines(own), _cached_lines(shared)))
         if write_whole(answer.status, lines, answer.body):
             return
     start = {
@@ -153,7 +153,7 @@ def _header_lines(headers: Sequence[_Header]) -> bytes:
 
 
 # All 402s of an endpoint share the same 2 KB, and checking them costs more than all the rest.
-_kept_lines = functools.lru_cache(maxsize=128)(_header_lines)
+_cached_lines = functools.lru_cache(maxsize=128)(_header_lines)
 
 
 async def _send_both(start: dict[str, Any], body: bytes, send: Send) -> None:

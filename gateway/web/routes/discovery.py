@@ -63,7 +63,7 @@ def _keep(
         return _Document(text.encode())
 
     state = f"{gateway.refund_promise().on_failure} {gateway.selling}"
-    return gateway.catalog.keep(f"{name} {state}", make)
+    return gateway.catalog.cached(f"{name} {state}", make)
 
 
 @blueprint.get("/.well-known/agent-manifest.json")
@@ -156,4 +156,4 @@ async def favicon() -> Response:
     def read() -> _Document:
         return _Document((folder / "favicon.ico").read_bytes())
 
-    return current_gateway().catalog.keep("favicon", read).to_response("image/x-icon", _DAY)
+    return current_gateway().catalog.cached("favicon", read).to_response("image/x-icon", _DAY)

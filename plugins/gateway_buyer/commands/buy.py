@@ -190,7 +190,7 @@ class _Purchase:
         if self.order is not None:
             task_id = self._pay(buyer, self.order)
         assert task_id is not None  # noqa: S101 - `_read_order` has checked it
-        self.task = asyncio.run(buyer.follow(options.url, task_id, patience_s=options.wait))
+        self.task = asyncio.run(buyer.follow(options.url, task_id, timeout_s=options.wait))
         self.paths = asyncio.run(buyer.save(options.url, self.task, destination))
 
     def _pay(self, buyer: Buyer, order: Order) -> str:

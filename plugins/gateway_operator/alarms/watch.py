@@ -56,7 +56,7 @@ class AlarmWatch:
     _evaluated_at: float | None = attrs.field(default=None, init=False)
     _tidied_at: float = attrs.field(default=0.0, init=False)
     _is_urgent: bool = attrs.field(default=False, init=False)
-    _is_storage_well: bool = attrs.field(default=True, init=False)
+    _is_storage_ok: bool = attrs.field(default=True, init=False)
     _is_writable: bool = attrs.field(default=True, init=False)
     # As of the last read.
     _stored: Sequence[AlarmRecord] = attrs.field(default=(), init=False)
@@ -105,7 +105,7 @@ class AlarmWatch:
             _log_step(step, now)
         await self._read_stored()
         self._is_urgent = self._unwritten.is_urgent(self._stored, now)
-        self._is_storage_well = not any(
+        self._is_storage_ok = not any(
             one.condition == "check" and one.subject in _STORAGE_CHECKS for one in conditions
         )
         self._evaluated_at = now
@@ -177,7 +177,7 @@ class AlarmWatch:
         """
         beat, now = self.heartbeat, self.now()
         is_blind = self._evaluated_at is None or now - self._evaluated_at > BLIND_S
-        if not (self._is_writable and self._is_storage_well):
+        if not (self._is_writable and self._is_storage_ok):
             return
         is_beating = self._beating is not None and not self._beating.done()
         if beat is None or is_blind or self._is_urgent or is_beating or not beat.is_due:

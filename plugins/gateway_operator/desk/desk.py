@@ -16,7 +16,7 @@ from gateway.store import SqlStore
 from gateway_operator.desk.last_seen import LastSeen
 from gateway_operator.desk.rpc_watch import RpcWatch
 from gateway_operator.desk.running import Running
-from gateway_operator.sql.kept_bars import KeptBars
+from gateway_operator.sql.cached_bars import CachedBars
 from gateway_operator.sql.records import OperatorRecords
 
 # Seconds that results shared by pages are cached.
@@ -85,7 +85,7 @@ class Desk:
     shared: SharedAnswers[Any] = attrs.field(init=False)
 
     # Sums of sales by bar.
-    kept_bars: KeptBars = attrs.field(init=False, factory=KeptBars)
+    cached_bars: CachedBars = attrs.field(init=False, factory=CachedBars)
 
     # Finds unused transfers.
     unclaimed: UnclaimedSearch = attrs.field(init=False)
@@ -104,7 +104,7 @@ class Desk:
 
     @shared.default
     def _make_shared(self) -> SharedAnswers[Any]:
-        return SharedAnswers(self.now, kept_s=_SHARED_S, most=_MOST_SHARED)
+        return SharedAnswers(self.now, ttl_s=_SHARED_S, most=_MOST_SHARED)
 
     @property
     def catalog(self) -> Catalog:

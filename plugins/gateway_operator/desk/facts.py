@@ -19,8 +19,8 @@ from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.last_seen import Seen
 from gateway_operator.desk.machine_facts import MachineFacts, read_machine
 from gateway_operator.desk.running import Check
-from gateway_operator.sql import standing, sums
-from gateway_operator.sql.standing import Override, OwedNow, Waiting
+from gateway_operator.sql import current_state, sums
+from gateway_operator.sql.current_state import Override, OwedNow, Waiting
 
 _WEEK_S = 7 * 86_400.0
 _DAY_S = 86_400.0
@@ -160,17 +160,17 @@ def _read_stored(db: Any, now: float, *, is_automatic: bool) -> dict[str, Any]:
     slugs = sums.sold_slugs(db)
     day = sums.Period(since=now - _DAY_S, step_s=_DAY_S, bars=1)
     return {
-        "owed": standing.owed_now(db, is_automatic=is_automatic),
-        "open_payments": standing.open_payments(db),
-        "open_by_method": standing.open_by_method(db),
-        "waiting_tasks": standing.waiting_tasks(db),
-        "running_tasks": standing.running_tasks(db),
-        "overrides": {(one.slug, one.field): one for one in standing.overrides(db)},
-        "failures": {slug: standing.recent_failures(db, slug) for slug in slugs},
-        "margins": {slug: standing.recent_margin(db, slug) for slug in slugs},
+        "owed": current_state.owed_now(db, is_automatic=is_automatic),
+        "open_payments": current_state.open_payments(db),
+        "open_by_method": current_state.open_by_method(db),
+        "waiting_tasks": current_state.waiting_tasks(db),
+        "running_tasks": current_state.running_tasks(db),
+        "overrides": {(one.slug, one.field): one for one in current_state.overrides(db)},
+        "failures": {slug: current_state.recent_failures(db, slug) for slug in slugs},
+        "margins": {slug: current_state.recent_margin(db, slug) for slug in slugs},
         "day": {one.slug: one for one in sums.sales(db, day)},
         "gas": sums.gas(db, now - _WEEK_S),
-        "backup_at": standing.newest_backup_at(db),
+        "backup_at": current_state.newest_backup_at(db),
     }
 
 

@@ -19,7 +19,7 @@ from gateway_operator.sql.payment_lists import PaymentRow
 # The limit of each list.
 _MOST = 100
 # Seconds to wait for the chain.
-_PATIENCE_S = 2.0
+_TIMEOUT_S = 2.0
 # Late after the first; an error this long after the authorization ended.
 _LATE_S = 120.0
 _WRONG_S = 300.0
@@ -122,13 +122,13 @@ async def read_payments(desk: Desk) -> PaymentsPage:
     )
 
 
-async def read_unclaimed(desk: Desk, *, patience_s: float = _PATIENCE_S) -> UnclaimedPage:
+async def read_unclaimed(desk: Desk, *, timeout_s: float = _TIMEOUT_S) -> UnclaimedPage:
     """Return the unused transfers of seven days.
 
     The first search takes longer than a page waits; a later page shows its result.
     """
     search = desk.unclaimed
-    await search.refresh(patience_s)
+    await search.refresh(timeout_s)
     known, now = search.known, desk.now()
     prices = [one.endpoint.price_units for one in desk.catalog.everything()]
     found = await desk.store.sum(_payments_like, known)

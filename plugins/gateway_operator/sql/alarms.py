@@ -13,7 +13,7 @@ from gateway_operator.alarms.records import AlarmRecord
 from gateway_operator.sql import alarm_messages
 
 # Past alarms are kept for half a year.
-KEPT_S = 180 * 86_400.0
+RETENTION_S = 180 * 86_400.0
 _COLUMNS = tuple(field.name for field in attrs.fields(AlarmRecord) if field.name != "id")
 
 
@@ -96,8 +96,8 @@ def set_mute(db: Connection, record_id: int, until: float | None, reason: str) -
 
 def delete_old(db: Connection, now: float) -> None:
     """Delete alarms and messages older than half a year."""
-    db.execute("DELETE FROM alarms WHERE ended_at < ?", (now - KEPT_S,))
-    alarm_messages.delete_old(db, now - KEPT_S)
+    db.execute("DELETE FROM alarms WHERE ended_at < ?", (now - RETENTION_S,))
+    alarm_messages.delete_old(db, now - RETENTION_S)
 
 
 def _select(db: Connection, where: str, *values: Any) -> list[AlarmRecord]:

@@ -36,7 +36,7 @@ def wallet_without_gas(settings, gas_key, chain):
 
 async def x402_row(gateway) -> dict:
     """Return the operator's row, with new checks."""
-    gateway.services.shared_checks.kept_s = 0.0
+    gateway.services.shared_checks.ttl_s = 0.0
     return (await operators_rows(gateway))[1][X402]
 
 

@@ -26,8 +26,8 @@ async def open_gateway(settings, provider, proxy, clock):
         await one.silence_background()
         await check_now(one)
         # No caching.
-        one.services.shared_checks.kept_s = 0.0
-        one.services.find(Operator).desk.shared.kept_s = 0.0
+        one.services.shared_checks.ttl_s = 0.0
+        one.services.find(Operator).desk.shared.ttl_s = 0.0
         one.headers = await token_of(one)
         yield one
 

@@ -73,7 +73,7 @@ async def test_a_full_disk_is_told_and_ready_says_so_until_it_writes_again(
 ):
     async with running(attrs.evolve(settings, min_free_disk_mb=0), provider) as gateway:
         store = gateway.services.store
-        gateway.services.shared_checks.kept_s = 0.0
+        gateway.services.shared_checks.ttl_s = 0.0
         (pages,) = (await on_writer(store, "PRAGMA page_count"))[0]
         await on_writer(store, f"PRAGMA max_page_count = {pages}")
         signed = authorization()

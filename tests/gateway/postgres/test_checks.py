@@ -75,8 +75,8 @@ async def test_a_check_names_the_machines_and_what_none_does(database_url, raw):
         PostgresStore(database_url, node="a", roles=["web"]) as web,
         PostgresStore(database_url, node="b", roles=["web", "signer"]) as other,
     ):
-        await web.nodes.keep(lease_s=60, now=time.time())
-        await other.nodes.keep(lease_s=60, now=time.time())
+        await web.nodes.renew(lease_s=60, now=time.time())
+        await other.nodes.renew(lease_s=60, now=time.time())
         found = checks.check_nodes(raw)
     assert found.startswith("a (web), b (web, signer). No machine works: ")
     assert found.endswith("Start a machine with GATEWAY_ROLE=worker, or all.")

@@ -85,7 +85,7 @@ async def test_a_node_whose_clock_is_off_is_no_worker(nodes):
     one, other = nodes
     for ahead_s in (90, 0):
         for store in (*nodes, one):
-            await store.nodes.keep(lease_s=60, now=time.time() + ahead_s)
+            await store.nodes.renew(lease_s=60, now=time.time() + ahead_s)
         assert one.nodes.has_workers is other.nodes.has_workers is (ahead_s == 0)
         for found in await one.nodes.nodes():
             assert ("worker" in found.roles) is (ahead_s == 0)

@@ -211,10 +211,10 @@ async def test_a_process_that_stood_still_while_another_took_its_name_ends(datab
         frozen.nodes._watch_s = other.nodes._watch_s = 0.05
         async with asyncio.timeout(60):
             await frozen.nodes.register(now=await _clock(frozen))
-            assert await frozen.nodes.keep(lease_s=0, now=time.time())
+            assert await frozen.nodes.renew(lease_s=0, now=time.time())
             await other.nodes.register(now=await _clock(other))
-        assert await other.nodes.keep(lease_s=60, now=time.time())
-        assert not await frozen.nodes.keep(lease_s=60, now=time.time())
+        assert await other.nodes.renew(lease_s=60, now=time.time())
+        assert not await frozen.nodes.renew(lease_s=60, now=time.time())
         assert "GATEWAY_NODE" in frozen.fitness.problem
         # The newcomer's row stays.
         await frozen.nodes.unregister()

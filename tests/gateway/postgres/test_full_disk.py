@@ -50,7 +50,7 @@ async def test_each_node_tells_of_a_full_disk_and_the_leader_writes_it_down(
         nodes = (first, second)
         for node in nodes:
             await node.services.lifecycle.warmed.wait()
-            node.services.shared_checks.kept_s = 0.0
+            node.services.shared_checks.ttl_s = 0.0
             node.services.find(Operator).alarms.is_mine = node.services.store.nodes.leads
         with full_disk(database_url):
             for node, ear in zip(nodes, channels, strict=True):

@@ -40,17 +40,17 @@ async def test_one_node_leads_until_it_gives_up(database_url):
     async with node(database_url, "a") as one, node(database_url, "b") as other:
         for store in (one, other):
             await register(store)
-        assert [await store.nodes.keep(lease_s=60, now=time.time()) for store in (one, other)] == [
+        assert [await store.nodes.renew(lease_s=60, now=time.time()) for store in (one, other)] == [
             True,
             False,
         ]
-        assert await one.nodes.keep(lease_s=60, now=time.time())
+        assert await one.nodes.renew(lease_s=60, now=time.time())
         assert [(each.name, each.is_leader) for each in await other.nodes.nodes()] == [
             ("a", True),
             ("b", False),
         ]
         await one.nodes.unregister()
-        assert await other.nodes.keep(lease_s=60, now=time.time())
+        assert await other.nodes.renew(lease_s=60, now=time.time())
         assert [
             (each.name, each.is_leader, each.is_stopped) for each in await other.nodes.nodes()
         ] == [("a", False, True), ("b", True, False)]
@@ -60,13 +60,13 @@ async def test_a_node_that_stopped_in_order_comes_again_at_once(database_url):
     async with node(database_url, "a") as former, node(database_url, "a") as later:
         later.nodes._watch_s = math.inf  # it need not watch whether the former one runs
         await register(former)
-        await former.nodes.keep(lease_s=60, now=time.time())
+        await former.nodes.renew(lease_s=60, now=time.time())
         await former.nodes.unregister()
         (stopped,) = await later.nodes.nodes()
         assert (stopped.is_stopped, stopped.roles, stopped.is_leader) == (True, (), False)
         assert abs(time.time() - stopped.seen_at) < 60
         await register(later)
-        assert await later.nodes.keep(lease_s=60, now=time.time())
+        assert await later.nodes.renew(lease_s=60, now=time.time())
         (running_one,) = await later.nodes.nodes()
         assert (running_one.is_stopped, running_one.is_leader) == (False, True)
 
@@ -75,12 +75,12 @@ async def test_a_leader_that_died_is_followed(database_url):
     async with node(database_url, "a") as one, node(database_url, "b") as other:
         await register(one)
         await register(other)
-        assert await one.nodes.keep(lease_s=0.05, now=time.time())
+        assert await one.nodes.renew(lease_s=0.05, now=time.time())
         for _ in range(1000):
-            if await other.nodes.keep(lease_s=60, now=time.time()):
+            if await other.nodes.renew(lease_s=60, now=time.time()):
                 break
             await asyncio.sleep(0.01)
-        assert not await one.nodes.keep(lease_s=60, now=time.time())
+        assert not await one.nodes.renew(lease_s=60, now=time.time())
 
 
 async def test_fifty_that_ask_at_once_get_one_leader(database_url):
@@ -92,7 +92,7 @@ async def test_fifty_that_ask_at_once_get_one_leader(database_url):
             for number in range(10)
         ]
         answers = await asyncio.gather(
-            *(store.nodes.keep(lease_s=60, now=time.time()) for store in stores * 5)
+            *(store.nodes.renew(lease_s=60, now=time.time()) for store in stores * 5)
         )
         assert len({number % 10 for number, leads in enumerate(answers) if leads}) == 1
 
@@ -106,7 +106,7 @@ async def test_two_machines_never_have_one_name(database_url):
 
         async def run_on():
             while not is_killed.is_set():
-                await one.nodes.keep(lease_s=60, now=time.time())
+                await one.nodes.renew(lease_s=60, now=time.time())
                 await asyncio.sleep(0.01)
 
         runs = asyncio.create_task(run_on())
@@ -163,7 +163,7 @@ async def test_a_leader_that_drains_is_followed_while_it_still_runs(database_url
         assert draining.leads()
         draining.step_down()
         for _ in range(1000):
-            if await other.nodes.keep(lease_s=60, now=time.time()):
+            if await other.nodes.renew(lease_s=60, now=time.time()):
                 break
             await asyncio.sleep(0.01)
         assert not draining.leads()
@@ -280,12 +280,12 @@ async def test_a_node_that_dies_gives_its_part_of_a_vendors_slots_back(database_
             lambda db: db.execute("UPDATE nodes SET seen_at = seen_at - 21 WHERE name = 'b'")
         )
         assert (await states_of(one).exchange([])).workers == ["a"]
-        await other.nodes.keep(lease_s=1, now=time.time())
+        await other.nodes.renew(lease_s=1, now=time.time())
         assert (await states_of(one).exchange([])).workers == ["a", "b"]
         # One that only sells takes no part.
         other.nodes._roles = ("web",)
         await other._write(lambda db: db.execute("DELETE FROM roles WHERE name = 'worker:b'"))
-        await other.nodes.keep(lease_s=1, now=time.time())
+        await other.nodes.renew(lease_s=1, now=time.time())
         assert (await states_of(one).exchange([])).workers == ["a"]
         await other.nodes.unregister()
         assert (await states_of(one).exchange([])).workers == ["a"]

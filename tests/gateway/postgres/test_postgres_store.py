@@ -203,7 +203,7 @@ async def test_a_crash_of_the_server_loses_nothing_that_was_answered(postgres_se
 
 
 async def test_a_server_that_is_gone_is_one_sentence(postgres_server, database_url, monkeypatch):
-    monkeypatch.setattr(pool, "_PATIENCE_S", 0.2)
+    monkeypatch.setattr(pool, "_TIMEOUT_S", 0.2)
     async with PostgresStore(database_url) as store:
         await asyncio.to_thread(postgres_server.crash)
         try:

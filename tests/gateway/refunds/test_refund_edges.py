@@ -130,7 +130,7 @@ async def test_a_refund_goes_where_the_ledger_says_also_when_that_changes_meanwh
             return 200, chain.rpc.answer(body)
 
         # Otherwise recently read fees would not be read again.
-        gateway.services.chain._fees.kept_s = 0.0
+        gateway.services.chain._fees.ttl_s = 0.0
         proxy.break_call("eth_maxPriorityFeePerGas", corrected)
         await refunds.sweep()
         assert not proxy.faults

@@ -85,7 +85,7 @@ class Scene:
             running(settings, self.provider, chain=chain)
         )
         # Disable sharing, so that each purchase meets its own fault.
-        chain._fees.kept_s = self.gateway.services.payments._recent_head.kept_s = 0.0
+        chain._fees.ttl_s = self.gateway.services.payments._recent_head.ttl_s = 0.0
         await self.gateway.services.lifecycle.warmed.wait()
         # The loop is stopped between two runs, for which the watchdog would blame a plugin.
         await self.gateway.services.watchdog.stop()

@@ -74,12 +74,12 @@ def test_a_text_about_the_catalogue_is_made_once_for_each_change(catalog):
 
     circuit = put_on_sale(catalog, "one")
     for _ in range(3):
-        assert catalog.keep("text", describe) == "one"
+        assert catalog.cached("text", describe) == "one"
     put_on_sale(catalog, "two")
-    assert catalog.keep("text", describe) == "one two"
+    assert catalog.cached("text", describe) == "one two"
     circuit.trip("402: top up")
     for _ in range(3):
-        assert catalog.keep("text", describe) == "two"
+        assert catalog.cached("text", describe) == "two"
     assert made == ["one", "one two", "two"]
 
 

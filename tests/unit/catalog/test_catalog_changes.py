@@ -59,9 +59,9 @@ def test_a_price_per_page_changes_by_the_factor_of_the_price():
 
 def test_what_is_kept_about_endpoints_is_made_anew_after_a_change():
     catalog = catalog_of()
-    assert catalog.keep("prices", lambda: [one.price_units for one in catalog]) == [20_000]
+    assert catalog.cached("prices", lambda: [one.price_units for one in catalog]) == [20_000]
     catalog.change(change(price_units=30_000))
-    assert catalog.keep("prices", lambda: [one.price_units for one in catalog]) == [30_000]
+    assert catalog.cached("prices", lambda: [one.price_units for one in catalog]) == [30_000]
 
 
 def test_a_change_of_a_slug_that_no_plugin_registers_is_left_out():

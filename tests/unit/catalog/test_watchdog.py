@@ -18,7 +18,7 @@ from gateway_testing.facts import ENDPOINT
 from tests.conftest import ScriptedProvider
 
 PATIENCE_S = 120
-SHORT = WatchdogTiming(lap_s=0.03, silence_s=0.1)
+SHORT = WatchdogTiming(tick_s=0.03, silence_s=0.1)
 OWNERS = {"acme_blocks": "acme"}
 PLUGIN = """
 import queue
@@ -197,7 +197,7 @@ def blocks_of(watchdog, lines, plugin, times):
     """Let the watchdog notice `times` blocks, in its thread."""
     for _ in range(times):
         watchdog._silent_s = 1.5
-        watchdog._report_block(module._Sighting(plugin=plugin, stack=["x.py:1 f"]))
+        watchdog._report_block(module._Sample(plugin=plugin, stack=["x.py:1 f"]))
         watchdog._end_block()
 
 
@@ -271,10 +271,10 @@ def test_a_machine_that_slept_was_not_blocked(monkeypatch, lines, cpu_s, blocks)
     monkeypatch.setattr(module, "time", clock)
     watchdog = Watchdog({})
     watchdog._loop_thread = threading.get_ident()
-    watchdog._measure_lap()
+    watchdog._measure_tick()
     times["monotonic"] += 8 * 3600
     times["process_time"] += cpu_s
-    watchdog._check_lap(watchdog._measure_lap())
+    watchdog._check_tick(watchdog._measure_tick())
     assert len(told(lines, "loop.blocked", GATEWAY)) == blocks
 
 
@@ -282,12 +282,12 @@ async def test_a_loop_that_answers_is_left_alone(lines):
     """The laps are counted here like production's, however slow the machine was."""
     watchdog = Watchdog({})
     watchdog._loop, watchdog._loop_thread = asyncio.get_running_loop(), threading.get_ident()
-    watchdog._measure_lap()
+    watchdog._measure_tick()
     watchdog._ask_loop()
     for _ in range(20):
         await asyncio.sleep(0)
-        watchdog._measure_lap()
-        watchdog._check_lap(watchdog.timing.lap_s)
+        watchdog._measure_tick()
+        watchdog._check_tick(watchdog.timing.tick_s)
     assert lines == []
 
 

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from gateway import Output, Result
-from gateway.contracts.outputs import Kept, OutputStoreUnavailable
+from gateway.contracts.outputs import OutputStoreUnavailable, StoredFile
 from gateway.outputs import DiskOutputs
 from tests.conftest import PNG
 
@@ -30,7 +30,7 @@ def local(folder) -> DiskOutputs:
     return DiskOutputs(folder, "secret")
 
 
-async def found(artifacts, before: float) -> list[Kept]:
+async def found(artifacts, before: float) -> list[StoredFile]:
     """List old outputs, as far as the places respond."""
     kept = []
     with contextlib.suppress(OutputStoreUnavailable):  # the bucket that is down

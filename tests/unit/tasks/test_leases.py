@@ -26,7 +26,7 @@ from tests.unit.tasks.engine_shop import (
 
 async def deliver(shop, lease):
     """Deliver a picture as another process would."""
-    await Delivery(shop.pool.resources, lease).keep(PICTURE, shop.catalog[ENDPOINT.slug])
+    await Delivery(shop.pool.resources, lease).store(PICTURE, shop.catalog[ENDPOINT.slug])
 
 
 async def test_who_lost_the_lease_changes_neither_the_result_nor_its_files(shop):

@@ -8,7 +8,7 @@ from gateway_operator.desk.conditions import Condition, find_conditions
 from gateway_operator.desk.facts import EndpointFacts, Facts, KeyFacts
 from gateway_operator.desk.last_seen import Seen
 from gateway_operator.desk.running import Check
-from gateway_operator.sql.standing import Override, OwedNow, Waiting
+from gateway_operator.sql.current_state import Override, OwedNow, Waiting
 
 NOW = 1_782_172_800.0
 NOTHING = Waiting(count=0, since=None)

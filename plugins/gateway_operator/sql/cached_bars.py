@@ -19,7 +19,7 @@ _OVERLAP = 200
 _Bars = dict[tuple[str, float], SalesBar | None]
 
 
-class KeptBars:
+class CachedBars:
     """Sums of sales by slug and bar, never older than the database state of the caller.
 
     For one database and one thread at a time. Only the newest period of each bar length is kept, so
