@@ -117,7 +117,7 @@ class Catalog:
         self._redactor = redactor
         self._registered: dict[str, Registered] = {}
         # Each endpoint as in the settings file, without live changes.
-        self._filed: dict[str, Registered] = {}
+        self._configured: dict[str, Registered] = {}
         # Time of the newest live change in Unix seconds, if any.
         self.changed_at: float | None = None
         self._upstreams: dict[int, Upstream] = {}
@@ -153,7 +153,7 @@ class Catalog:
         is_cost_set = override is not None and override.cost is not None
         circuit = CircuitBreaker(provider.name, self._now, self._cache.clear, slug=endpoint.slug)
         registered = Registered(changed, upstream, circuit, is_cost_set)
-        self._registered[endpoint.slug] = self._filed[endpoint.slug] = registered
+        self._registered[endpoint.slug] = self._configured[endpoint.slug] = registered
         self._cache.clear()
 
     def withdraw(self, plugin: str) -> None:
@@ -169,8 +169,10 @@ class Catalog:
         Unknown slugs are ignored: their plugin may be installed again.
         """
         for slug in self._registered:
-            filed, change = self._filed[slug], changes.get(slug)
-            self._registered[slug] = filed if change is None else _apply_change(filed, change)
+            configured, change = self._configured[slug], changes.get(slug)
+            self._registered[slug] = (
+                configured if change is None else _apply_change(configured, change)
+            )
         self.changed_at = max((one.changed_at for one in changes.values()), default=None)
         self._cache.clear()
 
@@ -179,11 +181,11 @@ class Catalog:
         override = self._overrides.get(slug)
         return override is not None and override.allow_loss
 
-    def filed(self, slug: str) -> Endpoint:
+    def configured(self, slug: str) -> Endpoint:
         """Return an endpoint as the settings file has it; raises `NotFound`."""
-        if slug not in self._filed:
+        if slug not in self._configured:
             raise NotFound("There is no such endpoint.")
-        return self._filed[slug].endpoint
+        return self._configured[slug].endpoint
 
     def pause_plugin(self, plugin: str, reason: str, *, pause_s: float) -> None:
         """Take all providers of a plugin off sale for at least `pause_s` seconds.
@@ -296,21 +298,21 @@ class Catalog:
         return min((at for at in coming if at > now), default=math.inf)
 
 
-def _apply_change(filed: Registered, change: EndpointChange) -> Registered:
+def _apply_change(configured: Registered, change: EndpointChange) -> Registered:
     """Return an endpoint with a live change applied.
 
     A new price scales every price step, as in the settings file.
     """
-    endpoint = _at_price(filed.endpoint, change.price_units)
+    endpoint = _at_price(configured.endpoint, change.price_units)
     if change.cost_micros is not None:
         endpoint = set_cost(endpoint, change.cost_micros)
     return attrs.evolve(
-        filed,
+        configured,
         endpoint=endpoint,
-        is_cost_set=filed.is_cost_set or change.cost_micros is not None,
+        is_cost_set=configured.is_cost_set or change.cost_micros is not None,
         change=change,
         earlier=tuple(
-            (_at_price(filed.endpoint, one.price_units), one.good_until)
+            (_at_price(configured.endpoint, one.price_units), one.good_until)
             for one in change.earlier_prices
         ),
     )

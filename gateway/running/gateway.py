@@ -236,10 +236,10 @@ class Gateway:
 
     def refund_promise(self) -> RefundPromise:
         """Return the promise that holds for every offer, by the highest price."""
-        dearest = self.catalog.cached(
-            "dearest", lambda: max((price_range(one)[1] for one in self.catalog), default=0)
+        highest_units = self.catalog.cached(
+            "highest_units", lambda: max((price_range(one)[1] for one in self.catalog), default=0)
         )
-        return self.refund_promises.of(dearest)
+        return self.refund_promises.of(highest_units)
 
     def _earlier_units(self, slug: str, request: GenerationRequest | None) -> tuple[int, ...]:
         earlier = self.catalog[slug].earlier if request is not None else ()

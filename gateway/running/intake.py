@@ -57,10 +57,10 @@ CHECKS = Shares(
     # Shorter than `Timing.validation_s`, which includes the check itself.
     wait_s=15.0,
     # An ordinary file takes half a second, and the largest picture 1.5 s.
-    undisturbed_s=3.0,
+    protected_s=3.0,
     # Four of the slowest files; in the long run a quarter of a CPU.
     budget_s=20.0,
-    regained=0.25,
+    refill_per_s=0.25,
 )
 
 

@@ -54,7 +54,7 @@ def bucket_of(settings: Settings) -> Bucket | None:
     )
 
 
-def judge_bucket(settings: Settings) -> dict[str, bool]:
+def check_bucket(settings: Settings) -> dict[str, bool]:
     """Return for each setting of the outputs' bucket whether its value is right."""
     addressing = settings.outputs_addressing in ("auto", "host", "path")
     bucket = bucket_of(settings)

@@ -11,7 +11,7 @@ from gateway.domain import usdc
 from gateway.domain.eip3009 import NETWORKS, checksum_address
 from gateway.errors import SettingsError
 from gateway.installed import check_opener
-from gateway.settings.bucket import judge_bucket
+from gateway.settings.bucket import check_bucket
 from gateway.settings.database import ROLES
 from gateway.settings.model import Settings
 from gateway.settings.sections import variable
@@ -47,7 +47,7 @@ def hint(name: str) -> str:
 
 def check_settings(settings: Settings) -> None:
     """Raise `SettingsError` for the first setting that cannot be right."""
-    for name, is_right in _judge_settings(settings).items():
+    for name, is_right in _check_values(settings).items():
         if not is_right:
             state = "is not set" if getattr(settings, name) == "" else "is not right"
             raise SettingsError(f"{variable(name)} {state}. {hint(name)}")
@@ -142,7 +142,7 @@ _LIMITS = (
 )
 
 
-def _judge_settings(settings: Settings) -> dict[str, bool]:
+def _check_values(settings: Settings) -> dict[str, bool]:
     """Return for each checked setting whether its value is right."""
     url = urlsplit(settings.base_url)
     return {
@@ -157,9 +157,9 @@ def _judge_settings(settings: Settings) -> dict[str, bool]:
         "settlement_batch": 1 <= settings.settlement_batch <= _MOST_IN_BATCH,
         "erc6492_factories": all(map(_ADDRESS.fullmatch, settings.erc6492_factories)),
         "refund_daily_cap": _is_amount(settings.refund_daily_cap),
-        "bind": is_place(settings.bind),
+        "bind": is_host_and_port(settings.bind),
         "client_ip_header": bool(_HEADER_NAME.fullmatch(settings.client_ip_header)),
-        **judge_bucket(settings),
+        **check_bucket(settings),
         "brand_color": not settings.brand_color or bool(_COLOR.fullmatch(settings.brand_color)),
         **{name: _is_link(getattr(settings, name)) for name in _LINKS},
         "allow_loopback_links": not settings.allow_loopback_links or _is_test_only(settings),
@@ -212,7 +212,7 @@ def _is_facilitator_address(text: str) -> bool:
     return not text or (bool(url.hostname) and (url.scheme == "https" or is_local))
 
 
-def is_place(text: str) -> bool:
+def is_host_and_port(text: str) -> bool:
     """Whether this is an address and a port to listen on."""
     return bool(re.fullmatch(r".+:[0-9]{1,5}", text))
 
@@ -224,16 +224,16 @@ def _is_link(text: str) -> bool:
 
 def _is_test_only(settings: Settings) -> bool:
     """Whether only this machine reaches the gateway, and no real money pays it."""
-    has_test_money = settings.network == "base-sepolia" or is_chain_here(settings)
-    return is_for_this_machine(settings) and has_test_money
+    has_test_money = settings.network == "base-sepolia" or is_chain_local(settings)
+    return is_local_only(settings) and has_test_money
 
 
-def is_chain_here(settings: Settings) -> bool:
+def is_chain_local(settings: Settings) -> bool:
     """Whether the chain is read on this machine only."""
     return all(urlsplit(rpc).hostname in _THIS_MACHINE for rpc in settings.rpc_urls)
 
 
-def is_for_this_machine(settings: Settings) -> bool:
+def is_local_only(settings: Settings) -> bool:
     """Whether the gateway listens on this machine only, and names itself by an address of it."""
     reached_at = urlsplit(settings.base_url).hostname
     listens_on = settings.bind.rpartition(":")[0].strip("[]")

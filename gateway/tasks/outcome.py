@@ -80,8 +80,8 @@ class Outcome:
             **failure.fields(),
         )
         self._reason = failure.summary
-        error = error_that_counts(raised, upstream.traits, job)
-        if self._is_the_buyers(error, registered):
+        error = decisive_error(raised, upstream.traits, job)
+        if self._is_buyer_error(error, registered):
             error = InvalidInput(_NOT_THIS_CHOICE)
         if not isinstance(error, _NO_FAILURES):
             # An error that replaced another was not the vendor's response.
@@ -126,7 +126,7 @@ class Outcome:
                 most = _MOST_LOST if isinstance(error, HandleLost) else MAX_ATTEMPTS
                 await self._retry("provider_error", _GAVE_UP, most=most)
 
-    def _is_the_buyers(self, error: Exception, registered: Registered) -> bool:
+    def _is_buyer_error(self, error: Exception, registered: Registered) -> bool:
         """Whether the refusal may be due to this buyer's choices or file.
 
         Other buyers' requests may succeed, so the endpoint stays on sale.
@@ -164,11 +164,11 @@ class Outcome:
         """Retry after the pause that the provider asked for. Until then no task submits to it."""
         timing = self.resources.timing
         wait_s = clamp(asked_s, *timing.rate_limit_s)
-        upstream.wait_as_asked(wait_s, long_wait_s=timing.long_wait_s)
+        upstream.pause_as_requested(wait_s, long_wait_s=timing.long_wait_s)
         if self.resources.now() + wait_s - self.lease.started_at > timing.max_waited_s:
             await self.fail("provider_error", "The provider was too busy for too long.")
         else:
-            await self._put_off(wait_s, costs_attempt=False)
+            await self._reschedule(wait_s, costs_attempt=False)
 
     async def _retry(self, details: str, error: str, *, most: int = MAX_ATTEMPTS) -> None:
         """Retry later, or fail the task after its last attempt."""
@@ -177,9 +177,9 @@ class Outcome:
             return
         timing = self.resources.timing
         delay_s = min(timing.backoff_s * 2 ** (self.lease.attempt - 1), timing.max_backoff_s)
-        await self._put_off(delay_s * random.uniform(0.5, 1.0), costs_attempt=True)  # noqa: S311 - jitter
+        await self._reschedule(delay_s * random.uniform(0.5, 1.0), costs_attempt=True)  # noqa: S311 - jitter
 
-    async def _put_off(self, delay_s: float, *, costs_attempt: bool) -> None:
+    async def _reschedule(self, delay_s: float, *, costs_attempt: bool) -> None:
         await self.resources.queue.retry(
             self.lease, delay_s=delay_s, now=self.resources.now(), costs_attempt=costs_attempt
         )
@@ -218,7 +218,7 @@ def _name_error(error: Exception) -> str:
     return kind.__name__ if is_known else "other"
 
 
-def error_that_counts(error: Exception, traits: Traits, job: AttemptJob | None) -> Exception:
+def decisive_error(error: Exception, traits: Traits, job: AttemptJob | None) -> Exception:
     """Return the error to act on. Replaces an error that leaves it unknown what the vendor bills.
 
     After a result, the task is never generated again. Before one, it is submitted again only if

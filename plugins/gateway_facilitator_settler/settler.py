@@ -119,7 +119,7 @@ class FacilitatorSettler:
         # Whether `/supported` lists the extension by which a Bazaar lists endpoints.
         self.lists_endpoints = False
         # When the cached `/supported` expires (Unix seconds).
-        self._believed_until = 0.0
+        self._cached_until = 0.0
         # The facilitator asked for no requests until then (Unix seconds).
         self._quiet_until = 0.0
 
@@ -262,7 +262,7 @@ class FacilitatorSettler:
         if self._now() < self._quiet_until:
             raise FacilitatorUnavailable("asked for a pause, which is not over")
         async with self._reading:
-            if self._now() >= self._believed_until:
+            if self._now() >= self._cached_until:
                 await self._read_supported()
         if self._version is None:
             raise FacilitatorUnavailable(self._problem)
@@ -281,7 +281,7 @@ class FacilitatorSettler:
             self.lists_endpoints = self._version is not None and lists_endpoints(answer.body)
             self._problem = f"/supported: status {answer.status}, without exact on {network.caip2}"
         ttl_s = self.timing.unreadable_s if self._version is None else self.timing.kinds_s
-        self._believed_until = self._now() + ttl_s
+        self._cached_until = self._now() + ttl_s
 
     def _note_pause(self, error: FacilitatorUnavailable) -> None:
         """Send nothing for as long as the facilitator asks."""

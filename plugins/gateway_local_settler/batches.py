@@ -88,9 +88,9 @@ class Batches:
             return await self._keys.send_new(payment, call)
         finally:
             self._sending -= 1
-            self._go_on()
+            self._continue()
 
-    def _go_on(self) -> None:
+    def _continue(self) -> None:
         if not self._sending:
             self._start_batch()
 
@@ -109,7 +109,7 @@ class Batches:
         self._batches.discard(task)
         self._sending -= 1
         if not task.cancelled():
-            self._go_on()
+            self._continue()
 
     async def _send_batch(self, batch: Sequence[_Waiting]) -> None:
         # They belong to the request that started it; the batch has several.

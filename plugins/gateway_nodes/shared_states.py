@@ -93,7 +93,7 @@ class _Subject:
         is_own = self.upstream.pace.paused_until + _NEWS_S >= until
         self.paused_until = until
         if not is_own:
-            self.upstream.wait_as_asked(until - now, long_wait_s=long_wait_s)
+            self.upstream.pause_as_requested(until - now, long_wait_s=long_wait_s)
 
 
 def make_part(gateway: Gateway) -> Part:

@@ -11,7 +11,7 @@ import attrs
 import typed_settings as ts
 
 from gateway.errors import SettingsError
-from gateway.settings import Settings, is_place, secret, setting
+from gateway.settings import Settings, is_host_and_port, secret, setting
 
 
 @attrs.frozen(kw_only=True)
@@ -91,7 +91,7 @@ class OperatorSettings:
             )
         secret_text = str(self.alarm_webhook_secret)
         return {
-            "metrics_bind": not self.metrics_bind or is_place(self.metrics_bind),
+            "metrics_bind": not self.metrics_bind or is_host_and_port(self.metrics_bind),
             "alarm_webhook": _is_address(self.alarm_webhook),
             "alarm_webhook_secret": _is_secret(secret_text)
             if secret_text

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from gateway.settings import Settings, is_chain_here, is_for_this_machine, is_key, setting
+from gateway.settings import Settings, is_chain_local, is_key, is_local_only, setting
 
 
 @attrs.frozen(kw_only=True)
@@ -21,7 +21,7 @@ class ShopSettings:
 
     def validate(self, settings: Settings) -> Mapping[str, bool]:
         """Accept a key only if gateway and chain are reached on this machine alone."""
-        is_local = is_for_this_machine(settings) and is_chain_here(settings)
+        is_local = is_local_only(settings) and is_chain_local(settings)
         return {"play_key": not self.play_key or (is_key(self.play_key) and is_local)}
 
 

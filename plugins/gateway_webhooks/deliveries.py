@@ -43,7 +43,7 @@ class DeliveryTiming:
     # Between two polls of the queue: another node may have taken an event.
     poll_s: float = 5.0
     # Between two reads of the queue at least.
-    apart_s: float = 0.02
+    min_interval_s: float = 0.02
     # At the end, for attempts that have begun.
     drain_s: float = 5.0
 
@@ -135,7 +135,7 @@ class Deliveries:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause_s):
                     await self._wake.wait()
-            await asyncio.sleep(read_at + self.timing.apart_s - loop.time())
+            await asyncio.sleep(read_at + self.timing.min_interval_s - loop.time())
 
     async def _start_due(self) -> float | None:
         """Start due attempts; return the time of the next one, or None."""

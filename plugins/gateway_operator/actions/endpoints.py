@@ -108,7 +108,7 @@ async def preview_price(desk: Desk, slug: str, price_units: int | None) -> Price
         slug=slug,
         old_units=old.price_units,
         new_units=new.price_units,
-        file_units=desk.catalog.filed(slug).price_units,
+        file_units=desk.catalog.configured(slug).price_units,
         old_steps=old.price_steps,
         new_steps=new.price_steps,
         cost_micros=cost,
@@ -214,12 +214,12 @@ async def _find_newest(desk: Desk, slug: str, field: Field) -> str | None:
 
 def _priced(desk: Desk, slug: str, price_units: int | None) -> Endpoint:
     """Return the settings file's endpoint at another price; raises `WrongValue`."""
-    filed = desk.catalog.filed(slug)
+    configured = desk.catalog.configured(slug)
     if price_units is None:
-        return filed
+        return configured
     if not 0 < price_units < _MOST_UNITS:
         raise WrongValue("A price is a positive amount of USDC.")
-    return scale_prices(filed, price_units)
+    return scale_prices(configured, price_units)
 
 
 def _find_losses(priced: Endpoint, registered: Registered) -> list[Sale]:

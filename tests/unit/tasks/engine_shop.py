@@ -90,7 +90,7 @@ class Shop:
         async def dead(*_, **__):
             raise OSError("the process is dead")
 
-        for name in ("claim", "begin_submit", "save_handle", "complete", "fail", "retry"):
+        for name in ("lease", "begin_submit", "save_handle", "complete", "fail", "retry"):
             setattr(self.store.queue, name, dead)
         self.store.queue.give_back = self.store.queue.extend = dead
         await self.pool.drain(grace_s=0)

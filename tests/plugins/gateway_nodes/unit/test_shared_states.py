@@ -222,7 +222,7 @@ async def test_no_node_submits_before_a_vendors_pause_ends(nodes, table):
 
 async def test_no_node_sells_during_a_long_pause(nodes):
     one, other = nodes
-    one.sold.upstream.wait_as_asked(700.0, long_wait_s=600.0)
+    one.sold.upstream.pause_as_requested(700.0, long_wait_s=600.0)
     await looked(one, other)
     assert (one.slugs, other.slugs) == ([], [])
     # An operator's trial there is not undone by the same pause.
