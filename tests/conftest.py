@@ -236,8 +236,8 @@ class Running:
         """Let only the test call the chain from now on, after the checks that are due."""
         await self.services.lifecycle.warmed.wait()
         # Another check would leave the gateway's own in progress.
-        looks = [task for task in asyncio.all_tasks() if task.get_name() == "wallet"]
-        await asyncio.gather(*looks)
+        checks = [task for task in asyncio.all_tasks() if task.get_name() == "wallet"]
+        await asyncio.gather(*checks)
         await self.services.settlements._periodic.stop()
         await self.services.settlements.obstacles.stop()
 

@@ -18,7 +18,7 @@ X402 = "settlement"
 DIRECT_WORKS = "A direct USDC transfer works."
 
 
-def tell_token(chain, name, *addresses):
+def call_token(chain, name, *addresses):
     """Call a function of the token that only Circle may call on the real one."""
     chain.send_transaction(
         FAUCET_KEY, chain.usdc, call_data(name, ["address"] * len(addresses), *addresses)
@@ -143,7 +143,7 @@ async def test_dear_gas_is_not_called_an_empty_wallet(settings, provider, chain)
 
 async def test_a_paused_token_stops_x402_and_takes_nothing(gateway, payer, chain):
     header = payer.header()
-    tell_token(chain, "pause")
+    call_token(chain, "pause")
     async with nothing_charged(gateway, chain):
         answer = await buy(gateway, header)
     assert answer.status_code == 500
@@ -152,7 +152,7 @@ async def test_a_paused_token_stops_x402_and_takes_nothing(gateway, payer, chain
     await check_now(gateway)
     assert "paused" in (await x402_row(gateway))["problem"]
     assert "paused" in await unpaid_error(gateway)
-    tell_token(chain, "unpause")
+    call_token(chain, "unpause")
     await check_now(gateway)
     assert (await x402_row(gateway))["ok"]
     assert (await buy(gateway, header)).status_code == 200
@@ -160,7 +160,7 @@ async def test_a_paused_token_stops_x402_and_takes_nothing(gateway, payer, chain
 
 async def test_a_blacklisted_gateway_wallet_stops_x402(gateway, payer, chain):
     header = payer.header()
-    tell_token(chain, "blacklist", WALLET)
+    call_token(chain, "blacklist", WALLET)
     async with nothing_charged(gateway, chain):
         answer = await buy(gateway, header)
     body = await answer.get_json()
@@ -172,7 +172,7 @@ async def test_a_blacklisted_gateway_wallet_stops_x402(gateway, payer, chain):
 
 async def test_a_blacklisted_payer_is_told_so_and_nobody_else_is_stopped(gateway, payer, chain):
     header = payer.header()
-    tell_token(chain, "blacklist", payer.account.address)
+    call_token(chain, "blacklist", payer.account.address)
     async with nothing_charged(gateway, chain):
         answer = await buy(gateway, header)
     assert answer.status_code == 402
@@ -192,7 +192,7 @@ async def test_what_the_payer_has_paid_already_is_served_all_the_same(
     header = payer.header(nonce=signed.nonce, valid_before=signed.valid_before)
     signature = signed.sign(payer.account.key, chain.chain_id, chain.usdc)
     chain.send_transaction(FAUCET_KEY, chain.usdc, signed.call(signature))
-    tell_token(chain, obstacle, *([payer.account.address] if obstacle == "blacklist" else []))
+    call_token(chain, obstacle, *([payer.account.address] if obstacle == "blacklist" else []))
     answer = await buy(gateway, header)
     assert answer.status_code == 200
     task = await gateway.wait((await answer.get_json())["taskId"])
@@ -279,7 +279,7 @@ def test_gateway_check_names_each_obstacle(settings, chain, gas_key, monkeypatch
     assert "enough for about" in rows["settlement"].found
     assert all(rows[name].ok for name in ("clock", "token", "settlement"))
     poor, address = wallet_without_gas(settings, gas_key, chain)
-    tell_token(chain, "pause")
+    call_token(chain, "pause")
     chain.node._offset_s += 700
     rows = checked(poor, monkeypatch)
     assert not any(rows[name].ok for name in ("clock", "token", "settlement"))

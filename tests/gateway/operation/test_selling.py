@@ -12,7 +12,7 @@ from gateway import ChainUnavailable
 from gateway.errors import StoreUnavailable
 from gateway_operator.state import Operator
 from tests.conftest import WALLET, buy, decoded, running
-from tests.gateway.operation.test_obstacles import check_now, tell_token, wallet_without_gas
+from tests.gateway.operation.test_obstacles import call_token, check_now, wallet_without_gas
 from tests.gateway.web.test_task_route import FILE
 from tests.plugins.gateway_operator.app.test_api import API, token_of
 from tests.plugins.gateway_operator.app.test_api_of_endpoints import PATH, post
@@ -68,11 +68,11 @@ def silence_chain(gateway, proxy, clock):
 
 
 def pause_token(gateway, proxy, clock):
-    tell_token(proxy.chain, "pause")
+    call_token(proxy.chain, "pause")
 
 
 def blacklist_wallet(gateway, proxy, clock):
-    tell_token(proxy.chain, "blacklist", WALLET)
+    call_token(proxy.chain, "blacklist", WALLET)
 
 
 def drain(gateway, proxy, clock):
@@ -84,7 +84,7 @@ def fill_disk(gateway, proxy, clock):
     gateway.services.readiness.settings = gateway.services.settings = greedy
 
 
-async def look_again(gateway):
+async def check_again(gateway):
     """Check for obstacles, as the gateway does every minute."""
     with contextlib.suppress(ChainUnavailable):
         await check_now(gateway)
@@ -104,16 +104,16 @@ SCENES = {
 async def test_every_place_says_the_same(open_gateway, proxy, clock, change):
     assert await said(open_gateway) == ("everything", 200, "yes")
     change(open_gateway, proxy, clock)
-    await look_again(open_gateway)
+    await check_again(open_gateway)
     assert await said(open_gateway) == SCENES[change]
 
 
 async def test_a_chain_that_answers_again_is_sold_for_again(open_gateway, proxy, payer):
     silence_chain(open_gateway, proxy, None)
-    await look_again(open_gateway)
+    await check_again(open_gateway)
     assert (await said(open_gateway))[0] == "nothing"
     proxy.heal()
-    await look_again(open_gateway)
+    await check_again(open_gateway)
     assert await said(open_gateway) == ("everything", 200, "yes")
     assert (await buy(open_gateway, payer.header())).status_code == 200
 
@@ -122,7 +122,7 @@ async def test_a_task_is_polled_while_the_chain_is_silent(open_gateway, proxy, p
     task_id = (await (await buy(open_gateway, payer.header())).get_json())["taskId"]
     await open_gateway.wait(task_id)
     silence_chain(open_gateway, proxy, None)
-    await look_again(open_gateway)
+    await check_again(open_gateway)
     assert (await said(open_gateway))[:2] == ("nothing", 200)
     assert (await get(open_gateway, f"/api/task/{task_id}"))["status"] == "completed"
 

@@ -15,10 +15,10 @@ from tests.conftest import Payer, buy, operators_rows, running
 LARGE = GenerationRequest(attachment=Attachment(name="a.pdf", data=b"x" * 300_000))
 
 
-async def events_of(watch, looks=2) -> list[dict]:
+async def events_of(watch, checks=2) -> list[dict]:
     """Return the events of some checks."""
     with structlog.testing.capture_logs() as lines:
-        for _ in range(looks):
+        for _ in range(checks):
             await watch.check()
     return lines
 

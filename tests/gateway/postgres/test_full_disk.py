@@ -53,9 +53,11 @@ async def test_each_node_tells_of_a_full_disk_and_the_leader_writes_it_down(
             node.services.shared_checks.ttl_s = 0.0
             node.services.find(Operator).alarms.is_mine = node.services.store.nodes.leads
         with full_disk(database_url):
-            for node, ear in zip(nodes, channels, strict=True):
+            for node, channel in zip(nodes, channels, strict=True):
                 await check_alarms(node)
-                assert "check:disk" in {one.key for one in ear.received if one.event == "raised"}
+                assert "check:disk" in {
+                    one.key for one in channel.received if one.event == "raised"
+                }
                 # A response of the server alone does not prove that its disk has room.
                 await node.services.store.ping()
                 assert node.services.store.is_full

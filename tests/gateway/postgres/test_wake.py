@@ -28,10 +28,10 @@ NO_POLLS = Timing(poll_s=HOURS_S, fallback_poll_s=HOURS_S, stream_poll_s=HOURS_S
 
 
 @attrs.define
-class Ears:
+class Recorder:
     """The notifications that a node has received."""
 
-    heard: list[str] = attrs.field(factory=list)
+    received: list[str] = attrs.field(factory=list)
     gaps: int = 0
 
     def listener(self) -> WakeHandlers:
@@ -39,8 +39,8 @@ class Ears:
             self.gaps += 1
 
         return WakeHandlers(
-            on_queued=lambda: self.heard.append("queued"),
-            on_ended=self.heard.append,
+            on_queued=lambda: self.received.append("queued"),
+            on_ended=self.received.append,
             on_gap=note_gap,
         )
 
@@ -73,23 +73,23 @@ async def pair(database_url):
         PostgresStore(database_url, node="a") as one,
         PostgresStore(database_url, node="b") as two,
     ):
-        ears = (Ears(), Ears())
-        for store, each in zip((one, two), ears, strict=True):
+        recorder = (Recorder(), Recorder())
+        for store, each in zip((one, two), recorder, strict=True):
             store.wakes.timing = WakeTiming(reconnect_s=0.05)
             store.wakes.start(each.listener())
         await until(lambda: one.wakes.is_live and two.wakes.is_live)
-        yield (one, two), ears
+        yield (one, two), recorder
 
 
 async def test_the_other_node_hears_and_the_own_does_not(pair):
     (one, two), (mine, others) = pair
     one.wakes.post_queued()
     one.wakes.post_ended("a" * 24)
-    await until(lambda: len(others.heard) == 2)
+    await until(lambda: len(others.received) == 2)
     two.wakes.post_ended("b" * 24)
-    await until(lambda: mine.heard)
-    assert sorted(others.heard) == ["a" * 24, "queued"]
-    assert mine.heard == ["b" * 24]
+    await until(lambda: mine.received)
+    assert sorted(others.received) == ["a" * 24, "queued"]
+    assert mine.received == ["b" * 24]
     # Each polled once when it began to listen.
     assert (mine.gaps, others.gaps) == (1, 1)
 
@@ -108,9 +108,9 @@ async def test_many_at_once_share_few_notifications_and_none_is_lost(pair, monke
     for task_id in ids:
         one.wakes.post_ended(task_id)
         one.wakes.post_queued()
-    await until(lambda: len(others.heard) >= 1_001)
-    assert set(others.heard) == ids | {"queued"}
-    assert len(others.heard) == 1_001
+    await until(lambda: len(others.received) >= 1_001)
+    assert set(others.received) == ids | {"queued"}
+    assert len(others.received) == 1_001
     assert len(sent) == 5
     assert max(map(len, sent)) < 8_000
 
@@ -123,7 +123,7 @@ async def test_a_listener_that_was_cut_is_back_and_looks_once(pair, database_url
     assert [line["event"] for line in lines] == ["wake.lost", "wake.restored"]
     assert two.wakes.is_live
     one.wakes.post_queued()
-    await until(lambda: others.heard == ["queued"])
+    await until(lambda: others.received == ["queued"])
 
 
 async def test_what_others_send_to_the_channel_harms_nothing(pair, database_url):
@@ -131,7 +131,7 @@ async def test_what_others_send_to_the_channel_harms_nothing(pair, database_url)
     for payload in ("", " ", "x", "x  ", "\t\n", "\u00e9 \u00e9"):
         ask(database_url, "SELECT pg_notify('gateway', %s)", payload)
     one.wakes.post_queued()
-    await until(lambda: "queued" in others.heard)
+    await until(lambda: "queued" in others.received)
     assert others.gaps == 1
     assert two.wakes.is_live
 
@@ -163,13 +163,13 @@ async def test_a_server_that_answers_no_more_is_taken_for_lost(pair):
 
 
 async def test_what_was_posted_at_the_end_is_sent(database_url):
-    ears = Ears()
+    recorder = Recorder()
     async with PostgresStore(database_url, node="b") as two:
-        two.wakes.start(ears.listener())
+        two.wakes.start(recorder.listener())
         await until(lambda: two.wakes.is_live)
         async with PostgresStore(database_url, node="a") as one:
             one.wakes.post_ended("last")
-        await until(lambda: ears.heard == ["last"])
+        await until(lambda: recorder.received == ["last"])
 
 
 # -- two gateways

@@ -265,9 +265,9 @@ async def test_a_payment_that_stays_open_is_looked_at_rarely_and_settles_all_the
             await until(drivers_ended)
             await has_been_swept(3)
             await until(drivers_ended)
-            looks = count("eth_getTransactionReceipt")
+            reads = count("eth_getTransactionReceipt")
             await has_been_swept(10)
-            assert count("eth_getTransactionReceipt") == looks
+            assert count("eth_getTransactionReceipt") == reads
     chain.set_automine(True)
     often = attrs.evolve(rarely, old_check_s=0.02)
     with started_with(Waits(outcome_s=0.2, settlement=often)):

@@ -90,12 +90,12 @@ async def test_an_event_of_one_fork_and_a_receipt_of_another_release_nothing(
         for sent in ours:
             chain.drop(sent)
         chain.set_automine(True)
-    looks = proxy.seen.count(RECEIPT)
+    reads = proxy.seen.count(RECEIPT)
     deadline = time.monotonic() + 120
-    while proxy.seen.count(RECEIPT) < looks + 3 and time.monotonic() < deadline:
+    while proxy.seen.count(RECEIPT) < reads + 3 and time.monotonic() < deadline:
         shown = await gateway.client.get(f"/api/task/{task_id}?wait=0.1")
         assert (await shown.get_json())["payment"]["state"] in ("reserved", "settling")
-    assert proxy.seen.count(RECEIPT) >= looks + 3
+    assert proxy.seen.count(RECEIPT) >= reads + 3
     proxy.heal()
     task = await gateway.wait(task_id)
     assert (task["status"], task["payment"]["state"]) == ("completed", "settled")

@@ -12,7 +12,7 @@ import structlog
 from gateway import hookimpl
 from gateway.settings import EndpointOverride
 from tests.conftest import ScriptedPlugin, ScriptedProvider, buy, running
-from tests.gateway.operation.test_obstacles import tell_token
+from tests.gateway.operation.test_obstacles import call_token
 from tests.gateway.web.asgi_calls import HUNG_UP, SILENT, WHOLE, Answered, Asked, Client, ask
 from tests.gateway.web.odd_requests import HOST, odd_requests
 from tests.patience import PATIENCE_S, skip_time, until
@@ -187,7 +187,7 @@ def wallet_is_wrong(gateway, chain, provider):
 
 
 def token_is_paused(gateway, chain, provider):
-    tell_token(chain, "pause")
+    call_token(chain, "pause")
 
 
 def stops(gateway, chain, provider):
@@ -247,10 +247,10 @@ async def test_the_price_told_is_never_an_older_one(settings, provider, clock, p
     async with opened(changed(settings), provider, clock, payer) as (gateway, _):
         both, refresh = Both(gateway), gateway.services.settlements.obstacles.refresh
         plain = await both.compare(PRICE)
-        tell_token(chain, "pause")
+        call_token(chain, "pause")
         await refresh()
         assert (await both.compare(PRICE)).body != plain.body
-        tell_token(chain, "unpause")
+        call_token(chain, "unpause")
         await refresh()
         assert (await both.compare(PRICE)).body == plain.body
         registered = gateway.services.catalog._registered

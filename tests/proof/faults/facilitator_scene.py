@@ -58,7 +58,7 @@ FAULTS = {
 
 
 class FacilitatorProxy:
-    """The facilitator with `play`'s faults; calls are named by method and path."""
+    """The facilitator with the faults of `cases`; calls are named by method and path."""
 
     def __init__(self, site: FacilitatorSite, client: FacilitatorClient) -> None:
         self._site = site

@@ -41,7 +41,7 @@ def patience(facilitator: FacilitatorTiming | None = None) -> Iterator[None]:
 class Case:
     """One cell: a call, a fault, and a kind of payment."""
 
-    run: str  # of `play.RUNS`
+    run: str  # of `cases.RUNS`
     call: str
     fault: str
 

@@ -240,17 +240,17 @@ async def test_what_could_not_be_sent_is_sent_soon_again(settings, provider, cha
 
         settler.submit = fails_thrice
         settler.tend = lambda: asyncio.sleep(0)
-        looks = 0
+        reads = 0
         reconciler = gateway.services.settlements._reconciler
         close = reconciler.close
 
         async def counted(payment):
-            nonlocal looks
-            looks += 1
+            nonlocal reads
+            reads += 1
             return await close(payment)
 
         reconciler.close = counted
         answer = await buy(gateway, Payer(chain).header())
         task = await gateway.wait((await answer.get_json())["taskId"])
         assert task["status"] == "completed"
-        assert looks <= 4
+        assert reads <= 4

@@ -3,7 +3,7 @@
 import base64
 import json
 
-from tests.proof.process.test_http_attacks import ASK, PRICE, connected, heard, is_well
+from tests.proof.process.test_http_attacks import ASK, PRICE, connected, is_well, received
 
 MOST_BYTES = 32 * 1024
 
@@ -21,7 +21,7 @@ def refusal(gateway, payment: bytes) -> tuple[bytes, str]:
     head = ASK + b"Connection: close\r\nContent-Length: %d\r\n" % len(PRICE)
     with connected(gateway) as connection:
         connection.sendall(head + b"PAYMENT-SIGNATURE: " + payment + b"\r\n\r\n" + PRICE)
-        answer, _, body = heard(connection).partition(b"\r\n\r\n")
+        answer, _, body = received(connection).partition(b"\r\n\r\n")
     return answer.split()[1], json.loads(body)["error"] if body else ""
 
 
@@ -34,5 +34,5 @@ def test_a_payment_header_of_32_kib_is_read_and_a_longer_one_is_refused(gateway)
 def test_a_head_that_no_payment_needs_is_not_kept(gateway):
     with connected(gateway) as connection:
         connection.sendall(ASK + b"PAYMENT-SIGNATURE: " + b"A" * 100_000)
-        assert heard(connection).split()[1] == b"431"
+        assert received(connection).split()[1] == b"431"
     assert is_well(gateway)

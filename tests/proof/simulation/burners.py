@@ -50,7 +50,7 @@ class Burner:
     how: int
     is_wallet: bool
     pays_itself: bool  # a third party sends the authorization behind our transaction
-    told: list[tuple[str, str]] = attrs.field(factory=list)  # (task, prompt) of each 200
+    accepted: list[tuple[str, str]] = attrs.field(factory=list)  # (task, prompt) of each 200
 
     @property
     def address(self) -> str:
@@ -67,7 +67,7 @@ class Burner:
             signed = town.sign(self.name, seconds=dice.uniform(23.0, 35.0))
             ask = asyncio.ensure_future(
                 self.town.buy_with(
-                    self.name, signed, f"{self.name} {town.world.now():.0f}", self.told
+                    self.name, signed, f"{self.name} {town.world.now():.0f}", self.accepted
                 )
             )
             await self._burn_when_sent(signed, ask)

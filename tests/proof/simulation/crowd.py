@@ -43,7 +43,7 @@ class Spoiler:
     town: Town
     name: str
     comes_at: float
-    told: list[tuple[str, str]] = attrs.field(factory=list)  # (task, prompt) of each 200
+    accepted: list[tuple[str, str]] = attrs.field(factory=list)  # (task, prompt) of each 200
 
     @property
     def address(self) -> str:
@@ -56,7 +56,7 @@ class Spoiler:
         for turn in range(dice.randint(2, 4)):
             signed = self.town.sign(self.name, seconds=dice.uniform(23.0, 35.0))
             ask = asyncio.ensure_future(
-                self.town.buy_with(self.name, signed, f"{self.name} {turn}", self.told)
+                self.town.buy_with(self.name, signed, f"{self.name} {turn}", self.accepted)
             )
             await self._cancel_when_sent(signed, ask)
             await ask

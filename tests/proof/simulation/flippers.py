@@ -23,7 +23,7 @@ class Flipper:
 
     town: Town
     name: str
-    told: list[tuple[str, str]] = attrs.field(factory=list)  # (task, prompt) of each 200
+    accepted: list[tuple[str, str]] = attrs.field(factory=list)  # (task, prompt) of each 200
 
     @property
     def address(self) -> str:
@@ -73,7 +73,7 @@ class Flipper:
             answer = await self.town.ask(buy_x402(signed.header, prompt))
             world.note(f"{self.name} gets {answer.status} {answer.code}")
             if answer.task_id is not None:
-                self.told.append((answer.task_id, prompt))
+                self.accepted.append((answer.task_id, prompt))
             if answer.status in (200, 402):
                 return
             await asyncio.sleep(2.0)

@@ -18,7 +18,7 @@ from tests.proof.simulation.life import Life
 from tests.proof.simulation.people import DirectPayer, Payer, Town
 from tests.proof.simulation.relay import Relay
 from tests.proof.simulation.seams import seams
-from tests.proof.simulation.strangers import Cheat, Observer, ThirdParty
+from tests.proof.simulation.third_parties import Cheat, Observer, ThirdParty
 from tests.proof.simulation.voucher_people import Customer, VoucherBuyer, VoucherCheat
 from tests.proof.simulation.weather import Weather
 from tests.proof.simulation.world import World

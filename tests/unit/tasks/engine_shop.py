@@ -162,11 +162,11 @@ class JobApi:
     async def submit(self, request, job):
         self.submits.append(job.task_id)
         handle = Handle(id=f"job-{len(self.submits)}", urls={"get": "https://api.test/1"})
-        return await said(self.to_submit.pop(0) if self.to_submit else handle, request, job)
+        return await run_step(self.to_submit.pop(0) if self.to_submit else handle, request, job)
 
     async def poll(self, handle, job):
         self.polls.append(handle.id)
-        return await said(self.to_poll.pop(0) if self.to_poll else self.usual, handle, job)
+        return await run_step(self.to_poll.pop(0) if self.to_poll else self.usual, handle, job)
 
 
 class StoppableApi(JobApi):
@@ -192,10 +192,10 @@ class PlainApi:
 
     async def submit(self, request, job):
         self.submits.append(job.task_id)
-        return await said(self.script.pop(0) if self.script else TEXT, request, job)
+        return await run_step(self.script.pop(0) if self.script else TEXT, request, job)
 
 
-async def said(step, *asked):
+async def run_step(step, *asked):
     """Return or raise a script's result."""
     if callable(step):
         step = await step(*asked)

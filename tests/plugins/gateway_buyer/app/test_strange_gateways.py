@@ -141,7 +141,7 @@ async def test_answers_without_a_price(buyer, order, strange, httpserver, first,
 
 async def test_a_task_is_looked_at_until_it_is_done(buyer, order, strange, messages, tmp_path):
     waiting = {"taskId": TASK, "status": "processing", "done": False, "progress": 0.5}
-    strange.looks = [
+    strange.polls = [
         answer(200, waiting),
         answer(503, {}),
         Response("x", 200),

@@ -63,7 +63,7 @@ async def count_passed(limits, hits, *, address=ADDRESS):
     return passed
 
 
-async def wait_told(limits, *, address=ADDRESS):
+async def retry_after_of(limits, *, address=ADDRESS):
     with pytest.raises(TooManyRequests) as refused:
         await limits.hit("x402", address)
     return refused.value.retry_after_s
@@ -81,7 +81,7 @@ async def test_two_nodes_count_one_clients_requests_together(redis, open_limits)
     assert await count_passed(one, 2) == 2
     assert await count_passed(two, 2) == 1
     for node in (one, two):
-        assert 50 < await wait_told(node) <= 60
+        assert 50 < await retry_after_of(node) <= 60
     assert await count_passed(two, 4, address="203.0.113.78") == 3
 
 
@@ -95,7 +95,7 @@ async def test_who_waits_as_long_as_told_passes_at_the_other_node(redis, open_li
     one, two = open_limits(redis.url, limit="1/1s"), open_limits(redis.url, limit="1/1s")
     await one.hit("x402", ADDRESS)
     for node in (two, one, two):
-        await asyncio.sleep(await wait_told(node))
+        await asyncio.sleep(await retry_after_of(node))
         await node.hit("x402", ADDRESS)
 
 
@@ -157,10 +157,10 @@ async def test_what_is_remembered_of_full_windows_is_bounded(redis, open_limits)
     others = open_limits(redis.url, limit="1/60s")
     for number in range(5):
         await others.hit("x402", f"192.0.2.{number}")
-        await wait_told(limits, address=f"192.0.2.{number}")
+        await retry_after_of(limits, address=f"192.0.2.{number}")
     assert len(limits._full._until) == 3
     # Forgotten counts are read again.
-    assert await wait_told(limits, address="192.0.2.0") <= 60
+    assert await retry_after_of(limits, address="192.0.2.0") <= 60
 
 
 # -- Redis is down

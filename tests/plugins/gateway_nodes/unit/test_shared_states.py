@@ -18,14 +18,14 @@ class Table:
         self.rows = {}
         self.running = ["a", "b"]
         self.is_away = False
-        self.told = []
+        self.reports = []
 
     def of_node(self, node):
-        return Door(self, node)
+        return NodeStates(self, node)
 
 
 @attrs.define
-class Door:
+class NodeStates:
     """One node's access to the table."""
 
     table: Table
@@ -35,7 +35,7 @@ class Door:
         table = self.table
         if table.is_away:
             raise StoreUnavailable
-        table.told += reports
+        table.reports += reports
         for one in reports:
             epoch, reason, off, paused = table.rows.get(one.name, (0, None, 0.0, 0.0))
             match one:
@@ -149,7 +149,7 @@ async def test_failures_in_a_row_stay_with_the_node_that_met_them(nodes, table):
     for number in range(5):
         one.circuit.failed("Transient", f"task-{number}")
     await looked(one, other)
-    assert (one.slugs, other.slugs, table.told) == ([], [PAPER.slug], [])
+    assert (one.slugs, other.slugs, table.reports) == ([], [PAPER.slug], [])
 
 
 async def test_a_trip_after_the_clearing_stands(nodes):
@@ -199,11 +199,11 @@ async def test_news_of_one_look_is_told_once(nodes, table):
     for _ in range(5):
         await looked(one, other)
         table.now += 2
-    assert [type(report) for report in table.told] == [OffSale, Paused]
+    assert [type(report) for report in table.reports] == [OffSale, Paused]
     other.circuit.try_again()
     for _ in range(5):
         await looked(other, one)
-    assert [type(report) for report in table.told[2:]] == [OnSale]
+    assert [type(report) for report in table.reports[2:]] == [OnSale]
 
 
 async def test_no_node_submits_before_a_vendors_pause_ends(nodes, table):
@@ -271,11 +271,11 @@ async def test_a_database_that_has_forgotten_is_not_told_for_ever(nodes, table):
     one.circuit.trip("402: top up", is_account=True)
     await looked(one, other)
     table.rows.clear()
-    table.told.clear()
+    table.reports.clear()
     one.circuit.try_again()
     for _ in range(3):
         await looked(one)
-    assert len(table.told) == 1
+    assert len(table.reports) == 1
 
 
 async def test_rows_of_providers_that_are_gone_are_passed_over(nodes, table):

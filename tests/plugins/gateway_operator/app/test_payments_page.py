@@ -110,13 +110,13 @@ async def test_a_look_is_made_once_a_minute_and_only_for_new_blocks(
     monkeypatch.setattr(desk.chain, "transfer_logs", counted)
     await read_unclaimed(desk, timeout_s=60.0)
     await read_unclaimed(desk, timeout_s=60.0)
-    looks = len(asked)
-    assert looks >= 1
+    reads = len(asked)
+    assert reads >= 1
     payer.transfer(20_000)
     clock.offset_s += 61
     found = await read_unclaimed(desk, timeout_s=60.0)
     assert len(found.transfers) == 1
-    assert asked[looks][0] == asked[looks - 1][1] + 1
+    assert asked[reads][0] == asked[reads - 1][1] + 1
 
 
 async def test_where_the_chain_is_silent_the_last_look_is_shown_with_its_age(

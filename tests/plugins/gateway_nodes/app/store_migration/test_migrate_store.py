@@ -33,7 +33,7 @@ def rows_here(path):
         for name in names:
             columns = [row[1] for row in db.execute(f"PRAGMA table_info({name})")]
             rows = db.execute(f"SELECT {_listed(columns)} FROM {name}").fetchall()
-            found[name] = (columns, sorted(map(repr, _told(name, rows))))
+            found[name] = (columns, sorted(map(repr, _comparable(name, rows))))
     return found
 
 
@@ -44,7 +44,9 @@ def rows_there(database_url, tables):
                 columns,
                 sorted(
                     repr(row)
-                    for row in _told(name, db.execute(f"SELECT {_listed(columns)} FROM {name}"))
+                    for row in _comparable(
+                        name, db.execute(f"SELECT {_listed(columns)} FROM {name}")
+                    )
                 ),
             )
             for name, (columns, _) in tables.items()
@@ -55,7 +57,7 @@ def _listed(columns):
     return ", ".join(f'"{column}"' for column in columns)
 
 
-def _told(name, rows):
+def _comparable(name, rows):
     """Leave out rows that concern only one of the two databases."""
     own = {"readable_by", "schema_base", "moved_from", "moved_to", "moving_to", "move_id"}
     return [
