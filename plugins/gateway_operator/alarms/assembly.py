@@ -88,6 +88,6 @@ async def _search_unused(desk: Desk) -> None:
 
     The first search reads a week of the chain, later ones only new blocks.
     """
-    search = desk.unclaimed
+    search = desk.unused
     if search.searched_at is None or desk.now() - search.searched_at >= _SEARCH_EVERY_S:
         await search.refresh(0.0)

@@ -8,10 +8,10 @@ import psycopg
 import pytest
 
 from gateway.errors import SettingsError, TxAlreadyUsed
-from gateway.outputs import BucketOutputs
 from gateway.store import SqliteStore
 from gateway.store.data_folder import lock_data
 from gateway.store.store_migration import migration_of
+from gateway_bucket.outputs import BucketOutputs
 from gateway_nodes.postgres.store import PostgresStore
 from gateway_nodes.store_migration import copying, notes
 from gateway_nodes.store_migration.target import open_target
