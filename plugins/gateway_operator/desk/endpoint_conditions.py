@@ -61,7 +61,7 @@ def _failures(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
             condition="failures",
             subject=one.slug,
             level="bad" if one.failed >= limits.failures_urgent else "warn",
-            title=f"{one.slug} fails: {one.failed} of its last {one.recent}",
+            title=f"{one.slug} fails: {one.failed} of its last {one.recent_tasks}",
             text="Each failed sale must be refunded. The tasks show the vendor's error.",
             action="Read the errors. Pause the endpoint if it keeps failing.",
             page="tasks",

@@ -53,7 +53,7 @@ class EndpointFacts:
     uncosted: int
     # Of its newest finished tasks.
     failed: int
-    recent: int
+    recent_tasks: int
     # The average of its newest 20 tasks; None: fewer, or not known.
     margin_units: int | None = None
     model: str = ""
@@ -184,7 +184,7 @@ def _describe_endpoint(
     endpoint, circuit = one.endpoint, one.open_circuit or one.upstream.circuit
     slug, overrides = endpoint.slug, stored["overrides"]
     day = stored["day"].get(slug)
-    failed, recent = stored["failures"].get(slug, (0, 0))
+    failed, recent_tasks = stored["failures"].get(slug, (0, 0))
     return EndpointFacts(
         slug=slug,
         provider=one.upstream.provider.name,
@@ -202,7 +202,7 @@ def _describe_endpoint(
         sold=day.sold if day else 0,
         uncosted=day.completed - day.costed if day else 0,
         failed=failed,
-        recent=recent,
+        recent_tasks=recent_tasks,
         margin_units=stored["margins"].get(slug),
         model=endpoint.model,
         retires_at=endpoint.retires_at,

@@ -30,7 +30,7 @@ ENDPOINT = EndpointFacts(
     sold=0,
     uncosted=0,
     failed=0,
-    recent=20,
+    recent_tasks=20,
 )
 OWED = OwedNow(
     undecided=0,
