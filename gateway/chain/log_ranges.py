@@ -29,7 +29,7 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 # A part that a busy endpoint refuses is retried with exponential backoff.
-_MOST_MISSES = 6
+_MAX_MISSES = 6
 _FIRST_PAUSE_S = 0.25
 _LONGEST_PAUSE_S = 10.0
 
@@ -122,7 +122,7 @@ class LogRange:
 
 async def _retry_busy(request: Request, method: str, query: dict[str, Any]) -> Any:
     """Retry while the endpoint is busy, or the whole search would start over."""
-    for miss in range(_MOST_MISSES):
+    for miss in range(_MAX_MISSES):
         try:
             return await request(method, query)
         except EndpointRefused as refusal:

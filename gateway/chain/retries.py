@@ -18,9 +18,9 @@ Answer = TypeVar("Answer")
 # Only "this request" charged nothing: its authorization may have been spent before.
 UNREACHABLE = "The chain does not answer now. This request charged nothing; send the same again."
 # Attempts per call. If half of all attempts are refused, one call in 65,536 fails.
-_MOST_TRIES = 16
+_MAX_TRIES = 16
 # The retry budget of the process: burst size, and refill rate per second.
-_MOST_RETRIES = 200.0
+_MAX_RETRIES = 200.0
 _RETRIES_PER_S = 20.0
 
 
@@ -100,13 +100,13 @@ class Cooldown:
 class RetryBudget:
     """Limits the retries of the whole process."""
 
-    left: float = _MOST_RETRIES
+    left: float = _MAX_RETRIES
     counted_at: float = 0.0
 
     def take(self, now: float) -> bool:
         """Take one retry from the budget; returns whether one was left."""
         regained = (now - self.counted_at) * _RETRIES_PER_S
-        self.left, self.counted_at = min(_MOST_RETRIES, self.left + regained), now
+        self.left, self.counted_at = min(_MAX_RETRIES, self.left + regained), now
         if self.left < 1.0:
             return False
         self.left -= 1.0
@@ -130,7 +130,7 @@ async def retry_refused(
     loop = asyncio.get_running_loop()
     deadline = loop.time() + within_s
     refusal: EndpointRefused | None = None
-    for tries in range(_MOST_TRIES):
+    for tries in range(_MAX_TRIES):
         wait_s = max(retry_after_s(), timing.pause_s(tries))
         if loop.time() + wait_s >= deadline or (tries and not budget.take(loop.time())):
             break

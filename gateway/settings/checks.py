@@ -96,7 +96,7 @@ _ONE_OF = {
     "refunds": ("", "manual", "automatic"),
 }
 # What fits into the most gas that Base lets one transaction have.
-_MOST_IN_BATCH = 100
+_MAX_IN_BATCH = 100
 _AT_LEAST = {
     "workers": 1,
     "database_connections": 1,
@@ -132,7 +132,7 @@ def _check_values(settings: Settings) -> dict[str, bool]:
         **{name: not value or is_key(value) for name, value in _keys_of(settings).items()},
         "settlement_keys": all(map(is_key, parse_keys(settings.settlement_keys))),
         "facilitator_url": _is_facilitator_address(settings.facilitator_url),
-        "settlement_batch": 1 <= settings.settlement_batch <= _MOST_IN_BATCH,
+        "settlement_batch": 1 <= settings.settlement_batch <= _MAX_IN_BATCH,
         "erc6492_factories": all(map(_ADDRESS.fullmatch, settings.erc6492_factories)),
         "refund_daily_cap": _is_amount(settings.refund_daily_cap),
         "bind": is_host_and_port(settings.bind),

@@ -12,7 +12,7 @@ from gateway.store.sql import Connection, dialect_of
 
 # Task leases use the database's clock, but buyers and vendors see timestamps of the machine. A skew
 # of one second should not prevent a start; `gateway check` warns earlier.
-MOST_SKEW_S = 5.0
+MAX_SKEW_S = 5.0
 
 
 def read_clock(db: Connection) -> float:
@@ -30,7 +30,7 @@ def lease_clock(db: Connection, now: float) -> float:
 
 def is_off(now: float, clock: float) -> bool:
     """Whether a machine's clock differs too much from the database's to take new work."""
-    return abs(clock - now) > MOST_SKEW_S
+    return abs(clock - now) > MAX_SKEW_S
 
 
 class Fitness:

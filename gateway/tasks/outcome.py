@@ -52,7 +52,7 @@ _ENDS = (HandleLost, JobTimedOut, ResultUnusable, WriteFailed)
 # Errors that do not count as failures here. Some change the circuit in another way.
 _NO_FAILURES = (AccountProblem, ContentPolicy, InvalidInput, RateLimited, WriteFailed)
 # A job that kills its server is lost each time, together with other buyers' jobs.
-_MOST_LOST = 3
+_MAX_LOST = 3
 _log = structlog.get_logger()
 
 
@@ -123,7 +123,7 @@ class Outcome:
             case TimeoutError():
                 await self._retry("timed_out", "The provider took too long.")
             case _:
-                most = _MOST_LOST if isinstance(error, HandleLost) else MAX_ATTEMPTS
+                most = _MAX_LOST if isinstance(error, HandleLost) else MAX_ATTEMPTS
                 await self._retry("provider_error", _GAVE_UP, most=most)
 
     def _is_buyer_error(self, error: Exception, registered: Registered) -> bool:

@@ -22,7 +22,7 @@ from typing import Any, TextIO
 from gateway.telemetry import signals
 
 # Capacity of the queue: a few thousand lines.
-_MOST_CHARS = 1_000_000
+_MAX_CHARS = 1_000_000
 _CHARS_AT_ONCE = 65_536
 # How long `close` waits for a slow or stopped reader.
 _CLOSE_S = 3.0
@@ -32,7 +32,7 @@ _STANDARD_DESCRIPTORS = (0, 1, 2)
 class LogQueue:
     """Writes text to file descriptors, in order, from its own thread."""
 
-    def __init__(self, most_chars: int = _MOST_CHARS) -> None:
+    def __init__(self, most_chars: int = _MAX_CHARS) -> None:
         self._most_chars = most_chars
         self._queue: queue.SimpleQueue[tuple[int, bytes, int]] = queue.SimpleQueue()
         # The garbage collector may log within `put`, in the same thread.

@@ -8,7 +8,7 @@ import sqlite3
 from pathlib import Path
 
 # SQLite checkpoints the write-ahead log at about this size.
-MOST_WAL_BYTES = 4_000_000
+MAX_WAL_BYTES = 4_000_000
 # Kept for the next writes: about 1 MB.
 _FREE_PAGES_KEPT = 256
 # About 4 MB per step, so that other writes do not wait long.

@@ -36,7 +36,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         # NORMAL loses commits in a power cut.
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA foreign_keys = ON")
-        db.execute(f"PRAGMA journal_size_limit = {space.MOST_WAL_BYTES}")
+        db.execute(f"PRAGMA journal_size_limit = {space.MAX_WAL_BYTES}")
     except sqlite3.Error:
         db.close()
         raise
@@ -130,5 +130,5 @@ class SqliteStore(SqlStore):
         while await self._writer.run_between_batches(space.cut_free_pages):
             is_cut = True
         # The file itself shrinks only at a checkpoint of the write-ahead log.
-        if is_cut or space.wal_bytes(self._path) > space.MOST_WAL_BYTES:
+        if is_cut or space.wal_bytes(self._path) > space.MAX_WAL_BYTES:
             await self._writer.run_between_batches(space.empty_wal)

@@ -12,14 +12,14 @@ import attrs
 import psycopg
 
 from gateway.errors import SettingsError
-from gateway.store.nodes import MOST_SKEW_S
+from gateway.store.nodes import MAX_SKEW_S
 from gateway_nodes.postgres.migrations import migrations, version_of
 from gateway_nodes.postgres.session import Session, connect
 from gateway_nodes.postgres.store import refuse_pooling
 from gateway_nodes.records import find_nodes, report_missing_roles
 
 # Leases last a minute, and clocks decide when they expire.
-_MOST_SKEW_S = 1.0
+_MAX_SKEW_S = 1.0
 
 
 @attrs.frozen(kw_only=True)
@@ -102,10 +102,10 @@ def check_clock(raw: psycopg.Connection[Any], _: str = "") -> str:
     ended = time.time()
     # The server read its clock at some moment between the two.
     skew_s = max(began - there, there - ended, 0.0)
-    if skew_s > _MOST_SKEW_S:
+    if skew_s > _MAX_SKEW_S:
         raise SettingsError(
             f"This machine's clock is {skew_s:.1f} s from the database's; from "
-            f"{MOST_SKEW_S:.0f} s on a start is refused, and it works on nothing new. Let both "
+            f"{MAX_SKEW_S:.0f} s on a start is refused, and it works on nothing new. Let both "
             "take the time from a time server (NTP)."
         )
     return f"within {max(skew_s, ended - began):.3f} s of the database's clock"

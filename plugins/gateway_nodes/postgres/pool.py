@@ -43,7 +43,7 @@ _LOST_RACE = (
 # The server is gone, restarts, or has become a standby.
 _UNANSWERED = (psycopg.OperationalError, psycopg.InterfaceError, errors.ReadOnlySqlTransaction)
 # A race is lost this often only if a key is permanently taken.
-_MOST_RACES = 20
+_MAX_RACES = 20
 # A restarting server is back after some seconds; a buyer does not wait longer.
 _TIMEOUT_S = 5.0
 # Leasing skips rows that another node leases, and needs the newest state of each row.
@@ -223,7 +223,7 @@ class Pool:
                     value = self._transact(raw, function, arguments)
             except _LOST_RACE:
                 races += 1
-                if races == _MOST_RACES:
+                if races == _MAX_RACES:
                     raise
                 time.sleep(random.random() * 0.002 * races)  # noqa: S311 - not a secret
             except errors.DiskFull as error:

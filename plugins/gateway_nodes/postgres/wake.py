@@ -21,7 +21,7 @@ from gateway_nodes.postgres.session import KEEPALIVE
 
 _CHANNEL = "gateway"
 # PostgreSQL limits a payload to less than 8,000 bytes.
-_MOST_BYTES = 7_900
+_MAX_BYTES = 7_900
 # Announces a queued task; all other words are ids of tasks that ended.
 _QUEUED = "+"
 _log = structlog.get_logger()
@@ -170,7 +170,7 @@ async def listen_to(address: str, name: str) -> Listening:
 def _write_payloads(tag: str, words: Collection[str]) -> Iterator[str]:
     payload = tag
     for word in words:
-        if len(payload) + 1 + len(word) > _MOST_BYTES:
+        if len(payload) + 1 + len(word) > _MAX_BYTES:
             yield payload
             payload = tag
         payload += f" {word}"

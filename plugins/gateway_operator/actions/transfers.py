@@ -9,12 +9,12 @@ from gateway_operator.audit_log import Actor, AlreadyDone, NewAction
 from gateway_operator.desk.desk import Desk
 from gateway_operator.sql import marks
 
-_MOST_DIGITS = 6
+_MAX_DIGITS = 6
 
 
 def parse_log(text: str) -> int:
     """Return a log index; raises `WrongValue`."""
-    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
+    if not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS):
         raise WrongValue("A transfer is named by its transaction's hash and the log's number.")
     return int(text)
 

@@ -29,7 +29,7 @@ _GIVEN_UP_S = 86_400.0
 _LIMIT_S = 300.0
 # Per channel and send, and read per round.
 _BATCH = 20
-_MOST_DUE = 500
+_MAX_DUE = 500
 # After this many messages within an hour, a channel gets one every `_SLOW_S` seconds.
 _HOURLY = 20
 _SLOW_S = 300.0
@@ -89,7 +89,7 @@ class AlarmSender:
         kept = [one for one in self._unwritten.values() if (one.due_at or now) <= now]
         try:
             await self._record_late()
-            due = await self.store.sum(alarm_messages.due, now, _MOST_DUE)
+            due = await self.store.sum(alarm_messages.due, now, _MAX_DUE)
         except Exception:
             if not kept:
                 raise

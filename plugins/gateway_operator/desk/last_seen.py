@@ -16,7 +16,7 @@ Value = TypeVar("Value")
 TIMEOUT_S = 2.0
 # Seconds that a value or failure is cached.
 TTL_S = 5.0
-_MOST = 64
+_MAX = 64
 
 
 @attrs.frozen(kw_only=True)
@@ -35,7 +35,7 @@ class LastSeen:
     def __init__(self, now: Clock) -> None:
         self._now = now
         self._values: dict[str, Seen[Any]] = {}
-        self._shared: SharedAnswers[Seen[Any]] = SharedAnswers(now, ttl_s=TTL_S, most=_MOST)
+        self._shared: SharedAnswers[Seen[Any]] = SharedAnswers(now, ttl_s=TTL_S, most=_MAX)
 
     async def ask(self, name: str, call: Callable[[], Awaitable[Value]]) -> Seen[Value]:
         """Return the result of `call` within two seconds, else the last value of this name."""

@@ -14,7 +14,7 @@ from gateway_operator.desk.desk import Desk
 from gateway_operator.sql import actions, logins, marks
 
 _HOUR_S = 3_600.0
-_MOST_LOGINS = 20
+_MAX_LOGINS = 20
 
 
 @attrs.frozen(kw_only=True)
@@ -67,7 +67,7 @@ async def _read_unused(desk: Desk) -> list[float]:
 
 
 def _read_logins(db: Connection, since: float) -> tuple[int, list[ActionRecord]]:
-    newest = actions.find(db, None, _MOST_LOGINS, action="login")
+    newest = actions.find(db, None, _MAX_LOGINS, action="login")
     fresh = [one for one in newest if one.at >= since and _is_new(one)]
     return logins.refused_since(db, since), fresh
 

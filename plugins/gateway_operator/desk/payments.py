@@ -17,7 +17,7 @@ from gateway_operator.sql.payment_lists import PaymentRow
 from gateway_operator.unused_transfers import UnusedTransfer
 
 # The limit of each list.
-_MOST = 100
+_MAX = 100
 # Seconds to wait for the chain.
 _TIMEOUT_S = 2.0
 # Late after the first; an error this long after the authorization ended.
@@ -111,7 +111,7 @@ class UnusedPage:
 
 async def read_payments(desk: Desk) -> PaymentsPage:
     """Return open payments, oldest first, and overpayments, newest first."""
-    rows, over = await desk.store.sum(payment_lists.open_and_over, _MOST)
+    rows, over = await desk.store.sum(payment_lists.open_and_over, _MAX)
     now = desk.now()
     return PaymentsPage(
         at=now,

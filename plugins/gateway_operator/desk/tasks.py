@@ -22,7 +22,7 @@ STATES = (*(str(status) for status in TaskStatus), "owed", "refunded")
 
 # Seconds that an operator's link to an output works.
 _LINK_S = 600.0
-_MOST_CHARS = 200
+_MAX_CHARS = 200
 
 
 @attrs.frozen(kw_only=True)
@@ -188,8 +188,8 @@ def make_filter(
     """
     if state and state not in STATES:
         raise WrongValue(f"A task's state is one of {', '.join(STATES)}.")
-    if max(map(len, (slug, reason, payer, q, before))) > _MOST_CHARS:
-        raise WrongValue(f"A filter has at most {_MOST_CHARS} characters.")
+    if max(map(len, (slug, reason, payer, q, before))) > _MAX_CHARS:
+        raise WrongValue(f"A filter has at most {_MAX_CHARS} characters.")
     since, until = _read_day(day) if day else (None, None)
     return TaskFilter(
         state=state,

@@ -6,7 +6,7 @@ from gateway_operator.logins import OperatorSession
 # Seconds that ended sessions are kept.
 _RETENTION_S = 30 * 86_400
 # A login beyond this limit ends the least recently used session.
-MOST_OPEN = 100
+MAX_OPEN = 100
 _COLUMNS = "id, created_at, seen_at, fresh_until, address, device"
 
 
@@ -32,7 +32,7 @@ def insert(db: Connection, session: OperatorSession, password: str) -> None:
         """UPDATE operator_sessions SET ended_at = ? WHERE ended_at IS NULL AND id NOT IN (
                SELECT id FROM operator_sessions WHERE ended_at IS NULL
                ORDER BY seen_at DESC, id LIMIT ?)""",
-        (now, MOST_OPEN),
+        (now, MAX_OPEN),
     )
 
 

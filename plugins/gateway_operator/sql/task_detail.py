@@ -14,7 +14,7 @@ from gateway_operator.sql import actions
 from gateway_operator.sql.task_lists import TaskRow
 
 # Shown on the page.
-_MOST_ACTIONS = 50
+_MAX_ACTIONS = 50
 
 
 @attrs.frozen(kw_only=True)
@@ -147,7 +147,7 @@ def find_task(db: Connection, task_id: str) -> TaskFacts | None:
                 (payment_id, payment_id),
             )
         ],
-        actions=actions.find(db, None, _MOST_ACTIONS, subject=task_id),
+        actions=actions.find(db, None, _MAX_ACTIONS, subject=task_id),
     )
 
 

@@ -156,7 +156,7 @@ def _conditions(db: Connection, wanted: TaskFilter) -> tuple[list[str], list[obj
 
 
 # More than one page shows.
-_MOST_FOUND = 200
+_MAX_FOUND = 200
 
 
 def _search(db: Connection, text: str) -> Sequence[int]:
@@ -168,10 +168,10 @@ def _search(db: Connection, text: str) -> Sequence[int]:
             UNION SELECT payment_id FROM sent_transactions WHERE tx_hash = ?
             UNION SELECT payment_id FROM sent_payments WHERE tx_hash = ?
             ORDER BY 1 DESC LIMIT ?"""
-        values: tuple[object, ...] = (lower, lower, lower, lower, _MOST_FOUND)
+        values: tuple[object, ...] = (lower, lower, lower, lower, _MAX_FOUND)
     elif _ADDRESS.fullmatch(lower):
         sql = f"{_OF_PAYER} ORDER BY 1 DESC LIMIT ?"
-        values = (text, text, _MOST_FOUND)
+        values = (text, text, _MAX_FOUND)
     else:
         job_id = dialect_of(db).json_text("handle", "id")
         sql = f"""SELECT payment_id FROM tasks WHERE id = ?
@@ -179,5 +179,5 @@ def _search(db: Connection, text: str) -> Sequence[int]:
             UNION SELECT payment_id FROM method_proofs WHERE claim = ?
             UNION SELECT payment_id FROM method_proofs WHERE payer = ?
             ORDER BY 1 DESC LIMIT ?"""  # noqa: S608 - constants only
-        values = (lower, text, text, text, _MOST_FOUND)
+        values = (lower, text, text, text, _MAX_FOUND)
     return [row[0] for row in db.execute(sql, values)]

@@ -18,7 +18,7 @@ PRICE = 20_000
 _AGAIN_S = 0.01  # between two tries to reach a gateway that was killed
 _PATIENCE_S = 120  # with one purchase
 _NOT_YET = "TX_NOT_FOUND"  # the one refusal after which the specification says: again
-_MOST_SIGNATURES = 10  # of one purchase; a client that signs on and on is a finding
+_MAX_SIGNATURES = 10  # of one purchase; a client that signs on and on is a finding
 
 
 @attrs.define(eq=False)
@@ -128,12 +128,12 @@ class X402Buyer(Buyer):
     """Pays by signed authorizations, in v1 and v2."""
 
     def buy(self, purchase: Purchase) -> None:
-        for _ in range(_MOST_SIGNATURES):
+        for _ in range(_MAX_SIGNATURES):
             answer = self.send(purchase, self.sign(purchase))
             if answer is None or answer[0] != 402:
                 self.note(purchase, answer)
                 return
-        purchase.surprises.append(f"{_MOST_SIGNATURES} times 402")
+        purchase.surprises.append(f"{_MAX_SIGNATURES} times 402")
 
     def buy_again(self, purchase: Purchase) -> None:
         self.note(purchase, self.send(purchase, purchase.header))

@@ -128,7 +128,7 @@ async def test_a_read_that_is_always_refused_ends_after_a_bounded_number_of_call
         proxies[0].faults["eth_getBalance"] = too_many
         with pytest.raises(ChainUnavailable):
             await chain.gas_balance(ADDRESS)
-        assert 2 <= calls(proxies[0]) <= retrying._MOST_TRIES
+        assert 2 <= calls(proxies[0]) <= retrying._MAX_TRIES
 
 
 async def test_a_time_out_is_not_asked_again(settings, proxies):

@@ -5,7 +5,7 @@ import json
 
 from tests.proof.process.test_http_attacks import ASK, PRICE, connected, is_well, received
 
-MOST_BYTES = 32 * 1024
+MAX_BYTES = 32 * 1024
 
 
 def payment_of(size: int) -> bytes:
@@ -26,8 +26,8 @@ def refusal(gateway, payment: bytes) -> tuple[bytes, str]:
 
 
 def test_a_payment_header_of_32_kib_is_read_and_a_longer_one_is_refused(gateway):
-    assert refusal(gateway, payment_of(MOST_BYTES)) == (b"402", "invalid_x402_version")
-    assert refusal(gateway, payment_of(MOST_BYTES + 256)) == (b"402", "invalid_payload")
+    assert refusal(gateway, payment_of(MAX_BYTES)) == (b"402", "invalid_x402_version")
+    assert refusal(gateway, payment_of(MAX_BYTES + 256)) == (b"402", "invalid_payload")
     assert is_well(gateway)
 
 
