@@ -13,9 +13,9 @@ import plugin_limits
 
 import gateway
 from gateway import errors, testing, vendors
-from gateway.domain.capabilities import CAPABILITIES
+from gateway.domain.description import CAPABILITIES
 from gateway.domain.eip3009 import Network
-from gateway.domain.onchain import Log
+from gateway.domain.records import Log
 from gateway.errors import ProviderError
 from gateway.outputs.downloads import Downloader
 from gateway.plugins import hookspecs

@@ -7,7 +7,7 @@ from pathlib import Path
 from gateway.errors import SettingsError
 from gateway.settings import Settings
 from gateway.store import SqlStore
-from gateway.store.store_migration import StoreMigration, migration_of
+from gateway.store.sqlite.migrations import StoreMigration, migration_of
 from gateway_nodes.store_migration.notes import MIGRATED_FROM
 
 

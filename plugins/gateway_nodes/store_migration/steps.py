@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gateway.errors import SettingsError
-from gateway.store.store_migration import StoreMigration, migration_of
+from gateway.store.sqlite.migrations import StoreMigration, migration_of
 from gateway_nodes.store_migration import copying, notes
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ import pytest
 
 from gateway import ChainUnavailable
 from gateway.chain.client import Web3Chain
-from gateway.payments.spent_nonces import EventSearch
+from gateway.payments.reconcile import EventSearch
 from gateway_operator.unused_transfers import list_unused
 from tests.conftest import WALLET, buy
 from tests.proof.faults.proxy import limits_logs, unavailable

@@ -7,8 +7,7 @@ import pytest
 
 from gateway.errors import SettingsError
 from gateway.store import SqliteStore
-from gateway.store.sqlite.migrations import readable_by_of, version_of
-from gateway.store.store_migration import StoreMigration, migration_of
+from gateway.store.sqlite.migrations import StoreMigration, migration_of, readable_by_of, version_of
 from gateway_backups import sqlite as backup
 from gateway_nodes.store_migration import notes, steps
 from gateway_testing.facts import leased

@@ -10,7 +10,7 @@ import pytest
 from gateway.errors import SettingsError, TxAlreadyUsed
 from gateway.store import SqliteStore
 from gateway.store.data_folder import lock_data
-from gateway.store.store_migration import migration_of
+from gateway.store.sqlite.migrations import migration_of
 from gateway_bucket.outputs import BucketOutputs
 from gateway_nodes.postgres.store import PostgresStore
 from gateway_nodes.store_migration import copying, notes
