@@ -127,7 +127,7 @@ def _check_wakes(gateway: Gateway) -> list[Check]:
     wakes = gateway.store.wakes
     if wakes is None:
         return []
-    summary = "This node looks for the others' tasks, because it does not hear of them."
+    summary = "This node polls for the others' tasks, because it gets no notifications."
     return [Check(name="wakes", ok=wakes.is_live, stops=_NOTHING, summary=summary)]
 
 

@@ -118,7 +118,7 @@ async def make_fresh(desk: Desk, actor: Actor, session: OperatorSession, by: str
 async def note_refused(desk: Desk, address: str) -> None:
     """Count a refused login."""
     action = NewAction(
-        actor=Actor(door="page", name="a stranger", address=address),
+        actor=Actor(door="page", name="an unknown client", address=address),
         at=desk.now(),
         action="login.refused",
         subject=_LOGIN,

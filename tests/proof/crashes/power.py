@@ -20,7 +20,7 @@ from pathlib import Path
 import attrs
 import click
 
-from gateway.store.sqlite import SqliteStore
+from gateway.store.sqlite.store import SqliteStore
 from tests.proof.crashes.power_disk import Disk, Record, records
 
 _SOURCE = Path(__file__).with_name("power.c")

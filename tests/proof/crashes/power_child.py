@@ -10,8 +10,8 @@ import sqlite3
 import sys
 from pathlib import Path
 
-from gateway.store.sqlite import SqliteStore
 from gateway.store.sqlite import store as sqlite
+from gateway.store.sqlite.store import SqliteStore
 from gateway_testing import facts
 
 _LOG = Path(os.environ["POWER_LOG"])

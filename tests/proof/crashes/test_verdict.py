@@ -6,7 +6,7 @@ import sqlite3
 import attrs
 import pytest
 
-from gateway.store.sqlite import SqliteStore
+from gateway.store.sqlite.store import SqliteStore
 from gateway_testing import facts
 from tests.conftest import WALLET, Payer
 from tests.proof.crashes.clients import Memory, Purchase
