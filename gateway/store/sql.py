@@ -175,7 +175,7 @@ def is_off(now: float, clock: float) -> bool:
     return abs(clock - now) > MAX_SKEW_S
 
 
-def marks(values: Sequence[object]) -> str:
+def placeholders(values: Sequence[object]) -> str:
     """Return one `?` per value, for `IN (…)`.
 
     An empty list becomes NULL, which equals nothing. For `NOT IN`, see `none_of`.
@@ -185,7 +185,7 @@ def marks(values: Sequence[object]) -> str:
 
 def none_of(column: str, values: Sequence[object]) -> str:
     """Return the condition that a column has none of these values; true for no values."""
-    return f"{column} NOT IN ({marks(values)})" if values else "1 = 1"
+    return f"{column} NOT IN ({placeholders(values)})" if values else "1 = 1"
 
 
 def _fetch_rows(db: Connection, sql: str, parameters: Sequence[object]) -> list[Row]:

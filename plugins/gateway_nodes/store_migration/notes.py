@@ -38,7 +38,7 @@ def begin(db: sqlite3.Connection, migration: StoreMigration) -> None:
         "readable_by_before_move": row[0],
         "readable_by": str(_BARRED_VERSION),
     }
-    with _transaction(db):
+    with _write(db):
         _set(db, notes, version=_BARRED_VERSION)
         for table, change in _barred(db):
             db.execute(
@@ -56,7 +56,7 @@ def take_back(db: sqlite3.Connection) -> None:
     """Lift the bar from a file. The caller has checked that the target has none of its rows."""
     kept = dict(db.execute("SELECT key, value FROM meta WHERE key LIKE '%_before_move'").fetchall())
     readable_by, version = kept["readable_by_before_move"], int(kept["version_before_move"])
-    with _transaction(db):
+    with _write(db):
         for table, change in _barred(db):
             db.execute(f"DROP TRIGGER moved_{table}_{change}")
         db.execute("DELETE FROM meta WHERE key IN ('moving_to', 'move_id')")
@@ -80,7 +80,7 @@ def _barred(db: sqlite3.Connection) -> list[tuple[str, str]]:
 
 
 @contextlib.contextmanager
-def _transaction(db: sqlite3.Connection) -> Iterator[None]:
+def _write(db: sqlite3.Connection) -> Iterator[None]:
     db.execute("BEGIN IMMEDIATE")
     try:
         yield

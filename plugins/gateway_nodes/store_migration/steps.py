@@ -91,7 +91,7 @@ def _has(target: "Target", begun: StoreMigration) -> bool:
 
 
 def _origin(target: "Target") -> str | None:
-    with _transaction(target):
+    with _write(target):
         return copying.origin_of(target)
 
 
@@ -127,7 +127,7 @@ def _roll_back(target: "Target") -> None:
 
 
 @contextlib.contextmanager
-def _transaction(target: "Target") -> Iterator[None]:
+def _write(target: "Target") -> Iterator[None]:
     target.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
     try:
         yield

@@ -11,7 +11,7 @@ from gateway_operator.audit_log import ActionRecord
 from gateway_operator.desk import backups
 from gateway_operator.desk.backups import BackupStatus
 from gateway_operator.desk.desk import Desk
-from gateway_operator.sql import actions, logins, marks
+from gateway_operator.sql import actions, logins, seen_transfers
 
 _HOUR_S = 3_600.0
 _MAX_LOGINS = 20
@@ -62,7 +62,7 @@ async def read_machine(desk: Desk) -> MachineFacts:
 async def _read_unused(desk: Desk) -> list[float]:
     known = desk.unused.known
     hashes = [one.transfer.tx_hash for one in known]
-    seen = await desk.store.sum(marks.find, hashes) if hashes else {}
+    seen = await desk.store.sum(seen_transfers.find, hashes) if hashes else {}
     return [one.at for one in known if (one.transfer.tx_hash, one.transfer.log_index) not in seen]
 
 

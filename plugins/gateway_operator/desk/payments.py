@@ -11,9 +11,9 @@ from gateway.errors import NotFound
 from gateway.store.sql import Connection
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.sale_state import Shape
-from gateway_operator.sql import marks, payment_lists
-from gateway_operator.sql.marks import Mark
+from gateway_operator.sql import payment_lists, seen_transfers
 from gateway_operator.sql.payment_lists import PaymentRow
+from gateway_operator.sql.seen_transfers import SeenTransfer
 from gateway_operator.unused_transfers import UnusedTransfer
 
 # The limit of each list.
@@ -84,7 +84,7 @@ class Unused:
     task_id: str | None
 
     # None: not marked.
-    mark: Mark | None
+    mark: SeenTransfer | None
 
 
 @attrs.frozen(kw_only=True)
@@ -164,11 +164,11 @@ class _Facts:
     has_paid: bool
     # A restored backup may lack sales.
     is_older: bool
-    mark: Mark | None
+    mark: SeenTransfer | None
 
 
 def _payments_like(db: Connection, known: Sequence[UnusedTransfer]) -> list[_Facts]:
-    marked = marks.find(db, {one.transfer.tx_hash for one in known})
+    marked = seen_transfers.find(db, {one.transfer.tx_hash for one in known})
     born = db.execute("SELECT value FROM meta WHERE key = 'born_at'").fetchone()
     born_at = 0.0 if born is None else float(born["value"])
     found = []

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 import attrs
 
 from gateway.domain import PaymentState
-from gateway.store.sql import Connection, Row, dialect_of, marks
+from gateway.store.sql import Connection, Row, dialect_of, placeholders
 
 Kind = Literal["undecided", "moving", "paid", "rejected", "failed"]
 KINDS: Sequence[Kind] = get_args(Kind)
@@ -101,7 +101,7 @@ def find_refunds(
     """Return refunds of a kind, newest first; `before` is the last payment id already shown."""
     states = _STATES[kind]
     rows = db.execute(
-        f"""{_select(db)} WHERE p.state IN ({marks(states)}) AND p.id < ?
+        f"""{_select(db)} WHERE p.state IN ({placeholders(states)}) AND p.id < ?
             AND ({_KIND}) = ? ORDER BY p.id DESC LIMIT ?""",
         (is_automatic, *states, before if before is not None else 2**62, is_automatic, kind, limit),
     )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from gateway.store.sql import Connection, dialect_of, marks
+from gateway.store.sql import Connection, dialect_of, placeholders
 from gateway_operator.sql.sums import sold_slugs
 
 _TX_HASH = re.compile(r"0x[0-9a-f]{64}")
@@ -145,7 +145,7 @@ def _conditions(db: Connection, wanted: TaskFilter) -> tuple[list[str], list[obj
         values += [wanted.payer, wanted.payer]
     if wanted.search:
         payments = _search(db, wanted.search.strip())
-        where.append(f"t.payment_id IN ({marks(payments)})")
+        where.append(f"t.payment_id IN ({placeholders(payments)})")
         values += payments
     if wanted.before:
         where.append(

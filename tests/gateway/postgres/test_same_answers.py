@@ -28,12 +28,12 @@ from gateway_operator.sql import (
     current_state,
     ledger,
     logins,
-    marks,
     overrides,
     passkeys,
     payment_lists,
     refund_lists,
     refunds,
+    seen_transfers,
     sessions,
     sums,
     task_detail,
@@ -149,7 +149,7 @@ def _operate(db):
         overrides.insert(db, slug, "price", f"{number + 2}0000", seen, NOW - number)
     for number in range(3):
         _act(db, _task_id(1001), after=[number, 0.5, None, "ä"])
-        marks.mark(db, f"0x{number:064x}", number, NOW + number)
+        seen_transfers.mark(db, f"0x{number:064x}", number, NOW + number)
     for number, name in enumerate(("b", "a-c", "B", "ab")):
         key = OperatorPasskey(
             id=name, name=name, public_key=b"\0k", sign_count=number, created_at=NOW, used_at=None
@@ -290,8 +290,8 @@ _ASKED = {
     "sold since": lambda db: [overrides.sold_since(db, one, NOW - 700) for one in _SLUGS],
     "unfinished": lambda db: [overrides.unfinished(db, one) for one in _SLUGS],
     "the audit log": lambda db: actions.find(db, None, 50),
-    "marked transfers": lambda db: marks.find(db, [f"0x{1:064x}", f"0x{2:064x}"]),
-    "reasons of marks": lambda db: marks.reasons(db, [f"0x{1:064x}", f"0x{2:064x}"]),
+    "marked transfers": lambda db: seen_transfers.find(db, [f"0x{1:064x}", f"0x{2:064x}"]),
+    "reasons of marks": lambda db: seen_transfers.reasons(db, [f"0x{1:064x}", f"0x{2:064x}"]),
     "passkeys": passkeys.list_all,
     "tokens": tokens.list_all,
     "sessions": lambda db: sessions.list_open(db, "fingerprint", 0.0, 0.0),

@@ -6,7 +6,7 @@ import attrs
 
 from gateway_operator.desk.overview import read_overview
 from gateway_operator.desk.wording import usdc
-from gateway_operator.sql import alarm_messages, alarms, marks
+from gateway_operator.sql import alarm_messages, alarms, seen_transfers
 from gateway_operator.sql.records import OperatorRecords
 from gateway_operator.state import Operator
 from tests.conftest import Payer
@@ -224,7 +224,7 @@ async def test_a_transfer_that_paid_for_nothing_is_told_after_an_hour_until_it_i
         place = (found.transfer.tx_hash, found.transfer.log_index)
         store = gateway.services.store
         action = new_action(action="transfer.mark", subject=place[0])
-        await OperatorRecords(store).act(marks.mark, *place, clock(), action=action)
+        await OperatorRecords(store).act(seen_transfers.mark, *place, clock(), action=action)
         await check_alarms(gateway, clock, 60)
         await check_alarms(gateway, clock, 330)
         events = [one.event for one in plugin.received if one.key == "unclaimed"]

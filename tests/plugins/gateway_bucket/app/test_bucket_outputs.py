@@ -36,8 +36,8 @@ def down(dead_bucket, local) -> BucketWithFallback:
     return BucketWithFallback(BucketOutputs(dead_bucket, "secret"), local)
 
 
-async def link_to(artifacts, output, *, lasts_s=3600.0) -> str:
-    (link,) = await artifacts.links([output], now=1000.0, expires_at=1000.0 + lasts_s)
+async def link_to(output_store, output, *, lasts_s=3600.0) -> str:
+    (link,) = await output_store.links([output], now=1000.0, expires_at=1000.0 + lasts_s)
     return link
 
 
