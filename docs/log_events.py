@@ -202,7 +202,7 @@ EVENTS: dict[str, str] = {
     ),
     "task.retry_scheduled": "The task is retried after `delay_s` seconds.",
     "tracing.failed": "A tracing plugin failed at a `span`; the work went on.",
-    "unused_search.failed": (
+    "transfers.search_failed": (
         "A fault in the search for unused transfers; the next search continues."
     ),
     "wallet.is_contract": (

@@ -122,7 +122,7 @@ class UnusedSearch:
         except ChainUnavailable as error:
             self.problem = error.message
         except Exception:  # noqa: BLE001 - the edge of a task that is not awaited
-            _log.exception("unused_search.failed")
+            _log.exception("transfers.search_failed")
             self.problem = "The search has failed; the gateway's log says why."
         else:
             self.problem, self.searched_at = None, self._now()

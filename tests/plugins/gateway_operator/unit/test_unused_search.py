@@ -118,7 +118,7 @@ async def test_an_error_that_nobody_foresaw_is_logged_and_shown(rests):
     assert search.problem == "The search has failed; the gateway's log says why."
     assert search.searched_at is None
     (line,) = lines
-    assert (line["event"], line["log_level"]) == ("unused_search.failed", "error")
+    assert (line["event"], line["log_level"]) == ("transfers.search_failed", "error")
     # The next search begins where this one stopped.
     search._store = Store()
     await search.refresh(60.0)
