@@ -40,7 +40,7 @@ _MIN_PRIORITY_WEI = 1_000_000
 _FEW_QUERIES = 20
 _MANY_QUERIES = 400
 # Half of Base's block time. Bids are twice the base fee, which changes by 2 % a block.
-_FEES_KEPT_S = 1.0
+_FEES_TTL_S = 1.0
 
 
 class Web3Chain:
@@ -54,9 +54,7 @@ class Web3Chain:
             checks=(self._check_chain_id, self._check_token),
             timing=timing or RetryTiming(),
         )
-        self._fees: SharedAnswer[tuple[int, int]] = SharedAnswer(
-            time.monotonic, kept_s=_FEES_KEPT_S
-        )
+        self._fees: SharedAnswer[tuple[int, int]] = SharedAnswer(time.monotonic, ttl_s=_FEES_TTL_S)
 
     async def start(self) -> None:
         """Connect, and check the first endpoint that responds."""

@@ -29,7 +29,7 @@ _TRANSFER_TYPEHASH = keccak(
 
 # The largest integer in the database. This is far more than all USDC, so a transfer of this amount
 # must be false.
-_MOST_UNITS = 2**63
+_MAX_UNITS = 2**63
 _DOMAIN_TYPEHASH = keccak(
     b"EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"
 )
@@ -211,7 +211,7 @@ def transfers_to(wallet: str, receipt: Receipt, network: Network) -> list[Transf
         if not is_transfer or len(log.data) != 32 or log.topics[2] != topic(wallet):  # noqa: PLR2004
             continue
         sender, amount = "0x" + log.topics[1][-40:], int.from_bytes(log.data, "big")
-        if not 0 < amount < _MOST_UNITS or sender == wallet:
+        if not 0 < amount < _MAX_UNITS or sender == wallet:
             continue
         before = logs.get(log.index - 1)
         is_settlement = (

@@ -71,7 +71,7 @@ class FailedSettlements:
         self._now = now
         self.give_up_s = give_up_s
 
-    async def look(self) -> None:
+    async def judge_all(self) -> None:
         """Judge each nonce once. A `ChainUnavailable` skips one nonce until the next call."""
         unjudged = await self._store.payers.unjudged()
         same_nonce = itertools.groupby(

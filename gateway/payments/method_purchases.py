@@ -136,7 +136,7 @@ class MethodSettlements:
                     answer = await method.settle(asked)
                 if isinstance(answer, Taken | Refused):
                     return answer
-                _log.error("payment.method_confused", method=method.name)
+                _log.error("payment.method_invalid", method=method.name)
             except Exception as error:  # noqa: BLE001 - a plugin may raise anything
                 name = type(error).__name__
                 _log.warning("payment.method_silent", method=method.name, error=name)

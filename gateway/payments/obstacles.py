@@ -75,10 +75,12 @@ class Obstacles:
         self._operator_sentences: dict[str, str] = {}
         self._buyer_sentences: dict[str, str] = {}
         self._is_warned = False
-        self._periodic = Periodic("x402-obstacles", self.look, self.timing.again_s, wait_first=True)
+        self._periodic = Periodic(
+            "x402-obstacles", self.refresh, self.timing.again_s, wait_first=True
+        )
 
     @property
-    def said(self) -> str | None:
+    def buyer_message(self) -> str | None:
         """The buyers' message about the most important obstacle, or None."""
         for kind in (*_STOP_ALL, _CLOCK, _SETTLER):
             if kind in self._buyer_sentences:
@@ -97,7 +99,7 @@ class Obstacles:
     def start(self) -> None:
         """Check every minute, and more often while there is an obstacle.
 
-        The first check comes after a pause; the app calls `look` at startup.
+        The first check comes after a pause; the app calls `refresh` at startup.
         """
         self._periodic.start()
 
@@ -105,7 +107,7 @@ class Obstacles:
         """Stop the checks."""
         await self._periodic.stop()
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         """Check the chain and the settler now. Raises `ChainUnavailable`."""
         self._periodic.every_s = self.timing.again_s
         now = self._now()
@@ -129,12 +131,12 @@ class Obstacles:
         try:
             newest = await self._chain.newest_head()
         except ChainUnavailable:
-            self.note_silence()
+            self.note_unreachable()
             raise
         self._note(_CHAIN, None, "")
         return newest
 
-    def note_silence(self) -> None:
+    def note_unreachable(self) -> None:
         """Note that the chain is unreachable. The next successful check clears it."""
         self._note(_CHAIN, "No RPC endpoint gives a usable answer.", _CHAIN_DOWN)
 
@@ -242,7 +244,7 @@ class WalletCheck:
     retry_s: float = attrs.field(default=_RETRY_S, kw_only=True)
     """Seconds between two attempts while the chain is unreachable."""
 
-    async def look_until_known(self) -> None:
+    async def check_until_known(self) -> None:
         """Check now; retry until the chain answers."""
         is_logged = False
         while not self.is_known:

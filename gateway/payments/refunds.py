@@ -123,7 +123,7 @@ class Refunds:
         """Stop. Sent refunds are durable."""
         await self._periodic.stop()
 
-    async def look_at_gas(self) -> GasOfKey:
+    async def gas_of_key(self) -> GasOfKey:
         """Return the refund key's gas balance, and about how many refunds it pays for.
 
         Raises `ChainUnavailable`.

@@ -37,7 +37,7 @@ _UNSPENT_MARGIN = 5_000
 
 # Purchases share one head for this time, about one block. It only decides where a search begins,
 # with a margin of thousands of blocks, so a stale head does no harm.
-_HEAD_KEPT_S = 2.0
+_HEAD_TTL_S = 2.0
 
 
 @attrs.frozen(kw_only=True)
@@ -74,7 +74,7 @@ class X402Payments(Acceptance):
 
     @_recent_head.default
     def _make_recent_head(self) -> SharedAnswer[Block]:
-        return SharedAnswer(self.now, kept_s=_HEAD_KEPT_S)
+        return SharedAnswer(self.now, ttl_s=_HEAD_TTL_S)
 
     async def accept_x402(
         self,

@@ -7,7 +7,7 @@ from gateway.errors import RefundRefused
 from gateway.store.events import add_event
 from gateway.store.nonces import write_down
 from gateway.store.rows import PAYMENT_COLUMNS, refund_case_of
-from gateway.store.sql import Connection, Tables, as_write, locked, marks
+from gateway.store.sql import Connection, Tables, as_write, locked, placeholders
 
 DAY_S = 86_400
 # Takes the start time.
@@ -185,7 +185,8 @@ class SqlRefunds(Tables):
         """Return the refunds in these states, or all refunds, oldest first."""
         wanted = states or tuple(PaymentState)
         rows = await self._rows(
-            f"{SELECT_CASE} WHERE p.state IN ({marks(wanted)}) ORDER BY r.payment_id", *wanted
+            f"{SELECT_CASE} WHERE p.state IN ({placeholders(wanted)}) ORDER BY r.payment_id",
+            *wanted,
         )
         return [refund_case_of(row) for row in rows]
 
