@@ -30,7 +30,6 @@ from gateway.payments.accept import (
     Acceptance,
     Accepted,
     bind_new_task,
-    new_task,
     payer_key_hash,
     reached_price,
     receipt_of,
@@ -59,7 +58,11 @@ class MethodTiming:
 
 
 class MethodSettlements:
-    """One driver for each open payment, and a sweep that finds payments without one."""
+    """Asks methods until they answer: a driver for each open payment, and a sweep for the rest.
+
+    The method answers that it took the money, or that it never will. An error or a timeout is not
+    an answer, so the payment stays open. For x402, the chain decides: see `Settlements`.
+    """
 
     def __init__(
         self,
@@ -82,9 +85,7 @@ class MethodSettlements:
 
     def start(self, is_mine: Callable[[], bool] = always) -> None:
         """Sweep at once, then every few seconds, while `is_mine` returns True."""
-        self._periodic.is_mine = is_mine
-        self._periodic.every_s = self.timing.sweep_s
-        self._periodic.start()
+        self._periodic.start(is_mine, every_s=self.timing.sweep_s)
 
     async def close(self, *, grace_s: float) -> None:
         """Stop; drivers get `grace_s` seconds to finish. The next start asks again."""
@@ -213,13 +214,8 @@ class MethodPurchases(Acceptance):
         idempotency_key: str | None,
     ) -> _Purchase:
         price_units = reached_price(quote, proof.value_units)
-        new = new_task(
-            quote.endpoint,
-            request,
-            price_units=price_units,
-            fingerprint=request.fingerprint(quote.endpoint.slug),
-            now=self.now(),
-        )
+        fingerprint = request.fingerprint(quote.endpoint.slug)
+        new = self._new_task(quote.endpoint, request, price_units, fingerprint)
         return _Purchase(
             method=method,
             quote=attrs.evolve(quote, price_units=price_units),
@@ -304,13 +300,13 @@ class MethodPurchases(Acceptance):
 
     async def _wait_for_answer(self, task: Task) -> Task:
         """Return the task once its payment is closed, or after `outcome_s`."""
-        if task.payment.state not in (PaymentState.RESERVED, PaymentState.SETTLING):
+        if not task.payment.state.is_open:
             return task
         await self.method_settlements.drive(task.payment, wait_s=self.outcome_s)
         return await self.store.task(task.id) or task
 
     async def _accepted(self, purchase: _Purchase, task: Task) -> Accepted:
-        is_open = task.payment.state in (PaymentState.RESERVED, PaymentState.SETTLING)
+        is_open = task.payment.state.is_open
         reference = None if is_open else await self.store.methods.answer_of(task.payment.id)
         headers = receipt_of(purchase.method.receipt_headers, purchase.proof, reference)
         return Accepted(task=task, headers=headers)

@@ -80,9 +80,7 @@ class Settlements:
 
     def start(self, is_mine: Callable[[], bool] = always) -> None:
         """Sweep at once, then every few seconds, while `is_mine` returns True."""
-        self._periodic.is_mine = is_mine
-        self._periodic.every_s = self.timing.sweep_s
-        self._periodic.start()
+        self._periodic.start(is_mine, every_s=self.timing.sweep_s)
         self.obstacles.start()
 
     async def close(self, *, grace_s: float) -> None:

@@ -1,4 +1,4 @@
-"""The data folder: ownership, lock, and network check."""
+"""The data folder: ownership, lock, and the database in it or of a plugin."""
 
 import fcntl
 import os
