@@ -91,6 +91,8 @@ class Documents:
     manifest: Mapping[str, str] = attrs.field(factory=dict)
     # Services in the registration file of ERC-8004: name to path.
     services: Mapping[str, str] = attrs.field(factory=dict)
+    # The path of the gateway's OpenAPI document.
+    openapi: str = ""
     # Lines of `/llms.txt`: path to a phrase about it.
     guide: Mapping[str, str] = attrs.field(factory=dict)
     # Pages in `/sitemap.xml`, for people.

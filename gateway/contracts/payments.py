@@ -140,7 +140,7 @@ class TransferVerifier(Protocol):
 
         `floor_block` is the cutoff block. A transfer in a block up to `floor_block`, or mined
         before `born_at` (Unix seconds), may have paid for a task already and is refused.
-        The store decides whether a transfer is still unclaimed, and whether it suffices.
+        The store decides whether a transfer is still unused, and whether it suffices.
         Raises `TxNotFound`, `TxFailed`, `InvalidPayment`, `ChainUnavailable`.
         """
         ...

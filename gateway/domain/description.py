@@ -4,15 +4,13 @@ OpenAPI, the x402 challenge, the MCP tools, the manifest and the playground are 
 The functions are pure; callers may modify the results.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from gateway.domain.offers import (
-    ASPECT_RATIOS,
     DOCUMENT_EXTRACTION,
-    DOCUMENT_FORMATS,
     DOCUMENT_PARSING,
     IMAGE_EDITING,
     MAX_CALLBACK_CHARS,
@@ -21,10 +19,7 @@ from gateway.domain.offers import (
     MAX_PICTURE_PIXELS,
     MAX_PROMPT_CHARS,
     MIN_PICTURE_SIDE,
-    OUTPUT_FORMATS,
-    PAYER_SIGNATURE,
     TEXT_TO_IMAGE,
-    TX_HASH,
     Choice,
     Endpoint,
 )
@@ -128,13 +123,14 @@ def _file(endpoint: Endpoint) -> dict[str, Any]:
     if not endpoint.takes_file:
         return {}
     limit = f" It may have {endpoint.max_pages:,} pages." if endpoint.max_pages else ""
-    fields = _file_fields()
+    fields = file_fields()
     fields["fileBase64"]["description"] += _PICTURE_LIMIT if endpoint.edits_pictures else limit
     fields["fileName"]["description"] = f"Ends in one of {', '.join(endpoint.file_extensions)}."
     return fields
 
 
-def _file_fields() -> dict[str, dict[str, Any]]:
+def file_fields() -> dict[str, dict[str, Any]]:
+    """Return the two fields of a file."""
     return {
         "fileBase64": {
             "type": "string",
@@ -144,41 +140,6 @@ def _file_fields() -> dict[str, dict[str, Any]]:
             "description": f"The file in Base64, up to {MAX_FILE_MB:g} MB decoded.",
         },
         "fileName": {"type": "string", "minLength": 1, "maxLength": MAX_FILE_NAME_CHARS},
-    }
-
-
-def direct_request_schema(
-    endpoints: Iterable[Endpoint], *, must_sign: bool = False, callbacks: bool = False
-) -> dict[str, Any]:
-    """Return the schema of the body of `POST /api/proxy-generate` (spec §2.2).
-
-    `must_sign`: whether `payerSignature` is required. Further constraints depend on the slug: see
-    `request_schema` of that endpoint.
-    """
-    required = ["slug", "txHash", *(["payerSignature"] if must_sign else [])]
-    return {
-        "type": "object",
-        "properties": {
-            "slug": {"type": "string", "enum": [endpoint.slug for endpoint in endpoints]},
-            "txHash": {
-                "type": "string",
-                "pattern": f"^{TX_HASH}$",
-                "description": "The hash of the mined USDC transfer that pays.",
-            },
-            "prompt": {"type": "string", "minLength": 1, "maxLength": MAX_PROMPT_CHARS},
-            "aspect_ratio": {"type": "string", "enum": list(ASPECT_RATIOS)},
-            "output_format": {"type": "string", "enum": [*OUTPUT_FORMATS, *DOCUMENT_FORMATS]},
-            "resolution": {"type": "string"},
-            **_file_fields(),
-            "payerSignature": {
-                "type": "string",
-                "pattern": f"^{PAYER_SIGNATURE}$",
-                "description": "The transfer's sender signs the request; see /llms.txt.",
-            },
-            **(callback_fields() if callbacks else {}),
-        },
-        "required": required,
-        "anyOf": [{"required": ["prompt"]}, {"required": list(FILE_FIELDS)}],
     }
 
 

@@ -1,11 +1,8 @@
 """Refunds: decide, begin, end and fail, as functions of the write connection, and their reads."""
 
-from collections import Counter
-from collections.abc import Sequence
-
 from gateway.contracts import SignedTransaction, UnsignedTransaction
 from gateway.contracts.parts import EventType
-from gateway.domain import NO_ADDRESS, Decision, MinedTransfer, PaymentState, RefundCase
+from gateway.domain import NO_ADDRESS, Decision, PaymentState, RefundCase
 from gateway.errors import RefundRefused
 from gateway.store.events import add_event
 from gateway.store.nonces import write_down
@@ -201,21 +198,3 @@ class SqlRefunds(Tables):
         """Return the units of automatic refunds that began in the last 24 hours."""
         rows = await self._rows(SENT_AUTOMATICALLY, now - DAY_S)
         return int(rows[0][0])
-
-    async def unclaimed(self, transfers: Sequence[MinedTransfer]) -> list[MinedTransfer]:
-        """Return the transfers that bought nothing."""
-        # Compare by sender and amount: a log's index changes if its block is replaced.
-        paid: Counter[tuple[str, str, int]] = Counter()
-        for tx_hash in {transfer.tx_hash for transfer in transfers}:
-            rows = await self._rows(
-                "SELECT payer, paid_units FROM payments WHERE paid_tx = ?", tx_hash
-            )
-            paid.update((tx_hash, row["payer"], row["paid_units"]) for row in rows)
-        found = []
-        for transfer in transfers:
-            key = (transfer.tx_hash, transfer.sender, transfer.amount_units)
-            if paid[key] == 0:
-                found.append(transfer)
-            else:
-                paid[key] -= 1
-        return found
