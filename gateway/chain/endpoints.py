@@ -150,26 +150,19 @@ def _import_web3() -> Any:
     return transport.KeepAliveProvider
 
 
+@attrs.define(eq=False, slots=False)
 class RpcEndpoints:
     """The configured endpoints, in the operator's order."""
 
-    def __init__(
-        self,
-        urls: Sequence[str],
-        *,
-        timeout_s: float,
-        checks: Sequence[Check],
-        timing: RetryTiming,
-    ) -> None:
-        self._urls = urls
-        self._timeout_s = timeout_s
-        self._checks = checks
-        self._timing = timing
-        self._budget = RetryBudget()
-        self._endpoints: list[Endpoint] = []
-        self._connecting = asyncio.Lock()
-        self._is_closed = False
-        self._calls: set[asyncio.Task[Any]] = set()
+    _urls: Sequence[str]
+    _timeout_s: float = attrs.field(kw_only=True)
+    _checks: Sequence[Check] = attrs.field(kw_only=True)
+    _timing: RetryTiming = attrs.field(kw_only=True)
+    _budget: RetryBudget = attrs.field(factory=RetryBudget, init=False)
+    _endpoints: list[Endpoint] = attrs.field(factory=list, init=False)
+    _connecting: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
+    _is_closed: bool = attrs.field(default=False, init=False)
+    _calls: set[asyncio.Task[Any]] = attrs.field(factory=set, init=False)
 
     async def connect(self) -> list[Endpoint]:
         """Return the endpoints; the first call imports web3 and creates them."""

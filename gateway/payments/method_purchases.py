@@ -57,6 +57,7 @@ class MethodTiming:
     sweep_s: float = 15.0
 
 
+@attrs.define(eq=False, slots=False)
 class MethodSettlements:
     """Asks methods until they answer: a driver for each open payment, and a sweep for the rest.
 
@@ -64,23 +65,18 @@ class MethodSettlements:
     an answer, so the payment stays open. For x402, the chain decides: see `Settlements`.
     """
 
-    def __init__(
-        self,
-        store: SqlStore,
-        methods: Mapping[str, PaymentMethod],
-        now: Clock,
-        on_settled: Callable[[], None],
-        on_dropped: Callable[[str], None],
-    ) -> None:
-        self._store = store
-        self._methods = methods
-        self._now = now
-        # Called with the task id of each refused payment.
-        self._on_dropped = on_dropped
-        self.timing = MethodTiming()
-        self._drivers = Drivers(on_settled)
-        # Methods that have open payments but are not installed.
-        self._missed: set[str] = set()
+    _store: SqlStore
+    _methods: Mapping[str, PaymentMethod]
+    _now: Clock
+    _on_settled: Callable[[], None]
+    # Called with the task id of each refused payment.
+    _on_dropped: Callable[[str], None]
+    timing: MethodTiming = attrs.field(factory=MethodTiming, init=False)
+    # Methods that have open payments but are not installed.
+    _missed: set[str] = attrs.field(factory=set, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._drivers = Drivers(self._on_settled)
         self._periodic = Periodic("method-sweep", self._sweep, self.timing.sweep_s)
 
     def start(self, is_mine: Callable[[], bool] = always) -> None:
