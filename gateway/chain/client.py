@@ -104,11 +104,10 @@ class Web3Chain:
         return await self._rpc.ask_in_order(lambda endpoint: _fetch_known(endpoint, block_hash))
 
     async def knows_transaction(self, tx_hash: str) -> bool:
-        async def ask(endpoint: Endpoint) -> bool | None:
-            raw = await endpoint.request("eth_getTransactionByHash", tx_hash)
-            return None if raw is None else True
+        async def ask(endpoint: Endpoint) -> bool:
+            return await endpoint.request("eth_getTransactionByHash", tx_hash) is not None
 
-        return await self._rpc.ask_until_known(ask) is not None
+        return await self._rpc.ask_in_order(ask, is_final=bool)
 
     async def receipt(self, tx_hash: str) -> Receipt | None:
         """Return the receipt of a mined transaction, or None if no endpoint has one.
@@ -124,7 +123,7 @@ class Web3Chain:
             raw_block = await endpoint.request("eth_getBlockByNumber", number, False)  # noqa: FBT003 - JSON-RPC
             return read_receipt(raw, raw_block, tx_hash)
 
-        return await self._rpc.ask_until_known(ask)
+        return await self._rpc.ask_in_order(ask, is_final=lambda receipt: receipt is not None)
 
     async def call(
         self,
