@@ -8,13 +8,19 @@ import importlib.util
 import json
 import os
 import resource
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import attrs
+from tree import HERE
 
+# Where a benchmark's files and other engines are.
+HOME = Path(__file__).parent / ".documents"
+_TIMEOUT_S = 3600
 Convert = Callable[[Path], str]
 
 
@@ -122,9 +128,25 @@ ENGINES = {
 }
 
 
+def measured(name: str, out: Path, files: Sequence[Path]) -> dict[str, Any]:
+    """Run an engine on files in a process of its own, and return what `main` prints."""
+    others = [] if name == "gateway" else [str(HOME / "engines")]
+    done = subprocess.run(
+        [sys.executable, __file__, name, str(out), *map(str, files)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([*HERE.sources, *others])},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        timeout=_TIMEOUT_S,
+        check=True,
+    )
+    facts: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return facts
+
+
 def _cpu_s() -> float:
-    spent = os.times()
-    return spent.user + spent.system + spent.children_user + spent.children_system
+    kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    spent = [resource.getrusage(kind) for kind in kinds]
+    return sum(usage.ru_utime + usage.ru_stime for usage in spent)
 
 
 def _peak_mb() -> float:

@@ -10,10 +10,7 @@ installed by hand:
 
 import argparse
 import hashlib
-import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,16 +19,13 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-from document_engines import ENGINES
+from document_engines import ENGINES, HOME, measured
 from place import IS_SMOKE
 from rich.table import Table
 from tables import print_head, print_tables
-from tree import HERE
 
-_HOME = Path(__file__).parent / ".documents"
 _METRICS = ("order", "tables", "headings")
 _SMOKE_FILES = 3
-_TIMEOUT_S = 3600
 
 Evaluate = Callable[[str, str], dict[str, float | None]]
 
@@ -89,29 +83,14 @@ def _half(name: str) -> int:
 
 
 def _run(engine: str, documents: Mapping[str, tuple[Path, Path]], evaluate: Evaluate) -> Run:
-    others = [] if engine == "gateway" else [str(_HOME / "engines")]
-    paths = os.pathsep.join([*HERE.sources, *others])
     with tempfile.TemporaryDirectory() as out:
-        program = [
-            sys.executable,
-            str(Path(__file__).with_name("document_engines.py")),
-            engine,
-            out,
-        ]
-        done = subprocess.run(
-            [*program, *(str(pdf) for pdf, _ in documents.values())],
-            env={**os.environ, "PYTHONPATH": paths},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=_TIMEOUT_S,
-            check=True,
-        )
+        facts = measured(engine, Path(out), [pdf for pdf, _ in documents.values()])
         scores = {}
         for name, (_, truth) in documents.items():
             found = Path(out) / f"{name}.md"
             text = found.read_text() if found.exists() else ""
             scores[name] = evaluate(truth.read_text(), text)
-    return Run(engine, scores, json.loads(done.stdout.splitlines()[-1]))
+    return Run(engine, scores, facts)
 
 
 def _table(title: str, runs: Sequence[Run]) -> Table:
@@ -138,7 +117,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("folder", nargs="?", type=Path, default=_HOME)
+    parser.add_argument("folder", nargs="?", type=Path, default=HOME)
     parser.add_argument("--held-out", type=Path, help="PDFs that were not used for tuning")
     parser.add_argument("--only", nargs="+", metavar="engine", choices=ENGINES)
     parser.add_argument("--smoke", action="store_true", help="three documents")
@@ -146,7 +125,7 @@ def main() -> None:
     if not (chosen.folder / "src").is_dir():
         print(__doc__)
         return
-    sys.path.append(str(_HOME / "engines"))
+    sys.path.append(str(HOME / "engines"))
     evaluate = _evaluator(chosen.folder)
     console = print_head()
     for folder in filter(None, (chosen.folder, chosen.held_out)):
