@@ -150,26 +150,19 @@ def _import_web3() -> Any:
     return transport.KeepAliveProvider
 
 
+@attrs.define(eq=False, slots=False)
 class RpcEndpoints:
     """The configured endpoints, in the operator's order."""
 
-    def __init__(
-        self,
-        urls: Sequence[str],
-        *,
-        timeout_s: float,
-        checks: Sequence[Check],
-        timing: RetryTiming,
-    ) -> None:
-        self._urls = urls
-        self._timeout_s = timeout_s
-        self._checks = checks
-        self._timing = timing
-        self._budget = RetryBudget()
-        self._endpoints: list[Endpoint] = []
-        self._connecting = asyncio.Lock()
-        self._is_closed = False
-        self._calls: set[asyncio.Task[Any]] = set()
+    _urls: Sequence[str]
+    _timeout_s: float = attrs.field(kw_only=True)
+    _checks: Sequence[Check] = attrs.field(kw_only=True)
+    _timing: RetryTiming = attrs.field(kw_only=True)
+    _budget: RetryBudget = attrs.field(factory=RetryBudget, init=False)
+    _endpoints: list[Endpoint] = attrs.field(factory=list, init=False)
+    _connecting: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
+    _is_closed: bool = attrs.field(default=False, init=False)
+    _calls: set[asyncio.Task[Any]] = attrs.field(factory=set, init=False)
 
     async def connect(self) -> list[Endpoint]:
         """Return the endpoints; the first call imports web3 and creates them."""
@@ -203,48 +196,32 @@ class RpcEndpoints:
         limits = [endpoint.logs.limit for endpoint in self._endpoints]
         return min((limit for limit in limits if limit is not None), default=None)
 
-    async def ask_in_order(self, ask: Callable[[Endpoint], Awaitable[Answer]]) -> Answer:
-        """Try the endpoints in order and return the first answer.
+    async def ask_in_order(
+        self,
+        ask: Callable[[Endpoint], Awaitable[Answer]],
+        *,
+        is_final: Callable[[Answer], bool] = lambda _: True,
+    ) -> Answer:
+        """Try the endpoints in order and return the first final answer, else the last one.
 
-        Raises `ChainUnavailable` if none answers. A `CallReverted` is an answer.
+        Raises `ChainUnavailable` if none answers: a timeout is not "not found". A `CallReverted` is
+        an answer.
         """
 
         async def ask_each() -> Answer:
-            failures = []
+            answers, failures = [], []
             for endpoint in self._in_order():
                 try:
-                    return await self._ask_checked(endpoint, ask)
-                except ChainUnavailable as error:
-                    failures.append(error)
-                    _log_failure(endpoint, error)
-            raise _unavailable(failures)
-
-        return await self._retry(ask_each, await self.connect())
-
-    async def ask_until_known(
-        self, ask: Callable[[Endpoint], Awaitable[Answer | None]]
-    ) -> Answer | None:
-        """Try the endpoints in order and return the first answer that is not None.
-
-        Returns None if all answers are None. Raises `ChainUnavailable` if no endpoint answers: a
-        timeout is not "not found".
-        """
-
-        async def ask_each() -> Answer | None:
-            is_answered, failures = False, []
-            for endpoint in self._in_order():
-                try:
-                    answer = await self._ask_checked(endpoint, ask)
+                    answers.append(await self._ask_checked(endpoint, ask))
                 except ChainUnavailable as error:
                     failures.append(error)
                     _log_failure(endpoint, error)
                     continue
-                is_answered = True
-                if answer is not None:
-                    return answer
-            if not is_answered:
+                if is_final(answers[-1]):
+                    break
+            if not answers:
                 raise _unavailable(failures)
-            return None
+            return answers[-1]
 
         return await self._retry(ask_each, await self.connect())
 

@@ -1,4 +1,4 @@
-"""Retries of refused calls, with backoff, a deadline and a retry budget.
+"""Kinds of failed calls, and retries with backoff, a deadline and a retry budget.
 
 A busy endpoint may answer one call with 429 and serve the next, so refused calls are retried. Calls
 that timed out are not: they have used up the time.

@@ -39,26 +39,6 @@ class Accepted:
     headers: Mapping[str, str] = attrs.field(factory=dict)
 
 
-def new_task(
-    endpoint: Endpoint,
-    request: GenerationRequest,
-    *,
-    price_units: int,
-    fingerprint: str,
-    now: float,
-) -> NewTask:
-    """Return a task that is not in the store yet."""
-    return NewTask(
-        id=str(uuid.uuid4()),
-        endpoint=endpoint,
-        request=request,
-        request_hash=fingerprint,
-        price_units=price_units,
-        created_at=now,
-        request_id=structlog.contextvars.get_contextvars().get("request", ""),
-    )
-
-
 def receipt_of(make: Callable[..., Mapping[str, str]], *arguments: Any) -> Mapping[str, str]:
     """Return the payment method's headers for the 200, or none if `make` fails.
 
@@ -134,6 +114,20 @@ class Acceptance:
     @_cutoff.default
     def _make_cutoff(self) -> SharedAnswer[int]:
         return SharedAnswer(self.now, ttl_s=0.0)
+
+    def _new_task(
+        self, endpoint: Endpoint, request: GenerationRequest, price_units: int, fingerprint: str
+    ) -> NewTask:
+        """Return a task that is not in the store yet."""
+        return NewTask(
+            id=str(uuid.uuid4()),
+            endpoint=endpoint,
+            request=request,
+            request_hash=fingerprint,
+            price_units=price_units,
+            created_at=self.now(),
+            request_id=structlog.contextvars.get_contextvars().get("request", ""),
+        )
 
     async def cutoff_block(self) -> int:
         """Return the number of the last block before the database was created.

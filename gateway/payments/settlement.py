@@ -53,36 +53,27 @@ class _Age:
     next_check_at: float = 0.0
 
 
+@attrs.define(eq=False, slots=False)
 class Settlements:
     """One driver for each open payment, and a sweep that finds payments without a driver."""
 
-    def __init__(
-        self,
-        store: SqlStore,
-        settler: Settler,
-        reconciler: Reconciler,
-        obstacles: Obstacles,
-        failed: FailedSettlements,
-        on_settled: Callable[[], None],
-        *,
-        timing: SettlementTiming | None = None,
-    ) -> None:
-        self._store = store
-        self.settler = settler
-        self._reconciler = reconciler
-        self.obstacles = obstacles
-        self._failed = failed
-        self.timing = timing or SettlementTiming()
-        self._drivers = Drivers(on_settled)
-        # By payment id, of the payments that were open at the last sweep.
-        self._ages: dict[int, _Age] = {}
+    _store: SqlStore
+    settler: Settler
+    _reconciler: Reconciler
+    obstacles: Obstacles
+    _failed: FailedSettlements
+    _on_settled: Callable[[], None]
+    timing: SettlementTiming = attrs.field(factory=SettlementTiming, kw_only=True)
+    # By payment id, of the payments that were open at the last sweep.
+    _ages: dict[int, _Age] = attrs.field(factory=dict, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._drivers = Drivers(self._on_settled)
         self._periodic = Periodic("settlement-sweep", self._sweep, self.timing.sweep_s)
 
     def start(self, is_mine: Callable[[], bool] = always) -> None:
         """Sweep at once, then every few seconds, while `is_mine` returns True."""
-        self._periodic.is_mine = is_mine
-        self._periodic.every_s = self.timing.sweep_s
-        self._periodic.start()
+        self._periodic.start(is_mine, every_s=self.timing.sweep_s)
         self.obstacles.start()
 
     async def close(self, *, grace_s: float) -> None:

@@ -1,4 +1,4 @@
-"""Files that only their owner may read, free disk space, and the errors of a full disk."""
+"""Private files, free disk space, and the errors of a full disk."""
 
 import errno
 import os
@@ -121,6 +121,8 @@ def _has_no_room(folder: Path) -> bool:
     return found.f_bavail * found.f_frsize < _MIN_BYTES or not has_inodes
 
 
+# SQLite keeps freed pages in its file and never shrinks its write-ahead log. A volume filled by
+# requests would stay full after they are deleted.
 # SQLite checkpoints the write-ahead log at about this size.
 MAX_WAL_BYTES = 4_000_000
 # Kept for the next writes: about 1 MB.

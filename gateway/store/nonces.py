@@ -1,4 +1,8 @@
-"""Signed transactions and their nonces, which survive a restart."""
+"""Signed transactions and their nonces, which survive a restart.
+
+A batch settles several payments: one row of `sent_transactions` with one nonce, and one row of
+`sent_payments` for each payment in it. All are recorded before broadcast, as for a single payment.
+"""
 
 from collections.abc import Collection, Sequence
 
@@ -292,8 +296,7 @@ def begin_batch(
 
 def _is_fresh(db: Connection, payment_id: int, signers: Sequence[str]) -> bool:
     row = db.execute("SELECT state FROM payments WHERE id = ?", (payment_id,)).fetchone()
-    is_open = row["state"] in (PaymentState.RESERVED, PaymentState.SETTLING)
-    return is_open and nonces_of(db, payment_id, *signers) == 0
+    return PaymentState(row["state"]).is_open and nonces_of(db, payment_id, *signers) == 0
 
 
 def _insert_payments(db: Connection, tx_hash: str, payment_ids: Sequence[int]) -> None:

@@ -192,14 +192,7 @@ class SqlRefunds(Tables):
 
     async def case(self, task_id: str) -> RefundCase | None:
         """Return the refund of a task, or None."""
-        return await self._find("t.id = ?", task_id)
-
-    async def case_of(self, payment_id: int) -> RefundCase | None:
-        """Return the refund of a payment, or None."""
-        return await self._find("p.id = ?", payment_id)
-
-    async def _find(self, where: str, value: object) -> RefundCase | None:
-        rows = await self._rows(f"{SELECT_CASE} WHERE {where}", value)
+        rows = await self._rows(f"{SELECT_CASE} WHERE t.id = ?", task_id)
         return refund_case_of(rows[0]) if rows else None
 
     async def sent_automatically(self, *, now: float) -> int:

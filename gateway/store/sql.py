@@ -141,7 +141,13 @@ NameLocks = Callable[..., Sequence[str]]
 
 
 def locked(names: str | NameLocks) -> Callable[[Write], Write]:
-    """Make a write take the named lock, or the locks computed from its arguments."""
+    """Make a write take the named lock, or the locks computed from its arguments.
+
+    SQLite allows only one writer. On PostgreSQL, each write sees a snapshot from its beginning, and
+    two writes that read the same rows could both succeed. A primary key, or a state in the WHERE
+    clause, already settles such a race: the loser is retried. A write whose decision depends on a
+    sum or on the absence of rows takes a named lock before its snapshot begins.
+    """
     name_locks: NameLocks = (lambda *_: [names]) if isinstance(names, str) else names
 
     def mark(write: Write) -> Write:

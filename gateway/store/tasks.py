@@ -1,4 +1,8 @@
-"""The task queue: lease, complete, fail, retry. The lease token fences each write."""
+"""The task queue: lease, complete, fail, retry. The lease token fences each write.
+
+A long text of a result is in rows of its own, so that polling does not read it. It is stored as
+encoded JSON, and streamed to clients in parts (`web/long_texts.py`).
+"""
 
 import secrets
 from collections.abc import Iterator, Sequence

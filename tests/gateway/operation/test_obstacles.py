@@ -114,7 +114,7 @@ async def test_an_obstacle_is_logged_once_until_it_is_gone(
     poor, address = wallet_without_gas(settings, gas_key, chain)
     async with running(poor, provider) as gateway:
         await gateway.services.lifecycle.warmed.wait()
-        gateway.services.settlements.obstacles._operator_sentences.clear()
+        gateway.services.settlements.obstacles._known.clear()
         monkeypatch.setattr("gateway.payments.obstacles._log", structlog.get_logger())
         with logged() as entries:
             for _ in range(3):

@@ -18,7 +18,11 @@ from gateway.store.plugin_tables import SCHEMA_BASE, PluginFile
 
 @attrs.frozen(kw_only=True)
 class StoreMigration:
-    """A started migration, and whether it is complete."""
+    """A started migration of the file's sales to another database, and whether it is complete.
+
+    No gateway may use the file then: if two databases both considered a transfer unspent, it could
+    pay twice. `gateway migrate-store` writes the markers.
+    """
 
     # The same id is in the other database.
     id: str
