@@ -33,8 +33,7 @@ from gateway.running.rate_limits import make_limits
 from gateway.running.timing import Timing
 from gateway.settings import Settings, load_settings
 from gateway.store import SqlStore
-from gateway.store.data_folder import check_network
-from gateway.store.opening import open_store
+from gateway.store.data_folder import check_network, open_store
 from gateway.tasks import WorkerPool
 from gateway.tasks.notifications import Announcer, TaskNotifications
 from gateway.telemetry.redaction import Redactor
@@ -197,11 +196,11 @@ async def _open_gateway(app: Quart, parts: _Assembly) -> Gateway:
     Raises `SettingsError` if the database belongs to another network.
     """
     await parts.store.check_settings(parts.context.settings)
-    await parts.store.nodes.arrive(now=parts.context.now())
+    await parts.store.nodes.register(now=parts.context.now())
     await check_network(parts.context.settings, parts.store)
     installation = await _read_installation(parts)
     app.secret_key = installation.session_secret
-    parts.redactor.learn([installation.session_secret, installation.file_secret])
+    parts.redactor.add_secrets([installation.session_secret, installation.file_secret])
     gateway = _make_gateway(parts, installation)
     gateway.lifecycle.parts += core_parts(gateway)
     gateway.lifecycle.parts += parts.manager.parts(gateway)

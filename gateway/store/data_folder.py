@@ -1,4 +1,4 @@
-"""The data folder: ownership, modes, lock, and network check."""
+"""The data folder: ownership, modes, lock, and the database in it or of a plugin."""
 
 import contextlib
 import fcntl
@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import TextIO
 
 from gateway.errors import SettingsError
+from gateway.installed import load_opener
 from gateway.settings import Settings
 from gateway.store.disk import FOLDER_MODE, full_disk, private_opener
 from gateway.store.sql_store import SqlStore
+from gateway.store.sqlite.store import SqliteStore
 
 _OTHERS = 0o077
 # Prefix of all databases and their side files (-wal, -shm), including those that a restore put
@@ -167,6 +169,24 @@ def existing_database(settings: Settings) -> Path:
             "GATEWAY_DATA_DIR=/data"
         )
     return path
+
+
+def open_store(settings: Settings, *, name: str | None = None) -> SqlStore:
+    """Return the store for these settings, not opened yet.
+
+    `name` identifies this process to the database's server. By default it is the node's name, which
+    also marks the node's leases.
+
+    Raises `SettingsError` if no plugin opens the database.
+    """
+    url = settings.database_url
+    if not url:
+        return SqliteStore(settings.data_dir / "gateway.db")
+    open_shared = load_opener(
+        "gateway.stores", "GATEWAY_DATABASE_URL", url, settings.plugins_disabled
+    )
+    store: SqlStore = open_shared(settings, name)
+    return store
 
 
 def lock_data(settings: Settings) -> TextIO:

@@ -10,7 +10,7 @@ from gateway.errors import SettingsError
 from gateway.outputs import DiskOutputs, open_outputs
 from gateway.running.rate_limits import make_limits
 from gateway.settings import check_database, check_limits, check_outputs
-from gateway.store.opening import open_store
+from gateway.store.data_folder import open_store
 
 _POSTGRES = "postgresql://gateway:hunter2@db.example.com/gateway"
 _REDIS = "redis://:hunter2@db.example.com/0"

@@ -8,11 +8,61 @@ database as long as migrations only add.
 import sqlite3
 from importlib import resources
 
+import attrs
+
 from gateway.errors import SettingsError
 from gateway.store import plugin_tables
 from gateway.store.disk import means_full
-from gateway.store.moved import check_stays
 from gateway.store.plugin_tables import SCHEMA_BASE, PluginFile
+
+
+@attrs.frozen(kw_only=True)
+class StoreMigration:
+    """A started migration of the file's sales to another database, and whether it is complete.
+
+    No gateway may use the file then: if two databases both considered a transfer unspent, it could
+    pay twice. `gateway migrate-store` writes the markers.
+    """
+
+    # The same id is in the other database.
+    id: str
+    # The other database's URL without credentials.
+    target: str
+    # Whether the other database is known to be complete.
+    is_done: bool
+
+
+def migration_of(db: sqlite3.Connection) -> StoreMigration | None:
+    """Return the migration of a file, or None."""
+    try:
+        notes = dict(
+            db.execute(
+                "SELECT key, value FROM meta WHERE key IN ('moving_to', 'moved_to', 'move_id')"
+            ).fetchall()
+        )
+    except sqlite3.OperationalError:
+        # The file is new, or belongs to another program.
+        return None
+    target = notes.get("moved_to") or notes.get("moving_to")
+    if target is None:
+        return None
+    return StoreMigration(id=notes["move_id"], target=target, is_done="moved_to" in notes)
+
+
+def refuse_migrated(db: sqlite3.Connection) -> None:
+    """Raise `SettingsError` if a file's payments are, or may be, in another database."""
+    migration = migration_of(db)
+    if migration is None:
+        return
+    if migration.is_done:
+        raise SettingsError(
+            f"This database was migrated to {migration.target}, and a transfer must not pay in "
+            "both. Set GATEWAY_DATABASE_URL to that database."
+        )
+    raise SettingsError(
+        f"A migration of this database to {migration.target} has begun and not ended. Run "
+        "`gateway migrate-store` again, which ends it, or with --take-back."
+    )
 
 
 def migrations() -> list[tuple[int, str]]:
@@ -33,7 +83,7 @@ def pending(db: sqlite3.Connection) -> list[tuple[int, str]]:
     Raises `SettingsError` for a database that was migrated to PostgreSQL, that no release has
     written, or that a newer gateway has written and marked as not readable by this one.
     """
-    check_stays(db)
+    refuse_migrated(db)
     current, known = version_of(db), migrations()
     newest = known[-1][0]
     if current > 0 and _meta(db, "schema_base") != SCHEMA_BASE:
