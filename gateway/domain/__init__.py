@@ -6,6 +6,7 @@ Nothing here accesses the chain, the disk or a vendor.
 from gateway.domain.offers import (
     ASPECT_RATIOS,
     DOCUMENT_EXTRACTION,
+    DOCUMENT_FORMATS,
     DOCUMENT_PARSING,
     IMAGE_EDITING,
     MAX_ATTEMPTS,
@@ -62,6 +63,7 @@ from gateway.domain.records import (
 __all__ = [
     "ASPECT_RATIOS",
     "DOCUMENT_EXTRACTION",
+    "DOCUMENT_FORMATS",
     "DOCUMENT_PARSING",
     "IMAGE_EDITING",
     "MAX_ATTEMPTS",

@@ -10,6 +10,8 @@ from typing import Any
 from gateway.domain.offers import (
     ASPECT_RATIOS,
     DOCUMENT_EXTRACTION,
+    DOCUMENT_FORMATS,
+    DOCUMENT_PARSING,
     IMAGE_EDITING,
     MAX_CALLBACK_CHARS,
     MAX_FILE_BYTES,
@@ -43,6 +45,9 @@ _PROMPT = {
 _PICTURE_LIMIT = (
     f" A still picture, {MIN_PICTURE_SIDE} pixels or more a side, "
     f"{MAX_PICTURE_PIXELS // 10**6} megapixels at most."
+)
+_PAGES_FORMAT = (
+    "`json`: a second output has the pages as JSON, with the cells of their tables and with notes."
 )
 _EXAMPLE_PROMPT = "a lighthouse above a stormy sea at night"
 _EXAMPLE_CHANGE = "make it winter, with falling snow"
@@ -112,6 +117,8 @@ def _choices(endpoint: Endpoint) -> dict[str, Any]:
     for name, choice in choices_of(endpoint).items():
         field = {"type": "string", "enum": list(choice.values)}
         fields[name] = field if choice.default is None else field | {"default": choice.default}
+    if endpoint.capability == DOCUMENT_PARSING and "output_format" in fields:
+        fields["output_format"]["description"] = _PAGES_FORMAT
     return fields
 
 
@@ -158,7 +165,7 @@ def direct_request_schema(
             },
             "prompt": {"type": "string", "minLength": 1, "maxLength": MAX_PROMPT_CHARS},
             "aspect_ratio": {"type": "string", "enum": list(ASPECT_RATIOS)},
-            "output_format": {"type": "string", "enum": list(OUTPUT_FORMATS)},
+            "output_format": {"type": "string", "enum": [*OUTPUT_FORMATS, *DOCUMENT_FORMATS]},
             "resolution": {"type": "string"},
             **_file_fields(),
             "payerSignature": {

@@ -36,6 +36,9 @@ MAX_ATTEMPTS = 4
 # Both lists: spec §2.1.
 ASPECT_RATIOS = ("1:1", "4:3", "3:4", "16:9", "9:16")
 OUTPUT_FORMATS = ("png", "jpg", "webp")
+
+# `output_format` of parsed documents: Markdown alone, or with its pages as JSON.
+DOCUMENT_FORMATS = ("markdown", "json")
 TEXT_TO_IMAGE = "text-to-image"
 IMAGE_EDITING = "image-editing"
 DOCUMENT_PARSING = "document-parsing"
@@ -208,6 +211,11 @@ class Endpoint:
     def sells_pictures(self) -> bool:
         """Whether the result is a picture, which the gateway checks and converts."""
         return self.capability in (TEXT_TO_IMAGE, IMAGE_EDITING)
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """The values that `output_format` may have for this capability."""
+        return DOCUMENT_FORMATS if self.capability == DOCUMENT_PARSING else OUTPUT_FORMATS
 
     @property
     def extracts_data(self) -> bool:

@@ -9,7 +9,7 @@ from gateway.sandbox import frames
 # Copying this much takes 0.1 ms.
 _PIECE_BYTES = 1 << 18
 _MAX_REFUSAL_BYTES = 1 << 16
-_MAX_ANSWER_PARTS = 1000
+_MAX_ANSWER_PARTS = 10_000
 # Up to this size, joining (which holds the GIL) is faster than using a thread.
 _JOIN_ON_LOOP_BYTES = 1 << 20
 

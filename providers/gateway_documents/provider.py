@@ -76,7 +76,18 @@ class DocumentParser:
         parts = [page.strip("\n") for page in pages if page.strip()]
         if not parts:
             raise gateway.InvalidInput(NO_TEXT if self._pictures else _NO_OCR)
-        return gateway.Result(text="\n\n".join((*parts, *(f"*({note})*" for note in notes))))
+        text = "\n\n".join((*parts, *(f"*({note})*" for note in notes)))
+        if request.output_format != "json":
+            return gateway.Result(text=text)
+        return gateway.Result(text=text, outputs=(await self._describe(pages, notes),))
+
+    async def _describe(self, pages: Sequence[str], notes: Sequence[str]) -> gateway.Output:
+        """Return the pages as an output in JSON (`child.page_json`)."""
+        # Megabytes of text would block the event loop.
+        data = await asyncio.to_thread(lambda: json.dumps(list(pages)).encode())
+        with _errors_of_the_gateway():
+            described = await self._texts.call("describe", json.dumps(list(notes)), data)
+        return gateway.Output(data=described, media_type="application/json")
 
     async def extract(self, prompt: str, markdown: str) -> str:
         """Return JSON from a document's Markdown, as `child.extraction.extract` does."""
