@@ -93,9 +93,8 @@ def page() -> str:
         "## Functions\n",
         _functions({name: thing for name, thing in names.items() if name not in kinds}),
         "## Errors\n",
-        "`submit`, `poll` and `cancel` of a provider raise ([details](plugins.md#errors)):\n",
-        _list({name: kind for name, kind in raised.items() if issubclass(kind, ProviderError)}),
-        "The others, for payment plugins and settings:\n",
+        _errors([name for name, kind in raised.items() if issubclass(kind, ProviderError)]),
+        "The others are for payment plugins and settings:\n",
         _list({k: v for k, v in raised.items() if not issubclass(v, ProviderError)}),
         "## Adapters of a vendor's API\n",
         *(_class(name, kind) for name, kind in adapters.items() if inspect.isclass(kind)),
@@ -122,6 +121,11 @@ def _doc(name: str, thing: Any) -> str:
 def _list(things: dict[str, Any]) -> str:
     lines = [f"- `{name}`: {_first_sentence(_doc(name, one))}" for name, one in things.items()]
     return "\n".join((*lines, ""))
+
+
+def _errors(names: list[str]) -> str:
+    page = "[plugins.md](plugins.md#errors) explains the errors of providers:"
+    return f"{page} {_names(names)}.\n"
 
 
 def _capabilities() -> str:
