@@ -7,7 +7,7 @@ import attrs
 _PAGE = Path(__file__).parents[3] / "docs" / "faults.md"
 _NONE = "-"
 # Between calls, or faults, with the same end.
-_OR = " / "
+_AND = "; "
 
 
 @attrs.frozen(kw_only=True)
@@ -59,9 +59,9 @@ def _rows(lines: list[str]) -> dict[str, dict[str, str]]:
             fault: end
             for heading, end in zip(headings, ends, strict=True)
             if end != _NONE
-            for fault in heading.split(_OR)
+            for fault in heading.split(_AND)
         }
-        for call in calls.split(_OR):
+        for call in calls.split(_AND):
             assert call not in rows, line
             rows[call.strip("`")] = cells
     return rows
