@@ -7,6 +7,7 @@ from pathlib import Path
 import attrs
 import log_page
 import plugin_reference
+import typed_settings as ts
 
 from gateway import errors
 from gateway.errors import GatewayError
@@ -73,7 +74,8 @@ def _plugins() -> list[str]:
 def _setting(name: str, field: "attrs.Attribute[object]") -> str:
     about = field.metadata["about"]
     example = field.metadata["example"]
-    if example and f"`{example}`" != _shown(field.default):
+    # A default is an example too, and a secret has none that helps.
+    if example and not _shown(field.default) and not isinstance(field.default, ts.SecretStr):
         about += f" Example: `{example}`"
     return f"- `{variable(name)}`{_in_brackets(field.default)}: {about}"
 

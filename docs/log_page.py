@@ -12,6 +12,8 @@ _ROOT = Path(__file__).parents[1]
 # Packages whose events an operator sees; the embedded chain is a program of its own.
 _SOURCES = ("gateway", "providers", "plugins")
 _ELSEWHERE = ("plugins/gateway_demo/", "gateway/cli/new_plugin/")
+# Many lines have these; the page explains them once.
+_OF_TASKS = {"payment", "provider", "slug", "task"}
 _LEVELS = ("debug", "info", "warning", "error", "exception")
 _NAME = re.compile(r"[a-z0-9]+(\.[a-z_]+)?")
 _HEAD = (
@@ -27,10 +29,10 @@ _HEAD = (
     "A thread writes the lines. It queues one megabyte; further lines are dropped (`log.dropped`).",
     "A killed process may lose the newest lines. A *fault* is a bug: please report it.",
     "",
-    "Lines about a task also have, if known, `task` (the id that the buyer has too), `slug`,",
-    "`provider`, `payment` (its number in the database) and `request`: the id of the HTTP request",
-    "that is served or that bought the task. A client's plain `X-Request-Id` is kept and returned;",
-    "vendors do not get it.",
+    "Lines about a task, payment, endpoint or provider also have, if known, `task` (the id that",
+    "the buyer has too), `payment` (its number in the database), `slug`, `provider` and `request`:",
+    "the id of the HTTP request that is served or that bought the task. A client's plain",
+    "`X-Request-Id` is kept and returned; vendors do not get it.",
     "",
     "Lines about a vendor's failure have `error` (the class, see [errors.md](errors.md)),",
     "`status`, `vendor_code`, `said` (200 characters of the vendor's message, without secrets and",
@@ -54,7 +56,7 @@ def page() -> str:
 
 
 def _line(name: str, event: Event) -> str:
-    fields = ", ".join(f"`{field}`" for field in sorted(event.fields))
+    fields = ", ".join(f"`{field}`" for field in sorted(event.fields - _OF_TASKS))
     levels = ", ".join(sorted(event.levels))
     facts = f"{levels}; {fields}" if fields else levels
     return f"- `{name}` ({facts}): {EVENTS.get(name, '')}"
