@@ -26,7 +26,7 @@ EVENTS: dict[str, str] = {
     ),
     "database.dated_anew": (
         "PostgreSQL failed over (from timeline `known` to `found`) and may lack its newest "
-        "payments. Earlier transfers are refused; `gateway transfers unclaimed --hours 0` lists "
+        "payments. Earlier transfers are refused; `gateway transfers unused --hours 0` lists "
         "them."
     ),
     "disk.full": "A write failed on a full disk. Purchases are refused uncharged.",
@@ -181,7 +181,7 @@ EVENTS: dict[str, str] = {
     "task.failed": ("The task failed for good, and its refund is due. `details` is the reason."),
     "task.later": "The task is retried after `delay_s`.",
     "tracing.failed": "A tracing plugin failed; the work went on.",
-    "unclaimed.failed": "A fault in the search for unused transfers; retried.",
+    "transfers.search_failed": "A fault in the search for unused transfers; retried.",
     "wallet.is_contract": ("GATEWAY_WALLET has code: nothing is sold, as payments might be lost."),
     "wallet.not_checked": ("Nothing is sold until the chain shows whether the wallet has code."),
     "wake.failed": "A fault while listening to other nodes; retried in a second.",

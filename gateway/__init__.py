@@ -38,8 +38,17 @@ if TYPE_CHECKING:
         UnsignedTransaction,
         Validating,
     )
-    from gateway.contracts.events import Event, EventReader, EventType
-    from gateway.contracts.parts import Callbacks, Check, Condition, Documents, Mount, Part
+    from gateway.contracts.parts import (
+        Callbacks,
+        Check,
+        Condition,
+        Documents,
+        Event,
+        EventReader,
+        EventType,
+        Mount,
+        Part,
+    )
     from gateway.domain import (
         Attachment,
         Authorization,
@@ -185,7 +194,7 @@ _HOMES = (
     "gateway.errors",
     "gateway.domain",
     "gateway.contracts",
-    "gateway.contracts.events",
+    "gateway.contracts.parts",
     "gateway.contracts.parts",
     "gateway.settings",
     "gateway.plugins.hookspecs",

@@ -199,7 +199,6 @@ def settings(chain: PlayChain, gas_key, tmp_path: Path) -> Settings:
         rpc_timeout=30.0,  # a test that wants it short says so
         data_dir=tmp_path / "data",
         settlement_key=gas_key.key.hex(),
-        admin_password="correct horse",
         limit_x402="1000/60s",
         limit_direct="1000/60s",
         limit_task="1000/1s",
@@ -207,7 +206,7 @@ def settings(chain: PlayChain, gas_key, tmp_path: Path) -> Settings:
         min_free_disk_mb=0,
         plugins_disabled=tuple(filter(None, os.environ.get("GATEWAY_TEST_WITHOUT", "").split(","))),
         # By default it is due from eight to ten in the morning.
-        plugin_values={"digest_at": "off"},
+        plugin_values={"admin_password": "correct horse", "digest_at": "off"},
     )
 
 

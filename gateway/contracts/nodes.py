@@ -16,13 +16,10 @@ class NodeRecord:
     version: str
     started_at: float
     seen_at: float
-
     # Whether it does the work that only one node does.
     is_leader: bool
-
     # Whether it shut down cleanly at `seen_at`, so that its absence is no problem.
     is_stopped: bool = False
-
     # Its roles among `web`, `worker` and `signer`, in this order; empty once it is gone.
     roles: tuple[str, ...] = ()
 

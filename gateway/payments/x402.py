@@ -28,8 +28,8 @@ from gateway.payments.accept import (
 )
 from gateway.payments.exposure import Exposure
 from gateway.payments.methods import PaymentMethods
+from gateway.payments.reconcile import EventSearch, find_payment
 from gateway.payments.settlement import Settlements
-from gateway.payments.spent_nonces import EventSearch, find_payment
 
 # An endpoint that reports a nonce as unspent may lag by this many blocks (under 3 hours), so the
 # search for the transfer begins this far before the head.
@@ -47,10 +47,8 @@ class _Purchase:
     verifier: AuthorizationVerifier
     quote: Quote
     proof: Proof
-
     # The authorization's `auth:` claim.
     claim: str
-
     new: NewTask
     key_hash: str | None
 
@@ -71,9 +69,7 @@ class X402Payments(Acceptance):
     methods: PaymentMethods
     settlements: Settlements
     exposure: Exposure
-
     search: EventSearch = attrs.field(factory=EventSearch)
-
     _recent_head: SharedAnswer[Block] = attrs.field(init=False)
 
     @_recent_head.default

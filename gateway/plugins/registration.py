@@ -21,7 +21,7 @@ from gateway.domain import (
     PriceStep,
     Traits,
 )
-from gateway.domain.capabilities import missing_fields, way_to_require
+from gateway.domain.description import missing_fields, way_to_require
 from gateway.plugins.part_owners import find_mistake
 from gateway.settings import Settings, names_of
 

@@ -1,4 +1,4 @@
-"""Settings of how the gateway presents itself: to buyers, to registries and on its pages."""
+"""Settings of how the gateway presents itself to buyers and registries."""
 
 import attrs
 
@@ -8,32 +8,11 @@ from gateway.settings.sections import setting
 # Classes with slots cannot be bases of one class.
 @attrs.frozen(kw_only=True, slots=False)
 class IdentitySettings:
-    """Settings of the gateway's name, appearance, contacts and proofs."""
+    """Settings of the gateway's name, contacts and proofs."""
 
     name: str = setting(
         "Generation Gateway",
         "Name for buyers: in the agent manifest, llms.txt, the 402 and Bazaars.",
-    )
-    brand_color: str = setting(
-        "",
-        "Colour of buttons and links on the public pages, as six hexadecimal digits; adjusted if "
-        "it would be hard to read.",
-        example="#0f766e",
-    )
-    logo_url: str = setting(
-        "",
-        "Address (https) of the logo on the public pages.",
-        example="https://example.com/logo.svg",
-    )
-    imprint_url: str = setting(
-        "",
-        "Address (https) of the imprint, which the public pages link to.",
-        example="https://example.com/imprint",
-    )
-    terms_url: str = setting(
-        "",
-        "Address (https) of the terms of sale, which the public pages link to.",
-        example="https://example.com/terms",
     )
     created: str = setting("2026-11-21", "Date (YYYY-MM-DD) of the first agent manifest.")
     updated: str = setting(

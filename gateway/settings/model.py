@@ -11,14 +11,32 @@ import attrs
 import typed_settings as ts
 
 from gateway.domain.eip3009 import NETWORKS, Network
-from gateway.settings.database import DatabaseSettings
 from gateway.settings.identity import IdentitySettings
-from gateway.settings.overrides import EndpointOverride
 from gateway.settings.sections import Section, check_section, read_section, secret, setting
+
+ROLES = frozenset(("web", "worker", "signer"))
 
 
 @attrs.frozen(kw_only=True)
-class Settings(DatabaseSettings, IdentitySettings):
+class EndpointOverride:
+    """One table `[endpoints.<slug>]`."""
+
+    enabled: bool = True
+    # USDC, such as "0.05".
+    price: str | None = None
+    # Your cost of one generation in US dollars, such as "0.04".
+    cost: str | None = None
+    # Whether a price below the cost is meant.
+    allow_loss: bool = False
+    title: str | None = None
+    description: str | None = None
+    model: str | None = None
+    # USDC by resolution, such as {"4K": "0.20"}.
+    prices: dict[str, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True)
+class Settings(IdentitySettings):
     """The core's settings."""
 
     base_url: str = setting(
@@ -151,15 +169,6 @@ class Settings(DatabaseSettings, IdentitySettings):
         "Empty: the connection's address. Without such a proxy clients can forge it.",
         example="Fly-Client-IP",
     )
-    admin_password: ts.SecretStr = secret(
-        "Admin password in plain text; prefer GATEWAY_ADMIN_PASSWORD_HASH."
-    )
-    admin_password_hash: ts.SecretStr = secret(
-        "argon2 hash of the admin password, made by `gateway hash-password`; in a shell, between "
-        "single quotes. Without hash and password, the first start makes a password and prints it "
-        "once.",
-        example="$argon2id$v=19$m=65536,t=3,p=4$...",
-    )
     limit_x402: str = setting(
         "10/60s",
         "Rate limit of POST /api/x402/* per address: requests and seconds.",
@@ -176,12 +185,6 @@ class Settings(DatabaseSettings, IdentitySettings):
         "Rate limit of POST /api/proxy-generate per address.",
     )
     limit_task: str = setting("5/1s", "Rate limit of GET /api/task/* per address.")
-    limit_login: str = setting("5/300s", "Rate limit of POST /admin/login per address.")
-    limit_login_total: str = setting(
-        "60/300s",
-        "Rate limit of POST /admin/login over all addresses. Browsers that opened the admin page "
-        "in the last 30 days have limits of their own.",
-    )
     # It may hold a password, so it is not shown.
     limits_url: str = setting(
         "",
@@ -248,29 +251,6 @@ class Settings(DatabaseSettings, IdentitySettings):
         "bucket in BUCKET_NAME, as on Fly.",
         example="s3://my-bucket/outputs",
     )
-    outputs_endpoint: str = setting(
-        "",
-        "Address of that store, also for buyers. Empty: AWS_ENDPOINT_URL_S3, else Amazon's.",
-        example="https://fly.storage.tigris.dev",
-    )
-    outputs_region: str = setting(
-        "",
-        "Its region. Empty: AWS_REGION, else `us-east-1` at Amazon, `auto` elsewhere.",
-        example="eu-central-1",
-    )
-    outputs_addressing: str = setting(
-        "auto",
-        "Place of the bucket's name in addresses: `host`, `path`, or `auto` (`host` at Amazon and "
-        "Tigris, else `path`).",
-    )
-    outputs_access_key_id: ts.SecretStr = secret(
-        "Permanent key that may list, write, read and delete in the bucket. Empty: "
-        "AWS_ACCESS_KEY_ID.",
-        example="tid_...",
-    )
-    outputs_secret_access_key: ts.SecretStr = secret(
-        "Secret of that key. Empty: AWS_SECRET_ACCESS_KEY.", example="tsec_..."
-    )
     min_free_disk_mb: int = setting(
         200,
         "Megabytes (10⁶ bytes) that must be free in the data folder. Below it, or below 300 free "
@@ -283,6 +263,33 @@ class Settings(DatabaseSettings, IdentitySettings):
         "machine, and so are all rpc_urls or the network is base-sepolia.",
     )
     log_format: str = setting("json", "Format of log lines: `json`, or `console` for a terminal.")
+    # It holds a password, so it is not shown.
+    database_url: str = setting(
+        "",
+        "PostgreSQL shared by all machines, at a direct or session-pooled address. Empty: "
+        "SQLite in the data folder. Needs the extra `postgres` (in the image) and "
+        "GATEWAY_OUTPUTS_URL.",
+        example="postgresql://gateway:password@db.example.com/gateway",
+        shown=False,
+    )
+    database_connections: int = setting(
+        8,
+        "Most database connections of a machine; it opens two more. Keep the total below the "
+        "server's max_connections.",
+    )
+    node: str = setting(
+        "",
+        "Unique name of this machine among those that share a database. Empty: "
+        "FLY_MACHINE_ID, else the host name.",
+        example="a",
+    )
+    role: str = setting(
+        "all",
+        "Work of this machine, separated by commas: `web` sells, `worker` runs tasks, "
+        "`signer` may lead (refunds, webhooks, retention), `all`. Each is needed on some "
+        "machine.",
+        example="web,signer",
+    )
     endpoints: dict[str, EndpointOverride] = attrs.field(
         factory=dict,
         metadata={
@@ -323,6 +330,12 @@ class Settings(DatabaseSettings, IdentitySettings):
     def wallet_key(self) -> str:
         """The wallet in lower case, as the chain's answers write addresses."""
         return self.wallet.lower()
+
+    @property
+    def roles(self) -> frozenset[str]:
+        """The roles of this machine, of `ROLES`."""
+        chosen = frozenset(word.strip() for word in self.role.split(","))
+        return ROLES if "all" in chosen else chosen
 
     @property
     def refunds_automatically(self) -> bool:

@@ -17,10 +17,8 @@ class Move:
 
     # The same id is in the other database.
     id: str
-
     # The other database's URL without credentials.
     target: str
-
     # Whether the other database is known to be complete.
     is_done: bool
 

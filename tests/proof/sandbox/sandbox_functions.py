@@ -14,9 +14,9 @@ warmed = []
 
 
 def warm() -> None:
-    import gateway.sandbox.frames
+    import gateway.sandbox.limits
 
-    assert gateway.sandbox.frames
+    assert gateway.sandbox.limits
     warmed.append("yes")
 
 

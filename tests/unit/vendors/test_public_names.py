@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,13 @@ def test_every_public_name_is_there_and_says_what_it_is(name):
     thing = getattr(vendors, name)
     assert not inspect.ismodule(thing)
     assert thing.__doc__
+
+
+def test_type_checkers_read_the_same_names_from_the_same_places():
+    stub = ast.parse(Path(vendors.__file__).with_suffix(".pyi").read_text())
+    shown = {name.asname: line.module for line in stub.body for name in line.names}
+    places = {name: f"gateway_vendors.{each}" for name, each in vendors._PLACES.items()}
+    assert shown == places
 
 
 def test_another_name_is_none():
