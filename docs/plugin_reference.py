@@ -86,16 +86,17 @@ def page() -> str:
         _FILES,
         _code(f"Files = {_shown(Files)}"),
         "## Types that these name\n",
-        "The gateway makes them, mostly for payment plugins.\n",
+        "The gateway makes them, mostly for payment plugins; their docstrings have the fields of",
+        f"{_documented({name: kinds[name] for name in _BRIEF})}.\n",
         *(_class(kind.__name__, kind) for kind in (Log, Network)),
-        _list({name: kinds[name] for name in _BRIEF}),
         _CAPABILITIES,
         _capabilities(),
         plugin_limits.table(),
         "## Functions\n",
         _functions({name: thing for name, thing in names.items() if name not in kinds}),
         "## Errors\n",
-        _errors([name for name, kind in raised.items() if issubclass(kind, ProviderError)]),
+        "[plugins.md](plugins.md#errors) explains the errors of providers:",
+        f"{_documented({k: v for k, v in raised.items() if issubclass(v, ProviderError)})}.\n",
         "The others are for payment plugins and settings:\n",
         _list({k: v for k, v in raised.items() if not issubclass(v, ProviderError)}),
         "## Adapters of a vendor's API\n",
@@ -125,9 +126,9 @@ def _list(things: dict[str, Any]) -> str:
     return "\n".join((*lines, ""))
 
 
-def _errors(names: list[str]) -> str:
-    page = "[plugins.md](plugins.md#errors) explains the errors of providers:"
-    return f"{page} {_names(names)}.\n"
+def _documented(things: dict[str, Any]) -> str:
+    """Return names without text; raises `Undocumented`."""
+    return _names(name for name, thing in things.items() if _doc(name, thing))
 
 
 def _capabilities() -> str:
