@@ -74,8 +74,9 @@ def _plugins() -> list[str]:
 def _setting(name: str, field: "attrs.Attribute[object]") -> str:
     about = field.metadata["about"]
     example = field.metadata["example"]
-    # A default is an example too, and a secret has none that helps.
-    if example and not _shown(field.default) and not isinstance(field.default, ts.SecretStr):
+    # A default is an example too, and neither a secret nor a number has one that helps.
+    is_plain = isinstance(field.default, ts.SecretStr) or example.replace(".", "").isdigit()
+    if example and not is_plain and not _shown(field.default):
         about += f" Example: `{example}`"
     return f"- `{variable(name)}`{_in_brackets(field.default)}: {about}"
 

@@ -150,10 +150,16 @@ def _names(names: Iterable[str]) -> str:
 
 def _functions(functions: dict[str, Any]) -> str:
     lines = [
-        f"- `{_signature(_node(one))}`: {_first_sentence(_doc(name, one))}"
+        f"- `{_signature(_node(one))}`: {_result(_first_sentence(_doc(name, one)))}"
         for name, one in functions.items()
     ]
     return "\n".join((*lines, ""))
+
+
+def _result(sentence: str) -> str:
+    """Return a sentence without its "Return", which the signature shows."""
+    first, _, rest = sentence.partition(" ")
+    return rest[0].upper() + rest[1:] if first == "Return" else sentence
 
 
 def _class(name: str, kind: type) -> str:

@@ -52,17 +52,15 @@ class Settings(IdentitySettings):
     wallet_is_contract: bool = setting(
         False,
         "True if the wallet is a contract of yours that can send USDC on, such as a Safe. If it is "
-        "false and the wallet has code, the gateway sells nothing, because a payment to most "
-        "contracts is lost. The wallet is checked on the chain before the first sale. An account "
-        "that delegates to code (EIP-7702) does not need this setting.",
+        "false and the wallet has code, nothing is sold, because a payment to most contracts is "
+        "lost. EIP-7702 accounts do not need it.",
     )
     network: str = setting("base", "Chain on which buyers pay: `base` or `base-sepolia`.")
     # RPC providers put their API key into the address, so it is not shown.
     rpc_urls: tuple[str, ...] = setting(
         ("https://mainnet.base.org",),
-        "JSON-RPC endpoints of that chain, separated by commas and used in this order; a failed "
-        "one comes last for some seconds. The default is rate limited: put one of your own before "
-        "it.",
+        "JSON-RPC endpoints of that chain, separated by commas, the best first. The default is "
+        "rate limited: put one of your own before it.",
         example="https://base.example-rpc.com/v1/KEY,https://mainnet.base.org",
         shown=False,
     )
@@ -95,8 +93,7 @@ class Settings(IdentitySettings):
     settlement_keystore_password: ts.SecretStr = secret("Password of the settlement keystore.")
     settlement_batch: int = setting(
         1,
-        "Maximum x402 payments in one transaction, up to 100 (docs/payments.md, Batches). More "
-        "than 1 saves gas; a payment waits for others a second at most.",
+        "Maximum x402 payments in one transaction, up to 100 ([batches](payments.md#batches)).",
         example="50",
     )
     # Some facilitators put a key into the path, so the address is not shown.
@@ -156,8 +153,7 @@ class Settings(IdentitySettings):
     failed_gas_per_hour: float = setting(
         0.00001,
         "Maximum ETH of gas that reverted settlements and oversized batches may burn in an hour. "
-        "Beyond it, until the hour is over, accounts with code pay by direct transfer only, and no "
-        "batch is sent. A revert that burns little does not count.",
+        "Beyond it, accounts with code pay by direct transfer only, and no batch is sent.",
     )
     held_files_mb: int = setting(
         200,
@@ -176,8 +172,7 @@ class Settings(IdentitySettings):
     limit_price: str = setting(
         "",
         "Rate limit of such requests without a payment, which return the price. Empty: they count "
-        "towards GATEWAY_LIMIT_X402, where a purchase takes two, and price checks can lock out a "
-        "buyer at the same address.",
+        "towards GATEWAY_LIMIT_X402, where a purchase takes two.",
         example="60/60s",
     )
     limit_direct: str = setting(
@@ -197,7 +192,7 @@ class Settings(IdentitySettings):
     max_long_polls: int = setting(
         250,
         "Maximum waiting requests to GET /api/task/* (`?wait=`); more are answered at once. Keep "
-        "it below the proxy's maximum of connections, 500 in fly.toml.",
+        "it below the proxy's connections.",
     )
     max_long_polls_per_address: int = setting(
         20,
@@ -205,9 +200,9 @@ class Settings(IdentitySettings):
     )
     body_memory_mb: int = setting(
         64,
-        "Megabytes (10⁶ bytes) of request bodies in memory; half for one address. If they are "
-        "full, unfinished bodies of heavier addresses are refused first, then new ones: 503 with "
-        "Retry-After. Decoding takes up to twice as much.",
+        "Megabytes (10⁶ bytes) of request bodies in memory; half for one address. Beyond it, "
+        "unfinished bodies of heavier addresses are refused first, then new ones: 503 with "
+        "Retry-After.",
     )
     workers: int = setting(4, "Number of tasks that are generated concurrently.")
     bind: str = setting(
@@ -241,8 +236,7 @@ class Settings(IdentitySettings):
     )
     tx_patience: float = setting(
         4.0,
-        "Seconds to wait for a transaction that the chain knows and has not mined. An unknown one "
-        "is not found at once.",
+        "Seconds to wait for a transaction that the chain knows and has not mined.",
     )
     retention_days: float = setting(7.0, "Days for which outputs are kept.")
     outputs_url: str = setting(

@@ -78,7 +78,7 @@ class OperatorSettings:
     heartbeat_url: str = setting(
         "",
         "URL that the gateway requests every minute while no alarm is urgent and the database "
-        "takes writes, such as a check of healthchecks.io, which then reports a dead machine.",
+        "takes writes, such as a check of healthchecks.io.",
         example="https://hc-ping.com/your-uuid",
         shown=False,
     )

@@ -42,5 +42,7 @@ def test_no_call_of_a_logger_is_overlooked(log_page):
 
 def test_the_page_shows_each_event_with_its_fields(log_page):
     page = log_page.page()
-    assert "- `payment.settled` (info; `method`, `transaction`): The" in page
+    assert (
+        "- `payment.settled` (`method`, `transaction`): The" in page.partition("## Information")[2]
+    )
     assert page.count("\n- `") >= len(log_page.EVENTS)

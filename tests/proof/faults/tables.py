@@ -5,7 +5,6 @@ from pathlib import Path
 import attrs
 
 _PAGE = Path(__file__).parents[3] / "docs" / "faults.md"
-_NONE = "-"
 # Between calls, or faults, with the same end.
 _AND = "; "
 
@@ -58,7 +57,7 @@ def _rows(lines: list[str]) -> dict[str, dict[str, str]]:
         cells = {
             fault: end
             for heading, end in zip(headings, ends, strict=True)
-            if end != _NONE
+            if end
             for fault in heading.split(_AND)
         }
         for call in calls.split(_AND):
@@ -68,4 +67,4 @@ def _rows(lines: list[str]) -> dict[str, dict[str, str]]:
 
 
 def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+    return [cell.strip() for cell in line.strip()[1:-1].split("|")]
