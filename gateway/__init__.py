@@ -94,7 +94,7 @@ if TYPE_CHECKING:
     from gateway.running.gateway import Gateway
     from gateway.sandbox import Sandbox, SandboxEnded, SandboxLimits, SandboxLost, SandboxRefusal
     from gateway.settings import Settings, load_settings, secret, setting
-    from gateway.store.opening import open_store
+    from gateway.store.data_folder import open_store
     from gateway.vendors import Answer, Outbound
     from gateway.web.front.current import current_gateway
 
@@ -201,7 +201,7 @@ _HOMES = (
     "gateway.sandbox",
     "gateway.vendors",
     "gateway.running.gateway",
-    "gateway.store.opening",
+    "gateway.store.data_folder",
     "gateway.web.front.current",
 )
 

@@ -70,9 +70,11 @@ def check_opener(group: str, variable: str, value: str, disabled: Iterable[str])
     place = find_opener(group, value)
     plugin = place.partition(":")[0].partition(".")[0]
     if not plugin or find_spec(plugin) is None:
+        # A mistyped address may be a password.
+        name = urlsplit(value).scheme or "it"
         raise SettingsError(
-            f"{variable} needs a plugin for {urlsplit(value).scheme or value}, and none is "
-            f"installed. Install {plugin or 'one'}, or unset {variable}."
+            f"{variable} needs a plugin for {name}, and none is installed. Install "
+            f"{plugin or 'one'}, or unset {variable}."
         )
     if is_disabled(plugin, disabled):
         raise SettingsError(

@@ -263,7 +263,7 @@ def _chosen_database(request, monkeypatch) -> Iterator[None]:
     from gateway_nodes.postgres.session import POSTGRESQL, Session
 
     # Tests move the clocks of their gateways, and restart one at once after a crash.
-    monkeypatch.setattr("gateway.store.nodes.MOST_SKEW_S", math.inf)
+    monkeypatch.setattr("gateway.store.sql.MOST_SKEW_S", math.inf)
     monkeypatch.setattr(Session, "dialect", attrs.evolve(POSTGRESQL, is_shared=False))
     monkeypatch.setattr("gateway_nodes.records._GONE_S", 0.0)
     with contextlib.ExitStack() as databases:

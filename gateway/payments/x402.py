@@ -28,7 +28,7 @@ from gateway.payments.accept import (
 )
 from gateway.payments.exposure import Exposure
 from gateway.payments.methods import PaymentMethods
-from gateway.payments.reconcile import EventSearch, find_payment
+from gateway.payments.reconcile import EventSearch
 from gateway.payments.settlement import Settlements
 
 # An endpoint that reports a nonce as unspent may lag by this many blocks (under 3 hours), so the
@@ -251,14 +251,7 @@ class X402Payments(Acceptance):
             await self.exposure.check_not_barred(signed.sender)
             await self.settlements.settler.check(signed, quote)
             return max(head.number - _UNSPENT_MARGIN, cutoff + 1), limits
-        search_from = await find_payment(
-            self.chain,
-            signed,
-            quote.network,
-            price_units=quote.price_units,
-            cutoff=cutoff,
-            search=self.search,
-        )
+        search_from = await self.search.find_payment(self.chain, signed, quote, cutoff)
         return search_from, attrs.evolve(limits, most_open=None)
 
     async def _reserve_and_settle(

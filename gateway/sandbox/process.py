@@ -92,13 +92,15 @@ class WarmedProcess:
         return self.process.poll() is None
 
     @contextmanager
-    def conversation(self) -> Iterator[socket.socket]:
+    def conversation(self, *, is_paid: bool) -> Iterator[socket.socket]:
         """Open a conversation with a new child. Leaving the block kills the child."""
         ours, theirs = socket.socketpair()
         with ours:
             ours.settimeout(0)
             with theirs:
-                socket.send_fds(self.control, [b"\0"], [theirs.fileno()])
+                socket.send_fds(
+                    self.control, [work.PAID if is_paid else work.UNPAID], [theirs.fileno()]
+                )
             yield ours
 
     def close(self) -> None:

@@ -131,7 +131,8 @@ class Sandbox:
         running = await self._ensure_started()
         try:
             async with asyncio.timeout(self._start_s + self.limits.wall_s):
-                with running.conversation() as conversation, _charged() as charge:
+                is_paid = current_meter() is None
+                with running.conversation(is_paid=is_paid) as conversation, _charged() as charge:
                     await send_call(conversation, arguments)
                     tag, parts = await read_answer(conversation, self.limits.answer_bytes)
                     if charge is not None:

@@ -1,4 +1,4 @@
-"""Free disk space and inodes of the data folder, and the errors of a full disk."""
+"""Files that only their owner may read, free disk space, and the errors of a full disk."""
 
 import errno
 import os
@@ -10,6 +10,9 @@ import attrs
 from gateway.errors import DiskFull, SettingsError
 from gateway.settings import Settings
 
+# Independent of the umask.
+FOLDER_MODE = 0o700
+_FILE_MODE = 0o600
 # Below this the disk counts as full, whatever the settings: SQLite's side files need space.
 _MIN_BYTES = 1_000_000
 # Each output takes a folder and a file, and the queue may hold a hundred tasks.
@@ -18,6 +21,16 @@ _FLOOR_INODES = 300
 _LOW_FLOORS = 3
 _SQLITE_FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE)
 _SYSTEM_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def private_opener(path: str, flags: int) -> int:
+    """Open a file, private if this call creates it; for `open(opener=…)`."""
+    return os.open(path, flags, _FILE_MODE)
+
+
+def create_private(path: Path) -> None:
+    """Create an empty private file; raises `FileExistsError`."""
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE))
 
 
 @attrs.frozen(kw_only=True)

@@ -11,6 +11,10 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import attrs
 
+# Task leases use the database's clock, but buyers and vendors see timestamps of the machine. A skew
+# of one second should not prevent a start; `gateway check` warns earlier.
+MOST_SKEW_S = 5.0
+
 Given = ParamSpec("Given")
 Value = TypeVar("Value")
 # Runs a function of the connection, with its further arguments.
@@ -151,6 +155,24 @@ def lock_names(function: Callable[..., Any], arguments: Sequence[Any]) -> Sequen
     """Return the names of a write's locks, in the order to take them."""
     name_locks: NameLocks | None = getattr(function, "name_locks", None)
     return name_locks(*arguments) if name_locks is not None else []
+
+
+def read_clock(db: Connection) -> float:
+    """Return the database's time (Unix seconds)."""
+    return float(db.execute(dialect_of(db).clock_query).fetchone()[0])
+
+
+def lease_clock(db: Connection, now: float) -> float:
+    """Return the clock that decides leases: the database's if nodes share it, else the caller's.
+
+    With SQLite, both are the clock of the same machine.
+    """
+    return read_clock(db) if dialect_of(db).is_shared else now
+
+
+def is_off(now: float, clock: float) -> bool:
+    """Whether a machine's clock differs too much from the database's to take new work."""
+    return abs(clock - now) > MOST_SKEW_S
 
 
 def marks(values: Sequence[object]) -> str:

@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar
 
 from gateway.concurrency.awaiting import outlive
-from gateway.contracts.nodes import NodeRecords, Wakes
+from gateway.contracts.nodes import Fitness, NodeRecords, OneNode, Wakes
 from gateway.contracts.store import CheckRow, JobRecord
 from gateway.domain import (
     Payment,
@@ -23,7 +23,6 @@ from gateway.store import nonces, payments, tasks
 from gateway.store.events import SqlEvents
 from gateway.store.meta import count_login_attempt, find_or_make
 from gateway.store.method_payments import SqlMethodPayments
-from gateway.store.nodes import Fitness, OneNode
 from gateway.store.payers import SqlPayers
 from gateway.store.refunds import SqlRefunds
 from gateway.store.rows import PAYMENT_COLUMNS, SELECT_TASK, job_of, outputs_of, payment_of, task_of

@@ -10,9 +10,19 @@ from gateway.contracts import Cost, Lease
 from gateway.contracts.parts import EventType
 from gateway.domain import Handle, LongText, PaymentState, StoredResult, TaskStatus
 from gateway.store.events import add_event
-from gateway.store.nodes import is_off, lease_clock
 from gateway.store.rows import dump, lease_of, load
-from gateway.store.sql import Connection, Row, Run, Tables, as_query, as_write, dialect_of, none_of
+from gateway.store.sql import (
+    Connection,
+    Row,
+    Run,
+    Tables,
+    as_query,
+    as_write,
+    dialect_of,
+    is_off,
+    lease_clock,
+    none_of,
+)
 
 
 def leasable(db: Connection, resting: Sequence[str]) -> str:

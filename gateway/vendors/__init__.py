@@ -1,7 +1,7 @@
 """Toolkit for adapters of vendor APIs: HTTP client, model tables, page prices, JSON readers.
 
-The kit itself is the package `gateway_vendors`, which the core never imports. Adapters import these
-names from here, not from that package; for type checkers they are in `__init__.pyi`.
+These are the names of the package `gateway_vendors`, which the core does not use. Adapters import
+them from here, not from that package.
 
 An adapter that sells two models of a made-up vendor, each of which returns one picture:
 
@@ -31,45 +31,7 @@ An adapter that sells two models of a made-up vendor, each of which returns one 
 import importlib
 from typing import Any
 
-_KIT = "gateway_vendors"
-_PLACES = {
-    "Answer": "answer",
-    "DocumentParser": "documents",
-    "DocumentSettings": "documents",
-    "Model": "models",
-    "Outbound": "client",
-    "PictureLimits": "pictures",
-    "answer_schema": "documents",
-    "as_number": "json_fields",
-    "as_object": "json_fields",
-    "as_text": "json_fields",
-    "attached_file": "documents",
-    "base64_text": "documents",
-    "base_url": "settings",
-    "blamed_fields": "json_fields",
-    "check_job": "documents",
-    "data_uri": "pictures",
-    "document_endpoint": "documents",
-    "edit_endpoint": "models",
-    "job_urls": "json_fields",
-    "json_object": "json_fields",
-    "limit_or_none": "settings",
-    "media_type": "documents",
-    "model_endpoint": "models",
-    "models_on_sale": "models",
-    "page_cost_micros": "documents",
-    "paid_pages": "documents",
-    "picture_endpoint": "models",
-    "picture_size": "pictures",
-    "read_json": "documents",
-    "schema_of": "documents",
-    "size_like": "pictures",
-}
-__all__ = list(_PLACES)
-
 
 def __getattr__(name: str) -> Any:
-    """Import a name of the kit when an adapter asks for it: few adapters need all modules."""
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{_KIT}.{_PLACES[name]}"), name)
+    """Import the kit when one of its names is asked for; `__init__.pyi` is for type checkers."""
+    return getattr(importlib.import_module("gateway_vendors"), name)

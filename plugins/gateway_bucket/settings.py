@@ -140,7 +140,7 @@ def make_bucket(
 
 
 def is_s3(url: str) -> bool:
-    """Whether a URL is that of a bucket, right or wrong."""
+    """Whether a URL has the scheme of a bucket."""
     return urlsplit(url).scheme == "s3"
 
 

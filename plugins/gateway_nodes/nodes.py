@@ -8,10 +8,9 @@ from collections.abc import Collection
 import structlog
 
 from gateway.contracts import Clock
-from gateway.contracts.nodes import NodeRecord
+from gateway.contracts.nodes import Fitness, NodeRecord
 from gateway.errors import SettingsError
-from gateway.store.nodes import Fitness, is_off
-from gateway.store.sql import Run
+from gateway.store.sql import Run, is_off
 from gateway_nodes import records
 
 _log = structlog.get_logger()

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from gateway.store.nodes import read_clock
-from gateway.store.sql import Connection, Run, locked
+from gateway.store.sql import Connection, Run, locked, read_clock
 from gateway_nodes.records import find_workers
 
 # Limits text that comes from a vendor.

@@ -17,7 +17,7 @@ import attrs
 
 from gateway.sandbox.child import confinement
 from gateway.sandbox.child.prctl import hide_memory
-from gateway.sandbox.child.work import END, EXIT_OUT_OF_MEMORY, Function, pack, serve
+from gateway.sandbox.child.work import END, EXIT_OUT_OF_MEMORY, UNPAID, Function, pack, serve
 from gateway.sandbox.errors import End
 from gateway.sandbox.limits import SandboxLimits
 
@@ -86,15 +86,15 @@ class ForkServer:
     # Serves the conversation on a file descriptor.
     serve: Callable[[int], None]
     limits: SandboxLimits
-    _memory_bytes: int = attrs.field(init=False)
+    _unpaid: SandboxLimits = attrs.field(init=False)
     # By the file descriptor of the conversation.
     _children: dict[int, _Child] = attrs.field(factory=dict, init=False)
     _poller: select.poll = attrs.field(factory=select.poll, init=False)
     _last_busy: float = attrs.field(factory=time.monotonic, init=False)
 
-    @_memory_bytes.default
-    def _limit_memory(self) -> int:
-        return confinement.memory_bytes(self.limits.memory_bytes)
+    @_unpaid.default
+    def _limit_unpaid(self) -> SandboxLimits:
+        return self.limits.before_payment()
 
     def run(self) -> None:
         """Serve until the gateway is gone or the sandbox was idle for too long."""
@@ -134,16 +134,19 @@ class ForkServer:
         for descriptor in descriptors:
             conversation = socket.socket(fileno=descriptor)
             server_pid = os.getpid()
+            limits = self._unpaid if message == UNPAID else self.limits
             pid = os.fork()
             if pid == 0:
-                self._become_child(conversation, server_pid)
+                self._become_child(conversation, server_pid, limits)
             deadline = time.monotonic() + self.limits.wall_s
             self._children[descriptor] = _Child(pid, conversation, deadline)
             # Hang-ups only: the data is for the child.
             self._poller.register(descriptor, 0)
         return True
 
-    def _become_child(self, conversation: socket.socket, server_pid: int) -> None:
+    def _become_child(
+        self, conversation: socket.socket, server_pid: int, limits: SandboxLimits
+    ) -> None:
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -152,10 +155,10 @@ class ForkServer:
             os.dup2(conversation.fileno(), _CONVERSATION)
             os.closerange(_CONVERSATION + 1, _MAX_DESCRIPTOR)
             confinement.confine(
-                memory=self._memory_bytes,
-                cpu_s=self.limits.cpu_s,
+                memory=confinement.memory_bytes(limits.memory_bytes),
+                cpu_s=limits.cpu_s,
                 open_files=0,
-                nice=self.limits.nice,
+                nice=limits.nice,
             )
             confinement.filter_calls()
             self.serve(_CONVERSATION)

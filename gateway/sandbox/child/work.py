@@ -13,6 +13,8 @@ from gateway.sandbox.errors import SandboxRefusal
 # A tag and the payload's size in bytes.
 HEAD = struct.Struct("!cI")
 
+# From the gateway to the warmed process, with the descriptor of a conversation.
+PAID, UNPAID = b"P", b"U"
 # From the gateway to the child: CALL, with the number of arguments in place of a size, then one
 # BYTES or TEXT frame per argument.
 CALL = b"C"

@@ -12,8 +12,15 @@ from urllib.parse import quote
 
 from gateway.contracts.store import CheckRow
 from gateway.errors import SettingsError
-from gateway.private_files import FOLDER_MODE, create_private
-from gateway.store.disk import MOST_WAL_BYTES, cut_free_pages, empty_wal, full_disk, wal_bytes
+from gateway.store.disk import (
+    FOLDER_MODE,
+    MOST_WAL_BYTES,
+    create_private,
+    cut_free_pages,
+    empty_wal,
+    full_disk,
+    wal_bytes,
+)
 from gateway.store.sql_store import SqlStore, SumReader
 from gateway.store.sqlite import upgrade
 from gateway.store.sqlite.connection import Reads, RowReads, ThreadConnection

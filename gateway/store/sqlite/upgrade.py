@@ -9,8 +9,7 @@ from pathlib import Path
 import attrs
 
 from gateway.errors import SettingsError
-from gateway.private_files import create_private
-from gateway.store.disk import wal_bytes
+from gateway.store.disk import create_private, wal_bytes
 from gateway.store.sqlite import migrations
 
 # Space for the migration and the write-ahead log, in addition to the copy.

@@ -32,9 +32,8 @@ from gateway.settings import (
     check_outputs,
     load_settings,
 )
-from gateway.store.data_folder import enter_data
+from gateway.store.data_folder import enter_data, open_store
 from gateway.store.disk import read_disk
-from gateway.store.opening import open_store
 from gateway.web.server.serve import run_of
 from gateway_check.catalog import silence_logs
 from gateway_check.database import check_open_payments, find_checks

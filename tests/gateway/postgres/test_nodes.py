@@ -13,7 +13,7 @@ from gateway import Traits
 from gateway.catalog.health import probe_now
 from gateway.errors import SettingsError
 from gateway.running.timing import Timing
-from gateway.store.opening import open_store
+from gateway.store.data_folder import open_store
 from gateway.store.sqlite.store import SqliteStore
 from gateway_nodes.left_behind import refuse_left_behind
 from gateway_nodes.postgres.store import PostgresStore

@@ -164,6 +164,18 @@ async def test_the_limits_are_the_childs(sandbox):
     }
 
 
+@linux
+async def test_a_call_before_a_payment_has_lower_limits(sandbox):
+    limits = {"memory_bytes": 222_000_000, "cpu_s": 7}
+    lower = {"unpaid_memory_bytes": 200_000_000, "unpaid_cpu_s": 4}
+    with metered(Meter()):
+        found = eval(await sandbox("own_limits", **limits, **lower).call())
+        assert (found["AS"][0], found["CPU"][0]) == (200_000_000, 4)
+        found = eval(await sandbox("own_limits", **limits).call())
+        assert (found["AS"][0], found["CPU"][0]) == (222_000_000, 7)
+    assert SandboxLimits().before_payment().nice > SandboxLimits().nice
+
+
 async def test_nothing_of_the_gateways_environment_is_seen(sandbox, monkeypatch):
     monkeypatch.setenv("GATEWAY_SETTLEMENT_KEY", "0xsecret")
     found = (await sandbox("environment").call()).decode()

@@ -10,7 +10,7 @@ from gateway.errors import SettingsError
 from gateway.outputs import DiskOutputs, open_outputs
 from gateway.running.rate_limits import make_limits
 from gateway.settings import check_database, check_limits, check_outputs
-from gateway.store.opening import open_store
+from gateway.store.data_folder import open_store
 
 _POSTGRES = "postgresql://gateway:hunter2@db.example.com/gateway"
 _REDIS = "redis://:hunter2@db.example.com/0"
@@ -55,6 +55,12 @@ def test_a_plugin_that_is_not_there_is_named(shared, monkeypatch):
     monkeypatch.setattr(installed, "find_spec", lambda _: None)
     with pytest.raises(SettingsError, match=r"and none is installed\. Install gateway_nodes"):
         open_store(shared)
+
+
+def test_a_value_without_a_scheme_is_not_shown():
+    with pytest.raises(SettingsError, match=r"GATEWAY_LIMITS_URL needs a plugin for it") as refusal:
+        installed.load_opener("gateway.limits", "GATEWAY_LIMITS_URL", "hunter2", ())
+    assert "hunter2" not in str(refusal.value)
 
 
 def test_without_an_address_no_plugin_is_asked_for(settings, monkeypatch):
