@@ -5,10 +5,10 @@ A test fails if the code logs an event that is not here, or an event here is no 
 
 EVENTS: dict[str, str] = {
     "alarm.ended": "A condition was gone for five minutes (docs/alarms.md).",
-    "alarm.not_told": "A channel rejected a message; retried for a day (`given_up`).",
+    "alarm.not_sent": "A channel rejected a message; retried for a day (`given_up`).",
     "alarm.not_written": "A message's delivery was not recorded; it may be sent twice.",
     "alarm.raised": "A condition needs you; `alarm` is the key for `gateway alarms mute`.",
-    "alarm.told": "A channel accepted messages.",
+    "alarm.sent": "A channel accepted messages.",
     "alarms.failed": "A check for conditions failed; retried in 30 seconds.",
     "alarms.from_memory": (
         "The database takes no writes: alarms come from memory and may repeat after a restart, and "
@@ -24,14 +24,14 @@ EVENTS: dict[str, str] = {
     "clock.off": (
         "This machine's clock is over 15 s from the newest block. Fix NTP; x402 stops beyond 60 s."
     ),
-    "database.dated_anew": (
+    "database.failed_over": (
         "PostgreSQL failed over (from timeline `known` to `found`) and may lack its newest "
         "payments. Earlier transfers are refused; `gateway transfers unused --hours 0` lists "
         "them."
     ),
     "disk.full": "A write failed on a full disk. Purchases are refused uncharged.",
     "disk.low": "The disk is near its limit (`free_mb`, `floor_mb`); below it nothing is sold.",
-    "disk.well": "The disk has space again.",
+    "disk.recovered": "The disk has space again.",
     "disk.writable": "The database takes writes again.",
     "documents.cannot_read_pictures": "The parser has no OCR, so scanned pages give no text.",
     "draining": "SIGTERM arrived: purchases get 503; running attempts (`tasks`) finish.",
@@ -62,18 +62,20 @@ EVENTS: dict[str, str] = {
         "The settlement keys (`keys`) can pay for fewer than 200 `settlements`; urgent below 20. "
         "Send ETH."
     ),
-    "gas.well": "The settlement keys hold enough ETH again.",
-    "heartbeat.not_heard": "GATEWAY_HEARTBEAT_URL did not answer as expected; retried.",
+    "gas.recovered": "The settlement keys hold enough ETH again.",
+    "heartbeat.failed": "GATEWAY_HEARTBEAT_URL did not answer as expected; retried.",
     "job.not_stopped": "A late job could not be cancelled; the vendor may bill it.",
-    "job.odd_answer": "A poll failed unexpectedly; retried. Also the fields of a vendor's failure.",
+    "job.poll_failed": (
+        "A poll failed unexpectedly; retried. Also the fields of a vendor's failure."
+    ),
     "key.low": (
         "The refund key (`key`, `address`, `holds`) can pay for fewer than 20 refunds; urgent at "
         "none. Send ETH."
     ),
-    "key.well": "The refund key holds enough ETH again.",
+    "key.recovered": "The refund key holds enough ETH again.",
     "leadership.changed": "This node became the leader, or no longer is.",
-    "leadership.not_given_up": "The leader's lease was not released at shutdown; it expires.",
-    "leadership.not_kept": (
+    "leadership.not_released": "The leader's lease was not released at shutdown; it expires.",
+    "leadership.not_renewed": (
         "The leader's lease was not renewed, as the database did not answer. Another node leads "
         "within 15 seconds."
     ),
@@ -88,12 +90,12 @@ EVENTS: dict[str, str] = {
         "code."
     ),
     "loop.released": "The event loop runs again.",
-    "mcp.sold_not_shown": (
+    "mcp.response_failed": (
         "The response to a paid purchase by MCP failed; the buyer uses `get_task`."
     ),
     "metrics.failed": "The numbers for `/metrics` were not read.",
     "output.not_fetched": "A vendor's link to a result was not downloaded; retried.",
-    "output.not_kept": "A result was not written to disk or bucket; retried.",
+    "output.not_stored": "A result was not written to disk or bucket; retried.",
     "output.not_shown": ("An MCP response has only the link of a picture that was not read."),
     "migration.waits": "Another session uses the tables; the migration continues once it ends.",
     "outputs.bucket_failed": "The bucket fails; outputs are kept on the disk for now.",
@@ -106,8 +108,8 @@ EVENTS: dict[str, str] = {
     ),
     "payment.chain_silent": "A settlement's outcome is unknown: no RPC endpoint answers.",
     "payment.driver_failed": "A fault during settlement; the next sweep continues.",
-    "payment.fault_unseen": "A fault in a purchase whose buyer had disconnected.",
-    "payment.method_confused": (
+    "payment.fault_after_disconnect": "A fault in a purchase whose buyer had disconnected.",
+    "payment.method_invalid": (
         "A payment method returned neither Taken nor Refused; the payment stays open."
     ),
     "payment.method_missing": (
@@ -128,7 +130,7 @@ EVENTS: dict[str, str] = {
         "themselves."
     ),
     "provider.on_sale": "A provider's endpoints are on sale again.",
-    "provider.unwell": "A provider's `health` failed at the start; its endpoints stay on sale.",
+    "provider.unhealthy": "A provider's `health` failed at the start; its endpoints stay on sale.",
     "proxy.no_address": (
         "A request had no address in GATEWAY_CLIENT_IP_HEADER and counts for the proxy. If all "
         "lack it, all buyers share one limit. Logged once."
@@ -138,18 +140,18 @@ EVENTS: dict[str, str] = {
     "refund.not_advanced": "A fault while a refund was sent; retried.",
     "refund.paid": "A refund arrived.",
     "refunds.not_sent": "Signed refunds were not sent again; retried.",
-    "refunds.room_changed": (
+    "refunds.promise_changed": (
         "Automatic refunds are now promised for prices up to `units` (10⁻⁶ USDC; 0: none)."
     ),
     "request": "An HTTP request was served. `rule` is the route, never the requested path.",
     "request.failed": "A fault in a route; the client got 500.",
     "request.not_validated": "A provider's `validate` failed; the request was accepted without it.",
     "restore.done": "GATEWAY_RESTORE replaced the database by a copy and kept the old one.",
-    "restore.remembered": "GATEWAY_RESTORE names a copy that was already restored.",
+    "restore.already_done": "GATEWAY_RESTORE names a copy that was already restored.",
     "retention.failed": "Expired outputs were not deleted; retried.",
     "retention.stuck": "One task's outputs cannot be deleted.",
     "retention.swept": "Tasks whose expired outputs were deleted.",
-    "retention.tidied": "Files without a task were deleted.",
+    "retention.strays_deleted": "Files without a task were deleted.",
     "rpc.failed": "An RPC endpoint failed; `endpoint` is its position in GATEWAY_RPC_URLS.",
     "setting.of_disabled_plugin": "Settings of a disabled plugin are set; they have no effect.",
     "setting.unknown": "A variable resembles a setting, but is none.",
@@ -179,13 +181,13 @@ EVENTS: dict[str, str] = {
     ),
     "task.completed": "The buyer can read the result.",
     "task.failed": ("The task failed for good, and its refund is due. `details` is the reason."),
-    "task.later": "The task is retried after `delay_s`.",
+    "task.retry_scheduled": "The task is retried after `delay_s`.",
     "tracing.failed": "A tracing plugin failed; the work went on.",
     "transfers.search_failed": "A fault in the search for unused transfers; retried.",
     "wallet.is_contract": ("GATEWAY_WALLET has code: nothing is sold, as payments might be lost."),
     "wallet.not_checked": ("Nothing is sold until the chain shows whether the wallet has code."),
     "wake.failed": "A fault while listening to other nodes; retried in a second.",
-    "wake.found": "This node gets the other nodes' notifications again.",
+    "wake.restored": "This node gets the other nodes' notifications again.",
     "wake.lost": (
         "The connection for other nodes' notifications is lost: until it is back, this node polls, "
         "every second for waiting requests, every five for work and webhooks."
@@ -194,11 +196,11 @@ EVENTS: dict[str, str] = {
     "webhook.delivered": "A receiver accepted an event. Also `task`, `type`, `host`.",
     "webhook.dispatch_failed": "A fault while webhooks were sent; retried.",
     "webhook.given_up": "A receiver accepted no attempt. Also `type`, `host`.",
-    "webhook.later": "A receiver did not accept an event; retried. Also `type`, `host`.",
+    "webhook.retry_scheduled": "A receiver did not accept an event; retried. Also `type`, `host`.",
     "webhook.not_written": "A webhook's result was not recorded; it may be sent twice.",
     "worker.dispatch_failed": "A fault while tasks were assigned; retried.",
     "worker.extend_failed": "A task's lease could not be extended; retried.",
-    "worker.lane_failed": "A fault in an attempt; the task is due once its lease expires.",
+    "worker.attempt_failed": "A fault in an attempt; the task is due once its lease expires.",
     "worker.lease_lost": "Another attempt has the task; this one stops.",
     "worker.not_given_back": "A task was not returned; it is due once its lease expires.",
     "worker.not_marked": "A submit was not sent, because its mark was not written.",

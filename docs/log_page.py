@@ -36,8 +36,8 @@ _HEAD = (
     "`X-Request-Id` is kept and returned; vendors do not get it.",
     "",
     "Lines about a vendor's failure have `error` (the class, see [errors.md](errors.md)),",
-    "`status`, `vendor_code`, `said` (200 characters of the vendor's message, without secrets and",
-    "prompt) and, if no plugin raised the error on purpose, `at`: the plugin's line.",
+    "`status`, `vendor_code`, `vendor_message` (200 characters, without secrets and prompt) and,",
+    "if no plugin raised the error on purpose, `at`: the plugin's line.",
     "",
 )
 

@@ -143,7 +143,7 @@ def _is_column(boxes: list[Box]) -> bool:
 
 
 def to_lines(boxes: Iterable[Box]) -> list[Line]:
-    """Return the lines from top to bottom, and the boxes of each from left to right."""
+    """Return lines from top to bottom, each from left to right."""
     lines: list[list[Box]] = []
     for box in sorted(boxes, key=lambda box: box.top + box.bottom):
         if lines and box.is_beside(lines[-1][0]):
