@@ -1,22 +1,26 @@
 """Writes grids of cells as Markdown tables."""
 
-import re
 from collections.abc import Iterable, Sequence
 
+from gateway_documents.child import escaping
 from gateway_documents.errors import Unreadable
 
 # Cells of the largest table, including empty ones; writing it takes ten seconds.
 MAX_CELLS = 5_000_000
-_PIPE = re.compile(r"(?<!\\)\|")
 
 Row = Sequence[str]
 """The texts of a row's cells; rows may have different lengths."""
 
 
 def cell_text(value: str) -> str:
-    """Return a text on one line, with its pipes escaped; empty lines of it become one `<br>`."""
-    lines = (" ".join(line.split()) for line in value.strip().splitlines())
-    return _PIPE.sub(r"\\|", "<br>".join(line for line in lines if line))
+    """Return a text as the Markdown of a cell, which shows it as it is."""
+    return cell_markdown(escaping.inline(value.strip()))
+
+
+def cell_markdown(markdown: str) -> str:
+    """Return Markdown on one line, with its pipes escaped; its line breaks become `<br>`."""
+    lines = (" ".join(line.split()) for line in markdown.splitlines())
+    return "<br>".join(line for line in lines if line).replace("|", "\\|")
 
 
 def to_markdown(rows: Iterable[Row], *, keep_columns: bool = False) -> str:
