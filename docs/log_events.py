@@ -34,7 +34,7 @@ EVENTS: dict[str, str] = {
     ),
     "database.dated_anew": (
         "PostgreSQL failed over (`known`, `found`: timelines) and may lack its newest payments. "
-        "Earlier transfers are refused; `gateway transfers unclaimed --hours 0` lists them."
+        "Earlier transfers are refused; `gateway transfers unused --hours 0` lists them."
     ),
     "disk.full": "A write failed because the disk is full. Purchases are refused without a charge.",
     "disk.low": "The disk is near its limit (`free_mb`, `floor_mb`); below it nothing is sold.",
@@ -202,7 +202,9 @@ EVENTS: dict[str, str] = {
     ),
     "task.later": "The task is retried after `delay_s` seconds.",
     "tracing.failed": "A tracing plugin failed at a `span`; the work went on.",
-    "unclaimed.failed": "A fault in the search for unused transfers; the next search continues.",
+    "unused_search.failed": (
+        "A fault in the search for unused transfers; the next search continues."
+    ),
     "wallet.is_contract": (
         "GATEWAY_WALLET has code: nothing is sold, because payments might be lost."
     ),

@@ -11,7 +11,7 @@ from log_events import EVENTS
 _ROOT = Path(__file__).parents[1]
 # Packages whose events an operator sees; the embedded chain is a program of its own.
 _SOURCES = ("gateway", "providers", "plugins")
-_ELSEWHERE = ("plugins/gateway_demo/", "gateway/cli/new_plugin/")
+_ELSEWHERE = ("plugins/gateway_demo/", "plugins/gateway_testing/new_plugin/")
 _LEVELS = ("debug", "info", "warning", "error", "exception")
 _NAME = re.compile(r"[a-z0-9]+(\.[a-z_]+)?")
 _HEAD = (

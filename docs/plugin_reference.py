@@ -13,12 +13,13 @@ import plugin_limits
 
 import gateway
 from gateway import errors, testing, vendors
-from gateway.domain.capabilities import CAPABILITIES
+from gateway.domain.description import CAPABILITIES
 from gateway.domain.eip3009 import Network
-from gateway.domain.onchain import Log
+from gateway.domain.records import Log
 from gateway.errors import ProviderError
+from gateway.outputs.downloads import Downloader
 from gateway.plugins import hookspecs
-from gateway.vendors.client import Files
+from gateway_vendors.client import Files
 
 _SENTENCE = re.compile(r"(?<=[^.]{2}[.])\s+(?=[A-Z`\"0-9])")
 _SKIPPED = {"hookimpl", "__version__"}  # a marker and a text: the page before explains them
@@ -156,21 +157,31 @@ def _function(name: str, function: Any) -> str:
 
 def _class(name: str, kind: type) -> str:
     """Return a class: its first sentence, its fields with short comments, its methods."""
-    doc, node, above = _doc(name, kind), _node(kind), _comments(kind, on_own_line=True)
-    assert isinstance(node, ast.ClassDef)  # noqa: S101 - for mypy
-    comments = _comments(kind, on_own_line=False)
-    lines = [
-        _above(one, above) + _below(after) + _field(one, comments)
-        for one, after in zip(node.body, [*node.body[1:], ast.Pass()], strict=True)
-        if _is_public_field(one)
-    ]
+    doc = _doc(name, kind)
+    shown = [one for one in kind.__mro__ if one is kind or one is Downloader]
+    lines = [line for one in shown for line in _fields(one)]
     lines += [
-        _method(name, one)
-        for one in node.body
-        if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and _is_public(one)
+        _method(name, node)
+        for one in shown
+        for node in _body(one)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _is_public(node)
     ]
     text = f"### {name}\n\n{_first_sentence(doc)}\n"
     return f"{text}\n{_code(chr(10).join(lines))}" if lines else text
+
+
+def _fields(kind: type) -> Iterator[str]:
+    above, comments = _comments(kind, on_own_line=True), _comments(kind, on_own_line=False)
+    body = _body(kind)
+    for one, after in zip(body, [*body[1:], ast.Pass()], strict=True):
+        if _is_public_field(one):
+            yield _above(one, above) + _below(after) + _field(one, comments)
+
+
+def _body(kind: type) -> list[ast.stmt]:
+    node = _node(kind)
+    assert isinstance(node, ast.ClassDef)  # noqa: S101 - for mypy
+    return node.body
 
 
 def _method(name: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:

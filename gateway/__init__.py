@@ -38,8 +38,17 @@ if TYPE_CHECKING:
         UnsignedTransaction,
         Validating,
     )
-    from gateway.contracts.events import Event, EventReader, EventType
-    from gateway.contracts.parts import Callbacks, Check, Condition, Documents, Mount, Part
+    from gateway.contracts.parts import (
+        Callbacks,
+        Check,
+        Condition,
+        Documents,
+        Event,
+        EventReader,
+        EventType,
+        Mount,
+        Part,
+    )
     from gateway.domain import (
         Attachment,
         Authorization,
@@ -85,7 +94,7 @@ if TYPE_CHECKING:
     from gateway.running.gateway import Gateway
     from gateway.sandbox import Sandbox, SandboxEnded, SandboxLimits, SandboxLost, SandboxRefusal
     from gateway.settings import Settings, load_settings, secret, setting
-    from gateway.store.opening import open_store
+    from gateway.store.data_folder import open_store
     from gateway.vendors import Answer, Outbound
     from gateway.web.front.current import current_gateway
 
@@ -185,14 +194,14 @@ _HOMES = (
     "gateway.errors",
     "gateway.domain",
     "gateway.contracts",
-    "gateway.contracts.events",
+    "gateway.contracts.parts",
     "gateway.contracts.parts",
     "gateway.settings",
     "gateway.plugins.hookspecs",
     "gateway.sandbox",
     "gateway.vendors",
     "gateway.running.gateway",
-    "gateway.store.opening",
+    "gateway.store.data_folder",
     "gateway.web.front.current",
 )
 

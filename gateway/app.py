@@ -33,8 +33,7 @@ from gateway.running.rate_limits import make_limits
 from gateway.running.timing import Timing
 from gateway.settings import Settings, load_settings
 from gateway.store import SqlStore
-from gateway.store.data_folder import check_network
-from gateway.store.opening import open_store
+from gateway.store.data_folder import check_network, open_store
 from gateway.tasks import WorkerPool
 from gateway.tasks.notifications import Announcer, TaskNotifications
 from gateway.telemetry.redaction import Redactor

@@ -1,46 +1,7 @@
 """Every error the gateway raises on purpose.
 
-GatewayError                       reaches the buyer as JSON: status, code, message
-├── ValidationError                400 VALIDATION_ERROR
-│   └── PayloadTooLarge            413 VALIDATION_ERROR
-├── NotFound                       404 NOT_FOUND
-├── MethodNotAllowed               405 METHOD_NOT_ALLOWED
-├── InvalidCredentials             401 INVALID_CREDENTIALS
-├── ForeignOrigin                  403 FOREIGN_ORIGIN: sent by another site's page
-├── WrongScope                     403 WRONG_SCOPE: the token lacks the scope
-├── IdempotencyConflict            409 IDEMPOTENCY_CONFLICT
-├── TooManyRequests                429, no code
-│   └── TooManyStreams, TooMuchUnpaid
-├── ExecutionError                 500 EXECUTION_ERROR: cannot serve now, nothing charged
-│   ├── DiskFull                   500 EXECUTION_ERROR: the database's disk is full
-│   └── BodiesFull, ChecksFull, NobodyWorks, Restarting, SellsNothing, StoreUnavailable:
-│                                  503 EXECUTION_ERROR, with Retry-After
-├── ChainUnavailable               500 INTERNAL_ERROR: Base is unreachable, nothing charged
-├── PaymentRequired                402, the challenge
-└── PaymentError                   400, the direct flow's refusals
-    └── TxNotFound, TxFailed, InvalidPayment, InsufficientPayment, TxAlreadyUsed
-
-ProviderError                      ends or delays an attempt of a task
-├── Transient                      costs a retry; SubmitUncertain if a billable request was sent
-│   └── NotAccepted                costs a retry: sent, but certainly not accepted
-├── RateLimited                    waits, costs no attempt
-├── InvalidInput                   fails the task at once; before payment: VALIDATION_ERROR
-├── ContentPolicy                  fails the task at once
-├── AccountProblem                 fails the task at once; takes endpoints off sale
-├── SubmitUncertain                fails the task at once: sent, no response, perhaps billed
-├── JobFailed                      costs a retry: the job ended without a result
-├── HandleLost                     fails the task at once: the API lost its own job
-└── ResultUnusable                 fails the task at once: perhaps billed, not sellable
-    ├── ResultMissing              the same: the vendor reports success without a result
-    └── LinkDead                   the job is polled for a fresh link, three times; then the same
-
-ActionRefused                      an operator's action is not possible: 409
-├── StaleForm                      the state that the operator saw has changed: 409
-├── WrongValue                     the operator's input is invalid: 400
-├── NeedsFresh                     needs a recent password or code: 403
-└── RefundRefused                  a refund cannot be decided or sent like this: 409
-BackupFailed                       a backup failed or is unusable
-SettingsError                      stops the start with one message
+A `GatewayError` reaches the buyer as JSON (docs/errors.md). A `ProviderError` ends or delays an
+attempt of a task. An `ActionRefused` refuses an action of the operator.
 """
 
 from typing import ClassVar, Literal

@@ -14,13 +14,15 @@ from gateway.errors import SettingsError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
 
-# A source checkout that was never installed has no entry points, so what opens a URL is listed:
-# by the group and the scheme.
+# A source checkout that was never installed has no entry points, so the bundled ones are listed: by
+# the group and the scheme of an address, or a name.
 BUNDLED_OPENERS = {
     "gateway.limits": {
         "redis": "gateway_nodes:open_limits",
         "rediss": "gateway_nodes:open_limits",
     },
+    "gateway.outputs": {"s3": "gateway_bucket:open_outputs"},
+    "gateway.servers": {"uvicorn": "gateway_uvicorn:open_server"},
     "gateway.stores": {
         "postgres": "gateway_nodes:open_store",
         "postgresql": "gateway_nodes:open_store",
@@ -49,32 +51,44 @@ def _read(_folders: tuple[tuple[Path, int], ...]) -> Any:
     return importlib.metadata.entry_points()
 
 
-def check_opener(group: str, variable: str, url: str, disabled: Iterable[str]) -> str:
-    """Return the place of the function that opens a URL of this scheme, as `module:function`.
+def find_opener(group: str, value: str) -> str:
+    """Return the place of a plugin's function for an address or a name, as `module:function`.
 
-    `variable` has the URL. Raises `SettingsError` if no plugin opens it, or a disabled one does.
+    Empty without such a plugin.
     """
-    scheme = urlsplit(url).scheme
-    place = BUNDLED_OPENERS[group].get(scheme) or next(
-        (one.value for one in entry_points(group) if one.name == scheme), ""
+    name = urlsplit(value).scheme or value
+    return BUNDLED_OPENERS[group].get(name) or next(
+        (one.value for one in entry_points(group) if one.name == name), ""
     )
+
+
+def check_opener(group: str, variable: str, value: str, disabled: Iterable[str]) -> str:
+    """Return the place of the function for a variable's value, as `find_opener` does.
+
+    Raises `SettingsError` if no plugin has one, or a disabled one does.
+    """
+    place = find_opener(group, value)
     plugin = place.partition(":")[0].partition(".")[0]
     if not plugin or find_spec(plugin) is None:
+        # A mistyped address may be a password.
+        name = urlsplit(value).scheme or "it"
         raise SettingsError(
-            f"{variable} has an address of {scheme}, which no installed plugin opens. Install "
-            f"{plugin or 'one'}, or unset the variable."
+            f"{variable} needs a plugin for {name}, and none is installed. Install "
+            f"{plugin or 'one'}, or unset {variable}."
         )
     if is_disabled(plugin, disabled):
         raise SettingsError(
-            f"{variable} is set, but GATEWAY_PLUGINS_DISABLED names {plugin}, which opens that "
-            f"address. Take it out of that list, or unset {variable}."
+            f"{variable} needs {plugin}, but GATEWAY_PLUGINS_DISABLED names it. Take it out of "
+            f"that list, or unset {variable}."
         )
     return place
 
 
-def load_opener(group: str, variable: str, url: str, disabled: Iterable[str]) -> Callable[..., Any]:
-    """Return the function of a plugin that opens a URL; raises as `check_opener` does."""
-    module, _, name = check_opener(group, variable, url, disabled).partition(":")
+def load_opener(
+    group: str, variable: str, value: str, disabled: Iterable[str]
+) -> Callable[..., Any]:
+    """Return the function of a plugin for a variable's value; raises as `check_opener` does."""
+    module, _, name = check_opener(group, variable, value, disabled).partition(":")
     opener: Callable[..., Any] = getattr(import_module(module), name)
     return opener
 

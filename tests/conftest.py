@@ -199,7 +199,6 @@ def settings(chain: PlayChain, gas_key, tmp_path: Path) -> Settings:
         rpc_timeout=30.0,  # a test that wants it short says so
         data_dir=tmp_path / "data",
         settlement_key=gas_key.key.hex(),
-        admin_password="correct horse",
         limit_x402="1000/60s",
         limit_direct="1000/60s",
         limit_task="1000/1s",
@@ -207,7 +206,7 @@ def settings(chain: PlayChain, gas_key, tmp_path: Path) -> Settings:
         min_free_disk_mb=0,
         plugins_disabled=tuple(filter(None, os.environ.get("GATEWAY_TEST_WITHOUT", "").split(","))),
         # By default it is due from eight to ten in the morning.
-        plugin_values={"digest_at": "off"},
+        plugin_values={"admin_password": "correct horse", "digest_at": "off"},
     )
 
 
@@ -264,7 +263,7 @@ def _chosen_database(request, monkeypatch) -> Iterator[None]:
     from gateway_nodes.postgres.session import POSTGRESQL, Session
 
     # Tests move the clocks of their gateways, and restart one at once after a crash.
-    monkeypatch.setattr("gateway.store.nodes.MOST_SKEW_S", math.inf)
+    monkeypatch.setattr("gateway.store.sql.MOST_SKEW_S", math.inf)
     monkeypatch.setattr(Session, "dialect", attrs.evolve(POSTGRESQL, is_shared=False))
     monkeypatch.setattr("gateway_nodes.records._GONE_S", 0.0)
     with contextlib.ExitStack() as databases:

@@ -1,7 +1,7 @@
 """Serves a started app on a real socket, by each of the gateway's HTTP servers."""
 
 from gateway.web.server.hypercorn_server import hypercorn_config, serve_guarded
-from gateway.web.server.uvicorn_server import serve_started
+from gateway_uvicorn.server import serve_started
 
 
 async def serve_by_hypercorn(app, listener, stop) -> None:

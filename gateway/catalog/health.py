@@ -5,10 +5,10 @@ import asyncio
 import structlog
 
 from gateway.catalog.catalog import Catalog, Registered
+from gateway.catalog.notes import begin_notes, newest_refusal, summarize
 from gateway.catalog.upstream import Upstream
 from gateway.contracts import Probing
 from gateway.errors import AccountProblem
-from gateway.vendors.refusals import begin_notes, newest_refusal, summarize
 
 # Interval between checks for circuits that are due.
 _LOOK_S = 2.0

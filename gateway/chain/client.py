@@ -63,7 +63,6 @@ class Web3Chain:
         await self.head()
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._rpc.close()
 
     async def _check_chain_id(self, endpoint: Endpoint) -> None:
@@ -87,31 +86,22 @@ class Web3Chain:
             )
 
     async def head(self) -> Block:
-        """Return the newest block."""
-        return await self._rpc.ask_in_order(
-            lambda endpoint: _fetch_block(endpoint, "eth_getBlockByNumber", "latest")
-        )
+        return await self._find_block("latest")
 
     async def newest_head(self) -> Block:
-        """Return the newest block of all endpoints: the first endpoint may be stuck."""
         heads = await self._rpc.ask_all(
             lambda endpoint: _fetch_block(endpoint, "eth_getBlockByNumber", "latest")
         )
         return max(heads, key=lambda block: block.timestamp)
 
     async def block_at(self, number: int) -> Block:
-        """Return a block by its number."""
-        return await self._rpc.ask_in_order(
-            lambda endpoint: _fetch_block(endpoint, "eth_getBlockByNumber", hex(number))
-        )
+        return await self._find_block(hex(number))
 
     async def block(self, block_hash: str) -> Block:
         """Return a block by its hash; it may have been reorganised away since."""
         return await self._rpc.ask_in_order(lambda endpoint: _fetch_known(endpoint, block_hash))
 
     async def knows_transaction(self, tx_hash: str) -> bool:
-        """Return whether any endpoint knows a transaction, mined or pending."""
-
         async def ask(endpoint: Endpoint) -> bool | None:
             raw = await endpoint.request("eth_getTransactionByHash", tx_hash)
             return None if raw is None else True
@@ -143,7 +133,6 @@ class Web3Chain:
         gas: int | None = None,
         fees: tuple[int, int] | None = None,
     ) -> bytes:
-        """Simulate a call of the token, or of the contract `to`, at the newest block."""
         call = self._call_object(data, to)
         call |= {"from": sender} if sender is not None else {}
         call |= {"gas": hex(gas)} if gas is not None else {}
@@ -156,7 +145,6 @@ class Web3Chain:
         return await self._rpc.ask_in_order(ask)
 
     async def call_uint(self, data: bytes, *, at: Block | None = None) -> int:
-        """Call the token and return one uint256; any result but 32 bytes is malformed."""
         call = self._call_object(data)
 
         async def ask(endpoint: Endpoint) -> int:
@@ -168,23 +156,22 @@ class Web3Chain:
         return {"to": to or self._network.token, "data": "0x" + data.hex()}
 
     async def code(self, address: str, *, at: Block | None = None) -> bytes:
-        """Return an account's code at the newest block, or at the block `at`."""
-
         async def ask(endpoint: Endpoint) -> bytes:
             return read_bytes(await endpoint.request("eth_getCode", address, _where(at)))
 
         return await self._rpc.ask_in_order(ask)
 
     async def safe_head(self) -> Block:
-        """Return the newest safe block."""
+        return await self._find_block("safe")
+
+    async def _find_block(self, which: str) -> Block:
         return await self._rpc.ask_in_order(
-            lambda endpoint: _fetch_block(endpoint, "eth_getBlockByNumber", "safe")
+            lambda endpoint: _fetch_block(endpoint, "eth_getBlockByNumber", which)
         )
 
     async def transfer_logs(
         self, recipient: str | None, *, sender: str | None = None, from_block: int, to_block: int
     ) -> list[MinedTransfer]:
-        """Return the token's transfers to or from an address in a range of blocks."""
         query = {
             "address": self._network.token,
             "topics": [
@@ -209,7 +196,6 @@ class Web3Chain:
     async def authorization_logs(
         self, sender: str, nonce: str, *, from_block: int, to_block: int, known: Block
     ) -> list[tuple[str, bool]]:
-        """Return a nonce's logs as (transaction hash, True if used or False if cancelled)."""
         query = {
             "address": self._network.token,
             "topics": [
@@ -243,11 +229,9 @@ class Web3Chain:
         return self._rpc.logs_limit()
 
     async def gas_balance(self, address: str) -> int:
-        """Return an account's balance in wei."""
         return await self._request_number("eth_getBalance", address, "latest")
 
     async def transaction_count(self, address: str, *, at: Block | None = None) -> int:
-        """Return an account's next nonce by mined transactions, now or after the block `at`."""
         return await self._request_number("eth_getTransactionCount", address, _where(at))
 
     async def fees(self) -> tuple[int, int]:

@@ -13,15 +13,16 @@ from typing import Any, TypeVar
 import attrs
 import structlog
 
-from gateway.chain.failures import RangeRefused, read_failure
 from gateway.chain.log_ranges import LogRange, LogsTooNarrow
 from gateway.chain.retries import (
     SILENT,
     EndpointLags,
     EndpointRefused,
+    RangeRefused,
     Rest,
     RetryBudget,
     RetryTiming,
+    read_failure,
     retry_refused,
 )
 from gateway.concurrency.late_imports import import_ethereum

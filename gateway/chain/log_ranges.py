@@ -13,8 +13,7 @@ from typing import Any
 
 import attrs
 
-from gateway.chain.failures import LOGS, RangeRefused
-from gateway.chain.retries import EndpointRefused
+from gateway.chain.retries import LOGS, EndpointRefused, RangeRefused
 from gateway.errors import ChainUnavailable
 
 # A learned limit expires: the refusal may have been a temporary fault, and plans change.

@@ -12,8 +12,14 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 import attrs
 
 from gateway.chain.keys import address_of
-from gateway.chain.multicall import MULTICALL3, batch_data, read_successes
-from gateway.chain.transactions import Transaction, read_transaction, sign_transaction
+from gateway.chain.transactions import (
+    MULTICALL3,
+    Transaction,
+    batch_data,
+    read_successes,
+    read_transaction,
+    sign_transaction,
+)
 from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import (
     CallReverted,

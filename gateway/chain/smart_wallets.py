@@ -11,8 +11,8 @@ import attrs
 from btclib_secp256k1 import recovery
 from eth_hash.auto import keccak
 
-from gateway.chain.multicall import MULTICALL3, aggregate3
 from gateway.chain.signer import Call
+from gateway.chain.transactions import MULTICALL3, aggregate3
 from gateway.contracts.chain import CallReverted, Chain
 from gateway.domain import Authorization, Block
 from gateway.domain.eip3009 import (

@@ -17,17 +17,9 @@ from gateway.version import VERSION
 # Location and first help sentence of each command. The sentence is repeated here because `gateway
 # --help` lists the commands without importing them: most import web3 or rich.
 _COMMANDS = {
-    "encrypt-key": (
-        "gateway.cli.encrypt_key:encrypt_key",
-        "Encrypt a private key into the keystore FILE.",
-    ),
     "migrate": (
         "gateway.cli.migrate:migrate",
         "Migrate the database (`serve` does this too).",
-    ),
-    "plugins": (
-        "gateway.cli.plugins:plugins",
-        "List plugins, or create a new one.",
     ),
     "serve": (
         "gateway.cli.serve:serve",

@@ -1,7 +1,4 @@
-"""Error handling and options shared by all commands.
-
-Printing tables is in `gateway.cli.tables`: it imports rich, which `serve` avoids.
-"""
+"""Error handling and options shared by all commands."""
 
 import contextlib
 import math

@@ -16,13 +16,10 @@ class NodeRecord:
     version: str
     started_at: float
     seen_at: float
-
     # Whether it does the work that only one node does.
     is_leader: bool
-
     # Whether it shut down cleanly at `seen_at`, so that its absence is no problem.
     is_stopped: bool = False
-
     # Its roles among `web`, `worker` and `signer`, in this order; empty once it is gone.
     roles: tuple[str, ...] = ()
 
@@ -74,6 +71,58 @@ class NodeRecords(Protocol):
     async def stop(self) -> None:
         """Release the leader lease at once, and record a clean shutdown."""
         ...
+
+
+class OneNode:
+    """The only process on an SQLite file, ensured by the folder's lock. It always leads.
+
+    Several machines need the database of a plugin, such as `gateway_nodes`. No payment depends on
+    leadership.
+    """
+
+    name = ""
+    has_others = False
+    has_workers = True
+
+    async def arrive(self, *, now: float) -> None:
+        pass
+
+    async def nodes(self) -> list[NodeRecord]:
+        return []
+
+    async def start(self, now: Clock) -> None:
+        pass
+
+    def leads(self) -> bool:
+        return True
+
+    def step_down(self) -> None:
+        pass
+
+    async def stop(self) -> None:
+        pass
+
+
+class Fitness:
+    """Whether this process may go on; once lost, only a restart helps. Not thread-safe."""
+
+    def __init__(self) -> None:
+        # A message for the operator; empty while the process is fit.
+        self.problem = ""
+        self._tell: Callable[[str], None] | None = None
+
+    def lose(self, problem: str) -> None:
+        """Record that this process must end. Only the first reason is kept."""
+        if not self.problem:
+            self.problem = problem
+            if self._tell is not None:
+                self._tell(problem)
+
+    def watch(self, tell: Callable[[str], None]) -> None:
+        """Call `tell` with the reason, immediately if there already is one."""
+        self._tell = tell
+        if self.problem:
+            tell(self.problem)
 
 
 @attrs.frozen(kw_only=True)

@@ -18,10 +18,8 @@ class Kept:
     """One file in the store, possibly incomplete or orphaned."""
 
     key: str
-
     # The task that the file was written for.
     task_id: str
-
     # Whether gateways on a copy of our database, such as a restore drill, also use the file.
     is_shared: bool = False
 

@@ -1,11 +1,54 @@
 """Parts: a plugin's routes, background work, checks and events in a running gateway."""
 
+import enum
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 import attrs
 
-from gateway.contracts.events import EventReader
+
+class EventType(enum.StrEnum):
+    """The type of an event."""
+
+    TASK_COMPLETED = "task.completed"
+    TASK_FAILED = "task.failed"
+    REFUND_SENT = "refund.sent"
+
+
+@attrs.frozen(kw_only=True)
+class Event:
+    """One event, recorded in the same write as the change that it reports."""
+
+    id: int
+    type: EventType
+    task_id: str
+    # Unix seconds.
+    at: float
+
+
+Take = Callable[[Any, Sequence[Event]], None]
+"""`take(db, events)` runs in the write that deletes the events.
+
+It writes to the plugin's own tables, and does nothing that a rollback cannot undo. An error rolls
+both back, and the same events come again. The database may also retry a write.
+"""
+
+
+@attrs.frozen(kw_only=True)
+class EventReader:
+    """The events that a part reads, and the function that takes them.
+
+    Each event is kept, even across restarts, until the write with `take` is durable. Events may
+    come in any order.
+    """
+
+    take: Take
+    types: Sequence[EventType] = tuple(EventType)
+    # Only of tasks whose buyer named a `callbackUrl`.
+    only_with_callback: bool = False
+    # Called after events were taken, for example to wake a worker; must not block.
+    on_taken: Callable[[], None] | None = None
+
 
 Step = Callable[[], Awaitable[None]]
 
@@ -25,16 +68,12 @@ class Mount:
 
     # `/mcp` is that path alone, and `/admin/*` is `/admin` and everything below it.
     paths: Sequence[str] = attrs.field(converter=_to_tuple)
-
     # The function that returns the blueprint, such as `gateway_mcp.routes:make_blueprint`.
     blueprint: str
-
     # The most bytes of a POST's body.
     body_bytes: int = 64 * 1024
-
     # How many requests each client may send here, such as `60/60s`; empty for no limit.
     limit: str = ""
-
     # Whether web pages of any origin may send requests here (CORS).
     is_public: bool = False
 
@@ -50,16 +89,14 @@ class Documents:
 
     # Entries of `endpoints` in the manifest: name to path.
     manifest: Mapping[str, str] = attrs.field(factory=dict)
-
     # Services in the registration file of ERC-8004: name to path.
     services: Mapping[str, str] = attrs.field(factory=dict)
-
+    # The path of the gateway's OpenAPI document.
+    openapi: str = ""
     # Lines of `/llms.txt`: path to a phrase about it.
     guide: Mapping[str, str] = attrs.field(factory=dict)
-
     # Pages in `/sitemap.xml`, for people.
     pages: Sequence[str] = ()
-
     # Paths that `/robots.txt` closes to crawlers.
     closed_paths: Sequence[str] = ()
 
@@ -102,19 +139,15 @@ class Condition:
     # Such as `backup_old`, in lower case, and the key or slug it is about, if any.
     name: str
     subject: str = ""
-
     # `bad` is urgent, `warn` is soon, `note` is a notice.
     level: Literal["bad", "warn", "note"]
     title: str
     text: str
-
     # The one thing to do, as a sentence.
     action: str
-
     # The page with the details, and the label of its link.
     href: str = "/admin/system"
     button: str = "Details"
-
     raises_alarm: bool = True
 
 
@@ -128,27 +161,20 @@ class Alarm:
 
     # `raised`: it began, or became urgent; `again`: it has been urgent for another day.
     event: AlarmEvent
-
     # Such as `gas`, or `off_sale:openai`: what `gateway alarms mute` takes.
     key: str
     urgency: Urgency
-
     # A few words.
     title: str
-
     # The finding, and its consequences.
     text: str
-
     # The action to take; may be empty.
     todo: str
-
     # The page of this gateway for that action.
     link: str
-
     # Unix seconds; `ended_at` is None while it lasts.
     since: float
     ended_at: float | None = None
-
     # Name of the sending gateway.
     gateway: str = ""
 
@@ -184,43 +210,32 @@ class Part:
     """
 
     name: str
-
     # Before the first response.
     start: Step | None = None
-
     # Once every part has started, still before the first response: resume waiting work.
     begin: Step | None = None
-
     # After the first response: slow imports, and requests to the chain.
     warm: Step | None = None
     warm_s: float | None = 60.0
-
     # A task that runs after `warm` and is cancelled at the end.
     run: Step | None = None
-
     # Repeated every `every_s` seconds, and first after that time. An error is logged. With
     # `only_leader`, one of several machines does it.
     work: Step | None = None
     every_s: float = 60.0
     only_leader: bool = False
-
     # After sales have stopped: finish work in progress within `drain_s` seconds. None is no
     # limit, for parts with a limit of their own.
     drain: Step | None = None
     drain_s: float | None = 10.0
-
     # At the end, also after a failed start: release resources.
     close: Step | None = None
-
     mounts: Sequence[Mount] = ()
     documents: Documents = attrs.field(factory=Documents)
-
     # More rows of `/api/ready`, and more conditions on the operator's pages. A row only reports:
     # its `stops` is for proxies and the operator, and stops no sale.
     checks: Callable[[], Awaitable[Iterable[Check]]] | None = None
     conditions: Callable[[], Awaitable[Iterable[Condition]]] | None = None
-
     # The events of tasks that the part reads, under the part's name.
     events: EventReader | None = None
-
     callbacks: Callbacks | None = None

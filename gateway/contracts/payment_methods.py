@@ -31,18 +31,14 @@ class MethodProof:
     # The single-use key, such as a voucher's serial: 1 to 200 of a-z, 0-9, `.`, `_` and `-`. The
     # core prefixes it with the method's name, so it cannot clash with another method's claims.
     key: str
-
     # The input of `settle`, 1 to `MAX_PROOF_BYTES` bytes. A repeat must have the same bytes, so
     # knowing the key alone is not enough. It is stored, so it must not contain a secret that is
     # worth more than this payment.
     data: bytes = attrs.field(repr=False)
-
     # 10⁻⁶ USDC.
     value_units: int
-
     # Who pays, in the method's own words, for the operator's pages; up to 200 characters.
     payer: str
-
     # Recipient of a refund in USDC; None: the operator names one.
     refund_to: str | None = None
 
@@ -55,10 +51,8 @@ class MethodPayment:
     data: bytes = attrs.field(repr=False)
     value_units: int
     price_units: int
-
     # A claim is refused for any other task: a restored database may have lost its first task.
     task_id: str
-
     # Unix seconds of T1. Check validity as of this time: a restart may take long.
     reserved_at: float
 
@@ -101,7 +95,6 @@ class PaymentMethod(Protocol):
     # The prefix of its claims, and its name in pages and books: 2 to 20 of a-z and 0-9, beginning
     # with a letter. `tx`, `auth`, `x402`, `direct` and `refund` are the core's.
     name: str
-
     # As in `AuthorizationVerifier`. No two methods or verifiers may have the same header.
     header_names: Sequence[str]
 

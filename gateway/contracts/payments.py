@@ -30,22 +30,17 @@ class Quote:
 
     endpoint: Endpoint
     price_units: int
-
     # The address as the operator wrote it.
     wallet: str
     network: Network
     resource_url: str
-
     # Prices in earlier 402s that are still honoured after the operator changed the price.
     earlier_units: tuple[int, ...] = ()
-
     # The digest of the request's body as RFC 9530 writes it, `sha-256=:…:`. Empty for a request
     # without a body, and if no verifier has `binds_body`.
     body_digest: str = ""
-
     # The promise for a failed generation; None: the 402 does not mention refunds.
     refund: RefundPromise | None = None
-
     # Unless "everything", no authorization can be settled, and a challenge asks for none.
     selling: Selling = "everything"
 
@@ -71,7 +66,6 @@ class Proof:
     """
 
     authorization: Authorization
-
     # A key in the payment header that identifies repeats, like an Idempotency-Key.
     idempotency_key: str | None = None
 
@@ -146,7 +140,7 @@ class TransferVerifier(Protocol):
 
         `floor_block` is the cutoff block. A transfer in a block up to `floor_block`, or mined
         before `born_at` (Unix seconds), may have paid for a task already and is refused.
-        The store decides whether a transfer is still unclaimed, and whether it suffices.
+        The store decides whether a transfer is still unused, and whether it suffices.
         Raises `TxNotFound`, `TxFailed`, `InvalidPayment`, `ChainUnavailable`.
         """
         ...
@@ -158,7 +152,6 @@ class GasOfKey:
 
     address: str
     balance_wei: int
-
     # About how many settlements or refunds it pays for.
     calls: int
 
@@ -204,14 +197,11 @@ class SignedTransaction:
     nonce: int
     tx_hash: str
     raw: bytes = attrs.field(repr=False)
-
     # Both fees are in wei per gas.
     max_fee_wei: int
     max_priority_wei: int
-
     # Unix seconds.
     sent_at: float
-
     # How many payments it settles; set only when their failures are judged.
     payments: int = 1
 
@@ -230,20 +220,15 @@ class UnsignedTransaction:
     """
 
     signer: str
-
     # The keys that may settle this payment, `signer` among them. An unmined transaction of any of
     # them is sent instead of a new one.
     signers: Sequence[str]
-
     # The signer's count of mined transactions: it has used every lower nonce.
     chain_nonce: int
-
     # How many nonces of these keys the payment had used up when its next call was simulated.
     used_nonces: int
-
     # The most unmined transactions of the signer; beyond that none is signed.
     most_waiting: int
-
     # Returns the signed transaction for a nonce. It runs within the write, so it must be fast and
     # do no I/O.
     sign: Callable[[int], SignedTransaction] = attrs.field(repr=False)
@@ -258,15 +243,12 @@ class UnsignedBatch:
     """
 
     signer: str
-
     # As in `UnsignedTransaction`.
     signers: Sequence[str]
     chain_nonce: int
     most_waiting: int
-
     # The ids of the payments whose calls passed a simulation, in the order of the calls.
     payments: Sequence[int]
-
     # Returns the signed transaction for a nonce with the calls of these payments. It runs within
     # the write, so it must be fast and do no I/O.
     sign: Callable[[int, Sequence[int]], SignedTransaction] = attrs.field(repr=False)
@@ -344,10 +326,8 @@ class PluginContext:
     chain: Chain
     journal: SettlementJournal
     now: Clock
-
     # Returns an endpoint by slug, or None if it is no longer sold.
     find_endpoint: Callable[[str], Endpoint | None] = lambda _slug: None
-
     # Derives a secret of 64 hex digits for a purpose from the installation's: stable across
     # restarts and restores. It needs the open database, so verifiers get it; settlers get a random
     # one each time.

@@ -13,7 +13,6 @@ class Job(Protocol):
     """The current attempt at a task."""
 
     task_id: str
-
     # 1 to 4.
     attempt: int
     endpoint: Endpoint

@@ -22,7 +22,6 @@ class NewTask:
     request_hash: str
     price_units: int
     created_at: float
-
     # Id of the HTTP request that bought the task, as in its log lines.
     request_id: str = ""
 
@@ -33,20 +32,15 @@ class JobRecord:
 
     # The handle of the task's job.
     handle: Handle | None
-
     # When the last submit began (Unix seconds). None without one, or if repeating it is safe.
     sent_at: float | None
-
     # The provider's note on its progress.
     note: str | None
-
     # 10⁻⁶ US dollars, and their source: `told`, `set` or `table`.
     cost_micros: int | None
     cost_source: str | None = None
-
     # The vendor's account that generated; None if none did.
     provider: str | None = None
-
     # Why the task failed, in the vendor's words.
     reason: str | None = None
 
@@ -56,24 +50,19 @@ class Lease:
     """The right to work on one task until `until`. Times are Unix seconds, by the node's clock."""
 
     task_id: str
-
     # Fencing token: the queue refuses a result with another token.
     token: str
     slug: str
     request: GenerationRequest
     attempt: int
     until: float
-
     # When the first attempt began.
     started_at: float
-
     # The handle of a running job, which is polled instead of submitting again.
     handle: Handle | None = None
-
     # When a submit began whose outcome was never recorded.
     sent_at: float | None = None
     payment_id: int | None = None
-
     # Id of the HTTP request that bought the task, if any.
     request_id: str | None = None
 
@@ -84,7 +73,6 @@ class Cost:
 
     # In 10⁻⁶ US dollars.
     micros: int
-
     # Reported by the vendor, set by the operator, or from the adapter's table of models.
     source: CostSource
 
@@ -137,7 +125,6 @@ class EarlierPrice:
 
     # None: the price of the settings file.
     price_units: int | None
-
     # Unix seconds.
     good_until: float
 
@@ -148,11 +135,9 @@ class EndpointChange:
 
     # Unix seconds of the newest change, which may be a reversal.
     changed_at: float
-
     # Unix seconds; None: it is on sale.
     paused_since: float | None = None
     pause_reason: str = ""
-
     # None: as in the settings file.
     price_units: int | None = None
     cost_micros: int | None = None

@@ -15,7 +15,6 @@ class Sale:
     """The request that costs the operator most at one price."""
 
     price_units: int
-
     # None if unknown.
     cost_micros: int | None
     resolution: str | None = None

@@ -4,12 +4,14 @@ OpenAPI, the x402 challenge, the MCP tools, the manifest and the playground are 
 The functions are pure; callers may modify the results.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import attrs
+
 from gateway.domain.offers import (
-    ASPECT_RATIOS,
     DOCUMENT_EXTRACTION,
+    DOCUMENT_PARSING,
     IMAGE_EDITING,
     MAX_CALLBACK_CHARS,
     MAX_FILE_BYTES,
@@ -17,10 +19,7 @@ from gateway.domain.offers import (
     MAX_PICTURE_PIXELS,
     MAX_PROMPT_CHARS,
     MIN_PICTURE_SIDE,
-    OUTPUT_FORMATS,
-    PAYER_SIGNATURE,
     TEXT_TO_IMAGE,
-    TX_HASH,
     Choice,
     Endpoint,
 )
@@ -43,6 +42,9 @@ _PROMPT = {
 _PICTURE_LIMIT = (
     f" A still picture, {MIN_PICTURE_SIDE} pixels or more a side, "
     f"{MAX_PICTURE_PIXELS // 10**6} megapixels at most."
+)
+_PAGES_FORMAT = (
+    "`json`: a second output has the pages as JSON, with the cells of their tables and with notes."
 )
 _EXAMPLE_PROMPT = "a lighthouse above a stormy sea at night"
 _EXAMPLE_CHANGE = "make it winter, with falling snow"
@@ -112,6 +114,8 @@ def _choices(endpoint: Endpoint) -> dict[str, Any]:
     for name, choice in choices_of(endpoint).items():
         field = {"type": "string", "enum": list(choice.values)}
         fields[name] = field if choice.default is None else field | {"default": choice.default}
+    if endpoint.capability == DOCUMENT_PARSING and "output_format" in fields:
+        fields["output_format"]["description"] = _PAGES_FORMAT
     return fields
 
 
@@ -119,13 +123,14 @@ def _file(endpoint: Endpoint) -> dict[str, Any]:
     if not endpoint.takes_file:
         return {}
     limit = f" It may have {endpoint.max_pages:,} pages." if endpoint.max_pages else ""
-    fields = _file_fields()
+    fields = file_fields()
     fields["fileBase64"]["description"] += _PICTURE_LIMIT if endpoint.edits_pictures else limit
     fields["fileName"]["description"] = f"Ends in one of {', '.join(endpoint.file_extensions)}."
     return fields
 
 
-def _file_fields() -> dict[str, dict[str, Any]]:
+def file_fields() -> dict[str, dict[str, Any]]:
+    """Return the two fields of a file."""
     return {
         "fileBase64": {
             "type": "string",
@@ -135,41 +140,6 @@ def _file_fields() -> dict[str, dict[str, Any]]:
             "description": f"The file in Base64, up to {MAX_FILE_MB:g} MB decoded.",
         },
         "fileName": {"type": "string", "minLength": 1, "maxLength": MAX_FILE_NAME_CHARS},
-    }
-
-
-def direct_request_schema(
-    endpoints: Iterable[Endpoint], *, must_sign: bool = False, callbacks: bool = False
-) -> dict[str, Any]:
-    """Return the schema of the body of `POST /api/proxy-generate` (spec §2.2).
-
-    `must_sign`: whether `payerSignature` is required. Further constraints depend on the slug: see
-    `request_schema` of that endpoint.
-    """
-    required = ["slug", "txHash", *(["payerSignature"] if must_sign else [])]
-    return {
-        "type": "object",
-        "properties": {
-            "slug": {"type": "string", "enum": [endpoint.slug for endpoint in endpoints]},
-            "txHash": {
-                "type": "string",
-                "pattern": f"^{TX_HASH}$",
-                "description": "The hash of the mined USDC transfer that pays.",
-            },
-            "prompt": {"type": "string", "minLength": 1, "maxLength": MAX_PROMPT_CHARS},
-            "aspect_ratio": {"type": "string", "enum": list(ASPECT_RATIOS)},
-            "output_format": {"type": "string", "enum": list(OUTPUT_FORMATS)},
-            "resolution": {"type": "string"},
-            **_file_fields(),
-            "payerSignature": {
-                "type": "string",
-                "pattern": f"^{PAYER_SIGNATURE}$",
-                "description": "The transfer's sender signs the request; see /llms.txt.",
-            },
-            **(callback_fields() if callbacks else {}),
-        },
-        "required": required,
-        "anyOf": [{"required": ["prompt"]}, {"required": list(FILE_FIELDS)}],
     }
 
 
@@ -216,3 +186,66 @@ def _example_prompt(endpoint: Endpoint) -> str:
 def started_example() -> Mapping[str, Any]:
     """Return an example response for a started generation (spec §2.3)."""
     return {"success": True, "taskId": _TASK_ID, "statusUrl": f"/api/task/{_TASK_ID}"}
+
+
+@attrs.frozen(kw_only=True)
+class Capability:
+    """A kind of generation, by the name that agents search for."""
+
+    name: str
+    # The fields that each request must have.
+    required_fields: tuple[str, ...]
+    # The request, in words.
+    about: str
+    # The provider's result, and how the gateway processes it.
+    result: str
+
+
+_ALL = (
+    Capability(
+        name=TEXT_TO_IMAGE,
+        required_fields=("prompt",),
+        about="A picture of the prompt's subject.",
+        result="Pictures as `outputs`; the gateway checks them and converts them to the format "
+        "that the buyer chose.",
+    ),
+    Capability(
+        name=IMAGE_EDITING,
+        required_fields=("prompt", "fileBase64", "fileName"),
+        about="The buyer's picture, changed as the prompt says.",
+        result="As for `text-to-image`.",
+    ),
+    Capability(
+        name=DOCUMENT_PARSING,
+        required_fields=("fileBase64", "fileName"),
+        about="The text of the buyer's document.",
+        result="Markdown as `text`; pictures of the document as `outputs`, if there are any.",
+    ),
+    Capability(
+        name=DOCUMENT_EXTRACTION,
+        required_fields=("prompt", "fileBase64", "fileName"),
+        about="Data from the buyer's document. The prompt is a question or a JSON Schema.",
+        result="A JSON object as `text`; the gateway checks that it is one.",
+    ),
+)
+
+CAPABILITIES = {one.name: one for one in _ALL}
+"""Every capability by its name."""
+
+
+def missing_fields(endpoint: Endpoint) -> list[str]:
+    """Return the fields that an endpoint should require for its capability, but does not.
+
+    Empty for an unknown capability.
+    """
+    known = CAPABILITIES.get(endpoint.capability)
+    needed = known.required_fields if known else ()
+    return [name for name in needed if name not in required_fields(endpoint)]
+
+
+def way_to_require(missing: Sequence[str]) -> str:
+    """Return the missing fields, and how the author of an endpoint can require them."""
+    named = " and ".join(missing)
+    if missing == ["prompt"]:
+        return f"{named}: name it in required_fields"
+    return f"{named}: name them in required_fields, and the endings of the files in file_extensions"

@@ -100,10 +100,8 @@ class Network:
     # The name in the specification and in x402 v1.
     name: str
     chain_id: int
-
     # The address of USDC's contract, in lower case.
     token: str
-
     # Name and version in the token's EIP-712 domain.
     token_name: str
     token_version: str = "2"

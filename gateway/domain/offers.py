@@ -36,6 +36,9 @@ MAX_ATTEMPTS = 4
 # Both lists: spec §2.1.
 ASPECT_RATIOS = ("1:1", "4:3", "3:4", "16:9", "9:16")
 OUTPUT_FORMATS = ("png", "jpg", "webp")
+
+# `output_format` of parsed documents: Markdown alone, or with its pages as JSON.
+DOCUMENT_FORMATS = ("markdown", "json")
 TEXT_TO_IMAGE = "text-to-image"
 IMAGE_EDITING = "image-editing"
 DOCUMENT_PARSING = "document-parsing"
@@ -100,10 +103,8 @@ class PriceStep:
 
     price_units: int = attrs.field(validator=attrs.validators.gt(0))
     resolution: str | None = None
-
     # Pages of the document, as counted before payment.
     min_pages: int | None = None
-
     # The operator's cost, in 10⁻⁶ US dollars. None: the endpoint's cost.
     cost_micros: int | None = None
 
@@ -129,24 +130,18 @@ class Endpoint:
     provider: str
     capability: str
     price_units: int = attrs.field(validator=attrs.validators.gt(0))
-
     # The last step that applies to a request sets its price.
     price_steps: tuple[PriceStep, ...] = ()
-
     # Units per page of a document. `price_units` is then the minimum price, and the price of a file
     # whose pages cannot be counted. Needs `max_pages`.
     price_per_page: int | None = None
-
     # The operator's cost of one generation, in 10⁻⁶ US dollars, if known.
     cost_micros: int | None = None
-
     # The operator's cost of one page, if the vendor bills pages.
     page_cost_micros: int | None = None
-
     # The day on which these costs were last compared with the vendor's prices, such as
     # "2026-11-22". None if they do not come from a table.
     cost_checked: str | None = None
-
     # The first day (UTC) on which the vendor no longer serves the model, such as "2026-12-01". The
     # endpoint is off sale from then on. None: unknown.
     retires: str | None = attrs.field(default=None, validator=attrs.validators.optional(_is_day))
@@ -154,14 +149,11 @@ class Endpoint:
     aspect_ratio: Choice = Choice()
     output_format: Choice = Choice()
     resolution: Choice = Choice()
-
     # Lower-case, with the dot. An endpoint without extensions takes no file.
     file_extensions: tuple[str, ...] = ()
     max_prompt_chars: int = MAX_PROMPT_CHARS
-
     # The maximum number of pages of a document, counted before payment.
     max_pages: int | None = None
-
     # Seconds per attempt, including the time to wait for a job.
     timeout_s: float = 300.0
 
@@ -210,6 +202,11 @@ class Endpoint:
         return self.capability in (TEXT_TO_IMAGE, IMAGE_EDITING)
 
     @property
+    def formats(self) -> tuple[str, ...]:
+        """The values that `output_format` may have for this capability."""
+        return DOCUMENT_FORMATS if self.capability == DOCUMENT_PARSING else OUTPUT_FORMATS
+
+    @property
     def extracts_data(self) -> bool:
         """Whether the prompt asks for data in a document, and the result is a JSON object."""
         return self.capability == DOCUMENT_EXTRACTION
@@ -226,7 +223,6 @@ class Attachment:
 
     name: str
     data: bytes = attrs.field(repr=lambda data: f"<{len(data)} bytes>")
-
     # The hash of the data, in hex.
     sha256: str = attrs.field(init=False)
 
@@ -250,11 +246,9 @@ class GenerationRequest:
     output_format: str | None = None
     resolution: str | None = None
     attachment: Attachment | None = None
-
     # Receives the task's outcome. Not in the repr, because many URLs contain a secret. Providers
     # get None.
     callback_url: str | None = attrs.field(default=None, repr=False)
-
     # Pages of the attachment, if the endpoint counts pages and the attachment has pages.
     pages: int | None = None
 
@@ -278,7 +272,6 @@ class Output:
 
     data: bytes = attrs.field(repr=lambda data: f"<{len(data)} bytes>")
     media_type: str
-
     # Both in pixels.
     width: int | None = None
     height: int | None = None
@@ -298,16 +291,12 @@ class Result:
     """A provider's result: files, or text, or both."""
 
     outputs: tuple[Output | Link, ...] = ()
-
     # The Markdown of a parsed document, or the JSON extracted from one.
     text: str | None = attrs.field(default=None, repr=False)
-
     # Of the output with the text. The gateway sets it to JSON for data extraction.
     text_media_type: str = "text/markdown"
-
     # The operator's cost in 10⁻⁶ US dollars, if the API reports it.
     cost_micros: int | None = None
-
     # Whether the API reported that cost. False: it follows from a price that the operator set.
     is_cost_told: bool = True
 
@@ -317,10 +306,8 @@ class Handle:
     """A job at a provider: everything needed to poll it, even after a restart."""
 
     id: str
-
     # URLs from the API, by purpose.
     urls: Mapping[str, str] = attrs.field(factory=dict, repr=False)
-
     # Data from the submit's response that a later poll needs, such as the job's cost.
     facts: Mapping[str, str] = attrs.field(factory=dict)
 
@@ -331,10 +318,8 @@ class Pending:
 
     # From 0 to 1.
     progress: float | None = None
-
     # For the operator, e.g. "3rd in line". The buyer never sees it.
     note: str = ""
-
     # Seconds until the next poll, if the API recommends a delay.
     poll_after_s: float | None = None
 
@@ -346,10 +331,8 @@ class Traits:
     # Concurrent generations. None: as many as there are workers.
     max_concurrency: int | None = None
     submits_per_minute: int | None = None
-
     # Whether repeating a submit bills nothing and has no side effects.
     idempotent_submit: bool = False
-
     # Whether a job that takes too long is submitted again after `cancel`. Set this only if the
     # vendor states that a cancelled job generates and bills nothing more.
     resubmit_after_cancel: bool = False

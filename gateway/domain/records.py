@@ -4,14 +4,109 @@ import enum
 
 import attrs
 
-from gateway.domain.onchain import Authorization
-
 # Seconds past `validBefore`. A log that no endpoint returns by then does not exist.
 LOG_LAG_S = 120
 
 # No key controls this address. Minted tokens come from it, and it is the placeholder payer of a
 # payment by a method.
 NO_ADDRESS = "0x" + "0" * 40
+
+
+@attrs.frozen(kw_only=True)
+class Block:
+    """A block to which reads can be pinned."""
+
+    number: int
+    hash: str
+    # Unix seconds.
+    timestamp: int
+
+
+@attrs.frozen(kw_only=True)
+class Log:
+    """One event of a transaction. Hex is in lower case."""
+
+    address: str
+    topics: tuple[str, ...]
+    data: bytes
+    index: int
+
+
+@attrs.frozen(kw_only=True)
+class Receipt:
+    """The receipt of a transaction in a canonical block.
+
+    Nodes also return receipts of transactions that are in no block yet (Flashblocks). Only
+    `gateway.chain.decode.read_receipt` creates a `Receipt`, and it rejects those.
+    """
+
+    tx_hash: str
+    succeeded: bool
+    block: Block
+    """The canonical block, as returned by the endpoint of the receipt."""
+    logs: tuple[Log, ...] = ()
+    gas_used: int | None = None
+    """None if the endpoint does not report it."""
+    fee_wei: int | None = None
+    """The sender's gas cost including the L1 part, or None if the endpoint does not report it."""
+    l1_fee_wei: int | None = None
+    """The part of `fee_wei` for data on L1, or None if the chain reports none."""
+
+    @property
+    def block_number(self) -> int:
+        """The number of the block."""
+        return self.block.number
+
+    @property
+    def block_hash(self) -> str:
+        """The hash of the block."""
+        return self.block.hash
+
+    @property
+    def gas_wei(self) -> int | None:
+        """The part of `fee_wei` for execution on L2, or None if the endpoint does not report it."""
+        return None if self.fee_wei is None else self.fee_wei - (self.l1_fee_wei or 0)
+
+
+@attrs.frozen(kw_only=True)
+class Transfer:
+    """One USDC transfer to the wallet, found in a mined transaction."""
+
+    tx_hash: str
+    log_index: int
+    sender: str
+    amount_units: int
+    # The claim key of the authorization that this transfer used. Set if an `AuthorizationUsed` log
+    # directly precedes the transfer.
+    authorization_key: str | None = None
+    # The receipt that contains the transfer.
+    mined: Receipt | None = attrs.field(default=None, eq=False)
+
+
+@attrs.frozen(kw_only=True)
+class MinedTransfer:
+    """One USDC transfer, from a search of the chain's logs."""
+
+    tx_hash: str
+    log_index: int
+    block_number: int
+    sender: str
+    amount_units: int
+
+
+@attrs.frozen(kw_only=True)
+class Authorization:
+    """A signed EIP-3009 `TransferWithAuthorization`. Hex is in lower case."""
+
+    sender: str
+    recipient: str
+    value_units: int
+    # Both times are Unix seconds.
+    valid_after: int
+    valid_before: int
+    # 32 bytes in hex.
+    nonce: str
+    signature: bytes = attrs.field(repr=False)
 
 
 class Flow(enum.StrEnum):
@@ -26,16 +121,12 @@ class PaymentState(enum.StrEnum):
 
     # Claimed. Nothing has been signed or sent.
     RESERVED = "reserved"
-
     # The settlement may have been sent.
     SETTLING = "settling"
-
     # The transfer was seen on-chain.
     SETTLED = "settled"
-
     # It is proven that no transfer happened or can happen.
     RELEASED = "released"
-
     # The payment was settled, but its task failed.
     REFUND_DUE = "refund_due"
     REFUNDING = "refunding"
@@ -49,12 +140,10 @@ class TaskStatus(enum.StrEnum):
     # Waiting for the payment to settle.
     HELD = "held"
     QUEUED = "queued"
-
     # Leased by a worker, or waiting for the next attempt.
     PROCESSING = "processing"
     COMPLETED = "completed"
     FAILED = "failed"
-
     # The payment was released.
     DROPPED = "dropped"
 
@@ -78,7 +167,6 @@ class LongText:
 
     # See `SqlStore.text_part`.
     parts: int
-
     # Of all parts together.
     json_bytes: int
     chars: int
@@ -89,7 +177,6 @@ class StoredResult:
     """The result of a completed task."""
 
     outputs: tuple[StoredOutput, ...] = ()
-
     # None in a task from the store if `long_text` describes the text.
     text: str | None = attrs.field(default=None, repr=False)
     long_text: LongText | None = None
@@ -105,22 +192,17 @@ class Payment:
     request_hash: str
     price_units: int
     payer: str
-
     # None in the direct flow.
-    authorization: Authorization | None
-
+    authorization: Authorization | None = None
     # The first block that can contain the transfer of an x402 payment.
-    search_from_block: int
-    paid_tx: str | None
-    paid_log_index: int | None
-    paid_units: int | None
-
+    search_from_block: int = 0
+    paid_tx: str | None = None
+    paid_log_index: int | None = None
+    paid_units: int | None = None
     # The endpoint that was bought.
     slug: str = ""
-
     # The task that was bought.
     task_id: str = attrs.field(default="", eq=False)
-
     # The payment method, if not USDC on-chain. Such a payment has flow `direct`, and its `paid_tx`
     # is not a transaction.
     method: str | None = None
@@ -155,31 +237,23 @@ class RefundCase:
     task_id: str
     slug: str
     payment: Payment
-
     # Whether the payer signed the request, so that it may be refunded automatically.
     payer_proven: bool
     amount_units: int
     recipient: str
-
     # The default recipient: the payer or, for a payment by a method, the address in its proof.
     own_recipient: str
-
     # Why the task failed.
     reason: str
     decision: Decision | None
-
     # The operator's reason.
     note: str | None
-
     # Why the refund is delayed or failed.
     problem: str | None
-
     # The refund key that signed the refund; None until then.
     sender: str | None
-
     # The refund's transaction; None until it is seen on-chain.
     tx_hash: str | None
-
     # The first block that can contain the refund's transfer.
     search_from_block: int | None
     created_at: float
@@ -199,21 +273,20 @@ class Task:
     slug: str
     capability: str
     status: TaskStatus
-    attempt: int
-    progress: float | None
+    attempt: int = 0
+    progress: float | None = None
     created_at: float
-    started_at: float | None
-    completed_at: float | None
-    expires_at: float | None
-    result: StoredResult | None
-
+    started_at: float | None = None
+    completed_at: float | None = None
+    expires_at: float | None = None
+    result: StoredResult | None = None
     # Whether the outputs were deleted after their retention.
-    outputs_gone: bool
-    code: str | None
-    error: str | None
-    details: str | None
+    outputs_gone: bool = False
+    code: str | None = None
+    error: str | None = None
+    details: str | None = None
     payment: Payment
-    refund: Refund | None
+    refund: Refund | None = None
 
     @property
     def is_done(self) -> bool:

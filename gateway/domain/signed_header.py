@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from gateway.domain.onchain import Authorization
+from gateway.domain.records import Authorization
 from gateway.errors import PaymentRequired
 
 # After Base64 decoding. A header has about 700 bytes, or 3 KB if the client returns the challenge's

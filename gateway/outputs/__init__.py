@@ -4,25 +4,25 @@ A buyer's uploaded file is in the database instead, until its task ends.
 """
 
 from gateway.contracts import OutputStore
-from gateway.outputs.bucket import BucketOutputs
-from gateway.outputs.bucket_with_fallback import BucketWithFallback
+from gateway.installed import load_opener
 from gateway.outputs.disk import DiskOutputs
 from gateway.settings import Settings
-from gateway.settings.bucket import bucket_of
 
-__all__ = ["BucketOutputs", "BucketWithFallback", "DiskOutputs", "open_outputs"]
+__all__ = ["DiskOutputs", "open_outputs"]
 
 
 def open_outputs(settings: Settings, secret: str) -> OutputStore:
-    """Return the output store that the settings select.
+    """Return the output store that the settings select: a plugin's, or the data folder.
 
-    `secret` is this installation's own: it signs links, and names its folder in a bucket.
+    `secret` is this installation's own and signs links. Raises `SettingsError` if no plugin opens
+    the store.
     """
     disk = DiskOutputs(settings.data_dir / "outputs", secret)
-    bucket = bucket_of(settings)
-    if bucket is None:
+    url = settings.outputs_url
+    if not url:
         return disk
-    if settings.database_url:
-        # Outputs on this machine's disk would be invisible to other nodes.
-        return BucketOutputs(bucket, secret)
-    return BucketWithFallback(BucketOutputs(bucket, secret), disk)
+    open_store = load_opener(
+        "gateway.outputs", "GATEWAY_OUTPUTS_URL", url, settings.plugins_disabled
+    )
+    store: OutputStore = open_store(settings, secret, disk)
+    return store

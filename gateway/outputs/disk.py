@@ -15,7 +15,7 @@ from gateway.contracts.outputs import Kept, OutputStoreUnavailable
 from gateway.domain import Output, Result, StoredOutput, StoredResult
 from gateway.errors import NotFound
 from gateway.outputs.keys import is_ours, key_of, outputs_of, task_of
-from gateway.private_files import FOLDER_MODE, private_opener
+from gateway.store.disk import FOLDER_MODE, private_opener
 
 # A link is valid for at least this time after the poll that returned it.
 _LINK_S = 3600

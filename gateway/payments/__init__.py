@@ -13,27 +13,13 @@ from gateway.payments.accept import Accepted
 from gateway.payments.direct import DirectPayments
 from gateway.payments.exposure import Exposure
 from gateway.payments.failed_settlements import FailedSettlements
-from gateway.payments.method_purchases import MethodPurchases
-from gateway.payments.method_settlements import MethodSettlements
+from gateway.payments.method_purchases import MethodPurchases, MethodSettlements
 from gateway.payments.methods import PaymentMethods, WayToPay
 from gateway.payments.obstacles import Obstacles
 from gateway.payments.reconcile import Reconciler
 from gateway.payments.refunds import Refunds
 from gateway.payments.settlement import Settlements
 from gateway.payments.x402 import X402Payments
-
-__all__ = [
-    "Accepted",
-    "Exposure",
-    "FailedSettlements",
-    "MethodSettlements",
-    "Obstacles",
-    "PaymentMethods",
-    "Payments",
-    "Reconciler",
-    "Refunds",
-    "Settlements",
-]
 
 
 @attrs.define(kw_only=True, slots=False)

@@ -117,24 +117,17 @@ class Acceptance:
     store: SqlStore
     chain: Chain
     now: Clock
-
     # When the database was created, in Unix seconds.
     born_at: float
-
     # Raises `ExecutionError` if the endpoint with this slug cannot be sold now.
     check_serving: Callable[[str], None]
-
     # Raises if the operator's wallet must not be paid.
     check_wallet: Callable[[], Awaitable[None]]
-
     # Concurrent purchases share one search, because it takes dozens of RPC calls.
     _cutoff: SharedAnswer[int] = attrs.field(init=False)
-
     # Seconds to wait for a settlement; then the response is a task whose payment is still open.
     outcome_s: float = 20.0
-
     _unfinished: set[asyncio.Task[Any]] = attrs.field(factory=set, init=False)
-
     # A future for each purchase that has no response yet.
     _begun: set[asyncio.Future[None]] = attrs.field(factory=set, init=False)
 

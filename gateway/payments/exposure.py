@@ -70,14 +70,11 @@ class Exposure:
     chain: Chain
     held_file_bytes: int
     now: Clock
-
     # Seconds that a purchase waits for its turn. With the wait for the outcome, this stays under
     # the minute after which most clients give up.
     turn_s: float = 15.0
-
     # Seconds that a failed settlement bars its payer.
     barred_s: float = BARRED_S
-
     _queues: dict[str, _PurchaseQueue] = attrs.field(factory=dict, init=False)
 
     @contextlib.asynccontextmanager

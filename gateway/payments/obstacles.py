@@ -50,7 +50,6 @@ class ObstacleTiming:
     """Seconds between two checks."""
 
     every_s: float = 60.0
-
     # While there is an obstacle.
     again_s: float = 10.0
 

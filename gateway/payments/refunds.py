@@ -80,7 +80,6 @@ class RefundTiming:
 
     # Between two sweeps over all refunds.
     sweep_s: float = 15.0
-
     # No endpoint lags for this long, so refusals that span it are the token's.
     lag_s: float = 120.0
 

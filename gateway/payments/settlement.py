@@ -31,19 +31,14 @@ class SettlementTiming:
 
     # Between two reads of the receipt, while the buyer waits.
     look_s: float = 0.25
-
     # Between two full checks, which also read the nonce and resend: two blocks of Base.
     full_look_s: float = 4.0
-
     # Between two reads of the receipt after the first full check.
     late_look_s: float = 1.0
-
     # A driver stops after this time; the sweep starts another.
     drive_s: float = 30.0
-
     # Between two sweeps over all open payments.
     sweep_s: float = 5.0
-
     # A payment open for longer is checked only every `old_look_s`: the account is empty, or the
     # chain is unreachable.
     old_s: float = 600.0

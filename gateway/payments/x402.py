@@ -28,8 +28,8 @@ from gateway.payments.accept import (
 )
 from gateway.payments.exposure import Exposure
 from gateway.payments.methods import PaymentMethods
+from gateway.payments.reconcile import EventSearch
 from gateway.payments.settlement import Settlements
-from gateway.payments.spent_nonces import EventSearch, find_payment
 
 # An endpoint that reports a nonce as unspent may lag by this many blocks (under 3 hours), so the
 # search for the transfer begins this far before the head.
@@ -47,10 +47,8 @@ class _Purchase:
     verifier: AuthorizationVerifier
     quote: Quote
     proof: Proof
-
     # The authorization's `auth:` claim.
     claim: str
-
     new: NewTask
     key_hash: str | None
 
@@ -71,9 +69,7 @@ class X402Payments(Acceptance):
     methods: PaymentMethods
     settlements: Settlements
     exposure: Exposure
-
     search: EventSearch = attrs.field(factory=EventSearch)
-
     _recent_head: SharedAnswer[Block] = attrs.field(init=False)
 
     @_recent_head.default
@@ -255,14 +251,7 @@ class X402Payments(Acceptance):
             await self.exposure.check_not_barred(signed.sender)
             await self.settlements.settler.check(signed, quote)
             return max(head.number - _UNSPENT_MARGIN, cutoff + 1), limits
-        search_from = await find_payment(
-            self.chain,
-            signed,
-            quote.network,
-            price_units=quote.price_units,
-            cutoff=cutoff,
-            search=self.search,
-        )
+        search_from = await self.search.find_payment(self.chain, signed, quote, cutoff)
         return search_from, attrs.evolve(limits, most_open=None)
 
     async def _reserve_and_settle(

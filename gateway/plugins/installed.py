@@ -22,11 +22,14 @@ if TYPE_CHECKING:
 # A gateway sells without these.
 OPTIONAL_PARTS = (
     "gateway_operator",
+    "gateway_bucket",
     "gateway_backups",
     "gateway_nodes",
     "gateway_webhooks",
     "gateway_mcp",
     "gateway_shop",
+    "gateway_uvicorn",
+    "gateway_openapi",
 )
 # Bundled plugins are listed, because a source checkout without installation has no entry points.
 BUNDLED = (

@@ -9,7 +9,7 @@ from gateway.settings import parse_limit
 Owner = TypeVar("Owner")
 
 _RESERVED_FOLDERS = ("/api/", "/files/", "/.well-known/")
-_RESERVED = ("/llms.txt", "/openapi.json", "/robots.txt", "/sitemap.xml", "/favicon.ico")
+_RESERVED = ("/llms.txt", "/robots.txt", "/sitemap.xml", "/favicon.ico")
 
 
 def find_mistake(part: Part) -> str | None:

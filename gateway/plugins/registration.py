@@ -15,14 +15,13 @@ from gateway.domain import (
     DOCUMENT_EXTRACTION,
     IMAGE_EDITING,
     MAX_PROMPT_CHARS,
-    OUTPUT_FORMATS,
     PICTURE_FORMATS,
     Choice,
     Endpoint,
     PriceStep,
     Traits,
 )
-from gateway.domain.capabilities import missing_fields, way_to_require
+from gateway.domain.description import missing_fields, way_to_require
 from gateway.plugins.part_owners import find_mistake
 from gateway.settings import Settings, names_of
 
@@ -257,7 +256,7 @@ def _mistake_in_editing(endpoint: Endpoint) -> str | None:
 
 
 def _mistake_in_choices(endpoint: Endpoint) -> str | None:
-    for name, allowed in (("aspect_ratio", ASPECT_RATIOS), ("output_format", OUTPUT_FORMATS)):
+    for name, allowed in (("aspect_ratio", ASPECT_RATIOS), ("output_format", endpoint.formats)):
         choice: Choice = getattr(endpoint, name)
         for value in choice.values:
             if value not in allowed:

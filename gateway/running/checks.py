@@ -89,13 +89,7 @@ async def _run_shared(gateway: Gateway) -> list[Check]:
     )
     if gateway.settlements.obstacles.selling == "nothing":
         settlement = attrs.evolve(settlement, stops=_PAID_ROUTES)
-    return [
-        database,
-        rpc,
-        settlement,
-        *await _check_limits(gateway),
-        *await _check_parts(gateway),
-    ]
+    return [database, rpc, settlement, *await _check_parts(gateway)]
 
 
 async def _check_call(name: str, call: Awaitable[Any], *, stops: str, summary: str) -> Check:
@@ -108,22 +102,6 @@ async def _check_call(name: str, call: Awaitable[Any], *, stops: str, summary: s
             found = f"{error.way_out}."
         return Check(name=name, ok=False, stops=stops, summary=summary, problem=found)
     return Check(name=name, ok=True, stops=stops, summary=summary)
-
-
-async def _check_limits(gateway: Gateway) -> list[Check]:
-    """Check that Redis counts requests. No check without Redis."""
-    if not gateway.settings.limits_url:
-        return []
-    problem = await gateway.limits.find_problem()
-    return [
-        Check(
-            name="limits",
-            ok=not problem,
-            stops=_NOTHING,
-            summary="Each node counts the requests of a client by itself.",
-            problem=f"Redis is silent, so each node counts by itself: {problem}",
-        )
-    ]
 
 
 def _check_draining(gateway: Gateway) -> Check:

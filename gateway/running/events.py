@@ -9,8 +9,7 @@ import attrs
 import structlog
 
 from gateway.contracts import Clock
-from gateway.contracts.events import EventReader
-from gateway.contracts.parts import Condition, Part
+from gateway.contracts.parts import Condition, EventReader, Part
 from gateway.errors import DiskFull, StoreUnavailable
 from gateway.store.events import SqlEvents
 

@@ -180,6 +180,11 @@ class Gateway:
         return [part.documents for part in self.lifecycle.parts]
 
     @property
+    def openapi(self) -> str:
+        """The path of the OpenAPI document; empty if no part serves one."""
+        return next((one.openapi for one in self.documents if one.openapi), "")
+
+    @property
     def look_s(self) -> float:
         """Seconds between reads of a task that a request waits for."""
         wakes = self.store.wakes

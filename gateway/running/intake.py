@@ -10,7 +10,7 @@ from gateway.concurrency.threads import Threads
 from gateway.domain import GenerationRequest
 from gateway.sandbox.fair_share import FairShare, Shares
 from gateway.sandbox.pages import Pages
-from gateway.sandbox.sent_pictures import SentPictures
+from gateway.sandbox.pictures import SentPictures
 
 # As long as a quote is valid.
 _KEPT_S = 300.0

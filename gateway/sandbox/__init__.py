@@ -1,9 +1,8 @@
 """Runs risky functions on untrusted bytes in confined child processes.
 
-`sandbox` is the entry point. `process` starts the warmed process, which forks a child for each
-call. `pieces` transfers megabytes without blocking the event loop. `frames` is the protocol between
-both sides, and `child` the code on the other side. `fair_share` schedules checks before payment;
-`meter` measures their CPU time.
+`sandbox` is the entry point, and measures CPU time. `process` starts the warmed process, which
+forks a child for each call, and transfers arguments and results. `child` is the code on the other
+side; `child.work` defines the wire protocol. `fair_share` schedules checks before payment.
 
 Code that needs a secret must never run here.
 """

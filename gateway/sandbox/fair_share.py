@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 import attrs
 
 from gateway.errors import ChecksFull, TooMuchUnpaid
-from gateway.sandbox.meter import Meter, metered
+from gateway.sandbox.sandbox import Meter, metered
 
 # An address is a heavy user from this share of its budget on.
 _HEAVY_SHARE = 1 / 10

@@ -36,4 +36,18 @@ class SandboxLimits:
     """Seconds without a call, after which the warmed process exits and frees its memory."""
 
     nice: int = attrs.field(default=PAID_NICE, validator=attrs.validators.ge(0))
-    """The niceness of the children: `UNPAID_NICE` for work before a payment."""
+    """The niceness of the children; before a payment it is `UNPAID_NICE` or more."""
+
+    unpaid_memory_bytes: int | None = None
+    unpaid_cpu_s: int | None = None
+    """Lower limits of a call before a payment. So a file that passes such a check is within the
+    limits after payment. None: the same."""
+
+    def before_payment(self) -> "SandboxLimits":
+        """Return the limits of a call before a payment."""
+        return attrs.evolve(
+            self,
+            memory_bytes=self.unpaid_memory_bytes or self.memory_bytes,
+            cpu_s=self.unpaid_cpu_s or self.cpu_s,
+            nice=max(self.nice, UNPAID_NICE),
+        )

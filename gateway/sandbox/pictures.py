@@ -1,4 +1,7 @@
-"""Validates pictures in a child process, and trusts only that process's report."""
+"""Validates pictures in a child process, and trusts only that process's report.
+
+`Pictures` checks a provider's results, `SentPictures` what a buyer sends to be edited.
+"""
 
 import json
 import os
@@ -6,16 +9,44 @@ from typing import Any
 
 import attrs
 
-from gateway.domain import Link, Output, Result
-from gateway.errors import ContentPolicy, ResultUnusable
-from gateway.sandbox import Sandbox, SandboxEnded, SandboxLimits, SandboxRefusal
+from gateway.domain import (
+    MAX_PICTURE_PIXELS,
+    MIN_PICTURE_SIDE,
+    PICTURE_FORMATS,
+    Attachment,
+    Link,
+    Output,
+    Result,
+)
+from gateway.errors import ContentPolicy, ExecutionError, InvalidInput, ResultUnusable
+from gateway.sandbox import (
+    UNPAID_NICE,
+    Sandbox,
+    SandboxEnded,
+    SandboxLimits,
+    SandboxLost,
+    SandboxRefusal,
+)
 
 MEDIA_TYPES = {"png": "image/png", "jpg": "image/jpeg", "webp": "image/webp"}
 # Per picture. 25 million pixels of noise take 75 MB.
 MAX_PICTURE_BYTES = 64_000_000
+_NAMES = {"png": "PNG", "jpg": "JPEG", "webp": "WebP"}
+_REASONS = {
+    "out of time": "it takes too much time",
+    "out of memory": "it takes too much memory",
+    "crashed": "the picture is damaged, or it takes too much memory",
+}
+_CHILD = "gateway.sandbox.pictures_child"
 
 
-def _make_sandbox() -> Sandbox:
+def _make_sandbox(function: str, limits: SandboxLimits) -> Sandbox:
+    return Sandbox(
+        function=f"{_CHILD}:{function}", warm=(f"{_CHILD}:load_decoders",), limits=limits
+    )
+
+
+def _sandbox_after_payment() -> Sandbox:
     # Twice the memory needed to decode, convert and encode a picture. A 4K picture takes 3 s of one
     # ordinary core. 25 million pixels of noise with transparency take 100 MB.
     limits = SandboxLimits(
@@ -25,15 +56,22 @@ def _make_sandbox() -> Sandbox:
         children=os.cpu_count() or 1,
         answer_bytes=128_000_000,
     )
-    child = "gateway.sandbox.pictures_child"
-    return Sandbox(function=f"{child}:check", warm=(f"{child}:load_decoders",), limits=limits)
+    return _make_sandbox("check", limits)
+
+
+def _sandbox_before_payment() -> Sandbox:
+    # 25 million pixels take a second and, if progressive, up to 300 MB.
+    limits = SandboxLimits(
+        memory_bytes=600_000_000, cpu_s=5, wall_s=15.0, answer_bytes=100, nice=UNPAID_NICE
+    )
+    return _make_sandbox("measure", limits)
 
 
 @attrs.define
 class Pictures:
     """Validates the pictures that providers return, one per CPU at a time."""
 
-    _sandbox: Sandbox = attrs.field(factory=_make_sandbox)
+    _sandbox: Sandbox = attrs.field(factory=_sandbox_after_payment)
 
     async def check(self, result: Result, output_format: str | None) -> Result:
         """Return the result with every picture decoded, measured, and in the requested format.
@@ -76,3 +114,36 @@ class Pictures:
             raise ResultUnusable(
                 f"The provider's picture ended its decoder: {error.end}."
             ) from error
+
+
+@attrs.define
+class SentPictures:
+    """Decodes pictures in a sandboxed process, because the sender has not paid yet."""
+
+    _sandbox: Sandbox = attrs.field(factory=_sandbox_before_payment)
+
+    async def check(self, attachment: Attachment) -> None:
+        """Require a complete, still PNG, JPEG or WebP of the right size, named correctly.
+
+        Raises `InvalidInput` with a message for the buyer, and `ExecutionError` if the sandbox
+        fails.
+        """
+        try:
+            found = await self._sandbox.call(
+                attachment.data, str(MIN_PICTURE_SIDE), str(MAX_PICTURE_PIXELS)
+            )
+        except SandboxRefusal as error:
+            raise InvalidInput(str(error)) from None
+        except SandboxEnded as error:
+            raise InvalidInput(f"The picture cannot be decoded: {_REASONS[error.end]}.") from None
+        except SandboxLost as error:
+            raise ExecutionError("The picture cannot be checked now.") from error
+        # The vendor gets the media type by the file name.
+        kind, extension = found.decode(), attachment.extension
+        if PICTURE_FORMATS.get(extension) != kind:
+            name = _NAMES[kind]
+            raise InvalidInput(f"The name of the file ends in {extension}, but it is a {name}.")
+
+    def close(self) -> None:
+        """End the decoding process; the next picture starts another."""
+        self._sandbox.close()

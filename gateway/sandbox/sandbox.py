@@ -5,17 +5,45 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 import attrs
 
-from gateway.sandbox import frames, pieces
+from gateway.sandbox.child import work
 from gateway.sandbox.errors import End, SandboxEnded, SandboxLost, SandboxRefusal
 from gateway.sandbox.limits import SandboxLimits
-from gateway.sandbox.meter import current_meter
-from gateway.sandbox.process import NOT_STARTED, WarmedProcess
+from gateway.sandbox.process import NOT_STARTED, WarmedProcess, read_answer, send_call
 
 # Loading the modules may take this long on a busy machine.
 _START_S = 25.0
+
+
+@attrs.define
+class Meter:
+    """CPU seconds of the sandboxed calls within `metered`."""
+
+    cpu_s: float = 0.0
+
+
+_current: ContextVar[Meter | None] = ContextVar("meter", default=None)
+
+
+@contextmanager
+def metered(meter: Meter) -> Iterator[None]:
+    """Charge sandboxed calls within the block to a meter, including those of tasks it starts.
+
+    Such calls are work before a payment; see `SandboxLimits.children`.
+    """
+    token = _current.set(meter)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def current_meter() -> Meter | None:
+    """Return the meter of the current call; None for paid work."""
+    return _current.get()
 
 
 def _limit_children(sandbox: "Sandbox") -> asyncio.Semaphore:
@@ -103,9 +131,10 @@ class Sandbox:
         running = await self._ensure_started()
         try:
             async with asyncio.timeout(self._start_s + self.limits.wall_s):
-                with running.conversation() as conversation, _charged() as charge:
-                    await pieces.send_call(conversation, arguments)
-                    tag, parts = await pieces.read_answer(conversation, self.limits.answer_bytes)
+                is_paid = current_meter() is None
+                with running.conversation(is_paid=is_paid) as conversation, _charged() as charge:
+                    await send_call(conversation, arguments)
+                    tag, parts = await read_answer(conversation, self.limits.answer_bytes)
                     if charge is not None:
                         charge.cpu_s = await _read_cpu_s(conversation, tag, parts)
         except TimeoutError as error:
@@ -116,7 +145,7 @@ class Sandbox:
             raise ConnectionError("The warmed process is gone.") from error
         except OverflowError as error:
             raise SandboxEnded(End.CRASHED, str(error)) from None
-        if tag != frames.ANSWER:
+        if tag != work.ANSWER:
             raise _error_for(tag, parts[0].decode(errors="replace"))
         return parts
 
@@ -147,19 +176,19 @@ async def _read_cpu_s(
 ) -> float | None:
     """Return a child's CPU time, or None if not reported."""
     try:
-        if tag != frames.END:
-            _, parts = await pieces.read_answer(conversation, 0)
+        if tag != work.END:
+            _, parts = await read_answer(conversation, 0)
         return float(parts[0].partition(b"\n")[2])
     except (OSError, EOFError, OverflowError, ValueError):
         return None
 
 
 def _error_for(tag: bytes, words: str) -> Exception:
-    if tag == frames.REFUSAL:
+    if tag == work.REFUSAL:
         return SandboxRefusal(words)
-    if tag == frames.FAULT:
+    if tag == work.FAULT:
         return SandboxEnded(End.CRASHED, words)
     end = words.partition("\n")[0]
-    if tag == frames.END and end in (End.OUT_OF_TIME, End.OUT_OF_MEMORY, End.CRASHED):
+    if tag == work.END and end in (End.OUT_OF_TIME, End.OUT_OF_MEMORY, End.CRASHED):
         return SandboxEnded(End(end))
     return SandboxLost("The sandboxed process was killed from outside.")

@@ -3,7 +3,7 @@
 from gateway.settings.checks import (
     check_database,
     check_limits,
-    check_server,
+    check_outputs,
     check_settings,
     is_chain_here,
     is_for_this_machine,
@@ -14,8 +14,7 @@ from gateway.settings.checks import (
     parse_limit,
 )
 from gateway.settings.loader import load_settings
-from gateway.settings.model import Settings
-from gateway.settings.overrides import EndpointOverride
+from gateway.settings.model import EndpointOverride, Settings
 from gateway.settings.sections import (
     SectionOffer,
     missing_in,
@@ -32,7 +31,7 @@ __all__ = [
     "Settings",
     "check_database",
     "check_limits",
-    "check_server",
+    "check_outputs",
     "check_settings",
     "is_chain_here",
     "is_for_this_machine",

@@ -10,19 +10,13 @@ import attrs
 from gateway.domain import usdc
 from gateway.domain.eip3009 import NETWORKS, checksum_address
 from gateway.errors import SettingsError
-from gateway.installed import check_opener
-from gateway.settings.bucket import judge_bucket
-from gateway.settings.database import ROLES
-from gateway.settings.model import Settings
+from gateway.installed import check_opener, find_opener
+from gateway.settings.model import ROLES, Settings
 from gateway.settings.sections import variable
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _KEY = re.compile(r"(0x)?[0-9a-fA-F]{64}")
 _CURVE_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
-# The PHC string of argon2-cffi: kind, version, costs, salt and hash, both in Base64 without "=".
-_ARGON2 = re.compile(
-    r"\$argon2(id|i|d)\$v=\d+\$m=\d+,t=\d+,p=\d+\$[A-Za-z0-9+/]{11,}\$[A-Za-z0-9+/]{6,}"
-)
 # One "@" with a dot after it: other typos only show when an e-mail is sent.
 _EMAIL = re.compile(r"([^@\s<>,]+@[^@\s<>,]+\.[^@\s<>,.]+)?")
 # CAIP-10 of the registry's contract, and the number of the agent in it.
@@ -30,9 +24,6 @@ _REGISTRATION = re.compile(r"eip155:[1-9][0-9]{0,19}:0x[0-9a-fA-F]{40}/[0-9]{1,7
 _LIMIT = re.compile(r"([1-9][0-9]*)/([1-9][0-9]*)s")
 # A token of RFC 9110 without quotes, or empty.
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&*+.^_|~-]*")
-_COLOR = re.compile(r"#[0-9a-fA-F]{6}")
-# An address that is safe in an attribute and in a Content-Security-Policy.
-_LINK = re.compile(r"https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/?#&=%+@!-]*)?")
 _THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
 
 
@@ -54,17 +45,6 @@ def check_settings(settings: Settings) -> None:
     _check_wallet(settings)
 
 
-def check_server(settings: Settings) -> None:
-    """Raise `SettingsError` if the chosen HTTP server is not installed."""
-    needed = {"hypercorn": ("hypercorn",), "uvicorn": ("uvicorn", "httptools")}[settings.server]
-    missing = [name for name in needed if importlib.util.find_spec(name) is None]
-    if missing:
-        raise SettingsError(
-            f"GATEWAY_SERVER is {settings.server}, but {' and '.join(missing)} cannot be found: "
-            "run pip install 'generation-gateway[fast]', or set GATEWAY_SERVER=hypercorn."
-        )
-
-
 def check_limits(settings: Settings) -> None:
     """Raise `SettingsError` if limits use Redis and its client is missing."""
     if not settings.limits_url:
@@ -77,6 +57,13 @@ def check_limits(settings: Settings) -> None:
             "GATEWAY_LIMITS_URL is set, but redis cannot be found: run pip install "
             "'generation-gateway[redis]', or unset the variable."
         )
+
+
+def check_outputs(settings: Settings) -> None:
+    """Raise `SettingsError` if no plugin opens the store of the outputs."""
+    url = settings.outputs_url
+    if url:
+        check_opener("gateway.outputs", "GATEWAY_OUTPUTS_URL", url, settings.plugins_disabled)
 
 
 def check_database(settings: Settings) -> None:
@@ -107,7 +94,6 @@ _ONE_OF = {
     "network": tuple(NETWORKS),
     "log_format": ("json", "console"),
     "refunds": ("", "manual", "automatic"),
-    "server": ("hypercorn", "uvicorn"),
 }
 # What fits into the most gas that Base lets one transaction have.
 _MOST_IN_BATCH = 100
@@ -132,14 +118,7 @@ _POSITIVE = (
     "tx_patience",
     "retention_days",
 )
-_LINKS = ("logo_url", "imprint_url", "terms_url")
-_LIMITS = (
-    "limit_x402",
-    "limit_direct",
-    "limit_task",
-    "limit_login",
-    "limit_login_total",
-)
+_LIMITS = ("limit_x402", "limit_direct", "limit_task")
 
 
 def _judge_settings(settings: Settings) -> dict[str, bool]:
@@ -152,16 +131,16 @@ def _judge_settings(settings: Settings) -> dict[str, bool]:
         and all(urlsplit(rpc).scheme in ("http", "https") for rpc in settings.rpc_urls),
         **{name: not value or is_key(value) for name, value in _keys_of(settings).items()},
         "settlement_keys": all(map(is_key, parse_keys(settings.settlement_keys))),
-        "admin_password_hash": _is_argon2_hash(str(settings.admin_password_hash)),
         "facilitator_url": _is_facilitator_address(settings.facilitator_url),
         "settlement_batch": 1 <= settings.settlement_batch <= _MOST_IN_BATCH,
         "erc6492_factories": all(map(_ADDRESS.fullmatch, settings.erc6492_factories)),
         "refund_daily_cap": _is_amount(settings.refund_daily_cap),
         "bind": is_place(settings.bind),
+        "server": settings.server == "hypercorn"
+        or bool(find_opener("gateway.servers", settings.server)),
         "client_ip_header": bool(_HEADER_NAME.fullmatch(settings.client_ip_header)),
-        **judge_bucket(settings),
-        "brand_color": not settings.brand_color or bool(_COLOR.fullmatch(settings.brand_color)),
-        **{name: _is_link(getattr(settings, name)) for name in _LINKS},
+        "outputs_url": not settings.outputs_url
+        or bool(find_opener("gateway.outputs", settings.outputs_url)),
         "allow_loopback_links": not settings.allow_loopback_links or _is_for_play(settings),
         "created": bool(re.fullmatch(r"\d{4}-\d\d-\d\d", settings.created)),
         "updated": bool(re.fullmatch(r"(\d{4}-\d\d-\d\d)?", settings.updated)),
@@ -217,11 +196,6 @@ def is_place(text: str) -> bool:
     return bool(re.fullmatch(r".+:[0-9]{1,5}", text))
 
 
-def _is_link(text: str) -> bool:
-    """Whether this is empty or an https address that a page may hold."""
-    return not text or bool(_LINK.fullmatch(text))
-
-
 def _is_for_play(settings: Settings) -> bool:
     """Whether only this machine reaches the gateway, and no real money pays it."""
     has_play_money = settings.network == "base-sepolia" or is_chain_here(settings)
@@ -238,13 +212,6 @@ def is_for_this_machine(settings: Settings) -> bool:
     reached_at = urlsplit(settings.base_url).hostname
     listens_on = settings.bind.rpartition(":")[0].strip("[]")
     return {reached_at, listens_on} <= set(_THIS_MACHINE)
-
-
-def _is_argon2_hash(text: str) -> bool:
-    """Whether this is empty or a complete argon2 hash."""
-    # A Base64 text never has one character more than a multiple of four.
-    is_cut_off = any(len(part) % 4 == 1 for part in text.split("$")[-2:])
-    return not text or (bool(_ARGON2.fullmatch(text)) and not is_cut_off)
 
 
 def _is_amount(text: str) -> bool:

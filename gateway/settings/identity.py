@@ -1,4 +1,4 @@
-"""Settings of how the gateway presents itself: to buyers, to registries and on its pages."""
+"""Settings of how the gateway presents itself to buyers and registries."""
 
 import attrs
 
@@ -8,32 +8,11 @@ from gateway.settings.sections import setting
 # Classes with slots cannot be bases of one class.
 @attrs.frozen(kw_only=True, slots=False)
 class IdentitySettings:
-    """Settings of the gateway's name, appearance, contacts and proofs."""
+    """Settings of the gateway's name, contacts and proofs."""
 
     name: str = setting(
         "Generation Gateway",
         "Name that the agent manifest, llms.txt and the 402 show to buyers, and Bazaars list.",
-    )
-    brand_color: str = setting(
-        "",
-        "Colour of buttons and links on the pages for people, as six hexadecimal digits. Where it "
-        "would be hard to read, the pages use a lighter or darker tone of it.",
-        example="#0f766e",
-    )
-    logo_url: str = setting(
-        "",
-        "Address of a picture, by https, that the pages for people show beside the name.",
-        example="https://example.com/logo.svg",
-    )
-    imprint_url: str = setting(
-        "",
-        "Address of the imprint, by https; the pages for people link to it.",
-        example="https://example.com/imprint",
-    )
-    terms_url: str = setting(
-        "",
-        "Address of the terms of sale, by https; the pages for people link to it.",
-        example="https://example.com/terms",
     )
     created: str = setting(
         "2026-11-21", "Date (YYYY-MM-DD) of the first version of the agent manifest."

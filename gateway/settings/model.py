@@ -11,14 +11,32 @@ import attrs
 import typed_settings as ts
 
 from gateway.domain.eip3009 import NETWORKS, Network
-from gateway.settings.database import DatabaseSettings
 from gateway.settings.identity import IdentitySettings
-from gateway.settings.overrides import EndpointOverride
 from gateway.settings.sections import Section, check_section, read_section, secret, setting
+
+ROLES = frozenset(("web", "worker", "signer"))
 
 
 @attrs.frozen(kw_only=True)
-class Settings(DatabaseSettings, IdentitySettings):
+class EndpointOverride:
+    """One table `[endpoints.<slug>]`."""
+
+    enabled: bool = True
+    # USDC, such as "0.05".
+    price: str | None = None
+    # Your cost of one generation in US dollars, such as "0.04".
+    cost: str | None = None
+    # Whether a price below the cost is meant.
+    allow_loss: bool = False
+    title: str | None = None
+    description: str | None = None
+    model: str | None = None
+    # USDC by resolution, such as {"4K": "0.20"}.
+    prices: dict[str, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen(kw_only=True)
+class Settings(IdentitySettings):
     """The core's settings."""
 
     base_url: str = setting(
@@ -165,15 +183,6 @@ class Settings(DatabaseSettings, IdentitySettings):
         "because clients can forge a header.",
         example="Fly-Client-IP",
     )
-    admin_password: ts.SecretStr = secret(
-        "Admin password in plain text. Prefer its hash, GATEWAY_ADMIN_PASSWORD_HASH."
-    )
-    admin_password_hash: ts.SecretStr = secret(
-        "argon2 hash of the admin password, made by `gateway hash-password`. In a shell, put it "
-        "between single quotes, which keep its `$`. If neither the hash nor the password is set, "
-        "the first start makes a password and prints it once.",
-        example="$argon2id$v=19$m=65536,t=3,p=4$...",
-    )
     limit_x402: str = setting(
         "10/60s",
         "Rate limit of POST /api/x402/* per client address: requests and seconds.",
@@ -192,14 +201,6 @@ class Settings(DatabaseSettings, IdentitySettings):
     )
     limit_task: str = setting(
         "5/1s", "Rate limit of GET /api/task/* per client address: requests and seconds."
-    )
-    limit_login: str = setting(
-        "5/300s", "Rate limit of POST /admin/login per client address: requests and seconds."
-    )
-    limit_login_total: str = setting(
-        "60/300s",
-        "Rate limit of POST /admin/login over all addresses together. A browser that has opened "
-        "the admin page in the last 30 days counts by itself, so others cannot lock it out.",
     )
     # It may hold a password, so it is not shown.
     limits_url: str = setting(
@@ -272,30 +273,6 @@ class Settings(DatabaseSettings, IdentitySettings):
         "are kept in the data folder. `s3://` alone: the bucket that BUCKET_NAME names, as on Fly.",
         example="s3://my-bucket/outputs",
     )
-    outputs_endpoint: str = setting(
-        "",
-        "Address of that store; buyers download from the same address. Empty: "
-        "AWS_ENDPOINT_URL_S3, else Amazon's.",
-        example="https://fly.storage.tigris.dev",
-    )
-    outputs_region: str = setting(
-        "",
-        "Region of the bucket. Empty: AWS_REGION, else `us-east-1` at Amazon and `auto` elsewhere.",
-        example="eu-central-1",
-    )
-    outputs_addressing: str = setting(
-        "auto",
-        "Where an address holds the bucket's name: in the `host`, in the `path`, or `auto`, which "
-        "means `host` at Amazon and Tigris and `path` elsewhere.",
-    )
-    outputs_access_key_id: ts.SecretStr = secret(
-        "Key that may list, write, read and delete in the bucket. Empty: AWS_ACCESS_KEY_ID. It "
-        "signs links that last a week, so it must not be a temporary key.",
-        example="tid_...",
-    )
-    outputs_secret_access_key: ts.SecretStr = secret(
-        "Secret of that key. Empty: AWS_SECRET_ACCESS_KEY.", example="tsec_..."
-    )
     min_free_disk_mb: int = setting(
         200,
         "Megabytes (10⁶ bytes) that must be free in the data folder. With less, or with fewer "
@@ -310,6 +287,33 @@ class Settings(DatabaseSettings, IdentitySettings):
         "real money, never fetches from its own network.",
     )
     log_format: str = setting("json", "Format of log lines: `json`, or `console` for a terminal.")
+    # It holds a password, so it is not shown.
+    database_url: str = setting(
+        "",
+        "PostgreSQL shared by all machines, at a direct or session-pooled address. Empty: "
+        "SQLite in the data folder. Needs the extra `postgres` (in the image) and "
+        "GATEWAY_OUTPUTS_URL.",
+        example="postgresql://gateway:password@db.example.com/gateway",
+        shown=False,
+    )
+    database_connections: int = setting(
+        8,
+        "Most database connections of a machine; it opens two more. Keep the total below the "
+        "server's max_connections.",
+    )
+    node: str = setting(
+        "",
+        "Unique name of this machine among those that share a database. Empty: "
+        "FLY_MACHINE_ID, else the host name.",
+        example="a",
+    )
+    role: str = setting(
+        "all",
+        "Work of this machine, separated by commas: `web` sells, `worker` runs tasks, "
+        "`signer` may lead (refunds, webhooks, retention), `all`. Each is needed on some "
+        "machine.",
+        example="web,signer",
+    )
     endpoints: dict[str, EndpointOverride] = attrs.field(
         factory=dict,
         metadata={
@@ -350,6 +354,12 @@ class Settings(DatabaseSettings, IdentitySettings):
     def wallet_key(self) -> str:
         """The wallet in lower case, as the chain's answers write addresses."""
         return self.wallet.lower()
+
+    @property
+    def roles(self) -> frozenset[str]:
+        """The roles of this machine, of `ROLES`."""
+        chosen = frozenset(word.strip() for word in self.role.split(","))
+        return ROLES if "all" in chosen else chosen
 
     @property
     def refunds_automatically(self) -> bool:

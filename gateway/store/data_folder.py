@@ -1,17 +1,28 @@
-"""The data folder: ownership, lock, and network check."""
+"""The data folder: ownership, modes, lock, and network check."""
 
+import contextlib
 import fcntl
 import os
 import pwd
+import stat
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
 from gateway.errors import SettingsError
-from gateway.private_files import FOLDER_MODE, give_to, make_private, private_opener
+from gateway.installed import load_opener
 from gateway.settings import Settings
-from gateway.store.disk import full_disk
+from gateway.store.disk import FOLDER_MODE, full_disk, private_opener
 from gateway.store.sql_store import SqlStore
+from gateway.store.sqlite.store import SqliteStore
+
+_OTHERS = 0o077
+# Prefix of all databases and their side files (-wal, -shm), including those that a restore put
+# aside.
+_DATABASES = "gateway.db"
+_LOCK = "gateway.lock"
+_OUTPUTS = "outputs"
 
 
 def enter_data(settings: Settings) -> None:
@@ -51,7 +62,7 @@ def _become_user(user: int, group: int, folder: Path) -> None:
         # In many containers the user is a number without a name.
         groups = [group]
     try:
-        give_to(folder, user, group)
+        _give_to(folder, user, group)
         os.setgroups(groups)
         os.setgid(group)
         os.setuid(user)
@@ -70,6 +81,81 @@ def _become_user(user: int, group: int, folder: Path) -> None:
         )
 
 
+def make_private(folder: Path) -> None:
+    """Revoke other users' access to the data folder's files.
+
+    The outputs folder is skipped if it is already private: then nothing below it is readable. Files
+    of another user are left alone, and so is a folder that all users share (such as /tmp).
+    """
+    if folder.stat().st_mode & stat.S_ISVTX:
+        return
+    _make_one_private(folder)
+    for path in _our_files(folder):
+        if path.name != _OUTPUTS:
+            _make_one_private(path)
+        elif _is_open(path):
+            _make_one_private(path)
+            for below in _walk(path):
+                _make_one_private(below)
+
+
+def _our_files(folder: Path) -> Iterator[Path]:
+    """Yield the gateway's own files in its data folder: databases, the lock, the outputs folder."""
+    for name in _our_names(folder):
+        yield folder / name
+
+
+def _give_to(folder: Path, user: int, group: int) -> None:
+    """Give the files that root left in the data folder to the folder's owner; only root can.
+
+    Symbolic links are not followed, and a file with a second hard link keeps its owner: the
+    folder's owner may have created either of them. Each file is accessed by name relative to an
+    open folder, never by path: that user could put a symbolic link into a path at any moment.
+    """
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for name in _our_names(opened):
+            with contextlib.suppress(FileNotFoundError):
+                _give_one(name, opened, user, group)
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            for _, folders, files, within in os.fwalk(_OUTPUTS, dir_fd=opened):
+                for name in (*folders, *files):
+                    with contextlib.suppress(FileNotFoundError):
+                        _give_one(name, within, user, group)
+    finally:
+        os.close(opened)
+
+
+def _give_one(name: str, folder: int, user: int, group: int) -> None:
+    found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    is_plain = stat.S_ISDIR(found.st_mode) or found.st_nlink == 1
+    if found.st_uid == 0 and is_plain:
+        os.chown(name, user, group, dir_fd=folder, follow_symlinks=False)
+
+
+def _our_names(folder: Path | int) -> list[str]:
+    with os.scandir(folder) as entries:
+        names = [entry.name for entry in entries]
+    return [n for n in names if n in (_LOCK, _OUTPUTS) or n.startswith(_DATABASES)]
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for parent, folders, files in os.walk(folder):
+        yield from (Path(parent, name) for name in (*folders, *files))
+
+
+def _is_open(path: Path) -> bool:
+    return bool(path.lstat().st_mode & _OTHERS)
+
+
+def _make_one_private(path: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        found = path.lstat()
+        is_ours = found.st_uid == os.geteuid() and not stat.S_ISLNK(found.st_mode)
+        if is_ours and found.st_mode & _OTHERS:
+            path.chmod(stat.S_IMODE(found.st_mode) & ~_OTHERS)
+
+
 def existing_database(settings: Settings) -> Path:
     """Return the path of the SQLite database; raises `SettingsError` if there is none."""
     path = settings.data_dir / "gateway.db"
@@ -85,6 +171,24 @@ def existing_database(settings: Settings) -> Path:
     return path
 
 
+def open_store(settings: Settings, *, name: str | None = None) -> SqlStore:
+    """Return the store for these settings, not opened yet.
+
+    `name` identifies this process to the database's server. By default it is the node's name, which
+    also marks the node's leases.
+
+    Raises `SettingsError` if no plugin opens the database.
+    """
+    url = settings.database_url
+    if not url:
+        return SqliteStore(settings.data_dir / "gateway.db")
+    open_shared = load_opener(
+        "gateway.stores", "GATEWAY_DATABASE_URL", url, settings.plugins_disabled
+    )
+    store: SqlStore = open_shared(settings, name)
+    return store
+
+
 def lock_data(settings: Settings) -> TextIO:
     """Lock the folder until the returned file is closed or this process ends.
 
@@ -93,7 +197,7 @@ def lock_data(settings: Settings) -> TextIO:
     """
     try:
         settings.data_dir.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
-        lock = open(settings.data_dir / "gateway.lock", "w", opener=private_opener)  # noqa: SIM115 - Path.open takes no opener; the caller closes it
+        lock = open(settings.data_dir / _LOCK, "w", opener=private_opener)  # noqa: SIM115 - Path.open takes no opener; the caller closes it
     except OSError as error:
         raise full_disk(settings.data_dir, error) or SettingsError(
             f"Cannot write to the folder {settings.data_dir} ({error.strerror}). "

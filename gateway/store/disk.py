@@ -1,4 +1,4 @@
-"""Free disk space and inodes of the data folder, and the errors of a full disk."""
+"""Files that only their owner may read, free disk space, and the errors of a full disk."""
 
 import errno
 import os
@@ -10,6 +10,9 @@ import attrs
 from gateway.errors import DiskFull, SettingsError
 from gateway.settings import Settings
 
+# Independent of the umask.
+FOLDER_MODE = 0o700
+_FILE_MODE = 0o600
 # Below this the disk counts as full, whatever the settings: SQLite's side files need space.
 _MIN_BYTES = 1_000_000
 # Each output takes a folder and a file, and the queue may hold a hundred tasks.
@@ -18,6 +21,16 @@ _FLOOR_INODES = 300
 _LOW_FLOORS = 3
 _SQLITE_FULL = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE)
 _SYSTEM_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def private_opener(path: str, flags: int) -> int:
+    """Open a file, private if this call creates it; for `open(opener=…)`."""
+    return os.open(path, flags, _FILE_MODE)
+
+
+def create_private(path: Path) -> None:
+    """Create an empty private file; raises `FileExistsError`."""
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE))
 
 
 @attrs.frozen(kw_only=True)
@@ -106,3 +119,43 @@ def _has_no_room(folder: Path) -> bool:
     found = os.statvfs(folder)
     has_inodes = found.f_favail > 0 or not found.f_files
     return found.f_bavail * found.f_frsize < _MIN_BYTES or not has_inodes
+
+
+# SQLite checkpoints the write-ahead log at about this size.
+MOST_WAL_BYTES = 4_000_000
+# Kept for the next writes: about 1 MB.
+_FREE_PAGES_KEPT = 256
+# About 4 MB per step, so that other writes do not wait long.
+_PAGES_AT_ONCE = 1_000
+# The value of auto_vacuum = INCREMENTAL.
+_INCREMENTAL = 2
+_BUSY_MS = 100
+
+
+def cut_free_pages(db: sqlite3.Connection) -> int:
+    """Truncate some free pages at the end of the file. Returns how many, 0 when done.
+
+    Call this outside a transaction. `executescript` runs the pragma to its end; `execute` would
+    stop after one page.
+    """
+    free: int = db.execute("PRAGMA freelist_count").fetchone()[0]
+    if free <= _FREE_PAGES_KEPT or db.execute("PRAGMA auto_vacuum").fetchone()[0] != _INCREMENTAL:
+        return 0
+    pages = min(free - _FREE_PAGES_KEPT, _PAGES_AT_ONCE)
+    db.executescript(f"PRAGMA incremental_vacuum({pages})")
+    return pages
+
+
+def wal_bytes(path: Path) -> int:
+    """Return the size of the write-ahead log, or 0 if it does not exist."""
+    wal = path.with_name(path.name + "-wal")
+    return wal.stat().st_size if wal.exists() else 0
+
+
+def empty_wal(db: sqlite3.Connection) -> None:
+    """Checkpoint and truncate the write-ahead log, unless a reader blocks it."""
+    db.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+    try:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    finally:
+        db.execute("PRAGMA busy_timeout = 5000")

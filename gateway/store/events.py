@@ -1,13 +1,11 @@
 """The outbox: events are written with the change they report, and deleted when taken."""
 
 from collections.abc import Mapping
-from functools import partial
 
 import attrs
 
-from gateway.contracts.events import Event, EventReader, EventType, Take
-from gateway.store.rows import ReadRow, ReadRows, RunWrite
-from gateway.store.sql import Connection, dialect_of
+from gateway.contracts.parts import Event, EventReader, EventType, Take
+from gateway.store.sql import Connection, Run, Tables, as_write, dialect_of
 
 _AT_ONCE = 64
 # A reader that no node has registered for this long is forgotten, and its events with it.
@@ -69,12 +67,12 @@ def take_events(db: Connection, reader: str, take: Take, now: float, limit: int)
     return len(events)
 
 
-def set_first_aside(db: Connection, reader: str, now: float, until: float) -> None:
-    """Let a reader's oldest due event wait."""
+def set_first_aside(db: Connection, reader: str, now: float, wait_s: float) -> None:
+    """Let a reader's oldest due event wait, because the reader refuses it."""
     db.execute(
         """UPDATE events SET due_at = ? WHERE id = (
                SELECT id FROM events WHERE reader = ? AND due_at <= ? ORDER BY id LIMIT 1)""",
-        (until, reader, now),
+        (now + wait_s, reader, now),
     )
 
 
@@ -99,20 +97,17 @@ class Backlog:
 
     reader: str
     count: int
-
     # Unix seconds of the oldest event.
     since: float
 
 
-class SqlEvents:
-    """Events waiting for plugins. Each method is one write or one read."""
+class SqlEvents(Tables):
+    """Events waiting for plugins."""
 
-    def __init__(
-        self, write: RunWrite, rows: ReadRows, row: ReadRow, node: str | None = None
-    ) -> None:
-        self._write = write
-        self._rows = rows
-        self._row = row
+    set_first_aside = as_write(set_first_aside)
+
+    def __init__(self, *runs: Run, node: str | None = None) -> None:
+        super().__init__(*runs)
         # An SQLite file has one node without a name.
         self._node = node or ""
 
@@ -120,8 +115,7 @@ class SqlEvents:
         self, readers: Mapping[str, EventReader], *, now: float, keep_others: bool = False
     ) -> None:
         """Set the events that this node's plugins read, as the function of this name does."""
-        write = partial(set_readers, keep_others=keep_others)
-        await self._write(write, self._node, readers, now)
+        await self._write(set_readers, self._node, readers, now, keep_others=keep_others)
 
     async def waits(self, reader: str, *, now: float) -> bool:
         """Whether an event is due for a reader. Cheap, because every ended task asks."""
@@ -132,10 +126,6 @@ class SqlEvents:
         """Run `take(db, events)` and delete the events, atomically; returns how many."""
         limit = 1 if is_single else _AT_ONCE
         return int(await self._write(take_events, reader, take, now, limit))
-
-    async def set_first_aside(self, reader: str, *, now: float, wait_s: float) -> None:
-        """Let a reader's oldest due event wait, because the reader refuses it."""
-        await self._write(set_first_aside, reader, now, now + wait_s)
 
     async def backlogs(self) -> list[Backlog]:
         """Return the backlog of each reader that some node has."""

@@ -2,8 +2,7 @@
 
 import secrets
 
-from gateway.store.locks import locked
-from gateway.store.sql import Connection
+from gateway.store.sql import Connection, locked
 
 
 def find_or_make(db: Connection, key: str, made: str) -> str:
@@ -38,9 +37,10 @@ def write_something(db: Connection) -> None:
 def count_login_attempt(
     db: Connection,
     address: str,
+    *,
     limit: int,
     window_s: int,
-    total: tuple[int | None, int],
+    total: tuple[int | None, int] = (None, 0),
     now: float,
 ) -> float:
     """Count a login attempt. Returns 0, or the seconds until the next attempt is allowed.

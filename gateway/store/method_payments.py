@@ -15,9 +15,10 @@ from gateway.contracts.payment_methods import (
     Taken,
     claim_key,
 )
-from gateway.domain import Flow, Payment, PaymentState, Task, TaskStatus
+from gateway.domain import NO_ADDRESS, Flow, PaymentState, Task, TaskStatus
 from gateway.store import payments
-from gateway.store.claims import (
+from gateway.store.payers import check_held_files, name_file_lock
+from gateway.store.payments import (
     check_same_request,
     claim,
     find_idempotent,
@@ -25,13 +26,8 @@ from gateway.store.claims import (
     is_claimed,
     queue_task,
 )
-from gateway.store.locks import locked
-from gateway.store.payers import check_held_files, name_file_lock
-from gateway.store.rows import PAYMENT_COLUMNS, RunWrite, payment_of
-from gateway.store.sql import Connection, Row, dialect_of
-
-# No address is proven. A refund goes to the address in the proof, or one that the operator names.
-_NO_ADDRESS = "0x" + "0" * 40
+from gateway.store.rows import PAYMENT_COLUMNS, payment_of
+from gateway.store.sql import Connection, Row, Tables, as_read, as_write, dialect_of, locked
 
 
 @locked(name_file_lock)
@@ -43,7 +39,13 @@ def reserve(
     idempotency_hash: str | None,
     held_file_bytes: int,
 ) -> Task | None:
-    """Store a `reserved` payment and its `held` task: T1. See `SqlMethodPayments.reserve`."""
+    """Store the payment as `reserved` with its claim and proof, and the task as `held`: T1.
+
+    Returns None, and writes nothing, if the claim is taken. If another proof used the
+    Idempotency-Key, writes nothing and returns the task of that proof. Raises
+    `IdempotencyConflict` if that task is for a different request, `ExecutionError` if files of
+    held tasks reach their limit, and `ValueError` for a value below the price.
+    """
     key = claim_key(method, proof.key)
     if is_claimed(db, key):
         return None
@@ -53,7 +55,18 @@ def reserve(
     if proof.value_units < task.price_units:
         raise ValueError(f"{key} is worth less than the price")
     check_held_files(db, task, held_file_bytes)
-    payment = _insert_reserved(db, task, method, idempotency_hash)
+    payment = payments.insert_payment(
+        db,
+        task,
+        flow=Flow.DIRECT,
+        method=method,
+        state=PaymentState.RESERVED,
+        idempotency_hash=idempotency_hash,
+        # No address is proven. A refund goes to the proof's, or to one that the operator names.
+        payer=NO_ADDRESS,
+        payer_proven=0,
+        search_from_block=0,
+    )
     claim(db, key, payment.id)
     db.execute(
         """INSERT INTO method_proofs (payment_id, claim, proof, value_units, payer, refund_to)
@@ -61,41 +74,6 @@ def reserve(
         (payment.id, key, proof.data, proof.value_units, proof.payer, proof.refund_to),
     )
     return insert_task(db, task, payment, TaskStatus.HELD)
-
-
-def _insert_reserved(
-    db: Connection, task: NewTask, method: str, idempotency_hash: str | None
-) -> Payment:
-    payment_id: int = db.execute(
-        """INSERT INTO payments (flow, state, request_hash, idempotency_hash, price_units, payer,
-               payer_proven, method, search_from_block, created_at, updated_at)
-           VALUES ('direct', 'reserved', ?, ?, ?, ?, 0, ?, 0, ?, ?) RETURNING id""",
-        (
-            task.request_hash,
-            idempotency_hash,
-            task.price_units,
-            _NO_ADDRESS,
-            method,
-            task.created_at,
-            task.created_at,
-        ),
-    ).fetchone()[0]
-    return Payment(
-        id=payment_id,
-        flow=Flow.DIRECT,
-        method=method,
-        state=PaymentState.RESERVED,
-        request_hash=task.request_hash,
-        price_units=task.price_units,
-        payer=_NO_ADDRESS,
-        authorization=None,
-        search_from_block=0,
-        paid_tx=None,
-        paid_log_index=None,
-        paid_units=None,
-        slug=task.endpoint.slug,
-        task_id=task.id,
-    )
 
 
 def begin_settling(db: Connection, payment_id: int, now: float) -> bool:
@@ -116,7 +94,11 @@ def begin_settling(db: Connection, payment_id: int, now: float) -> bool:
 
 
 def close(db: Connection, payment_id: int, answer: Taken | Refused, now: float) -> bool:
-    """Record a method's answer: T3 or TR. See `SqlMethodPayments.close`."""
+    """Record a method's answer, T3 or TR: the task becomes `queued` or `dropped`.
+
+    Returns False if the payment is already closed. Raises `RuntimeError` if the payment was not
+    settling, because then its method was never asked.
+    """
     row = db.execute(
         """SELECT p.state, m.claim, m.value_units FROM payments p
            JOIN method_proofs m ON m.payment_id = p.id WHERE p.id = ?""",
@@ -163,12 +145,12 @@ def is_same_proof(db: Connection, method: str, proof: MethodProof) -> bool:
 
 
 def open_payments(db: Connection) -> list[OpenMethodPayment]:
-    """Return the open method payments, oldest first."""
+    """Return the method payments with an unknown outcome, oldest first."""
     return [_open_of(row) for row in db.execute(f"{_select_open(db)} ORDER BY p.id")]
 
 
 def open_payment(db: Connection, payment_id: int) -> OpenMethodPayment | None:
-    """Return an open method payment; None for any other payment."""
+    """Return a method payment with an unknown outcome; None for any other payment."""
     row = db.execute(f"{_select_open(db)} AND p.id = ?", (payment_id,)).fetchone()
     return _open_of(row) if row is not None else None
 
@@ -197,74 +179,23 @@ def _open_of(row: Row) -> OpenMethodPayment:
 
 
 def answer_of(db: Connection, payment_id: int) -> str | None:
-    """Return the method's answer, or None if it has not answered."""
+    """Return the method's receipt or its reason to refuse; None before it answers."""
     row = db.execute(
         "SELECT answer FROM method_proofs WHERE payment_id = ?", (payment_id,)
     ).fetchone()
     return row["answer"] if row is not None else None
 
 
-class SqlMethodPayments:
-    """Payments by methods. Each method is one write or one read.
+class SqlMethodPayments(Tables):
+    """Payments by methods.
 
     In docs/payments.md `reserve` is T1, `begin_settling` T2, and `close` T3 or TR.
     """
 
-    def __init__(self, read: RunWrite, write: RunWrite) -> None:
-        self._read = read
-        self._write = write
-
-    async def reserve(
-        self,
-        task: NewTask,
-        method: str,
-        proof: MethodProof,
-        idempotency_hash: str | None,
-        *,
-        held_file_bytes: int,
-    ) -> Task | None:
-        """Store the payment as `reserved` with its claim and proof, and the task as `held`.
-
-        Returns None, and writes nothing, if the claim is taken. If another proof used the
-        Idempotency-Key, writes nothing and returns the task of that proof. Raises
-        `IdempotencyConflict` if that task is for a different request, `ExecutionError` if files of
-        held tasks reach their limit, and `ValueError` for a value below the price.
-        """
-        found: Task | None = await self._write(
-            reserve, task, method, proof, idempotency_hash, held_file_bytes
-        )
-        return found
-
-    async def begin_settling(self, payment_id: int, *, now: float) -> bool:
-        """Mark the payment `settling` before its method is asked. False if it is closed."""
-        found: bool = await self._write(begin_settling, payment_id, now)
-        return found
-
-    async def close(self, payment_id: int, answer: Taken | Refused, *, now: float) -> bool:
-        """Record a method's answer: the task becomes `queued` or `dropped`.
-
-        Returns False if the payment is already closed. Raises `RuntimeError` if the payment was not
-        settling, because then its method was never asked.
-        """
-        found: bool = await self._write(close, payment_id, answer, now)
-        return found
-
-    async def is_same_proof(self, method: str, proof: MethodProof) -> bool:
-        """Whether a claim was made with exactly these bytes."""
-        found: bool = await self._read(is_same_proof, method, proof)
-        return found
-
-    async def answer_of(self, payment_id: int) -> str | None:
-        """Return the method's receipt or its reason to refuse; None before it answers."""
-        found: str | None = await self._read(answer_of, payment_id)
-        return found
-
-    async def open_payments(self) -> list[OpenMethodPayment]:
-        """Return the payments with an unknown outcome, oldest first."""
-        found: list[OpenMethodPayment] = await self._read(open_payments)
-        return found
-
-    async def open_payment(self, payment_id: int) -> OpenMethodPayment | None:
-        """Return a method payment with an unknown outcome; None for any other payment."""
-        found: OpenMethodPayment | None = await self._read(open_payment, payment_id)
-        return found
+    reserve = as_write(reserve)
+    begin_settling = as_write(begin_settling)
+    close = as_write(close)
+    is_same_proof = as_read(is_same_proof)
+    answer_of = as_read(answer_of)
+    open_payments = as_read(open_payments)
+    open_payment = as_read(open_payment)

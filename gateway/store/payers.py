@@ -6,9 +6,9 @@ from gateway.contracts import NewTask, SignedTransaction
 from gateway.contracts.store import FailedSettlement, OpenPayments, PayerBusy, ReserveLimits
 from gateway.domain import Payment
 from gateway.errors import ExecutionError
-from gateway.store import batches
-from gateway.store.rows import PAYMENT_COLUMNS, ReadRows, RunWrite, payment_of, signed_of
-from gateway.store.sql import Connection, Row
+from gateway.store import nonces
+from gateway.store.rows import PAYMENT_COLUMNS, payment_of, signed_of
+from gateway.store.sql import Connection, Row, Tables, as_write
 
 # Settled payments are counted up to this; no limit asks for more.
 _MAX_COUNTED = 64
@@ -102,13 +102,13 @@ def judge(
     db: Connection,
     transaction: SignedTransaction,
     failure: FailedSettlement | None,
-    payment_id: int | None,
+    payment_id: int | None = None,
 ) -> None:
     """Record the result of a nonce's receipt; its replacements count as judged, too.
 
-    In a batch the result concerns only `payment_id`.
+    For a batch the result concerns only `payment_id`.
     """
-    if payment_id is not None and batches.judge_in_batch(db, transaction, failure, payment_id):
+    if payment_id is not None and nonces.judge_in_batch(db, transaction, failure, payment_id):
         return
     db.execute(
         "UPDATE sent_transactions SET judged = 1 WHERE signer = ? AND nonce = ?",
@@ -123,12 +123,12 @@ def judge(
 
 
 def skip_known(db: Connection) -> None:
-    """Mark as judged whatever needs no receipt: successes, refunds, paid payments of batches."""
+    """Mark as judged whatever needs no receipt: successes, refunds, paid payments of nonces."""
     db.execute(
         f"""UPDATE sent_transactions SET judged = 1 WHERE mined = 1 AND judged = 0
             AND tx_hash NOT IN (SELECT s.tx_hash FROM sent_transactions s WHERE {UNJUDGED})"""  # noqa: S608 - a constant
     )
-    batches.skip_paid_in_batches(db)
+    nonces.skip_paid_in_batches(db)
 
 
 def lift(db: Connection, payer: str, note: str, now: float) -> None:
@@ -136,17 +136,15 @@ def lift(db: Connection, payer: str, note: str, now: float) -> None:
     db.execute(
         """INSERT INTO lifted_payers (payer, at, note) VALUES (?, ?, ?)
            ON CONFLICT (payer) DO UPDATE SET at = excluded.at, note = excluded.note""",
-        (payer, now, note),
+        (payer.lower(), now, note),
     )
 
 
-class SqlPayers:
-    """Open payments and failed settlements per payer. Each method is one transaction."""
+class SqlPayers(Tables):
+    """Open payments and failed settlements per payer."""
 
-    def __init__(self, write: RunWrite, rows: ReadRows, query: RunWrite) -> None:
-        self._write = write
-        self._rows = rows
-        self._query = query
+    lift = as_write(lift)
+    judge = as_write(judge)
 
     async def open_of(self, payer: str, *, now: float) -> OpenPayments:
         """Return the payer's x402 payments with an unknown outcome."""
@@ -191,10 +189,6 @@ class SqlPayers:
         )
         return [_failure_of(row) for row in rows]
 
-    async def lift(self, payer: str, *, note: str, now: float) -> None:
-        """Forgive a payer the settlements that have failed so far."""
-        await self._write(lift, payer.lower(), note, now)
-
     async def unjudged(self) -> list[tuple[Payment, SignedTransaction]]:
         """Return our mined settlements whose receipt was not judged, paid or not.
 
@@ -202,7 +196,7 @@ class SqlPayers:
         """
         found = await self._rows(
             f"""SELECT 1 FROM sent_transactions s WHERE s.mined = 1 AND s.judged = 0
-                UNION ALL SELECT 1 FROM {batches.UNJUDGED} LIMIT 1"""  # noqa: S608 - constants
+                UNION ALL SELECT 1 FROM {nonces.UNJUDGED_IN_BATCHES} LIMIT 1"""  # noqa: S608 - constants
         )
         if not found:
             return []
@@ -210,10 +204,12 @@ class SqlPayers:
         rows = await self._rows(
             f"""SELECT s.*, {PAYMENT_COLUMNS} FROM sent_transactions s
                 JOIN payments p ON p.id = s.payment_id
-                WHERE {UNJUDGED} AND NOT EXISTS {batches.PAYMENTS_OF}"""  # noqa: S608 - constants
+                WHERE {UNJUDGED} AND NOT EXISTS {nonces.PAYMENTS_OF}"""  # noqa: S608 - constants
         )
         alone = [(payment_of(row), signed_of(row)) for row in sorted(rows, key=_sent)]
-        together: list[tuple[Payment, SignedTransaction]] = await self._query(batches.unjudged)
+        together: list[tuple[Payment, SignedTransaction]] = await self._query(
+            nonces.unjudged_in_batches
+        )
         return alone + together
 
     async def unjudged_batches(self) -> list[SignedTransaction]:
@@ -222,24 +218,12 @@ class SqlPayers:
             f"""SELECT s.*,
                     (SELECT count(*) FROM sent_payments o WHERE o.tx_hash = s.tx_hash) AS payments
                 FROM sent_transactions s
-                WHERE {UNJUDGED} AND EXISTS {batches.PAYMENTS_OF}"""  # noqa: S608 - constants
+                WHERE {UNJUDGED} AND EXISTS {nonces.PAYMENTS_OF}"""  # noqa: S608 - constants
         )
         return [
             attrs.evolve(signed_of(row), payments=row["payments"])
             for row in sorted(rows, key=_sent)
         ]
-
-    async def judge(
-        self,
-        transaction: SignedTransaction,
-        failure: FailedSettlement | None,
-        payment_id: int | None = None,
-    ) -> None:
-        """Record the result of a transaction's receipt; its nonce is not checked again.
-
-        For a batch the result concerns only `payment_id`.
-        """
-        await self._write(judge, transaction, failure, payment_id)
 
 
 def _sent(row: Row) -> tuple[str, int, float]:

@@ -1,9 +1,10 @@
-"""The five payment writes, as functions of the write connection. Each is atomic.
+"""The five payment writes, as functions of the write connection, and their helpers.
 
 In docs/payments.md, `reserve` is T1, `accept_direct` T1', `begin_settling` T2, `settle` T3 and
 `release` TR. The database itself decides races between them.
 """
 
+import hashlib
 from collections.abc import Sequence
 
 from gateway.contracts import NewTask, SignedTransaction, UnsignedTransaction
@@ -18,23 +19,147 @@ from gateway.domain import (
     Transfer,
 )
 from gateway.domain.eip3009 import transaction_key
-from gateway.errors import InsufficientPayment, TxAlreadyUsed
-from gateway.store.claims import (
-    check_own,
-    check_same_request,
-    claim,
-    direct_key_hash,
-    find_direct,
-    find_idempotent,
-    insert_task,
-    is_claimed,
-    queue_task,
-)
-from gateway.store.locks import locked
+from gateway.errors import IdempotencyConflict, InsufficientPayment, TxAlreadyUsed
 from gateway.store.nonces import note_mined, write_down
 from gateway.store.payers import check_limits, name_file_lock
-from gateway.store.rows import dump
-from gateway.store.sql import Connection
+from gateway.store.rows import PAYMENT_ROW, SELECT_TASK, dump, dump_request, make_payment, task_of
+from gateway.store.sql import Connection, dialect_of, locked, marks
+
+
+def is_claimed(db: Connection, key: str) -> bool:
+    """Whether a payment has claimed a key."""
+    return db.execute("SELECT 1 FROM claims WHERE key = ?", (key,)).fetchone() is not None
+
+
+def claim(db: Connection, key: str, payment_id: int) -> None:
+    """Claim a key. If it is taken, the primary key fails the whole write."""
+    db.execute("INSERT INTO claims (key, payment_id) VALUES (?, ?)", (key, payment_id))
+
+
+def check_own(db: Connection, transfer: Transfer, payment_id: int) -> None:
+    """Raise `RuntimeError` if this payment did not claim the transfer's authorization."""
+    own = db.execute(
+        "SELECT 1 FROM claims WHERE key = ? AND payment_id = ?",
+        (transfer.authorization_key, payment_id),
+    ).fetchone()
+    if own is None:
+        raise RuntimeError(f"transfer {transfer.tx_hash} is not of payment {payment_id}")
+
+
+def find_idempotent(db: Connection, idempotency_hash: str) -> Task | None:
+    """Return the task that was accepted under an Idempotency-Key."""
+    row = db.execute(f"{SELECT_TASK} WHERE p.idempotency_hash = ?", (idempotency_hash,)).fetchone()
+    return task_of(row) if row else None
+
+
+def find_direct(
+    db: Connection, tx_hash: str, idempotency_key: str | None, request_hash: str
+) -> Task | None:
+    """Return the task that a transaction paid for, or None if the transaction is unused.
+
+    Raises `TxAlreadyUsed` unless the request has the Idempotency-Key of the purchase, and
+    `IdempotencyConflict` if it has that key but differs from the first request.
+    """
+    row = db.execute(
+        f"{SELECT_TASK} JOIN claims c ON c.payment_id = p.id WHERE c.key = ?",
+        (transaction_key(tx_hash),),
+    ).fetchone()
+    if row is None:
+        return None
+    known = task_of(row)
+    if idempotency_key is None or not _has_key(db, known.payment, idempotency_key):
+        raise TxAlreadyUsed("This transaction already paid for a generation.")
+    check_same_request(known, request_hash)
+    return known
+
+
+def _has_key(db: Connection, payment: Payment, idempotency_key: str) -> bool:
+    # Payments from before release 0.1.0 store a hash of the key alone. Their buyers may still retry
+    # after the upgrade.
+    hashes = (
+        direct_key_hash(payment.payer, idempotency_key),
+        hashlib.sha256(idempotency_key.encode()).hexdigest(),
+    )
+    own = db.execute(
+        "SELECT 1 FROM payments WHERE id = ? AND idempotency_hash IN (?, ?)", (payment.id, *hashes)
+    ).fetchone()
+    return own is not None
+
+
+def direct_key_hash(payer: str, idempotency_key: str) -> str:
+    """Return the stored hash of a direct payment's Idempotency-Key, which is scoped to the sender.
+
+    The separator 0xFE never occurs in UTF-8. Other flows use 0xFF, so the hashes cannot collide.
+    """
+    return hashlib.sha256(payer.lower().encode() + b"\xfe" + idempotency_key.encode()).hexdigest()
+
+
+def check_same_request(known: Task, request_hash: str) -> None:
+    """Raise `IdempotencyConflict` if an Idempotency-Key is reused for a different request."""
+    if known.payment.request_hash != request_hash:
+        raise IdempotencyConflict("This Idempotency-Key was used with another request.")
+
+
+def insert_task(db: Connection, task: NewTask, payment: Payment, status: TaskStatus) -> Task:
+    """Insert the task of a payment and its request file, and return the task."""
+    due_at = dialect_of(db).not_in_future("?")
+    db.execute(
+        f"""INSERT INTO tasks (id, payment_id, slug, capability, status, request, callback_url,
+               due_at, created_at, request_id)
+           VALUES (?, ?, ?, ?, ?, ?, ?, {due_at}, ?, ?)""",  # noqa: S608 - a constant
+        (
+            task.id,
+            payment.id,
+            task.endpoint.slug,
+            task.endpoint.capability,
+            status.value,
+            dump_request(task.request),
+            task.request.callback_url,
+            task.created_at,
+            task.created_at,
+            task.request_id or None,
+        ),
+    )
+    if task.request.attachment is not None:
+        db.execute(
+            "INSERT INTO task_files (task_id, data) VALUES (?, ?)",
+            (task.id, task.request.attachment.data),
+        )
+    return Task(
+        id=task.id,
+        slug=task.endpoint.slug,
+        capability=task.endpoint.capability,
+        status=status,
+        created_at=task.created_at,
+        payment=payment,
+    )
+
+
+def queue_task(db: Connection, payment_id: int, now: float) -> None:
+    """Queue the task of a payment that has settled."""
+    due_at = dialect_of(db).not_in_future("?")
+    db.execute(
+        f"UPDATE tasks SET status = ?, due_at = {due_at} WHERE payment_id = ?",  # noqa: S608
+        (TaskStatus.QUEUED, now, payment_id),
+    )
+
+
+def insert_payment(db: Connection, task: NewTask, **columns: object) -> Payment:
+    """Insert the payment of a new task, with these further columns."""
+    columns |= {
+        "request_hash": task.request_hash,
+        "price_units": task.price_units,
+        "created_at": task.created_at,
+        "updated_at": task.created_at,
+    }
+    names = ", ".join(f'"{name}"' for name in columns)
+    values = tuple(columns.values())
+    row = db.execute(
+        f"INSERT INTO payments ({names}) VALUES ({marks(values)}) RETURNING {PAYMENT_ROW}",  # noqa: S608 - names of columns
+        values,
+    ).fetchone()
+    return make_payment(row[:], task.endpoint.slug, task.id)
+
 
 _OPEN = (PaymentState.RESERVED, PaymentState.SETTLING)
 
@@ -51,12 +176,15 @@ def reserve(
     authorization: Authorization,
     key: str,
     search_from_block: int,
-    idempotency_hash: str | None,
-    limits: ReserveLimits | None,
+    idempotency_hash: str | None = None,
+    limits: ReserveLimits | None = None,
 ) -> Task | None:
-    """Store a `reserved` payment and its `held` task, before anything is sent.
+    """Store a `reserved` payment, its claim and its `held` task, before anything is sent.
 
-    See `SqlStore.reserve`.
+    Returns None, and writes nothing, if `key` is already claimed. If another authorization used the
+    Idempotency-Key, writes nothing and returns the task of that authorization. Raises
+    `IdempotencyConflict` if that task is for a different request, `PayerBusy` if the payer has too
+    much open, and `ExecutionError` if files of held tasks reach their limit.
     """
     if is_claimed(db, key):
         return None
@@ -65,48 +193,19 @@ def reserve(
         return known
     if limits is not None:
         check_limits(db, task, authorization.sender, limits)
-    payment = _insert_reserved(db, task, authorization, search_from_block, idempotency_hash)
-    claim(db, key, payment.id)
-    return insert_task(db, task, payment, TaskStatus.HELD)
-
-
-def _insert_reserved(
-    db: Connection,
-    task: NewTask,
-    authorization: Authorization,
-    search_from_block: int,
-    idempotency_hash: str | None,
-) -> Payment:
-    payment_id: int = db.execute(
-        """INSERT INTO payments (flow, state, request_hash, idempotency_hash, price_units, payer,
-               payer_proven, "authorization", search_from_block, created_at, updated_at)
-           VALUES ('x402', 'reserved', ?, ?, ?, ?, 1, ?, ?, ?, ?) RETURNING id""",
-        (
-            task.request_hash,
-            idempotency_hash,
-            task.price_units,
-            authorization.sender,
-            dump(authorization),
-            search_from_block,
-            task.created_at,
-            task.created_at,
-        ),
-    ).fetchone()[0]
-    return Payment(
-        id=payment_id,
+    payment = insert_payment(
+        db,
+        task,
         flow=Flow.X402,
         state=PaymentState.RESERVED,
-        request_hash=task.request_hash,
-        price_units=task.price_units,
+        idempotency_hash=idempotency_hash,
         payer=authorization.sender,
-        authorization=authorization,
+        payer_proven=1,
+        authorization=dump(authorization),
         search_from_block=search_from_block,
-        paid_tx=None,
-        paid_log_index=None,
-        paid_units=None,
-        slug=task.endpoint.slug,
-        task_id=task.id,
     )
+    claim(db, key, payment.id)
+    return insert_task(db, task, payment, TaskStatus.HELD)
 
 
 def accept_direct(
@@ -115,17 +214,33 @@ def accept_direct(
     tx_hash: str,
     transfers: Sequence[Transfer],
     idempotency_key: str | None,
-    is_proven: bool,  # noqa: FBT001 - a fact that is written down
+    *,
+    is_proven: bool = False,
 ) -> Task:
     """Claim a transaction and one of its transfers. The payment is `settled`, the task `queued`.
 
-    See `SqlStore.accept_direct`.
+    Returns the earlier task for a retry, as `find_direct` does. The Idempotency-Key is scoped to
+    the sender of the transfer. `is_proven` means that this sender signed the request. Raises
+    `TxAlreadyUsed`, `InsufficientPayment`, `IdempotencyConflict`.
     """
     if known := find_direct(db, tx_hash, idempotency_key, task.request_hash):
         return known
     transfer = _choose_transfer(db, transfers, task.price_units)
     key_hash = _check_key(db, transfer, idempotency_key, task.request_hash)
-    payment = _insert_settled(db, task, transfer, key_hash, is_proven)
+    payment = insert_payment(
+        db,
+        task,
+        flow=Flow.DIRECT,
+        state=PaymentState.SETTLED,
+        idempotency_hash=key_hash,
+        payer=transfer.sender,
+        payer_proven=int(is_proven),
+        search_from_block=0,
+        paid_tx=transfer.tx_hash,
+        paid_log_index=transfer.log_index,
+        paid_units=transfer.amount_units,
+        paid_block=_block_of(transfer),
+    )
     claim(db, transaction_key(tx_hash), payment.id)
     if transfer.authorization_key is not None:
         claim(db, transfer.authorization_key, payment.id)
@@ -142,53 +257,6 @@ def _check_key(
     if known := find_idempotent(db, key_hash):
         check_same_request(known, request_hash)
     return key_hash
-
-
-def _insert_settled(
-    db: Connection,
-    task: NewTask,
-    transfer: Transfer,
-    idempotency_hash: str | None,
-    is_proven: bool,  # noqa: FBT001 - a fact that is written down
-) -> Payment:
-    payment_id: int = db.execute(
-        """INSERT INTO payments (flow, state, request_hash, idempotency_hash, price_units, payer,
-               payer_proven, search_from_block, paid_tx, paid_log_index, paid_units, paid_block,
-               created_at, updated_at)
-           VALUES ('direct', 'settled', ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?) RETURNING id""",
-        (
-            task.request_hash,
-            idempotency_hash,
-            task.price_units,
-            transfer.sender,
-            int(is_proven),
-            transfer.tx_hash,
-            transfer.log_index,
-            transfer.amount_units,
-            _block_of(transfer),
-            task.created_at,
-            task.created_at,
-        ),
-    ).fetchone()[0]
-    return _describe_settled(payment_id, task, transfer)
-
-
-def _describe_settled(payment_id: int, task: NewTask, transfer: Transfer) -> Payment:
-    return Payment(
-        id=payment_id,
-        flow=Flow.DIRECT,
-        state=PaymentState.SETTLED,
-        request_hash=task.request_hash,
-        price_units=task.price_units,
-        payer=transfer.sender,
-        authorization=None,
-        search_from_block=0,
-        paid_tx=transfer.tx_hash,
-        paid_log_index=transfer.log_index,
-        paid_units=transfer.amount_units,
-        slug=task.endpoint.slug,
-        task_id=task.id,
-    )
 
 
 def _block_of(transfer: Transfer) -> int | None:
@@ -230,7 +298,8 @@ def begin_settling(
 ) -> SignedTransaction | None:
     """Mark a payment `settling` and record its signed transaction. Broadcast only the result.
 
-    Raises `RuntimeError` if the payment is closed, or has used another nonce.
+    Pass no transaction if a facilitator sends it. Raises `RuntimeError` if the payment is closed,
+    or has used another nonce.
     """
     changed = db.execute(
         "UPDATE payments SET state = ?, updated_at = ? WHERE id = ? AND state IN (?, ?)",

@@ -1,17 +1,13 @@
 """Refunds: decide, begin, end and fail, as functions of the write connection, and their reads."""
 
-from collections import Counter
-from collections.abc import Sequence
-
 from gateway.contracts import SignedTransaction, UnsignedTransaction
-from gateway.contracts.events import EventType
-from gateway.domain import NO_ADDRESS, Decision, MinedTransfer, PaymentState, RefundCase
+from gateway.contracts.parts import EventType
+from gateway.domain import NO_ADDRESS, Decision, PaymentState, RefundCase
 from gateway.errors import RefundRefused
 from gateway.store.events import add_event
-from gateway.store.locks import locked
 from gateway.store.nonces import write_down
-from gateway.store.rows import PAYMENT_COLUMNS, ReadRows, RunWrite, refund_case_of
-from gateway.store.sql import Connection
+from gateway.store.rows import PAYMENT_COLUMNS, refund_case_of
+from gateway.store.sql import Connection, Tables, as_write, locked, marks
 
 DAY_S = 86_400
 # Takes the start time.
@@ -39,6 +35,7 @@ def decide(
 ) -> RefundCase:
     """Record a decision: approval makes a refund `refund_due`, rejection `refund_failed`.
 
+    `recipient`, if given, replaces the payer's address.
     Raises `RefundRefused` if no refund is owed, it is being sent or was paid, it was signed for
     another recipient, or an approval has no recipient.
     """
@@ -81,7 +78,14 @@ def begin(
     cap_units: int | None,
     now: float,
 ) -> SignedTransaction | None:
-    """Mark a payment `refunding` and record its signed transaction. See `SqlRefunds.begin`."""
+    """Mark a payment `refunding` and record its signed transaction, before it is sent.
+
+    An unsigned transaction gets the first free nonce. Returns the transaction to send. A refund
+    without an approval counts against `cap_units` per 24 hours. Raises `RefundRefused` if the
+    cap is reached, and `RuntimeError` if the refund is closed, was begun by another key, now
+    goes to another address, or if the nonce was taken. `cap_units` None means that an approval
+    sends the refund; raises `RuntimeError` if that approval was withdrawn.
+    """
     row = db.execute(
         """SELECT p.state, r.amount_units, r.decision, r.begun_at, r.sender,
                   r.recipient FROM refunds r
@@ -168,19 +172,20 @@ def _change_state(db: Connection, payment_id: int, state: PaymentState, now: flo
     )
 
 
-class SqlRefunds:
-    """Refunds from due to paid. Each method is one durable write, or one read."""
+class SqlRefunds(Tables):
+    """Refunds from due to paid."""
 
-    def __init__(self, write: RunWrite, rows: ReadRows) -> None:
-        self._write = write
-        self._rows = rows
+    decide = as_write(decide)
+    begin = as_write(begin)
+    end = as_write(end)
+    fail = as_write(fail)
+    note_problem = as_write(note_problem)
 
     async def cases(self, *states: PaymentState) -> list[RefundCase]:
         """Return the refunds in these states, or all refunds, oldest first."""
         wanted = states or tuple(PaymentState)
-        marks = ", ".join("?" * len(wanted))
         rows = await self._rows(
-            f"{SELECT_CASE} WHERE p.state IN ({marks}) ORDER BY r.payment_id", *wanted
+            f"{SELECT_CASE} WHERE p.state IN ({marks(wanted)}) ORDER BY r.payment_id", *wanted
         )
         return [refund_case_of(row) for row in rows]
 
@@ -196,81 +201,7 @@ class SqlRefunds:
         rows = await self._rows(f"{SELECT_CASE} WHERE {where}", value)
         return refund_case_of(rows[0]) if rows else None
 
-    async def decide(
-        self, task_id: str, decision: Decision, *, recipient: str | None, note: str, now: float
-    ) -> RefundCase:
-        """Record the operator's decision. `recipient`, if given, replaces the payer's address.
-
-        Raises `RefundRefused` if the refund is being sent or is paid.
-        """
-        case: RefundCase = await self._write(decide, task_id, decision, recipient, note, now)
-        return case
-
-    async def begin(
-        self,
-        payment_id: int,
-        transaction: SignedTransaction | UnsignedTransaction | None,
-        *,
-        sender: str,
-        recipient: str,
-        search_from_block: int,
-        cap_units: int | None,
-        now: float,
-    ) -> SignedTransaction | None:
-        """Mark a payment `refunding` and record its signed transaction, before it is sent.
-
-        An unsigned transaction gets the first free nonce. Returns the transaction to send. A refund
-        without an approval counts against `cap_units` per 24 hours. Raises `RefundRefused` if the
-        cap is reached, and `RuntimeError` if the refund is closed, was begun by another key, now
-        goes to another address, or if the nonce was taken. `cap_units` None means that an approval
-        sends the refund; raises `RuntimeError` if that approval was withdrawn.
-        """
-        written: SignedTransaction | None = await self._write(
-            begin,
-            payment_id,
-            transaction,
-            sender,
-            recipient,
-            search_from_block,
-            cap_units,
-            now,
-        )
-        return written
-
     async def sent_automatically(self, *, now: float) -> int:
         """Return the units of automatic refunds that began in the last 24 hours."""
         rows = await self._rows(SENT_AUTOMATICALLY, now - DAY_S)
         return int(rows[0][0])
-
-    async def end(self, payment_id: int, tx_hash: str, *, now: float) -> bool:
-        """Mark a payment `refunded`. Returns False if the refund is already closed."""
-        return bool(await self._write(end, payment_id, tx_hash, now))
-
-    async def fail(self, payment_id: int, problem: str, *, now: float) -> bool:
-        """Mark a payment `refund_failed`, so that the operator sees the problem.
-
-        Returns False if the refund is already closed.
-        """
-        return bool(await self._write(fail, payment_id, problem, now))
-
-    async def note_problem(self, payment_id: int, problem: str | None) -> None:
-        """Record why a refund is delayed."""
-        await self._write(note_problem, payment_id, problem)
-
-    async def unclaimed(self, transfers: Sequence[MinedTransfer]) -> list[MinedTransfer]:
-        """Return the transfers that bought nothing."""
-        # Compare by sender and amount: a log's index changes if its block is replaced.
-        paid: Counter[tuple[str, str, int]] = Counter()
-        for tx_hash in {transfer.tx_hash for transfer in transfers}:
-            rows = await self._rows(
-                "SELECT payer, paid_units FROM payments WHERE paid_tx = ?", tx_hash
-            )
-            paid.update((tx_hash, row["payer"], row["paid_units"]) for row in rows)
-        found = []
-        for transfer in transfers:
-            key = (transfer.tx_hash, transfer.sender, transfer.amount_units)
-            if paid[key] == 0:
-                found.append(transfer)
-            else:
-                paid[key] -= 1
-        return found

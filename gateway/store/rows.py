@@ -1,7 +1,7 @@
 """Conversion between database rows and domain objects."""
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import attrs
@@ -30,12 +30,6 @@ from gateway.domain import (
 from gateway.store.sql import Row
 
 Kind = TypeVar("Kind")
-RunWrite = Callable[..., Awaitable[Any]]
-"""Runs a write: a function of the connection, and its further arguments."""
-ReadRows = Callable[..., Awaitable[list[Row]]]
-"""Returns the rows of a query, given as SQL and parameters."""
-ReadRow = Callable[..., Awaitable[Row | None]]
-"""Returns the first row of a query by key or index, given as SQL and parameters."""
 
 _CONVERTER = cattrs.Converter()
 _CONVERTER.register_structure_hook(bytes, lambda value, _: bytes.fromhex(value))
@@ -45,6 +39,7 @@ _PAYMENT_FIELDS = (
     *("flow", "state", "request_hash", "price_units", "payer", "authorization"),
     *("search_from_block", "paid_tx", "paid_log_index", "paid_units", "method"),
 )
+PAYMENT_ROW = ", ".join(["id", *(f'"{name}"' for name in _PAYMENT_FIELDS)])
 _OWN_COLUMNS = ", ".join(["p.id AS payment_id", *(f"p.{name}" for name in _PAYMENT_FIELDS)])
 PAYMENT_COLUMNS = (
     f"{_OWN_COLUMNS}, (SELECT slug FROM tasks WHERE payment_id = p.id) AS payment_slug, "  # noqa: S608 - constants only
@@ -76,10 +71,11 @@ _REQUEST_FIELDS = [
 def payment_of(row: Row) -> Payment:
     """Convert a row with `PAYMENT_COLUMNS`."""
     own = [row["payment_id"], *[row[name] for name in _PAYMENT_FIELDS]]
-    return _make_payment(own, row["payment_slug"], row["payment_task"] or "")
+    return make_payment(own, row["payment_slug"], row["payment_task"] or "")
 
 
-def _make_payment(columns: Sequence[Any], slug: str, task_id: str) -> Payment:
+def make_payment(columns: Sequence[Any], slug: str, task_id: str) -> Payment:
+    """Return the payment in a row of `PAYMENT_ROW`."""
     (payment_id, flow, state, request_hash, price_units, payer, signed) = columns[:7]
     (search_from_block, paid_tx, paid_log_index, paid_units, method) = columns[7:]
     return Payment(
@@ -105,7 +101,7 @@ def task_of(row: Row) -> Task:
     (task_id, slug, capability, status, attempt, progress, result) = row[:7]
     (code, error, details, created_at, started_at, completed_at, expires_at) = row[7:14]
     (outputs_gone, refund_units, refund_tx) = row[14:17]
-    payment = _make_payment(row[17:], slug, task_id)
+    payment = make_payment(row[17:], slug, task_id)
     refund = None
     if refund_units is not None:
         refund = Refund(state=payment.state, amount_units=refund_units, tx_hash=refund_tx)

@@ -1,13 +1,24 @@
 """The database interface of transactions, common to SQLite and PostgreSQL.
 
 Functions of the store take a `Connection` and use SQL that both databases accept, with `?` or
-`:name` for parameters. All differences are in `Dialect`.
+`:name` for parameters. All differences are in `Dialect`. `as_write`, `as_read` and `as_query` make
+methods of the store from such functions.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+import functools
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import attrs
+
+# Task leases use the database's clock, but buyers and vendors see timestamps of the machine. A skew
+# of one second should not prevent a start; `gateway check` warns earlier.
+MOST_SKEW_S = 5.0
+
+Given = ParamSpec("Given")
+Value = TypeVar("Value")
+# Runs a function of the connection, with its further arguments.
+Run = Callable[..., Awaitable[Any]]
 
 
 class Row(Protocol):
@@ -64,7 +75,6 @@ class Dialect:
     """SQL that differs between the databases."""
 
     name: str
-
     # Joins tables in the written order, for queries that SQLite's planner gets wrong.
     ordered_join: str
     # Whether FROM takes an index hint, for queries that SQLite's planner gets wrong.
@@ -74,11 +84,9 @@ class Dialect:
     skip_locked: str
     # Follows a SELECT of a row that must not change until COMMIT.
     share_lock: str
-
     # Follows a text in ORDER BY: compares bytes, as SQLite does. A server's collation may ignore
     # hyphens or mix upper and lower case.
     by_bytes: str
-
     # Reads a text value from a JSON object; an expression index can use it.
     json_function: str
     # The database's time, in Unix seconds.
@@ -127,6 +135,46 @@ def dialect_of(db: Connection) -> Dialect:
     return dialect
 
 
+Write = TypeVar("Write", bound=Callable[..., Any])
+# Called with the write's arguments, but without the connection.
+NameLocks = Callable[..., Sequence[str]]
+
+
+def locked(names: str | NameLocks) -> Callable[[Write], Write]:
+    """Make a write take the named lock, or the locks computed from its arguments."""
+    name_locks: NameLocks = (lambda *_: [names]) if isinstance(names, str) else names
+
+    def mark(write: Write) -> Write:
+        vars(write)["name_locks"] = name_locks
+        return write
+
+    return mark
+
+
+def lock_names(function: Callable[..., Any], arguments: Sequence[Any]) -> Sequence[str]:
+    """Return the names of a write's locks, in the order to take them."""
+    name_locks: NameLocks | None = getattr(function, "name_locks", None)
+    return name_locks(*arguments) if name_locks is not None else []
+
+
+def read_clock(db: Connection) -> float:
+    """Return the database's time (Unix seconds)."""
+    return float(db.execute(dialect_of(db).clock_query).fetchone()[0])
+
+
+def lease_clock(db: Connection, now: float) -> float:
+    """Return the clock that decides leases: the database's if nodes share it, else the caller's.
+
+    With SQLite, both are the clock of the same machine.
+    """
+    return read_clock(db) if dialect_of(db).is_shared else now
+
+
+def is_off(now: float, clock: float) -> bool:
+    """Whether a machine's clock differs too much from the database's to take new work."""
+    return abs(clock - now) > MOST_SKEW_S
+
+
 def marks(values: Sequence[object]) -> str:
     """Return one `?` per value, for `IN (…)`.
 
@@ -138,3 +186,63 @@ def marks(values: Sequence[object]) -> str:
 def none_of(column: str, values: Sequence[object]) -> str:
     """Return the condition that a column has none of these values; true for no values."""
     return f"{column} NOT IN ({marks(values)})" if values else "1 = 1"
+
+
+def _fetch_rows(db: Connection, sql: str, parameters: Sequence[object]) -> list[Row]:
+    return db.execute(sql, parameters).fetchall()
+
+
+def _fetch_row(db: Connection, sql: str, parameters: Sequence[object]) -> Row | None:
+    row: Row | None = db.execute(sql, parameters).fetchone()
+    return row
+
+
+class Tables:
+    """Methods over some tables of the store; each is one durable write, or one read."""
+
+    def __init__(self, write: Run, read: Run, query: Run, read_row: Run) -> None:
+        """See the methods of these names in `SqlStore`."""
+        self._write, self._read, self._query, self._read_row = write, read, query, read_row
+
+    async def _rows(self, sql: str, *parameters: object) -> list[Row]:
+        rows: list[Row] = await self._query(_fetch_rows, sql, parameters)
+        return rows
+
+    async def _row(self, sql: str, *parameters: object) -> Row | None:
+        row: Row | None = await self._read_row(_fetch_row, sql, parameters)
+        return row
+
+
+Function = Callable[Concatenate[Connection, Given], Value]
+Method = Callable[Concatenate[Any, Given], Coroutine[Any, Any, Value]]
+
+
+def _method(run: str, function: Function[Given, Value]) -> Method[Given, Value]:
+    @functools.wraps(function)
+    def method(
+        self: Any, /, *given: Given.args, **named: Given.kwargs
+    ) -> Coroutine[Any, Any, Value]:
+        coroutine: Coroutine[Any, Any, Value] = getattr(self, run)(function, *given, **named)
+        return coroutine
+
+    return method
+
+
+def as_write(function: Function[Given, Value]) -> Method[Given, Value]:
+    """Return a method that runs the function in a transaction, durable when it returns."""
+    return _method("_write", function)
+
+
+def as_query(function: Function[Given, Value]) -> Method[Given, Value]:
+    """Return a method that runs the function, a read that may take longer."""
+    return _method("_query", function)
+
+
+def as_read(function: Function[Given, Value]) -> Method[Given, Value]:
+    """Return a method that runs the function, a short read, without waiting for a commit."""
+    return _method("_read", function)
+
+
+def as_row_read(function: Function[Given, Value]) -> Method[Given, Value]:
+    """Return a method that runs the function, which reads one row by key or index."""
+    return _method("_read_row", function)

@@ -3,33 +3,30 @@
 A subclass opens and closes the database, and runs functions on it (`_write`, `_read`, `_query`).
 """
 
+import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
-from gateway.contracts import NewTask, SignedTransaction, UnsignedBatch, UnsignedTransaction
-from gateway.contracts.nodes import NodeRecords, Wakes
-from gateway.contracts.store import CheckRow, JobRecord, ReserveLimits
+from gateway.concurrency.awaiting import outlive
+from gateway.contracts.nodes import Fitness, NodeRecords, OneNode, Wakes
+from gateway.contracts.store import CheckRow, JobRecord
 from gateway.domain import (
-    Authorization,
     Payment,
-    Receipt,
     StoredOutput,
     Task,
     TaskStatus,
-    Transfer,
 )
 from gateway.settings import Settings
-from gateway.store import batches, claims, meta, nonces, payments, tasks, texts
+from gateway.store import nonces, payments, tasks
 from gateway.store.events import SqlEvents
+from gateway.store.meta import count_login_attempt, find_or_make
 from gateway.store.method_payments import SqlMethodPayments
-from gateway.store.nodes import Fitness, OneNode
 from gateway.store.payers import SqlPayers
 from gateway.store.refunds import SqlRefunds
 from gateway.store.rows import PAYMENT_COLUMNS, SELECT_TASK, job_of, outputs_of, payment_of, task_of
-from gateway.store.sql import Connection, Row, marks
-from gateway.store.sums import SumReader, Sums
+from gateway.store.sql import Connection, Tables, as_query, as_read, as_row_read, as_write, marks
 from gateway.store.tasks import SqlQueue
 
 Value = TypeVar("Value")
@@ -38,7 +35,53 @@ _BY_CLAIM = f"{SELECT_TASK} JOIN claims c ON c.payment_id = p.id WHERE c.key = ?
 _BY_IDEMPOTENCY_HASH = f"{SELECT_TASK} WHERE p.idempotency_hash = ?"
 
 
-class SqlStore(AbstractAsyncContextManager["SqlStore"], ABC):
+class SumReader(Protocol):
+    """A connection for functions that only read, and may take seconds."""
+
+    async def run(self, function: Callable[[Connection], Any]) -> Any:
+        """Call `function` with the connection, on one snapshot."""
+        ...
+
+    async def close(self) -> None:
+        """Close the connection."""
+        ...
+
+
+class Sums:
+    """Opens the connection at the first sum, so it costs nothing before."""
+
+    def __init__(self, open_reader: Callable[[], Awaitable[SumReader]]) -> None:
+        self._open_reader = open_reader
+        self._opening: asyncio.Future[SumReader] | None = None
+
+    async def run(self, function: Callable[[Connection], Value]) -> Value:
+        """Return `function(db)` on one snapshot of the database."""
+        reader = await self._find_reader()
+        value: Value = await reader.run(function)
+        return value
+
+    async def _find_reader(self) -> SumReader:
+        if self._opening is None:
+            self._opening = asyncio.ensure_future(self._open_reader())
+        opening = self._opening
+        try:
+            return await outlive(opening)
+        except Exception:
+            # The next sum tries again.
+            if self._opening is opening:
+                self._opening = None
+            raise
+
+    async def close(self) -> None:
+        """Close the connection, if it was opened."""
+        opening, self._opening = self._opening, None
+        if opening is not None:
+            (reader,) = await asyncio.gather(opening, return_exceptions=True)
+            if not isinstance(reader, BaseException):
+                await reader.close()
+
+
+class SqlStore(Tables, AbstractAsyncContextManager["SqlStore"], ABC):
     """Everything durable. Each method is one durable write, or one read.
 
     Plugins use it as their `SettlementJournal`, which documents its methods in more detail.
@@ -51,11 +94,12 @@ class SqlStore(AbstractAsyncContextManager["SqlStore"], ABC):
         """Take `node`, this machine's name, if several share the database."""
         self.fitness = Fitness()
         self.nodes: NodeRecords = OneNode()
-        self.queue = SqlQueue(self._write, self._query, self._read_row, node)
-        self.refunds = SqlRefunds(self._write, self._rows)
-        self.payers = SqlPayers(self._write, self._rows, self._query)
-        self.methods = SqlMethodPayments(self._read, self._write)
-        self.events = SqlEvents(self._write, self._rows, self._row, node)
+        runs = (self._write, self._read, self._query, self._read_row)
+        self.queue = SqlQueue(*runs, node=node)
+        self.refunds = SqlRefunds(*runs)
+        self.payers = SqlPayers(*runs)
+        self.methods = SqlMethodPayments(*runs)
+        self.events = SqlEvents(*runs, node=node)
         self._sums = Sums(self._open_sums)
 
     # -- before it is open
@@ -70,19 +114,27 @@ class SqlStore(AbstractAsyncContextManager["SqlStore"], ABC):
     # -- running a function on the database's connection
 
     @abstractmethod
-    async def _write(self, function: Callable[..., Value], *arguments: object) -> Value:
+    async def _write(
+        self, function: Callable[..., Value], *arguments: object, **named: object
+    ) -> Value:
         """Run a function in a transaction, durable when this returns."""
 
     @abstractmethod
-    async def _read(self, function: Callable[..., Value], *arguments: object) -> Value:
+    async def _read(
+        self, function: Callable[..., Value], *arguments: object, **named: object
+    ) -> Value:
         """Run a short read, without waiting for a commit."""
 
-    async def _read_row(self, function: Callable[..., Value], *arguments: object) -> Value:
+    async def _read_row(
+        self, function: Callable[..., Value], *arguments: object, **named: object
+    ) -> Value:
         """Run a function that reads one row by key, or the first row of an index."""
-        return await self._read(function, *arguments)
+        return await self._read(function, *arguments, **named)
 
     @abstractmethod
-    async def _query(self, function: Callable[..., Value], *arguments: object) -> Value:
+    async def _query(
+        self, function: Callable[..., Value], *arguments: object, **named: object
+    ) -> Value:
         """Run a read that may take longer."""
 
     @abstractmethod
@@ -104,12 +156,6 @@ class SqlStore(AbstractAsyncContextManager["SqlStore"], ABC):
         """
         return await self._sums.run(lambda db: function(db, *arguments))
 
-    async def _rows(self, sql: str, *parameters: object) -> list[Row]:
-        return await self._query(_fetch_rows, sql, parameters)
-
-    async def _row(self, sql: str, *parameters: object) -> Row | None:
-        return await self._read_row(_fetch_row, sql, parameters)
-
     async def _find_task(self, sql: str, *parameters: object) -> Task | None:
         row = await self._row(sql, *parameters)
         return task_of(row) if row is not None else None
@@ -125,90 +171,13 @@ class SqlStore(AbstractAsyncContextManager["SqlStore"], ABC):
         """Return the task with an Idempotency-Key, or None."""
         return await self._find_task(_BY_IDEMPOTENCY_HASH, idempotency_hash)
 
-    async def find_direct(
-        self, tx_hash: str, idempotency_key: str | None, request_hash: str
-    ) -> Task | None:
-        """Return the task that a transaction paid for, or None if the transaction is unused.
-
-        Raises `TxAlreadyUsed` unless the request has the Idempotency-Key of the purchase, and
-        `IdempotencyConflict` if it has that key but differs from the first request.
-        """
-        return await self._read_row(claims.find_direct, tx_hash, idempotency_key, request_hash)
-
-    async def reserve(
-        self,
-        task: NewTask,
-        authorization: Authorization,
-        key: str,
-        search_from_block: int,
-        idempotency_hash: str | None = None,
-        limits: ReserveLimits | None = None,
-    ) -> Task | None:
-        """Store the payment as `reserved` with its claim, and the task as `held`.
-
-        Returns None, and writes nothing, if `key` is already claimed. If another authorization used
-        the Idempotency-Key, writes nothing and returns the task of that authorization. Raises
-        `IdempotencyConflict` if that task is for a different request, `PayerBusy` if the payer has
-        too much open, and `ExecutionError` if files of held tasks reach their limit.
-        """
-        return await self._write(
-            payments.reserve, task, authorization, key, search_from_block, idempotency_hash, limits
-        )
-
-    async def begin_settling(
-        self,
-        payment_id: int,
-        transaction: SignedTransaction | UnsignedTransaction | None,
-        *,
-        now: float,
-    ) -> SignedTransaction | None:
-        """Mark the payment `settling`, and record the signed transaction and its nonce.
-
-        Returns the transaction to send. Pass no transaction if a facilitator sends it.
-        """
-        return await self._write(payments.begin_settling, payment_id, transaction, now)
-
-    async def begin_batch(
-        self, batch: UnsignedBatch, *, now: float
-    ) -> tuple[SignedTransaction, Sequence[int]] | None:
-        """Record one signed transaction for several payments, each `settling`.
-
-        Returns the transaction and the ids of its payments, or None if fewer than two remain.
-        """
-        return await self._write(batches.begin_batch, batch, now)
-
-    async def settle(self, payment_id: int, transfer: Transfer, *, now: float) -> bool:
-        """Mark the payment `settled` with its transfer, and queue the task.
-
-        Returns False if the payment is already closed.
-        """
-        return await self._write(payments.settle, payment_id, transfer, now)
-
-    async def accept_direct(
-        self,
-        task: NewTask,
-        tx_hash: str,
-        transfers: Sequence[Transfer],
-        idempotency_key: str | None,
-        *,
-        is_proven: bool = False,
-    ) -> Task:
-        """Store the claims, the payment as `settled` and the task as `queued`.
-
-        Returns the earlier task for a retry, as `find_direct` does. The Idempotency-Key is scoped
-        to the sender of the transfer. `is_proven` means that this sender signed the request. Raises
-        `TxAlreadyUsed`, `InsufficientPayment`, `IdempotencyConflict`.
-        """
-        return await self._write(
-            payments.accept_direct, task, tx_hash, transfers, idempotency_key, is_proven
-        )
-
-    async def release(self, payment_id: int, *, now: float) -> bool:
-        """Mark the payment `released` and the task `dropped`, and free the Idempotency-Key.
-
-        Returns False if the payment is already closed.
-        """
-        return await self._write(payments.release, payment_id, now)
+    find_direct = as_row_read(payments.find_direct)
+    reserve = as_write(payments.reserve)
+    begin_settling = as_write(payments.begin_settling)
+    begin_batch = as_write(nonces.begin_batch)
+    settle = as_write(payments.settle)
+    accept_direct = as_write(payments.accept_direct)
+    release = as_write(payments.release)
 
     async def open_payments(self) -> list[Payment]:
         """Return the payments that only the chain can close, oldest first."""
@@ -221,48 +190,16 @@ class SqlStore(AbstractAsyncContextManager["SqlStore"], ABC):
 
     # -- signed transactions and nonces
 
-    async def next_nonce(self, signer: str, chain_nonce: int) -> int:
-        """Return the first nonce from `chain_nonce` on that the signer has not used."""
-        return await self._write(nonces.next_nonce, signer, chain_nonce)
-
-    async def add_replacement(self, payment_id: int, transaction: SignedTransaction) -> None:
-        """Record a replacement with the same nonce and a higher fee, before it is sent.
-
-        It settles the same payments as the first one.
-        """
-        await self._write(batches.add_replacement, payment_id, transaction)
-
-    async def unmined_of(self, payment_id: int, *signers: str) -> SignedTransaction | None:
-        """Return a payment's newest transaction of these keys that is not known to be mined."""
-        return await self._read(nonces.unmined_of, payment_id, *signers)
-
-    async def nonces_of(self, payment_id: int, *signers: str) -> int:
-        """Return the number of nonces of these keys that a payment has used."""
-        return await self._read(nonces.nonces_of, payment_id, *signers)
-
-    async def waiting_of(self, signer: str, chain_nonce: int) -> int:
-        """Return the number of nonces from `chain_nonce` on that the signer has used."""
-        return await self._read(nonces.waiting_of, signer, chain_nonce)
-
-    async def failed_gas(self, *, since: float) -> int:
-        """Return the wei burned by failed settlements, except for causes proven to burn little."""
-        return await self._read(nonces.failed_gas, since)
-
-    async def unmined(self, signer: str) -> list[tuple[Payment, SignedTransaction]]:
-        """Return (payment, newest transaction) per nonce not known to be mined, by nonce."""
-        return await self._query(nonces.unmined, signer)
-
-    async def mark_mined(self, signer: str, below_nonce: int) -> None:
-        """Mark every nonce below `below_nonce` as mined, and the others as not mined."""
-        await self._write(nonces.mark_mined, signer, below_nonce)
-
-    async def undated(self, limit: int, skip: Collection[str]) -> list[str]:
-        """Return the newest mined transactions without a known block time, except `skip`."""
-        return await self._read(nonces.undated, limit, skip)
-
-    async def note_mined(self, transaction: Receipt) -> None:
-        """Record where one of the gateway's transactions was mined, and its cost."""
-        await self._write(nonces.note_mined, transaction)
+    next_nonce = as_write(nonces.next_nonce)
+    add_replacement = as_write(nonces.add_replacement)
+    unmined_of = as_read(nonces.unmined_of)
+    nonces_of = as_read(nonces.nonces_of)
+    waiting_of = as_read(nonces.waiting_of)
+    failed_gas = as_read(nonces.failed_gas)
+    unmined = as_query(nonces.unmined)
+    mark_mined = as_write(nonces.mark_mined)
+    undated = as_read(nonces.undated)
+    note_mined = as_write(nonces.note_mined)
 
     # -- tasks
 
@@ -270,12 +207,7 @@ class SqlStore(AbstractAsyncContextManager["SqlStore"], ABC):
         """Return a task, or None. A long text in its result is only described."""
         return await self._find_task(_BY_ID, task_id)
 
-    async def text_part(self, task_id: str, number: int) -> bytes | None:
-        """Return part `number` (from 0) of a task's long text, or None.
-
-        The part is the inside of a JSON string, in UTF-8, at most 400 KB.
-        """
-        return await self._read(texts.read_part, task_id, number)
+    text_part = as_read(tasks.read_part)
 
     async def recent_tasks(
         self, limit: int, status: TaskStatus | None, details: str | None = None
@@ -302,9 +234,7 @@ class SqlStore(AbstractAsyncContextManager["SqlStore"], ABC):
         rows = await self._rows(sql, now, limit)
         return [(row["id"], outputs_of(row["result"])) for row in rows]
 
-    async def forget_outputs(self, task_ids: Sequence[str]) -> None:
-        """Mark the outputs of these tasks as deleted."""
-        await self._write(tasks.forget_outputs, task_ids)
+    forget_outputs = as_write(tasks.forget_outputs)
 
     async def shown_outputs(self, task_ids: Sequence[str]) -> set[str]:
         """Return the keys of all outputs that these tasks still have."""
@@ -353,29 +283,6 @@ class SqlStore(AbstractAsyncContextManager["SqlStore"], ABC):
 
     async def meta(self, key: str, make: Callable[[], str]) -> str:
         """Return a stored value, storing the result of `make` at the first use."""
-        return await self._write(meta.find_or_make, key, make())
+        return await self._write(find_or_make, key, make())
 
-    async def count_attempt(
-        self,
-        address: str,
-        *,
-        limit: int,
-        window_s: int,
-        total: tuple[int | None, int] = (None, 0),
-        now: float,
-    ) -> float:
-        """Count a login attempt. Returns 0, or the seconds until the next attempt is allowed.
-
-        `total` is (limit over all addresses or None, its window in seconds). Refused attempts are
-        not stored.
-        """
-        return await self._write(meta.count_login_attempt, address, limit, window_s, total, now)
-
-
-def _fetch_rows(db: Connection, sql: str, parameters: Sequence[object]) -> list[Row]:
-    return db.execute(sql, parameters).fetchall()
-
-
-def _fetch_row(db: Connection, sql: str, parameters: Sequence[object]) -> Row | None:
-    row: Row | None = db.execute(sql, parameters).fetchone()
-    return row
+    count_attempt = as_write(count_login_attempt)

@@ -1,16 +1,28 @@
 """The task queue: lease, complete, fail, retry. The lease token fences each write."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+import attrs
+import msgspec
 
 from gateway.contracts import Cost, Lease
-from gateway.contracts.events import EventType
-from gateway.domain import Handle, PaymentState, StoredResult, TaskStatus
+from gateway.contracts.parts import EventType
+from gateway.domain import Handle, LongText, PaymentState, StoredResult, TaskStatus
 from gateway.store.events import add_event
-from gateway.store.nodes import is_off, lease_clock
-from gateway.store.rows import RunWrite, dump, lease_of, load
-from gateway.store.sql import Connection, Row, dialect_of, none_of
-from gateway.store.texts import add_parts, shorten
+from gateway.store.rows import dump, lease_of, load
+from gateway.store.sql import (
+    Connection,
+    Row,
+    Run,
+    Tables,
+    as_query,
+    as_write,
+    dialect_of,
+    is_off,
+    lease_clock,
+    none_of,
+)
 
 
 def leasable(db: Connection, resting: Sequence[str]) -> str:
@@ -61,7 +73,7 @@ def _lease_task(db: Connection, task_id: str, until: float, now: float, node: st
 
 
 def begin_submit(db: Connection, lease: Lease, now: float) -> bool:
-    """Mark that a submit is about to be sent; an attempt that finds only this must not submit."""
+    """Mark that a submit is about to be sent. An attempt that finds only this must not submit."""
     return _change_leased(db, lease, "sent_at = ?", now)
 
 
@@ -83,10 +95,13 @@ def complete(
     result: StoredResult,
     expires_at: float,
     now: float,
-    cost: Cost | None,
-    provider: str | None,
+    cost: Cost | None = None,
+    provider: str | None = None,
 ) -> bool:
-    """Mark a task `completed` and store its result; raises if it does not survive serialization."""
+    """Mark a task `completed` and store its result; raises if it does not survive serialization.
+
+    `provider` is the name of the one that generated it. `cost` is None if unknown.
+    """
     short, parts = shorten(result)
     written = dump(short)
     load(written, StoredResult)
@@ -113,10 +128,13 @@ def fail(
     details: str,
     error: str,
     now: float,
-    reason: str | None,
-    provider: str | None,
+    reason: str | None = None,
+    provider: str | None = None,
 ) -> bool:
-    """Mark a task `failed` and its payment `refund_due`."""
+    """Mark a task `failed` and its payment `refund_due`.
+
+    The buyer sees `error`; `reason`, in the vendor's words, is for the operator.
+    """
     row = db.execute(
         """UPDATE tasks SET status = ?, code = 'GENERATION_FAILED', error = ?, details = ?,
                completed_at = ?, reason = ?, provider = ?, lease_token = NULL
@@ -152,11 +170,11 @@ def _note_end(
     add_event(db, lease.task_id, kind, now, has_callback=callback_url is not None)
 
 
-def retry(db: Connection, lease: Lease, delay_s: float, now: float, uncounted: int) -> bool:
-    """End a lease, for a new submit later. Takes back `uncounted` attempts (0 or 1)."""
+def retry(db: Connection, lease: Lease, *, delay_s: float, now: float, costs_attempt: bool) -> bool:
+    """End a lease and discard its job. The task is submitted again after `delay_s`."""
     change = """due_at = ?, attempt = attempt - ?, handle = NULL, sent_at = NULL,
         lease_token = NULL, progress = NULL, note = NULL"""
-    return _change_leased(db, lease, change, lease_clock(db, now) + delay_s, uncounted)
+    return _change_leased(db, lease, change, lease_clock(db, now) + delay_s, int(not costs_attempt))
 
 
 def give_back(db: Connection, lease: Lease) -> bool:
@@ -173,9 +191,9 @@ def extend(
     lease_s: float,
     now: float,
     progress: float | None,
-    note: str | None,
+    note: str | None = None,
 ) -> bool:
-    """Extend a lease and update the task's progress."""
+    """Extend a lease to `lease_s` from now, and update the task's progress."""
     change = "due_at = ?, progress = coalesce(?, progress), note = coalesce(?, note)"
     return _change_leased(db, lease, change, lease_clock(db, now) + lease_s, progress, note)
 
@@ -223,20 +241,67 @@ def depth(db: Connection) -> dict[str, int]:
     return {row[0]: row[1] for row in rows}
 
 
-class SqlQueue:
-    """Tasks that wait, run, or have just ended. Each method is one write or one read.
+# Texts up to this length stay in the task's row, which a poll reads in about 50 µs.
+SHORT_CHARS = 32_768
+# Each part costs a hop to the database's thread. JSON encodes a control character in six bytes, so
+# a part takes up to 393,216 bytes.
+PART_CHARS = 65_536
 
-    In docs/payments.md `claim` is T4, and `complete` and `fail` are T5.
+
+def shorten(result: StoredResult) -> tuple[StoredResult, list[bytes]]:
+    """Return a result as stored in the task's row, and the parts of its long text, if any."""
+    text = result.text
+    if text is None or len(text) <= SHORT_CHARS:
+        return result, []
+    parts = list(_split(text))
+    described = LongText(parts=len(parts), json_bytes=sum(map(len, parts)), chars=len(text))
+    return attrs.evolve(result, text=None, long_text=described), parts
+
+
+def add_parts(db: Connection, task_id: str, parts: Sequence[bytes]) -> None:
+    """Insert the parts of a long text."""
+    for number, part in enumerate(parts):
+        db.execute(
+            "INSERT INTO task_texts (task_id, part, data) VALUES (?, ?, ?)", (task_id, number, part)
+        )
+
+
+def read_part(db: Connection, task_id: str, number: int) -> bytes | None:
+    """Return part `number` (from 0) of a task's long text, or None.
+
+    The part is the inside of a JSON string, in UTF-8, at most 400 KB.
+    """
+    row = db.execute(
+        "SELECT data FROM task_texts WHERE task_id = ? AND part = ?", (task_id, number)
+    ).fetchone()
+    return None if row is None else bytes(row[0])
+
+
+def _split(text: str) -> Iterator[bytes]:
+    for begin in range(0, len(text), PART_CHARS):
+        yield msgspec.json.encode(text[begin : begin + PART_CHARS])[1:-1]
+
+
+class SqlQueue(Tables):
+    """Tasks that wait, run, or have just ended.
+
+    In docs/payments.md `claim` is T4, and `complete` and `fail` are T5. Those that return a bool
+    return False if the lease was lost.
     """
 
-    def __init__(
-        self, write: RunWrite, query: RunWrite, read_row: RunWrite, node: str | None
-    ) -> None:
-        self._write = write
-        self._query = query
-        self._read_row = read_row
-        # None for the only node of its database.
+    def __init__(self, *runs: Run, node: str | None) -> None:
+        """Take `node`, None for the only node of its database."""
+        super().__init__(*runs)
         self._node = node
+
+    begin_submit = as_write(begin_submit)
+    save_handle = as_write(save_handle)
+    complete = as_write(complete)
+    fail = as_write(fail)
+    retry = as_write(retry)
+    give_back = as_write(give_back)
+    extend = as_write(extend)
+    depth = as_query(depth)
 
     async def claim(
         self, limit: int, *, lease_s: float, now: float, resting: Sequence[str] = ()
@@ -251,76 +316,6 @@ class SqlQueue:
         """
         leases: list[Lease] = await self._write(lease_due, limit, lease_s, now, resting, self._node)
         return leases
-
-    async def begin_submit(self, lease: Lease, *, now: float) -> bool:
-        """Mark that a submit is about to be sent. Returns False if the lease was lost."""
-        return bool(await self._write(begin_submit, lease, now))
-
-    async def save_handle(self, lease: Lease, handle: Handle) -> bool:
-        """Store the handle of the submitted job. Returns False if the lease was lost."""
-        return bool(await self._write(save_handle, lease, handle))
-
-    async def complete(
-        self,
-        lease: Lease,
-        result: StoredResult,
-        *,
-        expires_at: float,
-        now: float,
-        cost: Cost | None = None,
-        provider: str | None = None,
-    ) -> bool:
-        """Store the result and make it visible. Returns False if the lease was lost.
-
-        `provider` is the name of the one that generated it. `cost` is None if unknown.
-        """
-        return bool(await self._write(complete, lease, result, expires_at, now, cost, provider))
-
-    async def fail(
-        self,
-        lease: Lease,
-        *,
-        details: str,
-        error: str,
-        now: float,
-        reason: str | None = None,
-        provider: str | None = None,
-    ) -> bool:
-        """Mark the task failed and its refund due.
-
-        The buyer sees `error`; `reason`, in the vendor's words, is for the operator. Returns False
-        if the lease was lost.
-        """
-        return bool(await self._write(fail, lease, details, error, now, reason, provider))
-
-    async def retry(self, lease: Lease, *, delay_s: float, now: float, costs_attempt: bool) -> bool:
-        """End a lease and discard its job. The task is submitted again after `delay_s`.
-
-        Returns False if the lease was lost.
-        """
-        return bool(await self._write(retry, lease, delay_s, now, int(not costs_attempt)))
-
-    async def give_back(self, lease: Lease) -> bool:
-        """End a lease without counting an attempt. The task continues later, ahead of newer tasks.
-
-        Returns False if the lease was lost.
-        """
-        return bool(await self._write(give_back, lease))
-
-    async def extend(
-        self,
-        lease: Lease,
-        *,
-        lease_s: float,
-        now: float,
-        progress: float | None,
-        note: str | None = None,
-    ) -> bool:
-        """Extend a lease to `lease_s` from now, and store progress.
-
-        Returns False if the lease was lost.
-        """
-        return bool(await self._write(extend, lease, lease_s, now, progress, note))
 
     async def recover(self, *, now: float) -> int:
         """At startup, make due the tasks that this node had leased: their workers have died.
@@ -338,8 +333,3 @@ class SqlQueue:
         run = self._query if resting else self._read_row
         due: float | None = await run(next_due, resting, now)
         return due
-
-    async def depth(self) -> dict[str, int]:
-        """Return the number of unfinished tasks in each status, however many have ended."""
-        counts: dict[str, int] = await self._query(depth)
-        return counts

@@ -7,6 +7,7 @@ import attrs
 import structlog
 
 from gateway.catalog.catalog import Registered
+from gateway.catalog.notes import begin_notes, recorded
 from gateway.contracts import Lease
 from gateway.domain import MAX_ATTEMPTS, Endpoint, Handle, Result
 from gateway.errors import (
@@ -26,8 +27,6 @@ from gateway.tasks.resources import Resources, WriteFailed
 from gateway.telemetry import signals
 from gateway.telemetry.redaction import hide_prompt
 from gateway.telemetry.spans import About
-from gateway.vendors.refusals import begin_notes
-from gateway.vendors.sent import recorded
 
 # Errors of a submit that end the attempt even if the plugin saved a handle.
 _VERDICTS = (JobFailed, ContentPolicy, InvalidInput, HandleLost, LeaseLost)

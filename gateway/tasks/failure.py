@@ -3,10 +3,10 @@
 import attrs
 
 from gateway.catalog.calls import place_in
+from gateway.catalog.notes import newest_refusal, summarize
 from gateway.catalog.upstream import Upstream
 from gateway.domain import GenerationRequest
 from gateway.errors import ProviderError
-from gateway.vendors.refusals import newest_refusal, summarize
 
 _MAX_SAID_CHARS = 200
 # Error text that repeats this many characters of the prompt or the file name is not shown.

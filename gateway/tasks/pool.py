@@ -14,9 +14,10 @@ import structlog
 from gateway.catalog.catalog import Catalog
 from gateway.concurrency.awaiting import outlive
 from gateway.contracts import Clock, Lease, OutputStore
+from gateway.outputs.downloads import Downloader
 from gateway.store import SqlStore
 from gateway.tasks.attempt import Attempt
-from gateway.tasks.resources import Resources, Slots, make_downloader
+from gateway.tasks.resources import Resources, Slots
 from gateway.tasks.timing import TaskTiming
 from gateway.telemetry.spans import Spans
 
@@ -59,7 +60,7 @@ class WorkerPool:
             slots=Slots(self.workers, on_free=self.wake),
             timing=self._timing,
             spans=self.spans,
-            links=make_downloader(follows_loopback=self.follows_loopback),
+            links=Downloader(follows_loopback=self.follows_loopback),
         )
 
     def start(self) -> None:

@@ -11,11 +11,11 @@ import structlog
 
 from gateway.catalog.catalog import Catalog
 from gateway.contracts import Clock, OutputStore
+from gateway.outputs.downloads import Downloader
 from gateway.sandbox.pictures import Pictures
 from gateway.store.tasks import SqlQueue
 from gateway.tasks.timing import TaskTiming
 from gateway.telemetry.spans import Spans
-from gateway.vendors import Outbound
 
 
 @attrs.define
@@ -82,19 +82,9 @@ class Slots:
 
 Value = TypeVar("Value")
 
-# Of one output. 25 million pixels of noise would take 75 MB.
-MAX_DOWNLOAD_BYTES = 64_000_000
 # Concurrent downloads of results, each up to 128 MB.
 _FETCHES = 4
 _log = structlog.get_logger()
-
-
-def make_downloader(*, follows_loopback: bool = False) -> Outbound:
-    """Return the HTTP client for links in results."""
-    # All links are absolute, so the base URL is never used.
-    return Outbound(
-        "https://outputs.invalid", max_bytes=MAX_DOWNLOAD_BYTES, follows_loopback=follows_loopback
-    )
 
 
 class WriteFailed(Exception):
@@ -117,7 +107,7 @@ class Resources:
     fetching: asyncio.Semaphore = attrs.field(factory=lambda: asyncio.Semaphore(_FETCHES))
     pictures: Pictures = attrs.field(factory=Pictures)
     # Downloads the outputs that providers return as links.
-    links: Outbound = attrs.field(factory=make_downloader)
+    links: Downloader = attrs.field(factory=Downloader)
 
     async def close(self) -> None:
         """Close connections, and end the process that checks pictures."""

@@ -37,6 +37,8 @@ _SKIMMED_CHARS = 256
 _MOST_SKIMMED_CHARS = 2_000
 # Remembered places of one piece, in a prompt that repeats itself.
 _MAX_PLACES = 8
+# A redacted word in a response would confirm a guess.
+_CHOSEN_BY_A_PERSON = "admin_password"
 _SECRET_NAME = re.compile(r"(KEYS?|SECRET|TOKEN|PASSWORD|PASSPHRASE|CREDENTIALS?)$", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z0-9]+")
 # Between the keys of a list, also a malformed one.
@@ -176,14 +178,15 @@ def secrets_of(
 
     A plugin's setting is secret if the plugin declares it so. A setting in none of `sections` is
     secret if its name suggests that, or in any case if `are_all` (no plugin is missing from
-    `sections`). The admin's password is left out: a person chose it, and a redacted word in a
-    response would confirm a guess.
+    `sections`). The admin's password is left out: a person chose it.
     """
     for field in attrs.fields(Settings):
-        if field.name not in ("admin_password", "plugin_values"):
+        if field.name != "plugin_values":
             yield from _secrets_in_field(field, getattr(settings, field.name))
     fields = {name: field for one in sections for name, field in one.fields.items()}
     for name, value in settings.plugin_values.items():
+        if name == _CHOSEN_BY_A_PERSON:
+            continue
         if name in fields:
             yield from _secrets_in_field(fields[name], value)
         elif are_all or _SECRET_NAME.search(name):

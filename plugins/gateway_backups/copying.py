@@ -16,8 +16,8 @@ from pathlib import Path
 import attrs
 
 from gateway.errors import BackupFailed, SettingsError
-from gateway.private_files import private_opener
 from gateway.settings import Settings
+from gateway.store.disk import private_opener
 from gateway.store.sqlite import upgrade
 from gateway_backups import records
 from gateway_backups.names import Copy, make_name, names_to_keep, origin_of

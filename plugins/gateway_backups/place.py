@@ -13,11 +13,11 @@ from typing import Any
 import attrs
 
 from gateway.errors import BackupFailed
-from gateway.outputs.bucket import load_obstore, reason_of
 from gateway.settings import Settings
-from gateway.settings.bucket import Bucket
 from gateway_backups.names import Copy, read_name
 from gateway_backups.settings import backup_settings_of
+from gateway_bucket.outputs import load_obstore, reason_of
+from gateway_bucket.settings import Bucket
 
 # S3 accepts parts from 5 MiB on. Two are uploaded at once, so an upload takes about 20 MB.
 _PART_BYTES = 5 * 1024 * 1024

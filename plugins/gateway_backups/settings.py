@@ -10,7 +10,7 @@ import typed_settings as ts
 
 from gateway.errors import SettingsError
 from gateway.settings import Settings, secret, setting
-from gateway.settings.bucket import (
+from gateway_bucket.settings import (
     Bucket,
     bucket_of,
     is_bucket_url,

@@ -14,12 +14,10 @@ import time
 from pathlib import Path
 
 from gateway.errors import SettingsError
-from gateway.private_files import create_private
 from gateway.settings import Settings
 from gateway.store.data_folder import enter_data, existing_database, lock_data
-from gateway.store.disk import full_disk, means_full
-from gateway.store.moved import check_stays
-from gateway.store.sqlite.migrations import migrate
+from gateway.store.disk import create_private, full_disk, means_full
+from gateway.store.sqlite.migrations import check_stays, migrate
 from gateway_backups.settings import backup_settings_of
 from gateway_operator.audit_log import Actor, NewAction
 from gateway_operator.sql import actions

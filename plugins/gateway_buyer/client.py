@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import attrs
 
 from gateway.errors import LinkDead, ResultUnusable, Transient
-from gateway.vendors.answer import REDIRECTS, Answer
-from gateway.vendors.client import Outbound
+from gateway.outputs.downloads import REDIRECTS
+from gateway.vendors import Answer, Outbound
 from gateway_buyer.answers import Output, Started, Task, read_json, read_refusal, shorten
 from gateway_buyer.errors import NotBought, Unanswered, Unfinished
 from gateway_buyer.records import Record

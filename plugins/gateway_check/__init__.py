@@ -1,1 +1,1 @@
-"""`gateway check`: settings, chain, wallet, prices, vendors, listing and one live order."""
+"""Commands for setting up: `gateway check`, `gateway plugins` and `gateway encrypt-key`."""

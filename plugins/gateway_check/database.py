@@ -7,8 +7,8 @@ from gateway.contracts.store import CheckRow
 from gateway.domain.eip3009 import checksum_address
 from gateway.errors import SettingsError
 from gateway.settings import Settings, check_database
+from gateway.store.data_folder import open_store
 from gateway.store.nonces import open_by_signer
-from gateway.store.opening import open_store
 
 
 async def find_checks(settings: Settings) -> Sequence[CheckRow]:

@@ -23,22 +23,20 @@ from gateway.domain import (
     Result,
 )
 from gateway.errors import RateLimited, SettingsError, SubmitUncertain, Transient
+from gateway.outputs.downloads import Downloader
 from gateway.plugins.manager import PluginManager
 from gateway.sandbox.pictures import Pictures
 from gateway.settings import Settings
 from gateway.tasks.delivery import checked_json
-from gateway.vendors import Outbound
-from gateway.vendors.shapes import Shapes, record_shapes
 from gateway.version import VERSION
 from gateway_check.live_files import smallest_file
+from gateway_vendors.shapes import Shapes, record_shapes
 
 # Harmless prompts, which pass every vendor's content filter.
 _QUESTION = "What does the page say?"
 _PROMPT = "A small red boat on a calm sea"
 _POLL_S = 2.0
 _LONGEST_POLL_S = 30.0
-# Only used for links, so the base URL does not matter.
-_NO_BASE = "https://outputs.invalid"
 
 live_option = click.option(
     "--live",
@@ -161,7 +159,7 @@ def _unknown_cost(endpoint: Endpoint) -> str:
 
 async def _make_all(catalog: Catalog, chosen: list[Registered]) -> list[Made]:
     """Generate one after the other, to stay below vendors' rate limits."""
-    pictures, links = Pictures(), Outbound(_NO_BASE)
+    pictures, links = Pictures(), Downloader()
     try:
         return [await _make(registered, pictures, links) for registered in chosen]
     finally:
@@ -170,7 +168,7 @@ async def _make_all(catalog: Catalog, chosen: list[Registered]) -> list[Made]:
         await catalog.close()
 
 
-async def _make(registered: Registered, pictures: Pictures, links: Outbound) -> Made:
+async def _make(registered: Registered, pictures: Pictures, links: Downloader) -> Made:
     """Generate once; any failure becomes the result."""
     endpoint, began = registered.endpoint, time.monotonic()
     request = cheapest_request(endpoint)
@@ -255,7 +253,7 @@ async def _inspect(
     request: GenerationRequest,
     endpoint: Endpoint,
     pictures: Pictures,
-    links: Outbound,
+    links: Downloader,
 ) -> str:
     """Download and check a result as for a sale, and describe it."""
     outputs = [

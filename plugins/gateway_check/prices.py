@@ -9,8 +9,8 @@ from gateway.domain import Endpoint
 from gateway.domain.costs import worst_sales
 from gateway.plugins.manager import PluginManager
 from gateway.settings import Settings
+from gateway.store.data_folder import open_store
 from gateway.store.endpoint_changes import changes_after
-from gateway.store.opening import open_store
 
 # Vendors change their prices a few times a year.
 _OLD_DAYS = 90

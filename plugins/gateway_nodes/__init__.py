@@ -41,7 +41,11 @@ def open_limits(settings: "Settings", clock: "Clock", secret: str) -> "RateLimit
 
 @hookimpl
 def register_parts(register: "Callable[[Part], None]", gateway: "Gateway") -> None:
-    """Share provider states between nodes."""
+    """Share provider states between nodes, and check the shared rate limits."""
+    if gateway.settings.limits_url:
+        from gateway_nodes.rate_limits import make_check  # noqa: PLC0415
+
+        register(make_check(gateway.limits))
     if gateway.store.nodes.has_others:
         from gateway_nodes.shared_states import make_part  # noqa: PLC0415
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from gateway.errors import SettingsError
 from gateway.settings import Settings
 from gateway.store import SqlStore
-from gateway.store.moved import Move, move_of
+from gateway.store.sqlite.migrations import Move, move_of
 from gateway_nodes.moving.notes import MOVED_FROM
 
 

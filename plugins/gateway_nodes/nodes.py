@@ -8,10 +8,9 @@ from collections.abc import Collection
 import structlog
 
 from gateway.contracts import Clock
-from gateway.contracts.nodes import NodeRecord
+from gateway.contracts.nodes import Fitness, NodeRecord
 from gateway.errors import SettingsError
-from gateway.store.nodes import Fitness, is_off
-from gateway.store.rows import RunWrite
+from gateway.store.sql import Run, is_off
 from gateway_nodes import records
 
 _log = structlog.get_logger()
@@ -30,8 +29,8 @@ class SqlNodes:
 
     def __init__(
         self,
-        read: RunWrite,
-        write: RunWrite,
+        read: Run,
+        write: Run,
         name: str,
         fitness: Fitness,
         roles: Collection[str] = tuple(records.ROLES),

@@ -8,10 +8,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from gateway.store.locks import locked
-from gateway.store.nodes import read_clock
-from gateway.store.rows import RunWrite
-from gateway.store.sql import Connection
+from gateway.store.sql import Connection, Run, locked, read_clock
 from gateway_nodes.records import find_workers
 
 # Limits text that comes from a vendor.
@@ -150,7 +147,7 @@ def exchange(db: Connection, reports: Sequence[Report], node: str) -> SharedStat
 class SqlProviderStates:
     """The provider states in a shared database."""
 
-    def __init__(self, read: RunWrite, write: RunWrite, node: str) -> None:
+    def __init__(self, read: Run, write: Run, node: str) -> None:
         self._read = read
         self._write = write
         self._node = node

@@ -21,6 +21,7 @@ from redis.backoff import NoBackoff
 
 from gateway.concurrency.awaiting import outlive
 from gateway.contracts import Clock
+from gateway.contracts.parts import Check, Part
 from gateway.errors import SettingsError
 from gateway.running.rate_limits import RateLimits, too_many
 from gateway.settings import Settings
@@ -191,6 +192,24 @@ class RedisWindows:
         if self._problem:
             _log.info("limits.redis_answers")
         self._problem = ""
+
+
+def make_check(limits: RateLimits) -> Part:
+    """Return the part that checks for `/api/ready` whether Redis counts requests."""
+
+    async def check() -> list[Check]:
+        problem = await limits.find_problem()
+        return [
+            Check(
+                name="limits",
+                ok=not problem,
+                stops="nothing",
+                summary="Each node counts the requests of a client by itself.",
+                problem=f"Redis is silent, so each node counts by itself: {problem}",
+            )
+        ]
+
+    return Part(name="shared-limits", checks=check)
 
 
 class FullWindows:

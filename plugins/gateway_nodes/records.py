@@ -11,8 +11,7 @@ from collections.abc import Collection, Iterable
 
 from gateway.contracts.nodes import NodeRecord
 from gateway.errors import SettingsError
-from gateway.store.nodes import is_off, read_clock
-from gateway.store.sql import Connection, dialect_of
+from gateway.store.sql import Connection, dialect_of, is_off, read_clock
 from gateway.version import VERSION
 
 _LEADER = "leader"

@@ -21,7 +21,7 @@ _LATE = ("gateway_operator.alarms.state_watch", "gateway_operator.running")
 
 @hookimpl
 def register_settings(register: Callable[[str, type], None]) -> None:
-    """Define the settings of metrics and alarms."""
+    """Define the settings of the login, metrics and alarms."""
     register("", OperatorSettings)
 
 

@@ -8,6 +8,7 @@ from gateway.concurrency.threads import Threads
 from gateway.errors import TooManyRequests
 from gateway.settings import Settings
 from gateway.store import SqlStore
+from gateway_operator.settings import operator_settings_of
 
 _META = "admin_password_hash"
 # A comparison takes 0.1 s, on a small machine 0.5 s, so a full queue drains within `_QUEUE_S`.
@@ -22,17 +23,16 @@ class AdminPassword:
     """
 
     def __init__(self, settings: Settings, store: SqlStore) -> None:
-        self._settings = settings
+        chosen = operator_settings_of(settings)
+        self._password, self._hash = str(chosen.admin_password), str(chosen.admin_password_hash)
         self._store = store
-        self._hash = str(settings.admin_password_hash)
         self._hash_lock = asyncio.Lock()
         self._threads = Threads("argon2", 1)
         self._waiting = 0
 
     async def make_first(self) -> None:
         """Create and print a password, unless one is set or an earlier start created one."""
-        is_set = self._settings.admin_password_hash or self._settings.admin_password
-        if is_set or await self._store.known_meta(_META) is not None:
+        if self._hash or self._password or await self._store.known_meta(_META) is not None:
             return
         password = secrets.token_urlsafe(12)
         made = await self._threads.run(hash_password, password)
@@ -45,9 +45,8 @@ class AdminPassword:
     async def hash(self) -> str:
         """Return the argon2 hash."""
         async with self._hash_lock:
-            if not self._hash and self._settings.admin_password:
-                password = str(self._settings.admin_password)
-                self._hash = await self._threads.run(hash_password, password)
+            if not self._hash and self._password:
+                self._hash = await self._threads.run(hash_password, self._password)
         return self._hash or await self._store.known_meta(_META) or ""
 
     async def matches(self, password: str, *, is_known: bool = False) -> bool:

@@ -1,4 +1,4 @@
-"""The settings of metrics and alarms."""
+"""The settings of the login, metrics and alarms."""
 
 import base64
 import importlib.util
@@ -11,13 +11,30 @@ import attrs
 import typed_settings as ts
 
 from gateway.errors import SettingsError
-from gateway.settings import Settings, is_place, secret, setting
+from gateway.settings import Settings, is_limit, is_place, secret, setting
 
 
 @attrs.frozen(kw_only=True)
 class OperatorSettings:
-    """Settings of metrics and alarms. Thresholds are written `soon/urgent`."""
+    """Settings of the login, metrics and alarms. Thresholds are written `soon/urgent`."""
 
+    admin_password: ts.SecretStr = secret(
+        "Admin password in plain text. Prefer its hash, GATEWAY_ADMIN_PASSWORD_HASH."
+    )
+    admin_password_hash: ts.SecretStr = secret(
+        "argon2 hash of the admin password, made by `gateway hash-password`. In a shell, put it "
+        "between single quotes, which keep its `$`. If neither the hash nor the password is set, "
+        "the first start makes a password and prints it once.",
+        example="$argon2id$v=19$m=65536,t=3,p=4$...",
+    )
+    limit_login: str = setting(
+        "5/300s", "Rate limit of POST /admin/login per client address: requests and seconds."
+    )
+    limit_login_total: str = setting(
+        "60/300s",
+        "Rate limit of POST /admin/login over all addresses together. A browser that has opened "
+        "the admin page in the last 30 days counts by itself, so others cannot lock it out.",
+    )
     metrics_bind: str = setting(
         "",
         "Address and port of the metrics for Prometheus, at /metrics. Empty: no metrics. They show "
@@ -83,14 +100,19 @@ class OperatorSettings:
     )
 
     def validate(self, _: Settings) -> Mapping[str, bool]:
-        """Return for each value whether it is right; raises `SettingsError` without apprise."""
+        """Return for each value whether it is right; raises `SettingsError` for some."""
         if str(self.alarm_urls) and importlib.util.find_spec("apprise") is None:
             raise SettingsError(
                 "GATEWAY_ALARM_URLS is set, but apprise cannot be found: run pip install "
                 "'generation-gateway[alarms]', or unset the variable."
             )
+        if "\n" in str(self.admin_password).strip():
+            raise SettingsError("GATEWAY_ADMIN_PASSWORD holds a line end. Remove it.")
         secret_text = str(self.alarm_webhook_secret)
         return {
+            "admin_password_hash": _is_argon2_hash(str(self.admin_password_hash)),
+            "limit_login": is_limit(self.limit_login),
+            "limit_login_total": is_limit(self.limit_login_total),
             "metrics_bind": not self.metrics_bind or is_place(self.metrics_bind),
             "alarm_webhook": _is_address(self.alarm_webhook),
             "alarm_webhook_secret": _is_secret(secret_text)
@@ -110,6 +132,10 @@ class OperatorSettings:
 SECTION = OperatorSettings
 
 
+# The PHC string of argon2-cffi: kind, version, costs, salt and hash, both in Base64 without "=".
+_ARGON2 = re.compile(
+    r"\$argon2(id|i|d)\$v=\d+\$m=\d+,t=\d+,p=\d+\$[A-Za-z0-9+/]{11,}\$[A-Za-z0-9+/]{6,}"
+)
 _TIME = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
 _PAIR = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)/([0-9]{1,6}(?:\.[0-9]{1,3})?)")
 _BETWEEN_URLS = re.compile(r"\s*,\s*(?=[A-Za-z][A-Za-z0-9+.-]*://)|\s+")
@@ -118,13 +144,20 @@ _MOST_SECRET_BYTES = 64
 
 
 def operator_settings_of(settings: Settings) -> OperatorSettings:
-    """Return the checked settings of metrics and alarms."""
+    """Return the checked settings of the login, metrics and alarms."""
     return settings.section("", OperatorSettings)
 
 
 def split_urls(text: str) -> list[str]:
     """Return the addresses of a list; a comma separates two only where another follows."""
     return [url for part in _BETWEEN_URLS.split(text) if (url := part.rstrip(",;"))]
+
+
+def _is_argon2_hash(text: str) -> bool:
+    """Whether this is empty or a complete argon2 hash."""
+    # A Base64 text never has one character more than a multiple of four.
+    is_cut_off = any(len(part) % 4 == 1 for part in text.split("$")[-2:])
+    return not text or (bool(_ARGON2.fullmatch(text)) and not is_cut_off)
 
 
 def _is_one_address(url: str) -> bool:

@@ -43,7 +43,7 @@ class Operator:
         if self._alarms is not None:
             await self._alarms.close()
         if self._desk is not None:
-            await self._desk.unclaimed.close()
+            await self._desk.unused.close()
         self.password.close()
 
 

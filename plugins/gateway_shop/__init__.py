@@ -11,7 +11,7 @@ from gateway_shop.settings import ShopSettings
 
 @hookimpl
 def register_settings(register: Callable[[str, type], None]) -> None:
-    """Define GATEWAY_PLAY_KEY."""
+    """Define the settings of the pages."""
     register("", ShopSettings)
 
 

@@ -15,12 +15,12 @@ from gateway.domain import (
 from gateway.domain.description import price_range, request_schema
 from gateway.running.gateway import Gateway
 from gateway.settings import Settings
-from gateway.settings.bucket import bucket_of
 from gateway.version import VERSION
 from gateway.web import wire
 from gateway.web.routes.files import Assets
+from gateway_bucket.settings import bucket_of
 from gateway_shop import purchase_code
-from gateway_shop.settings import play_key_of
+from gateway_shop.settings import play_key_of, shop_settings_of
 
 _CAPABILITIES = {
     TEXT_TO_IMAGE: "Picture",
@@ -64,7 +64,7 @@ def content_policy(settings: Settings) -> str:
     and a file that the buyer has just chosen (`blob:`).
     """
     bucket = bucket_of(settings)
-    addresses = [settings.logo_url, bucket.base_url if bucket else ""]
+    addresses = [shop_settings_of(settings).logo_url, bucket.base_url if bucket else ""]
     pictures = " ".join(["'self'", "data:", "blob:", *map(_origin, filter(None, addresses))])
     return (
         f"default-src 'none'; script-src 'self'; style-src 'self'; img-src {pictures}; "
@@ -81,10 +81,12 @@ def view(gateway: Gateway, assets: Assets, slug: str) -> dict[str, Any]:
     return {
         "asset": assets.url,
         "settings": settings,
+        "shop": shop_settings_of(settings),
         "version": VERSION,
         "network": _describe_network(settings),
         "offers": offers,
         "refund": gateway.refund_promise(),
+        "openapi": gateway.openapi,
         "sells": gateway.wallet.problem is None,
         "unsold_because": gateway.unsold_because(),
         "cheapest": _cheapest(offers),

@@ -11,6 +11,7 @@ from gateway.web.front.current import current_gateway
 from gateway.web.routes.files import Assets, answer_asset
 from gateway_shop import brand
 from gateway_shop import pages as shop_pages
+from gateway_shop.settings import shop_settings_of
 
 blueprint = Blueprint("pages", __name__)
 
@@ -40,7 +41,7 @@ async def asset(name: str) -> Response:
 @blueprint.get("/brand.css")
 async def brand_stylesheet() -> Response:
     """Send the operator's colour; empty if none is set."""
-    color = current_gateway().settings.brand_color
+    color = shop_settings_of(current_gateway().settings).brand_color
     rules = brand.stylesheet(color) if color else ""
     headers = {"Content-Type": "text/css; charset=utf-8", "Cache-Control": _REVALIDATED}
     return Response(rules, headers=headers)

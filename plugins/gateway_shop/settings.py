@@ -1,16 +1,43 @@
-"""The setting of the pages for people."""
+"""The settings of the pages for people."""
 
+import re
 from collections.abc import Mapping
 
 import attrs
 
 from gateway.settings import Settings, is_chain_here, is_for_this_machine, is_key, setting
 
+_COLOR = re.compile(r"#[0-9a-fA-F]{6}")
+# An address that is safe in an attribute and in a Content-Security-Policy.
+_LINK = re.compile(r"https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/?#&=%+@!-]*)?")
+_LINKS = ("logo_url", "imprint_url", "terms_url")
+
 
 @attrs.frozen(kw_only=True)
 class ShopSettings:
     """Settings of the pages."""
 
+    brand_color: str = setting(
+        "",
+        "Colour of buttons and links on the pages for people, as six hexadecimal digits. Where it "
+        "would be hard to read, the pages use a lighter or darker tone of it.",
+        example="#0f766e",
+    )
+    logo_url: str = setting(
+        "",
+        "Address of a picture, by https, that the pages for people show beside the name.",
+        example="https://example.com/logo.svg",
+    )
+    imprint_url: str = setting(
+        "",
+        "Address of the imprint, by https; the pages for people link to it.",
+        example="https://example.com/imprint",
+    )
+    terms_url: str = setting(
+        "",
+        "Address of the terms of sale, by https; the pages for people link to it.",
+        example="https://example.com/terms",
+    )
     play_key: str = setting(
         "",
         "Private key with play money, shown to all visitors, for `gateway demo`. Refused "
@@ -20,14 +47,31 @@ class ShopSettings:
     )
 
     def validate(self, settings: Settings) -> Mapping[str, bool]:
-        """Accept a key only if gateway and chain are reached on this machine alone."""
+        """Return for each value whether it is right.
+
+        A key is accepted only if gateway and chain are reached on this machine alone.
+        """
         is_local = is_for_this_machine(settings) and is_chain_here(settings)
-        return {"play_key": not self.play_key or (is_key(self.play_key) and is_local)}
+        return {
+            "brand_color": not self.brand_color or bool(_COLOR.fullmatch(self.brand_color)),
+            **{name: _is_link(getattr(self, name)) for name in _LINKS},
+            "play_key": not self.play_key or (is_key(self.play_key) and is_local),
+        }
 
 
 SECTION = ShopSettings
 
 
+def shop_settings_of(settings: Settings) -> ShopSettings:
+    """Return the checked settings of the pages."""
+    return settings.section("", ShopSettings)
+
+
 def play_key_of(settings: Settings) -> str:
     """Return the key with play money; empty if money is real."""
-    return settings.section("", ShopSettings).play_key
+    return shop_settings_of(settings).play_key
+
+
+def _is_link(text: str) -> bool:
+    """Whether this is empty or an https address that a page may hold."""
+    return not text or bool(_LINK.fullmatch(text))

@@ -13,12 +13,12 @@ from gateway import EventReader, hookimpl
 from gateway.contracts.parts import Part
 from gateway.errors import ValidationError
 from gateway.running.gateway import Gateway
-from gateway.vendors.signing import CallbackSecrets
 from gateway_webhooks import queue
 from gateway_webhooks.deliveries import Deliveries, DeliveryTiming
 from gateway_webhooks.render import render
 from gateway_webhooks.sender import Sender, is_this_machine
 from gateway_webhooks.settings import WebhookSettings, mode_of
+from gateway_webhooks.signing import CallbackSecrets
 
 __all__ = ["CallbackSecrets", "Deliveries", "DeliveryTiming", "Sender", "is_this_machine"]
 

@@ -17,9 +17,9 @@ import structlog
 from gateway.contracts import Clock
 from gateway.domain import Task
 from gateway.store import SqlStore
-from gateway.vendors.signing import CallbackSecrets, sign
 from gateway_webhooks.queue import Delivery, DeliveryQueue
 from gateway_webhooks.sender import NotTaken, Sender
+from gateway_webhooks.signing import CallbackSecrets, sign
 
 # Attempts at the same time: in all, for one payer, to one host.
 _MOST = 16

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import attrs
 
-from gateway.contracts.events import Event, EventType
+from gateway.contracts.parts import Event, EventType
 from gateway.store import SqlStore
 from gateway.store.sql import Connection, Row, none_of
 

@@ -7,7 +7,10 @@ import attrs
 
 import gateway
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost, SandboxRefusal
+from gateway_documents.errors import NO_TEXT, Unreadable
 
+# Pages of a scan that are read before payment: some documents begin with a picture.
+_MAX_CHECKED = 2
 # Maximum pages read as pictures per document: each takes 3 s, and other documents wait.
 MAX_PAGES = 50
 _UNREAD = "*(Page {number} is a picture, which was not read.)*"
@@ -45,6 +48,23 @@ class PageReader:
             elif is_picture and not filled[number].strip() and len(pages) > 1:
                 filled[number] = _UNREAD.format(number=number + 1)
         return filled
+
+    async def check(self, numbers: Sequence[int]) -> None:
+        """Read the first of these pages until one has text; without a sandbox, none.
+
+        Raises the error of `Sandbox.call` or `Unreadable` if these are all pages and none has text.
+        """
+        if self.sandbox is None:
+            return
+        refusal: Exception = Unreadable(NO_TEXT)
+        for number in numbers[:_MAX_CHECKED]:
+            try:
+                if (await self.sandbox.call(self.kind, str(number), self.data)).strip():
+                    return
+            except (SandboxRefusal, SandboxEnded) as error:
+                refusal = error
+        if len(numbers) <= _MAX_CHECKED:
+            raise refusal
 
     async def _read(self, number: int, total: int, job: gateway.Job) -> str | Exception | None:
         """Read a page; None without a sandbox."""

@@ -33,7 +33,6 @@ class DocumentParser:
     traits: ClassVar[gateway.Traits] = gateway.Traits(idempotent_submit=True)
     name: str = "documents"
     _texts: Sandbox = attrs.field(factory=sandboxes.text_reader)
-    _checks: Sandbox = attrs.field(factory=sandboxes.checker)
     _pictures: Sandbox | None = attrs.field(factory=sandboxes.picture_reader)
     _has_warned: bool = attrs.field(default=False, init=False)
 
@@ -55,15 +54,19 @@ class DocumentParser:
         """Refuse a file that is empty, encrypted, damaged, too large or misnamed.
 
         A sandboxed process parses it as `submit` does, so that what cannot be parsed or contains
-        no text is refused before payment.
+        no text is refused before payment. Of a scanned document, its first pages are read.
         """
         kind, data = await self._recognise(request)
         with suppress(gateway.Transient), _errors_of_the_gateway():
-            if kind == "picture":
-                self._check_pages(dict.fromkeys(_frames(request), True), has_text=False)
-                return
-            facts = json.loads((await self._checks.call_parts("check", kind, data))[0])
-            self._check_pages(_textless(facts), has_text=facts["has_text"])
+            textless: Mapping[int, bool] = dict.fromkeys(_frames(request), True)
+            has_text = False
+            if kind != "picture":
+                facts = json.loads((await self._texts.call_parts("check", kind, data))[0])
+                textless, has_text = _textless(facts), facts["has_text"]
+            self._check_pages(textless, has_text=has_text)
+            if not has_text:
+                reader = PageReader(sandbox=self._pictures, kind=kind, data=data)
+                await reader.check(list(textless))
 
     async def submit(self, request: gateway.GenerationRequest, job: gateway.Job) -> gateway.Result:
         """Parse the file; a cancellation kills the child process."""
@@ -76,7 +79,18 @@ class DocumentParser:
         parts = [page.strip("\n") for page in pages if page.strip()]
         if not parts:
             raise gateway.InvalidInput(NO_TEXT if self._pictures else _NO_OCR)
-        return gateway.Result(text="\n\n".join((*parts, *(f"*({note})*" for note in notes))))
+        text = "\n\n".join((*parts, *(f"*({note})*" for note in notes)))
+        if request.output_format != "json":
+            return gateway.Result(text=text)
+        return gateway.Result(text=text, outputs=(await self._describe(pages, notes),))
+
+    async def _describe(self, pages: Sequence[str], notes: Sequence[str]) -> gateway.Output:
+        """Return the pages as an output in JSON (`child.page_json`)."""
+        # Megabytes of text would block the event loop.
+        data = await asyncio.to_thread(lambda: json.dumps(list(pages)).encode())
+        with _errors_of_the_gateway():
+            described = await self._texts.call("describe", json.dumps(list(notes)), data)
+        return gateway.Output(data=described, media_type="application/json")
 
     async def extract(self, prompt: str, markdown: str) -> str:
         """Return JSON from a document's Markdown, as `child.extraction.extract` does."""
@@ -91,7 +105,6 @@ class DocumentParser:
     async def close(self) -> None:
         """End the processes; the next document starts new ones."""
         self._texts.close()
-        self._checks.close()
         if self._pictures is not None:
             self._pictures.close()
 

@@ -1,17 +1,17 @@
-"""The sandboxes: one checks files before payment, one parses them, one reads text in pictures."""
+"""The sandboxes: one parses files, one reads text in pictures, both also before payment."""
 
 import importlib.util
 import os
 
-import attrs
-
-from gateway.sandbox import UNPAID_NICE, Sandbox, SandboxLimits
+from gateway.sandbox import Sandbox, SandboxLimits
 
 _OCR_LIBRARIES = ("rapidocr", "onnxruntime", "pypdfium2")
 _LIMITS = SandboxLimits(
     # With 1.25 GB, PDFium reserves 1 GiB of it as a pool, which leaves too little for the rest.
     memory_bytes=1_150_000_000,
     cpu_s=10,
+    unpaid_memory_bytes=1_050_000_000,
+    unpaid_cpu_s=7,
     wall_s=25.0,
     # Two hostile files may take 1 GB each; other files wait.
     children=2,
@@ -19,23 +19,11 @@ _LIMITS = SandboxLimits(
 
 
 def text_reader() -> Sandbox:
-    """Return the sandbox that parses files that were paid for."""
-    return _sandbox(_LIMITS)
-
-
-def checker() -> Sandbox:
-    """Return the sandbox that parses files before payment, so that paid files never wait for it.
-
-    Its limits are lower, so that a file that passes the check is within them after payment.
-    """
-    return _sandbox(attrs.evolve(_LIMITS, memory_bytes=1_050_000_000, cpu_s=7, nice=UNPAID_NICE))
-
-
-def _sandbox(limits: SandboxLimits) -> Sandbox:
+    """Return the sandbox that parses files, and checks them before payment."""
     return Sandbox(
         function="gateway_documents.child.work:work",
         warm=("gateway_documents.child.libraries:load_lazy_parts",),
-        limits=limits,
+        limits=_LIMITS,
     )
 
 
@@ -52,6 +40,7 @@ def picture_reader() -> Sandbox | None:
             memory_bytes=1_500_000_000,
             # A page takes 3 to 5 s.
             cpu_s=90,
+            unpaid_cpu_s=12,
             wall_s=180.0,
             # The gateway needs a processor, too.
             children=max(1, (os.cpu_count() or 1) // 2),

@@ -3,7 +3,7 @@
 import attrs
 import pytest
 
-from gateway.contracts.events import Event, EventReader, EventType
+from gateway.contracts.parts import Event, EventReader, EventType
 from gateway.domain import Decision, GenerationRequest
 from gateway.store import SqlStore
 from gateway.store.events import SqlEvents
@@ -50,7 +50,7 @@ def _note_node(db: Connection, name: str, seen_at: float) -> None:
 
 
 def _of_node(store: SqlStore, node: str) -> SqlEvents:
-    return SqlEvents(store._write, store._rows, store._row, node)
+    return SqlEvents(store._write, store._read, store._query, store._read_row, node=node)
 
 
 class EventsContract:

@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 import gateway
-from gateway.domain import onchain
+from gateway.domain import records
 
 
 @pytest.mark.parametrize("name", gateway.__all__)
@@ -14,7 +14,7 @@ def test_every_public_name_can_be_imported(name):
 
 
 def test_a_name_that_is_asked_for_twice_is_the_same_thing():
-    assert gateway.Block is gateway.Block is onchain.Block
+    assert gateway.Block is gateway.Block is records.Block
 
 
 def test_another_name_cannot_be_imported():

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import gateway.testing
+import gateway_testing
 
 
 @pytest.mark.parametrize("name", gateway.testing.__all__)
@@ -17,7 +18,7 @@ def test_every_name_of_the_kit_can_be_imported(name):
 def test_type_checkers_read_the_same_names_from_the_same_places():
     stub = ast.parse(Path(gateway.testing.__file__).with_suffix(".pyi").read_text())
     shown = {name.asname: line.module for line in stub.body for name in line.names}
-    places = {name: f"gateway_testing.{each}" for name, each in gateway.testing._PLACES.items()}
+    places = {name: f"gateway_testing.{each}" for name, each in gateway_testing._PLACES.items()}
     assert shown == places
 
 

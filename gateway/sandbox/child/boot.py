@@ -60,7 +60,7 @@ def main() -> None:
     sys.argv[1:] = []
     announce_around("gateway.sandbox.child")
     announce_around(order["function"].partition(":")[0])
-    from gateway.sandbox.child.start import start  # noqa: PLC0415 - after the lines above
+    from gateway.sandbox.child.fork_server import start  # noqa: PLC0415 - after the lines above
 
     start(order)
 

@@ -1,19 +1,24 @@
-"""The fork server: forks a child per call, monitors it, kills it and reaps it."""
+"""The fork server: loads the children's code, forks a child per call, monitors and reaps it."""
 
 import contextlib
+import functools
+import gc
+import importlib
 import os
 import select
 import signal
 import socket
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import attrs
 
 from gateway.sandbox.child import confinement
-from gateway.sandbox.child.work import EXIT_OUT_OF_MEMORY
+from gateway.sandbox.child.prctl import hide_memory
+from gateway.sandbox.child.work import END, EXIT_OUT_OF_MEMORY, UNPAID, Function, pack, serve
 from gateway.sandbox.errors import End
-from gateway.sandbox.frames import END, pack
 from gateway.sandbox.limits import SandboxLimits
 
 # The only open descriptor of a child, besides the standard streams.
@@ -81,15 +86,15 @@ class ForkServer:
     # Serves the conversation on a file descriptor.
     serve: Callable[[int], None]
     limits: SandboxLimits
-    _memory_bytes: int = attrs.field(init=False)
+    _unpaid: SandboxLimits = attrs.field(init=False)
     # By the file descriptor of the conversation.
     _children: dict[int, _Child] = attrs.field(factory=dict, init=False)
     _poller: select.poll = attrs.field(factory=select.poll, init=False)
     _last_busy: float = attrs.field(factory=time.monotonic, init=False)
 
-    @_memory_bytes.default
-    def _limit_memory(self) -> int:
-        return confinement.memory_bytes(self.limits.memory_bytes)
+    @_unpaid.default
+    def _limit_unpaid(self) -> SandboxLimits:
+        return self.limits.before_payment()
 
     def run(self) -> None:
         """Serve until the gateway is gone or the sandbox was idle for too long."""
@@ -129,16 +134,19 @@ class ForkServer:
         for descriptor in descriptors:
             conversation = socket.socket(fileno=descriptor)
             server_pid = os.getpid()
+            limits = self._unpaid if message == UNPAID else self.limits
             pid = os.fork()
             if pid == 0:
-                self._become_child(conversation, server_pid)
+                self._become_child(conversation, server_pid, limits)
             deadline = time.monotonic() + self.limits.wall_s
             self._children[descriptor] = _Child(pid, conversation, deadline)
             # Hang-ups only: the data is for the child.
             self._poller.register(descriptor, 0)
         return True
 
-    def _become_child(self, conversation: socket.socket, server_pid: int) -> None:
+    def _become_child(
+        self, conversation: socket.socket, server_pid: int, limits: SandboxLimits
+    ) -> None:
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -147,10 +155,10 @@ class ForkServer:
             os.dup2(conversation.fileno(), _CONVERSATION)
             os.closerange(_CONVERSATION + 1, _MAX_DESCRIPTOR)
             confinement.confine(
-                memory=self._memory_bytes,
-                cpu_s=self.limits.cpu_s,
+                memory=confinement.memory_bytes(limits.memory_bytes),
+                cpu_s=limits.cpu_s,
                 open_files=0,
-                nice=self.limits.nice,
+                nice=limits.nice,
             )
             confinement.filter_calls()
             self.serve(_CONVERSATION)
@@ -181,3 +189,70 @@ def _wake_on_child_end() -> socket.socket:
     signal.set_wakeup_fd(theirs.detach(), warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     return ours
+
+
+def start(order: Mapping[str, Any]) -> None:
+    """Serve the gateway, which holds the other end of standard input."""
+    gateway_pid = os.getppid()
+    control = socket.socket(fileno=os.dup(0))
+    # Also hides this memory from the children.
+    hide_memory()
+    with _exit_on_hang_up(control):
+        for entry in order["warm"]:
+            _warm(entry)
+        function = _load_function(order["function"])
+    _close_standard_streams()
+    gc.collect()
+    # Keep the loaded memory shared with the children.
+    gc.freeze()
+    limits = SandboxLimits(**order["limits"])
+    ForkServer(
+        control=control,
+        gateway_pid=gateway_pid,
+        serve=functools.partial(serve, function),
+        limits=limits,
+    ).run()
+
+
+def _close_standard_streams() -> None:
+    """Redirect them to /dev/null: a library's output may contain a buyer's text."""
+    with open(os.devnull, "r+b") as nothing:  # noqa: PTH123 - a device, not a path
+        for standard in (0, 1, 2):
+            os.dup2(nothing.fileno(), standard)
+
+
+@contextlib.contextmanager
+def _exit_on_hang_up(control: socket.socket) -> Iterator[None]:
+    """Exit if the gateway hangs up during the block, which takes seconds."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        watcher = threading.Thread(target=_wait_for_hang_up, args=(control, theirs), daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            ours.close()
+            # A child forked beside another thread could inherit a held lock.
+            watcher.join()
+
+
+def _wait_for_hang_up(control: socket.socket, loaded: socket.socket) -> None:
+    poller = select.poll()
+    # Hang-ups only: data is read after loading.
+    poller.register(control, 0)
+    poller.register(loaded, 0)
+    if any(fd == control.fileno() for fd, _ in poller.poll()):
+        os._exit(0)
+
+
+def _warm(entry: str) -> None:
+    if ":" in entry:
+        _load_function(entry)()
+    else:
+        importlib.import_module(entry)
+
+
+def _load_function(entry: str) -> Function:
+    module, _, name = entry.partition(":")
+    function: Function = getattr(importlib.import_module(module), name)
+    return function

@@ -191,3 +191,8 @@ def is_installed() -> bool:
         return prctl(_PR_GET_SECCOMP) == _SECCOMP_MODE_FILTER
     except OSError:
         return False
+
+
+def report() -> bytes:
+    """Return `filtered` if the kernel filters this child's calls, else `limited`."""
+    return b"filtered" if is_installed() else b"limited"

@@ -2,7 +2,3 @@
 
 The transactions themselves are one folder up; both databases share them.
 """
-
-from gateway.store.sqlite.store import SqliteStore
-
-__all__ = ["SqliteStore"]

@@ -1,8 +1,17 @@
-"""A database connection that runs whole functions on its own thread."""
+"""Connections: `ThreadConnection` runs whole functions on its own thread.
+
+Of the small reads, `Reads` batches thread hops and `RowReads` avoids them. Reading one row by key
+takes 15 µs; the hop to the thread and back takes ten times that. So `RowReads` reads on the event
+loop while the disk is fast. After a slow read it uses the thread for fifty times as long, so a slow
+disk blocks the loop for at most 2 % of the time.
+"""
 
 import asyncio
 import sqlite3
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import aiosqlite
@@ -59,3 +68,111 @@ def answer_caller(answer: asyncio.Future[Any], outcome: Any) -> None:
     answer.set_exception(outcome)
     # Mark the error as retrieved. If the caller is cancelled now, asyncio would log it as lost.
     answer.exception()
+
+
+Read = Callable[[sqlite3.Connection], Value]
+
+# Reads per thread hop. Resolving two thousand callers at once would block the loop.
+_MAX_BATCH = 64
+# A read on the event loop that takes longer than this delays every other request.
+_SLOW_S = 0.02
+_TIMES_IN_THREAD = 50
+_MOST_IN_THREAD_S = 60.0
+# SQLite's default is 2 MB. A row needs a few pages, and the OS caches the rest.
+_CACHE_KB = 256
+
+
+class Reads:
+    """Runs short reads (microseconds) in batches. Longer reads go directly to the connection."""
+
+    def __init__(self, connection: ThreadConnection) -> None:
+        self._connection = connection
+        # Reads that wait while another one runs.
+        self._asked: list[tuple[Read[Any], asyncio.Future[Any]]] = []
+        self._is_reading = False
+        self._rest: asyncio.Task[None] | None = None
+
+    async def run(self, read: Read[Value]) -> Value:
+        """Return the result of a read. It sees every write acknowledged before this call."""
+        answer: asyncio.Future[Value] = asyncio.get_running_loop().create_future()
+        if self._is_reading:
+            self._asked.append((read, answer))
+            return await answer
+        self._is_reading = True
+        try:
+            (outcome,) = await self._connection.run(partial(_read_batch, [read]))
+            answer_caller(answer, outcome)
+            return await answer
+        finally:
+            self._is_reading = bool(self._asked)
+            if self._asked:
+                self._rest = asyncio.create_task(self._read_rest(), name="store-reads")
+
+    async def _read_rest(self) -> None:
+        try:
+            while self._asked:
+                batch, self._asked = self._asked[:_MAX_BATCH], self._asked[_MAX_BATCH:]
+                try:
+                    reads = [read for read, _ in batch]
+                    outcomes = await self._connection.run(partial(_read_batch, reads))
+                except Exception as error:  # noqa: BLE001 - every caller gets the reason
+                    outcomes = [error] * len(batch)
+                for (_, answer), outcome in zip(batch, outcomes, strict=True):
+                    answer_caller(answer, outcome)
+        finally:
+            self._is_reading = False
+
+
+def _read_batch(reads: Sequence[Read[Any]], db: sqlite3.Connection) -> list[Any]:
+    return [_read(read, db) for read in reads]
+
+
+def _read(read: Read[Any], db: sqlite3.Connection) -> Any:
+    try:
+        return read(db)
+    except BaseException as error:  # noqa: BLE001 - an error is the outcome of one read only
+        return error
+
+
+class RowReads:
+    """Runs reads on a connection of the event loop's thread, or passes them to `reads`."""
+
+    def __init__(
+        self, path: Path, reads: Reads, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
+        self._reads = reads
+        self._clock = clock
+        self._in_thread_until = float("-inf")
+        self._db = _connect(path)
+
+    async def run(self, read: Read[Value]) -> Value:
+        """Return the result of a read. It sees every write acknowledged before this call."""
+        begun = self._clock()
+        if begun < self._in_thread_until:
+            return await self._reads.run(read)
+        try:
+            return read(self._db)
+        except sqlite3.OperationalError:
+            # Another process may hold a lock for a moment. The thread can wait for it, and raises
+            # an error that lasts.
+            return await self._reads.run(read)
+        finally:
+            ended = self._clock()
+            took_s = ended - begun
+            if took_s > _SLOW_S:
+                wait_s = min(took_s * _TIMES_IN_THREAD, _MOST_IN_THREAD_S)
+                self._in_thread_until = ended + wait_s
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._db.close()
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, isolation_level=None)
+    # Never wait for a lock on the event loop.
+    db.execute("PRAGMA busy_timeout = 0")
+    db.execute("PRAGMA query_only = ON")
+    db.execute(f"PRAGMA cache_size = -{_CACHE_KB}")
+    db.row_factory = sqlite3.Row
+    return db

@@ -8,19 +8,24 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
+from urllib.parse import quote
 
 from gateway.contracts.store import CheckRow
 from gateway.errors import SettingsError
-from gateway.private_files import FOLDER_MODE, create_private
-from gateway.store.disk import full_disk
-from gateway.store.sql_store import SqlStore
-from gateway.store.sqlite import space, upgrade
-from gateway.store.sqlite.connection import ThreadConnection
+from gateway.store.disk import (
+    FOLDER_MODE,
+    MOST_WAL_BYTES,
+    create_private,
+    cut_free_pages,
+    empty_wal,
+    full_disk,
+    wal_bytes,
+)
+from gateway.store.sql_store import SqlStore, SumReader
+from gateway.store.sqlite import upgrade
+from gateway.store.sqlite.connection import Reads, RowReads, ThreadConnection
 from gateway.store.sqlite.migrations import migrate
-from gateway.store.sqlite.reads import Reads, RowReads
-from gateway.store.sqlite.sums import open_sum_reader
 from gateway.store.sqlite.writer import Writer
-from gateway.store.sums import SumReader
 
 Value = TypeVar("Value")
 
@@ -36,7 +41,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         # NORMAL loses commits in a power cut.
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA foreign_keys = ON")
-        db.execute(f"PRAGMA journal_size_limit = {space.MOST_WAL_BYTES}")
+        db.execute(f"PRAGMA journal_size_limit = {MOST_WAL_BYTES}")
     except sqlite3.Error:
         db.close()
         raise
@@ -52,6 +57,49 @@ def _prepare(path: Path) -> None:
     with contextlib.closing(_connect(path)) as db:
         upgrade.keep_before(db, path)
         migrate(db)
+
+
+class _Sums:
+    """Runs functions that only read, each on one snapshot of the database."""
+
+    def __init__(self, connection: ThreadConnection) -> None:
+        self._connection = connection
+
+    async def run(self, function: Callable[[sqlite3.Connection], Value]) -> Value:
+        """Call `function` with the connection, on the connection's thread."""
+        return await self._connection.run(lambda db: _read_one_state(db, function))
+
+    async def close(self) -> None:
+        """Close the connection and end its thread."""
+        await self._connection.close()
+
+
+async def _open_sum_reader(path: Path) -> _Sums:
+    """Open the database read-only, on its own thread."""
+
+    def connect() -> sqlite3.Connection:
+        address = f"file:{quote(str(path.absolute()))}?mode=ro"
+        db = sqlite3.connect(address, uri=True, isolation_level=None)
+        db.execute("PRAGMA busy_timeout = 5000")
+        db.execute("PRAGMA query_only = ON")
+        db.row_factory = sqlite3.Row
+        return db
+
+    connection = ThreadConnection(connect)
+    await connection.open()
+    return _Sums(connection)
+
+
+def _read_one_state(
+    db: sqlite3.Connection, function: Callable[[sqlite3.Connection], Value]
+) -> Value:
+    if db.in_transaction:
+        return function(db)
+    db.execute("BEGIN")
+    try:
+        return function(db)
+    finally:
+        db.execute("ROLLBACK")
 
 
 class SqliteStore(SqlStore):
@@ -102,20 +150,28 @@ class SqliteStore(SqlStore):
         self._row_reads.close()
         await self._reader.close()
 
-    async def _write(self, function: Callable[..., Value], *arguments: object) -> Value:
-        return await self._writer.run(lambda db: function(db, *arguments))
+    async def _write(
+        self, function: Callable[..., Value], *arguments: object, **named: object
+    ) -> Value:
+        return await self._writer.run(lambda db: function(db, *arguments, **named))
 
-    async def _read(self, function: Callable[..., Value], *arguments: object) -> Value:
-        return await self._reads.run(lambda db: function(db, *arguments))
+    async def _read(
+        self, function: Callable[..., Value], *arguments: object, **named: object
+    ) -> Value:
+        return await self._reads.run(lambda db: function(db, *arguments, **named))
 
-    async def _read_row(self, function: Callable[..., Value], *arguments: object) -> Value:
-        return await self._row_reads.run(lambda db: function(db, *arguments))
+    async def _read_row(
+        self, function: Callable[..., Value], *arguments: object, **named: object
+    ) -> Value:
+        return await self._row_reads.run(lambda db: function(db, *arguments, **named))
 
-    async def _query(self, function: Callable[..., Value], *arguments: object) -> Value:
-        return await self._reader.run(lambda db: function(db, *arguments))
+    async def _query(
+        self, function: Callable[..., Value], *arguments: object, **named: object
+    ) -> Value:
+        return await self._reader.run(lambda db: function(db, *arguments, **named))
 
     async def _open_sums(self) -> SumReader:
-        return await open_sum_reader(self._path)
+        return await _open_sum_reader(self._path)
 
     @property
     def is_full(self) -> bool:
@@ -127,8 +183,8 @@ class SqliteStore(SqlStore):
 
     async def give_back_space(self) -> None:
         is_cut = False
-        while await self._writer.run_between_batches(space.cut_free_pages):
+        while await self._writer.run_between_batches(cut_free_pages):
             is_cut = True
         # The file itself shrinks only at a checkpoint of the write-ahead log.
-        if is_cut or space.wal_bytes(self._path) > space.MOST_WAL_BYTES:
-            await self._writer.run_between_batches(space.empty_wal)
+        if is_cut or wal_bytes(self._path) > MOST_WAL_BYTES:
+            await self._writer.run_between_batches(empty_wal)

@@ -9,8 +9,8 @@ from pathlib import Path
 import attrs
 
 from gateway.errors import SettingsError
-from gateway.private_files import create_private
-from gateway.store.sqlite import migrations, space
+from gateway.store.disk import create_private, wal_bytes
+from gateway.store.sqlite import migrations
 
 # Space for the migration and the write-ahead log, in addition to the copy.
 _MARGIN_BYTES = 5_000_000
@@ -86,7 +86,7 @@ def check_room(path: Path, *, what: str, floor_bytes: int = 0) -> None:
 
 def copy_bytes(path: Path) -> int:
     """Return an upper bound for the size of a copy."""
-    return path.stat().st_size + space.wal_bytes(path)
+    return path.stat().st_size + wal_bytes(path)
 
 
 def plan(path: Path) -> Plan:

@@ -24,12 +24,10 @@ _PUBLIC = (
     "/files/",
     "/llms.txt",
     "/sitemap.xml",
-    "/openapi.json",
     "/favicon.ico",
 )
 # Entry points of agents, which link to the other documents (RFC 8288, RFC 8631).
 _OPENED_FIRST = ("/", "/llms.txt", "/.well-known/agent-manifest.json")
-_LINKS = '</openapi.json>; rel="service-desc", </llms.txt>; rel="describedby"'
 _REQUEST_HEADERS = (
     "Content-Type, X-PAYMENT, PAYMENT-SIGNATURE, Idempotency-Key, Access-Control-Expose-Headers, "
     "Range, MCP-Protocol-Version, Mcp-Method, Mcp-Name"
@@ -108,13 +106,18 @@ def standing_headers(gateway: Gateway, path: str, method: str) -> tuple[tuple[st
     is_public = path.startswith(_PUBLIC) or _is_mounted_for_all(gateway, path)
     return _stand(
         is_https=gateway.settings.is_https,
-        is_opened_first=path in _OPENED_FIRST,
+        links=_links(gateway.openapi) if path in _OPENED_FIRST else "",
         is_public=is_public,
         is_preflight=is_public and method == "OPTIONS",
         is_last=gateway.readiness.is_draining,
         asked=methods.further_request_headers,
         answered=methods.further_answer_headers,
     )
+
+
+def _links(openapi: str) -> str:
+    guide = '</llms.txt>; rel="describedby"'
+    return f'<{openapi}>; rel="service-desc", {guide}' if openapi else guide
 
 
 def _is_mounted_for_all(gateway: Gateway, path: str) -> bool:
@@ -127,7 +130,7 @@ def _is_mounted_for_all(gateway: Gateway, path: str) -> bool:
 def _stand(
     *,
     is_https: bool,
-    is_opened_first: bool,
+    links: str,
     is_public: bool,
     is_preflight: bool,
     is_last: bool,
@@ -137,8 +140,8 @@ def _stand(
     headers = [("X-Content-Type-Options", "nosniff")]
     if is_https:
         headers.append(("Strict-Transport-Security", "max-age=31536000"))
-    if is_opened_first:
-        headers.append(("Link", _LINKS))
+    if links:
+        headers.append(("Link", links))
     if is_last:
         # Otherwise a proxy would send the next request on a connection that shutdown closes.
         headers.append(LAST)

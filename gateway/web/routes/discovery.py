@@ -23,14 +23,13 @@ from gateway.web.routes.documents import (
     list_addresses,
     list_resources,
 )
-from gateway.web.routes.openapi import describe_api
 
 blueprint = Blueprint("discovery", __name__)
 _MINUTE, _DAY = "public, max-age=60", "public, max-age=86400"
 
 
 @attrs.frozen
-class _Document:
+class Document:
     """A document that is cached until the catalog changes."""
 
     body: bytes
@@ -49,18 +48,18 @@ class _Document:
         return Response(self.body, 200, headers, content_type=content_type)
 
 
-def _keep(
+def keep_document(
     gateway: Gateway, name: str, describe: Callable[[Gateway], dict[str, Any] | str]
-) -> _Document:
+) -> Document:
     """Return the document that `describe` creates, cached.
 
     A change of the catalog, the refund promise or the flows on sale invalidates it.
     """
 
-    def make() -> _Document:
+    def make() -> Document:
         content = describe(gateway)
         text = content if isinstance(content, str) else wire.dumps(content) + "\n"
-        return _Document(text.encode())
+        return Document(text.encode())
 
     state = f"{gateway.refund_promise().on_failure} {gateway.selling}"
     return gateway.catalog.keep(f"{name} {state}", make)
@@ -71,7 +70,7 @@ async def manifest() -> Response:
     """Describe the gateway to agents (spec §2.7)."""
     gateway = current_gateway()
     gateway.wallet.check_known()
-    text = _keep(gateway, "manifest", describe_gateway).body
+    text = keep_document(gateway, "manifest", describe_gateway).body
     return Response(text, content_type="application/json")
 
 
@@ -81,24 +80,20 @@ async def did_document() -> dict[str, Any]:
     return describe_identity(current_gateway().settings)
 
 
-@blueprint.get("/openapi.json")
-async def openapi() -> Response:
-    """Describe the agents' routes as OpenAPI 3.1."""
-    return _keep(current_gateway(), "openapi", describe_api).to_response("application/json")
-
-
 @blueprint.get("/.well-known/x402.json")
 async def resources() -> Response:
     """List the endpoints with their terms of payment (a draft of the x402 foundation)."""
     gateway = current_gateway()
     gateway.wallet.check_known()
-    return _keep(gateway, "resources", list_resources).to_response("application/json")
+    return keep_document(gateway, "resources", list_resources).to_response("application/json")
 
 
 @blueprint.get("/.well-known/agent-registration.json")
 async def registration() -> Response:
     """Return the ERC-8004 registration file."""
-    return _keep(current_gateway(), "registration", describe_agent).to_response("application/json")
+    return keep_document(current_gateway(), "registration", describe_agent).to_response(
+        "application/json"
+    )
 
 
 @blueprint.get("/llms.txt")
@@ -112,6 +107,7 @@ async def llms() -> Response:
         settings=settings,
         callbacks=gateway.callbacks is not None,
         documents=gateway.documents,
+        openapi=gateway.openapi,
         refund=gateway.refund_promise(),
         guides=gateway.payments.methods.guides,
         network=settings.chain,
@@ -136,14 +132,14 @@ async def llms() -> Response:
 @blueprint.get("/sitemap.xml")
 async def sitemap() -> Response:
     """List the URLs of the pages; the manifest calls this `endpointList`."""
-    text = _keep(current_gateway(), "sitemap", list_addresses).body
+    text = keep_document(current_gateway(), "sitemap", list_addresses).body
     return Response(text, content_type="application/xml; charset=utf-8")
 
 
 @blueprint.get("/robots.txt")
 async def robots() -> Response:
     """Return the rules for crawlers."""
-    return _keep(current_gateway(), "robots", guide_crawlers).to_response(
+    return keep_document(current_gateway(), "robots", guide_crawlers).to_response(
         "text/plain; charset=utf-8", _DAY
     )
 
@@ -153,7 +149,7 @@ async def favicon() -> Response:
     """Return the icon for browsers and registries."""
     folder = Path(str(current_app.template_folder))
 
-    def read() -> _Document:
-        return _Document((folder / "favicon.ico").read_bytes())
+    def read() -> Document:
+        return Document((folder / "favicon.ico").read_bytes())
 
     return current_gateway().catalog.keep("favicon", read).to_response("image/x-icon", _DAY)

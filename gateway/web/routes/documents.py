@@ -45,7 +45,7 @@ def describe_gateway(gateway: Gateway) -> dict[str, Any]:
             "taskStatus": f"{base}/api/task/{{taskId}}",
             "llmstxt": f"{base}/llms.txt",
             "endpointList": f"{base}/sitemap.xml",
-            "openapi": f"{base}/openapi.json",
+            **({"openapi": base + gateway.openapi} if gateway.openapi else {}),
             **{
                 name: base + path
                 for one in gateway.documents
@@ -216,7 +216,7 @@ def describe_agent(gateway: Gateway) -> dict[str, Any]:
     settings, base = gateway.settings, gateway.settings.base_url
     services = [
         {"name": "web", "endpoint": f"{base}/"},
-        {"name": "OpenAPI", "endpoint": f"{base}/openapi.json", "version": "3.1.0"},
+        *_list_openapi(gateway),
         {"name": "DID", "endpoint": make_did(base), "version": "v1"},
     ]
     for one in gateway.documents:
@@ -236,6 +236,13 @@ def describe_agent(gateway: Gateway) -> dict[str, Any]:
         "active": bool(endpoints),
         "registrations": [_read_registration(text) for text in settings.agent_registrations],
     }
+
+
+def _list_openapi(gateway: Gateway) -> list[dict[str, str]]:
+    if not gateway.openapi:
+        return []
+    endpoint = gateway.settings.base_url + gateway.openapi
+    return [{"name": "OpenAPI", "endpoint": endpoint, "version": "3.1.0"}]
 
 
 def _read_registration(text: str) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from gateway.contracts import Challenge, Quote
 from gateway.domain import Endpoint, GenerationRequest
 from gateway.errors import PaymentRequired, ValidationError
 from gateway.payments import Accepted
+from gateway.payments.direct import PayerProof, proof_digest
 from gateway.payments.methods import WayToPay
-from gateway.payments.payer_proof import PayerProof, proof_digest
 from gateway.running.gateway import Gateway
 from gateway.web import wire
 from gateway.web.front.answers import JSON, NOT_STORED, Answer

@@ -1,4 +1,4 @@
-"""Limits of connections in time and memory, for both servers."""
+"""Limits of connections in time and memory, for every server."""
 
 import asyncio
 import math

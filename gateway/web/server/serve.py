@@ -1,4 +1,4 @@
-"""Serves the app in this process on uvloop, by Hypercorn or uvicorn."""
+"""Serves the app in this process on uvloop, by Hypercorn or a server of a plugin."""
 
 import asyncio
 import errno
@@ -13,10 +13,11 @@ import uvloop
 from quart import Quart
 
 from gateway.errors import SettingsError
+from gateway.installed import load_opener
 from gateway.plugins.installed import BUNDLED, find_sections, prepare_database
 from gateway.running.gateway import Gateway
 from gateway.sandbox.child.prctl import hide_memory
-from gateway.settings import Settings, check_database, check_limits, check_server
+from gateway.settings import Settings, check_database, check_limits, check_outputs
 from gateway.store.data_folder import enter_data, lock_data
 from gateway.telemetry.logs import configure_logs, redacted_output
 from gateway.telemetry.redaction import Redactor, secrets_of
@@ -37,8 +38,9 @@ def serve(settings: Settings, create_app: Callable[..., Quart]) -> None:
     Raises `SettingsError` for mistakes of the operator, such as a busy port, a bad folder or a
     server that is not installed, and if the process must be restarted.
     """
-    check_server(settings)
+    run = run_of(settings)
     check_limits(settings)
+    check_outputs(settings)
     check_database(settings)
     redactor = Redactor(secrets_of(settings, find_sections(settings)))
     configure_logs(settings.log_format, redactor, packages=BUNDLED)
@@ -49,7 +51,6 @@ def serve(settings: Settings, create_app: Callable[..., Quart]) -> None:
     # The variable holds the lock.
     lock = lock_data(settings)  # noqa: F841
     listener = listen(settings.bind)
-    run = run_of(settings)
     with redacted_output(redactor):
         app = create_app(settings, redactor=redactor)
         _run_app(run, app, listener)
@@ -64,13 +65,17 @@ def _raise_if_unfit(app: Quart) -> None:
 
 
 def run_of(settings: Settings) -> Run:
-    """Return the function that runs the chosen server."""
+    """Return the function that runs the chosen server.
+
+    Raises `SettingsError` for a server that is not installed or whose plugin is disabled.
+    """
     if settings.server == "hypercorn":
         return hypercorn_server.run
-    # uvicorn is optional, and costs memory.
-    from gateway.web.server import uvicorn_server  # noqa: PLC0415
-
-    return uvicorn_server.run
+    open_server = load_opener(
+        "gateway.servers", "GATEWAY_SERVER", settings.server, settings.plugins_disabled
+    )
+    run: Run = open_server(settings)
+    return run
 
 
 def _run_app(run: Run, app: Quart, listener: socket.socket) -> None:

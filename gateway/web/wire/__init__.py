@@ -6,18 +6,14 @@ Only this package uses camelCase names and float amounts. Rules about payments b
 
 from gateway.web.wire.answers import (
     POLL_S,
-    challenge_schema,
     decimal,
     dumps,
     encode,
     encode_around_text,
-    error_schema,
     event,
     number,
     started,
-    started_schema,
     task,
-    task_schema,
 )
 from gateway.web.wire.bodies import (
     Body,
@@ -38,12 +34,10 @@ __all__ = [
     "Body",
     "DirectBody",
     "GenerationBody",
-    "challenge_schema",
     "decimal",
     "dumps",
     "encode",
     "encode_around_text",
-    "error_schema",
     "event",
     "has_too_many_brackets",
     "number",
@@ -54,8 +48,6 @@ __all__ = [
     "request_of",
     "request_without_file",
     "started",
-    "started_schema",
     "task",
-    "task_schema",
     "with_file",
 ]

@@ -16,6 +16,7 @@ from cattrs.gen import make_dict_structure_fn, override
 
 from gateway.domain import (
     ASPECT_RATIOS,
+    DOCUMENT_FORMATS,
     MAX_CALLBACK_CHARS,
     MAX_FILE_BYTES,
     MAX_FILE_NAME_CHARS,
@@ -240,7 +241,7 @@ def _check_specification(body: GenerationBody) -> None:
         raise ValidationError("prompt must have 1 to 10,000 characters.")
     for name, value, allowed in (
         ("aspect_ratio", body.aspect_ratio, ASPECT_RATIOS),
-        ("output_format", body.output_format, OUTPUT_FORMATS),
+        ("output_format", body.output_format, (*OUTPUT_FORMATS, *DOCUMENT_FORMATS)),
     ):
         if value is not None and value not in allowed:
             raise ValidationError(f"{name} must be one of: {', '.join(allowed)}.")
@@ -334,7 +335,7 @@ def _fill_in(
     return GenerationRequest(
         prompt=body.prompt or "",
         aspect_ratio=_choose("aspect_ratio", body.aspect_ratio, endpoint.aspect_ratio),
-        output_format=_choose("output_format", body.output_format, endpoint.output_format),
+        output_format=_choose_format(body.output_format, endpoint),
         resolution=_choose("resolution", body.resolution, endpoint.resolution),
         attachment=attachment,
     )
@@ -347,6 +348,15 @@ def _choose(name: str, value: str | None, choice: Choice) -> str | None:
     if value not in choice.values:
         raise ValidationError(f"{name} must be one of: {', '.join(choice.values)}.")
     return value
+
+
+def _choose_format(value: str | None, endpoint: Endpoint) -> str | None:
+    """Like `_choose`; ignore a picture's format where no picture results (spec §2.1 allows it)."""
+    if value in OUTPUT_FORMATS and value not in endpoint.formats:
+        value = None
+    if value in DOCUMENT_FORMATS and value not in endpoint.output_format.values:
+        raise ValidationError(f"This endpoint does not offer the output_format {value}.")
+    return _choose("output_format", value, endpoint.output_format)
 
 
 def _read_attachment(body: GenerationBody, endpoint: Endpoint) -> Attachment | None:

@@ -46,7 +46,7 @@ def back_up(*, file: Path | None) -> None:
 def list_copies(*, as_json: bool, wide: bool) -> None:
     """List the copies in GATEWAY_BACKUP_URL, newest first."""
     # Loads rich, which the other commands do not need.
-    from gateway.cli.tables import print_rows  # noqa: PLC0415
+    from gateway_operator.tables import print_rows  # noqa: PLC0415
 
     copies, status = asyncio.run(_read_copies(_load_settings()))
     if not copies and not as_json:
@@ -82,7 +82,7 @@ def restore(*, copy: str) -> None:
         click.echo(f"The restore forgets {forgets}.")
     click.echo(
         "Restored. Transfers that are already on-chain no longer pay for anything; "
-        "`gateway transfers unclaimed --hours 0` lists those that the copy lacks."
+        "`gateway transfers unused --hours 0` lists those that the copy lacks."
     )
     click.echo(
         "Sessions were ended and tokens revoked: log in and make new ones. Passkeys and codes are "

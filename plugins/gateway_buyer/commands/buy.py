@@ -117,7 +117,7 @@ def _matching(pattern: re.Pattern[str], what: str) -> Any:
     help="The highest price to pay, in USDC.",
 )
 @click.option("--aspect-ratio", help="Such as 16:9.")
-@click.option("--format", "output_format", help="Such as png, jpg or webp.")
+@click.option("--format", "output_format", help="Such as png, jpg, webp or json.")
 @click.option("--resolution", help="Such as 1K or 2K.")
 @click.option(
     "--file", type=click.Path(dir_okay=False, exists=True, path_type=Path), help="A document."

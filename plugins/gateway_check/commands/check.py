@@ -15,8 +15,6 @@ from gateway.catalog.health import problem_of
 from gateway.catalog.upstream import Upstream
 from gateway.chain.client import Web3Chain
 from gateway.chain.keys import address_of, check_plain_keys, load_key, load_settlement_keys
-from gateway.cli.catalog import silence_logs
-from gateway.cli.tables import print_rows
 from gateway.cli.terminal import json_option, one_sentence, wide_option
 from gateway.contracts import PluginContext, Probing, Settler
 from gateway.contracts.outputs import OutputStoreUnavailable
@@ -31,16 +29,18 @@ from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost
 from gateway.settings import (
     Settings,
     check_limits,
-    check_server,
+    check_outputs,
     load_settings,
 )
-from gateway.store.data_folder import enter_data
+from gateway.store.data_folder import enter_data, open_store
 from gateway.store.disk import read_disk
-from gateway.store.opening import open_store
+from gateway.web.server.serve import run_of
+from gateway_check.catalog import silence_logs
 from gateway_check.database import check_open_payments, find_checks
 from gateway_check.listing import check_listed, find_listing, listing_option, validator_option
 from gateway_check.live import evidence_option, live_option, run_live, yes_option
 from gateway_check.prices import check_models, check_prices
+from gateway_operator.tables import print_rows
 
 _CONFINED = "files are parsed in child processes with resource limits and a seccomp filter"
 _LIMITED_ONLY = (
@@ -109,8 +109,9 @@ def run_checks(*, listing: bool = False, validator: str | None = None) -> list[R
     silence_logs()
     try:
         settings = load_settings()
-        check_server(settings)
+        run_of(settings)
         check_limits(settings)
+        check_outputs(settings)
         find_sections(settings)
         enter_data(settings)
     except SettingsError as error:
@@ -218,7 +219,7 @@ async def _check_plugins(settings: Settings, chain: Web3Chain) -> str:
 
 async def _check_sandbox() -> str:
     """Report how a child process that parses untrusted files is confined."""
-    sandbox = Sandbox(function="gateway.sandbox.child.probe:report")
+    sandbox = Sandbox(function="gateway.sandbox.child.seccomp:report")
     try:
         confinement = await sandbox.call()
     except (SandboxEnded, SandboxLost) as error:

@@ -13,12 +13,14 @@ import click
 from gateway.cli.terminal import one_sentence
 from gateway.contracts.outputs import OutputStoreUnavailable
 from gateway.errors import SettingsError
-from gateway.outputs import BucketOutputs, DiskOutputs
+from gateway.outputs import DiskOutputs
 from gateway.settings import Settings, load_settings
-from gateway.settings.bucket import bucket_of
+from gateway.store import SqliteStore
 from gateway.store.data_folder import check_network, enter_data, existing_database, lock_data
-from gateway.store.moved import Move, move_of
-from gateway.store.sqlite import SqliteStore, upgrade
+from gateway.store.sqlite import upgrade
+from gateway.store.sqlite.migrations import Move, move_of
+from gateway_bucket.outputs import BucketOutputs
+from gateway_bucket.settings import bucket_of
 from gateway_nodes.moving import copying, notes, steps
 from gateway_nodes.moving.to_bucket import carry, local_outputs
 

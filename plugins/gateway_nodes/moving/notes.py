@@ -2,8 +2,8 @@
 
 If two databases both had a transfer as unspent, it could pay twice. So the file is barred before
 the target has the rows, and stays barred afterwards. This release reads the mark
-(`gateway.store.moved`), older ones refuse the schema version, and processes that have the file open
-already run into triggers.
+(`gateway.store.sqlite.migrations`), older ones refuse the schema version, and processes that have
+the file open already run into triggers.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from gateway.store.moved import Move
+from gateway.store.sqlite.migrations import Move
 
 # Releases that do not know the mark refuse a newer schema version.
 _BARRED_VERSION = 1_000_000

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gateway.errors import SettingsError
-from gateway.store.moved import Move, move_of
+from gateway.store.sqlite.migrations import Move, move_of
 from gateway_nodes.moving import copying, notes
 
 if TYPE_CHECKING:

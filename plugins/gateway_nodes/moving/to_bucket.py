@@ -7,8 +7,8 @@ import attrs
 
 from gateway.contracts.outputs import OutputStoreUnavailable
 from gateway.domain import Output, StoredOutput, StoredResult
-from gateway.outputs.bucket import SCHEME, BucketOutputs
 from gateway.outputs.disk import DiskOutputs
+from gateway_bucket.outputs import SCHEME, BucketOutputs
 
 
 @attrs.frozen(kw_only=True)

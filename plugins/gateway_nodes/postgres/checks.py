@@ -12,7 +12,7 @@ import attrs
 import psycopg
 
 from gateway.errors import SettingsError
-from gateway.store.nodes import MOST_SKEW_S
+from gateway.store.sql import MOST_SKEW_S
 from gateway_nodes.postgres.migrations import migrations, version_of
 from gateway_nodes.postgres.session import Session, connect
 from gateway_nodes.postgres.store import refuse_pooling

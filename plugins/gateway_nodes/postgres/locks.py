@@ -1,10 +1,10 @@
-"""Implements `gateway.store.locks` with PostgreSQL's advisory locks."""
+"""Implements `gateway.store.sql` with PostgreSQL's advisory locks."""
 
 import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gateway.store.locks import lock_names
+from gateway.store.sql import lock_names
 
 
 def locks_of(function: Callable[..., Any], arguments: Sequence[Any]) -> Sequence[int]:

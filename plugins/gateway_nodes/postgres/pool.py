@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
 
+import attrs
 import psycopg
 import structlog
 from psycopg import errors
@@ -52,6 +53,19 @@ _READ_COMMITTED = {tasks.lease_due}
 _SALES = {payments.reserve, payments.accept_direct, method_payments.reserve}
 
 
+@attrs.frozen
+class _Call:
+    """A function of the store, and its arguments after the connection."""
+
+    function: Callable[..., Any]
+    given: tuple[Any, ...]
+    named: dict[str, Any]
+
+    def run(self, db: Session) -> Any:
+        """Call the function."""
+        return self.function(db, *self.given, **self.named)
+
+
 class Pool:
     """Runs store functions on up to `size` connections at once."""
 
@@ -84,23 +98,25 @@ class Pool:
         # Whether the server's disk was full at the last write.
         self.is_full = False
 
-    async def write(self, function: Callable[..., Value], *arguments: Any) -> Value:
+    async def write(self, function: Callable[..., Value], *given: Any, **named: Any) -> Value:
         """Run a function in a transaction, which is durable when this returns.
 
         Raises the function's errors, `StoreUnavailable` if the server does not respond, and
         `DiskFull`. If the caller is cancelled, the write still completes.
         """
-        value: Value = await outlive(self._start(self._write, function, arguments))
+        value: Value = await outlive(self._start(self._write, _Call(function, given, named)))
         return value
 
-    async def read(self, function: Callable[..., Value], *arguments: Any) -> Value:
+    async def read(self, function: Callable[..., Value], *given: Any, **named: Any) -> Value:
         """Run a read-only function; each statement sees the newest state."""
-        value: Value = await self._start(self._read, function, arguments)
+        value: Value = await self._start(self._read, _Call(function, given, named))
         return value
 
-    async def read_one_state(self, function: Callable[..., Value], *arguments: Any) -> Value:
+    async def read_one_state(
+        self, function: Callable[..., Value], *given: Any, **named: Any
+    ) -> Value:
         """Run a read-only function; all statements see the same snapshot."""
-        value: Value = await self._start(self._read_one_state, function, arguments)
+        value: Value = await self._start(self._read_one_state, _Call(function, given, named))
         return value
 
     async def try_room(self) -> None:
@@ -118,11 +134,8 @@ class Pool:
         for raw in self._opened:
             raw.close()
 
-    def _start(
-        self, run: Callable[..., Any], function: Callable[..., Any], arguments: tuple[Any, ...]
-    ) -> asyncio.Future[Any]:
-        loop = asyncio.get_running_loop()
-        running = loop.run_in_executor(self._threads, run, function, arguments)
+    def _start(self, run: Callable[["_Call"], Any], call: "_Call") -> asyncio.Future[Any]:
+        running = asyncio.get_running_loop().run_in_executor(self._threads, run, call)
         self._running.add(running)
         running.add_done_callback(self._forget)
         return running
@@ -166,14 +179,14 @@ class Pool:
             with contextlib.suppress(psycopg.Error):
                 raw.close()
 
-    def _read(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-        return self._until_answered(lambda raw: function(Session(raw), *arguments))
+    def _read(self, call: "_Call") -> Any:
+        return self._until_answered(lambda raw: call.run(Session(raw)))
 
-    def _read_one_state(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    def _read_one_state(self, call: "_Call") -> Any:
         def read(raw: psycopg.Connection[Any]) -> Any:
             raw.execute(b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             try:
-                return function(Session(raw), *arguments)
+                return call.run(Session(raw))
             finally:
                 with contextlib.suppress(psycopg.Error):
                     raw.execute(b"ROLLBACK")
@@ -212,15 +225,15 @@ class Pool:
             raise StoreUnavailable from error
         time.sleep(0.1 + random.random() * 0.2)  # noqa: S311 - not a secret
 
-    def _write(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-        locks = locks_of(function, arguments)
+    def _write(self, call: "_Call") -> Any:
+        locks = locks_of(call.function, call.given)
         give_up_at = self._give_up_at()
         races = 0
         while True:
             try:
                 with _locked(self._connection(), locks) as raw:
-                    self._refuse_sale(function)
-                    value = self._transact(raw, function, arguments)
+                    self._refuse_sale(call.function)
+                    value = self._transact(raw, call)
             except _LOST_RACE:
                 races += 1
                 if races == _MOST_RACES:
@@ -245,15 +258,10 @@ class Pool:
             _log.error("disk.full", error=str(error))
         self.is_full = True
 
-    def _transact(
-        self,
-        raw: psycopg.Connection[Any],
-        function: Callable[..., Any],
-        arguments: tuple[Any, ...],
-    ) -> Any:
-        xid, server = _begin(raw, function), self._local.server
+    def _transact(self, raw: psycopg.Connection[Any], call: "_Call") -> Any:
+        xid, server = _begin(raw, call.function), self._local.server
         try:
-            value = function(Session(raw), *arguments)
+            value = call.run(Session(raw))
         except BaseException:
             # Report the first error, and drop a connection that cannot roll back.
             try:

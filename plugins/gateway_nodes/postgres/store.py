@@ -14,8 +14,7 @@ from gateway.contracts.store import CheckRow
 from gateway.errors import SettingsError
 from gateway.settings import Settings
 from gateway.store.sql import Connection
-from gateway.store.sql_store import SqlStore
-from gateway.store.sums import SumReader
+from gateway.store.sql_store import SqlStore, SumReader
 from gateway_nodes.left_behind import refuse_other_database
 from gateway_nodes.nodes import SqlNodes
 from gateway_nodes.postgres.failover import date_anew_after_failover, read_server
@@ -103,14 +102,20 @@ class PostgresStore(SqlStore):
         await self._sums.close()
         await self._pool.close()
 
-    async def _write(self, function: Callable[..., Value], *arguments: object) -> Value:
-        return await self._pool.write(function, *arguments)
+    async def _write(
+        self, function: Callable[..., Value], *arguments: object, **named: object
+    ) -> Value:
+        return await self._pool.write(function, *arguments, **named)
 
-    async def _read(self, function: Callable[..., Value], *arguments: object) -> Value:
-        return await self._pool.read(function, *arguments)
+    async def _read(
+        self, function: Callable[..., Value], *arguments: object, **named: object
+    ) -> Value:
+        return await self._pool.read(function, *arguments, **named)
 
-    async def _query(self, function: Callable[..., Value], *arguments: object) -> Value:
-        return await self._pool.read(function, *arguments)
+    async def _query(
+        self, function: Callable[..., Value], *arguments: object, **named: object
+    ) -> Value:
+        return await self._pool.read(function, *arguments, **named)
 
     async def _notify(self, channel: str, payload: str) -> None:
         # In a transaction of its own it writes no row, so the commit waits for no flush.

@@ -88,6 +88,6 @@ async def _search_unused(desk: Desk) -> None:
 
     The first search reads a week of the chain, later ones only new blocks.
     """
-    search = desk.unclaimed
+    search = desk.unused
     if search.looked_at is None or desk.now() - search.looked_at >= _SEARCH_EVERY_S:
         await search.look(0.0)

@@ -16,8 +16,8 @@ import attrs
 
 from gateway.concurrency.threads import run_in_daemon
 from gateway.errors import Transient
-from gateway.vendors.links import is_public
-from gateway.vendors.transport import SendTrace, Transport, open_transport
+from gateway.outputs.downloads import SendTrace, Transport, open_transport
+from gateway.outputs.links import is_public
 
 _PORTS = {"http": 80, "https": 443}
 LookUp = Callable[..., Sequence[Any]]

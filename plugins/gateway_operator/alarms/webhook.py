@@ -8,10 +8,10 @@ import attrs
 
 from gateway.contracts import Clock
 from gateway.contracts.parts import Alarm
-from gateway.vendors.signing import sign
 from gateway_operator.alarms.carriers import Outcomes
 from gateway_operator.alarms.own_address import NotTold, OwnAddress
 from gateway_operator.alarms.records import AlarmMessage
+from gateway_webhooks.signing import sign
 
 CHANNEL = "webhook"
 

@@ -13,7 +13,7 @@ from gateway_operator.books.export import line_row, line_rows
 from gateway_operator.desk import backups
 from gateway_operator.desk.machine import read_machine
 from gateway_operator.desk.overview import DEFAULT_PERIOD, read_overview
-from gateway_operator.desk.payments import read_payments, read_unclaimed
+from gateway_operator.desk.payments import read_payments, read_unused
 from gateway_operator.desk.references import find_id
 from gateway_operator.desk.refunds_list import read_refunds
 from gateway_operator.desk.tasks import find_task, list_tasks, make_filter
@@ -62,9 +62,9 @@ async def api_payments() -> Response:
 
 @blueprint.get(f"{API}/transfers/unclaimed")
 @needs_scope("read")
-async def api_unclaimed() -> Response:
+async def api_unused() -> Response:
     """Return the unused transfers of seven days, as of the last search."""
-    return answer(await read_unclaimed(operator().desk))
+    return answer(await read_unused(operator().desk))
 
 
 @blueprint.post(f"{API}/transfers/<tx_hash>/<log_index>/seen")

@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from gateway.cli.tables import print_rows
 from gateway.cli.terminal import json_option, one_sentence, wide_option
 from gateway.settings import load_settings
 from gateway_operator.audit_log import ActionRecord
 from gateway_operator.commands.session import open_session
+from gateway_operator.tables import print_rows
 
 
 @click.command()

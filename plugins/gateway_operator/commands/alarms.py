@@ -9,7 +9,6 @@ from typing import Any
 import attrs
 import click
 
-from gateway.cli.tables import print_rows
 from gateway.cli.terminal import json_option, one_sentence, wide_option
 from gateway.contracts import Clock
 from gateway.errors import SettingsError
@@ -22,6 +21,7 @@ from gateway_operator.alarms.messages import make_test, write_time
 from gateway_operator.alarms.records import AlarmMessage, AlarmRecord
 from gateway_operator.alarms.service import UNTIL_IT_ENDS, Alarms, current, mute
 from gateway_operator.commands.session import open_session, shell_actor
+from gateway_operator.tables import print_rows
 
 _LIMIT_S = 90.0
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from gateway.cli.tables import print_rows
 from gateway.cli.terminal import one_sentence, wide_option
 from gateway.errors import SettingsError, WrongValue
 from gateway.settings import load_settings
@@ -25,6 +24,7 @@ from gateway_operator.books.span import Span, read_span
 from gateway_operator.books.sums import Books, read_days, read_endpoints
 from gateway_operator.commands.session import open_session, shell_actor
 from gateway_operator.desk.desk import Desk
+from gateway_operator.tables import print_rows
 
 _SHOWN = "table"
 

@@ -7,16 +7,16 @@ from typing import Any
 import click
 
 from gateway.catalog.catalog import Catalog, Registered
-from gateway.cli.catalog import catalog_of_settings
-from gateway.cli.tables import print_rows
 from gateway.cli.terminal import json_option, one_sentence, wide_option
 from gateway.contracts.store import EndpointChange
 from gateway.domain import Endpoint, dollars, usdc
 from gateway.errors import SettingsError
 from gateway.settings import load_settings
+from gateway_check.catalog import catalog_of_settings
 from gateway_operator.actions import endpoints as actions
 from gateway_operator.commands.session import open_session, shell_actor
 from gateway_operator.desk.desk import Desk
+from gateway_operator.tables import print_rows
 
 _SLUG = click.argument("slug")
 _ONLY_SET = (

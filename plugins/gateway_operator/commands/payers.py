@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from gateway.cli.tables import print_rows
 from gateway.cli.terminal import json_option, one_sentence
 from gateway.contracts.store import FailedSettlement
 from gateway.errors import ActionRefused
@@ -18,6 +17,7 @@ from gateway.store.payers import lift as lift_in_store
 from gateway_operator.audit_log import Actor, AlreadyDone, NewAction
 from gateway_operator.commands.session import open_session, shell_actor
 from gateway_operator.desk.desk import Desk
+from gateway_operator.tables import print_rows
 
 
 @click.group()

@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from gateway.cli.tables import print_rows
 from gateway.cli.terminal import FiniteRange, json_option, one_sentence, wide_option
 from gateway.domain import PaymentState, RefundCase
 from gateway.settings import load_settings
@@ -26,6 +25,7 @@ from gateway_operator.desk.refunds import (
     why_it_waits,
 )
 from gateway_operator.desk.system import refund_key_problem
+from gateway_operator.tables import print_rows
 
 _TASKS = click.argument("task_ids", nargs=-1, metavar="[TASK_ID]...")
 

@@ -18,9 +18,8 @@ from gateway.contracts import PluginContext
 from gateway.errors import SettingsError
 from gateway.payments import Refunds
 from gateway.settings import Settings
-from gateway.store.data_folder import check_network, enter_data, existing_database
+from gateway.store.data_folder import check_network, enter_data, existing_database, open_store
 from gateway.store.disk import full_disk
-from gateway.store.opening import open_store
 from gateway.store.sqlite import migrations
 from gateway_operator.audit_log import Actor
 from gateway_operator.desk.desk import Desk

@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from gateway.cli.tables import print_rows
 from gateway.cli.terminal import json_option, one_sentence, wide_option
 from gateway.contracts.store import JobRecord
 from gateway.domain import Task, TaskStatus
 from gateway.settings import load_settings
 from gateway_operator.commands.session import open_session
+from gateway_operator.tables import print_rows
 
 _STATUSES = ("held", "queued", "processing", "completed", "failed", "dropped")
 _UNCERTAIN = "uncertain_submit"

@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from gateway.cli.tables import print_rows
 from gateway.cli.terminal import json_option, one_sentence
 from gateway.settings import load_settings
 from gateway_operator.commands.session import open_session, shell_actor
 from gateway_operator.desk import tokens as service
 from gateway_operator.logins import OperatorToken
+from gateway_operator.tables import print_rows
 
 
 @click.group()

@@ -4,14 +4,15 @@ import asyncio
 
 import click
 
-from gateway.cli.tables import print_rows
 from gateway.cli.terminal import FiniteRange, json_option, one_sentence, wide_option
 from gateway.domain import MinedTransfer
-from gateway.payments.unclaimed import unclaimed_transfers
+from gateway.errors import SettingsError
 from gateway.settings import load_settings
 from gateway_operator.actions.transfers import mark_seen
 from gateway_operator.commands.session import open_session, shell_actor
 from gateway_operator.sql import marks
+from gateway_operator.tables import print_rows
+from gateway_operator.unused_transfers import list_unused
 
 # Ten years of days; as hours, five months.
 _AMOUNT = FiniteRange(0, 3650)
@@ -32,7 +33,7 @@ def transfers() -> None:
 @json_option
 @wide_option
 @one_sentence
-def unclaimed(*, days: float, hours: float | None, as_json: bool, wide: bool) -> None:
+def unused(*, days: float, hours: float | None, as_json: bool, wide: bool) -> None:
     """List transfers to the wallet that paid for nothing.
 
     These are USDC transfers whose hash no buyer has sent.
@@ -43,13 +44,13 @@ def unclaimed(*, days: float, hours: float | None, as_json: bool, wide: bool) ->
         # Younger transfers may still pay for a task.
         age_hours = max(24.0, settings.max_transfer_age_hours) if hours is None else hours
         async with open_session(settings) as desk:
-            found = await unclaimed_transfers(
+            found = await list_unused(
                 desk.chain, desk.store, settings.wallet_key, days=days, hours=age_hours
             )
             hashes = [each.tx_hash for each in found]
             return found, await desk.store.sum(marks.reasons, hashes)
 
-    unused, reasons = asyncio.run(find())
+    transfers, reasons = asyncio.run(find())
     rows = [
         {
             "transaction": found.tx_hash,
@@ -59,12 +60,23 @@ def unclaimed(*, days: float, hours: float | None, as_json: bool, wide: bool) ->
             "amount": f"{found.amount_units / 10**6:g}",
             "seen": reasons.get((found.tx_hash, found.log_index), ""),
         }
-        for found in unused
+        for found in transfers
     ]
     if not rows and not as_json:
         click.echo("No unused transfers.")
         return
     print_rows(rows, as_json=as_json, wide=wide)
+
+
+@transfers.command(
+    hidden=True,
+    add_help_option=False,
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+)
+@one_sentence
+def unclaimed() -> None:
+    """Refuse the former name."""
+    raise SettingsError("`gateway transfers unclaimed` is now `gateway transfers unused`.")
 
 
 @transfers.command()

@@ -55,8 +55,8 @@ class Thresholds:
     refund_soon_s: float = DAY_S
     backup_age_s: float = DAY_S
     drill_age_s: float = 30 * DAY_S
-    unclaimed_soon_s: float = 3600.0
-    unclaimed_urgent_s: float = DAY_S
+    unused_soon_s: float = 3600.0
+    unused_urgent_s: float = DAY_S
     rpc_endpoint_soon_s: float = 15 * MINUTE_S
     node_soon_s: float = MINUTE_S
     disk_soon_s: float = 3 * DAY_S
@@ -79,7 +79,7 @@ class Thresholds:
         gas = parse_pair(chosen.alarm_gas)
         failures = parse_pair(chosen.alarm_failures)
         queue = parse_pair(chosen.alarm_queue_seconds)
-        unclaimed = parse_pair(chosen.alarm_unclaimed_hours)
+        unused = parse_pair(chosen.alarm_unclaimed_hours)
         return cls(
             gas_soon=int(gas[0]),
             gas_urgent=int(gas[1]),
@@ -88,6 +88,6 @@ class Thresholds:
             queue_urgent_s=queue[1],
             failures_soon=int(failures[0]),
             failures_urgent=int(failures[1]),
-            unclaimed_soon_s=unclaimed[0] * 3600.0,
-            unclaimed_urgent_s=unclaimed[1] * 3600.0,
+            unused_soon_s=unused[0] * 3600.0,
+            unused_urgent_s=unused[1] * 3600.0,
         )

@@ -10,7 +10,6 @@ from gateway.concurrency.shared_answers import SharedAnswers
 from gateway.contracts import Chain, Clock
 from gateway.errors import SettingsError
 from gateway.payments import Refunds
-from gateway.payments.unclaimed import UnclaimedSearch
 from gateway.settings import Settings
 from gateway.store import SqlStore
 from gateway_operator.desk.last_seen import LastSeen
@@ -18,6 +17,7 @@ from gateway_operator.desk.rpc_watch import RpcWatch
 from gateway_operator.desk.running import Running
 from gateway_operator.sql.kept_bars import KeptBars
 from gateway_operator.sql.records import OperatorRecords
+from gateway_operator.unused_transfers import UnusedSearch
 
 # Seconds that results shared by pages are cached.
 _SHARED_S = 2.0
@@ -88,11 +88,11 @@ class Desk:
     kept_bars: KeptBars = attrs.field(init=False, factory=KeptBars)
 
     # Finds unused transfers.
-    unclaimed: UnclaimedSearch = attrs.field(init=False)
+    unused: UnusedSearch = attrs.field(init=False)
 
-    @unclaimed.default
-    def _make_unclaimed(self) -> UnclaimedSearch:
-        return UnclaimedSearch(self.chain, self.store, self.settings.wallet_key, self.now)
+    @unused.default
+    def _make_unused(self) -> UnusedSearch:
+        return UnusedSearch(self.chain, self.store, self.settings.wallet_key, self.now)
 
     @records.default
     def _make_records(self) -> OperatorRecords:

@@ -185,17 +185,15 @@ def _about_backups(condition: str, title: str, text: str, action: str, level: Le
     )
 
 
-def _unclaimed(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
+def _unused(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
     waiting = [
-        facts.at - at
-        for at in facts.machine.unclaimed or ()
-        if facts.at - at > limits.unclaimed_soon_s
+        facts.at - at for at in facts.machine.unused or () if facts.at - at > limits.unused_soon_s
     ]
     if not waiting:
         return
     yield Condition(
         condition="unclaimed",
-        level="bad" if max(waiting) > limits.unclaimed_urgent_s else "warn",
+        level="bad" if max(waiting) > limits.unused_urgent_s else "warn",
         title=f"{counted(len(waiting), 'transfer')} to the wallet paid for nothing",
         text=f"The oldest came {age(max(waiting))} ago. A buyer may be waiting.",
         action="Send the money back, or start the buyer's task.",
@@ -214,5 +212,5 @@ MACHINE_RULES: tuple[Callable[[Facts, Thresholds], Iterator[Condition]], ...] = 
     _refused_logins,
     _new_logins,
     _late_backups,
-    _unclaimed,
+    _unused,
 )

@@ -35,14 +35,14 @@ class MachineFacts:
     # Of the last day; empty on SQLite.
     nodes: Sequence[NodeRecord] = ()
     # Times of unmarked unused transfers; None: not searched yet.
-    unclaimed: Sequence[float] | None = None
+    unused: Sequence[float] | None = None
 
 
 async def read_machine(desk: Desk) -> MachineFacts:
     """Return these facts, without any request to the network."""
     now = desk.now()
     refused, new_logins = await desk.store.sum(_read_logins, now - _HOUR_S)
-    search = desk.unclaimed
+    search = desk.unused
     running = desk.running
     disk = read_disk(desk.settings, is_full=desk.store.is_full)
     desk.disk_pace.note(now, disk.free_bytes)
@@ -55,12 +55,12 @@ async def read_machine(desk: Desk) -> MachineFacts:
         new_logins=new_logins,
         backups=await backups.status(desk),
         nodes=await desk.store.nodes.nodes(),
-        unclaimed=None if search.looked_at is None else await _read_unclaimed(desk),
+        unused=None if search.looked_at is None else await _read_unused(desk),
     )
 
 
-async def _read_unclaimed(desk: Desk) -> list[float]:
-    known = desk.unclaimed.known
+async def _read_unused(desk: Desk) -> list[float]:
+    known = desk.unused.known
     hashes = [one.transfer.tx_hash for one in known]
     seen = await desk.store.sum(marks.find, hashes) if hashes else {}
     return [one.at for one in known if (one.transfer.tx_hash, one.transfer.log_index) not in seen]

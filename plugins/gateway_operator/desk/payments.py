@@ -8,13 +8,13 @@ import attrs
 
 from gateway.domain import PaymentState
 from gateway.errors import NotFound
-from gateway.payments.unclaimed import UnusedTransfer
 from gateway.store.sql import Connection
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.sale_state import Shape
 from gateway_operator.sql import marks, payment_lists
 from gateway_operator.sql.marks import Mark
 from gateway_operator.sql.payment_lists import PaymentRow
+from gateway_operator.unused_transfers import UnusedTransfer
 
 # The limit of each list.
 _MOST = 100
@@ -68,7 +68,7 @@ class PaymentsPage:
 
 
 @attrs.frozen(kw_only=True)
-class Unclaimed:
+class Unused:
     """An unused transfer, and the likely reason."""
 
     tx_hash: str
@@ -88,13 +88,13 @@ class Unclaimed:
 
 
 @attrs.frozen(kw_only=True)
-class UnclaimedPage:
+class UnusedPage:
     """The unused transfers as of the last search."""
 
     at: float
 
     # Unmarked first.
-    transfers: Sequence[Unclaimed]
+    transfers: Sequence[Unused]
 
     # Of unmarked transfers.
     unseen_units: int
@@ -122,22 +122,22 @@ async def read_payments(desk: Desk) -> PaymentsPage:
     )
 
 
-async def read_unclaimed(desk: Desk, *, patience_s: float = _PATIENCE_S) -> UnclaimedPage:
+async def read_unused(desk: Desk, *, patience_s: float = _PATIENCE_S) -> UnusedPage:
     """Return the unused transfers of seven days.
 
     The first search takes longer than a page waits; a later page shows its result.
     """
-    search = desk.unclaimed
+    search = desk.unused
     await search.look(patience_s)
     known, now = search.known, desk.now()
     prices = [one.endpoint.price_units for one in desk.catalog.everything()]
     found = await desk.store.sum(_payments_like, known)
     late_s = max(24.0, desk.settings.max_transfer_age_hours) * 3600
     transfers = [
-        _describe_unclaimed(one, now, facts, min(prices, default=0), late_s)
+        _describe_unused(one, now, facts, min(prices, default=0), late_s)
         for one, facts in zip(known, found, strict=True)
     ]
-    return UnclaimedPage(
+    return UnusedPage(
         at=now,
         transfers=sorted(transfers, key=lambda one: one.mark is not None),
         unseen_units=sum(one.amount_units for one in transfers if one.mark is None),
@@ -148,9 +148,9 @@ async def read_unclaimed(desk: Desk, *, patience_s: float = _PATIENCE_S) -> Uncl
     )
 
 
-async def find_unclaimed(desk: Desk, tx_hash: str, log_index: int) -> Unclaimed:
+async def find_unused(desk: Desk, tx_hash: str, log_index: int) -> Unused:
     """Return one unused transfer, as of the last search; raises `NotFound`."""
-    for one in (await read_unclaimed(desk)).transfers:
+    for one in (await read_unused(desk)).transfers:
         if (one.tx_hash, one.log_index) == (tx_hash, log_index):
             return one
     raise NotFound("This transfer was used since, or is older than 7 days.")
@@ -186,11 +186,11 @@ def _payments_like(db: Connection, known: Sequence[UnusedTransfer]) -> list[_Fac
     return found
 
 
-def _describe_unclaimed(
+def _describe_unused(
     one: UnusedTransfer, now: float, facts: _Facts, cheapest_units: int, late_s: float
-) -> Unclaimed:
+) -> Unused:
     sent, age_s = one.transfer, now - one.at
-    return Unclaimed(
+    return Unused(
         tx_hash=sent.tx_hash,
         log_index=sent.log_index,
         block_number=sent.block_number,

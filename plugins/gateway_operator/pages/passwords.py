@@ -8,6 +8,7 @@ from gateway.settings import parse_limit
 from gateway.web.front.current import address, current_gateway
 from gateway_operator.desk import codes, sessions
 from gateway_operator.pages.devices import known_device
+from gateway_operator.settings import operator_settings_of
 from gateway_operator.state import operator
 
 MOST_PASSWORD_CHARS = 1024
@@ -27,8 +28,9 @@ async def count_attempt() -> str | None:
     """
     gateway = current_gateway()
     device = known_device(await password_fingerprint())
-    limit, window_s = parse_limit(gateway.settings.limit_login)
-    total, total_window_s = parse_limit(gateway.settings.limit_login_total)
+    chosen = operator_settings_of(gateway.settings)
+    limit, window_s = parse_limit(chosen.limit_login)
+    total, total_window_s = parse_limit(chosen.limit_login_total)
     wait_s = await gateway.store.count_attempt(
         address() if device is None else f"device {device}",
         limit=limit,

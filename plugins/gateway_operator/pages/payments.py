@@ -7,7 +7,7 @@ from quart import Response, g, redirect
 from werkzeug.wrappers import Response as Redirect
 
 from gateway_operator.actions.transfers import mark_seen, parse_log
-from gateway_operator.desk.payments import find_unclaimed, read_payments, read_unclaimed
+from gateway_operator.desk.payments import find_unused, read_payments, read_unused
 from gateway_operator.desk.wording import usdc
 from gateway_operator.pages.frame import blueprint, render
 from gateway_operator.pages.guards import actor, needs_session
@@ -26,7 +26,7 @@ async def show_payments() -> Response:
         "payments.html",
         page="payments",
         p=await read_payments(desk),
-        u=await read_unclaimed(desk),
+        u=await read_unused(desk),
     )
 
 
@@ -35,7 +35,7 @@ async def show_payments() -> Response:
 async def ask_about_transfer() -> Response:
     """Show the dialog that marks a transfer as seen."""
     tx_hash, log_index = _read_transfer()
-    found = await find_unclaimed(operator().desk, tx_hash, log_index)
+    found = await find_unused(operator().desk, tx_hash, log_index)
     ask = Ask(
         title="Mark this transfer as seen?",
         action=f"{_PAGE}/seen",

@@ -5,8 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gateway.errors import ActionRefused
-from gateway.store.locks import lock_names, locked
-from gateway.store.sql import Connection, Row
+from gateway.store.sql import Connection, Row, lock_names, locked
 from gateway_operator.audit_log import ActionRecord, Actor, AlreadyDone, NewAction
 
 

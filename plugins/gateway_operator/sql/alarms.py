@@ -7,8 +7,7 @@ from typing import Any
 import attrs
 
 from gateway.contracts.parts import Alarm
-from gateway.store.locks import locked
-from gateway.store.sql import Connection
+from gateway.store.sql import Connection, locked
 from gateway_operator.alarms.records import AlarmRecord
 from gateway_operator.sql import alarm_messages
 

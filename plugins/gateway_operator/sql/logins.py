@@ -6,8 +6,7 @@ address and hour for a week, and the audit log gets at most one row an hour.
 
 import attrs
 
-from gateway.store.locks import locked
-from gateway.store.sql import Connection, dialect_of
+from gateway.store.sql import Connection, dialect_of, locked
 from gateway_operator.audit_log import NewAction
 from gateway_operator.sql import actions
 

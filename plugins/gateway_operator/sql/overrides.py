@@ -3,8 +3,7 @@
 from typing import Any, Literal
 
 from gateway.errors import ActionRefused, StaleForm
-from gateway.store.locks import locked
-from gateway.store.sql import Connection
+from gateway.store.sql import Connection, locked
 from gateway_operator.sql.actions import current_id
 
 Field = Literal["paused", "price", "cost"]

@@ -1,8 +1,7 @@
 """The operator's passkeys."""
 
 from gateway.errors import ActionRefused
-from gateway.store.locks import locked
-from gateway.store.sql import Connection, dialect_of
+from gateway.store.sql import Connection, dialect_of, locked
 from gateway_operator.logins import OperatorPasskey
 
 MOST = 20

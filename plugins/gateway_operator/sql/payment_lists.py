@@ -1,9 +1,12 @@
-"""Lists of payments: open ones, and overpaid ones."""
+"""Lists of payments: open ones, overpaid ones, and transfers without one."""
 
 import json
+from collections import Counter
+from collections.abc import Sequence
 
 import attrs
 
+from gateway.domain import MinedTransfer
 from gateway.store.sql import Connection
 
 
@@ -62,6 +65,23 @@ def open_payments(db: Connection, limit: int) -> list[PaymentRow]:
 def overpaid_payments(db: Connection, limit: int) -> list[PaymentRow]:
     """Return payments of more than the price, newest first."""
     return _find(db, "p.paid_units > p.price_units ORDER BY p.id DESC LIMIT ?", limit)
+
+
+def unused(db: Connection, transfers: Sequence[MinedTransfer]) -> list[MinedTransfer]:
+    """Return the transfers that bought nothing."""
+    # Compare by sender and amount: a log's index changes if its block is replaced.
+    paid: Counter[tuple[str, str, int]] = Counter()
+    for tx_hash in {transfer.tx_hash for transfer in transfers}:
+        rows = db.execute("SELECT payer, paid_units FROM payments WHERE paid_tx = ?", (tx_hash,))
+        paid.update((tx_hash, row["payer"], row["paid_units"]) for row in rows)
+    found = []
+    for transfer in transfers:
+        key = (transfer.tx_hash, transfer.sender, transfer.amount_units)
+        if paid[key] == 0:
+            found.append(transfer)
+        else:
+            paid[key] -= 1
+    return found
 
 
 def paid_alike(

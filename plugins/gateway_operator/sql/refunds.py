@@ -7,8 +7,7 @@ import attrs
 from gateway.domain import Decision, PaymentState, RefundCase
 from gateway.errors import NeedsFresh, RefundRefused, StaleForm
 from gateway.store import refunds
-from gateway.store.locks import locked
-from gateway.store.sql import Connection
+from gateway.store.sql import Connection, locked
 from gateway_operator.audit_log import NewAction
 from gateway_operator.sql import actions
 

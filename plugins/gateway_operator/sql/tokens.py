@@ -1,8 +1,7 @@
 """The tokens of the JSON API."""
 
 from gateway.errors import ActionRefused
-from gateway.store.locks import locked
-from gateway.store.sql import Connection
+from gateway.store.sql import Connection, locked
 from gateway_operator.logins import OperatorToken
 
 MOST_VALID = 100

@@ -21,13 +21,12 @@ from gateway.contracts import NewTask, Validating
 from gateway.domain import Endpoint, GenerationRequest, Task, Transfer
 from gateway.errors import InvalidInput, Transient
 from gateway.outputs import DiskOutputs
+from gateway.outputs.downloads import Downloader, SendTrace, Transport, read_body
 from gateway.plugins.manager import PluginManager
 from gateway.sandbox.pictures import Pictures
 from gateway.settings import Settings
 from gateway.store import SqliteStore
 from gateway.tasks import TaskTiming, WorkerPool
-from gateway.vendors import Answer, Outbound
-from gateway.vendors.transport import SendTrace, Transport, read_answer
 from gateway.web.wire import GenerationBody, request_of
 from gateway_testing.fakes.server import FakeServer
 
@@ -57,24 +56,28 @@ _MAX_BYTES = 4_000_000
 
 
 @attrs.define
-class FileServer(Outbound):
+class FileServer(Downloader):
     """Replaces the gateway's client for links, which needs a server with a certificate."""
 
-    host: str = attrs.field(default="", kw_only=True)
+    url: str
+    host: str
 
     @classmethod
     def of(cls, server: FakeServer) -> Self:
-        return cls(server.url, max_bytes=_MAX_BYTES, host=server.api.output_host)
+        return cls(server.url, server.api.output_host, max_bytes=_MAX_BYTES)
 
-    async def _fetch_link(self, transport: Transport, url: str, timeout_s: float) -> Answer:
+    async def _fetch_link(
+        self, transport: Transport, url: str, timeout_s: float
+    ) -> tuple[int, bytes]:
         """Return the fake API's file for a link; `download` checks it as in production."""
         link = urlsplit(url)
         if link.scheme != "https" or link.hostname != self.host:
             raise Transient("The link is none that the API gave.")
-        where = transport.url(self.base_url + link.path)
+        where = transport.url(self.url + link.path)
         options = transport.request_options("GET", {}, timeout_s)
         async with transport.direct(where, options, SendTrace()) as response:
-            return await read_answer(response, max_bytes=self.max_bytes)
+            body = await read_body(response, max_bytes=self.max_bytes)
+            return response.status_code, body
 
 
 @attrs.define

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from gateway.contracts import Chain, PluginContext, Quote
 from gateway.domain import Choice, Endpoint, GenerationRequest
-from gateway.domain.capabilities import CAPABILITIES, missing_fields, way_to_require
+from gateway.domain.description import CAPABILITIES, missing_fields, way_to_require
 from gateway.settings import Settings
 from gateway_testing.provider.gateway_under_test import GatewayUnderTest, manager_with, problem_in
 

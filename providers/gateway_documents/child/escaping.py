@@ -24,6 +24,7 @@ _BLOCK = re.compile(
     r"(?m)^[ \t]*(?:#(?=#{0,5}(?:[ \t]|$))|>|[-+*](?=[ \t]|$)|\d{1,9}[.)](?=[ \t]|$)|`(?=``)"
     r"|~(?=~~)|[-*_=:|](?=[-*_=:| \t]*$)|\[(?=[^\]\n]{1,999}\]:))"
 )
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 
 
 def inline(text: str) -> str:
@@ -45,6 +46,11 @@ def starts(text: str) -> str:
 def paragraph(text: str) -> str:
     """Return a text that Markdown shows as one paragraph."""
     return starts(inline(text))
+
+
+def shown(markdown: str) -> str:
+    """Return Markdown without the backslashes before signs."""
+    return _ESCAPED.sub(r"\1", markdown)
 
 
 def _escaped_sign(found: re.Match[str]) -> str:

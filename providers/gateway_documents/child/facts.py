@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator
 
 import attrs
 
+from gateway_documents.child import tables
+
 # Per document. Each rule scans a line once, so a document of this length takes a few seconds.
 MAX_CHARS = 500_000
 _MAX_LINE_CHARS = 2_000
@@ -31,7 +33,6 @@ _HEADING = re.compile(r"(#{1,6}) +(.+)")
 _BOLD_LABEL = re.compile(r"\*\*([^*:]{1,60}):\*\*|\*\*([^*:]{1,60})\*\*:")
 _LABEL = re.compile(r"(?:[-*+] )?([^\W\d_][^:|]{0,39}): (?=\S)")
 _TOTAL = re.compile(rf"(?:#{{1,6}} )?([^\W\d_][^\d|]{{0,38}}?) ((?:{_MONEY}) ?\d[\d,.]{{0,20}})")
-_RULE = re.compile(r"\|(?: *:?-+:? *\|)+")
 
 
 @attrs.define
@@ -92,7 +93,7 @@ def _pair_of_row(line: str) -> Iterator[tuple[str, str]]:
     """Yield the label and value of a row with these two cells only, such as a total."""
     cells = _cells(line)
     filled = [cell for cell in cells if cell]
-    if len(filled) == _PAIR and not _RULE.fullmatch(line):
+    if len(filled) == _PAIR and not tables.is_rule(line):
         yield filled[0].rstrip(": "), filled[1]
 
 
@@ -107,7 +108,7 @@ def _tables(lines: list[str]) -> Iterator[list[dict[str, str]]]:
     head: list[str] = []
     rows: list[dict[str, str]] = []
     for line in lines:
-        if above.startswith("|") and _RULE.fullmatch(line):
+        if above.startswith("|") and tables.is_rule(line):
             head, rows = _cells(above), []
             yield rows
         elif not line.startswith("|"):
@@ -119,7 +120,7 @@ def _tables(lines: list[str]) -> Iterator[list[dict[str, str]]]:
 
 
 def _cells(row: str) -> list[str]:
-    return [cell.strip(" *") for cell in row.strip("|").split("|")]
+    return [cell.strip(" *") for cell in tables.cells(row)]
 
 
 def to_number(text: str) -> float | int | None:

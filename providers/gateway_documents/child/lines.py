@@ -1,8 +1,12 @@
-"""Arranges recognised text boxes into lines and paragraphs."""
+"""Arranges recognised text boxes into headings, paragraphs and tables."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 
 import attrs
+
+from gateway_documents.child import tables
 
 # Two boxes are on one line if they share this part of the smaller box's height.
 _SAME_LINE = 0.5
@@ -11,6 +15,16 @@ _NEW_PARAGRAPH = 0.9
 
 # The fewest lines of a column of running text, and its fewest letters a line on average.
 _MIN_LINES, _MIN_LETTERS = 3, 10
+
+# Heights of a heading and of a title in those of the body's lines, and their most letters. Boxes
+# around lines with and without descenders differ by a fifth.
+_HEADING, _TITLE = 1.3, 1.6
+_MAX_HEADING = 120
+
+# The fewest rows and columns of a table, and the share of its cells that have text. Two columns
+# may be labels and values, or a receipt.
+_MIN_ROWS, _MIN_COLUMNS = 3, 3
+_FILLED = 0.6
 
 
 @attrs.frozen
@@ -22,13 +36,15 @@ class Box:
     top: float
     bottom: float
     text: str
+    certainty: float = 1.0
+    """Of the reader, from 0 to 1."""
 
     @classmethod
-    def around(cls, corners: Iterable[Sequence[float]], text: str) -> "Box":
+    def around(cls, corners: Iterable[Sequence[float]], text: str, certainty: float = 1.0) -> "Box":
         """Return the bounding box of four corners."""
         points = [(float(x), float(y)) for x, y in corners]
         xs, ys = [x for x, _ in points], [y for _, y in points]
-        return cls(min(xs), max(xs), min(ys), max(ys), text.strip())
+        return cls(min(xs), max(xs), min(ys), max(ys), text.strip(), certainty)
 
     @property
     def height(self) -> float:
@@ -41,12 +57,17 @@ class Box:
         return shared > _SAME_LINE * min(self.height, other.height)
 
 
-def to_text(boxes: Iterable[Box]) -> str:
-    """Return the text in reading order, with empty lines between paragraphs.
+Line = Sequence[Box]
 
-    Columns of running text are read one after the other; rows of a table or a receipt stay lines.
+
+def to_text(boxes: Iterable[Box]) -> str:
+    """Return Markdown in reading order, with empty lines between paragraphs.
+
+    Columns of running text are read one after the other; lines of a receipt stay lines.
     """
-    return "\n\n".join(_text_of(block) for block in _columns(list(boxes)))
+    found = list(boxes)
+    body = _body_height(found)
+    return "\n\n".join(_text_of(block, body) for block in _columns(found))
 
 
 def _columns(boxes: list[Box]) -> Iterator[list[Box]]:
@@ -116,19 +137,99 @@ def _is_column(boxes: list[Box]) -> bool:
     return len(boxes) >= _MIN_LINES and letters >= _MIN_LETTERS * len(boxes)
 
 
-def _text_of(boxes: Iterable[Box]) -> str:
+def _lines(boxes: Iterable[Box]) -> list[Line]:
+    """Return lines from top to bottom, each from left to right."""
     lines: list[list[Box]] = []
     for box in sorted(boxes, key=lambda box: box.top + box.bottom):
         if lines and box.is_beside(lines[-1][0]):
             lines[-1].append(box)
         else:
             lines.append([box])
+    return [sorted(line, key=lambda box: box.left) for line in lines]
+
+
+def _text_of(boxes: Iterable[Box], body: float) -> str:
     text, above = "", None
-    for line in lines:
-        text += _gap(above, line[0]) if above else ""
-        text += " ".join(box.text for box in sorted(line, key=lambda box: box.left))
-        above = line[0]
+    for lines in _with_tables(_lines(boxes)):
+        if len(lines) > 1:
+            part = tables.to_markdown(_grid(lines, _columns_of(lines)))
+        else:
+            part = _heading_mark(lines[0], body) + " ".join(box.text for box in lines[0])
+        if above is not None:
+            is_block = len(lines) > 1 or part.startswith("#") or _ends_with_block(text)
+            text += "\n\n" if is_block else _gap(above, lines[0][0])
+        text += part
+        above = lines[-1][0]
     return text
+
+
+def _ends_with_block(text: str) -> bool:
+    return text.rpartition("\n")[2].startswith(("#", "|"))
+
+
+def _heading_mark(line: Line, body: float) -> str:
+    """Return the mark of a heading for a line of large letters, else nothing."""
+    height = max(box.height for box in line)
+    letters = sum(char.isalpha() for box in line for char in box.text)
+    if height < _HEADING * body or not 1 < letters <= _MAX_HEADING:
+        return ""
+    return "# " if height >= _TITLE * body else "## "
+
+
+def _body_height(boxes: Iterable[Box]) -> float:
+    """Return the height of most letters."""
+    by_height = sorted(boxes, key=lambda box: box.height)
+    left = sum(len(box.text) for box in by_height) / 2
+    for box in by_height:
+        left -= len(box.text)
+        if left <= 0:
+            return box.height
+    return 1.0
+
+
+def _with_tables(lines: Sequence[Line]) -> Iterator[Sequence[Line]]:
+    """Yield single lines, and the lines of each table together."""
+    at = 0
+    while at < len(lines):
+        size = _table_size(lines[at:])
+        yield lines[at : at + size]
+        at += size
+
+
+def _table_size(lines: Sequence[Line]) -> int:
+    """Return how many of the first lines are rows of a table; 1 if there is none."""
+    rows = list(takewhile(lambda line: len(line) > 1, lines))
+    for size in range(len(rows), _MIN_ROWS - 1, -1):
+        columns = _columns_of(rows[:size])
+        if len(columns) >= _MIN_COLUMNS and _is_filled(_grid(rows[:size], columns)):
+            return size
+    return 1
+
+
+def _columns_of(lines: Iterable[Line]) -> list[float]:
+    """Return the left edges of columns that vertical gaps part in all these lines."""
+    edges: list[float] = []
+    reach = -1.0
+    for box in sorted((box for line in lines for box in line), key=lambda box: box.left):
+        if box.left > reach:
+            edges.append(box.left)
+        reach = max(reach, box.right)
+    return edges
+
+
+def _grid(lines: Iterable[Line], columns: Sequence[float]) -> list[list[str]]:
+    rows = []
+    for line in lines:
+        row = [""] * len(columns)
+        for box in line:
+            at = bisect_right(columns, box.left) - 1
+            row[at] = f"{row[at]} {tables.cell_text(box.text)}".strip()
+        rows.append(row)
+    return rows
+
+
+def _is_filled(rows: Sequence[Sequence[str]]) -> bool:
+    return sum(bool(cell) for row in rows for cell in row) >= _FILLED * len(rows) * len(rows[0])
 
 
 def _gap(above: Box, below: Box) -> str:

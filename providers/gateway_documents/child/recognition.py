@@ -10,8 +10,9 @@ import pypdfium2
 from PIL import Image, ImageDraw, ImageOps
 from rapidocr import RapidOCR
 
+from gateway_documents.child import reading
 from gateway_documents.child.lines import Box, to_text
-from gateway_documents.errors import Unreadable
+from gateway_documents.errors import UNREADABLE_SCRIPT, Unreadable
 
 # At this resolution, 8-point letters are 22 pixels high.
 _DPI = 200
@@ -30,6 +31,8 @@ _SETTINGS = {
     "Det.limit_side_len": 960,
     # A batch, and its memory, grows with its longest line.
     "Rec.rec_batch_num": 1,
+    # It takes one long line in four for upside down. `reading` judges the page as a whole.
+    "Global.use_cls": False,
 }
 # Holds the single reader, which is loaded before the fork.
 _reader: list[RapidOCR] = []
@@ -95,9 +98,31 @@ def _read(image: Image.Image) -> str:
     if all(low == high for low, high in image.getextrema()):  # type: ignore[misc]
         # An empty page needs no model.
         return ""
-    found: Any = _reader[0](np.asarray(image))
+    pixels = np.asarray(image)
+    boxes = _boxes(pixels)
+    if reading.is_doubtful(boxes):
+        turned = _boxes(np.ascontiguousarray(np.rot90(pixels, 2)))
+        boxes = max(boxes, turned, key=reading.certainty)
+    if boxes and not reading.is_legible(boxes):
+        raise Unreadable(UNREADABLE_SCRIPT)
+    return to_text(reading.upright(boxes, image.width))
+
+
+def _boxes(pixels: Any) -> list[Box]:
+    found: Any = _reader[0](pixels)
     if found.boxes is None or found.txts is None:
-        return ""
-    return to_text(
-        [Box.around(box, text) for box, text in zip(found.boxes, found.txts, strict=True)]
-    )
+        return []
+    each = zip(_level(found.boxes), found.txts, found.scores, strict=True)
+    return [Box.around(box, text, float(score)) for box, text, score in each]
+
+
+def _level(boxes: Any) -> Any:
+    """Turn corners by the angle at which most lines of a crooked page lie."""
+    corners = np.asarray(boxes, dtype=float)
+    across, down = corners[:, 1] - corners[:, 0], corners[:, 3] - corners[:, 0]
+    is_wide = np.linalg.norm(across, axis=1) >= np.linalg.norm(down, axis=1)
+    # Of a tall box, the angle between its long side and the vertical.
+    along = np.where(is_wide[:, None], across, np.stack([down[:, 1], -down[:, 0]], axis=1))
+    angle = float(np.median(np.arctan2(along[:, 1], along[:, 0])))
+    cos, sin = math.cos(angle), math.sin(angle)
+    return corners @ np.array([[cos, -sin], [sin, cos]])

@@ -1,5 +1,6 @@
-"""Writes grids of cells as Markdown tables."""
+"""Writes grids of cells as Markdown tables, and reads such tables."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 from gateway_documents.child import escaping
@@ -7,6 +8,10 @@ from gateway_documents.errors import Unreadable
 
 # Cells of the largest table, including empty ones; writing it takes ten seconds.
 MAX_CELLS = 5_000_000
+_PIPE = re.compile(r"(?<!\\)\|")
+_BREAK = re.compile(r"(?<!\\)<br>")
+_RULE = re.compile(r"\|(?: *:?-+:? *\|)+")
+_FENCE = re.compile(r" {0,3}(?:```|~~~)")
 
 Row = Sequence[str]
 """The texts of a row's cells; rows may have different lengths."""
@@ -40,6 +45,35 @@ def to_markdown(rows: Iterable[Row], *, keep_columns: bool = False) -> str:
     lines = [_line(row[at] if at < len(row) else "" for at in columns) for row in filled]
     lines.insert(1, _line("---" for _ in columns))
     return "\n".join(lines)
+
+
+def find(markdown: str) -> list[list[list[str]]]:
+    """Return the cells of each table in a text by row, the head first."""
+    found: list[list[list[str]]] = []
+    above, is_inside, is_code = "", False, False
+    for line in map(str.strip, markdown.splitlines()):
+        is_code ^= bool(_FENCE.match(line))
+        is_row = line.startswith("|") and not is_code
+        if is_row and not is_inside and is_rule(line) and above.startswith("|"):
+            found.append([cells(above)])
+            is_inside = True
+        elif is_row and is_inside:
+            found[-1].append(cells(line))
+        is_inside &= is_row
+        above = line if is_row else ""
+    return found
+
+
+def is_rule(line: str) -> bool:
+    """Whether a line separates a table's head from its body."""
+    return bool(_RULE.fullmatch(line))
+
+
+def cells(row: str) -> list[str]:
+    """Return the texts of a row's cells, as they were before `cell_text`."""
+    inner = row.strip().removeprefix("|").removesuffix("|")
+    parts = (_BREAK.sub("\n", part.strip()) for part in _PIPE.split(inner))
+    return [escaping.shown(part) for part in parts]
 
 
 def _used_columns(rows: Sequence[Row]) -> list[int]:

@@ -29,7 +29,7 @@ def plugin(monkeypatch):
 
 @pytest.fixture
 def settings(settings):
-    return attrs.evolve(settings, plugin_values={"vouchers_secret": SECRET})
+    return settings.changed(vouchers_secret=SECRET)
 
 
 @pytest.fixture

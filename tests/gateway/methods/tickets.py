@@ -12,7 +12,7 @@ from gateway import (
     Taken,
     hookimpl,
 )
-from gateway.payments.method_settlements import MethodTiming
+from gateway.payments.method_purchases import MethodTiming
 
 URL = "/api/x402/picture"
 REFUND_TO = "0x" + "d4" * 20

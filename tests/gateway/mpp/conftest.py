@@ -24,7 +24,7 @@ class TwinPlugin(ScriptedPlugin):
 
 @pytest.fixture
 def settings(settings):
-    return attrs.evolve(settings, plugin_values={"mpp_enabled": True})
+    return settings.changed(mpp_enabled=True)
 
 
 @pytest.fixture

@@ -168,6 +168,10 @@ def test_the_first_answer_waits_for_nothing_that_only_the_operator_needs(loaded)
     assert theirs == []
     # Of the plugin of several machines, one on SQLite has the hooks alone.
     assert [name for name in modules if name.startswith("gateway_nodes")] == ["gateway_nodes"]
+    # Without a bucket, only its settings are read.
+    of_bucket = {name for name in modules if name.startswith("gateway_bucket")}
+    assert of_bucket == {"gateway_bucket", "gateway_bucket.settings"}
+    assert [name for name in modules if name.startswith("gateway_uvicorn")] == ["gateway_uvicorn"]
 
 
 @pytest.mark.parametrize("asked", ["pass", "cli.main(['--help'], standalone_mode=False)"])

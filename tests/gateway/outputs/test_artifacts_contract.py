@@ -9,11 +9,11 @@ import pytest
 from gateway import Output, Result
 from gateway.contracts.outputs import OutputStoreUnavailable
 from gateway.errors import NotFound
-from gateway.outputs import bucket as bucket_module
 from gateway.outputs import disk as local_module
 from gateway.outputs.keys import headers_of
+from gateway_bucket import outputs as bucket_module
 from tests.conftest import PNG
-from tests.gateway.outputs.conftest import fetch
+from tests.plugins.gateway_bucket.app.conftest import fetch
 from tests.unit.outputs.conftest import LEASE, PICTURE, found, listed
 
 SOON = time.time() + 3600

@@ -8,8 +8,10 @@ import time
 import pytest
 
 from gateway import Output, Result
-from gateway.outputs import BucketOutputs, BucketWithFallback, DiskOutputs, retention
+from gateway.outputs import DiskOutputs, retention
 from gateway.store import SqliteStore
+from gateway_bucket.fallback import BucketWithFallback
+from gateway_bucket.outputs import BucketOutputs
 from gateway_testing.facts import NOW, leased, settling
 from tests.conftest import PNG
 from tests.migrated_databases import put_database

@@ -12,6 +12,9 @@ from tests.conftest import buy, running
 from tests.gateway.plugins.part_routes import Counter
 from tests.plugins.gateway_operator.app.operator import log_in, text_of
 
+MANIFEST = "/.well-known/agent-manifest.json"
+REGISTRATION = "/.well-known/agent-registration.json"
+
 
 @attrs.define
 class Acme:
@@ -159,9 +162,13 @@ async def test_a_gateway_sells_without_its_optional_plugins(settings, provider, 
         chain.mine(1)
         direct = await (await gateway.client.post("/api/proxy-generate", json=body)).get_json()
         assert (await gateway.wait(direct["taskId"]))["status"] == "completed"
-        for path in ("/llms.txt", "/openapi.json", "/sitemap.xml", "/api/health", "/api/ready"):
-            assert (await gateway.client.get(path)).status_code == 200, path
-        for path in ("/", "/admin", "/mcp", "/play/picture"):
+        for path in ("/llms.txt", MANIFEST, REGISTRATION, "/sitemap.xml", "/api/health"):
+            document = await gateway.client.get(path)
+            assert document.status_code == 200, path
+            assert "openapi" not in (await document.get_data(as_text=True)).lower()
+            assert "openapi" not in document.headers.get("Link", "")
+        assert (await gateway.client.get("/api/ready")).status_code == 200
+        for path in ("/", "/admin", "/mcp", "/play/picture", "/openapi.json"):
             assert (await gateway.client.get(path)).status_code == 404, path
         asked = {"prompt": "a boat", "callbackUrl": "https://buyer.example/"}
         refused = await gateway.client.post("/api/x402/picture", json=asked)

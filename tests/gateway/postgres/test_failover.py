@@ -222,7 +222,7 @@ async def test_a_process_that_stood_still_while_another_took_its_name_ends(datab
 
 
 async def _clock(store):
-    from gateway.store.nodes import read_clock
+    from gateway.store.sql import read_clock
 
     return await store._read(read_clock)
 

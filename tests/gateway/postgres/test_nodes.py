@@ -13,7 +13,7 @@ from gateway import Traits
 from gateway.catalog.health import probe_now
 from gateway.errors import SettingsError
 from gateway.running.timing import Timing
-from gateway.store.opening import open_store
+from gateway.store.data_folder import open_store
 from gateway.store.sqlite.store import SqliteStore
 from gateway_nodes.left_behind import refuse_left_behind
 from gateway_nodes.postgres.store import PostgresStore
@@ -187,7 +187,7 @@ async def test_a_single_machine_leads_without_asking(tmp_path):
 
 
 async def test_of_two_first_starts_at_once_one_prints_the_password(settings, database_url, capsys):
-    unset = attrs.evolve(settings, admin_password="", admin_password_hash="")
+    unset = settings.changed(admin_password="", admin_password_hash="")
     async with node(database_url, "a") as one, node(database_url, "b") as other:
         passwords = [AdminPassword(unset, store) for store in (one, other)]
         await asyncio.gather(*(password.make_first() for password in passwords))

@@ -135,7 +135,7 @@ def test_the_settlement_key_sends_no_refunds(run, owed, settings, chain):
     assert chain.usdc_balance(Account.from_key(key).address) == 1_000_000
 
 
-@pytest.mark.parametrize("words", [("refunds", "list"), ("transfers", "unclaimed"), ("tasks",)])
+@pytest.mark.parametrize("words", [("refunds", "list"), ("transfers", "unused"), ("tasks",)])
 def test_an_older_versions_database_is_left_as_it_is(run, settings, words, monkeypatch):
     """A gateway of that version may run on it."""
     present = migrations.migrations()

@@ -124,7 +124,7 @@ def test_a_paid_refund_cannot_be_decided_again(run, owed):
 def test_transfers_that_nobody_claimed_are_listed(run, owed, payer, chain):
     """The settlement of the bought picture paid; the plain transfer paid for nothing."""
     lost = payer.transfer(30_000)
-    (row,) = rows(run("transfers", "unclaimed", "--hours", "0", "--json"))
+    (row,) = rows(run("transfers", "unused", "--hours", "0", "--json"))
     assert (row["transaction"], row["amount"]) == (lost, "0.03")
     assert row["from"] == payer.account.address.lower()
 
@@ -139,12 +139,12 @@ def test_tasks_are_listed_with_their_payments(run, owed):
 
 def test_a_young_transfer_may_still_be_claimed(run, owed, payer):
     payer.transfer(30_000)
-    result = run("transfers", "unclaimed")
+    result = run("transfers", "unused")
     assert result.stdout == "No unused transfers.\n"
 
 
 def test_a_silent_chain_gets_one_sentence(run, owed):
-    result = run("transfers", "unclaimed", GATEWAY_RPC_URLS="http://127.0.0.1:9")
+    result = run("transfers", "unused", GATEWAY_RPC_URLS="http://127.0.0.1:9")
     assert (result.exit_code, "does not answer" in result.output) == (1, True)
 
 

@@ -7,7 +7,7 @@ import threading
 import attrs
 import pytest
 
-from gateway.chain.multicall import MULTICALL3
+from gateway.chain.transactions import MULTICALL3
 from gateway.errors import SettingsError
 from gateway.payments.settlement import SettlementTiming
 from gateway.settings import check_settings

@@ -5,8 +5,8 @@ import pytest
 
 from gateway import ChainUnavailable
 from gateway.chain.client import Web3Chain
-from gateway.payments.spent_nonces import EventSearch
-from gateway.payments.unclaimed import unclaimed_transfers
+from gateway.payments.reconcile import EventSearch
+from gateway_operator.unused_transfers import list_unused
 from tests.conftest import WALLET, buy
 from tests.proof.faults.proxy import limits_logs, unavailable
 
@@ -175,9 +175,7 @@ async def test_an_endpoint_that_cannot_search_days_says_so_with_the_way_out(
     chain.mine(1_000)
     proxy.break_call(LOGS, limits_logs(10, "up to a {most} block range"))
     with pytest.raises(ChainUnavailable, match=r"RPC endpoint 1 .* 10 blocks .* GATEWAY_RPC_URLS"):
-        await unclaimed_transfers(
-            gateway.services.chain, gateway.services.store, WALLET, days=7, hours=-1
-        )
+        await list_unused(gateway.services.chain, gateway.services.store, WALLET, days=7, hours=-1)
 
 
 async def test_an_endpoint_without_a_limit_is_asked_where_another_has_too_narrow_a_one(

@@ -13,6 +13,7 @@ from gateway.domain.eip3009 import transfer_calldata
 from gateway.payments.refunds import RefundTiming
 from gateway.payments.settlement import SettlementTiming
 from gateway_demo.chain import FAUCET_KEY, MULTICALL
+from gateway_operator.sql.payment_lists import unused
 from tests.conftest import WALLET, Payer, buy, multicall, running
 from tests.waits import Waits, started_with
 
@@ -147,7 +148,7 @@ async def test_both_payments_of_a_batch_settle_though_its_logs_are_counted_anew(
     assert len(provider.requests) == 2
 
 
-async def test_such_a_batch_holds_no_unclaimed_transfer(gateway, chain, proxy, payer):
+async def test_such_a_batch_holds_no_unused_transfer(gateway, chain, proxy, payer):
     """By its index in the block one of the two would seem unused, and be refunded by hand."""
     headers = [payer.header() for _ in range(2)]
     tx_hash = batch(gateway, chain, headers)
@@ -155,11 +156,11 @@ async def test_such_a_batch_holds_no_unclaimed_transfer(gateway, chain, proxy, p
     await gateway.wait(await bought(gateway, headers[0]))
     proxy.heal()
     lost = payer.transfer(PRICE)
-    ledger, node = gateway.services.store.refunds, gateway.services.chain
+    store, node = gateway.services.store, gateway.services.chain
     seen = await node.transfer_logs(WALLET, from_block=0, to_block=chain.block.number)
-    assert [found.tx_hash for found in await ledger.unclaimed(seen)] == [tx_hash, lost]
+    assert [found.tx_hash for found in await store.sum(unused, seen)] == [tx_hash, lost]
     await gateway.wait(await bought(gateway, headers[1]))
-    assert [found.tx_hash for found in await ledger.unclaimed(seen)] == [lost]
+    assert [found.tx_hash for found in await store.sum(unused, seen)] == [lost]
 
 
 async def test_both_payments_of_such_a_batch_are_refunded(settings, provider, chain, proxy, clock):

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from gateway.vendors import links
+from gateway.outputs import links
 from tests.gateway.vendors.certificates import Authority
 
 

@@ -8,7 +8,7 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Response
 
 from gateway import Outbound, SubmitUncertain, Transient
-from gateway.vendors import links
+from gateway.outputs import links
 
 KEY = "key-never-to-be-seen"
 POLLED = "eu.acme.example"  # one of the API's own hosts

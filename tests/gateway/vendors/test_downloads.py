@@ -10,8 +10,8 @@ from pytest_httpserver import HTTPServer
 from werkzeug import Response
 
 from gateway import LinkDead, Outbound, ResultUnusable
-from gateway.vendors import links
-from gateway.vendors.links import is_public
+from gateway.outputs import links
+from gateway.outputs.links import is_public
 from tests.patience import PATIENCE_S
 
 HOST = "cdn.example"

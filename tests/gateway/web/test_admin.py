@@ -41,7 +41,7 @@ async def test_a_form_leads_to_the_page(gateway):
 
 async def test_no_answer_tells_that_a_word_in_it_is_the_password(settings, provider):
     """Responses redact keys; redacting a word would confirm a guess of the password."""
-    weak = attrs.evolve(settings, admin_password="password")
+    weak = settings.changed(admin_password="password")
     async with running(weak, provider) as gateway:
         answer = await log_in(gateway, "wrong")
         assert (await answer.get_json())["error"] == "The password is wrong."
@@ -140,12 +140,12 @@ async def test_a_session_survives_a_restart_and_ends_with_the_password(settings,
         async with running(settings, provider) as gateway:
             return (await gateway.client.get("/admin", headers=headers)).status_code
 
-    hashed = attrs.evolve(settings, admin_password="", admin_password_hash=await _hash(RIGHT))
+    hashed = settings.changed(admin_password="", admin_password_hash=await _hash(RIGHT))
     async with running(hashed, provider) as gateway:
         value = cookies_of(await log_in(gateway))["gateway_admin"]["value"]
     headers = {"Cookie": f"gateway_admin={value}"}
     assert await status(hashed, headers) == 200
-    changed = attrs.evolve(hashed, admin_password_hash=await _hash("another"))
+    changed = hashed.changed(admin_password_hash=await _hash("another"))
     assert await status(changed, headers) == 401
 
 
@@ -156,7 +156,7 @@ async def _hash(password: str) -> str:
 
 
 async def test_without_a_password_one_is_made_and_printed_once(settings, provider, capsys):
-    unset = attrs.evolve(settings, admin_password="")
+    unset = settings.changed(admin_password="")
     printed = ""
     async with running(unset, provider) as gateway:
         async with asyncio.timeout(PATIENCE_S):

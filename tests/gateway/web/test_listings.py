@@ -7,6 +7,7 @@ import attrs
 import pytest
 from PIL import Image
 
+from gateway import Documents
 from gateway.errors import SettingsError
 from gateway.settings.checks import check_settings
 from tests.conftest import WALLET, decoded, running
@@ -51,7 +52,8 @@ async def test_the_legacy_list_is_not_published(gateway):
 
 
 async def test_the_registration_file_has_the_shape_of_erc_8004(gateway, monkeypatch):
-    monkeypatch.setattr(type(gateway.services), "documents", [])
+    documents = [Documents(openapi="/openapi.json")]
+    monkeypatch.setattr(type(gateway.services), "documents", documents)
     agent = await get_json(gateway, AGENT)
     assert agent["type"] == "https://eips.ethereum.org/EIPS/eip-8004#registration-v1"
     assert set(agent) == {

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator
 
 import argon2
-import attrs
 import pytest
 
 from tests.conftest import buy, running
@@ -21,9 +20,7 @@ SHOWN_AS = "X-Client"
 def settings(settings):
     """Return settings with a fast password hash, and clients with addresses."""
     quick = argon2.PasswordHasher().hash(RIGHT)
-    return attrs.evolve(
-        settings, admin_password="", admin_password_hash=quick, client_ip_header=SHOWN_AS
-    )
+    return settings.changed(admin_password="", admin_password_hash=quick, client_ip_header=SHOWN_AS)
 
 
 @pytest.fixture
@@ -100,7 +97,7 @@ async def test_a_login_behind_a_full_queue_is_told_when_to_come_back(
 async def test_all_addresses_together_have_a_limit_that_a_restart_does_not_reset(
     settings, provider, clock
 ):
-    bound = attrs.evolve(settings, limit_login_total="6/300s")
+    bound = settings.changed(limit_login_total="6/300s")
     async with running(bound, provider, now=clock) as gateway:
         statuses = [(await _log_in(gateway, number)).status_code for number in range(8)]
     assert statuses == [401] * 6 + [429] * 2
@@ -112,7 +109,7 @@ async def test_all_addresses_together_have_a_limit_that_a_restart_does_not_reset
 
 
 async def test_refused_attempts_of_one_address_use_up_nobody_elses(settings, provider):
-    bound = attrs.evolve(settings, limit_login_total="8/300s")
+    bound = settings.changed(limit_login_total="8/300s")
     async with running(bound, provider) as gateway:
         statuses = Counter([(await _log_in(gateway, 1)).status_code for _ in range(30)])
         assert statuses == {401: 5, 429: 25}
@@ -120,7 +117,7 @@ async def test_refused_attempts_of_one_address_use_up_nobody_elses(settings, pro
 
 
 async def test_strangers_lock_no_browser_out_that_was_logged_in_before(settings, provider, clock):
-    bound = attrs.evolve(settings, limit_login_total="6/300s")
+    bound = settings.changed(limit_login_total="6/300s")
     async with running(bound, provider, now=clock) as gateway:
         device = await _device(gateway)
         gateway.client.cookie_jar.clear()
@@ -132,9 +129,7 @@ async def test_strangers_lock_no_browser_out_that_was_logged_in_before(settings,
         assert (await _log_in(gateway, 100, RIGHT, **known)).status_code == 200
         wrong = [(await _log_in(gateway, 100, **known)).status_code for _ in range(5)]
         assert wrong == [401] * 4 + [429]
-    changed = attrs.evolve(
-        bound, admin_password_hash="$argon2id$v=19$m=64,t=1,p=1$YWJjZGVmZ2g$AAAA"
-    )
+    changed = bound.changed(admin_password_hash="$argon2id$v=19$m=64,t=1,p=1$YWJjZGVmZ2g$AAAAAAAA")
     async with running(changed, provider, now=clock) as gateway:
         assert (await _log_in(gateway, 100, RIGHT, **known)).status_code == 429
 
@@ -155,7 +150,7 @@ async def _device(gateway) -> str:
 
 @pytest.mark.parametrize("value", ["", "x", "a.b.c", "0123456789abcdef.0123456789abcdef.x.y"])
 async def test_a_forged_device_is_a_stranger(settings, provider, value):
-    bound = attrs.evolve(settings, limit_login_total="1/300s")
+    bound = settings.changed(limit_login_total="1/300s")
     async with running(bound, provider) as gateway:
         await _log_in(gateway, 1)
         known = {"Cookie": f"gateway_device={value}"}

@@ -242,7 +242,7 @@ async def test_the_operators_name_colour_logo_and_links_are_shown(settings, prov
         "imprint_url": "https://example.com/imprint",
         "terms_url": "https://example.com/terms",
     }
-    async with running(attrs.evolve(settings, **brand), provider) as started:
+    async with running(settings.changed(**brand), provider) as started:
         answer = await started.client.get("/")
         page = Page(await answer.get_data(as_text=True))
         assert "Harbour Pictures" in page.words
@@ -264,7 +264,7 @@ async def test_pictures_may_come_from_the_bucket(settings, provider):
         "outputs_access_key_id": "key",
         "outputs_secret_access_key": "secret",
     }
-    async with running(attrs.evolve(settings, **bucket), provider) as started:
+    async with running(settings.changed(**bucket), provider) as started:
         answer = await started.client.get("/play/picture")
     assert " https://s3.example.com;" in answer.headers["Content-Security-Policy"]
 

@@ -10,7 +10,7 @@ from document_sales import pdf_of
 from gateway.running.intake import CHECKS
 from gateway.sandbox.fair_share import FairShare
 from gateway.sandbox.pages import Pages
-from gateway.sandbox.sent_pictures import SentPictures
+from gateway.sandbox.pictures import SentPictures
 from gateway_documents import sandboxes
 from tests.conftest import nothing_charged, running
 from tests.gateway.web.test_checks_before_payment import Counting

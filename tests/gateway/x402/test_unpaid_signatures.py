@@ -5,8 +5,8 @@ import asyncio
 import attrs
 import pytest
 
+from gateway.payments.reconcile import EventSearch
 from gateway.payments.settlement import SettlementTiming
-from gateway.payments.spent_nonces import EventSearch
 from tests.conftest import WALLET, Payer, buy, cancel, nothing_charged
 
 PRICE = 20_000

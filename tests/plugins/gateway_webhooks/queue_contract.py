@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.contracts import Lease
-from gateway.contracts.events import EventReader, EventType
+from gateway.contracts.parts import EventReader, EventType
 from gateway.domain import Decision, GenerationRequest
 from gateway.store import SqlStore
 from gateway_testing.facts import (

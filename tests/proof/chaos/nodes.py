@@ -17,7 +17,7 @@ from pathlib import Path
 import attrs
 from eth_account import Account
 
-from gateway.outputs.bucket import SCHEME
+from gateway_bucket.outputs import SCHEME
 from tests.conftest import PNG
 from tests.postgres_server import PostgresServer
 from tests.proof.chaos.releases import PRESENT, Release

@@ -16,17 +16,18 @@ PLUGIN = Path(__file__).with_name("voucher_plugin.py")
 # Each write dies before its commit, and the last one also after it.
 DIES_IN_WRITES = """
 from gateway.store import method_payments as writes
+from gateway.store.sql import as_write
 
-def dying(write, place):
-    def run(*arguments):
+def dying(function, place):
+    def run(*arguments, **named):
         from voucher_plugin import die_at
-        found = write(*arguments)
+        found = function(*arguments, **named)
         die_at(place)
         return found
-    return run
+    return as_write(run)
 
 for name in ("reserve", "begin_settling", "close"):
-    setattr(writes, name, dying(getattr(writes, name), name))
+    setattr(writes.SqlMethodPayments, name, dying(getattr(writes, name), name))
 
 plain = writes.SqlMethodPayments.close
 

@@ -58,7 +58,7 @@ def test_the_wheel_holds_the_program_and_no_folders_of_the_checkout(wheel: Path)
     assert "gateway/store/sqlite/migrations/0001_initial.sql" in names
     assert "gateway_nodes/postgres/migrations/0001_initial.sql" in names
     for kind in ("picture", "jobs", "document", "edit"):
-        assert f"gateway/cli/new_plugin/{kind}/plugin.py.txt" in names
+        assert f"gateway_testing/new_plugin/{kind}/plugin.py.txt" in names
     assert any(name.endswith(".ttf") for name in names)
     assert not [name for name in names if "__pycache__" in name]
 

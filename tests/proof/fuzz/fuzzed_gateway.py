@@ -77,7 +77,7 @@ class Site:
             wallet=WALLET,
             data_dir=folder,
             settlement_key=self.key.key.hex(),
-            admin_password="correct horse",
+            plugin_values={"admin_password": "correct horse"},
             limit_x402=_MANY,
             limit_direct=_MANY,
             limit_task=_MANY,

@@ -152,7 +152,7 @@ async def _served(folder: Path, server: str) -> AsyncIterator[Served]:
             rpc_urls=(chain.rpc_url,),
             data_dir=folder,
             settlement_key=key.key.hex(),
-            admin_password="correct horse",
+            plugin_values={"admin_password": "correct horse"},
             limit_task=_MANY,
             min_free_disk_mb=0,
             client_ip_header=_HEADER,

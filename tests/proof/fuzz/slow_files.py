@@ -81,7 +81,7 @@ def _settings(folder: Path) -> Settings:
         wallet=WALLET,
         data_dir=folder,
         settlement_key=_KEY.key.hex(),
-        admin_password="correct horse",
+        plugin_values={"admin_password": "correct horse"},
         client_ip_header=_HEADER,
         limit_x402="1000000/1s",
         min_free_disk_mb=0,

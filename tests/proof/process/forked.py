@@ -24,7 +24,7 @@ with hidden("rich", "pydantic"):
     import gateway.app, gateway.cli.serve, gateway.settings, gateway.web.server.serve
 from gateway.plugins.installed import BUNDLED
 LATER = ("hypercorn.asyncio", "gateway.web.server.hypercorn_server",
-         "gateway.web.server.uvicorn_server",
+         "gateway_uvicorn.server",
          "web3", "gateway.chain.client", "eth_account", "btclib_secp256k1", "argon2")
 for name in (*BUNDLED, *LATER):
     importlib.import_module(name)

@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.cli import main
-from gateway.private_files import make_private
 from gateway.settings import variable
+from gateway.store.data_folder import make_private
 from tests.conftest import buy, running
 
 ROOT = Path(__file__).parents[3]

@@ -17,8 +17,8 @@ from click.testing import CliRunner
 
 from gateway import Handle
 from gateway.cli import main
-from gateway.cli.tables import print_rows
 from gateway.store import SqliteStore
+from gateway_operator.tables import print_rows
 from gateway_testing.facts import NOW, WALLET, leased, queued
 from tests.conftest import Payer
 
@@ -136,7 +136,7 @@ def test_transfers_and_checks_are_readable_as_well(env, chain, tmp_path):
     for name in ("FAL_API_KEY", "OPENAI_API_KEY", "REPLICATE_API_KEY", "AZURE_DOCUMENTS_KEY"):
         del env[f"GATEWAY_{name}"]
     tx_hash = Payer(chain).transfer(20_000, to=WALLET)
-    transfers = ["transfers", "unclaimed", "--hours", "0"]
+    transfers = ["transfers", "unused", "--hours", "0"]
     for words in (transfers, ["check"]):
         output = said_by(env, words, COLUMNS="80")
         # A path stays whole, and this test's folder may have a long one.

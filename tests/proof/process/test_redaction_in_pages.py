@@ -155,7 +155,7 @@ def test_a_hostile_plugin_brings_no_key_and_no_prompt_into_the_log_or_a_page(hos
 
 
 async def test_the_operators_page_holds_no_key_and_no_prompt(settings, provider, payer):
-    keyed = attrs.evolve(settings, plugin_values={"acme_api_key": KEY})
+    keyed = settings.changed(acme_api_key=KEY)
     provider.script = [AccountProblem(f"{KEY!r} may not draw {PROMPT}")]
     async with running(keyed, provider) as gateway:
         answer = await buy(gateway, payer.header(), prompt=PROMPT)
@@ -170,7 +170,7 @@ async def test_the_operators_page_holds_no_key_and_no_prompt(settings, provider,
 
 @pytest.mark.parametrize("error", [InvalidInput, ContentPolicy])
 async def test_a_tasks_error_holds_no_key_and_no_prompt(settings, provider, payer, error):
-    keyed = attrs.evolve(settings, plugin_values={"acme_api_key": KEY})
+    keyed = settings.changed(acme_api_key=KEY)
     provider.script = [error(f"{'x' * 470} {KEY} {PROMPT}")]  # cut after half of the key
     async with running(keyed, provider) as gateway:
         answer = await buy(gateway, payer.header(), prompt=PROMPT)

@@ -29,8 +29,8 @@ def selling(settings, plugin, **values):
     return attrs.evolve(settings, plugin_values=values), {"more": more}
 
 
-async def buy_parsing(gateway, header, slug, data, name="report.pdf"):
+async def buy_parsing(gateway, header, slug, data, name="report.pdf", **more):
     """Ask for a document to be parsed, optionally with a payment header."""
-    body = {"fileBase64": base64.b64encode(data).decode(), "fileName": name}
+    body = {"fileBase64": base64.b64encode(data).decode(), "fileName": name, **more}
     headers = {"X-PAYMENT": header} if header else {}
     return await gateway.client.post(f"/api/x402/{slug}", json=body, headers=headers)

@@ -2,6 +2,7 @@
 
 import io
 import os
+from collections.abc import Sequence
 
 from PIL import Image, ImageDraw
 
@@ -13,6 +14,19 @@ def drawn(*sentences: str, size: tuple[int, int] = (1000, 300)) -> Image.Image:
     image = Image.new("RGB", size, "white")
     for at, sentence in enumerate(sentences):
         ImageDraw.Draw(image).text((30, 30 + 60 * at), sentence, fill="black", font_size=40)
+    return image
+
+
+def report(rows: Sequence[Sequence[str]]) -> Image.Image:
+    """Return a page with a title, a sentence, a table and a last sentence."""
+    image = Image.new("RGB", (1654, 1000), "white")
+    draw = ImageDraw.Draw(image)
+    draw.text((120, 80), "Quarterly report", fill="black", font_size=84)
+    draw.text((120, 240), "Online orders grew fastest in the third quarter.", "black", font_size=32)
+    for line, row in enumerate(rows):
+        for column, cell in enumerate(row):
+            draw.text((120 + 450 * column, 380 + 60 * line), cell, fill="black", font_size=32)
+    draw.text((120, 760), "All figures are preliminary.", fill="black", font_size=32)
     return image
 
 

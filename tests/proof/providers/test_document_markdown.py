@@ -2,8 +2,10 @@
 
 import html
 import io
+import zlib
 from xml.sax.saxutils import escape
 
+import documents_pdf as pdf
 import pytest
 from documents_files import WORD, office
 
@@ -99,6 +101,31 @@ def test_escaping_takes_linear_time(sign):
     started = time.process_time()
     escaping.paragraph(sign * 200_000)
     assert time.process_time() - started < 3
+
+
+def pdf_of(*lines):
+    """Return a PDF whose lines are paragraphs."""
+    shown = (line.replace("\\", "\\\\").replace("(", "\\(").replace(")", "\\)") for line in lines)
+    content = "".join(
+        f"BT /F1 11 Tf 72 {780 - 60 * at} Td ({line}) Tj ET\n" for at, line in enumerate(shown)
+    )
+    return pdf.write_contents([zlib.compress(content.encode("cp1252"))])
+
+
+def test_a_pdf_escapes_signs_and_leaves_plain_text():
+    every = [
+        "# no heading",
+        "> no quote",
+        "`no` `code`",
+        "<b>no tag</b>",
+        "&amp; no entity",
+        *PLAIN,
+    ]
+    lines = parsed("pdf", pdf_of(*every)).split("\n\n")
+    assert lines == [
+        *("\\# no heading", "\\> no quote", "\\`no\\` \\`code\\`"),
+        *("\\<b>no tag\\</b>", "\\&amp; no entity", *PLAIN),
+    ]
 
 
 def test_cells_escape_signs_but_not_those_of_blocks():

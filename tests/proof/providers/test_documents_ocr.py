@@ -1,4 +1,5 @@
 """Pictures of text: read with the extra, refused before payment without it."""
+# ruff: noqa: RUF001 - other alphabets
 
 import asyncio
 import importlib.util
@@ -14,10 +15,12 @@ import pytest
 import pytest_asyncio
 import structlog
 from documents_files import request
+from PIL import ImageOps
 
 import gateway
 import gateway_documents
 from gateway.sandbox import Sandbox
+from gateway_documents.child import reading
 from gateway_documents.child.lines import Box, to_text
 from gateway_documents.provider import DocumentParser
 
@@ -140,15 +143,116 @@ async def test_a_picture_that_lies_on_its_side_or_is_transparent_is_read(reader)
     assert await parsed(reader, "a.png", pictures.saved(clear)) == "Up is up."
 
 
+SENTENCES = (
+    "The harbour opens at nine.",
+    "Coffee costs 3,960 dollars.",
+    "Every second customer came back within six weeks of the first order.",
+)
+
+
+@needs_ocr
+@pytest.mark.parametrize("angle", [0, 90, 180, 270, 1.5, -2, 181])
+@in_one_loop
+async def test_a_page_in_any_rotation_is_read_in_order(reader, angle):
+    upright = pictures.drawn(*SENTENCES, size=(1500, 300))
+    page = upright.rotate(angle, expand=True, fillcolor="white")
+    assert await parsed(reader, "a.png", pictures.saved(page)) == "\n".join(SENTENCES)
+
+
+TABLE = """\
+| Region | Orders | Bags sold |
+| --- | --- | --- |
+| North Sea coast | 1,204 | 9,870 |
+| Rhine valley | 986 |  |
+| Alps | 512 | 3,960 |"""
+
+
 @needs_ocr
 @in_one_loop
-async def test_a_picture_without_text_or_one_that_is_broken_is_refused(reader):
+async def test_a_scan_keeps_its_headings_and_tables(reader):
+    rows = [
+        ("Region", "Orders", "Bags sold"),
+        ("North Sea coast", "1,204", "9,870"),
+        ("Rhine valley", "986", ""),
+        ("Alps", "512", "3,960"),
+    ]
+    text = await parsed(reader, "a.png", pictures.saved(pictures.report(rows).rotate(1)))
+    assert text.split("\n\n") == [
+        "# Quarterly report",
+        "Online orders grew fastest in the third quarter.",
+        TABLE,
+        "All figures are preliminary.",
+    ]
+
+
+async def refusal(parser, name, data, pages=None):
+    """Return the message that refuses a file before payment."""
+    with pytest.raises(gateway.InvalidInput) as refused:
+        await parser.validate(
+            attrs.evolve(request(name, data), pages=pages), gateway_documents.ENDPOINT
+        )
+    return str(refused.value)
+
+
+@needs_ocr
+@in_one_loop
+async def test_a_picture_of_which_nothing_can_be_read_is_refused_before_payment(reader):
     for image in (pictures.drawn(), pictures.drawn().convert("L")):
-        with pytest.raises(gateway.InvalidInput, match="contains no text"):
-            await parsed(reader, "a.png", pictures.saved(image))
+        assert "contains no text" in await refusal(reader, "a.png", pictures.saved(image))
     whole = pictures.saved(pictures.drawn("Half of me is missing."))
-    with pytest.raises(gateway.InvalidInput, match="damaged"):
-        await parsed(reader, "a.png", whole[: len(whole) // 2])
+    assert "damaged" in await refusal(reader, "a.png", whole[: len(whole) // 2])
+    # Mirrored letters are those of an unknown script.
+    mirrored = ImageOps.mirror(pictures.drawn(*SENTENCES, size=(1500, 300)))
+    assert "another script" in await refusal(reader, "a.png", pictures.saved(mirrored))
+    both = pictures.saved(pictures.drawn(), mirrored, kind="PDF")
+    assert "another script" in await refusal(reader, "a.pdf", both)
+
+
+@needs_ocr
+@in_one_loop
+async def test_a_scan_may_begin_with_pages_without_text(reader):
+    empty, full = pictures.drawn(), pictures.drawn("Words at last.")
+    for pages in ([empty, full], [empty, empty, full]):
+        data = pictures.saved(*pages, kind="PDF")
+        assert "Words at last." in await parsed(reader, "a.pdf", data)
+
+
+def read(*texts, certainty=1.0, size=(600.0, 20.0)):
+    """Return the boxes of lines as the reader returns them."""
+    return [
+        Box(10, 10 + size[0], 30 * at, 30 * at + size[1], text, certainty)
+        for at, text in enumerate(texts)
+    ]
+
+
+# As the reader returned them for pages in these scripts.
+FOREIGN = {
+    "Russian": (["  ,        ", "     k  "], 0.88),
+    "Greek": (["εα  αιρ εναι αλ αι παε λτα στ π πλα"], 0.89),
+    "Hebrew": ([' 7 79 7"07 7 a10  a D1n T7 79l 7'], 0.61),
+    "Thai": (["5ιιāun", "ιāun"], 0.6),
+}
+
+
+@pytest.mark.parametrize(("texts", "certainty"), FOREIGN.values(), ids=FOREIGN)
+def test_scripts_that_the_reader_does_not_know_are_illegible(texts, certainty):
+    assert not reading.is_legible(read(*texts, certainty=certainty))
+
+
+def test_known_scripts_are_legible():
+    for text in (
+        "The quick brown fox jumps over the lazy dog.",
+        "今日は天気が良いので、川のそばの公園",
+    ):
+        assert reading.is_legible(read(text, certainty=0.9, size=(360.0, 20.0)))
+        assert not reading.is_doubtful(read(text, certainty=0.98, size=(360.0, 20.0)))
+
+
+def test_columns_of_vertical_writing_are_read_from_right_to_left():
+    columns = [Box(300 - 60 * at, 330 - 60 * at, 10, 400, text) for at, text in enumerate("三二一")]
+    lines = reading.upright(columns, 400)
+    assert [box.text for box in sorted(lines, key=lambda box: box.top)] == ["三", "二", "一"]
+    assert reading.upright(read("a", "b"), 400) == read("a", "b")
 
 
 @needs_ocr

@@ -132,7 +132,7 @@ def settings_of(chain: PlayChain, folder: Path) -> Settings:
         rpc_urls=(chain.rpc_url,),
         data_dir=folder,
         settlement_key=account.key.hex(),
-        admin_password="correct horse",
+        plugin_values={"admin_password": "correct horse"},
         limit_x402="1000000/1s",
         limit_direct="1000000/1s",
         limit_task="1000000/1s",

@@ -67,9 +67,9 @@ async def test_the_drill(settings, provider, payer, chain, clock, run, tmp_path,
         fresh = payer.transfer(20_000)
         assert (await pay_directly(gateway, fresh)).status_code == 200
     assert chain.usdc_balance(WALLET) == 5 * 20_000
-    listed = await asyncio.to_thread(run, "transfers", "unclaimed", "--hours", "0", "--json")
-    unclaimed = json.loads(listed.stdout)
-    assert {row["transaction"] for row in unclaimed} >= {since, never_claimed}
+    listed = await asyncio.to_thread(run, "transfers", "unused", "--hours", "0", "--json")
+    unused = json.loads(listed.stdout)
+    assert {row["transaction"] for row in unused} >= {since, never_claimed}
 
 
 def test_the_replaced_database_is_kept(settings, provider, run, tmp_path):

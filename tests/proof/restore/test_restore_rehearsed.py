@@ -154,8 +154,8 @@ def test_the_restore_on_fly_in_the_order_of_the_docs(machine, payer, chain):
     assert (done["copy"], done["payments"]) == (copy["copy"], 1)
     assert machine.pay(before) == (400, "TX_ALREADY_USED")
     assert machine.pay(since) == (400, "INVALID_PAYMENT")
-    unclaimed = json.loads(machine.console("transfers", "unclaimed", "--hours", "0", "--json"))
-    assert [row["transaction"] for row in unclaimed] == [since]
+    unused = json.loads(machine.console("transfers", "unused", "--hours", "0", "--json"))
+    assert [row["transaction"] for row in unused] == [since]
     # The machine restarts automatically before the operator has unset the secret.
     chain.mine()
     sold = payer.transfer(price)

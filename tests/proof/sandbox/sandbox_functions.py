@@ -14,9 +14,9 @@ warmed = []
 
 
 def warm() -> None:
-    import gateway.sandbox.frames
+    import gateway.sandbox.limits
 
-    assert gateway.sandbox.frames
+    assert gateway.sandbox.limits
     warmed.append("yes")
 
 
@@ -55,6 +55,11 @@ def sleep() -> bytes:
 
 def sleep_on(*_: bytes | str) -> bytes:
     return sleep()
+
+
+def sleep_on_checks(action: str, about: str, data: bytes) -> list[bytes]:
+    """Work as the document parser does, except that a check does not end."""
+    return [sleep()] if action == "check" else [b'{"notes": [], "textless": {}}', b"read"]
 
 
 def sleep_unless(word: str) -> bytes:

@@ -14,10 +14,10 @@ from gateway.sandbox import (
     SandboxLimits,
     SandboxLost,
     SandboxRefusal,
-    frames,
-    pieces,
+    process,
 )
-from gateway.sandbox.meter import Meter, metered
+from gateway.sandbox.child import work
+from gateway.sandbox.sandbox import Meter, metered
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="a limit that only Linux keeps")
 
@@ -136,7 +136,7 @@ async def test_an_answer_above_the_limit_is_not_read(sandbox):
     with pytest.raises(SandboxEnded, match="larger"):
         await echo.call(bytes(1001))
     with pytest.raises(SandboxEnded, match="larger"):
-        await sandbox("parts").call_parts("1001")
+        await sandbox("parts").call_parts("10001")
 
 
 async def test_after_every_misfortune_the_next_call_works(sandbox):
@@ -164,6 +164,18 @@ async def test_the_limits_are_the_childs(sandbox):
     }
 
 
+@linux
+async def test_a_call_before_a_payment_has_lower_limits(sandbox):
+    limits = {"memory_bytes": 222_000_000, "cpu_s": 7}
+    lower = {"unpaid_memory_bytes": 200_000_000, "unpaid_cpu_s": 4}
+    with metered(Meter()):
+        found = eval(await sandbox("own_limits", **limits, **lower).call())
+        assert (found["AS"][0], found["CPU"][0]) == (200_000_000, 4)
+        found = eval(await sandbox("own_limits", **limits).call())
+        assert (found["AS"][0], found["CPU"][0]) == (222_000_000, 7)
+    assert SandboxLimits().before_payment().nice > SandboxLimits().nice
+
+
 async def test_nothing_of_the_gateways_environment_is_seen(sandbox, monkeypatch):
     monkeypatch.setenv("GATEWAY_SETTLEMENT_KEY", "0xsecret")
     found = (await sandbox("environment").call()).decode()
@@ -178,10 +190,10 @@ async def test_the_warmed_process_loads_no_more_of_the_gateway_than_it_needs(san
     loaded = (await sandbox("modules").call()).decode().splitlines()
     ours = {name for name in loaded if name.partition(".")[0] == "gateway"}
     assert ours == {
-        *("gateway", "gateway.sandbox", "gateway.sandbox.errors", "gateway.sandbox.frames"),
+        *("gateway", "gateway.sandbox", "gateway.sandbox.errors"),
         *("gateway.sandbox.limits", "gateway.sandbox.child", "gateway.sandbox.child.work"),
         *("gateway.sandbox.child.confinement", "gateway.sandbox.child.fork_server"),
-        *("gateway.sandbox.child.start", "gateway.sandbox.child.prctl"),
+        *("gateway.sandbox.child.prctl",),
         *("gateway.sandbox.child.seccomp", "gateway.sandbox.child.system_calls"),
     }
     assert not {"asyncio", "httpx2", "quart", "PIL"} & set(loaded)
@@ -220,7 +232,7 @@ def test_limits_are_checked():
 
 async def test_others_have_their_turn_after_every_piece(monkeypatch):
     """`sock_recv` does not yield if data is there already."""
-    monkeypatch.setattr(pieces, "_PIECE_BYTES", 1000)
+    monkeypatch.setattr(process, "_PIECE_BYTES", 1000)
     turns = 0
 
     async def count():
@@ -232,9 +244,9 @@ async def test_others_have_their_turn_after_every_piece(monkeypatch):
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.settimeout(0)
-        theirs.sendall(frames.HEAD.pack(frames.REFUSAL, 50_000) + bytes(50_000))
+        theirs.sendall(work.HEAD.pack(work.REFUSAL, 50_000) + bytes(50_000))
         counting = asyncio.create_task(count())
-        assert await pieces.read_answer(ours, 1) == (frames.REFUSAL, (bytes(50_000),))
+        assert await process.read_answer(ours, 1) == (work.REFUSAL, (bytes(50_000),))
         counting.cancel()
     assert turns >= 49
 

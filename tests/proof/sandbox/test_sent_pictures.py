@@ -11,7 +11,7 @@ from PIL import Image
 
 from gateway.domain import MAX_FILE_BYTES, MAX_PICTURE_PIXELS, MIN_PICTURE_SIDE, Attachment
 from gateway.errors import ExecutionError, InvalidInput
-from gateway.sandbox.sent_pictures import SentPictures
+from gateway.sandbox.pictures import SentPictures
 
 FORMATS = {"a.png": "PNG", "A.JPG": "JPEG", "a.b.jpeg": "JPEG", "a.webp": "WEBP"}
 

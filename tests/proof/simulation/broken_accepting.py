@@ -9,8 +9,9 @@ from gateway.domain import PaymentState
 from gateway.domain.eip3009 import transaction_key, transfer_calldata
 from gateway.errors import PaymentRequired, TxAlreadyUsed
 from gateway.payments import Payments, x402
-from gateway.store import SqliteStore, claims
+from gateway.store import SqliteStore
 from gateway.store import payments as writes
+from gateway.store.sql import as_write
 from gateway_x402.verifier import X402Verifier
 from tests.proof.simulation.mutant import ONE_USE, Mutant, patched
 
@@ -18,13 +19,15 @@ from tests.proof.simulation.mutant import ONE_USE, Mutant, patched
 def direct_ignores_claims() -> Mutant:
     original = writes.accept_direct
 
-    def accept_direct(db: Any, task: Any, tx_hash: str, transfers: Any, *rest: Any) -> Any:
+    def accept_direct(
+        db: Any, task: Any, tx_hash: str, transfers: Any, key: Any, **more: Any
+    ) -> Any:
         unpaired = [attrs.evolve(transfer, authorization_key=None) for transfer in transfers]
-        return original(db, task, tx_hash, unpaired, *rest)
+        return original(db, task, tx_hash, unpaired, key, **more)
 
     return Mutant(
         "the direct flow ignores auth: claims",
-        ((writes, "accept_direct", accept_direct),),
+        ((SqliteStore, "accept_direct", as_write(accept_direct)),),
         (ONE_USE,),
     )
 
@@ -72,22 +75,22 @@ def two_transactions() -> Mutant:
     original = writes.accept_direct
 
     def check(db: Any, tx_hash: str) -> None:
-        if claims.is_claimed(db, transaction_key(tx_hash)):
+        if writes.is_claimed(db, transaction_key(tx_hash)):
             raise TxAlreadyUsed("checked")
 
-    def insert(db: Any, *arguments: Any) -> Any:
+    def insert(db: Any, *arguments: Any, **more: Any) -> Any:
         with patched(
             (writes, "find_direct", lambda *_: None),
             (writes, "is_claimed", lambda _db, key: False),
             (writes, "claim", _claim_or_ignore),
         ):
-            return original(db, *arguments)
+            return original(db, *arguments, **more)
 
     async def accept_direct(
         self: Any, task: Any, tx_hash: str, transfers: Any, key: Any, **more: Any
     ) -> Any:
         await self._write(check, tx_hash)
-        return await self._write(insert, task, tx_hash, transfers, key, *more.values())
+        return await self._write(insert, task, tx_hash, transfers, key, **more)
 
     return Mutant(
         "check and insert in two transactions",

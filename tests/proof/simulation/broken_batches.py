@@ -9,7 +9,7 @@ from gateway.chain.signer import Signer
 from gateway.domain.eip3009 import AUTHORIZATION_USED_TOPIC
 from gateway.payments import Reconciler
 from gateway.payments.failed_settlements import FailedSettlements
-from gateway.store import batches
+from gateway.store import nonces
 from tests.proof.simulation.broken_settling import own_key
 from tests.proof.simulation.mutant import ONE_USE, Mutant
 
@@ -56,14 +56,14 @@ def broadcast_before_row() -> Mutant:
 
 
 def first_only() -> Mutant:
-    original = batches._insert_payments
+    original = nonces._insert_payments
 
     def _insert_payments(db: Any, tx_hash: str, payment_ids: Any) -> None:
         original(db, tx_hash, payment_ids[:1])
 
     return Mutant(
         "of a batch only the first is written down",
-        ((batches, "_insert_payments", _insert_payments),),
+        ((nonces, "_insert_payments", _insert_payments),),
     )
 
 

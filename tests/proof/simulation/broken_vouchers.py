@@ -7,8 +7,7 @@ from typing import Any
 from gateway import MethodPayment, Refused
 from gateway.domain import PaymentState
 from gateway.errors import PaymentRequired
-from gateway.payments.method_purchases import MethodPurchases
-from gateway.payments.method_settlements import MethodSettlements
+from gateway.payments.method_purchases import MethodPurchases, MethodSettlements
 from gateway.store import method_payments
 from gateway.store.method_payments import SqlMethodPayments
 from tests.proof.simulation.mutant import Mutant

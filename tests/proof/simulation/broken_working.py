@@ -4,6 +4,7 @@ from typing import Any
 
 from gateway import NotAccepted, SubmitUncertain
 from gateway.store import tasks
+from gateway.store.sql import as_write
 from gateway.tasks import outcome
 from gateway.tasks.outcome import Outcome
 from tests.proof.simulation.mutant import Mutant
@@ -13,14 +14,18 @@ def unmarked_submit() -> Mutant:
     def begin_submit(db: Any, lease: Any, now: float) -> bool:
         return True
 
-    return Mutant("no mark before a submit", ((tasks, "begin_submit", begin_submit),))
+    return Mutant(
+        "no mark before a submit", ((tasks.SqlQueue, "begin_submit", as_write(begin_submit)),)
+    )
 
 
 def forgotten_handle() -> Mutant:
     def save_handle(db: Any, lease: Any, handle: Any) -> bool:
         return tasks._change_leased(db, lease, "sent_at = NULL")
 
-    return Mutant("a handle is not written down", ((tasks, "save_handle", save_handle),))
+    return Mutant(
+        "a handle is not written down", ((tasks.SqlQueue, "save_handle", as_write(save_handle)),)
+    )
 
 
 def uncertain_again() -> Mutant:

@@ -7,7 +7,7 @@ from collections import defaultdict
 import attrs
 
 from gateway import CallReverted
-from gateway.chain.multicall import MULTICALL3
+from gateway.chain.transactions import MULTICALL3
 from gateway.domain import Block, Receipt
 from tests.proof.simulation.token import (
     TRANSFER_VRS,

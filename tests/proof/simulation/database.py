@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from gateway.store import SqliteStore
+from gateway.store.sqlite.connection import Reads
 from gateway.store.sqlite.migrations import migrate
-from gateway.store.sqlite.reads import Reads
 from gateway.store.sqlite.writer import Writer
 from tests.proof.simulation.world import World
 

@@ -73,7 +73,7 @@ def settings(settlement: str, refunds: str, refund_cap: str, batch: int) -> Sett
         refunds=refunds,
         refund_key=_REFUND_KEY if refunds == "automatic" else "",
         refund_daily_cap=refund_cap,
-        admin_password="not needed",
+        plugin_values={"admin_password": "not needed"},
         min_free_disk_mb=0,
         failed_gas_per_hour=1.0,  # ETH; so that each payer's own bar is what stops a wallet
     )

@@ -13,7 +13,7 @@ from gateway.chain.smart_wallets import sign_digest
 from gateway.contracts import Quote
 from gateway.domain.eip3009 import BASE, authorization_digest, transfer_calldata
 from gateway.payments import Accepted
-from gateway.payments.payer_proof import PayerProof, proof_digest
+from gateway.payments.direct import PayerProof, proof_digest
 from gateway.running.gateway import Gateway
 from tests.proof.simulation import market
 from tests.proof.simulation.chain import SimulatedChain

@@ -9,7 +9,7 @@ from typing import Any
 
 from gateway import Block, CallReverted, ChainUnavailable, Receipt
 from gateway.chain import decode
-from gateway.chain.multicall import MULTICALL3
+from gateway.chain.transactions import MULTICALL3
 from gateway.domain import Log, MinedTransfer
 from gateway.domain.eip3009 import (
     AUTHORIZATION_CANCELED_TOPIC,

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import attrs
 
 from gateway import Authorization, CallReverted
-from gateway.chain.multicall import MULTICALL3
 from gateway.chain.smart_wallets import recover_signer
+from gateway.chain.transactions import MULTICALL3
 from gateway.domain import Log
 from gateway.domain.eip3009 import (
     AUTHORIZATION_CANCELED_TOPIC,

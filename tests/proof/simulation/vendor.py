@@ -20,7 +20,7 @@ from gateway import (
     Traits,
     Transient,
 )
-from gateway.vendors.sent import note_billable
+from gateway.catalog.notes import note_billable
 from tests.proof.simulation.loop import OWNER
 
 DONE = Result(text="done")

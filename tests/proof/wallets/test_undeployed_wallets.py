@@ -4,12 +4,12 @@ import attrs
 import pytest
 from eth_account import Account
 
-from gateway.chain.multicall import MULTICALL3
 from gateway.chain.smart_wallets import (
     DEPLOYMENT_GAS,
     deployment_call,
     unwrap_signature,
 )
+from gateway.chain.transactions import MULTICALL3
 from gateway.domain import Authorization as Signed
 from gateway.domain.eip3009 import BASE
 from gateway_demo.chain import FAUCET_KEY

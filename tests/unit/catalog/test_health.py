@@ -11,7 +11,7 @@ from gateway.catalog.catalog import Catalog
 from gateway.catalog.health import probe_forever, probe_now, problem_of
 from gateway.settings import EndpointOverride
 from gateway.telemetry.redaction import Redactor
-from gateway.vendors.refusals import note_answer
+from gateway_vendors.refusals import note_answer
 from tests.patience import PATIENCE_S, until
 from tests.unit.tasks.engine_shop import PAPER, PlainApi, said
 

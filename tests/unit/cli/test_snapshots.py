@@ -167,8 +167,9 @@ LINES = {
         "tokens revoke cron",
     ],
     "transfers": [
-        "transfers unclaimed",
-        "transfers unclaimed --days nan",
+        "transfers unused",
+        "transfers unused --days nan",
+        "transfers unclaimed --days 30",
         "transfers seen 0x12 0 --reason x",
         f"transfers seen 0x{'ab' * 32} 0 --reason ' '",
         f"transfers seen 0x{'ab' * 32} 0 --reason 'sent back'",
@@ -195,7 +196,7 @@ MISTAKEN = {
     "serve": "serve",
     "tasks": "tasks",
     "tokens": "tokens list",
-    "transfers": "transfers unclaimed",
+    "transfers": "transfers unused",
 }
 
 

@@ -11,12 +11,10 @@ from gateway import Choice, Endpoint, PriceStep
 from gateway.domain import MAX_FILE_BYTES
 from gateway.domain.description import (
     choices_of,
-    direct_request_schema,
     price_range,
     request_example,
     request_schema,
     required_fields,
-    started_example,
 )
 from gateway.errors import ValidationError
 from gateway.plugins.installed import BUNDLED, OPTIONAL_PARTS
@@ -26,7 +24,6 @@ from tests.bundled_endpoints import bundled_catalog, bundled_endpoints
 from tests.gateway.web.test_bodies import (
     BODIES,
     FILE,
-    HASH,
     NO_BASE64,
     NO_STRINGS,
     OUT_OF_CHOICES,
@@ -202,47 +199,7 @@ def test_what_is_checked_later_is_what_this_test_names():
     assert set(PICTURES_REFUSED) | set(PAPERS_REFUSED) > CHECKED_LATER
 
 
-# -- the direct flow
-
-DIRECT = {"slug": "picture", "txHash": HASH, **GOOD}
-DIRECT_REFUSED = {
-    "no slug": {"txHash": HASH, **GOOD},
-    "no hash": {"slug": "picture", **GOOD},
-    "neither prompt nor file": {"slug": "picture", "txHash": HASH},
-    "a file without a name": {"slug": "paper", "txHash": HASH, "fileBase64": "aGk="},
-    **{f"slug {value}": DIRECT | {"slug": value} for value in NO_STRINGS},
-    **{
-        f"txHash {value}": DIRECT | {"txHash": value}
-        for value in (*NO_STRINGS, "", "0x12", "ab" * 32)
-    },
-    **{
-        f"payerSignature {value}": DIRECT | {"payerSignature": value}
-        for value in (5, "", "0x", "0x123", "0xzz", "12", "0x" + "ab" * 4097)
-    },
-    **{f"{name} bad": DIRECT | {name: "2:1"} for name in ("aspect_ratio", "output_format")},
-}
-
-
-@pytest.mark.parametrize("name", DIRECT_REFUSED)
-def test_a_refused_body_of_the_direct_flow_fails_its_schema(name):
-    schema = direct_request_schema([PICTURE, PAPER])
-    with pytest.raises(ValidationError):
-        wire.read(wire.DirectBody, json.dumps(DIRECT_REFUSED[name]).encode())
-    assert not fits(DIRECT_REFUSED[name], schema)
-
-
-def test_a_body_of_the_direct_flow_that_is_taken_fits_its_schema():
-    schema = direct_request_schema([PICTURE, PAPER])
-    Draft202012Validator.check_schema(schema)
-    for body in (DIRECT, {"slug": "paper", "txHash": HASH, **FILE}):
-        wire.read(wire.DirectBody, json.dumps(body).encode())
-        assert fits(body, schema)
-    signed = direct_request_schema([PICTURE], must_sign=True)
-    assert not fits(DIRECT, signed)
-    assert fits(DIRECT | {"payerSignature": "0x" + "ab" * 65}, signed)
-
-
-# -- prices and answers
+# -- prices
 
 
 def test_the_range_of_prices_takes_in_every_step():
@@ -252,12 +209,6 @@ def test_the_range_of_prices_takes_in_every_step():
     by_page = attrs.evolve(PAPER, price_units=50, price_steps=(), price_per_page=20, max_pages=9)
     assert price_range(by_page) == (50, 180)
     assert price_range(attrs.evolve(by_page, max_pages=2)) == (50, 50)
-
-
-def test_the_example_of_an_answer_fits_the_answers_schema():
-    started = dict(started_example()) | {"message": "The generation has started."}
-    assert fits(started, wire.started_schema())
-    assert not fits(started | {"success": False}, wire.started_schema())
 
 
 def test_what_is_returned_may_be_changed():

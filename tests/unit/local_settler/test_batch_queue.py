@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from gateway.chain.multicall import MULTICALL3
 from gateway.chain.signer import Call
+from gateway.chain.transactions import MULTICALL3
 from gateway.domain import Authorization, Flow, Payment, PaymentState
 from gateway.domain.eip3009 import BASE
 from gateway_local_settler import batches as module

@@ -7,9 +7,10 @@ import pytest
 
 from gateway import installed
 from gateway.errors import SettingsError
+from gateway.outputs import DiskOutputs, open_outputs
 from gateway.running.rate_limits import make_limits
-from gateway.settings import check_database, check_limits
-from gateway.store.opening import open_store
+from gateway.settings import check_database, check_limits, check_outputs
+from gateway.store.data_folder import open_store
 
 _POSTGRES = "postgresql://gateway:hunter2@db.example.com/gateway"
 _REDIS = "redis://:hunter2@db.example.com/0"
@@ -25,31 +26,49 @@ def shared(settings):
 @pytest.mark.parametrize("name", ["gateway_nodes", "gateway-nodes"])
 def test_a_database_of_a_disabled_plugin_stops_the_start(shared, name):
     bare = attrs.evolve(shared, plugins_disabled=("gateway_mcp", name))
-    way_out = "names gateway_nodes, which opens that address. Take it out of that list"
+    refusal = "needs gateway_nodes, but GATEWAY_PLUGINS_DISABLED names it. Take it out of that list"
     for start in (check_database, open_store):
-        with pytest.raises(SettingsError, match=f"GATEWAY_DATABASE_URL is set, .* {way_out}"):
+        with pytest.raises(SettingsError, match=f"GATEWAY_DATABASE_URL {refusal}"):
             start(bare)
     for start in (check_limits, lambda found: make_limits(found, lambda: 0.0, "secret")):
-        with pytest.raises(SettingsError, match=f"GATEWAY_LIMITS_URL is set, .* {way_out}"):
+        with pytest.raises(SettingsError, match=f"GATEWAY_LIMITS_URL {refusal}"):
             start(bare)
 
 
-def test_with_the_plugin_both_are_fine(shared):
+@pytest.mark.parametrize("name", ["gateway_bucket", "gateway-bucket"])
+def test_a_bucket_of_a_disabled_plugin_stops_the_start(shared, name):
+    bare = attrs.evolve(shared, plugins_disabled=(name,))
+    refusal = "GATEWAY_OUTPUTS_URL needs gateway_bucket, but GATEWAY_PLUGINS_DISABLED names it"
+    for start in (check_outputs, lambda found: open_outputs(found, "secret")):
+        with pytest.raises(SettingsError, match=refusal):
+            start(bare)
+
+
+def test_with_the_plugins_all_are_fine(shared):
     check_database(shared)
     check_limits(shared)
+    check_outputs(shared)
     assert open_store(shared).nodes.has_others
 
 
 def test_a_plugin_that_is_not_there_is_named(shared, monkeypatch):
     monkeypatch.setattr(installed, "find_spec", lambda _: None)
-    with pytest.raises(SettingsError, match=r"no installed plugin opens\. Install gateway_nodes"):
+    with pytest.raises(SettingsError, match=r"and none is installed\. Install gateway_nodes"):
         open_store(shared)
+
+
+def test_a_value_without_a_scheme_is_not_shown():
+    with pytest.raises(SettingsError, match=r"GATEWAY_LIMITS_URL needs a plugin for it") as refusal:
+        installed.load_opener("gateway.limits", "GATEWAY_LIMITS_URL", "hunter2", ())
+    assert "hunter2" not in str(refusal.value)
 
 
 def test_without_an_address_no_plugin_is_asked_for(settings, monkeypatch):
     monkeypatch.setattr(installed, "find_spec", lambda _: None)
     check_database(settings)
     check_limits(settings)
+    check_outputs(settings)
+    assert isinstance(open_outputs(settings, "secret"), DiskOutputs)
     assert not open_store(settings).nodes.has_others
 
 
@@ -58,5 +77,5 @@ def test_a_third_partys_entry_point_is_found_by_its_scheme(monkeypatch):
     monkeypatch.setattr(installed, "entry_points", lambda _: [entry])
     found = installed.load_opener("gateway.stores", "GATEWAY_DATABASE_URL", "acme://db/x", ())
     assert found.__name__ == "queued"
-    with pytest.raises(SettingsError, match="has an address of other, which no installed plugin"):
+    with pytest.raises(SettingsError, match="needs a plugin for other, and none is"):
         installed.load_opener("gateway.stores", "GATEWAY_DATABASE_URL", "other://db/x", ())

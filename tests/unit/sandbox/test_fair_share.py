@@ -11,7 +11,7 @@ import pytest
 
 from gateway.errors import ChecksFull, TooMuchUnpaid
 from gateway.sandbox.fair_share import FairShare, Shares
-from gateway.sandbox.meter import current_meter
+from gateway.sandbox.sandbox import current_meter
 
 SHARES = Shares(
     slots=2,

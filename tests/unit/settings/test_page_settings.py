@@ -1,12 +1,10 @@
 """The settings of the pages cannot break out of a page, a stylesheet or a header."""
 
-import attrs
 import pytest
 
 from gateway import Settings
 from gateway.errors import SettingsError
-from gateway.settings.checks import check_settings
-from gateway_shop.settings import play_key_of
+from gateway_shop.settings import play_key_of, shop_settings_of
 
 LOCAL = ("http://127.0.0.1:8545",)
 RIGHT = Settings(wallet="0x" + "11" * 20, rpc_urls=LOCAL)
@@ -29,13 +27,12 @@ KEY = "0x" + "11" * 32
 )
 def test_a_wrong_value_stops_the_start_and_is_named(name, value):
     with pytest.raises(SettingsError, match=f"GATEWAY_{name.upper()} is not right"):
-        check_settings(attrs.evolve(RIGHT, **{name: value}))
+        shop_settings_of(RIGHT.changed(**{name: value}))
 
 
 def test_right_values_pass():
-    check_settings(
-        attrs.evolve(
-            RIGHT,
+    shop_settings_of(
+        RIGHT.changed(
             brand_color="#0F766e",
             logo_url="https://cdn.example.com:8443/a/logo.svg?v=2",
             imprint_url="https://example.com/imprint",

@@ -3,7 +3,6 @@
 import pytest
 
 from gateway.store import SqliteStore
-from gateway.store.payers import SqlPayers
 from tests.migrated_databases import put_database
 
 
@@ -21,7 +20,8 @@ async def plans(tmp_path):
             # It finds a row, so that it continues.
             return await store._query(plan, query, *values) or ["something"] * (len(found) == 1)
 
-        yield SqlPayers(store._write, rows, store._query), found
+        store.payers._rows = rows
+        yield store.payers, found
 
 
 async def test_a_look_reads_no_transaction_that_is_judged(plans):

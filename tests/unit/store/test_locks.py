@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from gateway.store import batches, meta, method_payments, payments, refunds
-from gateway.store.locks import lock_names
+from gateway.store import meta, method_payments, nonces, payments, refunds
+from gateway.store.sql import lock_names
 
 
 def task_with(attachment):
@@ -25,7 +25,7 @@ SIGNED = SimpleNamespace(signer="0xb")
         (method_payments.reserve, (task_with(b"%PDF"), "mpp"), ["files"]),
         (payments.begin_settling, (7, SIGNED, 1.0), ["signer:0xb"]),
         (payments.begin_settling, (7, None, 1.0), []),
-        (batches.begin_batch, (SIGNED, 1.0), ["signer:0xb"]),
+        (nonces.begin_batch, (SIGNED, 1.0), ["signer:0xb"]),
         (refunds.begin, (7, SIGNED), ["refunds"]),
         (refunds.decide, ("task",), ["refunds"]),
         (meta.count_login_attempt, ("1.2.3.4",), ["logins"]),

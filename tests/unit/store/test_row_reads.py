@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from gateway.store import SqliteStore
-from gateway.store.sqlite.reads import RowReads
+from gateway.store.sqlite.connection import RowReads
 from gateway_testing.facts import queued
 from tests.migrated_databases import put_database
 

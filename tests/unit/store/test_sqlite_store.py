@@ -10,7 +10,7 @@ import pytest
 from gateway.domain import Attachment, GenerationRequest, Task
 from gateway.errors import ExecutionError, SettingsError, TxAlreadyUsed
 from gateway.store import SqliteStore
-from gateway.store.sqlite import reads
+from gateway.store.sqlite import connection
 from gateway.store.sqlite import store as sqlite
 from gateway_testing.facts import (
     NOW,
@@ -155,7 +155,7 @@ async def test_a_start_without_the_loops_connection_fails_as_any_other(path, mon
     def fail(_):
         raise sqlite3.OperationalError("too many open files")
 
-    monkeypatch.setattr(reads, "_connect", fail)
+    monkeypatch.setattr(connection, "_connect", fail)
     before = set(threading.enumerate())
     with pytest.raises(SettingsError, match="too many open files"):
         await SqliteStore(path).__aenter__()

@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from gateway import AccountProblem, ContentPolicy, GenerationRequest, Result, SubmitUncertain
-from gateway.vendors.refusals import note_answer
+from gateway_vendors.refusals import note_answer
 from tests.unit.tasks.engine_shop import PAPER, TEXT, PlainApi, opened
 
 

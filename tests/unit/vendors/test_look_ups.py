@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from gateway.errors import Transient
-from gateway.vendors import links
-from gateway.vendors.links import LinkResolver
+from gateway.outputs import links
+from gateway.outputs.links import LinkResolver
 
 PUBLIC = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("8.8.8.8", 443))]
 

@@ -1,4 +1,4 @@
-"""`gateway.vendors` exports its list, documented, and loads the rest on demand."""
+"""`gateway.vendors` exports the names of the kit, documented."""
 
 import ast
 import inspect

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import liteparse
 
-from gateway_documents.child import raised_digits
+from gateway_documents.child import invisible_text, pdf_signs, raised_digits
 from gateway_documents.child.parsed import Parsed
 from gateway_documents.errors import DAMAGED, ENCRYPTED, Unreadable
 
@@ -33,6 +33,7 @@ _HEADING = re.compile(r"^(#{1,6}) (.+)$", re.MULTILINE)
 _MAX_LEVEL = 6
 # Holds the one reader.
 _reader: list[liteparse.LiteParse] = []
+_HIDDEN_NOTE = ("Text that the pages do not show was left out.",)
 _DECORATION = re.compile(r"[#*_`>\s|]+")
 
 
@@ -42,6 +43,8 @@ def parse(data: bytes) -> Parsed:
     A running header or footer stays on the first page that has it. Raises `Unreadable` for a PDF
     that is encrypted or cannot be opened.
     """
+    shown = invisible_text.removed(data)
+    data, has_hidden = shown, shown is not data
     pages = _read(data)
     running, shifted = _running_lines(pages), raised_digits.find(data)
     levels = _heading_levels(pages)
@@ -51,11 +54,12 @@ def parse(data: bytes) -> Parsed:
         if _CONTROLS.sub("", page.text or "").strip():
             text = _without(page.markdown or page.text or "", running, number)
             text = raised_digits.write_into(text, shifted.get(number, []))
+            text = pdf_signs.escaped(text, page.blocks or ())
             text = _with_names(_with_levels(text, levels), page)
         else:
             textless[number] = _has_picture(page)
         texts.append(_CONTROLS.sub("", text).strip("\n"))
-    return Parsed(texts, textless=textless)
+    return Parsed(texts, _HIDDEN_NOTE if has_hidden else (), textless)
 
 
 def warm_up() -> None:
@@ -77,6 +81,7 @@ def warm_up() -> None:
     with _without_pool():
         _read(_ONE_PAGE)
     raised_digits.find(_ONE_PAGE)
+    invisible_text.removed(_ONE_PAGE)
 
 
 @contextlib.contextmanager

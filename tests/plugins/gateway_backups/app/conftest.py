@@ -10,7 +10,7 @@ import typed_settings as ts
 
 from gateway_backups.place import place_of
 from gateway_backups.schedule import Backups
-from tests.gateway.outputs.conftest import bucket, dead_bucket, s3
+from tests.plugins.gateway_bucket.app.conftest import bucket, dead_bucket, s3
 
 __all__ = ["bucket", "dead_bucket", "s3"]
 

@@ -14,10 +14,11 @@ from werkzeug import Response
 
 from gateway.cli import main
 from gateway.errors import SettingsError
+from gateway.outputs.downloads import Downloader
 from gateway.vendors import Outbound
-from gateway.vendors.shapes import record_shapes, shape_of
 from gateway_check import live
 from gateway_check.live_files import smallest_file
+from gateway_vendors.shapes import record_shapes, shape_of
 from tests.bundled_endpoints import bundled_endpoints
 from tests.conftest import PNG
 from tests.gateway.refunds.test_refund_commands import environment
@@ -145,7 +146,7 @@ def test_a_job_is_polled_and_its_link_fetched(check, settings, vendor, monkeypat
         assert url == "https://delivery.bfl.ai/a.png"
         return PNG
 
-    monkeypatch.setattr(Outbound, "download", download)
+    monkeypatch.setattr(Downloader, "download", download)
     base = vendor.url_for("").rstrip("/")
     begun = {"id": "a1", "polling_url": f"{base}/v1/get_result?id=a1"}
     ready = {"status": "Ready", "result": {"sample": "https://delivery.bfl.ai/a.png"}, "cost": 1.5}

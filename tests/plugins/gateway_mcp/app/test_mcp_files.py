@@ -13,7 +13,7 @@ from werkzeug import Response
 from gateway import PriceStep, hookimpl
 from gateway.domain import MAX_FILE_BYTES
 from gateway.errors import BodiesFull, ExecutionError
-from gateway.vendors import links
+from gateway.outputs import links
 from gateway_mcp.door import McpDoor
 from gateway_mcp.linked_files import SHARES, LinkedFiles
 from tests.cases import each

@@ -12,6 +12,7 @@ from gateway.errors import SettingsError, TooManyRequests
 from gateway.running.rate_limits import RateLimits, make_limits
 from gateway.settings import check_limits, load_settings
 from gateway.store import SqliteStore
+from gateway_operator.settings import operator_settings_of
 from gateway_operator.state import Operator
 from tests.conftest import WALLET, running
 from tests.plugins.gateway_operator.app.test_api import token_of
@@ -286,7 +287,8 @@ async def test_the_operator_is_warned_and_all_is_still_sold(without_redis):
 
 
 async def test_logins_are_counted_without_redis(without_redis):
-    limit = int(without_redis.services.settings.limit_login.partition("/")[0])
+    chosen = operator_settings_of(without_redis.services.settings)
+    limit = int(chosen.limit_login.partition("/")[0])
     tries = [
         (await without_redis.client.post("/admin/login", json={"password": "guess"})).status_code
         for _ in range(limit + 1)

@@ -1,6 +1,6 @@
 """The locks over all nodes that writes take; the races are in tests/gateway/postgres."""
 
-from gateway.store.locks import lock_names, locked
+from gateway.store.sql import lock_names, locked
 from gateway_nodes import provider_states
 from gateway_nodes.postgres.locks import lock_number, locks_of
 

@@ -7,8 +7,7 @@ import pytest
 
 from gateway.errors import SettingsError
 from gateway.store import SqliteStore
-from gateway.store.moved import Move, move_of
-from gateway.store.sqlite.migrations import readable_by_of, version_of
+from gateway.store.sqlite.migrations import Move, move_of, readable_by_of, version_of
 from gateway_backups import sqlite as backup
 from gateway_nodes.moving import notes, steps
 from gateway_testing.facts import leased

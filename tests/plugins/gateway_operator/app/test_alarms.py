@@ -211,7 +211,7 @@ async def test_a_transfer_that_paid_for_nothing_is_told_after_an_hour_until_it_i
     plugin, stranger = Telling(), Payer(chain)
     stranger.transfer(30_000)
     async with alarmed(settings, provider, now=clock, more=(plugin,)) as gateway:
-        search = gateway.services.find(Operator).desk.unclaimed
+        search = gateway.services.find(Operator).desk.unused
         search.rest_s = 0.0
         await look(gateway)
         await search.look(60.0)

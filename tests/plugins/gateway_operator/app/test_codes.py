@@ -3,7 +3,6 @@
 import re
 import time
 
-import attrs
 import pyotp
 import pytest
 
@@ -22,7 +21,7 @@ WRONG = "The password or the code is wrong."
 
 @pytest.fixture
 def settings(settings):
-    return attrs.evolve(settings, limit_login="1000/300s", limit_login_total="1000/300s")
+    return settings.changed(limit_login="1000/300s", limit_login_total="1000/300s")
 
 
 @pytest.fixture(autouse=True)
@@ -164,7 +163,7 @@ async def test_without_the_phone_the_machine_switches_codes_off(gateway, run):
 
 
 async def test_guesses_of_a_code_are_limited_like_passwords(settings, provider, clock):
-    bound = attrs.evolve(settings, limit_login="5/300s", limit_login_total="60/300s")
+    bound = settings.changed(limit_login="5/300s", limit_login_total="60/300s")
     async with running(bound, provider, now=clock) as gateway:
         phone = await set_up(gateway)
         statuses = [(await log_in(gateway, code=f"{number:06}")).status_code for number in range(7)]

@@ -1,6 +1,5 @@
 """Sending money or changing permissions requires the password again after ten minutes."""
 
-import attrs
 import pytest
 from quart import g
 
@@ -140,7 +139,7 @@ async def test_a_new_password_ends_what_is_fresh(settings, provider):
     async with running(settings, provider) as gateway:
         answer = await log_in(gateway)
         cookie = answer.headers["Set-Cookie"].partition(";")[0]
-    changed = attrs.evolve(settings, admin_password="another")
+    changed = settings.changed(admin_password="another")
     async with running(changed, provider) as gateway:
         answer = await gateway.client.post(
             "/admin/access/tokens", form=TOKEN, headers=SAME | {"Cookie": cookie}

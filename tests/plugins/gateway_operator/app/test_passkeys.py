@@ -3,7 +3,6 @@
 import subprocess
 import sys
 
-import attrs
 import pytest
 
 from tests.cases import each
@@ -23,7 +22,7 @@ LOGIN, NEW, FRESH = (f"/admin/passkeys/{what}" for what in ("login", "new", "fre
 
 @pytest.fixture
 def settings(settings):
-    return attrs.evolve(settings, limit_login="1000/300s", limit_login_total="1000/300s")
+    return settings.changed(limit_login="1000/300s", limit_login_total="1000/300s")
 
 
 @pytest.fixture
@@ -223,7 +222,7 @@ async def test_one_passkey_is_added_once(gateway, laptop):
 
 
 async def test_refused_passkeys_count_as_logins(settings, provider, laptop):
-    bound = attrs.evolve(settings, limit_login="3/300s")
+    bound = settings.changed(limit_login="3/300s")
     async with running(bound, provider) as gateway:
         options = await options_of(gateway, LOGIN)
         statuses = [

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.errors import ChainUnavailable
-from gateway_operator.desk.payments import read_payments, read_unclaimed
+from gateway_operator.desk.payments import read_payments, read_unused
 from gateway_operator.state import Operator
 from tests.conftest import Payer, buy
 from tests.operator_history import Sale, add_sale
@@ -15,7 +15,7 @@ PAGE = "/admin/payments"
 @pytest.fixture
 async def gateway(gateway):
     await log_in(gateway)
-    gateway.services.find(Operator).desk.unclaimed.rest_s = 0.0
+    gateway.services.find(Operator).desk.unused.rest_s = 0.0
     return gateway
 
 
@@ -26,8 +26,8 @@ def desk(gateway):
 
 async def looked(desk):
     """Transfers that bought nothing, after a new search has finished."""
-    desk.unclaimed.looked_at = None
-    return await read_unclaimed(desk, patience_s=60.0)
+    desk.unused.looked_at = None
+    return await read_unused(desk, patience_s=60.0)
 
 
 def direct(tx_hash: str) -> dict:
@@ -108,13 +108,13 @@ async def test_a_look_is_made_once_a_minute_and_only_for_new_blocks(
         return await logs(wallet, from_block=from_block, to_block=to_block)
 
     monkeypatch.setattr(desk.chain, "transfer_logs", counted)
-    await read_unclaimed(desk, patience_s=60.0)
-    await read_unclaimed(desk, patience_s=60.0)
+    await read_unused(desk, patience_s=60.0)
+    await read_unused(desk, patience_s=60.0)
     looks = len(asked)
     assert looks >= 1
     payer.transfer(20_000)
     clock.offset_s += 61
-    found = await read_unclaimed(desk, patience_s=60.0)
+    found = await read_unused(desk, patience_s=60.0)
     assert len(found.transfers) == 1
     assert asked[looks][0] == asked[looks - 1][1] + 1
 
@@ -141,7 +141,7 @@ async def test_before_the_first_look_has_ended_the_page_says_so(gateway, desk, m
 
     never = asyncio.Event()
     monkeypatch.setattr(desk.chain, "safe_head", never.wait)
-    found = await read_unclaimed(desk, patience_s=0.01)
+    found = await read_unused(desk, patience_s=0.01)
     assert (found.looked_at, list(found.transfers)) == (None, [])
     never.set()
 

@@ -1,6 +1,5 @@
 """The operator's sessions are listed, can be ended one by one, and expire."""
 
-import attrs
 import pytest
 
 from gateway_operator.sql.sessions import MOST_OPEN
@@ -104,7 +103,7 @@ async def test_the_database_holds_no_cookie(gateway):
 
 
 async def test_only_the_newest_hundred_sessions_are_open(settings, provider):
-    wide = attrs.evolve(settings, limit_login="1000/1s", limit_login_total="1000/1s")
+    wide = settings.changed(limit_login="1000/1s", limit_login_total="1000/1s")
     async with running(wide, provider) as gateway:
         first = await secret_of(gateway)
         for _ in range(MOST_OPEN):
@@ -130,7 +129,7 @@ async def test_a_login_and_what_was_refused_before_are_in_the_audit_log(gateway)
 
 
 async def test_a_flood_of_logins_leaves_one_audit_row_an_hour(settings, provider, clock):
-    bound = attrs.evolve(settings, limit_login_total="10/300s", client_ip_header="X-Client")
+    bound = settings.changed(limit_login_total="10/300s", client_ip_header="X-Client")
     async with running(bound, provider, now=clock) as gateway:
         gateway.services.find(Operator).password.matches = _never
         tried = 0

@@ -161,7 +161,7 @@ def test_a_drill_that_failed_is_urgent_and_an_old_one_is_told():
 
 @pytest.mark.parametrize(("hours", "level"), [(0.5, None), (2, "warn"), (25, "bad")])
 def test_a_transfer_that_paid_for_nothing_is_told_after_an_hour(hours, level):
-    found = find(unclaimed=[NOW - hours * HOUR_S, NOW - 60])
+    found = find(unused=[NOW - hours * HOUR_S, NOW - 60])
     assert [one.level for one in found] == ([level] if level else [])
 
 
@@ -186,6 +186,6 @@ def test_thresholds_are_settings():
     assert (limits.gas_soon, limits.gas_urgent) == (50, 5)
     assert (limits.failures_soon, limits.failures_urgent) == (10, 18)
     assert limits.refund_soon_s == 2 * HOUR_S
-    assert find(limits, unclaimed=[NOW - 5 * HOUR_S]) == []
+    assert find(limits, unused=[NOW - 5 * HOUR_S]) == []
     assert find_conditions(attrs.evolve(FACTS, **endpoint(failed=9)), limits) == []
     assert (limits.queue_soon_s, limits.queue_urgent_s) == (300.0, 1200.0)

@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.store import payments
-from gateway.store.locks import lock_names
+from gateway.store.sql import lock_names
 from gateway_operator.sql import (
     actions,
     alarms,

@@ -3,8 +3,8 @@
 import pytest
 
 from gateway.errors import SettingsError
+from gateway.outputs import links
 from gateway.settings import Settings
-from gateway.vendors import links
 from gateway_webhooks import Sender
 from gateway_webhooks.sender import NotTaken
 from gateway_webhooks.settings import mode_of

@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 
 from gateway.domain.description import callback_fields, request_schema
-from gateway.vendors.signing import sign
 from gateway_testing.facts import ENDPOINT
 from gateway_webhooks import CallbackSecrets
+from gateway_webhooks.signing import sign
 
 PAGE = Path(__file__).parents[4] / "docs" / "webhooks.md"
 TASK = "6f1c2f5e-9d0b-4c57-8f0e-3d1a5b7c9e21"

@@ -11,7 +11,8 @@ from gateway.settings import variable
 from gateway.store import SqliteStore
 from gateway_testing.facts import NOW, leased, reserved
 from tests.conftest import PNG
-from tests.gateway.outputs.conftest import (
+from tests.operator_history import Sale, add_sale
+from tests.plugins.gateway_bucket.app.conftest import (
     _no_keys_of_others,
     bucket,
     dead_bucket,
@@ -19,7 +20,6 @@ from tests.gateway.outputs.conftest import (
     local,
     s3,
 )
-from tests.operator_history import Sale, add_sale
 from tests.unit.conftest import settings
 
 __all__ = ["_no_keys_of_others", "bucket", "dead_bucket", "folder", "local", "s3", "settings"]

@@ -8,10 +8,10 @@ import psycopg
 import pytest
 
 from gateway.errors import SettingsError, TxAlreadyUsed
-from gateway.outputs import BucketOutputs
 from gateway.store import SqliteStore
 from gateway.store.data_folder import lock_data
-from gateway.store.moved import move_of
+from gateway.store.sqlite.migrations import move_of
+from gateway_bucket.outputs import BucketOutputs
 from gateway_nodes.moving import copying, notes
 from gateway_nodes.moving.target import open_target
 from gateway_nodes.postgres.store import PostgresStore

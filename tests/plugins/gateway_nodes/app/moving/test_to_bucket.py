@@ -5,7 +5,7 @@ import pytest
 
 from gateway.contracts.outputs import OutputStoreUnavailable
 from gateway.domain import StoredResult
-from gateway.outputs import BucketOutputs
+from gateway_bucket.outputs import BucketOutputs
 from gateway_nodes.moving.to_bucket import carry, local_outputs
 from tests.conftest import PNG
 from tests.unit.outputs.conftest import LEASE, PICTURE
@@ -50,6 +50,6 @@ async def test_a_file_that_is_gone_or_damaged_is_told_and_not_passed_on(local, t
 
 async def test_a_bucket_that_is_down_stops_it(local, dead_bucket, monkeypatch):
     kept = await local.save(LEASE, PICTURE)
-    monkeypatch.setattr("gateway.outputs.bucket._RETRY", {"max_retries": 0})
+    monkeypatch.setattr("gateway_bucket.outputs._RETRY", {"max_retries": 0})
     with pytest.raises(OutputStoreUnavailable, match="cannot take outputs"):
         await carry(kept, local, BucketOutputs(dead_bucket, "secret"))

@@ -1,0 +1,170 @@
+"""Finds unused transfers: those to the wallet that bought nothing."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+import attrs
+import structlog
+
+from gateway.chain.block_times import last_block_before
+from gateway.contracts import Chain, Clock
+from gateway.domain import MinedTransfer
+from gateway.errors import ChainUnavailable
+from gateway.store import SqlStore
+from gateway_operator.sql.payment_lists import unused
+
+# Public RPC endpoints refuse queries over more blocks than this.
+_MAX_BLOCKS = 2_000
+# The background search covers this many days. It pauses this many seconds after each RPC call,
+# because sales need the same endpoint and public ones limit calls.
+_DAYS = 7.0
+_REST_S = 0.5
+# The command pauses less, because an operator waits for it.
+_COMMAND_REST_S = 0.2
+# A search result is fresh for this many seconds.
+_KEPT_S = 60.0
+# Anyone can send dust without end, so only this many of the largest transactions are kept.
+_MAX_KEPT = 500
+_log = structlog.get_logger()
+
+
+async def list_unused(
+    chain: Chain, store: SqlStore, wallet: str, *, days: float, hours: float
+) -> list[MinedTransfer]:
+    """Return unused transfers of the last `days` that are older than `hours`.
+
+    `wallet` is a lower-case address. Leaves out transfers of zero and from the wallet itself.
+    Searches only up to the safe head, so a listed transfer cannot be reorganised away. Raises
+    `ChainUnavailable`.
+    """
+    head, now = await chain.safe_head(), time.time()
+    first = await last_block_before(chain, now - days * 86_400) + 1
+    last = min(head.number, await last_block_before(chain, now - hours * 3600))
+    found: list[MinedTransfer] = []
+    for start in range(first, last + 1, _MAX_BLOCKS):
+        if start > first:
+            await asyncio.sleep(_COMMAND_REST_S)
+        end = min(start + _MAX_BLOCKS - 1, last)
+        transfers = await chain.transfer_logs(wallet, from_block=start, to_block=end)
+        paying = [each for each in transfers if each.amount_units and each.sender != wallet]
+        found += await store.sum(unused, paying)
+    return found
+
+
+@attrs.frozen(kw_only=True)
+class UnusedTransfer:
+    """A transfer to the wallet that has bought nothing so far."""
+
+    transfer: MinedTransfer
+
+    # Its block's time, in Unix seconds.
+    at: float
+
+
+class UnusedSearch:
+    """Searches the last seven days, and keeps the result.
+
+    The first search makes about 150 log queries, one after the other; later ones read only new
+    blocks. Each also reads the times of the transfers' blocks.
+    """
+
+    def __init__(self, chain: Chain, store: SqlStore, wallet: str, now: Clock) -> None:
+        self._chain, self._store, self._wallet, self._now = chain, store, wallet, now
+        self.rest_s = _REST_S
+        # Newest first.
+        self.known: Sequence[UnusedTransfer] = ()
+        # Unix seconds of the last completed search.
+        self.looked_at: float | None = None
+        # Start of the searched period, in Unix seconds.
+        self.since: float | None = None
+        self.problem: str | None = None
+        # The number of small transfers left out.
+        self.left_out = 0
+        self._next_block: int | None = None
+        # All incoming transfers of each transaction with an unused one. The number of equal ones
+        # shows later whether one was used.
+        self._by_transaction: dict[str, list[MinedTransfer]] = {}
+        # Times of their blocks, in Unix seconds.
+        self._times: dict[int, float] = {}
+        self._search: asyncio.Task[None] | None = None
+
+    async def look(self, patience_s: float) -> None:
+        """Search new blocks unless the result is fresh; wait at most `patience_s`.
+
+        A longer search goes on in the background. If it fails, `problem` is set.
+        """
+        is_fresh = self.looked_at is not None and self._now() - self.looked_at < _KEPT_S
+        if is_fresh and self.problem is None:
+            return
+        if self._search is None or self._search.done():
+            self._search = asyncio.create_task(self._advance(), name="unused-search")
+        await asyncio.wait({self._search}, timeout=patience_s)
+
+    async def close(self) -> None:
+        """Cancel a running search."""
+        if self._search is not None:
+            self._search.cancel()
+            await asyncio.gather(self._search, return_exceptions=True)
+
+    async def _advance(self) -> None:
+        try:
+            head = await self._chain.safe_head()
+            self.since = self._now() - _DAYS * 86_400
+            if self._next_block is None:
+                self._next_block = await last_block_before(self._chain, self.since) + 1
+            while self._next_block <= head.number:
+                end = min(self._next_block + _MAX_BLOCKS - 1, head.number)
+                await self._search_piece(self._next_block, end)
+                self._next_block = end + 1
+                await asyncio.sleep(self.rest_s)
+            await self._forget_used(self.since)
+        except ChainUnavailable as error:
+            self.problem = error.message
+        except Exception:  # noqa: BLE001 - the edge of a task that is not awaited
+            _log.exception("unused_search.failed")
+            self.problem = "The search has failed; the gateway's log says why."
+        else:
+            self.problem, self.looked_at = None, self._now()
+
+    async def _search_piece(self, first: int, last: int) -> None:
+        found = await self._chain.transfer_logs(self._wallet, from_block=first, to_block=last)
+        paying = [each for each in found if each.amount_units and each.sender != self._wallet]
+        hashes = {each.tx_hash for each in await self._store.sum(unused, paying)}
+        for each in paying:
+            if each.tx_hash in hashes:
+                self._by_transaction.setdefault(each.tx_hash, []).append(each)
+        self._drop_smallest()
+
+    async def _forget_used(self, since: float) -> None:
+        """Drop transfers that were used since, or are too old."""
+        every = [each for found in self._by_transaction.values() for each in found]
+        kept = await self._store.sum(unused, every)
+        await self._find_times({each.block_number for each in kept})
+        shown = [
+            UnusedTransfer(transfer=each, at=at)
+            for each in kept
+            if (at := self._times[each.block_number]) >= since
+        ]
+        left = {one.transfer.tx_hash for one in shown}
+        self._by_transaction = {
+            tx_hash: found for tx_hash, found in self._by_transaction.items() if tx_hash in left
+        }
+        self.known = sorted(shown, key=lambda one: one.at, reverse=True)
+
+    async def _find_times(self, blocks: set[int]) -> None:
+        """Read the missing times of these blocks, and forget all others."""
+        self._times = {number: at for number, at in self._times.items() if number in blocks}
+        for number in sorted(blocks - self._times.keys()):
+            self._times[number] = (await self._chain.block_at(number)).timestamp
+            await asyncio.sleep(self.rest_s)
+
+    def _drop_smallest(self) -> None:
+        if len(self._by_transaction) <= _MAX_KEPT:
+            return
+
+        def amount(tx_hash: str) -> int:
+            return sum(each.amount_units for each in self._by_transaction[tx_hash])
+
+        for tx_hash in sorted(self._by_transaction, key=amount)[:-_MAX_KEPT]:
+            self.left_out += len(self._by_transaction.pop(tx_hash))

@@ -1,0 +1,124 @@
+"""`output_format: json`: a document's pages with the cells of their tables, beside the Markdown."""
+
+import json
+
+import attrs
+import documents_files as files
+import pytest
+from document_sales import buy_parsing, document
+from documents_files import request
+from documents_pdf import Page, write
+
+import gateway_documents
+from gateway.web.wire import GenerationBody, request_of
+from gateway_documents.child import tables
+from gateway_documents.provider import DocumentParser
+from tests.conftest import running
+
+TABLE = [["Region", "Orders"], ["Alps", "512"], ["Rhine | Main", "986"], ["", "1\n2"]]
+
+
+@pytest.fixture
+async def parser():
+    parser = DocumentParser(pictures=None)
+    yield parser
+    await parser.close()
+
+
+async def parsed(parser, name, data, output_format="json"):
+    asked = attrs.evolve(request(name, data), output_format=output_format)
+    return await parser.submit(asked, None)
+
+
+async def described(parser, name, data):
+    [output] = (await parsed(parser, name, data)).outputs
+    assert output.media_type == "application/json"
+    return json.loads(output.data)
+
+
+async def test_every_kind_of_file_has_pages_with_the_cells_of_its_tables(parser):
+    for name, data in files.ordinary_files().items():
+        found = await described(parser, name, data)
+        assert [page["number"] for page in found["pages"]] == [*range(1, len(found["pages"]) + 1)]
+        if name.rpartition(".")[2] in ("txt", "md"):
+            continue
+        cells = [
+            cell
+            for page in found["pages"]
+            for table in page["tables"]
+            for row in table
+            for cell in row
+        ]
+        assert "3,960" in cells, name
+
+
+async def test_the_markdown_is_the_same_in_both_formats(parser):
+    for name, data in files.ordinary_files().items():
+        plain = await parsed(parser, name, data, "markdown")
+        assert plain.outputs == ()
+        assert (await parsed(parser, name, data)).text == plain.text
+
+
+async def test_pages_keep_their_numbers_and_notes_are_apart(parser):
+    pages = [Page(), Page(), Page()]
+    for number in (0, 2):
+        pages[number].text(72, 700, f"Words of page {number + 1} that are read.")
+    found = await described(parser, "report.pdf", write(pages))
+    assert ["Words" in page["markdown"] for page in found["pages"]] == [True, False, True]
+    found = await described(parser, "report.txt", files.ordinary_files()["report.txt"])
+    assert len(found["notes"]) == 1
+    assert "character set" in found["notes"][0]
+    assert "character set" not in found["pages"][0]["markdown"]
+
+
+async def test_a_document_of_as_many_pages_as_are_on_sale_is_read(parser):
+    pages = [Page() for _ in range(gateway_documents.ENDPOINT.max_pages)]
+    for number, page in enumerate(pages):
+        page.text(72, 700, f"Words of page {number + 1} that are read.")
+    asked = attrs.evolve(document(data=write(pages), pages=len(pages)), output_format="json")
+    await parser.validate(asked, gateway_documents.ENDPOINT)
+    result = await parser.submit(asked, None)
+    assert "Words of page 1000 " in result.text
+    assert len(json.loads(result.outputs[0].data)["pages"]) == len(pages)
+
+
+def test_cells_are_those_that_were_written():
+    rows = [[tables.cell_text(cell) for cell in row] for row in TABLE]
+    text = f"Before\n\n{tables.to_markdown(rows)}\n\nbetween | pipes\n\n{tables.to_markdown(rows)}"
+    assert tables.find(text) == [TABLE, TABLE]
+
+
+def test_only_tables_are_tables():
+    code = "```\n| a | b |\n|---|---|\n| 1 | 2 |\n```"
+    for text in ("", "| a | b |", "|---|---|", "a | b\n---|---\n1 | 2", code, "| a |\n\n|---|"):
+        assert tables.find(text) == []
+    assert tables.find("| a |\n|:-:|") == [[["a"]]]
+
+
+def test_a_pictures_format_is_ignored_and_the_default_is_markdown():
+    body = GenerationBody(file=b"Hello", file_name="a.txt")
+    for sent, used in ((None, "markdown"), ("png", "markdown"), ("json", "json")):
+        asked = attrs.evolve(body, output_format=sent)
+        assert request_of(asked, gateway_documents.ENDPOINT).output_format == used
+
+
+async def test_a_sale_has_the_json_as_its_first_output(settings, provider, payer):
+    data = files.ordinary_files()["report.docx"]
+    async with running(settings, provider) as gateway:
+        more = {"output_format": "json"}
+        header = payer.header(10_000)
+        answer = await buy_parsing(gateway, header, "document-parser", data, "report.docx", **more)
+        assert answer.status_code == 200, await answer.get_data(as_text=True)
+        task = await gateway.wait((await answer.get_json())["taskId"])
+        kinds = [output["mimeType"] for output in task["result"]["outputs"]]
+        assert kinds == ["application/json", "text/markdown"]
+        assert task["result"]["text"].startswith("# Quarterly Report")
+        path = task["result"]["outputs"][0]["url"]
+        found = await (await gateway.client.get(path.removeprefix(settings.base_url))).get_json()
+        assert found["pages"][0]["tables"][0][0] == ["Region", "Orders", "Bags sold", "Revenue"]
+        refused = await buy_parsing(gateway, None, "paper", data, **more)
+        assert refused.status_code == 400
+        assert "output_format json" in (await refused.get_json())["error"]
+        refused = await gateway.client.post("/api/x402/picture", json={"prompt": "a", **more})
+        assert refused.status_code == 400
+        assert "output_format" in (await refused.get_json())["error"]
