@@ -3,14 +3,14 @@
 A test fails if the code logs an event that is not here, or an event here is no longer logged.
 """
 
-_VENDOR = "`error`, `status`, `vendor_code`, `said`, `at`"
+_VENDOR = "`error`, `status`, `vendor_code`, `vendor_message`, `at`"
 
 EVENTS: dict[str, str] = {
     "alarm.ended": "A condition was gone for five minutes (docs/alarms.md).",
-    "alarm.not_told": "A channel rejected a message; retried until it is a day old (`given_up`).",
+    "alarm.not_sent": "A channel rejected a message; retried until it is a day old (`given_up`).",
     "alarm.not_written": "The delivery of a message was not recorded; it may be sent twice.",
     "alarm.raised": "A condition needs you; `alarm` is the key for `gateway alarms mute`.",
-    "alarm.told": "A channel accepted messages about these `alarms`.",
+    "alarm.sent": "A channel accepted messages about these `alarms`.",
     "alarms.failed": "A check for conditions failed (`work`); the next one runs in 30 seconds.",
     "alarms.from_memory": (
         "The database takes no writes (`error`): alarms come from memory and may repeat after a "
@@ -32,13 +32,13 @@ EVENTS: dict[str, str] = {
         "This machine's clock differs by more than 15 s from the newest block. Fix NTP; x402 "
         "stops beyond 60 s."
     ),
-    "database.dated_anew": (
+    "database.failed_over": (
         "PostgreSQL failed over (`known`, `found`: timelines) and may lack its newest payments. "
         "Earlier transfers are refused; `gateway transfers unused --hours 0` lists them."
     ),
     "disk.full": "A write failed because the disk is full. Purchases are refused without a charge.",
     "disk.low": "The disk is near its limit (`free_mb`, `floor_mb`); below it nothing is sold.",
-    "disk.well": "The disk has space again.",
+    "disk.recovered": "The disk has space again.",
     "disk.writable": "The database takes writes again.",
     "documents.cannot_read_pictures": "The parser has no OCR, so scanned pages give no text.",
     "draining": "SIGTERM arrived: purchases get 503; running attempts (`tasks`) finish.",
@@ -70,18 +70,18 @@ EVENTS: dict[str, str] = {
         "The settlement keys (`keys`) can pay for fewer than 200 `settlements`; urgent below 20. "
         "Send ETH."
     ),
-    "gas.well": "The settlement keys hold enough ETH again.",
-    "heartbeat.not_heard": "GATEWAY_HEARTBEAT_URL did not answer as expected; retried.",
+    "gas.recovered": "The settlement keys hold enough ETH again.",
+    "heartbeat.failed": "GATEWAY_HEARTBEAT_URL did not answer as expected; retried.",
     "job.not_stopped": "A job took too long and could not be cancelled; the vendor may bill it.",
-    "job.odd_answer": f"A poll failed unexpectedly and is retried. Also {_VENDOR}.",
+    "job.poll_failed": f"A poll failed unexpectedly and is retried. Also {_VENDOR}.",
     "key.low": (
         "The refund key (`key`, `address`, `holds`) can pay for fewer than 20 refunds; urgent at "
         "none. Send ETH."
     ),
-    "key.well": "The refund key holds enough ETH again.",
+    "key.recovered": "The refund key holds enough ETH again.",
     "leadership.changed": "This node became the leader, or is it no longer.",
-    "leadership.not_given_up": "The leader's lease was not released at shutdown; it expires.",
-    "leadership.not_kept": (
+    "leadership.not_released": "The leader's lease was not released at shutdown; it expires.",
+    "leadership.not_renewed": (
         "The leader's lease was not renewed: the database did not answer. Another node leads "
         "within 15 seconds."
     ),
@@ -96,12 +96,12 @@ EVENTS: dict[str, str] = {
         "the code."
     ),
     "loop.released": "The event loop runs again.",
-    "mcp.sold_not_shown": (
+    "mcp.response_failed": (
         "A purchase by MCP was paid, but its response failed; the buyer uses `get_task`."
     ),
     "metrics.failed": "The numbers for `/metrics` could not be read; the next scrape retries.",
     "output.not_fetched": "A vendor's link to a result could not be downloaded; retried.",
-    "output.not_kept": "A result could not be written to disk or bucket; retried.",
+    "output.not_stored": "A result could not be written to disk or bucket; retried.",
     "output.not_shown": (
         "A picture could not be read for a response of MCP, which has only the link."
     ),
@@ -117,8 +117,8 @@ EVENTS: dict[str, str] = {
     ),
     "payment.chain_silent": "A settlement's outcome is unknown: no RPC endpoint answers.",
     "payment.driver_failed": "A fault during settlement; the next sweep continues.",
-    "payment.fault_unseen": "A fault in a purchase whose buyer had disconnected.",
-    "payment.method_confused": (
+    "payment.fault_after_disconnect": "A fault in a purchase whose buyer had disconnected.",
+    "payment.method_invalid": (
         "A payment method returned neither Taken nor Refused; the payment stays open."
     ),
     "payment.method_missing": (
@@ -145,7 +145,7 @@ EVENTS: dict[str, str] = {
         "resolve themselves."
     ),
     "provider.on_sale": "A provider's endpoints are on sale again.",
-    "provider.unwell": "A provider's `health` failed at the start; its endpoints stay on sale.",
+    "provider.unhealthy": "A provider's `health` failed at the start; its endpoints stay on sale.",
     "proxy.no_address": (
         "A request had no address in GATEWAY_CLIENT_IP_HEADER, so it counts for the proxy. If all "
         "requests lack it, all buyers share one limit. Logged once."
@@ -155,7 +155,7 @@ EVENTS: dict[str, str] = {
     "refund.not_advanced": "A fault while a refund was sent; the next sweep retries.",
     "refund.paid": "A refund arrived (`transaction`).",
     "refunds.not_sent": "Signed refunds could not be sent again; the next sweep retries.",
-    "refunds.room_changed": (
+    "refunds.promise_changed": (
         "The promise of automatic refunds changed: key and daily cap cover prices up to `units` "
         "(10⁻⁶ USDC; 0: none)."
     ),
@@ -163,11 +163,11 @@ EVENTS: dict[str, str] = {
     "request.failed": "A fault in a route; the client got 500. Please report it.",
     "request.not_validated": "A provider's `validate` failed; the request was accepted without it.",
     "restore.done": "GATEWAY_RESTORE replaced the database by a copy and kept the old one.",
-    "restore.remembered": "GATEWAY_RESTORE names a copy that was already restored: no action.",
+    "restore.already_done": "GATEWAY_RESTORE names a copy that was already restored: no action.",
     "retention.failed": "Expired outputs could not be deleted; retried.",
     "retention.stuck": "The outputs of one task cannot be deleted.",
     "retention.swept": "Number of tasks whose expired outputs were deleted.",
-    "retention.tidied": "Number of deleted files without a task.",
+    "retention.strays_deleted": "Number of deleted files without a task.",
     "rpc.failed": "An RPC endpoint (`endpoint`: its position in GATEWAY_RPC_URLS) failed.",
     "setting.of_disabled_plugin": "Settings of a disabled plugin are set; they have no effect.",
     "setting.unknown": "A variable resembles a setting, but is none.",
@@ -200,9 +200,9 @@ EVENTS: dict[str, str] = {
     "task.failed": (
         "The task failed for good, and its refund is due. `details` is the kind of reason."
     ),
-    "task.later": "The task is retried after `delay_s` seconds.",
+    "task.retry_scheduled": "The task is retried after `delay_s` seconds.",
     "tracing.failed": "A tracing plugin failed at a `span`; the work went on.",
-    "unused_search.failed": (
+    "transfers.search_failed": (
         "A fault in the search for unused transfers; the next search continues."
     ),
     "wallet.is_contract": (
@@ -212,7 +212,7 @@ EVENTS: dict[str, str] = {
         "Whether the wallet has code is not known yet; nothing is sold until then."
     ),
     "wake.failed": "A fault while this node listened to the others; retried in a second.",
-    "wake.found": "This node gets the other nodes' notifications again.",
+    "wake.restored": "This node gets the other nodes' notifications again.",
     "wake.lost": (
         "The connection for notifications of other nodes is lost. Until it is back, this node "
         "polls: every second for waiting requests, every five for work and webhooks."
@@ -223,11 +223,11 @@ EVENTS: dict[str, str] = {
     "webhook.delivered": "A receiver accepted an event. Also `task`, `type`, `host`.",
     "webhook.dispatch_failed": "A fault while webhooks were sent; retried.",
     "webhook.given_up": "A receiver accepted no attempt at an event. Also `type`, `host`.",
-    "webhook.later": "A receiver did not accept an event; retried. Also `type`, `host`.",
+    "webhook.retry_scheduled": "A receiver did not accept an event; retried. Also `type`, `host`.",
     "webhook.not_written": "The result of a webhook was not recorded; it may be sent twice.",
     "worker.dispatch_failed": "A fault while tasks were assigned; retried.",
     "worker.extend_failed": "A task's lease could not be extended; retried.",
-    "worker.lane_failed": "A fault in an attempt; the task is due once its lease expires.",
+    "worker.attempt_failed": "A fault in an attempt; the task is due once its lease expires.",
     "worker.lease_lost": "Another attempt has the task; this one stops.",
     "worker.not_given_back": "A task could not be returned; it is due once its lease expires.",
     "worker.not_marked": "A submit was not sent, because its mark was not written.",

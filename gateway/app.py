@@ -196,11 +196,11 @@ async def _open_gateway(app: Quart, parts: _Assembly) -> Gateway:
     Raises `SettingsError` if the database belongs to another network.
     """
     await parts.store.check_settings(parts.context.settings)
-    await parts.store.nodes.arrive(now=parts.context.now())
+    await parts.store.nodes.register(now=parts.context.now())
     await check_network(parts.context.settings, parts.store)
     installation = await _read_installation(parts)
     app.secret_key = installation.session_secret
-    parts.redactor.learn([installation.session_secret, installation.file_secret])
+    parts.redactor.add_secrets([installation.session_secret, installation.file_secret])
     gateway = _make_gateway(parts, installation)
     gateway.lifecycle.parts += core_parts(gateway)
     gateway.lifecycle.parts += parts.manager.parts(gateway)

@@ -99,7 +99,7 @@ async def _check_call(name: str, call: Awaitable[Any], *, stops: str, summary: s
         # The message is for buyers, the details for the operator.
         found = error.details or error.message
         if isinstance(error, DiskFull):
-            found = f"{error.way_out}."
+            found = f"{error.remedy}."
         return Check(name=name, ok=False, stops=stops, summary=summary, problem=found)
     return Check(name=name, ok=True, stops=stops, summary=summary)
 
@@ -127,7 +127,7 @@ def _check_wakes(gateway: Gateway) -> list[Check]:
     wakes = gateway.store.wakes
     if wakes is None:
         return []
-    summary = "This node looks for the others' tasks, because it does not hear of them."
+    summary = "This node polls for the others' tasks, because it gets no notifications."
     return [Check(name="wakes", ok=wakes.is_live, stops=_NOTHING, summary=summary)]
 
 

@@ -89,7 +89,7 @@ class Lifecycle:
         """Stop sales. Tasks, polls, files, pages and streams go on."""
         self.readiness.is_draining = True
 
-    def lose_fitness(self, problem: str) -> None:
+    def mark_unfit(self, problem: str) -> None:
         """Stop sales, and make the server end the process."""
         _log.error("node.unfit", problem=problem)
         self.stop_selling()

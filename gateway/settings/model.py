@@ -54,7 +54,7 @@ class Settings(IdentitySettings):
         False,
         "Set it to true if the wallet is a contract of yours that can send USDC on, such as a "
         "Safe. While it is false and the wallet has code, the gateway sells nothing, because a "
-        "payment to most contracts is lost. The gateway looks at the chain once after the start, "
+        "payment to most contracts is lost. The gateway reads the chain once after the start, "
         "at the latest before the first sale, and sells nothing until the chain has answered. An "
         "account that delegates to code (EIP-7702) does not need this setting.",
     )

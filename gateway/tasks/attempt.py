@@ -73,7 +73,7 @@ class Attempt:
         except LeaseLost:
             _log.warning("worker.lease_lost", task=self.lease.task_id)
         except Exception:  # noqa: BLE001 - an attempt's edge: its lease expires
-            _log.exception("worker.lane_failed", task=self.lease.task_id)
+            _log.exception("worker.attempt_failed", task=self.lease.task_id)
         finally:
             timer.cancel()
             await self._stop_heartbeat()
@@ -220,7 +220,7 @@ class Attempt:
         else:
             job.has_result = True
             result = await self._fetch_and_check(begun, delivery, registered.endpoint)
-        await delivery.keep(result, registered)
+        await delivery.store(result, registered)
 
     async def _submit(self, registered: Registered, job: AttemptJob) -> Result | Handle:
         """Submit once, after a durable mark; store the handle before returning it."""

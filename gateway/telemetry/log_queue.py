@@ -22,7 +22,7 @@ from typing import Any, TextIO
 from gateway.telemetry import signals
 
 # Capacity of the queue: a few thousand lines.
-_MOST_CHARS = 1_000_000
+_MAX_CHARS = 1_000_000
 _CHARS_AT_ONCE = 65_536
 # How long `close` waits for a slow or stopped reader.
 _CLOSE_S = 3.0
@@ -32,7 +32,7 @@ _STANDARD_DESCRIPTORS = (0, 1, 2)
 class LogQueue:
     """Writes text to file descriptors, in order, from its own thread."""
 
-    def __init__(self, most_chars: int = _MOST_CHARS) -> None:
+    def __init__(self, most_chars: int = _MAX_CHARS) -> None:
         self._most_chars = most_chars
         self._queue: queue.SimpleQueue[tuple[int, bytes, int]] = queue.SimpleQueue()
         # The garbage collector may log within `put`, in the same thread.
@@ -59,11 +59,11 @@ class LogQueue:
         else:
             self._count_dropped(text.count("\n"))
 
-    def close(self, patience_s: float = _CLOSE_S) -> bool:
+    def close(self, timeout_s: float = _CLOSE_S) -> bool:
         """Flush the queue; returns whether that succeeded in time."""
         self._is_closing = True
         self._queue.put((-1, b"", 0))
-        self._thread.join(patience_s)
+        self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
     # -- in the writer thread

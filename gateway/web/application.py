@@ -25,7 +25,7 @@ from gateway.web.front.body_memory import SMALL_BODY_BYTES, BodyMemory, CountedB
 from gateway.web.front.current import EXTENSION, address_of
 from gateway.web.front.event_stream import EventConnection
 from gateway.web.front.fast_path import FastPath
-from gateway.web.front.headers import begin_request, end_request, own_headers, standing_headers
+from gateway.web.front.headers import begin_request, end_request, own_headers, shared_headers
 from gateway.web.front.routing import RouteTable, add_routes
 from gateway.web.routes import discovery, files, generate, health, tasks
 from gateway.web.routes.files import static_folder
@@ -252,12 +252,12 @@ class Mounts:
         self, gateway: Gateway, mount: Mount, error: Exception, scope: Message, send: Send
     ) -> None:
         headers = dict(scope["headers"])
-        begun = begin_request(headers.get(b"x-request-id", b"").decode("latin1"))
+        start = begin_request(headers.get(b"x-request-id", b"").decode("latin1"))
         answer = answer_error(gateway, error, mount.paths[0].removesuffix("/*"))
-        standing = standing_headers(gateway, scope["path"], scope["method"])
-        end_request(gateway, begun, scope["method"], None, answer.status)
+        shared = shared_headers(gateway, scope["path"], scope["method"])
+        end_request(gateway, start, scope["method"], None, answer.status)
         timeout_s = self._app.config["RESPONSE_TIMEOUT"]
-        await send_answer(answer, own_headers(begun), standing, scope, send, timeout_s)
+        await send_answer(answer, own_headers(start), shared, scope, send, timeout_s)
 
 
 def _path_of(scope: Message) -> str:

@@ -56,7 +56,7 @@ evidence_option = click.option(
 
 
 @attrs.frozen(kw_only=True)
-class Made:
+class LiveResult:
     """The outcome of one generation."""
 
     registered: Registered
@@ -107,7 +107,7 @@ class _LiveJob:
         """Ignore the handle: an interrupted command polls no more."""
 
 
-def run_live(settings: Settings, slug: str, evidence: Path, *, is_agreed: bool) -> list[Made]:
+def run_live(settings: Settings, slug: str, evidence: Path, *, is_agreed: bool) -> list[LiveResult]:
     """Show the cost, ask, generate, and write the evidence file; raises `SettingsError`.
 
     `slug` is the endpoint to try, or empty for all.
@@ -157,7 +157,7 @@ def _unknown_cost(endpoint: Endpoint) -> str:
     return f"cost unknown; sold for {endpoint.price_units / 10**6:g} USDC"
 
 
-async def _make_all(catalog: Catalog, chosen: list[Registered]) -> list[Made]:
+async def _make_all(catalog: Catalog, chosen: list[Registered]) -> list[LiveResult]:
     """Generate one after the other, to stay below vendors' rate limits."""
     pictures, links = Pictures(), Downloader()
     try:
@@ -168,7 +168,7 @@ async def _make_all(catalog: Catalog, chosen: list[Registered]) -> list[Made]:
         await catalog.close()
 
 
-async def _make(registered: Registered, pictures: Pictures, links: Downloader) -> Made:
+async def _make(registered: Registered, pictures: Pictures, links: Downloader) -> LiveResult:
     """Generate once; any failure becomes the result."""
     endpoint, began = registered.endpoint, time.monotonic()
     request = cheapest_request(endpoint)
@@ -181,7 +181,7 @@ async def _make(registered: Registered, pictures: Pictures, links: Downloader) -
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
             message = registered.upstream.error_text(error)
             found, ok = f"{type(error).__name__}: {message}".removesuffix(": "), False
-    return Made(
+    return LiveResult(
         registered=registered,
         ok=ok,
         found=found,

@@ -11,7 +11,7 @@ import attrs
 import typed_settings as ts
 
 from gateway.errors import SettingsError
-from gateway.settings import Settings, is_limit, is_place, secret, setting
+from gateway.settings import Settings, is_host_and_port, is_limit, secret, setting
 
 
 @attrs.frozen(kw_only=True)
@@ -113,7 +113,7 @@ class OperatorSettings:
             "admin_password_hash": _is_argon2_hash(str(self.admin_password_hash)),
             "limit_login": is_limit(self.limit_login),
             "limit_login_total": is_limit(self.limit_login_total),
-            "metrics_bind": not self.metrics_bind or is_place(self.metrics_bind),
+            "metrics_bind": not self.metrics_bind or is_host_and_port(self.metrics_bind),
             "alarm_webhook": _is_address(self.alarm_webhook),
             "alarm_webhook_secret": _is_secret(secret_text)
             if secret_text
@@ -139,8 +139,8 @@ _ARGON2 = re.compile(
 _TIME = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9])")
 _PAIR = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)/([0-9]{1,6}(?:\.[0-9]{1,3})?)")
 _BETWEEN_URLS = re.compile(r"\s*,\s*(?=[A-Za-z][A-Za-z0-9+.-]*://)|\s+")
-_LEAST_SECRET_BYTES = 24
-_MOST_SECRET_BYTES = 64
+_MIN_SECRET_BYTES = 24
+_MAX_SECRET_BYTES = 64
 
 
 def operator_settings_of(settings: Settings) -> OperatorSettings:
@@ -201,4 +201,4 @@ def _is_secret(text: str) -> bool:
         length = len(base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True))
     except ValueError:
         return False
-    return kind == "whsec" and _LEAST_SECRET_BYTES <= length <= _MOST_SECRET_BYTES
+    return kind == "whsec" and _MIN_SECRET_BYTES <= length <= _MAX_SECRET_BYTES

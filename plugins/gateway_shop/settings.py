@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from gateway.settings import Settings, is_chain_here, is_for_this_machine, is_key, setting
+from gateway.settings import Settings, is_chain_local, is_key, is_local_only, setting
 
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 # An address that is safe in an attribute and in a Content-Security-Policy.
@@ -51,7 +51,7 @@ class ShopSettings:
 
         A key is accepted only if gateway and chain are reached on this machine alone.
         """
-        is_local = is_for_this_machine(settings) and is_chain_here(settings)
+        is_local = is_local_only(settings) and is_chain_local(settings)
         return {
             "brand_color": not self.brand_color or bool(_COLOR.fullmatch(self.brand_color)),
             **{name: _is_link(getattr(self, name)) for name in _LINKS},

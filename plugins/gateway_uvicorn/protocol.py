@@ -223,7 +223,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Start the app, unless the head is refused."""
-        self._refusal = self._judge_head()
+        self._refusal = self._check_head()
         self._waiting_head_bytes += self._field_bytes
         self._unreported_bytes = self._fields = self._field_bytes = 0
         self._is_head_begun = False
@@ -287,7 +287,7 @@ class GuardedProtocol(HttpToolsProtocol):
         else:
             self._idleness.start()
 
-    def _judge_head(self) -> HTTPStatus:
+    def _check_head(self) -> HTTPStatus:
         version, method = self.parser.get_http_version(), self.parser.get_method()
         if version not in _VERSIONS:
             return HTTPStatus.HTTP_VERSION_NOT_SUPPORTED

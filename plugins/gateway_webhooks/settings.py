@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import attrs
 
 from gateway.errors import SettingsError
-from gateway.settings import Settings, is_for_this_machine, setting
+from gateway.settings import Settings, is_local_only, setting
 
 
 @attrs.frozen(kw_only=True)
@@ -22,7 +22,7 @@ class WebhookSettings:
 
     def validate(self, settings: Settings) -> Mapping[str, bool]:
         """Refuse `local` on a gateway that others reach."""
-        if self.webhooks == "local" and not is_for_this_machine(settings):
+        if self.webhooks == "local" and not is_local_only(settings):
             raise SettingsError(
                 "GATEWAY_WEBHOOKS=local lets buyers send requests to programs of this machine, so "
                 "GATEWAY_BASE_URL and GATEWAY_BIND must be of this machine, too, such as "

@@ -57,7 +57,9 @@ def kind_of(data: bytes) -> str | None:
 
 def _office_kind(names: set[str], data: bytes) -> str | None:
     if "xl/workbook.bin" in names:
-        raise Unreadable("The file is a binary workbook (.xlsb): save it as .xlsx.")
+        raise Unreadable(
+            "The kind of the file is unknown here, a binary workbook: save it as .xlsx."
+        )
     folders = {"word/": "docx", "ppt/": "pptx", "xl/": "xlsx"}
     kinds = {kind for folder, kind in folders.items() if any(n.startswith(folder) for n in names)}
     return kinds.pop() if len(kinds) == 1 else _declared_kind(data)
@@ -80,7 +82,7 @@ def _members(data: bytes) -> list[zipfile.ZipInfo]:
         raise Unreadable(_DAMAGED)
     directory_bytes = _END.unpack_from(data, at)[5]
     if directory_bytes > _MAX_DIRECTORY_BYTES:
-        raise Unreadable("The file holds too many parts to be an ordinary document.")
+        raise Unreadable("The file is too large: it holds too many parts for a document.")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return archive.infolist()
@@ -94,5 +96,5 @@ def _refuse_bombs(members: list[zipfile.ZipInfo], packed_bytes: int) -> None:
     ratio_is_absurd = unpacked_bytes > max(_RATIO_FROM_BYTES, MAX_RATIO * packed_bytes)
     if unpacked_bytes > MAX_UNPACKED_BYTES or ratio_is_absurd:
         raise Unreadable(
-            f"The file unpacks to {unpacked_bytes // 1_000_000:,} MB, which is too much to parse."
+            f"The file is too large: it unpacks to {unpacked_bytes // 1_000_000:,} MB."
         )

@@ -77,7 +77,7 @@ _MAX_BATCH = 64
 # A read on the event loop that takes longer than this delays every other request.
 _SLOW_S = 0.02
 _TIMES_IN_THREAD = 50
-_MOST_IN_THREAD_S = 60.0
+_MAX_IN_THREAD_S = 60.0
 # SQLite's default is 2 MB. A row needs a few pages, and the OS caches the rest.
 _CACHE_KB = 256
 
@@ -160,7 +160,7 @@ class RowReads:
             ended = self._clock()
             took_s = ended - begun
             if took_s > _SLOW_S:
-                wait_s = min(took_s * _TIMES_IN_THREAD, _MOST_IN_THREAD_S)
+                wait_s = min(took_s * _TIMES_IN_THREAD, _MAX_IN_THREAD_S)
                 self._in_thread_until = ended + wait_s
 
     def close(self) -> None:

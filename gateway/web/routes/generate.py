@@ -127,7 +127,7 @@ def make_challenge(
     if reason is None:
         # From the last check: an unpaid request causes no call to the chain.
         if quote.selling != "everything":
-            reason = gateway.unsold_because(quote.endpoint.slug)
+            reason = gateway.sale_problem(quote.endpoint.slug)
         if quote.selling == "transfers":
             reason = f"{reason} {_explain_transfer(gateway, quote)}"
     return gateway.payments.methods.challenge(quote, reason, version, refused)

@@ -11,7 +11,7 @@ from gateway.domain import Task
 from gateway.errors import NotFound, TooManyStreams, ValidationError
 from gateway.running.gateway import Gateway
 from gateway.running.long_texts import ShownTask
-from gateway.tasks.notifications import seconds_to_look
+from gateway.tasks.notifications import seconds_to_poll
 from gateway.web import wire
 from gateway.web.front.answers import JSON, NOT_STORED, Answer, Pieces
 from gateway.web.front.event_stream import EVENT_STREAM, held_of
@@ -80,7 +80,7 @@ async def _stream_task(gateway: Gateway, task_id: str) -> AsyncGenerator[bytes, 
                 comment_at = now() + timing.stream_quiet_s
             if task.is_done or gateway.readiness.is_drained or now() >= end:
                 return
-            pauses = (seconds_to_look(timing.stream_look_s), comment_at - now(), end - now())
+            pauses = (seconds_to_poll(timing.stream_poll_s), comment_at - now(), end - now())
             await subscription.wait(max(min(pauses), 0.0))
 
 
@@ -89,7 +89,7 @@ def _as_event(number: int, shown: ShownTask) -> ShownTask:
     return shown.within(f"id: {number}\nevent: task\ndata: ".encode(), b"\n\n")
 
 
-async def look_at_task(
+async def poll_task(
     gateway: Gateway, task_id: str, wait_s: float, client: str
 ) -> tuple[Task, list[str]]:
     """Return a task and a link to each output, with the same wait as `answer_task`."""
@@ -132,7 +132,7 @@ async def _wait_for_task(gateway: Gateway, task_id: str, wait_s: float) -> Task:
             left_s = deadline - gateway.now()
             if task.is_done or left_s <= 0 or gateway.readiness.is_drained:
                 return task
-            await subscription.wait(min(left_s, seconds_to_look(gateway.look_s)))
+            await subscription.wait(min(left_s, seconds_to_poll(gateway.poll_s)))
 
 
 async def _find_task(gateway: Gateway, task_id: str) -> Task:

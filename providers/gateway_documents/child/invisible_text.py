@@ -114,12 +114,14 @@ def _is_drawable(text: Any) -> bool:
 
 def _without_background(page: _Page) -> Iterator[Any]:
     for text in page.hidden:
-        left, bottom, right, top = _edges(text)
-        if not any(
-            left < their_right and their_left < right and bottom < their_top and their_bottom < top
-            for their_left, their_bottom, their_right, their_top in page.backgrounds
-        ):
+        edges = _edges(text)
+        if not any(_overlap(edges, background) for background in page.backgrounds):
             yield text
+
+
+def _overlap(one: _Edges, other: _Edges) -> bool:
+    left, bottom, right, top = one
+    return left < other[2] and other[0] < right and bottom < other[3] and other[1] < top
 
 
 def _undrawn(page: pypdfium2.PdfPage, copy: pypdfium2.PdfPage, texts: list[Any]) -> list[Any]:

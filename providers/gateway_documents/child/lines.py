@@ -56,6 +56,11 @@ class Box:
         shared = min(self.bottom, other.bottom) - max(self.top, other.top)
         return shared > _SAME_LINE * min(self.height, other.height)
 
+    def is_within(self, other: "Box") -> bool:
+        """Whether the middle is within another box."""
+        x, y = (self.left + self.right) / 2, (self.top + self.bottom) / 2
+        return other.left <= x <= other.right and other.top <= y <= other.bottom
+
 
 Line = Sequence[Box]
 
@@ -137,8 +142,8 @@ def _is_column(boxes: list[Box]) -> bool:
     return len(boxes) >= _MIN_LINES and letters >= _MIN_LETTERS * len(boxes)
 
 
-def _lines(boxes: Iterable[Box]) -> list[Line]:
-    """Return lines from top to bottom, each from left to right."""
+def to_lines(boxes: Iterable[Box]) -> list[Line]:
+    """Return the lines from top to bottom, and the boxes of each from left to right."""
     lines: list[list[Box]] = []
     for box in sorted(boxes, key=lambda box: box.top + box.bottom):
         if lines and box.is_beside(lines[-1][0]):
@@ -150,7 +155,7 @@ def _lines(boxes: Iterable[Box]) -> list[Line]:
 
 def _text_of(boxes: Iterable[Box], body: float) -> str:
     text, above = "", None
-    for lines in _with_tables(_lines(boxes)):
+    for lines in _with_tables(to_lines(boxes)):
         if len(lines) > 1:
             part = tables.to_markdown(_grid(lines, _columns_of(lines)))
         else:

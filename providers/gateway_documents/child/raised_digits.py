@@ -3,7 +3,7 @@
 import contextlib
 import ctypes
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 import pypdfium2
@@ -32,24 +32,40 @@ class Shifted:
         return self.digits.translate(RAISED if self.is_raised else LOWERED)
 
 
-def find(data: bytes) -> dict[int, list[Shifted]]:
-    """Return the shifted digits of each page that has some; pages count from 0.
+@attrs.frozen
+class PlainPage:
+    """The text of a page as PDFium has it, and its shifted digits."""
 
-    A page that this library cannot read has none: its text is read by another.
+    text: str
+    shifted: Sequence[Shifted]
+
+
+def find(data: bytes) -> dict[int, PlainPage]:
+    """Return the text and the shifted digits of each page; pages count from 0.
+
+    A page that this library cannot read is left out: its text is read by another.
     """
-    found: dict[int, list[Shifted]] = {}
+    found: dict[int, PlainPage] = {}
     with contextlib.suppress(pypdfium2.PdfiumError):
         document = pypdfium2.PdfDocument(data)
         for number in range(len(document)):
             with contextlib.suppress(pypdfium2.PdfiumError):
                 text_page = document[number].get_textpage()
-                if shifted := list(_find_on_page(text_page)):
-                    found[number] = shifted
+                text = text_page.get_text_range()
+                shifted = [*_find_on_page(text_page, text)]
+                found[number] = PlainPage(_inside(text_page, text), shifted)
                 text_page.close()
     return found
 
 
-def write_into(markdown: str, shifted: list[Shifted]) -> str:
+def _inside(page: pypdfium2.PdfTextPage, text: str) -> str:
+    """Return the text of a page without words outside its box, which a reader does not see."""
+    inside: str = page.get_text_bounded()
+    # Its spaces are worse.
+    return text if "".join(inside.split()) == "".join(text.split()) else inside
+
+
+def write_into(markdown: str, shifted: Iterable[Shifted]) -> str:
     """Return a page's Markdown with the digits replaced where their context is found."""
     for one in shifted:
         words = one.before.split()[-_CONTEXT_WORDS:]
@@ -62,8 +78,7 @@ def write_into(markdown: str, shifted: list[Shifted]) -> str:
     return markdown
 
 
-def _find_on_page(page: pypdfium2.PdfTextPage) -> Iterator[Shifted]:
-    text = page.get_text_range()
+def _find_on_page(page: pypdfium2.PdfTextPage, text: str) -> Iterator[Shifted]:
     at = 0
     while candidate := _CANDIDATE.search(text, at):
         start = candidate.start()

@@ -156,7 +156,8 @@ def _insert_headers(root: Element, archive: zipfile.ZipFile, name: str) -> None:
     if body is None or section is None:
         return
     parts = _relations(archive, name)
-    before, after = [], []
+    before: list[Element] = []
+    after: list[Element] = []
     for reference in section:
         kind = reference.tag.removeprefix(_MAIN)
         if kind in ("headerReference", "footerReference"):

@@ -9,7 +9,7 @@ from document_sales import buy_parsing, pdf_of
 
 from gateway import Choice, PriceStep, hookimpl, usdc
 from gateway.errors import SettingsError
-from gateway.running.readiness import KEPT_S
+from gateway.running.readiness import TTL_S
 from gateway.settings import EndpointOverride
 from gateway_testing.facts import ENDPOINT
 from tests.cases import each
@@ -429,7 +429,7 @@ async def test_ready_tells_check_by_check(gateway, chain, clock):
     assert all(checks.values())
     assert {"database", "disk", "draining", "rpc"} <= set(checks)
     chain.stop()
-    clock.offset_s += KEPT_S
+    clock.offset_s += TTL_S
     status, checks = await _ready(gateway)
     assert (status, checks["rpc"], checks["database"]) == (200, False, True)
     gateway.services.readiness.is_draining = True

@@ -12,6 +12,9 @@ from pathlib import Path
 import liteparse
 
 from gateway_documents.child import invisible_text, pdf_signs, raised_digits
+from gateway_documents.child.layout import grids, headings, heads, loose, spaces
+from gateway_documents.child.layout.blocks import to_markdown
+from gateway_documents.child.layout.plain import restore
 from gateway_documents.child.parsed import Parsed
 from gateway_documents.errors import DAMAGED, ENCRYPTED, Unreadable
 
@@ -28,7 +31,6 @@ _WARM_UP_BYTES = 500_000_000
 _DIGITS = re.compile(r"\d+")
 # Numbers of a running line that may be the page's, and the most digits of one.
 _MAX_NUMBERS, _MAX_PAGE_DIGITS = 8, 5
-_EMPTY_ROW = re.compile(r"^\|[ |]+\|\n", re.MULTILINE)
 _HEADING = re.compile(r"^(#{1,6}) (.+)$", re.MULTILINE)
 _MAX_LEVEL = 6
 # Holds the one reader.
@@ -46,20 +48,31 @@ def parse(data: bytes) -> Parsed:
     shown = invisible_text.removed(data)
     data, has_hidden = shown, shown is not data
     pages = _read(data)
-    running, shifted = _running_lines(pages), raised_digits.find(data)
-    levels = _heading_levels(pages)
+    running, plain_pages = _running_lines(pages), raised_digits.find(data)
+    body = headings.body_style(pages)
+    layouts = [_arranged(page, body) for page in pages]
+    levels = _heading_levels(pages, layouts)
     texts, textless = [], {}
     for number, page in enumerate(pages):
         text = ""
         if _CONTROLS.sub("", page.text or "").strip():
-            text = _without(page.markdown or page.text or "", running, number)
-            text = raised_digits.write_into(text, shifted.get(number, []))
-            text = pdf_signs.escaped(text, page.blocks or ())
+            text = to_markdown(layouts[number]) or page.text or ""
+            if plain := plain_pages.get(number):
+                text = spaces.close(restore(text, plain.text, page, data), plain.text)
+                text = raised_digits.write_into(text, plain.shifted)
+            text = _without(text, running, number)
+            text = pdf_signs.escaped(text, layouts[number])
             text = _with_names(_with_levels(text, levels), page)
         else:
             textless[number] = _has_picture(page)
         texts.append(_CONTROLS.sub("", text).strip("\n"))
     return Parsed(texts, _HIDDEN_NOTE if has_hidden else (), textless)
+
+
+def _arranged(page: liteparse.ParsedPage, body: headings.Style) -> list[liteparse.LayoutBlock]:
+    blocks = grids.replace_tables(page, list(page.blocks or ()))
+    blocks = heads.attach(page, loose.mend(page, blocks))
+    return headings.refine(page, blocks, body)
 
 
 def warm_up() -> None:
@@ -74,6 +87,9 @@ def warm_up() -> None:
             continue_on_page_error=True,
             num_workers=1,
             extract_blocks=True,
+            emit_word_boxes=True,
+            extract_vector_graphics=True,
+            image_mode="off",
             extract_form_fields=True,
             include_complexity=True,
         )
@@ -134,23 +150,24 @@ def _margin_lines(page: liteparse.ParsedPage, number: int) -> Iterator[str]:
 
 
 def _without(markdown: str, running: dict[str, int], number: int) -> str:
-    """Return a page without running lines, drawn rules and empty rows of tables."""
+    """Return a page without running lines."""
     kept = [
         paragraph
-        for paragraph in _EMPTY_ROW.sub("", markdown).split("\n\n")
-        if paragraph.strip("-\n ")
-        and all(running.get(key, number) == number for key in _running_keys(paragraph, number))
+        for paragraph in markdown.split("\n\n")
+        if all(running.get(key, number) == number for key in _running_keys(paragraph, number))
     ]
     return "\n\n".join(kept)
 
 
-def _heading_levels(pages: Sequence[liteparse.ParsedPage]) -> dict[str, int]:
+def _heading_levels(
+    pages: Sequence[liteparse.ParsedPage], layouts: Sequence[Sequence[liteparse.LayoutBlock]]
+) -> dict[str, int]:
     """Return the level of each heading: the largest letters of the document are level 1."""
     sizes: dict[str, float] = {}
-    for page in pages:
-        headings = [block.text for block in page.blocks or () if block.kind == "heading"]
+    for page, blocks in zip(pages, layouts, strict=True):
+        texts = [block.text for block in blocks if block.kind == "heading"]
         letters = {item.text.strip(): item.font_size or 0.0 for item in page.text_items}
-        for text in filter(None, headings):
+        for text in filter(None, texts):
             lines = [size for line, size in letters.items() if line and text.startswith(line)]
             if lines:
                 sizes[_key(text)] = round(max(lines))

@@ -16,18 +16,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gateway.errors import SettingsError
-from gateway.store.sqlite.migrations import Move, move_of
-from gateway_nodes.moving import copying, notes
+from gateway.store.sqlite.migrations import StoreMigration, migration_of
+from gateway_nodes.store_migration import copying, notes
 
 if TYPE_CHECKING:
-    from gateway_nodes.moving.target import Target
+    from gateway_nodes.store_migration.target import Target
 
 
 @contextlib.contextmanager
 def open_source(path: Path) -> Iterator[sqlite3.Connection]:
     """Open the file with commits that survive a power cut.
 
-    The caller has locked its folder, and migrated its schema unless a move has begun.
+    The caller has locked its folder, and migrated its schema unless a migration has begun.
     """
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("PRAGMA busy_timeout = 5000")
@@ -35,13 +35,15 @@ def open_source(path: Path) -> Iterator[sqlite3.Connection]:
         yield db
 
 
-def move(source: sqlite3.Connection, target: "Target", address: str) -> copying.Copied | None:
+def migrate_rows(
+    source: sqlite3.Connection, target: "Target", address: str
+) -> copying.Copied | None:
     """Migrate a file's rows to an empty database, or finish an interrupted migration.
 
     `target` has the newest schema and is in no transaction. Returns None if an earlier run has
     copied everything. Raises `SettingsError`, for example if the target is not empty.
     """
-    begun = move_of(source)
+    begun = migration_of(source)
     _check_begun(begun, address)
     if begun is not None and _has(target, begun):
         notes.finish(source)
@@ -58,43 +60,43 @@ def move(source: sqlite3.Connection, target: "Target", address: str) -> copying.
 
 def take_back(source: sqlite3.Connection, target: "Target", address: str) -> None:
     """Lift the bar from the file; raises `SettingsError` if the target has its rows."""
-    begun = move_of(source)
+    begun = migration_of(source)
     if begun is None:
-        raise SettingsError("No move has begun, so there is nothing to take back.")
+        raise SettingsError("No migration has begun, so there is nothing to take back.")
     _check_begun(begun, address)
     if _has(target, begun):
         raise SettingsError(
             f"{begun.target} has everything already, so nothing is taken back. Run "
-            "`gateway migrate-store` without --take-back: it ends the move."
+            "`gateway migrate-store` without --take-back: it ends the migration."
         )
     notes.take_back(source)
 
 
-def _check_begun(begun: Move | None, address: str) -> None:
+def _check_begun(begun: StoreMigration | None, address: str) -> None:
     if begun is None:
         return
     if begun.is_done:
         raise SettingsError(
-            f"This database was moved to {begun.target} already. Set GATEWAY_DATABASE_URL to it."
+            f"This database was migrated to {begun.target} already. Set GATEWAY_DATABASE_URL to it."
         )
     if begun.target != notes.shown(address):
         raise SettingsError(
-            f"A move to {begun.target} has begun. Name that database, to end the move or, with "
-            "--take-back, to take it back."
+            f"A migration to {begun.target} has begun. Name that database, to end the migration "
+            "or, with --take-back, to take it back."
         )
 
 
-def _has(target: "Target", begun: Move) -> bool:
+def _has(target: "Target", begun: StoreMigration) -> bool:
     return _origin(target) == begun.id
 
 
 def _origin(target: "Target") -> str | None:
-    with _transaction(target):
+    with _write(target):
         return copying.origin_of(target)
 
 
 def _copy(
-    source: sqlite3.Connection, target: "Target", address: str, begun: Move | None
+    source: sqlite3.Connection, target: "Target", address: str, begun: StoreMigration | None
 ) -> tuple[copying.Copied, str]:
     """Copy everything and commit; returns the counts and the migration's id."""
     tables = copying.tables_of(source)
@@ -102,7 +104,9 @@ def _copy(
     try:
         copying.check_target(target, tables)
         if begun is None:
-            fresh = Move(id=secrets.token_hex(16), target=notes.shown(address), is_done=False)
+            fresh = StoreMigration(
+                id=secrets.token_hex(16), target=notes.shown(address), is_done=False
+            )
             notes.begin(source, fresh)
             begun = fresh
         copied = copying.copy(source, target, tables, begun.id)
@@ -123,7 +127,7 @@ def _roll_back(target: "Target") -> None:
 
 
 @contextlib.contextmanager
-def _transaction(target: "Target") -> Iterator[None]:
+def _write(target: "Target") -> Iterator[None]:
     target.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
     try:
         yield

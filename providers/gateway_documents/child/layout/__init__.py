@@ -1,0 +1,1 @@
+"""The layout of a PDF's page: blocks, headings, tables and running lines."""
