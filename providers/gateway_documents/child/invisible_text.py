@@ -13,7 +13,7 @@ import attrs
 import pypdfium2
 from pypdfium2 import raw
 
-# The least brightness of white, and the most opacity of text that nobody sees.
+# The least brightness of white, and the most opacity of invisible text.
 _WHITE, _CLEAR = 250, 8
 # More objects of a page would take too long to compare; its text stays.
 _MAX_OBJECTS, _MAX_SUSPECTS = 20_000, 2_000

@@ -97,7 +97,7 @@ def _hiding_styles(root: Element | None) -> Iterator[str]:
 
 
 def _vanish(properties: Element | None) -> bool | None:
-    """Return whether properties hide text; None if they do not say."""
+    """Return whether properties hide text; None without such a property."""
     hidden = properties.find(f"{_MAIN}vanish") if properties is not None else None
     return None if hidden is None else hidden.get(f"{_MAIN}val") not in _OFF
 
