@@ -217,21 +217,21 @@ async def _generate(registered: Registered, request: GenerationRequest) -> Resul
     """Submit once and poll until done. Cancels the job on timeout."""
     upstream, job = registered.upstream, _LiveJob(registered.endpoint)
     await upstream.validate(request, registered.endpoint)
-    begun = await upstream.call(upstream.provider.submit, request, job)
+    submitted = await upstream.call(upstream.provider.submit, request, job)
     provider = upstream.provider
-    if isinstance(begun, Result):
-        return begun
+    if isinstance(submitted, Result):
+        return submitted
     if not isinstance(provider, Polling):
         raise TypeError("The provider returned a handle and has no `poll`.")
     try:
         while True:
-            answer = await _poll(registered, begun, job)
+            answer = await _poll(registered, submitted, job)
             if isinstance(answer, Result):
                 return answer
             await asyncio.sleep(min(answer, _LONGEST_POLL_S))
     except asyncio.CancelledError:
         if isinstance(provider, Cancelling):
-            await upstream.call(provider.cancel, begun)
+            await upstream.call(provider.cancel, submitted)
         raise
 
 

@@ -50,7 +50,7 @@ class Guard(asyncio.Protocol):
     _is_between_requests = False
     # Whether the app awaits more of the body.
     _is_body_wanted = False
-    _is_answer_begun = False
+    _is_answer_started = False
     _is_reading = True
     # Whether the server paused reading, and the transport paused writing.
     _is_server_full = False
@@ -222,7 +222,7 @@ class Guard(asyncio.Protocol):
     def _refuse(self, status: HTTPStatus) -> None:
         """Refuse a request without the server, and read nothing after it."""
         self._is_refused = True
-        if not self._is_answer_begun:
+        if not self._is_answer_started:
             first = f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode()
             lines = b"content-length: 0\r\nconnection: close\r\n"
             self.write(b"".join((first, lines, date_line(), b"\r\n")))
@@ -237,12 +237,12 @@ class Guard(asyncio.Protocol):
 
     def begin_answer(self) -> None:
         """Note that the app answers, and hold back the head until its body."""
-        self._is_answer_begun = self._is_head_next = True
+        self._is_answer_started = self._is_head_next = True
 
     def may_write_whole(self) -> bool:
         """Whether an answer may bypass the server, because no other output is pending."""
         return not (
-            self._is_answer_begun
+            self._is_answer_started
             or self.is_body_missing
             or self.is_stopping
             or self._is_closing
@@ -264,7 +264,7 @@ class Guard(asyncio.Protocol):
     def end_answer(self) -> None:
         """Pass on the next request after a complete answer."""
         self._flush_head()
-        self._is_answer_begun = self.is_written = False
+        self._is_answer_started = self.is_written = False
         if self._disconnected is not None:
             self._disconnected.set()
             self._disconnected = None

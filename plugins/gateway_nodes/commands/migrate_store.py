@@ -85,7 +85,7 @@ def _move(settings: Settings, path: Path, address: str) -> None:
     """Copy outputs to the bucket, then migrate or finish an interrupted run."""
     # Find mistakes in the URL and the settings before anything changes.
     with _open_target(address) as target:
-        if _begun(path) is None:
+        if _find_migration(path) is None:
             asyncio.run(_prepare(settings, path))
         target.prepare()
         with steps.open_source(path) as source:
@@ -107,7 +107,7 @@ def _take_back(path: Path, address: str) -> None:
     click.echo("Taken back: the gateway uses the SQLite file again.")
 
 
-def _begun(path: Path) -> StoreMigration | None:
+def _find_migration(path: Path) -> StoreMigration | None:
     with contextlib.closing(sqlite3.connect(path)) as db:
         return migration_of(db)
 
@@ -167,10 +167,10 @@ class _Found:
 
 
 def _check(settings: Settings, path: Path, address: str) -> None:
-    begun = _begun(path)
-    if begun is not None:
-        how = "was migrated" if begun.is_done else "is partly migrated"
-        click.echo(f"The database {how} to {begun.target}.")
+    migration = _find_migration(path)
+    if migration is not None:
+        how = "was migrated" if migration.is_done else "is partly migrated"
+        click.echo(f"The database {how} to {migration.target}.")
     else:
         plan = upgrade.plan(path)
         click.echo(f"The database has version {plan.version}; the migrated one has {plan.target}.")

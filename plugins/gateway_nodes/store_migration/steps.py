@@ -43,12 +43,12 @@ def migrate_rows(
     `target` has the newest schema and is in no transaction. Returns None if an earlier run has
     copied everything. Raises `SettingsError`, for example if the target is not empty.
     """
-    begun = migration_of(source)
-    _check_begun(begun, address)
-    if begun is not None and _has(target, begun):
+    migration = migration_of(source)
+    _check_migration(migration, address)
+    if migration is not None and _has(target, migration):
         notes.finish(source)
         return None
-    copied, id_ = _copy(source, target, address, begun)
+    copied, id_ = _copy(source, target, address, migration)
     if _origin(target) != id_:
         raise SettingsError(
             f"{notes.shown(address)} did not keep what it was given. Run `gateway migrate-store` "
@@ -60,34 +60,35 @@ def migrate_rows(
 
 def take_back(source: sqlite3.Connection, target: "Target", address: str) -> None:
     """Lift the bar from the file; raises `SettingsError` if the target has its rows."""
-    begun = migration_of(source)
-    if begun is None:
+    migration = migration_of(source)
+    if migration is None:
         raise SettingsError("No migration has begun, so there is nothing to take back.")
-    _check_begun(begun, address)
-    if _has(target, begun):
+    _check_migration(migration, address)
+    if _has(target, migration):
         raise SettingsError(
-            f"{begun.target} has everything already, so nothing is taken back. Run "
+            f"{migration.target} has everything already, so nothing is taken back. Run "
             "`gateway migrate-store` without --take-back: it ends the migration."
         )
     notes.take_back(source)
 
 
-def _check_begun(begun: StoreMigration | None, address: str) -> None:
-    if begun is None:
+def _check_migration(migration: StoreMigration | None, address: str) -> None:
+    if migration is None:
         return
-    if begun.is_done:
+    if migration.is_done:
         raise SettingsError(
-            f"This database was migrated to {begun.target} already. Set GATEWAY_DATABASE_URL to it."
+            f"This database was migrated to {migration.target} already. Set "
+            "GATEWAY_DATABASE_URL to it."
         )
-    if begun.target != notes.shown(address):
+    if migration.target != notes.shown(address):
         raise SettingsError(
-            f"A migration to {begun.target} has begun. Name that database, to end the migration "
-            "or, with --take-back, to take it back."
+            f"A migration to {migration.target} has begun. Name that database, to end the "
+            "migration or, with --take-back, to take it back."
         )
 
 
-def _has(target: "Target", begun: StoreMigration) -> bool:
-    return _origin(target) == begun.id
+def _has(target: "Target", migration: StoreMigration) -> bool:
+    return _origin(target) == migration.id
 
 
 def _origin(target: "Target") -> str | None:
@@ -96,28 +97,28 @@ def _origin(target: "Target") -> str | None:
 
 
 def _copy(
-    source: sqlite3.Connection, target: "Target", address: str, begun: StoreMigration | None
+    source: sqlite3.Connection, target: "Target", address: str, migration: StoreMigration | None
 ) -> tuple[copying.Copied, str]:
     """Copy everything and commit; returns the counts and the migration's id."""
     tables = copying.tables_of(source)
     target.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
     try:
         copying.check_target(target, tables)
-        if begun is None:
+        if migration is None:
             fresh = StoreMigration(
                 id=secrets.token_hex(16), target=notes.shown(address), is_done=False
             )
             notes.begin(source, fresh)
-            begun = fresh
-        copied = copying.copy(source, target, tables, begun.id)
+            migration = fresh
+        copied = copying.copy(source, target, tables, migration.id)
     except BaseException:
         # COMMIT was never sent, so the target is empty.
         _roll_back(target)
-        if begun is not None:
+        if migration is not None:
             notes.take_back(source)
         raise
     target.execute("COMMIT")
-    return copied, begun.id
+    return copied, migration.id
 
 
 def _roll_back(target: "Target") -> None:

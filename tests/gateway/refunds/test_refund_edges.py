@@ -23,6 +23,7 @@ from tests.gateway.refunds.test_refunds import (
     refund_of,
     spend,
     until_problem,
+    until_sent,
     until_state,
     without_its_money,
 )
@@ -84,6 +85,7 @@ async def refused_by_the_token(gateway, payer, provider, chain, refund_key) -> t
     task = await late(gateway, payer, provider, chain)
     await approve(gateway, task)
     await until_state(gateway, task, "refunding")
+    await until_sent(chain, refund_key)
     await refunds.close()
     signed = transfer_calldata(refunds._sign(await case_of(gateway, task)))
     for tx_hash in await sent_hashes(gateway):

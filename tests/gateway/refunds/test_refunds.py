@@ -313,6 +313,7 @@ async def without_its_money(gateway, payer, provider, chain, refund_key) -> dict
     task = await late(gateway, payer, provider, chain)
     await approve(gateway, task)
     await until_state(gateway, task, "refunding")
+    await until_sent(chain, refund_key)
     await gateway.services.refunds.close()
     sent = await gateway.services.store._rows("SELECT tx_hash FROM sent_transactions")
     for row in sent:

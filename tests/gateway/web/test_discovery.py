@@ -455,7 +455,8 @@ async def test_ready_has_a_row_for_a_provider_that_is_off_sale(gateway):
 
 
 async def test_the_operators_page_quotes_no_value_of_a_plugins_settings(settings, provider):
-    keyed = attrs.evolve(settings, plugin_values={"acme_api_key": "MARKER-KEY"})
+    values = {**settings.plugin_values, "acme_api_key": "MARKER-KEY"}
+    keyed = attrs.evolve(settings, plugin_values=values)
     async with running(keyed, provider) as gateway:
         circuit = gateway.services.catalog["picture"].upstream.circuit
         circuit.trip("The key MARKER-KEY is not known." + "x" * 1000)

@@ -154,5 +154,5 @@ async def test_processor_time_of_files_is_charged_to_their_address(selling, slow
 
 
 def test_no_check_waits_for_another_behind_the_slots():
-    boxes = (Pages()._sandbox, SentPictures()._sandbox, sandboxes.checker())
+    boxes = (Pages()._sandbox, SentPictures()._sandbox, sandboxes.text_reader())
     assert all(box.limits.children >= SHARES.slots for box in boxes)
