@@ -20,43 +20,50 @@ def core_parts(gateway: Gateway) -> list[Part]:
 
     They drain in this order. Purchases end before the workers, because a purchase queues a task.
     """
-    timing, store, lifecycle = gateway.timing, gateway.store, gateway.lifecycle
+    timing, store = gateway.timing, gateway.store
+    lifecycle, nodes = gateway.lifecycle, store.nodes
+    look = gateway.changes.look
     gas = GasRecords(store, gateway.chain)
 
     async def watch_fitness() -> None:
         store.fitness.watch(lifecycle.lose_fitness)
 
+    async def step_down() -> None:
+        nodes.step_down()
+
+    async def watch_limits() -> None:
+        await gateway.limits.find_problem()
+
     return [
         Part(name="fitness", start=watch_fitness),
-        _leadership(gateway),
+        Part(
+            name="leadership",
+            start=lambda: nodes.start(gateway.now),
+            drain=step_down,
+            close=nodes.stop,
+        ),
         _refunds(gateway),
         _payments(gateway),
         _tasks(gateway),
         gateway.events.make_part(),
-        _endpoint_changes(gateway),
+        # Also before the first sale, so that a paused endpoint stays paused after a restart.
+        Part(name="endpoint-changes", start=look, work=look, every_s=timing.changes_s),
         Part(name="wallet", run=gateway.wallet.look_until_known),
         Part(
             name="probing", run=lambda: probe_forever(gateway.catalog), close=gateway.catalog.close
         ),
-        _limits(gateway),
+        Part(name="limits", run=watch_limits, close=gateway.limits.close),
         Part(name="give-back-space", work=store.give_back_space, every_s=timing.give_back_space_s),
         Part(name="gas-records", work=gas.look, every_s=timing.gas_records_s, only_leader=True),
-        _retention(gateway),
+        Part(
+            name="retention",
+            run=lambda: retention.sweep_forever(
+                store, gateway.output_store, gateway.now, is_mine=lifecycle.leads
+            ),
+        ),
         Part(name="intake", close=gateway.intake.close),
         Part(name="checks", close=gateway.shared_checks.close),
     ]
-
-
-def _leadership(gateway: Gateway) -> Part:
-    nodes = gateway.store.nodes
-
-    async def start() -> None:
-        await nodes.start(gateway.now)
-
-    async def step_down() -> None:
-        nodes.step_down()
-
-    return Part(name="leadership", start=start, drain=step_down, close=nodes.stop)
 
 
 def _refunds(gateway: Gateway) -> Part:
@@ -125,28 +132,6 @@ def _tasks(gateway: Gateway) -> Part:
         gateway.announcer.queued()
 
     return Part(name="tasks", begin=begin, drain=drain, drain_s=None)
-
-
-def _endpoint_changes(gateway: Gateway) -> Part:
-    look = gateway.changes.look
-    # Also before the first sale, so that a paused endpoint stays paused after a restart.
-    return Part(name="endpoint-changes", start=look, work=look, every_s=gateway.timing.changes_s)
-
-
-def _limits(gateway: Gateway) -> Part:
-    async def run() -> None:
-        await gateway.limits.find_problem()
-
-    return Part(name="limits", run=run, close=gateway.limits.close)
-
-
-def _retention(gateway: Gateway) -> Part:
-    async def run() -> None:
-        await retention.sweep_forever(
-            gateway.store, gateway.output_store, gateway.now, is_mine=gateway.lifecycle.leads
-        )
-
-    return Part(name="retention", run=run)
 
 
 # Sales need the same RPC endpoint, so receipts are read in batches of this size, two calls each,
