@@ -81,7 +81,8 @@ def redacting(redactor: Redactor, packages: Iterable[str] = ()) -> structlog.typ
         if value is None or isinstance(value, bool | int | float):
             return value
         if isinstance(value, str):
-            return redactor.clean(value if len(value) <= _MAX_CHARS else _cut(value))
+            is_long = len(value) > _MAX_CHARS
+            return redactor.clean(value[:_MAX_CHARS] + REDACTED if is_long else value)
         if isinstance(value, Mapping):
             return {clean(str(name)): clean(each) for name, each in value.items()}
         if isinstance(value, list | tuple | set | frozenset):
@@ -90,8 +91,11 @@ def redacting(redactor: Redactor, packages: Iterable[str] = ()) -> structlog.typ
 
     def process(_: Any, __: str, event_dict: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
         foreign = own.find_foreign_names(event_dict)
-        if _is_plain(event_dict) and not redactor.may_hold(_join_texts(event_dict, foreign)):
-            return event_dict
+        # As in most events.
+        if _PLAIN.issuperset(map(type, event_dict.values())):
+            texts = [value for value in event_dict.values() if isinstance(value, str)]
+            if not redactor.may_hold("\n".join((*texts, *foreign))):
+                return event_dict
         cleaned = {}
         for name, value in event_dict.items():
             is_ours = name in _OURS or (name == "event" and own.has_event(value))
@@ -151,21 +155,6 @@ def _is_logged_by(packages: Collection[str]) -> bool:
 def _render_json(_: Any, __: str, event: Mapping[str, Any]) -> str:
     """Render a cleaned event as JSON; structlog's own renderer creates an encoder per line."""
     return json.dumps(event)
-
-
-def _is_plain(event: Mapping[str, Any]) -> bool:
-    """Whether an event holds only strings and numbers, as every request's event does."""
-    return _PLAIN.issuperset(map(type, event.values()))
-
-
-def _join_texts(event: Mapping[str, Any], names: Collection[str]) -> str:
-    texts = [value for value in event.values() if isinstance(value, str)]
-    texts.extend(names)
-    return "\n".join(texts)
-
-
-def _cut(text: str) -> str:
-    return text[:_MAX_CHARS] + REDACTED
 
 
 @contextlib.contextmanager
