@@ -14,18 +14,12 @@ from gateway.running.gateway import Gateway
 from gateway.telemetry import signals
 from gateway.telemetry.redaction import hide_prompt
 from gateway.telemetry.request_lines import log_request
-from gateway.web.front.answers import LAST
+from gateway.web.front import Message, Send
+from gateway.web.front.answers import LAST, Answer, send_answer
 from gateway.web.front.current import current_gateway
 
 # Paths with CORS for any origin.
-_PUBLIC = (
-    "/api/",
-    "/.well-known/",
-    "/files/",
-    "/llms.txt",
-    "/sitemap.xml",
-    "/favicon.ico",
-)
+_PUBLIC = ("/api/", "/.well-known/", "/files/", "/llms.txt", "/sitemap.xml", "/favicon.ico")
 # Entry points of agents, which link to the other documents (RFC 8288, RFC 8631).
 _OPENED_FIRST = ("/", "/llms.txt", "/.well-known/agent-manifest.json")
 _REQUEST_HEADERS = (
@@ -36,10 +30,7 @@ _ANSWER_HEADERS = (
     "PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE, Retry-After, X-Request-Id, "
     "Accept-Ranges, Content-Range, Content-Disposition, ETag, Link"
 )
-_CORS = (
-    ("Access-Control-Allow-Origin", "*"),
-    ("Access-Control-Expose-Headers", _ANSWER_HEADERS),
-)
+_CORS = (("Access-Control-Allow-Origin", "*"), ("Access-Control-Expose-Headers", _ANSWER_HEADERS))
 # A browser reads these in the answer to a preflight only.
 _PREFLIGHT = (
     ("Access-Control-Allow-Methods", "GET, POST, OPTIONS"),
@@ -103,7 +94,10 @@ def own_headers(begun: Begun) -> list[tuple[str, str]]:
 def standing_headers(gateway: Gateway, path: str, method: str) -> tuple[tuple[str, str], ...]:
     """Return the headers of every answer to this path and method."""
     methods = gateway.payments.methods
-    is_public = path.startswith(_PUBLIC) or _is_mounted_for_all(gateway, path)
+    is_public = path.startswith(_PUBLIC)
+    if not is_public:
+        mount = gateway.lifecycle.find_mount(path)
+        is_public = mount is not None and mount.is_public
     return _stand(
         is_https=gateway.settings.is_https,
         links=_links(gateway.openapi) if path in _OPENED_FIRST else "",
@@ -118,11 +112,6 @@ def standing_headers(gateway: Gateway, path: str, method: str) -> tuple[tuple[st
 def _links(openapi: str) -> str:
     guide = '</llms.txt>; rel="describedby"'
     return f'<{openapi}>; rel="service-desc", {guide}' if openapi else guide
-
-
-def _is_mounted_for_all(gateway: Gateway, path: str) -> bool:
-    mount = gateway.lifecycle.find_mount(path)
-    return mount is not None and mount.is_public
 
 
 # There are only a few combinations.
@@ -164,3 +153,18 @@ def end_request(gateway: Gateway, begun: Begun, method: str, rule: str | None, s
     signals.request_answered.send(rule=rule, status=status, seconds=seconds)
     given = None if begun.is_given else begun.name
     log_request(method, rule, status, round(seconds * 1000, 1), given)
+
+
+async def finish(
+    gateway: Gateway,
+    begun: Begun,
+    answer: Answer,
+    rule: str | None,
+    scope: Message,
+    send: Send,
+    timeout_s: float,
+) -> None:
+    """Log a request and send its answer, without Quart."""
+    standing = standing_headers(gateway, scope["path"], scope["method"])
+    end_request(gateway, begun, scope["method"], rule, answer.status)
+    await send_answer(answer, own_headers(begun), standing, scope, send, timeout_s)

@@ -16,7 +16,7 @@ from gateway.payments import Accepted
 from gateway.payments.direct import PayerProof, proof_digest
 from gateway.payments.methods import WayToPay
 from gateway.running.gateway import Gateway
-from gateway.web import wire
+from gateway.web import bodies, wire
 from gateway.web.front.answers import JSON, NOT_STORED, Answer
 from gateway.web.front.body_memory import SMALL_BODY_BYTES
 from gateway.web.front.routing import Asked, Route
@@ -97,7 +97,7 @@ def _max_body_bytes(catalog: Catalog, slug: str) -> int:
 
 async def _decode_body(
     gateway: Gateway, endpoint: Endpoint, data: bytes
-) -> tuple[wire.GenerationBody, str]:
+) -> tuple[bodies.GenerationBody, str]:
     """Return the decoded body and its digest, which is empty if no payment method needs it."""
     body, digest = await decode_generation(gateway, endpoint, data), ""
     if gateway.payments.methods.binds_body:
@@ -165,7 +165,7 @@ def _answer_challenge(challenge: Challenge) -> Answer:
 async def answer_direct(gateway: Gateway, asked: Asked) -> Answer:
     """Start a generation paid for by an earlier USDC transfer (spec §4.2)."""
     # The bytes have no name here: otherwise a file stays in memory twice during the checks.
-    body = await decode(gateway, wire.DirectBody, await asked.read_body())
+    body = await decode(gateway, bodies.DirectBody, await asked.read_body())
     if gateway.settings.require_payer_signature and body.payer_signature is None:
         raise ValidationError(
             "payerSignature is missing. This gateway takes a transfer only with its sender's "
@@ -183,16 +183,16 @@ async def answer_direct(gateway: Gateway, asked: Asked) -> Answer:
 
 
 async def _read_payer_proof(
-    gateway: Gateway, body: wire.DirectBody, quote: Quote
+    gateway: Gateway, body: bodies.DirectBody, quote: Quote
 ) -> PayerProof | None:
     """Return `payerSignature` with the digest that it must sign."""
     if body.payer_signature is None:
         return None
     if body.file is None:
-        request_hash = wire.request_hash(body)
+        request_hash = bodies.request_hash(body)
     else:
         # This hashes the file.
-        request_hash = await gateway.intake.bodies.run(wire.request_hash, body)
+        request_hash = await gateway.intake.bodies.run(bodies.request_hash, body)
     return PayerProof(
         digest=proof_digest(quote, body.tx_hash, request_hash),
         signature=bytes.fromhex(body.payer_signature[2:]),
@@ -201,21 +201,13 @@ async def _read_payer_proof(
 
 def _answer_started(gateway: Gateway, accepted: Accepted, generation: GenerationRequest) -> Answer:
     headers = {**JSON, **NOT_STORED, **accepted.headers}
-    body = wire.started(accepted.task, _callback_secret(gateway, accepted, generation))
-    return Answer(200, wire.dumps(body).encode(), headers)
-
-
-def _callback_secret(
-    gateway: Gateway, accepted: Accepted, generation: GenerationRequest
-) -> str | None:
-    """Return the secret that signs a task's events; None without a `callbackUrl`."""
-    if gateway.callbacks is None or not generation.callback_url:
-        return None
-    try:
-        return gateway.callbacks.secret_of(accepted.task.id)
-    except Exception:  # noqa: BLE001 - a plugin may raise anything, and the task is paid for
-        _log.exception("part.failed", part="callbacks", step="secret_of")
-        return None
+    callback_secret = None
+    if generation.callback_url and gateway.callbacks is not None:
+        try:
+            callback_secret = gateway.callbacks.secret_of(accepted.task.id)
+        except Exception:  # noqa: BLE001 - a plugin may raise anything, and the task is paid for
+            _log.exception("part.failed", part="callbacks", step="secret_of")
+    return Answer(200, wire.encode(wire.started(accepted.task, callback_secret)), headers)
 
 
 ROUTES = (
