@@ -161,7 +161,7 @@ def _render_json(_: Any, __: str, event: Mapping[str, Any]) -> str:
 def redacted_output(redactor: Redactor) -> Iterator[None]:
     """Redact secrets and prompts in the output of plugins and in Python's own messages."""
     out, err = _Redacted(sys.stdout, redactor), _Redacted(sys.stderr, redactor)
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with contextlib.redirect_stdout(out.text), contextlib.redirect_stderr(err.text):
         try:
             yield
         finally:
@@ -169,8 +169,8 @@ def redacted_output(redactor: Redactor) -> Iterator[None]:
             err.end()
 
 
-class _Redacted(io.TextIOBase):
-    """A text stream that redacts secrets and prompts, line by line.
+class _Redacted(io.RawIOBase):
+    """A stream that redacts secrets and prompts, line by line.
 
     It buffers until the end of a line, because `print` writes its arguments one by one.
     """
@@ -180,39 +180,27 @@ class _Redacted(io.TextIOBase):
         self._redactor = redactor
         # Holds each thread's unfinished line.
         self._local = threading.local()
+        raw: Any = self
+        self.text = io.TextIOWrapper(raw, "utf-8", "backslashreplace", write_through=True)
 
-    def write(self, text: str) -> int:
+    def write(self, data: Any) -> int:
         """Write complete lines; buffer the rest."""
-        whole, newline, rest = (getattr(self._local, "line", "") + text).rpartition("\n")
+        text = getattr(self._local, "line", "") + bytes(data).decode(errors="replace")
+        whole, newline, rest = text.rpartition("\n")
         if len(rest) > _MAX_CHARS:
-            whole, newline, rest = whole + newline + rest, "", ""
+            whole, newline, rest = text, "", ""
         self._local.line = rest
         if whole or newline:
             self._stream.write(self._redactor.clean(whole) + newline)
             self._stream.flush()
-        return len(text)
+        return len(data)
 
     def end(self) -> None:
         """Write the unfinished line."""
-        self.write("")
         rest, self._local.line = getattr(self._local, "line", ""), ""
         if rest:
             self._stream.write(self._redactor.clean(rest))
         self._stream.flush()
-
-    def flush(self) -> None:
-        """Do nothing: an unfinished line may end in half of a secret."""
-
-    @property
-    def buffer(self) -> "_Bytes":
-        """The stream for callers that write bytes."""
-        return _Bytes(self)
-
-    # A plain attribute on Python's own streams, but their base class does not allow assignment.
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        """The encoding of the wrapped stream."""
-        return self._stream.encoding
 
     def isatty(self) -> bool:
         """Whether the wrapped stream is a terminal."""
@@ -221,22 +209,6 @@ class _Redacted(io.TextIOBase):
     def fileno(self) -> int:
         """Return the wrapped stream's file descriptor."""
         return self._stream.fileno()
-
-    def writable(self) -> bool:
-        """Return True: this stream only writes."""
-        return True
-
-
-class _Bytes(io.RawIOBase):
-    """Writes bytes as text."""
-
-    def __init__(self, stream: _Redacted) -> None:
-        self._stream = stream
-
-    def write(self, data: Any) -> int:
-        """Decode and write the bytes."""
-        self._stream.write(bytes(data).decode(errors="replace"))
-        return len(data)
 
     def writable(self) -> bool:
         """Return True: this stream only writes."""

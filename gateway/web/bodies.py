@@ -72,29 +72,6 @@ class DirectBody(GenerationBody):
     payer_signature: str | None = None
 
 
-class _GenerationFields(TypedDict, total=False):
-    """The msgspec schema of a `GenerationBody`; Base64 becomes bytes.
-
-    A wrong type stops msgspec before it builds the value.
-    """
-
-    fileBase64: bytes | None
-    prompt: str | None
-    aspect_ratio: str | None
-    output_format: str | None
-    resolution: str | None
-    fileName: str | None
-    callbackUrl: str | None
-
-
-class _DirectFields(_GenerationFields, total=False):
-    """The msgspec schema of a `DirectBody`."""
-
-    slug: str | None
-    txHash: str | None
-    payerSignature: str | None
-
-
 class _LoginFields(TypedDict, total=False):
     """The msgspec schema of `POST /admin/login`."""
 
@@ -111,10 +88,18 @@ _NAMES = {
 }
 _FIELD_NAMES = {name: field for field, name in _NAMES.items()}
 _REQUIRED: Mapping[type, tuple[str, ...]] = {GenerationBody: (), DirectBody: ("slug", "txHash")}
-_DECODERS: dict[type, msgspec.json.Decoder[Any]] = {
-    GenerationBody: msgspec.json.Decoder(_GenerationFields),
-    DirectBody: msgspec.json.Decoder(_DirectFields),
-}
+
+
+def _decoder_of(kind: type["GenerationBody"]) -> "msgspec.json.Decoder[Any]":
+    """Return a decoder to a dictionary of a body's fields, in which Base64 has become bytes.
+
+    A wrong type stops msgspec before it builds the value.
+    """
+    fields = {_NAMES.get(one.name, one.name): one.type | None for one in attrs.fields(kind)}
+    return msgspec.json.Decoder(TypedDict("Fields", fields, total=False))  # type: ignore[operator]
+
+
+_DECODERS = {kind: _decoder_of(kind) for kind in (GenerationBody, DirectBody)}
 _LOGIN_DECODER = msgspec.json.Decoder(_LoginFields)
 _OBJECT_DECODER = msgspec.json.Decoder(dict[str, Any])
 
