@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE =
 PYTEST := $(BIN)/python -m pytest
 
 .PHONY: install lock demo quick test test-profile test-slow short-proofs long-proofs proof check bench format docs frontend clean
-.PHONY: bench-peers bench-paid bench-nodes bench-smoke
+.PHONY: bench-documents bench-peers bench-paid bench-nodes bench-smoke
 .PHONY: image-check check-workflows vendors newest oldest
 .PHONY: sim mutants crash races faults clients fuzz chaos chaos-upgrade test-postgres
 
@@ -151,6 +151,12 @@ fuzz: install
 
 bench: install
 	$(BIN)/python bench/run.py
+
+# The parser's quality on a benchmark's PDFs; without them, it prints where to get them.
+# `make bench-documents FOLDER=../opendataloader-bench HELD_OUT=../more ONLY="gateway liteparse"`
+FOLDER ?= bench/.documents
+bench-documents: install
+	$(BIN)/python bench/documents.py $(FOLDER) $(if $(HELD_OUT),--held-out $(HELD_OUT)) $(if $(ONLY),--only $(ONLY))
 
 # One request each, to test that the measurements still run; without the peers, which need npm.
 bench-smoke: install

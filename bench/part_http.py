@@ -40,7 +40,7 @@ async def completed_task(data: Path, task_id: str | None = None) -> str:
     async with SqliteStore(data / "gateway.db") as store:
         now = time.time()
         task = await accept(store, now, task_id)
-        (lease,) = await store.queue.claim(1, lease_s=60, now=now)
+        (lease,) = await store.queue.lease(1, lease_s=60, now=now)
         await store.queue.complete(lease, _RESULT, expires_at=now + 86_400, now=now)
     return task.id
 

@@ -76,7 +76,7 @@ async def measure(store: SqliteStore, size: int) -> dict[str, float]:
             raise RuntimeError("the task is not there")
 
     async def claim() -> None:
-        if not await store.queue.claim(1, lease_s=3600, now=time.time()):
+        if not await store.queue.lease(1, lease_s=3600, now=time.time()):
             raise RuntimeError("no task was due")
 
     return {

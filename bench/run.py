@@ -18,6 +18,7 @@ PARTS = {
     "growth": "requests among many tasks, addresses, endpoints",
     "verify": "x402 verification",
     "pictures": "pictures checked, pages counted",
+    "documents": "documents parsed, by format",
     "memory": "memory over 100,000 payments",
 }
 

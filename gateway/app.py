@@ -154,15 +154,12 @@ def _make_refunds(context: PluginContext, store: SqlStore, settler: Settler) -> 
             "key that sends refunds: it holds USDC for refunds and a little ETH."
         )
     refunds = Refunds(store, context, secret) if secret is not None else None
-    if refunds is not None and refunds.address in _addresses_of(settler):
+    settling = {getattr(settler, "address", None), *getattr(settler, "addresses", ())}
+    if refunds is not None and refunds.address in settling:
         raise SettingsError(
             "GATEWAY_REFUND_KEY is the settlement key. Refunds need a key of their own."
         )
     return refunds
-
-
-def _addresses_of(settler: Settler) -> set[str | None]:
-    return {getattr(settler, "address", None), *getattr(settler, "addresses", ())}
 
 
 # -- with the open database
@@ -189,11 +186,11 @@ async def _open_gateway(app: Quart, parts: _Assembly) -> Gateway:
     Raises `SettingsError` if the database belongs to another network.
     """
     await parts.store.check_settings(parts.context.settings)
-    await parts.store.nodes.arrive(now=parts.context.now())
+    await parts.store.nodes.register(now=parts.context.now())
     await check_network(parts.context.settings, parts.store)
     installation = await _read_installation(parts)
     app.secret_key = installation.session_secret
-    parts.redactor.learn([installation.session_secret, installation.file_secret])
+    parts.redactor.add_secrets([installation.session_secret, installation.file_secret])
     gateway = _make_gateway(parts, installation)
     gateway.lifecycle.parts += core_parts(gateway)
     gateway.lifecycle.parts += parts.manager.parts(gateway)

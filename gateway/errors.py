@@ -115,7 +115,7 @@ class DiskFull(ExecutionError):
     """The database's disk is full. Nothing was charged."""
 
     # For the operator, who can fix it.
-    way_out: ClassVar[str] = "The disk is full: free some space"
+    remedy: ClassVar[str] = "The disk is full: free some space"
 
     def __init__(self) -> None:
         super().__init__("The gateway's disk is full; nothing was charged. Try again later.")
@@ -127,10 +127,10 @@ class _Unavailable(ExecutionError):
     status = 503
     retry_after_s: ClassVar[int] = 20
     sentence: ClassVar[str]
-    way_on: ClassVar[str] = "Try again in {} seconds."
+    advice: ClassVar[str] = "Try again in {} seconds."
 
     def __init__(self) -> None:
-        super().__init__(f"{self.sentence} {self.way_on.format(self.retry_after_s)}")
+        super().__init__(f"{self.sentence} {self.advice.format(self.retry_after_s)}")
 
 
 class BodiesFull(_Unavailable):
@@ -153,17 +153,17 @@ class Restarting(_Unavailable):
     sentence = "The gateway is restarting; nothing was charged."
 
 
-class NobodyWorks(_Unavailable):
+class NoWorkers(_Unavailable):
     """No machine runs tasks of this endpoint. Nothing was charged."""
 
     sentence = "No machine of the gateway makes what it sells now; nothing was charged."
 
 
-class SellsNothing(_Unavailable):
+class WrongNode(_Unavailable):
     """This machine does not sell (GATEWAY_ROLE). Nothing was charged."""
 
     sentence = "This machine of the gateway sells nothing; nothing was charged."
-    way_on = "Ask at the gateway's public address."
+    advice = "Ask at the gateway's public address."
 
 
 class StoreUnavailable(_Unavailable):
@@ -171,7 +171,7 @@ class StoreUnavailable(_Unavailable):
 
     retry_after_s = 5
     sentence = "The gateway's database does not answer."
-    way_on = "Send the same request again in {} seconds: a payment is never charged twice."
+    advice = "Send the same request again in {} seconds: a payment is never charged twice."
 
 
 class ChainUnavailable(GatewayError):

@@ -235,8 +235,8 @@ class Running:
         """Let only the test call the chain from now on, after the checks that are due."""
         await self.services.lifecycle.warmed.wait()
         # Another check would leave the gateway's own in progress.
-        looks = [task for task in asyncio.all_tasks() if task.get_name() == "wallet"]
-        await asyncio.gather(*looks)
+        checks = [task for task in asyncio.all_tasks() if task.get_name() == "wallet"]
+        await asyncio.gather(*checks)
         await self.services.settlements._periodic.stop()
         await self.services.settlements.obstacles.stop()
 
@@ -263,7 +263,7 @@ def _chosen_database(request, monkeypatch) -> Iterator[None]:
     from gateway_nodes.postgres.session import POSTGRESQL, Session
 
     # Tests move the clocks of their gateways, and restart one at once after a crash.
-    monkeypatch.setattr("gateway.store.sql.MOST_SKEW_S", math.inf)
+    monkeypatch.setattr("gateway.store.sql.MAX_SKEW_S", math.inf)
     monkeypatch.setattr(Session, "dialect", attrs.evolve(POSTGRESQL, is_shared=False))
     monkeypatch.setattr("gateway_nodes.records._GONE_S", 0.0)
     with contextlib.ExitStack() as databases:

@@ -10,7 +10,7 @@ from typing import Any
 PATIENCE_S = 240
 
 
-async def until(condition: Callable[[], Any], look_s: float = 0.02) -> Any:
+async def until(condition: Callable[[], Any], poll_s: float = 0.02) -> Any:
     """Return the result of a condition, plain or asynchronous, once it is true."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
@@ -18,7 +18,7 @@ async def until(condition: Callable[[], Any], look_s: float = 0.02) -> Any:
             found = await found if inspect.isawaitable(found) else found
             if found:
                 return found
-            await asyncio.sleep(look_s)
+            await asyncio.sleep(poll_s)
 
 
 def skip_time(seconds: float) -> None:

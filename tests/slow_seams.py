@@ -18,7 +18,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-_LEAST_S, _MOST_S = 0.05, 0.5
+_MIN_S, _MAX_S = 0.05, 0.5
 _chance = random.Random(os.environ.get("SLOW_SEED", "27"))
 
 
@@ -50,7 +50,7 @@ def _committed_late(commit: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(commit)
     def late(*args: Any) -> Any:
-        time.sleep(_chance.uniform(_LEAST_S, _MOST_S))
+        time.sleep(_chance.uniform(_MIN_S, _MAX_S))
         return commit(*args)
 
     return late
@@ -65,4 +65,4 @@ def _sending_late(app: Callable[..., Awaitable[None]]) -> Callable[..., Awaitabl
 
 
 async def _pause() -> None:
-    await asyncio.sleep(_chance.uniform(_LEAST_S, _MOST_S))
+    await asyncio.sleep(_chance.uniform(_MIN_S, _MAX_S))

@@ -29,7 +29,7 @@ _RATE, _ATTACKERS = 15, 15
 # Of the health check, some ten seconds in all.
 _SAMPLES, _PAUSE_S = 300, 0.03
 # The memory is read until it has stopped growing for this time.
-_QUIET_S, _MOST_S = 8.0, 50.0
+_QUIET_S, _MAX_S = 8.0, 50.0
 # Beyond this the attack has succeeded, and is stopped to spare the machine.
 _STOP_MB = 1_000
 _PLUGIN = f"""
@@ -137,7 +137,7 @@ def _read_nothing(target: Target, kind: str, addresses: int) -> str:
             if most > _STOP_MB:
                 return f"RSS {before:.0f} → {most:.0f} MB by {number + 1} connections; stopped"
         grown_at = time.monotonic()
-        while time.monotonic() - grown_at < _QUIET_S and time.monotonic() - began < _MOST_S:
+        while time.monotonic() - grown_at < _QUIET_S and time.monotonic() - began < _MAX_S:
             time.sleep(0.1)
             now = rss_mb(target.pid)
             if now > _STOP_MB:

@@ -21,7 +21,7 @@ from gateway.store import SqlStore
 from gateway.store.endpoint_changes import changes_after
 from gateway.telemetry.redaction import Redactor
 
-_Kept = TypeVar("_Kept")
+_Cached = TypeVar("_Cached")
 # How long a model that its vendor refused is off sale before one buyer's task tries it again.
 _MODEL_PAUSE_S = 6 * 3600.0
 
@@ -68,13 +68,13 @@ class Registered:
         """Seconds until a submit may go out; infinite if that depends on something else."""
         return float("inf") if self.circuit.is_blocked else self.upstream.wait_s
 
-    def find_hopeless(self, patience_s: float) -> CircuitBreaker | None:
+    def find_lasting_outage(self, max_outage_s: float) -> CircuitBreaker | None:
         """Return an open circuit that paid tasks should not wait for, if any.
 
-        Either only the operator can close it, or it has been open longer than `patience_s` or the
+        Either only the operator can close it, or it has been open longer than `max_outage_s` or the
         endpoint's timeout.
         """
-        most_s = min(patience_s, self.endpoint.timeout_s)
+        most_s = min(max_outage_s, self.endpoint.timeout_s)
         for circuit in (self.upstream.circuit, self.circuit):
             if circuit.is_open and (circuit.is_account or circuit.open_s > most_s):
                 return circuit
@@ -117,13 +117,13 @@ class Catalog:
         self._redactor = redactor
         self._registered: dict[str, Registered] = {}
         # Each endpoint as in the settings file, without live changes.
-        self._filed: dict[str, Registered] = {}
+        self._configured: dict[str, Registered] = {}
         # Time of the newest live change in Unix seconds, if any.
         self.changed_at: float | None = None
         self._upstreams: dict[int, Upstream] = {}
-        # Cached results of `keep` by name, and when the next model retires (Unix seconds).
-        self._kept: dict[str, object] = {}
-        self._kept_until = math.inf
+        # Cached results of `cached` by name, and when the next model retires (Unix seconds).
+        self._cache: dict[str, object] = {}
+        self._cached_until = math.inf
 
     def register(self, endpoint: Endpoint, provider: Provider, plugin: str) -> None:
         """Put an endpoint on sale unless the operator has switched it off.
@@ -145,23 +145,23 @@ class Catalog:
                 now=self._now,
                 slots=self._slots,
                 redactor=self._redactor,
-                on_change=self._kept.clear,
+                on_change=self._cache.clear,
             ),
         )
         override = self._overrides.get(endpoint.slug)
         check_losses(changed, is_allowed=override is not None and override.allow_loss)
         is_cost_set = override is not None and override.cost is not None
-        circuit = CircuitBreaker(provider.name, self._now, self._kept.clear, slug=endpoint.slug)
+        circuit = CircuitBreaker(provider.name, self._now, self._cache.clear, slug=endpoint.slug)
         registered = Registered(changed, upstream, circuit, is_cost_set)
-        self._registered[endpoint.slug] = self._filed[endpoint.slug] = registered
-        self._kept.clear()
+        self._registered[endpoint.slug] = self._configured[endpoint.slug] = registered
+        self._cache.clear()
 
     def withdraw(self, plugin: str) -> None:
         """Remove all endpoints of a plugin."""
         self._registered = {
             slug: one for slug, one in self._registered.items() if one.upstream.plugin != plugin
         }
-        self._kept.clear()
+        self._cache.clear()
 
     def change(self, changes: Mapping[str, EndpointChange]) -> None:
         """Replace all live changes; endpoints without one sell as in the settings file.
@@ -169,23 +169,25 @@ class Catalog:
         Unknown slugs are ignored: their plugin may be installed again.
         """
         for slug in self._registered:
-            filed, change = self._filed[slug], changes.get(slug)
-            self._registered[slug] = filed if change is None else _apply_change(filed, change)
+            configured, change = self._configured[slug], changes.get(slug)
+            self._registered[slug] = (
+                configured if change is None else _apply_change(configured, change)
+            )
         self.changed_at = max((one.changed_at for one in changes.values()), default=None)
-        self._kept.clear()
+        self._cache.clear()
 
     def allows_loss(self, slug: str) -> bool:
         """Whether the settings file allows an endpoint to be sold below cost."""
         override = self._overrides.get(slug)
         return override is not None and override.allow_loss
 
-    def filed(self, slug: str) -> Endpoint:
+    def configured(self, slug: str) -> Endpoint:
         """Return an endpoint as the settings file has it; raises `NotFound`."""
-        if slug not in self._filed:
+        if slug not in self._configured:
             raise NotFound("There is no such endpoint.")
-        return self._filed[slug].endpoint
+        return self._configured[slug].endpoint
 
-    def rest(self, plugin: str, reason: str, *, pause_s: float) -> None:
+    def pause_plugin(self, plugin: str, reason: str, *, pause_s: float) -> None:
         """Take all providers of a plugin off sale for at least `pause_s` seconds.
 
         A successful probe puts each of them back on sale.
@@ -221,7 +223,7 @@ class Catalog:
         return len(self._on_sale_now())
 
     def _on_sale_now(self) -> tuple[Endpoint, ...]:
-        return self.keep(
+        return self.cached(
             "endpoints",
             lambda: tuple(
                 registered.endpoint
@@ -230,15 +232,15 @@ class Catalog:
             ),
         )
 
-    def keep(self, name: str, make: Callable[[], _Kept]) -> _Kept:
+    def cached(self, name: str, make: Callable[[], _Cached]) -> _Cached:
         """Return the cached result of `make`; a change of the catalogue clears the cache."""
-        if self._now() >= self._kept_until:
-            self._kept.clear()
-        if not self._kept:
-            self._kept_until = self._next_retirement()
-        if name not in self._kept:
-            self._kept[name] = make()
-        return cast(_Kept, self._kept[name])
+        if self._now() >= self._cached_until:
+            self._cache.clear()
+        if not self._cache:
+            self._cached_until = self._next_retirement()
+        if name not in self._cache:
+            self._cache[name] = make()
+        return cast(_Cached, self._cache[name])
 
     def everything(self) -> list[Registered]:
         """Return every registered endpoint, including those switched off."""
@@ -263,16 +265,15 @@ class Catalog:
         }
         return list(found.values())
 
-    def resting(self, patience_s: float) -> list[str]:
+    def blocked_slugs(self, max_outage_s: float) -> list[str]:
         """Return the slugs whose tasks have to wait.
 
-        Slugs with a hopeless circuit (`find_hopeless`) are left out: their tasks fail now instead
-        of waiting.
+        Slugs with a lasting outage are left out: their tasks fail now instead of waiting.
         """
         return [
             slug
             for slug, one in self._registered.items()
-            if one.wait_s > 0 and one.find_hopeless(patience_s) is None
+            if one.wait_s > 0 and one.find_lasting_outage(max_outage_s) is None
         ]
 
     async def close(self, *, timeout_s: float = CLOSE_S) -> None:
@@ -297,21 +298,21 @@ class Catalog:
         return min((at for at in coming if at > now), default=math.inf)
 
 
-def _apply_change(filed: Registered, change: EndpointChange) -> Registered:
+def _apply_change(configured: Registered, change: EndpointChange) -> Registered:
     """Return an endpoint with a live change applied.
 
     A new price scales every price step, as in the settings file.
     """
-    endpoint = _at_price(filed.endpoint, change.price_units)
+    endpoint = _at_price(configured.endpoint, change.price_units)
     if change.cost_micros is not None:
         endpoint = set_cost(endpoint, change.cost_micros)
     return attrs.evolve(
-        filed,
+        configured,
         endpoint=endpoint,
-        is_cost_set=filed.is_cost_set or change.cost_micros is not None,
+        is_cost_set=configured.is_cost_set or change.cost_micros is not None,
         change=change,
         earlier=tuple(
-            (_at_price(filed.endpoint, one.price_units), one.good_until)
+            (_at_price(configured.endpoint, one.price_units), one.good_until)
             for one in change.earlier_prices
         ),
     )
@@ -334,7 +335,7 @@ class LiveChanges:
         # The number of the newest change that was applied.
         self._known = -1
 
-    async def look(self) -> None:
+    async def poll(self) -> None:
         """Apply the changes since the last read."""
         found = await self._store.read(changes_after, self._known, self._now())
         if found is None:

@@ -11,20 +11,20 @@ from gateway.contracts import Probing
 from gateway.errors import AccountProblem
 
 # Interval between checks for circuits that are due.
-_LOOK_S = 2.0
+_CHECK_S = 2.0
 # Of one probe.
 TIMEOUT_S = 15.0
 # Of the vendor's message, for the operator.
-_MAX_SAID_CHARS = 200
+_MAX_MESSAGE_CHARS = 200
 _log = structlog.get_logger()
 
 
 async def probe_forever(
-    catalog: Catalog, *, look_s: float = _LOOK_S, timeout_s: float = TIMEOUT_S
+    catalog: Catalog, *, check_s: float = _CHECK_S, timeout_s: float = TIMEOUT_S
 ) -> None:
     """Probe every provider on sale once, then each open circuit when it is due.
 
-    `look_s` is the interval between checks for due circuits, `timeout_s` the timeout of one probe.
+    `check_s` is the interval between checks for due circuits, `timeout_s` the timeout of one probe.
     """
     await asyncio.gather(*(_probe_at_start(one, timeout_s) for one in catalog.on_sale()))
     while True:
@@ -34,7 +34,7 @@ async def probe_forever(
             *(_probe_open_circuit(one, timeout_s) for one in due),
             *(_probe_for_model(one, timeout_s) for one in models),
         )
-        await asyncio.sleep(look_s)
+        await asyncio.sleep(check_s)
 
 
 async def error_of(upstream: Upstream, timeout_s: float = TIMEOUT_S) -> Exception | None:
@@ -81,7 +81,7 @@ async def _probe_at_start(upstream: Upstream, timeout_s: float) -> None:
     if isinstance(error, AccountProblem):
         upstream.circuit.trip(description, is_account=True)
     else:
-        _log.warning("provider.unwell", provider=upstream.provider.name, error=description)
+        _log.warning("provider.unhealthy", provider=upstream.provider.name, error=description)
 
 
 async def _probe_open_circuit(upstream: Upstream, timeout_s: float) -> None:
@@ -108,6 +108,6 @@ def _describe_error(error: Exception, upstream: Upstream) -> str:
     refusal, text = newest_refusal(), upstream.error_text(error)
     if refusal is None:
         return summarize(type(error).__name__, "", text)
-    said = upstream.redactor.clean(refusal.said)[:_MAX_SAID_CHARS]
+    vendor_message = upstream.redactor.clean(refusal.vendor_message)[:_MAX_MESSAGE_CHARS]
     code = upstream.redactor.clean(refusal.vendor_code)
-    return summarize(f"status {refusal.status}", code, said or text)
+    return summarize(f"status {refusal.status}", code, vendor_message or text)

@@ -21,7 +21,7 @@ class Refusal:
     vendor_code: str
     """The vendor's error code, such as `invalid_api_key`, or empty."""
 
-    said: str
+    vendor_message: str
     """The vendor's message, unmodified: it may quote a prompt or a key."""
 
 
@@ -62,10 +62,10 @@ def note_refusal(refusal: Refusal | None) -> None:
         note.newest = refusal
 
 
-def summarize(head: str, vendor_code: str, said: str) -> str:
+def summarize(head: str, vendor_code: str, vendor_message: str) -> str:
     """Return one line: `status 401 invalid_api_key: Incorrect API key provided.`."""
     head = " ".join(filter(None, (head, vendor_code)))
-    return f"{head}: {said}" if said else head
+    return f"{head}: {vendor_message}" if vendor_message else head
 
 
 @contextlib.contextmanager

@@ -89,7 +89,7 @@ class Upstream:
         """
         return self.circuit.is_open or (self.circuit.is_on_trial and self.pace.is_busy)
 
-    def wait_as_asked(self, wait_s: float, *, long_wait_s: float) -> None:
+    def pause_as_requested(self, wait_s: float, *, long_wait_s: float) -> None:
         """Pause submits at the vendor's request.
 
         A wait above `long_wait_s` takes the provider off sale: no buyer should pay for it.

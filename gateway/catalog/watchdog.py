@@ -26,10 +26,10 @@ GATEWAY = "the gateway"
 UNKNOWN = "unknown"
 REASON = "It has blocked the gateway three times within ten minutes: see loop.blocked in the log."
 _MAX_FRAMES = 20
-# A plugin that blocks this often within the window is off sale for at least REST_S.
+# A plugin that blocks this often within the window is off sale for at least PAUSE_S.
 _MAX_BLOCKS = 3
 _WINDOW_S = 600.0
-REST_S = 600.0
+PAUSE_S = 600.0
 _log = structlog.get_logger()
 
 
@@ -53,7 +53,7 @@ class WatchdogTiming:
     """Durations in seconds; only tests change them."""
 
     # Between two checks of the loop.
-    lap_s: float = 0.5
+    tick_s: float = 0.5
     # Shorter delays of the loop are not reported.
     silence_s: float = 1.0
     # Between two reports about the same plugin.
@@ -69,11 +69,11 @@ async def watch_loop(
 ) -> "AsyncIterator[Watchdog]":
     """Watch the running loop; plugins that block too often are taken off sale."""
 
-    def rest(plugin: str) -> None:
+    def pause(plugin: str) -> None:
         if catalog is not None:
-            catalog.rest(plugin, REASON, pause_s=REST_S)
+            catalog.pause_plugin(plugin, REASON, pause_s=PAUSE_S)
 
-    watchdog = Watchdog(owners, rest, timing=timing)
+    watchdog = Watchdog(owners, pause, timing=timing)
     watchdog.start()
     try:
         yield watchdog
@@ -82,7 +82,7 @@ async def watch_loop(
 
 
 @attrs.frozen(kw_only=True)
-class _Sighting:
+class _Sample:
     """The state of the loop's thread at a check."""
 
     plugin: str
@@ -111,11 +111,11 @@ class Watchdog:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
         self._has_answered = False
-        self._answered_at = self._lap_began = self._lap_cpu = 0.0
+        self._answered_at = self._tick_started = self._tick_cpu = 0.0
         # How long the loop has not responded.
         self._silent_s = 0.0
         # The report about the current block.
-        self._reported: _Sighting | None = None
+        self._reported: _Sample | None = None
         self._reported_at: dict[str, float] = {}
         self._unreported: Counter[str] = Counter()
         # By plugin: end and duration of its longest recent block.
@@ -148,12 +148,12 @@ class Watchdog:
             self._longest[plugin] = (now, seconds)
 
     def _watch(self) -> None:
-        self._measure_lap()
+        self._measure_tick()
         # RuntimeError: the loop is closed.
         with contextlib.suppress(RuntimeError):
             self._ask_loop()
-            while not self._stopping.wait(self.timing.lap_s):
-                self._check_lap(self._measure_lap())
+            while not self._stopping.wait(self.timing.tick_s):
+                self._check_tick(self._measure_tick())
 
     def _ask_loop(self) -> None:
         self._has_answered = False
@@ -163,38 +163,38 @@ class Watchdog:
         self._answered_at = time.monotonic()
         self._has_answered = True
 
-    def _measure_lap(self) -> float:
-        """Return the seconds of the last lap in which this process could run.
+    def _measure_tick(self) -> float:
+        """Return the seconds of the last tick in which this process could run.
 
         If the thread overslept, either the machine slept or the process was stopped, which does not
         count; or the GIL was held, which counts. The process's CPU time shows which.
         """
-        lap_s, now, cpu = self.timing.lap_s, time.monotonic(), time.process_time()
-        passed, busy = now - self._lap_began, cpu - self._lap_cpu
-        self._lap_began, self._lap_cpu = now, cpu
-        return passed if passed < 2 * lap_s else min(passed, max(busy, lap_s))
+        tick_s, now, cpu = self.timing.tick_s, time.monotonic(), time.process_time()
+        passed, busy = now - self._tick_started, cpu - self._tick_cpu
+        self._tick_started, self._tick_cpu = now, cpu
+        return passed if passed < 2 * tick_s else min(passed, max(busy, tick_s))
 
-    def _check_lap(self, lap_s: float) -> None:
-        if self._has_answered and lap_s < self.timing.silence_s:
-            self._silent_s += min(max(self._answered_at - self._lap_began + lap_s, 0.0), lap_s)
+    def _check_tick(self, tick_s: float) -> None:
+        if self._has_answered and tick_s < self.timing.silence_s:
+            self._silent_s += min(max(self._answered_at - self._tick_started + tick_s, 0.0), tick_s)
             self._end_block()
             self._ask_loop()
             return
-        self._silent_s += lap_s
+        self._silent_s += tick_s
         if self._reported is None and self._silent_s >= self.timing.silence_s:
             # If the loop has responded by now, the GIL was held, perhaps by another thread.
             self._report_block(self._inspect(UNKNOWN if self._has_answered else GATEWAY))
         if self._has_answered:
             self._ask_loop()
 
-    def _inspect(self, otherwise: str) -> _Sighting:
+    def _inspect(self, otherwise: str) -> _Sample:
         """Inspect the loop's thread; the plugin is `otherwise` if it runs none."""
         frames = _list_frames(sys._current_frames().get(self._loop_thread))  # noqa: SLF001 - documented
         of_plugins = [at for at, frame in enumerate(frames) if self._owner_of(frame) is not None]
         shown = frames[: of_plugins[-1] + 1] if of_plugins else frames
         plugin = self._owner_of(frames[of_plugins[0]]) if of_plugins else None
         places = [_describe_frame(frame) for frame in shown[:_MAX_FRAMES]]
-        return _Sighting(plugin=plugin or otherwise, stack=places[::-1])
+        return _Sample(plugin=plugin or otherwise, stack=places[::-1])
 
     def _owner_of(self, frame: FrameType) -> str | None:
         module = str(frame.f_globals.get("__name__", ""))
@@ -212,7 +212,7 @@ class Watchdog:
             blocks.clear()
             self._loop.call_soon_threadsafe(self._on_repeated, plugin)
 
-    def _report_block(self, sighting: _Sighting) -> None:
+    def _report_block(self, sighting: _Sample) -> None:
         """Log a block, unless the same plugin was reported less than a minute ago."""
         now, plugin, pause_s = time.monotonic(), sighting.plugin, self.timing.report_pause_s
         self._count_block(plugin, now)
@@ -227,7 +227,7 @@ class Watchdog:
             seconds=round(self._silent_s, 1),
             frames=sighting.stack,
             # Blocks since the last report.
-            untold=self._unreported.pop(plugin, 0),
+            unreported=self._unreported.pop(plugin, 0),
         )
 
     def _end_block(self) -> None:

@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 import time
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from gateway.chain.decode import (
     read_block,
@@ -32,6 +33,7 @@ from gateway.domain.eip3009 import (
 from gateway.errors import ChainUnavailable
 from gateway.settings import Settings
 
+Answer = TypeVar("Answer")
 # 0.001 gwei, which Base's sequencer accepts in quiet times.
 _MIN_PRIORITY_WEI = 1_000_000
 # Most queries per search, if an endpoint limits the blocks of each. 20 suffice for callers' 2,000
@@ -40,7 +42,7 @@ _MIN_PRIORITY_WEI = 1_000_000
 _FEW_QUERIES = 20
 _MANY_QUERIES = 400
 # Half of Base's block time. Bids are twice the base fee, which changes by 2 % a block.
-_FEES_KEPT_S = 1.0
+_FEES_TTL_S = 1.0
 
 
 class Web3Chain:
@@ -54,9 +56,7 @@ class Web3Chain:
             checks=(self._check_chain_id, self._check_token),
             timing=timing or RetryTiming(),
         )
-        self._fees: SharedAnswer[tuple[int, int]] = SharedAnswer(
-            time.monotonic, kept_s=_FEES_KEPT_S
-        )
+        self._fees: SharedAnswer[tuple[int, int]] = SharedAnswer(time.monotonic, ttl_s=_FEES_TTL_S)
 
     async def start(self) -> None:
         """Connect, and check the first endpoint that responds."""
@@ -102,11 +102,10 @@ class Web3Chain:
         return await self._rpc.ask_in_order(lambda endpoint: _fetch_known(endpoint, block_hash))
 
     async def knows_transaction(self, tx_hash: str) -> bool:
-        async def ask(endpoint: Endpoint) -> bool | None:
-            raw = await endpoint.request("eth_getTransactionByHash", tx_hash)
-            return None if raw is None else True
+        async def ask(endpoint: Endpoint) -> bool:
+            return await endpoint.request("eth_getTransactionByHash", tx_hash) is not None
 
-        return await self._rpc.ask_until_known(ask) is not None
+        return await self._rpc.ask_in_order(ask, is_final=bool)
 
     async def receipt(self, tx_hash: str) -> Receipt | None:
         """Return the receipt of a mined transaction, or None if no endpoint has one.
@@ -122,7 +121,7 @@ class Web3Chain:
             raw_block = await endpoint.request("eth_getBlockByNumber", number, False)  # noqa: FBT003 - JSON-RPC
             return read_receipt(raw, raw_block, tx_hash)
 
-        return await self._rpc.ask_until_known(ask)
+        return await self._rpc.ask_in_order(ask, is_final=lambda receipt: receipt is not None)
 
     async def call(
         self,
@@ -138,28 +137,17 @@ class Web3Chain:
         call |= {"gas": hex(gas)} if gas is not None else {}
         if fees is not None:
             call |= {"maxFeePerGas": hex(fees[0]), "maxPriorityFeePerGas": hex(fees[1])}
-
-        async def ask(endpoint: Endpoint) -> bytes:
-            return read_bytes(await endpoint.request("eth_call", call, "latest"))
-
-        return await self._rpc.ask_in_order(ask)
+        return await self._ask(read_bytes, "eth_call", call, "latest")
 
     async def call_uint(self, data: bytes, *, at: Block | None = None) -> int:
         call = self._call_object(data)
-
-        async def ask(endpoint: Endpoint) -> int:
-            return uint(read_bytes(await endpoint.request("eth_call", call, _where(at))))
-
-        return await self._rpc.ask_in_order(ask)
+        return await self._ask(lambda word: uint(read_bytes(word)), "eth_call", call, _where(at))
 
     def _call_object(self, data: bytes, to: str | None = None) -> dict[str, str]:
         return {"to": to or self._network.token, "data": "0x" + data.hex()}
 
     async def code(self, address: str, *, at: Block | None = None) -> bytes:
-        async def ask(endpoint: Endpoint) -> bytes:
-            return read_bytes(await endpoint.request("eth_getCode", address, _where(at)))
-
-        return await self._rpc.ask_in_order(ask)
+        return await self._ask(read_bytes, "eth_getCode", address, _where(at))
 
     async def safe_head(self) -> Block:
         return await self._find_block("safe")
@@ -229,10 +217,10 @@ class Web3Chain:
         return self._rpc.logs_limit()
 
     async def gas_balance(self, address: str) -> int:
-        return await self._request_number("eth_getBalance", address, "latest")
+        return await self._ask(_read_number, "eth_getBalance", address, "latest")
 
     async def transaction_count(self, address: str, *, at: Block | None = None) -> int:
-        return await self._request_number("eth_getTransactionCount", address, _where(at))
+        return await self._ask(_read_number, "eth_getTransactionCount", address, _where(at))
 
     async def fees(self) -> tuple[int, int]:
         """Return (base fee of the newest block, priority fee to bid), in wei per gas.
@@ -242,13 +230,10 @@ class Web3Chain:
         return await self._fees.get(self._ask_fees)
 
     async def _ask_fees(self) -> tuple[int, int]:
-        async def ask(endpoint: Endpoint) -> int:
-            block = await endpoint.request("eth_getBlockByNumber", "latest", False)  # noqa: FBT003 - JSON-RPC
-            return int(block["baseFeePerGas"], 16)
-
         # Retried separately: if half of all calls are refused, only a quarter of pairs succeed.
         base_fee, priority = await asyncio.gather(
-            self._rpc.ask_in_order(ask), self._request_number("eth_maxPriorityFeePerGas")
+            self._ask(_read_base_fee, "eth_getBlockByNumber", "latest", False),  # noqa: FBT003 - JSON-RPC
+            self._ask(_read_number, "eth_maxPriorityFeePerGas"),
         )
         return base_fee, max(priority, _MIN_PRIORITY_WEI)
 
@@ -266,11 +251,19 @@ class Web3Chain:
         with contextlib.suppress(CallReverted):
             await self._rpc.ask_everywhere(ask)
 
-    async def _request_number(self, method: str, *params: Any) -> int:
-        async def ask(endpoint: Endpoint) -> int:
-            return int(await endpoint.request(method, *params), 16)
+    async def _ask(self, read: Callable[[Any], Answer], method: str, *params: Any) -> Answer:
+        async def ask(endpoint: Endpoint) -> Answer:
+            return read(await endpoint.request(method, *params))
 
         return await self._rpc.ask_in_order(ask)
+
+
+def _read_number(value: str) -> int:
+    return int(value, 16)
+
+
+def _read_base_fee(block: Any) -> int:
+    return int(block["baseFeePerGas"], 16)
 
 
 def _where(block: Block | None) -> Any:

@@ -12,7 +12,7 @@ from gateway.domain.eip3009 import AUTHORIZATION_USED_TOPIC, uint
 
 _WORD = re.compile(r"0x[0-9a-fA-F]{64}")
 # The limit of a database column; no block number or time comes near.
-_MOST = 2**63
+_MAX = 2**63
 
 
 def read_bytes(value: str) -> bytes:
@@ -23,7 +23,7 @@ def read_bytes(value: str) -> bytes:
 def read_count(value: str) -> int:
     """Decode a block number, time, gas or log index; `ValueError` if out of range."""
     count = int(value, 16)
-    if not 0 <= count < _MOST:
+    if not 0 <= count < _MAX:
         raise ValueError("a number out of range")
     return count
 

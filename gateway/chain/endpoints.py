@@ -15,11 +15,11 @@ import structlog
 
 from gateway.chain.log_ranges import LogRange, LogsTooNarrow
 from gateway.chain.retries import (
-    SILENT,
+    UNREACHABLE,
+    Cooldown,
     EndpointLags,
     EndpointRefused,
     RangeRefused,
-    Rest,
     RetryBudget,
     RetryTiming,
     read_failure,
@@ -46,7 +46,7 @@ class Endpoint:
     provider: Any = attrs.field(repr=False)
     timeout_s: float
     checks_passed: int = 0
-    rest: Rest = attrs.field(factory=Rest)
+    cooldown: Cooldown = attrs.field(factory=Cooldown)
     logs: LogRange = attrs.field(init=False)
     _is_failing: bool = attrs.field(default=False, init=False)
 
@@ -88,19 +88,19 @@ class Endpoint:
         try:
             answer = await self._make_request(method, params)
         except EndpointRefused as refusal:
-            self._begin_rest(refusal, wished_s=refusal.retry_after_s)
+            self._begin_cooldown(refusal, retry_after_s=refusal.retry_after_s)
             raise
         except ChainUnavailable as silence:
-            self._begin_rest(silence, least_s=self.timeout_s)
+            self._begin_cooldown(silence, least_s=self.timeout_s)
             raise
         if answer.get("error") is not None:
             failure = read_failure(self.place, method, answer["error"])
             if isinstance(failure, EndpointRefused) and not isinstance(failure, EndpointLags):
-                self._begin_rest(failure)
+                self._begin_cooldown(failure)
             elif isinstance(failure, CallReverted):
-                self.rest.end()
+                self.cooldown.end()
             raise failure
-        self.rest.end()
+        self.cooldown.end()
         return answer["result"]
 
     async def _make_request(self, method: str, params: Sequence[Any]) -> dict[str, Any]:
@@ -133,14 +133,14 @@ class Endpoint:
             retry_after_s=refusal.retry_after_s,
         ) from None
 
-    def _begin_rest(
-        self, why: ChainUnavailable, *, least_s: float = 0.0, wished_s: float = 0.0
+    def _begin_cooldown(
+        self, why: ChainUnavailable, *, least_s: float = 0.0, retry_after_s: float = 0.0
     ) -> None:
         """Let the endpoint rest; only its first failure in a row is logged."""
-        if not self.rest.failures:
+        if not self.cooldown.failures:
             _log.warning("rpc.failed", endpoint=self.place, error=why.message)
         now = asyncio.get_running_loop().time()
-        self.rest.begin(now, least_s=least_s, wished_s=wished_s)
+        self.cooldown.begin(now, least_s=least_s, retry_after_s=retry_after_s)
 
 
 def _import_web3() -> Any:
@@ -150,26 +150,19 @@ def _import_web3() -> Any:
     return transport.KeepAliveProvider
 
 
+@attrs.define(eq=False, slots=False)
 class RpcEndpoints:
     """The configured endpoints, in the operator's order."""
 
-    def __init__(
-        self,
-        urls: Sequence[str],
-        *,
-        timeout_s: float,
-        checks: Sequence[Check],
-        timing: RetryTiming,
-    ) -> None:
-        self._urls = urls
-        self._timeout_s = timeout_s
-        self._checks = checks
-        self._timing = timing
-        self._budget = RetryBudget()
-        self._endpoints: list[Endpoint] = []
-        self._connecting = asyncio.Lock()
-        self._is_closed = False
-        self._calls: set[asyncio.Task[Any]] = set()
+    _urls: Sequence[str]
+    _timeout_s: float = attrs.field(kw_only=True)
+    _checks: Sequence[Check] = attrs.field(kw_only=True)
+    _timing: RetryTiming = attrs.field(kw_only=True)
+    _budget: RetryBudget = attrs.field(factory=RetryBudget, init=False)
+    _endpoints: list[Endpoint] = attrs.field(factory=list, init=False)
+    _connecting: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
+    _is_closed: bool = attrs.field(default=False, init=False)
+    _calls: set[asyncio.Task[Any]] = attrs.field(factory=set, init=False)
 
     async def connect(self) -> list[Endpoint]:
         """Return the endpoints; the first call imports web3 and creates them."""
@@ -183,7 +176,7 @@ class RpcEndpoints:
                         place=place,
                         provider=provider(url),
                         timeout_s=self._timeout_s,
-                        rest=Rest(self._timing),
+                        cooldown=Cooldown(self._timing),
                     )
                     for place, url in enumerate(self._urls, start=1)
                 ]
@@ -203,48 +196,32 @@ class RpcEndpoints:
         limits = [endpoint.logs.limit for endpoint in self._endpoints]
         return min((limit for limit in limits if limit is not None), default=None)
 
-    async def ask_in_order(self, ask: Callable[[Endpoint], Awaitable[Answer]]) -> Answer:
-        """Try the endpoints in order and return the first answer.
+    async def ask_in_order(
+        self,
+        ask: Callable[[Endpoint], Awaitable[Answer]],
+        *,
+        is_final: Callable[[Answer], bool] = lambda _: True,
+    ) -> Answer:
+        """Try the endpoints in order and return the first final answer, else the last one.
 
-        Raises `ChainUnavailable` if none answers. A `CallReverted` is an answer.
+        Raises `ChainUnavailable` if none answers: a timeout is not "not found". A `CallReverted` is
+        an answer.
         """
 
         async def ask_each() -> Answer:
-            failures = []
+            answers, failures = [], []
             for endpoint in self._in_order():
                 try:
-                    return await self._ask_checked(endpoint, ask)
-                except ChainUnavailable as error:
-                    failures.append(error)
-                    _log_failure(endpoint, error)
-            raise _unavailable(failures)
-
-        return await self._retry(ask_each, await self.connect())
-
-    async def ask_until_known(
-        self, ask: Callable[[Endpoint], Awaitable[Answer | None]]
-    ) -> Answer | None:
-        """Try the endpoints in order and return the first answer that is not None.
-
-        Returns None if all answers are None. Raises `ChainUnavailable` if no endpoint answers: a
-        timeout is not "not found".
-        """
-
-        async def ask_each() -> Answer | None:
-            is_answered, failures = False, []
-            for endpoint in self._in_order():
-                try:
-                    answer = await self._ask_checked(endpoint, ask)
+                    answers.append(await self._ask_checked(endpoint, ask))
                 except ChainUnavailable as error:
                     failures.append(error)
                     _log_failure(endpoint, error)
                     continue
-                is_answered = True
-                if answer is not None:
-                    return answer
-            if not is_answered:
+                if is_final(answers[-1]):
+                    break
+            if not answers:
                 raise _unavailable(failures)
-            return None
+            return answers[-1]
 
         return await self._retry(ask_each, await self.connect())
 
@@ -261,7 +238,7 @@ class RpcEndpoints:
                 return await answer
             except ChainUnavailable as error:
                 details = error.details or error.message
-        raise ChainUnavailable(SILENT, details=details)
+        raise ChainUnavailable(UNREACHABLE, details=details)
 
     async def ask_all(self, ask: Callable[[Endpoint], Awaitable[Answer]]) -> list[Answer]:
         """Ask all endpoints concurrently and return their answers, in the operator's order.
@@ -308,12 +285,16 @@ class RpcEndpoints:
         if within_s is None:
             within_s = self._timeout_s
 
-        def wished_s() -> float:
+        def retry_after_s() -> float:
             now = asyncio.get_running_loop().time()
-            return max(0.0, min((one.rest.wished_until - now for one in endpoints), default=0.0))
+            return max(0.0, min((one.cooldown.retry_after - now for one in endpoints), default=0.0))
 
         return await retry_refused(
-            ask, within_s=within_s, wished_s=wished_s, budget=self._budget, timing=self._timing
+            ask,
+            within_s=within_s,
+            retry_after_s=retry_after_s,
+            budget=self._budget,
+            timing=self._timing,
         )
 
     def _in_order(self) -> list[Endpoint]:
@@ -322,8 +303,8 @@ class RpcEndpoints:
         Endpoints that asked for a pause are left out, unless all of them did.
         """
         now = asyncio.get_running_loop().time()
-        awake = [one for one in self._endpoints if one.rest.wished_until <= now]
-        return sorted(awake or self._endpoints, key=lambda one: one.rest.until > now)
+        available = [one for one in self._endpoints if one.cooldown.retry_after <= now]
+        return sorted(available or self._endpoints, key=lambda one: one.cooldown.until > now)
 
     def _forget_call(self, call: asyncio.Task[Any]) -> None:
         """Drop a finished call, and log its error: its caller may be gone."""
@@ -350,8 +331,8 @@ class RpcEndpoints:
 
 
 def _log_failure(endpoint: Endpoint, error: ChainUnavailable) -> None:
-    """Log a failure, unless `_begin_rest` has logged it."""
-    if not endpoint.rest.failures:
+    """Log a failure, unless `_begin_cooldown` has logged it."""
+    if not endpoint.cooldown.failures:
         _log.warning("rpc.failed", endpoint=endpoint.place, error=error.message)
 
 
@@ -361,5 +342,5 @@ def _unavailable(failures: Sequence[ChainUnavailable]) -> ChainUnavailable:
         return narrow[0]
     details = failures[-1].details or failures[-1].message if failures else None
     if any(isinstance(error, EndpointRefused) for error in failures):
-        return EndpointRefused(SILENT, details=details)
-    return ChainUnavailable(SILENT, details=details)
+        return EndpointRefused(UNREACHABLE, details=details)
+    return ChainUnavailable(UNREACHABLE, details=details)

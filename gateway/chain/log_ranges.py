@@ -28,7 +28,7 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 # A part that a busy endpoint refuses is retried with exponential backoff.
-_MOST_MISSES = 6
+_MAX_MISSES = 6
 _FIRST_PAUSE_S = 0.25
 _LONGEST_PAUSE_S = 10.0
 
@@ -87,7 +87,7 @@ class LogRange:
     async def read_long(self, request: Request, query: dict[str, Any], **search: Any) -> list[Any]:
         """Like `read`, with retries, one such search at a time per endpoint."""
         async with self._long:
-            return await self.read(partial(_ask_patiently, request), query, **search)
+            return await self.read(partial(_retry_busy, request), query, **search)
 
     @property
     def limit(self) -> int | None:
@@ -119,9 +119,9 @@ class LogRange:
         )
 
 
-async def _ask_patiently(request: Request, method: str, query: dict[str, Any]) -> Any:
+async def _retry_busy(request: Request, method: str, query: dict[str, Any]) -> Any:
     """Retry while the endpoint is busy, or the whole search would start over."""
-    for miss in range(_MOST_MISSES):
+    for miss in range(_MAX_MISSES):
         try:
             return await request(method, query)
         except EndpointRefused as refusal:

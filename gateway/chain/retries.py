@@ -1,4 +1,4 @@
-"""Retries of refused calls, with backoff, a deadline and a retry budget.
+"""Kinds of failed calls, and retries with backoff, a deadline and a retry budget.
 
 A busy endpoint may answer one call with 429 and serve the next, so refused calls are retried. Calls
 that timed out are not: they have used up the time.
@@ -18,11 +18,11 @@ from gateway.errors import ChainUnavailable
 Answer = TypeVar("Answer")
 
 # Only "this request" charged nothing: its authorization may have been spent before.
-SILENT = "The chain does not answer now. This request charged nothing; send the same again."
+UNREACHABLE = "The chain does not answer now. This request charged nothing; send the same again."
 # Attempts per call. If half of all attempts are refused, one call in 65,536 fails.
-_MOST_TRIES = 16
+_MAX_TRIES = 16
 # The retry budget of the process: burst size, and refill rate per second.
-_MOST_RETRIES = 200.0
+_MAX_RETRIES = 200.0
 _RETRIES_PER_S = 20.0
 
 
@@ -33,10 +33,10 @@ class RetryTiming:
     first_pause_s: float = 0.05
     """Before the second attempt; doubles before each further one."""
     longest_pause_s: float = 0.4
-    first_rest_s: float = 0.25
+    first_cooldown_s: float = 0.25
     """After an endpoint's first failure; doubles after each further one."""
-    longest_rest_s: float = 5.0
-    longest_wish_s: float = 10.0
+    longest_cooldown_s: float = 5.0
+    longest_retry_after_s: float = 10.0
     """Upper limit of a Retry-After."""
 
     def pause_s(self, tries: int) -> float:
@@ -46,11 +46,11 @@ class RetryTiming:
         pause_s: float = min(self.first_pause_s * 2 ** (tries - 1), self.longest_pause_s)
         return pause_s * _jitter()
 
-    def rest_s(self, failures: int) -> float:
+    def cooldown_s(self, failures: int) -> float:
         """Return an endpoint's rest after a number of consecutive failures."""
         doublings = min(failures - 1, 10)
-        rest_s: float = min(self.first_rest_s * 2**doublings, self.longest_rest_s)
-        return rest_s * _jitter()
+        cooldown_s: float = min(self.first_cooldown_s * 2**doublings, self.longest_cooldown_s)
+        return cooldown_s * _jitter()
 
 
 class EndpointRefused(ChainUnavailable):
@@ -75,21 +75,23 @@ class EndpointLags(EndpointRefused):
 
 
 @attrs.define
-class Rest:
+class Cooldown:
     """The rest of a failing endpoint, which is then tried last; times of the loop's clock."""
 
     timing: RetryTiming = attrs.field(factory=RetryTiming)
     failures: int = 0
     """Consecutive failures."""
     until: float = 0.0
-    wished_until: float = 0.0
+    retry_after: float = 0.0
     """As a Retry-After asked."""
 
-    def begin(self, now: float, *, least_s: float, wished_s: float) -> None:
+    def begin(self, now: float, *, least_s: float, retry_after_s: float) -> None:
         """Rest, longer after each failure, and at least `least_s`."""
         self.failures += 1
-        self.until = now + max(least_s, self.timing.rest_s(self.failures))
-        self.wished_until = max(self.wished_until, now + min(wished_s, self.timing.longest_wish_s))
+        self.until = now + max(least_s, self.timing.cooldown_s(self.failures))
+        self.retry_after = max(
+            self.retry_after, now + min(retry_after_s, self.timing.longest_retry_after_s)
+        )
 
     def end(self) -> None:
         """End the rest: the endpoint responded."""
@@ -100,13 +102,13 @@ class Rest:
 class RetryBudget:
     """Limits the retries of the whole process."""
 
-    left: float = _MOST_RETRIES
+    left: float = _MAX_RETRIES
     counted_at: float = 0.0
 
     def take(self, now: float) -> bool:
         """Take one retry from the budget; returns whether one was left."""
         regained = (now - self.counted_at) * _RETRIES_PER_S
-        self.left, self.counted_at = min(_MOST_RETRIES, self.left + regained), now
+        self.left, self.counted_at = min(_MAX_RETRIES, self.left + regained), now
         if self.left < 1.0:
             return False
         self.left -= 1.0
@@ -117,21 +119,21 @@ async def retry_refused(
     ask: Callable[[], Awaitable[Answer]],
     *,
     within_s: float,
-    wished_s: Callable[[], float],
+    retry_after_s: Callable[[], float],
     budget: RetryBudget,
     timing: RetryTiming,
 ) -> Answer:
     """Call `ask`, and retry while it is refused.
 
-    `wished_s` returns the pause that the endpoints ask for, in seconds. No attempt starts later
-    than `within_s` after the first, and all but the first end by then.
+    `retry_after_s` returns the pause that the endpoints ask for, in seconds. No attempt starts
+    later than `within_s` after the first, and all but the first end by then.
     Raises `EndpointRefused` if every attempt was refused, `ChainUnavailable` as `ask` does.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + within_s
     refusal: EndpointRefused | None = None
-    for tries in range(_MOST_TRIES):
-        wait_s = max(wished_s(), timing.pause_s(tries))
+    for tries in range(_MAX_TRIES):
+        wait_s = max(retry_after_s(), timing.pause_s(tries))
         if loop.time() + wait_s >= deadline or (tries and not budget.take(loop.time())):
             break
         # Nearly every first attempt succeeds, so it needs no sleep and no timer.
@@ -147,7 +149,7 @@ async def retry_refused(
         except TimeoutError:
             break
     raise refusal or EndpointRefused(
-        SILENT,
+        UNREACHABLE,
         details="every RPC endpoint asks to be left alone for a while",
     )
 

@@ -39,7 +39,7 @@ _RESEND_S = 2.0
 # Limit of a key's pending transactions. A node that accepts 16 per sender mines them in four
 # blocks, 8 s, well within the 20 s that every accepted authorization is still valid. A longer queue
 # would mine transactions after their authorization has expired, which burns gas.
-MOST_WAITING = 64
+MAX_WAITING = 64
 # Cache time of a sufficient gas balance.
 _BALANCE_TTL_S = 15
 
@@ -108,7 +108,7 @@ class Signer:
         self._most_nonces = most_nonces
         # Shared by concurrent callers but not cached: a wrong count from one endpoint would
         # otherwise break every payment of a block.
-        self._count: SharedAnswer[int] = SharedAnswer(self._now, kept_s=0)
+        self._count: SharedAnswer[int] = SharedAnswer(self._now, ttl_s=0)
         self._affordable_until = 0.0
         self._affordable_gas = 0
         # When a batch was last sent, by hash; only recent ones.
@@ -215,7 +215,7 @@ class Signer:
             signer=self.address,
             signers=self._signers,
             chain_nonce=count,
-            most_waiting=MOST_WAITING,
+            most_waiting=MAX_WAITING,
             payments=tuple(calls),
             sign=lambda nonce, payments: self._sign_batch(
                 [calls[each] for each in payments], gas, nonce, fees
@@ -260,7 +260,7 @@ class Signer:
             signers=self._signers,
             chain_nonce=count,
             used_nonces=used,
-            most_waiting=MOST_WAITING,
+            most_waiting=MAX_WAITING,
             sign=lambda nonce: self._sign(self._make_transaction(call, nonce, fees)),
         )
         return await self._write_down(payment, unsigned)

@@ -1,4 +1,7 @@
-"""Signs and parses EIP-1559 transactions, about ten times faster than eth_account."""
+"""Signs and parses EIP-1559 transactions, and encodes batches for Multicall3.
+
+Signing is about ten times faster than by eth_account.
+"""
 
 import functools
 from collections.abc import Sequence

@@ -78,8 +78,8 @@ def _read_failed(status: int, headers: Mapping[str, str], body: bytes) -> Any:
     """
     answer = _read_error(body)
     if status in _BUSY or status >= _SERVER_ERROR:
-        wish_s = _retry_after_s(headers)
-        raise EndpointRefused(f"status {status}", retry_after_s=wish_s, answer=answer)
+        retry_after_s = _retry_after_s(headers)
+        raise EndpointRefused(f"status {status}", retry_after_s=retry_after_s, answer=answer)
     if answer is None and status in _ABOUT_THE_CALL:
         words = body[:200].decode("utf-8", "replace") or "The answer would be too large."
         answer = {"error": {"message": words}}
@@ -105,5 +105,5 @@ def _read_error(body: bytes) -> dict[str, Any] | None:
 
 def _retry_after_s(headers: Mapping[str, str]) -> float:
     """Return the seconds in `Retry-After`; 0 for a date."""
-    wish = headers.get("Retry-After", "")
-    return float(wish) if wish.isascii() and wish.isdigit() else 0.0
+    value = headers.get("Retry-After", "")
+    return float(value) if value.isascii() and value.isdigit() else 0.0

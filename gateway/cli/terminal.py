@@ -40,7 +40,7 @@ def _explain(error: Exception) -> str | None:
     from gateway.store.disk import full_disk, means_full  # noqa: PLC0415
 
     if isinstance(error, DiskFull) or means_full(error):
-        return f"{DiskFull.way_out}."
+        return f"{DiskFull.remedy}."
     if not isinstance(error, sqlite3.OperationalError):
         return None
     with contextlib.suppress(SettingsError, OSError):

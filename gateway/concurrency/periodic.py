@@ -32,8 +32,11 @@ class Periodic:
     is_mine: Callable[[], bool] = attrs.field(default=always, kw_only=True)
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
 
-    def start(self) -> None:
+    def start(
+        self, is_mine: Callable[[], bool] | None = None, *, every_s: float | None = None
+    ) -> None:
         """Begin: the first time at once, or after the first pause if `wait_first` is set."""
+        self.is_mine, self.every_s = is_mine or self.is_mine, every_s or self.every_s
         self._task = asyncio.create_task(self.repeat(), name=self.name)
 
     async def stop(self) -> None:

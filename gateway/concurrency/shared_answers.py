@@ -10,15 +10,15 @@ Answer = TypeVar("Answer")
 
 
 class SharedAnswer(Generic[Answer]):
-    """One answer, asked for by the first caller and given to all callers of `kept_s` seconds.
+    """One answer, asked for by the first caller and given to all callers of `ttl_s` seconds.
 
     Callers that come while the question is under way wait for its answer. So an answer may be as
-    old as `kept_s` and one question together. An error is raised to all callers that wait, and the
+    old as `ttl_s` and one question together. An error is raised to all callers that wait, and the
     next caller asks again.
     """
 
-    def __init__(self, now: Callable[[], float], *, kept_s: float) -> None:
-        self.kept_s = kept_s
+    def __init__(self, now: Callable[[], float], *, ttl_s: float) -> None:
+        self.ttl_s = ttl_s
         self._now = now
         # The answer as the only item, or nothing.
         self._answers: tuple[Answer, ...] = ()
@@ -31,7 +31,7 @@ class SharedAnswer(Generic[Answer]):
         The question goes on when a caller hangs up: other callers wait for it, and callers that
         hang up again and again would otherwise start a question each time.
         """
-        if self._answers and 0 <= self._now() - self._answered_at < self.kept_s:
+        if self._answers and 0 <= self._now() - self._answered_at < self.ttl_s:
             return self._answers[0]
         # One that has ended is not under way, though its callback may run only later in this turn.
         if self._question is None or self._question.done():
@@ -61,8 +61,8 @@ class SharedAnswer(Generic[Answer]):
 class SharedAnswers(Generic[Answer]):
     """Shared answers by a key; the least recently used key is forgotten beyond `most` keys."""
 
-    def __init__(self, now: Callable[[], float], *, kept_s: float, most: int) -> None:
-        self.kept_s = kept_s
+    def __init__(self, now: Callable[[], float], *, ttl_s: float, most: int) -> None:
+        self.ttl_s = ttl_s
         self._now = now
         self._most = most
         # The key that was used last comes last.
@@ -72,7 +72,7 @@ class SharedAnswers(Generic[Answer]):
         """Return the kept answer of a key, else the answer to a question that runs now."""
         shared = self._by_key.pop(key, None)
         if shared is None:
-            shared = SharedAnswer(self._now, kept_s=self.kept_s)
+            shared = SharedAnswer(self._now, ttl_s=self.ttl_s)
         self._by_key[key] = shared
         if len(self._by_key) > self._most:
             del self._by_key[next(iter(self._by_key))]

@@ -36,7 +36,7 @@ async def run_in_daemon(function: Callable[[], Value], name: str) -> Value:
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[Callable[[], Value]] = loop.create_future()
 
-    def tell(outcome: Callable[[], Value]) -> None:
+    def set_outcome(outcome: Callable[[], Value]) -> None:
         if not ended.cancelled():
             ended.set_result(outcome)
 
@@ -44,7 +44,7 @@ async def run_in_daemon(function: Callable[[], Value], name: str) -> Value:
         outcome = _outcome_of(function)
         # The loop may be closed.
         with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(tell, outcome)
+            loop.call_soon_threadsafe(set_outcome, outcome)
 
     threading.Thread(target=work, name=name, daemon=True).start()
     return (await ended)()

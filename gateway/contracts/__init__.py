@@ -1,7 +1,7 @@
 """Protocols of providers, payment plugins, the chain and output stores, and their records."""
 
 from gateway.contracts.chain import CallReverted, Chain
-from gateway.contracts.outputs import Kept, OutputStore, OutputStoreUnavailable
+from gateway.contracts.outputs import OutputStore, OutputStoreUnavailable, StoredFile
 from gateway.contracts.parts import Alarm
 from gateway.contracts.payment_methods import (
     MethodPayment,

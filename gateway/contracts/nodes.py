@@ -42,7 +42,7 @@ class NodeRecords(Protocol):
         """Whether any node runs workers, as of this node's last heartbeat."""
         ...
 
-    async def arrive(self, *, now: float) -> None:
+    async def register(self, *, now: float) -> None:
         """Register this node at its start; `now` is its own clock.
 
         Raises `SettingsError` if another process runs under its name, or if its clock is off.
@@ -84,7 +84,7 @@ class OneNode:
     has_others = False
     has_workers = True
 
-    async def arrive(self, *, now: float) -> None:
+    async def register(self, *, now: float) -> None:
         pass
 
     async def nodes(self) -> list[NodeRecord]:
@@ -109,24 +109,24 @@ class Fitness:
     def __init__(self) -> None:
         # A message for the operator; empty while the process is fit.
         self.problem = ""
-        self._tell: Callable[[str], None] | None = None
+        self._notify: Callable[[str], None] | None = None
 
-    def lose(self, problem: str) -> None:
+    def mark_unfit(self, problem: str) -> None:
         """Record that this process must end. Only the first reason is kept."""
         if not self.problem:
             self.problem = problem
-            if self._tell is not None:
-                self._tell(problem)
+            if self._notify is not None:
+                self._notify(problem)
 
-    def watch(self, tell: Callable[[str], None]) -> None:
-        """Call `tell` with the reason, immediately if there already is one."""
-        self._tell = tell
+    def watch(self, notify: Callable[[str], None]) -> None:
+        """Call `notify` with the reason, immediately if there already is one."""
+        self._notify = notify
         if self.problem:
-            tell(self.problem)
+            notify(self.problem)
 
 
 @attrs.frozen(kw_only=True)
-class Heard:
+class WakeHandlers:
     """Callbacks for messages of other nodes; they must not block."""
 
     # A task is queued.
@@ -145,7 +145,7 @@ class Wakes(Protocol):
         """Whether this node receives messages now."""
         ...
 
-    def start(self, heard: Heard) -> None:
+    def start(self, handlers: WakeHandlers) -> None:
         """Receive messages until the store closes."""
         ...
 

@@ -14,7 +14,7 @@ class OutputStoreUnavailable(Exception):
 
 
 @attrs.frozen(kw_only=True)
-class Kept:
+class StoredFile:
     """One file in the store, possibly incomplete or orphaned."""
 
     key: str
@@ -57,11 +57,11 @@ class OutputStore(Protocol):
         """Return an output's bytes. Raises `OutputStoreUnavailable`, also for a deleted one."""
         ...
 
-    async def delete(self, outputs: Sequence[StoredOutput | Kept]) -> None:
+    async def delete(self, outputs: Sequence[StoredOutput | StoredFile]) -> None:
         """Delete outputs; a missing file is no error. Raises `OutputStoreUnavailable`."""
         ...
 
-    def written_before(self, before: float) -> AsyncIterator[list[Kept]]:
+    def written_before(self, before: float) -> AsyncIterator[list[StoredFile]]:
         """Yield batches of files last written before a time (Unix seconds), including partial ones.
 
         Raises `OutputStoreUnavailable`.

@@ -1,4 +1,4 @@
-"""JSON Schemas (2020-12) and examples of an endpoint's requests and responses.
+"""Capabilities, and JSON Schemas (2020-12) and examples of an endpoint's requests and responses.
 
 OpenAPI, the x402 challenge, the MCP tools, the manifest and the playground are derived from them.
 The functions are pure; callers may modify the results.
@@ -230,7 +230,7 @@ _ALL = (
 )
 
 CAPABILITIES = {one.name: one for one in _ALL}
-"""Every capability by its name."""
+"""Every capability by its name, for registration, the test kit and docs/plugin-reference.md."""
 
 
 def missing_fields(endpoint: Endpoint) -> list[str]:

@@ -29,7 +29,7 @@ _TRANSFER_TYPEHASH = keccak(
 
 # The largest integer in the database. This is far more than all USDC, so a transfer of this amount
 # must be false.
-_MOST_UNITS = 2**63
+_MAX_UNITS = 2**63
 _DOMAIN_TYPEHASH = keccak(
     b"EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"
 )
@@ -114,7 +114,7 @@ class Network:
     @property
     def domain_separator(self) -> bytes:
         """The EIP-712 domain separator that the contract must return."""
-        return _domain_separator(self)
+        return eip712_domain(self.token_name, self.token_version, self.chain_id, self.token)
 
     def authorization_key(self, sender: str, nonce: str) -> str:
         """Return the claim key of an EIP-3009 nonce. Nonces are per payer."""
@@ -122,14 +122,10 @@ class Network:
 
 
 @functools.lru_cache(maxsize=8)
-def _domain_separator(network: Network) -> bytes:
-    return keccak(
-        _DOMAIN_TYPEHASH
-        + keccak(network.token_name.encode())
-        + keccak(network.token_version.encode())
-        + word(network.chain_id)
-        + word(network.token)
-    )
+def eip712_domain(name: str, version: str, chain_id: int, contract: str) -> bytes:
+    """Return the separator of an EIP-712 domain."""
+    words = word(chain_id) + word(contract)
+    return keccak(_DOMAIN_TYPEHASH + keccak(name.encode()) + keccak(version.encode()) + words)
 
 
 BASE = Network(
@@ -211,7 +207,7 @@ def transfers_to(wallet: str, receipt: Receipt, network: Network) -> list[Transf
         if not is_transfer or len(log.data) != 32 or log.topics[2] != topic(wallet):  # noqa: PLR2004
             continue
         sender, amount = "0x" + log.topics[1][-40:], int.from_bytes(log.data, "big")
-        if not 0 < amount < _MOST_UNITS or sender == wallet:
+        if not 0 < amount < _MAX_UNITS or sender == wallet:
             continue
         before = logs.get(log.index - 1)
         is_settlement = (

@@ -1,4 +1,4 @@
-"""Stored records: payments, tasks, outputs, refunds."""
+"""Records: data on the chain, and stored payments, tasks, outputs and refunds."""
 
 import enum
 
@@ -132,6 +132,11 @@ class PaymentState(enum.StrEnum):
     REFUNDING = "refunding"
     REFUNDED = "refunded"
     REFUND_FAILED = "refund_failed"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the outcome is unknown."""
+        return self in (PaymentState.RESERVED, PaymentState.SETTLING)
 
 
 class TaskStatus(enum.StrEnum):

@@ -31,12 +31,12 @@ class RefundPromise:
 
     def describe(self) -> dict[str, Any]:
         """Return the promise as in the manifest and the challenge."""
-        said: dict[str, Any] = {"onFailure": self.on_failure}
+        promise: dict[str, Any] = {"onFailure": self.on_failure}
         if self.on_failure != "none":
-            said |= {"amount": "full", "to": "payer"}
+            promise |= {"amount": "full", "to": "payer"}
         if self.on_failure == "automatic":
-            said["withinSeconds"] = _WITHIN_S
-        return said | {"policyUrl": self.policy_url}
+            promise["withinSeconds"] = _WITHIN_S
+        return promise | {"policyUrl": self.policy_url}
 
     def extension(self) -> dict[str, Any]:
         """Return the x402 v2 extension."""

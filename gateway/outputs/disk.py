@@ -11,7 +11,7 @@ from pathlib import Path
 
 from itsdangerous import BadSignature, Signer
 
-from gateway.contracts.outputs import Kept, OutputStoreUnavailable
+from gateway.contracts.outputs import OutputStoreUnavailable, StoredFile
 from gateway.domain import Output, Result, StoredOutput, StoredResult
 from gateway.errors import NotFound
 from gateway.outputs.keys import is_ours, key_of, outputs_of, task_of
@@ -107,7 +107,7 @@ class DiskOutputs:
         with _translate_errors("be read"):
             return await asyncio.to_thread((self._folder / output.key).read_bytes)
 
-    async def delete(self, outputs: Sequence[StoredOutput | Kept]) -> None:
+    async def delete(self, outputs: Sequence[StoredOutput | StoredFile]) -> None:
         """Delete outputs, ignoring those that are already gone."""
         with _translate_errors("delete outputs"):
             await asyncio.to_thread(self._delete, [self._folder / output.key for output in outputs])
@@ -120,7 +120,7 @@ class DiskOutputs:
             with contextlib.suppress(OSError):
                 folder.rmdir()
 
-    async def written_before(self, before: float) -> AsyncIterator[list[Kept]]:
+    async def written_before(self, before: float) -> AsyncIterator[list[StoredFile]]:
         """Yield files last written before a time (Unix seconds), in batches, with partial ones."""
         with _translate_errors("list outputs"):
             folders = iter(await asyncio.to_thread(self._folders))
@@ -170,22 +170,22 @@ def _write_whole(path: Path, data: bytes) -> None:
     partial.replace(path)
 
 
-def _find_old_files(folders: Iterable[Path], before: float) -> list[Kept]:
+def _find_old_files(folders: Iterable[Path], before: float) -> list[StoredFile]:
     found = []
     for folder in folders:
         # The folder or a file may be deleted concurrently.
         with contextlib.suppress(OSError):
             old = [path for path in folder.iterdir() if path.stat().st_mtime < before]
-            found += [_kept_file(path) for path in old if is_ours(path.name)]
+            found += [_stored_file(path) for path in old if is_ours(path.name)]
             # A crash left the folder empty. List a missing file, so that the folder gets deleted.
             if not old and folder.stat().st_mtime < before and not any(folder.iterdir()):
-                found.append(_kept_file(folder / "0.partial"))
+                found.append(_stored_file(folder / "0.partial"))
     return found
 
 
-def _kept_file(path: Path) -> Kept:
+def _stored_file(path: Path) -> StoredFile:
     key = f"{path.parent.name}/{path.name}"
-    return Kept(key=key, task_id=task_of(key))
+    return StoredFile(key=key, task_id=task_of(key))
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import structlog
 
 from gateway.contracts import Clock, OutputStore
-from gateway.contracts.outputs import Kept, OutputStoreUnavailable
+from gateway.contracts.outputs import OutputStoreUnavailable, StoredFile
 from gateway.store import SqlStore
 
 _SWEEP_S = 600.0
@@ -87,9 +87,9 @@ async def tidy(store: SqlStore, output_store: OutputStore, now: float) -> int:
         await output_store.delete(unknown)
         strays += len(unknown)
     if strays:
-        _log.info("retention.tidied", files=strays)
+        _log.info("retention.strays_deleted", files=strays)
     return strays
 
 
-async def _is_ours(store: SqlStore, kept: Kept) -> bool:
+async def _is_ours(store: SqlStore, kept: StoredFile) -> bool:
     return not kept.is_shared or await store.task(kept.task_id) is not None

@@ -39,26 +39,6 @@ class Accepted:
     headers: Mapping[str, str] = attrs.field(factory=dict)
 
 
-def new_task(
-    endpoint: Endpoint,
-    request: GenerationRequest,
-    *,
-    price_units: int,
-    fingerprint: str,
-    now: float,
-) -> NewTask:
-    """Return a task that is not in the store yet."""
-    return NewTask(
-        id=str(uuid.uuid4()),
-        endpoint=endpoint,
-        request=request,
-        request_hash=fingerprint,
-        price_units=price_units,
-        created_at=now,
-        request_id=structlog.contextvars.get_contextvars().get("request", ""),
-    )
-
-
 def receipt_of(make: Callable[..., Mapping[str, str]], *arguments: Any) -> Mapping[str, str]:
     """Return the payment method's headers for the 200, or none if `make` fails.
 
@@ -129,11 +109,25 @@ class Acceptance:
     outcome_s: float = 20.0
     _unfinished: set[asyncio.Task[Any]] = attrs.field(factory=set, init=False)
     # A future for each purchase that has no response yet.
-    _begun: set[asyncio.Future[None]] = attrs.field(factory=set, init=False)
+    _in_progress: set[asyncio.Future[None]] = attrs.field(factory=set, init=False)
 
     @_cutoff.default
     def _make_cutoff(self) -> SharedAnswer[int]:
-        return SharedAnswer(self.now, kept_s=0.0)
+        return SharedAnswer(self.now, ttl_s=0.0)
+
+    def _new_task(
+        self, endpoint: Endpoint, request: GenerationRequest, price_units: int, fingerprint: str
+    ) -> NewTask:
+        """Return a task that is not in the store yet."""
+        return NewTask(
+            id=str(uuid.uuid4()),
+            endpoint=endpoint,
+            request=request,
+            request_hash=fingerprint,
+            price_units=price_units,
+            created_at=self.now(),
+            request_id=structlog.contextvars.get_contextvars().get("request", ""),
+        )
 
     async def cutoff_block(self) -> int:
         """Return the number of the last block before the database was created.
@@ -158,10 +152,10 @@ class Acceptance:
             known = await self.store.meta(_CUTOFF, lambda: str(found))
         return int(known)
 
-    async def wait_for_begun(self, *, timeout_s: float) -> None:
+    async def wait_for_purchases(self, *, timeout_s: float) -> None:
         """Wait until purchases in progress have a response."""
-        if self._begun:
-            await asyncio.wait(set(self._begun), timeout=timeout_s)
+        if self._in_progress:
+            await asyncio.wait(set(self._in_progress), timeout=timeout_s)
 
     async def wait_for_writes(self) -> None:
         """Wait until all purchase writes of this process are committed or failed.
@@ -175,7 +169,7 @@ class Acceptance:
     def _counted(self, slug: str, flow: str) -> Iterator[None]:
         """Count the purchase as in progress, and send a signal if it is refused."""
         decided: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._begun.add(decided)
+        self._in_progress.add(decided)
         try:
             yield
         except GatewayError as refusal:
@@ -183,7 +177,7 @@ class Acceptance:
             signals.purchase_refused.send(slug=slug, flow=str(flow), code=code)
             raise
         finally:
-            self._begun.discard(decided)
+            self._in_progress.discard(decided)
             decided.set_result(None)
 
     async def _run_to_end(self, work: Coroutine[None, None, Value]) -> Value:
@@ -194,7 +188,7 @@ class Acceptance:
         try:
             return await outlive(task)
         except asyncio.CancelledError:
-            task.add_done_callback(_log_unseen)
+            task.add_done_callback(_log_after_disconnect)
             raise
 
 
@@ -204,8 +198,8 @@ def _code_of(refusal: GatewayError) -> str:
     return code if _CODE.fullmatch(code) else "other"
 
 
-def _log_unseen(task: asyncio.Task[Any]) -> None:
+def _log_after_disconnect(task: asyncio.Task[Any]) -> None:
     """Log the error of work whose request was cancelled, unless it is a refusal."""
     error = None if task.cancelled() else task.exception()
     if error is not None and not isinstance(error, GatewayError | PayerBusy):
-        _log.error("payment.fault_unseen", exc_info=error)
+        _log.error("payment.fault_after_disconnect", exc_info=error)

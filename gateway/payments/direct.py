@@ -14,21 +14,16 @@ from eth_hash.auto import keccak
 from gateway.chain.smart_wallets import is_signed_by, recover_signer
 from gateway.contracts import Chain, NewTask, Quote, TransferVerifier
 from gateway.domain import Endpoint, Flow, GenerationRequest, Task, Transfer
-from gateway.domain.eip3009 import word
+from gateway.domain.eip3009 import eip712_domain, word
 from gateway.errors import InvalidPayment
 from gateway.payments.accept import (
     Acceptance,
     Accepted,
     bind_new_task,
-    new_task,
     reached_price,
 )
 
-_DOMAIN_TYPEHASH = keccak(
-    b"EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"
-)
 _PROOF_TYPEHASH = keccak(b"PayerProof(bytes32 txHash,string slug,bytes32 requestHash)")
-_NAME, _VERSION = b"Generation Gateway", b"1"
 
 # The most senders asked by an RPC call. A transaction may contain a thousand dust transfers.
 _MAX_ASKED = 8
@@ -36,7 +31,11 @@ _MAX_ASKED = 8
 
 @attrs.frozen(kw_only=True)
 class PayerProof:
-    """An unverified `payerSignature`, and the 32 bytes that it must sign."""
+    """An unverified `payerSignature`, and the 32 bytes that it must sign (EIP-712).
+
+    A transaction hash is public, and without a proof the first client to submit it gets the
+    generation. The signature binds the hash to one request and proves that the payer sent it.
+    """
 
     digest: bytes
     signature: bytes = attrs.field(repr=False)
@@ -47,13 +46,7 @@ def proof_digest(quote: Quote, tx_hash: str, request_hash: bytes) -> bytes:
 
     The wallet is the verifying contract, so a signature for one gateway is invalid at another.
     """
-    domain = keccak(
-        _DOMAIN_TYPEHASH
-        + keccak(_NAME)
-        + keccak(_VERSION)
-        + word(quote.network.chain_id)
-        + word(quote.wallet)
-    )
+    domain = eip712_domain("Generation Gateway", "1", quote.network.chain_id, quote.wallet)
     struct = keccak(
         _PROOF_TYPEHASH + word(tx_hash) + keccak(quote.endpoint.slug.encode()) + request_hash
     )
@@ -132,13 +125,7 @@ class DirectPayments(Acceptance):
         transfers = await self._find_transfers(tx_hash, proof)
         most = max((transfer.amount_units for transfer in transfers), default=0)
         price_units = reached_price(quote, most)
-        new = new_task(
-            endpoint,
-            request,
-            price_units=price_units,
-            fingerprint=fingerprint,
-            now=self.now(),
-        )
+        new = self._new_task(endpoint, request, price_units, fingerprint)
         accepting = self._accept_and_wake(
             new, tx_hash, transfers, idempotency_key, is_proven=proof is not None
         )

@@ -23,10 +23,10 @@ from gateway.store import SqlStore
 BARRED_S = 86_400.0
 
 # The most open payments of one account. It also needs as many settled ones, and no code.
-_MOST_OPEN = 8
+_MAX_OPEN = 8
 
 # The most purchases of one payer that wait or have their turn.
-_MOST_WAITING = 8
+_MAX_WAITING = 8
 
 # Held files get only half of the memory if their authorization is valid for longer than this.
 # Otherwise drained accounts could block all other files for an hour.
@@ -87,7 +87,7 @@ class Exposure:
         queue = self._queues.setdefault(payer, _PurchaseQueue())
         is_repeat = any(other.is_same(claim, key_hash) for other in queue.waiting)
         distinct = sum(not other.is_repeat for other in queue.waiting)
-        if not is_repeat and distinct >= _MOST_WAITING:
+        if not is_repeat and distinct >= _MAX_WAITING:
             raise ExecutionError(_BUSY)
         until = asyncio.get_running_loop().time() + self.turn_s
         purchase = _Purchase(claim, key_hash, is_repeat)
@@ -168,7 +168,7 @@ class Turn:
 
 def _open_limit(known: OpenPayments) -> int:
     """Return how many payments may be open: as many as were settled, from 1 to 8."""
-    return max(1, min(known.settled, _MOST_OPEN))
+    return max(1, min(known.settled, _MAX_OPEN))
 
 
 async def _acquire(lock: asyncio.Lock, until: float) -> None:

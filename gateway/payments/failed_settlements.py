@@ -53,25 +53,17 @@ class _Mined:
         return self.transaction.most_wei * self.transaction.payments
 
 
+@attrs.define(eq=False, slots=False)
 class FailedSettlements:
     """Judges every mined settlement that may have failed, by its receipt."""
 
-    def __init__(
-        self,
-        store: SqlStore,
-        chain: Chain,
-        network: Network,
-        now: Clock,
-        *,
-        give_up_s: float = _GIVE_UP_S,
-    ) -> None:
-        self._store = store
-        self._network = network
-        self._chain = chain
-        self._now = now
-        self.give_up_s = give_up_s
+    _store: SqlStore
+    _chain: Chain
+    _network: Network
+    _now: Clock
+    give_up_s: float = attrs.field(default=_GIVE_UP_S, kw_only=True)
 
-    async def look(self) -> None:
+    async def judge_all(self) -> None:
         """Judge each nonce once. A `ChainUnavailable` skips one nonce until the next call."""
         unjudged = await self._store.payers.unjudged()
         same_nonce = itertools.groupby(

@@ -30,7 +30,6 @@ from gateway.payments.accept import (
     Acceptance,
     Accepted,
     bind_new_task,
-    new_task,
     payer_key_hash,
     reached_price,
     receipt_of,
@@ -58,33 +57,31 @@ class MethodTiming:
     sweep_s: float = 15.0
 
 
+@attrs.define(eq=False, slots=False)
 class MethodSettlements:
-    """One driver for each open payment, and a sweep that finds payments without one."""
+    """Asks methods until they answer: a driver for each open payment, and a sweep for the rest.
 
-    def __init__(
-        self,
-        store: SqlStore,
-        methods: Mapping[str, PaymentMethod],
-        now: Clock,
-        on_settled: Callable[[], None],
-        on_dropped: Callable[[str], None],
-    ) -> None:
-        self._store = store
-        self._methods = methods
-        self._now = now
-        # Called with the task id of each refused payment.
-        self._on_dropped = on_dropped
-        self.timing = MethodTiming()
-        self._drivers = Drivers(on_settled)
-        # Methods that have open payments but are not installed.
-        self._missed: set[str] = set()
+    The method answers that it took the money, or that it never will. An error or a timeout is not
+    an answer, so the payment stays open. For x402, the chain decides: see `Settlements`.
+    """
+
+    _store: SqlStore
+    _methods: Mapping[str, PaymentMethod]
+    _now: Clock
+    _on_settled: Callable[[], None]
+    # Called with the task id of each refused payment.
+    _on_dropped: Callable[[str], None]
+    timing: MethodTiming = attrs.field(factory=MethodTiming, init=False)
+    # Methods that have open payments but are not installed.
+    _missed: set[str] = attrs.field(factory=set, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._drivers = Drivers(self._on_settled)
         self._periodic = Periodic("method-sweep", self._sweep, self.timing.sweep_s)
 
     def start(self, is_mine: Callable[[], bool] = always) -> None:
         """Sweep at once, then every few seconds, while `is_mine` returns True."""
-        self._periodic.is_mine = is_mine
-        self._periodic.every_s = self.timing.sweep_s
-        self._periodic.start()
+        self._periodic.start(is_mine, every_s=self.timing.sweep_s)
 
     async def close(self, *, grace_s: float) -> None:
         """Stop; drivers get `grace_s` seconds to finish. The next start asks again."""
@@ -136,7 +133,7 @@ class MethodSettlements:
                     answer = await method.settle(asked)
                 if isinstance(answer, Taken | Refused):
                     return answer
-                _log.error("payment.method_confused", method=method.name)
+                _log.error("payment.method_invalid", method=method.name)
             except Exception as error:  # noqa: BLE001 - a plugin may raise anything
                 name = type(error).__name__
                 _log.warning("payment.method_silent", method=method.name, error=name)
@@ -213,13 +210,8 @@ class MethodPurchases(Acceptance):
         idempotency_key: str | None,
     ) -> _Purchase:
         price_units = reached_price(quote, proof.value_units)
-        new = new_task(
-            quote.endpoint,
-            request,
-            price_units=price_units,
-            fingerprint=request.fingerprint(quote.endpoint.slug),
-            now=self.now(),
-        )
+        fingerprint = request.fingerprint(quote.endpoint.slug)
+        new = self._new_task(quote.endpoint, request, price_units, fingerprint)
         return _Purchase(
             method=method,
             quote=attrs.evolve(quote, price_units=price_units),
@@ -304,13 +296,13 @@ class MethodPurchases(Acceptance):
 
     async def _wait_for_answer(self, task: Task) -> Task:
         """Return the task once its payment is closed, or after `outcome_s`."""
-        if task.payment.state not in (PaymentState.RESERVED, PaymentState.SETTLING):
+        if not task.payment.state.is_open:
             return task
         await self.method_settlements.drive(task.payment, wait_s=self.outcome_s)
         return await self.store.task(task.id) or task
 
     async def _accepted(self, purchase: _Purchase, task: Task) -> Accepted:
-        is_open = task.payment.state in (PaymentState.RESERVED, PaymentState.SETTLING)
+        is_open = task.payment.state.is_open
         reference = None if is_open else await self.store.methods.answer_of(task.payment.id)
         headers = receipt_of(purchase.method.receipt_headers, purchase.proof, reference)
         return Accepted(task=task, headers=headers)

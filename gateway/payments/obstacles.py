@@ -54,50 +54,41 @@ class ObstacleTiming:
     again_s: float = 10.0
 
 
+@attrs.define(eq=False, slots=False)
 class Obstacles:
     """The obstacles found by the last check. If the chain is unreachable, the others stay."""
 
-    def __init__(
-        self,
-        chain: Chain,
-        settler: Settler,
-        wallet: str,
-        now: Clock,
-        *,
-        timing: ObstacleTiming | None = None,
-    ) -> None:
-        self._chain = chain
-        self._settler = settler
-        self._wallet = wallet
-        self._now = now
-        self.timing = timing or ObstacleTiming()
-        # By kind of obstacle.
-        self._operator_sentences: dict[str, str] = {}
-        self._buyer_sentences: dict[str, str] = {}
-        self._is_warned = False
-        self._periodic = Periodic("x402-obstacles", self.look, self.timing.again_s, wait_first=True)
+    _chain: Chain
+    _settler: Settler
+    _wallet: str
+    _now: Clock
+    timing: ObstacleTiming = attrs.field(factory=ObstacleTiming, kw_only=True)
+    # By kind: the messages for the operator and for buyers.
+    _known: dict[str, tuple[str, str]] = attrs.field(factory=dict, init=False)
+    _is_warned: bool = attrs.field(default=False, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._periodic = Periodic(
+            "x402-obstacles", self.refresh, self.timing.again_s, wait_first=True
+        )
 
     @property
-    def said(self) -> str | None:
+    def buyer_message(self) -> str | None:
         """The buyers' message about the most important obstacle, or None."""
-        for kind in (*_STOP_ALL, _CLOCK, _SETTLER):
-            if kind in self._buyer_sentences:
-                return self._buyer_sentences[kind]
-        return None
+        kinds = (*_STOP_ALL, _CLOCK, _SETTLER)
+        return next((self._known[kind][1] for kind in kinds if kind in self._known), None)
 
     @property
     def selling(self) -> Selling:
         """The payments that are still possible."""
-        if not self._buyer_sentences:
+        if not self._known:
             return "everything"
-        return (
-            "nothing" if any(kind in self._buyer_sentences for kind in _STOP_ALL) else "transfers"
-        )
+        return "nothing" if any(kind in self._known for kind in _STOP_ALL) else "transfers"
 
     def start(self) -> None:
         """Check every minute, and more often while there is an obstacle.
 
-        The first check comes after a pause; the app calls `look` at startup.
+        The first check comes after a pause; the app calls `refresh` at startup.
         """
         self._periodic.start()
 
@@ -105,7 +96,7 @@ class Obstacles:
         """Stop the checks."""
         await self._periodic.stop()
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         """Check the chain and the settler now. Raises `ChainUnavailable`."""
         self._periodic.every_s = self.timing.again_s
         now = self._now()
@@ -122,19 +113,19 @@ class Obstacles:
             await self._check_settler()
         except ExecutionError:
             return
-        if not self._operator_sentences:
+        if not self._known:
             self._periodic.every_s = self.timing.every_s
 
     async def _read_newest_head(self) -> Block:
         try:
             newest = await self._chain.newest_head()
         except ChainUnavailable:
-            self.note_silence()
+            self.note_unreachable()
             raise
         self._note(_CHAIN, None, "")
         return newest
 
-    def note_silence(self) -> None:
+    def note_unreachable(self) -> None:
         """Note that the chain is unreachable. The next successful check clears it."""
         self._note(_CHAIN, "No RPC endpoint gives a usable answer.", _CHAIN_DOWN)
 
@@ -144,8 +135,8 @@ class Obstacles:
         Checks the settler now; uses the last check of clock, token and wallet.
         """
         for kind in (_CLOCK, _TOKEN, _WALLET):
-            if kind in self._operator_sentences:
-                raise ExecutionError(self._operator_sentences[kind])
+            if kind in self._known:
+                raise ExecutionError(self._known[kind][0])
         await self._check_settler()
 
     async def _check_settler(self) -> None:
@@ -169,13 +160,12 @@ class Obstacles:
     def _note(self, kind: str, problem: str | None, buyer_message: str) -> None:
         """Keep both messages, or drop them if `problem` is None. Log each change once."""
         if problem is None:
-            self._buyer_sentences.pop(kind, None)
-            if self._operator_sentences.pop(kind, None) is not None:
+            if self._known.pop(kind, None) is not None:
                 _log.info("settlement.ready", obstacle=kind)
             return
-        if kind not in self._operator_sentences:
+        if kind not in self._known:
             _log.warning("settlement.not_ready", obstacle=kind, problem=problem)
-        self._operator_sentences[kind], self._buyer_sentences[kind] = problem, buyer_message
+        self._known[kind] = problem, buyer_message
 
 
 def clock_problem(ahead_s: float) -> str | None:
@@ -242,7 +232,7 @@ class WalletCheck:
     retry_s: float = attrs.field(default=_RETRY_S, kw_only=True)
     """Seconds between two attempts while the chain is unreachable."""
 
-    async def look_until_known(self) -> None:
+    async def check_until_known(self) -> None:
         """Check now; retry until the chain answers."""
         is_logged = False
         while not self.is_known:

@@ -118,28 +118,19 @@ def find_transfer(signed: Authorization, receipt: Receipt, network: Network) -> 
 _OVERLAP_BLOCKS = 100
 
 
+@attrs.define(eq=False, slots=False)
 class Reconciler:
     """Closes payments by the outcome of their authorizations."""
 
-    def __init__(
-        self,
-        store: SqlStore,
-        chain: Chain,
-        settings: Settings,
-        now: Clock,
-        on_dropped: Callable[[str], None],
-        *,
-        overlap_blocks: int = _OVERLAP_BLOCKS,
-    ) -> None:
-        self._store = store
-        self._chain = chain
-        self._settings = settings
-        self._now = now
-        # Called with the released payment's task id.
-        self._on_dropped = on_dropped
-        self.overlap_blocks = overlap_blocks
-        # The last block searched without finding an event, by payment id.
-        self._searched: dict[int, int] = {}
+    _store: SqlStore
+    _chain: Chain
+    _settings: Settings
+    _now: Clock
+    # Called with the released payment's task id.
+    _on_dropped: Callable[[str], None]
+    overlap_blocks: int = attrs.field(default=_OVERLAP_BLOCKS, kw_only=True)
+    # The last block searched without finding an event, by payment id.
+    _searched: dict[int, int] = attrs.field(factory=dict, init=False)
 
     async def close_by_receipt(self, payment: Payment, tx_hash: str) -> bool:
         """Settle the payment if this transaction paid it; return whether it did.

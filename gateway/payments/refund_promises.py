@@ -30,7 +30,7 @@ class RefundPromises:
         self._refunds = refunds
         # The largest price with an automatic refund, in units of 10⁻⁶ USDC.
         self.room_units = 0
-        self._periodic = Periodic("refund-promises", self.look, _EVERY_S)
+        self._periodic = Periodic("refund-promises", self.refresh, _EVERY_S)
         url = f"{self._settings.base_url}/llms.txt"
         is_reviewed = refunds is not None or store.nodes.has_others
         self._automatic = RefundPromise(on_failure="automatic", policy_url=url)
@@ -50,7 +50,7 @@ class RefundPromises:
         """Stop the checks."""
         await self._periodic.stop()
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         """Read the key's balance and the refunds due. Raises `ChainUnavailable`."""
         if self._refunds is None or not self._settings.refunds_automatically:
             return
@@ -60,7 +60,7 @@ class RefundPromises:
         finally:
             # Zero on an error: no refund can be sent while the chain is unavailable.
             if bool(room_units) != bool(self.room_units):
-                _log.info("refunds.room_changed", units=room_units)
+                _log.info("refunds.promise_changed", units=room_units)
             self.room_units = room_units
 
     async def _find_room(self, refunds: Refunds) -> int:

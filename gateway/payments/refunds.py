@@ -115,15 +115,13 @@ class Refunds:
 
     def start(self, is_mine: Callable[[], bool] = always) -> None:
         """Sweep at once, then every few seconds, while `is_mine` returns True."""
-        self._periodic.is_mine = is_mine
-        self._periodic.every_s = self.timing.sweep_s
-        self._periodic.start()
+        self._periodic.start(is_mine, every_s=self.timing.sweep_s)
 
     async def close(self) -> None:
         """Stop. Sent refunds are durable."""
         await self._periodic.stop()
 
-    async def look_at_gas(self) -> GasOfKey:
+    async def gas_of_key(self) -> GasOfKey:
         """Return the refund key's gas balance, and about how many refunds it pays for.
 
         Raises `ChainUnavailable`.

@@ -30,19 +30,19 @@ class SettlementTiming:
     """Durations in seconds."""
 
     # Between two reads of the receipt, while the buyer waits.
-    look_s: float = 0.25
+    poll_s: float = 0.25
     # Between two full checks, which also read the nonce and resend: two blocks of Base.
-    full_look_s: float = 4.0
+    full_check_s: float = 4.0
     # Between two reads of the receipt after the first full check.
-    late_look_s: float = 1.0
+    late_poll_s: float = 1.0
     # A driver stops after this time; the sweep starts another.
     drive_s: float = 30.0
     # Between two sweeps over all open payments.
     sweep_s: float = 5.0
-    # A payment open for longer is checked only every `old_look_s`: the account is empty, or the
+    # A payment open for longer is checked only every `old_check_s`: the account is empty, or the
     # chain is unreachable.
     old_s: float = 600.0
-    old_look_s: float = 60.0
+    old_check_s: float = 60.0
 
 
 @attrs.define
@@ -53,36 +53,27 @@ class _Age:
     next_check_at: float = 0.0
 
 
+@attrs.define(eq=False, slots=False)
 class Settlements:
     """One driver for each open payment, and a sweep that finds payments without a driver."""
 
-    def __init__(
-        self,
-        store: SqlStore,
-        settler: Settler,
-        reconciler: Reconciler,
-        obstacles: Obstacles,
-        failed: FailedSettlements,
-        on_settled: Callable[[], None],
-        *,
-        timing: SettlementTiming | None = None,
-    ) -> None:
-        self._store = store
-        self.settler = settler
-        self._reconciler = reconciler
-        self.obstacles = obstacles
-        self._failed = failed
-        self.timing = timing or SettlementTiming()
-        self._drivers = Drivers(on_settled)
-        # By payment id, of the payments that were open at the last sweep.
-        self._ages: dict[int, _Age] = {}
+    _store: SqlStore
+    settler: Settler
+    _reconciler: Reconciler
+    obstacles: Obstacles
+    _failed: FailedSettlements
+    _on_settled: Callable[[], None]
+    timing: SettlementTiming = attrs.field(factory=SettlementTiming, kw_only=True)
+    # By payment id, of the payments that were open at the last sweep.
+    _ages: dict[int, _Age] = attrs.field(factory=dict, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._drivers = Drivers(self._on_settled)
         self._periodic = Periodic("settlement-sweep", self._sweep, self.timing.sweep_s)
 
     def start(self, is_mine: Callable[[], bool] = always) -> None:
         """Sweep at once, then every few seconds, while `is_mine` returns True."""
-        self._periodic.is_mine = is_mine
-        self._periodic.every_s = self.timing.sweep_s
-        self._periodic.start()
+        self._periodic.start(is_mine, every_s=self.timing.sweep_s)
         self.obstacles.start()
 
     async def close(self, *, grace_s: float) -> None:
@@ -100,7 +91,7 @@ class Settlements:
         try:
             await self.obstacles.check()
         except ExecutionError as error:
-            raise ExecutionError(self.obstacles.said or error.message) from error
+            raise ExecutionError(self.obstacles.buyer_message or error.message) from error
 
     @property
     def addresses(self) -> Sequence[str]:
@@ -131,8 +122,8 @@ class Settlements:
         """Submit, then poll the chain until the outcome is known, even if submitting fails."""
         began_s, timing, now = time.perf_counter(), self.timing, asyncio.get_running_loop().time
         tx_hash, has_failed = await self._submit(payment)
-        pause_s, unsent_pause_s = timing.look_s, timing.look_s
-        full_at = now() + timing.full_look_s
+        pause_s, unsent_pause_s = timing.poll_s, timing.poll_s
+        full_at = now() + timing.full_check_s
         while True:
             is_full = now() >= full_at
             try:
@@ -146,7 +137,7 @@ class Settlements:
                 found, has_failed = await self._submit(payment)
                 tx_hash = found or tx_hash
             if is_full:
-                pause_s, full_at = timing.late_look_s, now() + timing.full_look_s
+                pause_s, full_at = timing.late_poll_s, now() + timing.full_check_s
             await asyncio.sleep(unsent_pause_s if tx_hash is None else pause_s)
             unsent_pause_s = min(2 * unsent_pause_s, timing.sweep_s)
 
@@ -197,9 +188,9 @@ class Settlements:
             if now < age.seen_at + self.timing.old_s:
                 self._drivers.ensure(payment, self._settle_until_closed, drive_s=drive_s)
             elif now >= age.next_check_at:
-                age.next_check_at = now + self.timing.old_look_s
+                age.next_check_at = now + self.timing.old_check_s
                 self._drivers.ensure(payment, self._settle_old, drive_s=drive_s)
-        await self._failed.look()
+        await self._failed.judge_all()
         await self.settler.tend()
 
 

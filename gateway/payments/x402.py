@@ -21,7 +21,6 @@ from gateway.payments.accept import (
     Acceptance,
     Accepted,
     bind_new_task,
-    new_task,
     payer_key_hash,
     receipt_of,
     require_same_request,
@@ -37,7 +36,7 @@ _UNSPENT_MARGIN = 5_000
 
 # Purchases share one head for this time, about one block. It only decides where a search begins,
 # with a margin of thousands of blocks, so a stale head does no harm.
-_HEAD_KEPT_S = 2.0
+_HEAD_TTL_S = 2.0
 
 
 @attrs.frozen(kw_only=True)
@@ -74,7 +73,7 @@ class X402Payments(Acceptance):
 
     @_recent_head.default
     def _make_recent_head(self) -> SharedAnswer[Block]:
-        return SharedAnswer(self.now, kept_s=_HEAD_KEPT_S)
+        return SharedAnswer(self.now, ttl_s=_HEAD_TTL_S)
 
     async def accept_x402(
         self,
@@ -141,13 +140,8 @@ class X402Payments(Acceptance):
         key_hash: str | None,
     ) -> _Purchase:
         signed = proof.authorization
-        new = new_task(
-            quote.endpoint,
-            request,
-            price_units=quote.price_units,
-            fingerprint=request.fingerprint(quote.endpoint.slug),
-            now=self.now(),
-        )
+        fingerprint = request.fingerprint(quote.endpoint.slug)
+        new = self._new_task(quote.endpoint, request, quote.price_units, fingerprint)
         return _Purchase(
             verifier=verifier,
             quote=quote,
@@ -268,7 +262,7 @@ class X402Payments(Acceptance):
 
     async def _wait_for_outcome(self, task: Task) -> Task:
         """Return the task once its payment is closed, or after `outcome_s`."""
-        if task.payment.state not in (PaymentState.RESERVED, PaymentState.SETTLING):
+        if not task.payment.state.is_open:
             return task
         await self.settlements.drive(task.payment, wait_s=self.outcome_s)
         return await self.store.task(task.id) or task

@@ -265,7 +265,7 @@ class PluginManager:
         """
         self._check_values(settings)
         redactor = redactor or Redactor()
-        redactor.learn(secrets_of(settings, self.sections(), are_all=True))
+        redactor.add_secrets(secrets_of(settings, self.sections(), are_all=True))
         self._catalog = catalog = Catalog(
             settings.endpoints, now=now, slots=settings.workers, redactor=redactor
         )

@@ -56,11 +56,11 @@ def _find_mistyped(settings: Settings, known: Collection[str]) -> Iterator[tuple
 
 
 def _nearest_name(name: str, names: Collection[str]) -> str | None:
-    slips = [other for other in names if _is_one_slip(name, other)]
-    return next(iter(slips or difflib.get_close_matches(name, names, 1, cutoff=_NEAR)), None)
+    typos = [other for other in names if _is_typo(name, other)]
+    return next(iter(typos or difflib.get_close_matches(name, names, 1, cutoff=_NEAR)), None)
 
 
-def _is_one_slip(name: str, other: str) -> bool:
+def _is_typo(name: str, other: str) -> bool:
     """Whether one character is missing, added or wrong, or two neighbours are swapped."""
     begin = len(os.path.commonprefix((name, other)))  # noqa: RUF071 - characters are meant
     name, other = name[begin:], other[begin:]

@@ -108,7 +108,7 @@ async def _check_call(name: str, call: Awaitable[Any], *, stops: str, summary: s
         # The message is for buyers, the details for the operator.
         found = error.details or error.message
         if isinstance(error, DiskFull):
-            found = f"{error.way_out}."
+            found = f"{error.remedy}."
         return Check(name=name, ok=False, stops=stops, summary=summary, problem=found)
     return Check(name=name, ok=True, stops=stops, summary=summary)
 
@@ -123,7 +123,7 @@ def _check_nodes(gateway: Gateway) -> list[Check]:
             _check_machine("workers", "No machine makes what is sold.", ok=works),
         ]
     if wakes is not None:
-        summary = "This node looks for the others' tasks, because it does not hear of them."
+        summary = "This node polls for the others' tasks, because it gets no notifications."
         found.append(Check(name="wakes", ok=wakes.is_live, stops=_NOTHING, summary=summary))
     return found
 

@@ -22,11 +22,11 @@ def core_parts(gateway: Gateway) -> list[Part]:
     """
     timing, store = gateway.timing, gateway.store
     lifecycle, nodes = gateway.lifecycle, store.nodes
-    look = gateway.changes.look
+    poll = gateway.changes.poll
     gas = GasRecords(store, gateway.chain)
 
     async def watch_fitness() -> None:
-        store.fitness.watch(lifecycle.lose_fitness)
+        store.fitness.watch(lifecycle.mark_unfit)
 
     async def step_down() -> None:
         nodes.step_down()
@@ -47,14 +47,14 @@ def core_parts(gateway: Gateway) -> list[Part]:
         _tasks(gateway),
         gateway.events.make_part(),
         # Also before the first sale, so that a paused endpoint stays paused after a restart.
-        Part(name="endpoint-changes", start=look, work=look, every_s=timing.changes_s),
-        Part(name="wallet", run=gateway.wallet.look_until_known),
+        Part(name="endpoint-changes", start=poll, work=poll, every_s=timing.changes_s),
+        Part(name="wallet", run=gateway.wallet.check_until_known),
         Part(
             name="probing", run=lambda: probe_forever(gateway.catalog), close=gateway.catalog.close
         ),
         Part(name="limits", run=watch_limits, close=gateway.limits.close),
         Part(name="give-back-space", work=store.give_back_space, every_s=timing.give_back_space_s),
-        Part(name="gas-records", work=gas.look, every_s=timing.gas_records_s, only_leader=True),
+        Part(name="gas-records", work=gas.complete, every_s=timing.gas_records_s, only_leader=True),
         Part(
             name="retention",
             run=lambda: retention.sweep_forever(
@@ -94,16 +94,16 @@ def _payments(gateway: Gateway) -> Part:
         try:
             await gateway.chain.start()
             await payments.cutoff_block()
-            await settlements.obstacles.look()
+            await settlements.obstacles.refresh()
         except ChainUnavailable as error:
-            settlements.obstacles.note_silence()
+            settlements.obstacles.note_unreachable()
             _log.warning("chain.silent", error=error.message, details=error.details)
 
     async def drain() -> None:
         """Let purchases in progress begin to settle, then let settlements end."""
         clock, grace_s = asyncio.get_running_loop().time, gateway.timing.drain_payments_s
         end = clock() + grace_s
-        await payments.wait_for_begun(timeout_s=grace_s)
+        await payments.wait_for_purchases(timeout_s=grace_s)
         left_s = max(end - clock(), 0.0)
         await asyncio.gather(
             settlements.close(grace_s=left_s), method_settlements.close(grace_s=left_s)
@@ -137,7 +137,7 @@ def _tasks(gateway: Gateway) -> Part:
 # Sales need the same RPC endpoint, so receipts are read in batches of this size, two calls each,
 # with a pause of this many seconds in between. A thousand take a minute.
 _BATCH = 20
-_REST_S = 1.0
+_PAUSE_S = 1.0
 # A transaction without a receipt was replaced, or is too old for the endpoint. After this many
 # misses it is skipped.
 _MAX_MISSES = 3
@@ -151,11 +151,11 @@ class GasRecords:
     def __init__(self, store: SqlStore, chain: Chain) -> None:
         self._store = store
         self._chain = chain
-        self.rest_s = _REST_S
+        self.pause_s = _PAUSE_S
         # How often a transaction had no receipt, by hash.
         self._misses: dict[str, int] = {}
 
-    async def look(self) -> None:
+    async def complete(self) -> None:
         """Complete the transactions, newest first. Raises `ChainUnavailable`."""
         skipped = [tx_hash for tx_hash, misses in self._misses.items() if misses >= _MAX_MISSES]
         while len(skipped) < _MAX_REMEMBERED:
@@ -170,7 +170,7 @@ class GasRecords:
                 else:
                     await self._store.note_mined(receipt)
                     self._misses.pop(tx_hash, None)
-            await asyncio.sleep(self.rest_s)
+            await asyncio.sleep(self.pause_s)
 
     def _count_miss(self, tx_hash: str) -> None:
         self._misses[tx_hash] = self._misses.get(tx_hash, 0) + 1

@@ -37,7 +37,7 @@ class EventHandover:
     now: Clock = time.time
     poll_s: float = 5.0
     # The shortest time between two rounds. Each task's end asks for one, and most have no events.
-    apart_s: float = 0.02
+    min_interval_s: float = 0.02
     _readers: dict[str, EventReader] = attrs.field(factory=dict, init=False)
     _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _loop: asyncio.Task[None] | None = attrs.field(default=None, init=False)
@@ -98,7 +98,7 @@ class EventHandover:
             if self.leads() or since_last_s >= self.poll_s:
                 await self.hand_over()
             await self._register_again()
-            await asyncio.sleep(self.apart_s)
+            await asyncio.sleep(self.min_interval_s)
 
     async def _register_again(self) -> None:
         """Keep this node's readers, which are deleted after a long silence."""

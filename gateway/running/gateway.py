@@ -21,7 +21,7 @@ from gateway.running.intake import Intake
 from gateway.running.lifecycle import Lifecycle
 from gateway.running.long_texts import LongTexts
 from gateway.running.rate_limits import RateLimits
-from gateway.running.readiness import KEPT_S, Readiness
+from gateway.running.readiness import TTL_S, Readiness
 from gateway.running.timing import Timing
 from gateway.settings import Settings
 from gateway.store import SqlStore
@@ -96,7 +96,7 @@ class Gateway:
         self.long_texts = LongTexts(self.store)
         self.changes = LiveChanges(self.catalog, self.store, now)
         self.started_at = now()
-        self.shared_checks = SharedAnswer(now, kept_s=KEPT_S)
+        self.shared_checks = SharedAnswer(now, ttl_s=TTL_S)
         leads = self.store.nodes.leads
         self.lifecycle = Lifecycle(
             readiness=self.readiness,
@@ -136,10 +136,10 @@ class Gateway:
         return next((one.openapi for one in self.documents if one.openapi), "")
 
     @property
-    def look_s(self) -> float:
+    def poll_s(self) -> float:
         """Seconds between reads of a task that a request waits for."""
         wakes = self.store.wakes
-        return self.timing.look_s if wakes is None or wakes.is_live else self.timing.deaf_look_s
+        return self.timing.poll_s if wakes is None or wakes.is_live else self.timing.fallback_poll_s
 
     def end_waits(self) -> None:
         """Answer waiting requests with the present state of their task, and end the streams."""
@@ -154,13 +154,13 @@ class Gateway:
             return "nothing"
         return self.settlements.obstacles.selling
 
-    def unsold_because(self, slug: str | None = None) -> str | None:
+    def sale_problem(self, slug: str | None = None) -> str | None:
         """Return the buyers' message if some purchases are impossible now, or None.
 
         With `slug`, this includes the endpoint's own problem.
         """
         problem = self.readiness.find_problem(slug)
-        return self.settlements.obstacles.said if problem is None else problem.message
+        return self.settlements.obstacles.buyer_message if problem is None else problem.message
 
     def quote(self, endpoint: Endpoint, request: GenerationRequest | None = None) -> Quote:
         """Return the price of a request and where to pay it.
@@ -193,7 +193,7 @@ class Gateway:
 
     def refund_promise(self) -> RefundPromise:
         """Return the promise that holds for every offer, by the highest price."""
-        dearest = self.catalog.keep(
-            "dearest", lambda: max((price_range(one)[1] for one in self.catalog), default=0)
+        highest_units = self.catalog.cached(
+            "highest_units", lambda: max((price_range(one)[1] for one in self.catalog), default=0)
         )
-        return self.refund_promises.of(dearest)
+        return self.refund_promises.of(highest_units)

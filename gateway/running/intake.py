@@ -13,7 +13,7 @@ from gateway.sandbox.pages import Pages
 from gateway.sandbox.pictures import SentPictures
 
 # As long as a quote is valid.
-_KEPT_S = 300.0
+_TTL_S = 300.0
 # Some 300 bytes each.
 _MAX_CHECKED = 1000
 
@@ -34,7 +34,7 @@ class CheckedFiles:
         Per address, so that response times do not reveal other clients' files.
         """
         checked_at, pages = self._passed.get((address, sent.fingerprint(slug)), (None, None))
-        if checked_at is None or self._now() - checked_at > _KEPT_S:
+        if checked_at is None or self._now() - checked_at > _TTL_S:
             return None
         return attrs.evolve(sent, pages=pages)
 
@@ -57,10 +57,10 @@ CHECKS = Shares(
     # Shorter than `Timing.validation_s`, which includes the check itself.
     wait_s=15.0,
     # An ordinary file takes half a second, and the largest picture 1.5 s.
-    undisturbed_s=3.0,
+    protected_s=3.0,
     # Four of the slowest files; in the long run a quarter of a CPU.
     budget_s=20.0,
-    regained=0.25,
+    refill_per_s=0.25,
 )
 
 

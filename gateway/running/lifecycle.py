@@ -35,7 +35,7 @@ class Lifecycle:
     warmed: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     # Set when this process must stop using its database.
     unfit: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
-    _begun: list[Part] = attrs.field(factory=list, init=False)
+    _started: list[Part] = attrs.field(factory=list, init=False)
     _tasks: list[asyncio.Task[None]] = attrs.field(factory=list, init=False)
     _draining: asyncio.Task[None] | None = attrs.field(default=None, init=False)
 
@@ -72,7 +72,7 @@ class Lifecycle:
         for part in self.parts:
             if self.readiness.is_draining:
                 return
-            self._begun.append(part)
+            self._started.append(part)
             if part.start is not None:
                 await part.start()
         for part in self.parts:
@@ -89,7 +89,7 @@ class Lifecycle:
         """Stop sales. Tasks, polls, files, pages and streams go on."""
         self.readiness.is_draining = True
 
-    def lose_fitness(self, problem: str) -> None:
+    def mark_unfit(self, problem: str) -> None:
         """Stop sales, and make the server end the process."""
         _log.error("node.unfit", problem=problem)
         self.stop_selling()
@@ -109,7 +109,7 @@ class Lifecycle:
 
     async def _drain(self) -> None:
         try:
-            for part in list(self._begun):
+            for part in list(self._started):
                 if part.drain is not None:
                     async with _logged(part, "drain"), asyncio.timeout(part.drain_s):
                         await part.drain()
@@ -120,7 +120,7 @@ class Lifecycle:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for part in reversed(self._begun):
+        for part in reversed(self._started):
             if part.close is not None:
                 async with _logged(part, "close"):
                     await part.close()

@@ -15,7 +15,7 @@ from gateway.store import SqlStore
 
 # Cached parts of texts, about 66 KB each and 393 KB at most.
 _MAX_PARTS = 32
-_KEPT_S = 10.0
+_TTL_S = 10.0
 
 
 class LongTexts:
@@ -23,7 +23,7 @@ class LongTexts:
 
     def __init__(self, store: SqlStore) -> None:
         self._store = store
-        self._parts = SharedAnswers[bytes](time.monotonic, kept_s=_KEPT_S, most=_MAX_PARTS)
+        self._parts = SharedAnswers[bytes](time.monotonic, ttl_s=_TTL_S, most=_MAX_PARTS)
 
     async def part(self, task_id: str, number: int) -> bytes:
         """Return a part, JSON-encoded without quotes; raises `LookupError` if it is missing."""

@@ -3,13 +3,13 @@
 import attrs
 
 from gateway.catalog.catalog import Catalog
-from gateway.errors import ExecutionError, NobodyWorks, Restarting, SellsNothing
+from gateway.errors import ExecutionError, NoWorkers, Restarting, WrongNode
 from gateway.settings import Settings
 from gateway.store import SqlStore
 from gateway.store.disk import DiskState, read_disk
 
 # Results of checks are shared for this many seconds, because any client may request them.
-KEPT_S = 5.0
+TTL_S = 5.0
 
 
 @attrs.define
@@ -47,10 +47,10 @@ class Readiness:
         if self.is_draining:
             return Restarting()
         if not self._sells:
-            return SellsNothing()
+            return WrongNode()
         # Workers may run on other machines.
         if not self.store.nodes.has_workers:
-            return NobodyWorks()
+            return NoWorkers()
         if self.read_disk().problem is not None:
             return ExecutionError(
                 "The gateway's disk is nearly full; nothing was charged. Try again later."

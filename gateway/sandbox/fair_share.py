@@ -46,10 +46,10 @@ class Shares:
     wait_s: float
     # After this many seconds, work can be preempted for an address that has used less; later if
     # work of its address was just preempted.
-    undisturbed_s: float
+    protected_s: float
     # The seconds that one address may use at once, and how many it regains per second.
     budget_s: float
-    regained: float
+    refill_per_s: float
 
 
 @attrs.define(eq=False)
@@ -82,7 +82,7 @@ class _Ledger:
 
     def used(self, address: str) -> float:
         used, at = self._entries.get(address, (0.0, 0.0))
-        return max(0.0, used - self.shares.regained * (self.now() - at))
+        return max(0.0, used - self.shares.refill_per_s * (self.now() - at))
 
     def charge(self, address: str, seconds: float) -> None:
         max_s = _MAX_BUDGETS_OWED * self.shares.budget_s
@@ -178,7 +178,7 @@ class FairShare:
         excess_s = self._ledger.used(address) - shares.budget_s
         live = self._live()
         if excess_s > 0 and any(turn.address != address for turn in (*self._running, *live)):
-            raise TooMuchUnpaid(math.ceil(excess_s / shares.regained))
+            raise TooMuchUnpaid(math.ceil(excess_s / shares.refill_per_s))
         waits, held = self._count(live)[address], self._count(self._running)[address]
         may_wait = waits < shares.waiting_per_address
         if not may_wait and (waits or held >= shares.slots_per_address):
@@ -275,7 +275,7 @@ class FairShare:
         over_s = self._used(turn.address) - _HEAVY_SHARE * self._shares.budget_s
         if over_s < 0 or turn.address in self._count(self._running):
             return math.inf
-        return over_s / self._shares.regained + _TICK_S
+        return over_s / self._shares.refill_per_s + _TICK_S
 
     def _preempt_for(self, turn: _Turn) -> float | None:
         """Preempt the heaviest user, or return the seconds until that is allowed."""
@@ -298,7 +298,7 @@ class FairShare:
         held = self._count(self._running)
         if held[work.address] > held[turn.address] + 1:
             return 0.0
-        safe_s = self._shares.undisturbed_s * self._preemptions.factor(work.address)
+        safe_s = self._shares.protected_s * self._preemptions.factor(work.address)
         return safe_s - self._age(work)
 
     def _reject_excess(self) -> None:

@@ -38,7 +38,7 @@ def hint(name: str) -> str:
 
 def check_settings(settings: Settings) -> None:
     """Raise `SettingsError` for the first setting that cannot be right."""
-    for name, is_right in _judge_settings(settings).items():
+    for name, is_right in _check_values(settings).items():
         if not is_right:
             state = "is not set" if getattr(settings, name) == "" else "is not right"
             raise SettingsError(f"{variable(name)} {state}. {hint(name)}")
@@ -96,7 +96,7 @@ _ONE_OF = {
     "refunds": ("", "manual", "automatic"),
 }
 # What fits into the most gas that Base lets one transaction have.
-_MOST_IN_BATCH = 100
+_MAX_IN_BATCH = 100
 _AT_LEAST = {
     "workers": 1,
     "database_connections": 1,
@@ -121,7 +121,7 @@ _POSITIVE = (
 _LIMITS = ("limit_x402", "limit_direct", "limit_task")
 
 
-def _judge_settings(settings: Settings) -> dict[str, bool]:
+def _check_values(settings: Settings) -> dict[str, bool]:
     """Return for each checked setting whether its value is right."""
     url = urlsplit(settings.base_url)
     return {
@@ -132,16 +132,16 @@ def _judge_settings(settings: Settings) -> dict[str, bool]:
         **{name: not value or is_key(value) for name, value in _keys_of(settings).items()},
         "settlement_keys": all(map(is_key, parse_keys(settings.settlement_keys))),
         "facilitator_url": _is_facilitator_address(settings.facilitator_url),
-        "settlement_batch": 1 <= settings.settlement_batch <= _MOST_IN_BATCH,
+        "settlement_batch": 1 <= settings.settlement_batch <= _MAX_IN_BATCH,
         "erc6492_factories": all(map(_ADDRESS.fullmatch, settings.erc6492_factories)),
         "refund_daily_cap": _is_amount(settings.refund_daily_cap),
-        "bind": is_place(settings.bind),
+        "bind": is_host_and_port(settings.bind),
         "server": settings.server == "hypercorn"
         or bool(find_opener("gateway.servers", settings.server)),
         "client_ip_header": bool(_HEADER_NAME.fullmatch(settings.client_ip_header)),
         "outputs_url": not settings.outputs_url
         or bool(find_opener("gateway.outputs", settings.outputs_url)),
-        "allow_loopback_links": not settings.allow_loopback_links or _is_for_play(settings),
+        "allow_loopback_links": not settings.allow_loopback_links or _is_test_only(settings),
         "created": bool(re.fullmatch(r"\d{4}-\d\d-\d\d", settings.created)),
         "updated": bool(re.fullmatch(r"(\d{4}-\d\d-\d\d)?", settings.updated)),
         "contact_email": bool(_EMAIL.fullmatch(settings.contact_email)),
@@ -191,23 +191,23 @@ def _is_facilitator_address(text: str) -> bool:
     return not text or (bool(url.hostname) and (url.scheme == "https" or is_local))
 
 
-def is_place(text: str) -> bool:
+def is_host_and_port(text: str) -> bool:
     """Whether this is an address and a port to listen on."""
     return bool(re.fullmatch(r".+:[0-9]{1,5}", text))
 
 
-def _is_for_play(settings: Settings) -> bool:
+def _is_test_only(settings: Settings) -> bool:
     """Whether only this machine reaches the gateway, and no real money pays it."""
-    has_play_money = settings.network == "base-sepolia" or is_chain_here(settings)
-    return is_for_this_machine(settings) and has_play_money
+    has_test_money = settings.network == "base-sepolia" or is_chain_local(settings)
+    return is_local_only(settings) and has_test_money
 
 
-def is_chain_here(settings: Settings) -> bool:
+def is_chain_local(settings: Settings) -> bool:
     """Whether the chain is read on this machine only."""
     return all(urlsplit(rpc).hostname in _THIS_MACHINE for rpc in settings.rpc_urls)
 
 
-def is_for_this_machine(settings: Settings) -> bool:
+def is_local_only(settings: Settings) -> bool:
     """Whether the gateway listens on this machine only, and names itself by an address of it."""
     reached_at = urlsplit(settings.base_url).hostname
     listens_on = settings.bind.rpartition(":")[0].strip("[]")

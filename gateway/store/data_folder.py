@@ -1,4 +1,4 @@
-"""The data folder: ownership, modes, lock, and network check."""
+"""The data folder: ownership, modes, lock, and the database in it or of a plugin."""
 
 import contextlib
 import fcntl

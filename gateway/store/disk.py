@@ -1,4 +1,4 @@
-"""Files that only their owner may read, free disk space, and the errors of a full disk."""
+"""Private files, free disk space, and the errors of a full disk."""
 
 import errno
 import os
@@ -63,14 +63,14 @@ class DiskState:
         """Why sales stopped and how to fix it; None if there is enough space."""
         free_mb, floor_mb = self.free_bytes / 10**6, self.floor_bytes / 10**6
         if self.is_full:
-            return f"{DiskFull.way_out}. The database found no room for its newest write."
+            return f"{DiskFull.remedy}. The database found no room for its newest write."
         if self.free_inodes is not None and self.free_inodes < self.floor_inodes:
             return (
-                f"{DiskFull.way_out}. It has {self.free_inodes} inodes left for new files, and "
+                f"{DiskFull.remedy}. It has {self.free_inodes} inodes left for new files, and "
                 f"{self.floor_inodes} are needed: delete files."
             )
         if self.free_bytes < _MIN_BYTES:
-            return f"{DiskFull.way_out}. {free_mb:.1f} MB are free."
+            return f"{DiskFull.remedy}. {free_mb:.1f} MB are free."
         if self.free_bytes < self.floor_bytes:
             return (
                 f"The disk is nearly full: free some space. {free_mb:,.0f} MB are free, and "
@@ -111,7 +111,7 @@ def full_disk(folder: Path, error: object) -> SettingsError | None:
     Without space for its side files, SQLite only reports that it cannot open the database.
     """
     if means_full(error) or (isinstance(error, sqlite3.OperationalError) and _has_no_room(folder)):
-        return SettingsError(f"{DiskFull.way_out}. The folder {folder} is on it.")
+        return SettingsError(f"{DiskFull.remedy}. The folder {folder} is on it.")
     return None
 
 
@@ -121,8 +121,10 @@ def _has_no_room(folder: Path) -> bool:
     return found.f_bavail * found.f_frsize < _MIN_BYTES or not has_inodes
 
 
+# SQLite keeps freed pages in its file and never shrinks its write-ahead log. A volume filled by
+# requests would stay full after they are deleted.
 # SQLite checkpoints the write-ahead log at about this size.
-MOST_WAL_BYTES = 4_000_000
+MAX_WAL_BYTES = 4_000_000
 # Kept for the next writes: about 1 MB.
 _FREE_PAGES_KEPT = 256
 # About 4 MB per step, so that other writes do not wait long.

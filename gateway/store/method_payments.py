@@ -121,12 +121,12 @@ def _settle(db: Connection, payment_id: int, key: str, value_units: int, now: fl
     db.execute(
         """UPDATE payments SET state = ?, paid_tx = ?, paid_log_index = 0, paid_units = ?,
                updated_at = ? WHERE id = ?""",
-        (PaymentState.SETTLED, stand_in(key), value_units, now, payment_id),
+        (PaymentState.SETTLED, placeholder_tx(key), value_units, now, payment_id),
     )
     queue_task(db, payment_id, now)
 
 
-def stand_in(key: str) -> str:
+def placeholder_tx(key: str) -> str:
     """Return a substitute for a transaction hash: the claim's SHA-256.
 
     A refund's nonce is derived from it, so it must be the same in every copy of the database. It is

@@ -1,4 +1,8 @@
-"""Signed transactions and their nonces, which survive a restart."""
+"""Signed transactions and their nonces, which survive a restart.
+
+A batch settles several payments: one row of `sent_transactions` with one nonce, and one row of
+`sent_payments` for each payment in it. All are recorded before broadcast, as for a single payment.
+"""
 
 from collections.abc import Collection, Sequence
 
@@ -10,7 +14,7 @@ from gateway.domain import Payment, PaymentState, Receipt
 from gateway.domain.eip3009 import usual_gas
 from gateway.errors import ChainUnavailable
 from gateway.store.rows import PAYMENT_COLUMNS, SIGNED_COLUMNS, payment_of, signed_of
-from gateway.store.sql import Connection, locked, marks, none_of
+from gateway.store.sql import Connection, locked, none_of, placeholders
 
 # The transactions signed for a payment, alone or in a batch. Takes the payment id twice; may return
 # a row twice for the first payment of a batch.
@@ -97,8 +101,8 @@ def unmined_of(db: Connection, payment_id: int, *signers: str) -> SignedTransact
     # A payment has few rows. `+ 0` and `|| ''` keep SQLite from the far larger index by signer.
     row = db.execute(
         f"""SELECT * FROM ({_SENT_FOR}) AS sent WHERE mined + 0 = 0
-             AND signer || '' IN ({marks(signers)})
-           ORDER BY nonce DESC, max_fee_wei DESC LIMIT 1""",  # noqa: S608 - marks
+             AND signer || '' IN ({placeholders(signers)})
+           ORDER BY nonce DESC, max_fee_wei DESC LIMIT 1""",  # noqa: S608 - placeholders
         (payment_id, payment_id, *signers),
     ).fetchone()
     return signed_of(row) if row else None
@@ -108,7 +112,7 @@ def nonces_of(db: Connection, payment_id: int, *signers: str) -> int:
     """Return the number of nonces of these keys that a payment has used."""
     count: int = db.execute(
         f"""SELECT count(*) FROM (SELECT DISTINCT signer, nonce FROM ({_SENT_FOR}) AS sent
-           WHERE signer || '' IN ({marks(signers)})) AS used""",  # noqa: S608 - marks
+           WHERE signer || '' IN ({placeholders(signers)})) AS used""",  # noqa: S608 - placeholders
         (payment_id, payment_id, *signers),
     ).fetchone()[0]
     return count
@@ -245,7 +249,7 @@ def undated(db: Connection, limit: int, skip: Collection[str]) -> list[str]:
            WHERE s.mined = 1 AND s.mined_at IS NULL AND {none_of("s.tx_hash", skipped)}
                AND NOT EXISTS (SELECT 1 FROM sent_transactions o WHERE o.signer = s.signer
                    AND o.nonce = s.nonce AND o.mined_at IS NOT NULL)
-           ORDER BY s.sent_at DESC LIMIT ?""",  # noqa: S608 - marks
+           ORDER BY s.sent_at DESC LIMIT ?""",  # noqa: S608 - placeholders
         (*skipped, limit),
     )
     return [row[0] for row in rows]
@@ -292,8 +296,7 @@ def begin_batch(
 
 def _is_fresh(db: Connection, payment_id: int, signers: Sequence[str]) -> bool:
     row = db.execute("SELECT state FROM payments WHERE id = ?", (payment_id,)).fetchone()
-    is_open = row["state"] in (PaymentState.RESERVED, PaymentState.SETTLING)
-    return is_open and nonces_of(db, payment_id, *signers) == 0
+    return PaymentState(row["state"]).is_open and nonces_of(db, payment_id, *signers) == 0
 
 
 def _insert_payments(db: Connection, tx_hash: str, payment_ids: Sequence[int]) -> None:

@@ -23,7 +23,7 @@ from gateway.errors import IdempotencyConflict, InsufficientPayment, TxAlreadyUs
 from gateway.store.nonces import note_mined, write_down
 from gateway.store.payers import check_limits, name_file_lock
 from gateway.store.rows import PAYMENT_ROW, SELECT_TASK, dump, dump_request, make_payment, task_of
-from gateway.store.sql import Connection, dialect_of, locked, marks
+from gateway.store.sql import Connection, dialect_of, locked, placeholders
 
 
 def is_claimed(db: Connection, key: str) -> bool:
@@ -155,7 +155,7 @@ def insert_payment(db: Connection, task: NewTask, **columns: object) -> Payment:
     names = ", ".join(f'"{name}"' for name in columns)
     values = tuple(columns.values())
     row = db.execute(
-        f"INSERT INTO payments ({names}) VALUES ({marks(values)}) RETURNING {PAYMENT_ROW}",  # noqa: S608 - names of columns
+        f"INSERT INTO payments ({names}) VALUES ({placeholders(values)}) RETURNING {PAYMENT_ROW}",  # noqa: S608 - names of columns
         values,
     ).fetchone()
     return make_payment(row[:], task.endpoint.slug, task.id)

@@ -7,7 +7,7 @@ from gateway.errors import RefundRefused
 from gateway.store.events import add_event
 from gateway.store.nonces import write_down
 from gateway.store.rows import PAYMENT_COLUMNS, refund_case_of
-from gateway.store.sql import Connection, Tables, as_write, locked, marks
+from gateway.store.sql import Connection, Tables, as_write, locked, placeholders
 
 DAY_S = 86_400
 # Takes the start time.
@@ -185,20 +185,14 @@ class SqlRefunds(Tables):
         """Return the refunds in these states, or all refunds, oldest first."""
         wanted = states or tuple(PaymentState)
         rows = await self._rows(
-            f"{SELECT_CASE} WHERE p.state IN ({marks(wanted)}) ORDER BY r.payment_id", *wanted
+            f"{SELECT_CASE} WHERE p.state IN ({placeholders(wanted)}) ORDER BY r.payment_id",
+            *wanted,
         )
         return [refund_case_of(row) for row in rows]
 
     async def case(self, task_id: str) -> RefundCase | None:
         """Return the refund of a task, or None."""
-        return await self._find("t.id = ?", task_id)
-
-    async def case_of(self, payment_id: int) -> RefundCase | None:
-        """Return the refund of a payment, or None."""
-        return await self._find("p.id = ?", payment_id)
-
-    async def _find(self, where: str, value: object) -> RefundCase | None:
-        rows = await self._rows(f"{SELECT_CASE} WHERE {where}", value)
+        rows = await self._rows(f"{SELECT_CASE} WHERE t.id = ?", task_id)
         return refund_case_of(rows[0]) if rows else None
 
     async def sent_automatically(self, *, now: float) -> int:

@@ -203,15 +203,9 @@ def lease_of(row: Row, *, until: float) -> Lease:
 
 def job_of(row: Row) -> JobRecord:
     """Convert the vendor job in a row of `tasks`."""
-    return JobRecord(
-        handle=load(row["handle"], Handle) if row["handle"] is not None else None,
-        sent_at=row["sent_at"],
-        note=row["note"],
-        cost_micros=row["cost_micros"],
-        cost_source=row["cost_source"],
-        provider=row["provider"],
-        reason=row["reason"],
-    )
+    same = ("sent_at", "note", "cost_micros", "cost_source", "provider", "reason")
+    handle = load(row["handle"], Handle) if row["handle"] is not None else None
+    return JobRecord(handle=handle, **{name: row[name] for name in same})
 
 
 def signed_of(row: Row) -> SignedTransaction:

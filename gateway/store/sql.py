@@ -13,7 +13,7 @@ import attrs
 
 # Task leases use the database's clock, but buyers and vendors see timestamps of the machine. A skew
 # of one second should not prevent a start; `gateway check` warns earlier.
-MOST_SKEW_S = 5.0
+MAX_SKEW_S = 5.0
 
 Given = ParamSpec("Given")
 Value = TypeVar("Value")
@@ -141,7 +141,13 @@ NameLocks = Callable[..., Sequence[str]]
 
 
 def locked(names: str | NameLocks) -> Callable[[Write], Write]:
-    """Make a write take the named lock, or the locks computed from its arguments."""
+    """Make a write take the named lock, or the locks computed from its arguments.
+
+    SQLite allows only one writer. On PostgreSQL, each write sees a snapshot from its beginning, and
+    two writes that read the same rows could both succeed. A primary key, or a state in the WHERE
+    clause, already settles such a race: the loser is retried. A write whose decision depends on a
+    sum or on the absence of rows takes a named lock before its snapshot begins.
+    """
     name_locks: NameLocks = (lambda *_: [names]) if isinstance(names, str) else names
 
     def mark(write: Write) -> Write:
@@ -172,10 +178,10 @@ def lease_clock(db: Connection, now: float) -> float:
 
 def is_off(now: float, clock: float) -> bool:
     """Whether a machine's clock differs too much from the database's to take new work."""
-    return abs(clock - now) > MOST_SKEW_S
+    return abs(clock - now) > MAX_SKEW_S
 
 
-def marks(values: Sequence[object]) -> str:
+def placeholders(values: Sequence[object]) -> str:
     """Return one `?` per value, for `IN (…)`.
 
     An empty list becomes NULL, which equals nothing. For `NOT IN`, see `none_of`.
@@ -185,7 +191,7 @@ def marks(values: Sequence[object]) -> str:
 
 def none_of(column: str, values: Sequence[object]) -> str:
     """Return the condition that a column has none of these values; true for no values."""
-    return f"{column} NOT IN ({marks(values)})" if values else "1 = 1"
+    return f"{column} NOT IN ({placeholders(values)})" if values else "1 = 1"
 
 
 def _fetch_rows(db: Connection, sql: str, parameters: Sequence[object]) -> list[Row]:

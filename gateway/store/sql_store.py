@@ -26,7 +26,15 @@ from gateway.store.method_payments import SqlMethodPayments
 from gateway.store.payers import SqlPayers
 from gateway.store.refunds import SqlRefunds
 from gateway.store.rows import PAYMENT_COLUMNS, SELECT_TASK, job_of, outputs_of, payment_of, task_of
-from gateway.store.sql import Connection, Tables, as_query, as_read, as_row_read, as_write, marks
+from gateway.store.sql import (
+    Connection,
+    Tables,
+    as_query,
+    as_read,
+    as_row_read,
+    as_write,
+    placeholders,
+)
 from gateway.store.tasks import SqlQueue
 
 Value = TypeVar("Value")
@@ -222,7 +230,7 @@ class SqlStore(Tables, AbstractAsyncContextManager["SqlStore"], ABC):
     async def jobs_of(self, task_ids: Sequence[str]) -> dict[str, JobRecord]:
         """Return the vendor jobs of tasks, by task id."""
         sql = f"""SELECT id, handle, sent_at, note, cost_micros, cost_source, provider, reason
-            FROM tasks WHERE id IN ({marks(task_ids)})"""  # noqa: S608 - marks
+            FROM tasks WHERE id IN ({placeholders(task_ids)})"""  # noqa: S608 - placeholders
         return {row["id"]: job_of(row) for row in await self._rows(sql, *task_ids)}
 
     async def expired_outputs(
@@ -238,8 +246,8 @@ class SqlStore(Tables, AbstractAsyncContextManager["SqlStore"], ABC):
 
     async def shown_outputs(self, task_ids: Sequence[str]) -> set[str]:
         """Return the keys of all outputs that these tasks still have."""
-        sql = f"""SELECT result FROM tasks WHERE id IN ({marks(task_ids)})
-            AND outputs_gone = 0 AND result IS NOT NULL"""  # noqa: S608 - marks
+        sql = f"""SELECT result FROM tasks WHERE id IN ({placeholders(task_ids)})
+            AND outputs_gone = 0 AND result IS NOT NULL"""  # noqa: S608 - placeholders
         rows = await self._rows(sql, *task_ids)
         return {output.key for row in rows for output in outputs_of(row["result"])}
 

@@ -1,4 +1,8 @@
-"""The task queue: lease, complete, fail, retry. The lease token fences each write."""
+"""The task queue: lease, complete, fail, retry. The lease token fences each write.
+
+A long text of a result is in rows of its own, so that polling does not read it. It is stored as
+encoded JSON, and streamed to clients in parts (`web/long_texts.py`).
+"""
 
 import secrets
 from collections.abc import Iterator, Sequence
@@ -25,15 +29,15 @@ from gateway.store.sql import (
 )
 
 
-def leasable(db: Connection, resting: Sequence[str]) -> str:
-    """Return FROM and WHERE for the tasks that may be leased; its parameters are `resting`.
+def leasable(db: Connection, blocked: Sequence[str]) -> str:
+    """Return FROM and WHERE for the tasks that may be leased; its parameters are `blocked`.
 
-    Tasks of a resting slug are included only if already submitted. Without the hint, SQLite would
+    Tasks of a blocked slug are included only if already submitted. Without the hint, SQLite would
     read and sort every unfinished task.
     """
     hint = dialect_of(db).indexed_by("tasks_due")
     return f"""FROM tasks {hint} WHERE status IN ('queued', 'processing')
-        AND (handle IS NOT NULL OR sent_at IS NOT NULL OR {none_of("slug", resting)})"""
+        AND (handle IS NOT NULL OR sent_at IS NOT NULL OR {none_of("slug", blocked)})"""
 
 
 def lease_due(
@@ -41,7 +45,7 @@ def lease_due(
     limit: int,
     lease_s: float,
     now: float,
-    resting: Sequence[str],
+    blocked: Sequence[str],
     node: str | None = None,
 ) -> list[Lease]:
     """Lease the tasks that are due longest. See `SqlQueue.claim`."""
@@ -49,9 +53,9 @@ def lease_due(
     if is_off(now, clock):
         return []
     due = db.execute(
-        f"""SELECT id {leasable(db, resting)} AND due_at <= ? ORDER BY due_at LIMIT ?
+        f"""SELECT id {leasable(db, blocked)} AND due_at <= ? ORDER BY due_at LIMIT ?
             {dialect_of(db).skip_locked}""",
-        (*resting, clock, limit),
+        (*blocked, clock, limit),
     ).fetchall()
     until = clock + lease_s
     leased = [_lease_task(db, row["id"], until, now, node) for row in due]
@@ -220,14 +224,14 @@ def forget_outputs(db: Connection, task_ids: Sequence[str]) -> None:
         db.execute("UPDATE tasks SET outputs_gone = 1 WHERE id = ?", (task_id,))
 
 
-def next_due(db: Connection, resting: Sequence[str], now: float) -> float | None:
+def next_due(db: Connection, blocked: Sequence[str], now: float) -> float | None:
     """Return when the next task may be leased, by the caller's clock. See `SqlQueue.next_due`."""
     clock = lease_clock(db, now)
     if is_off(now, clock):
         return None
     due: float | None = db.execute(
-        f"SELECT min(due_at) {leasable(db, resting)}",
-        tuple(resting),
+        f"SELECT min(due_at) {leasable(db, blocked)}",
+        tuple(blocked),
     ).fetchone()[0]
     return due + (now - clock) if due is not None else None
 
@@ -285,7 +289,7 @@ def _split(text: str) -> Iterator[bytes]:
 class SqlQueue(Tables):
     """Tasks that wait, run, or have just ended.
 
-    In docs/payments.md `claim` is T4, and `complete` and `fail` are T5. Those that return a bool
+    In docs/payments.md `lease` is T4, and `complete` and `fail` are T5. Those that return a bool
     return False if the lease was lost.
     """
 
@@ -303,18 +307,18 @@ class SqlQueue(Tables):
     extend = as_write(extend)
     depth = as_query(depth)
 
-    async def claim(
-        self, limit: int, *, lease_s: float, now: float, resting: Sequence[str] = ()
+    async def lease(
+        self, limit: int, *, lease_s: float, now: float, blocked: Sequence[str] = ()
     ) -> list[Lease]:
         """Lease the tasks that are due longest. Each lease counts as an attempt unless a job runs.
 
         A task not completed, failed or retried within `lease_s` seconds is due again: its worker
-        has died. Tasks of the slugs in `resting` are leased only if already submitted.
+        has died. Tasks of the slugs in `blocked` are leased only if already submitted.
 
         On a database that nodes share, the database's clock decides; `now`, the node's time, is
         only compared with it. A node whose clock is off gets no lease.
         """
-        leases: list[Lease] = await self._write(lease_due, limit, lease_s, now, resting, self._node)
+        leases: list[Lease] = await self._write(lease_due, limit, lease_s, now, blocked, self._node)
         return leases
 
     async def recover(self, *, now: float) -> int:
@@ -324,12 +328,12 @@ class SqlQueue(Tables):
         """
         return int(await self._write(recover, now, self._node))
 
-    async def next_due(self, resting: Sequence[str] = (), *, now: float) -> float | None:
+    async def next_due(self, blocked: Sequence[str] = (), *, now: float) -> float | None:
         """Return when the next task is due, by the clock of `now`; None if no task waits.
 
-        `resting` is as in `claim`. Always None for a node whose clock is off.
+        `blocked` is as in `lease`. Always None for a node whose clock is off.
         """
-        # With no resting slugs this reads one index entry; otherwise it scans all waiting tasks.
-        run = self._query if resting else self._read_row
-        due: float | None = await run(next_due, resting, now)
+        # With no blocked slugs this reads one index entry; otherwise it scans all waiting tasks.
+        run = self._query if blocked else self._read_row
+        due: float | None = await run(next_due, blocked, now)
         return due

@@ -73,7 +73,7 @@ class Attempt:
         except LeaseLost:
             _log.warning("worker.lease_lost", task=self.lease.task_id)
         except Exception:  # noqa: BLE001 - an attempt's edge: its lease expires
-            _log.exception("worker.lane_failed", task=self.lease.task_id)
+            _log.exception("worker.attempt_failed", task=self.lease.task_id)
         finally:
             timer.cancel()
             await self._stop_heartbeat()
@@ -152,9 +152,9 @@ class Attempt:
         lease = self.lease
         provider = registered.upstream.provider.name if registered is not None else None
         outcome = Outcome(self.resources, lease, provider)
-        is_begun = lease.handle is not None or lease.sent_at is not None
+        is_submitted = lease.handle is not None or lease.sent_at is not None
         is_idempotent = registered is not None and registered.upstream.traits.idempotent_submit
-        if is_begun and (registered is None or (lease.handle is None and not is_idempotent)):
+        if is_submitted and (registered is None or (lease.handle is None and not is_idempotent)):
             # The process died between the submit and storing the vendor's response.
             await outcome.fail_uncertain()
         elif lease.attempt > MAX_ATTEMPTS:
@@ -162,7 +162,7 @@ class Attempt:
             await outcome.give_up()
         elif registered is None:
             await outcome.fail("provider_error", "The endpoint is not on sale any more.")
-        elif not is_begun and registered.wait_s > 0:
+        elif not is_submitted and registered.wait_s > 0:
             await outcome.wait_for_provider(registered)
         else:
             with registered.upstream.pace.slot(), registered.circuit.working():
@@ -205,12 +205,12 @@ class Attempt:
             is_marked=sent_at is not None,
             handle=self.lease.handle,
         )
-        begun = self.lease.handle or await self._submit(registered, job)
+        submitted = self.lease.handle or await self._submit(registered, job)
         delivery = Delivery(self.resources, self.lease)
-        if isinstance(begun, Handle):
+        if isinstance(submitted, Handle):
             poller = JobPoller(
                 registered=registered,
-                handle=begun,
+                handle=submitted,
                 job=job,
                 deadline=job.sent_at + registered.endpoint.timeout_s,
                 now=self.resources.now,
@@ -219,8 +219,8 @@ class Attempt:
             result = await self._wait_for_job(poller, delivery, registered.endpoint)
         else:
             job.has_result = True
-            result = await self._fetch_and_check(begun, delivery, registered.endpoint)
-        await delivery.keep(result, registered)
+            result = await self._fetch_and_check(submitted, delivery, registered.endpoint)
+        await delivery.store(result, registered)
 
     async def _submit(self, registered: Registered, job: AttemptJob) -> Result | Handle:
         """Submit once, after a durable mark; store the handle before returning it."""
@@ -230,14 +230,16 @@ class Attempt:
         try:
             with recorded() as sent:
                 async with asyncio.timeout(registered.endpoint.timeout_s):
-                    begun = await upstream.call(upstream.provider.submit, self.lease.request, job)
+                    submitted = await upstream.call(
+                        upstream.provider.submit, self.lease.request, job
+                    )
         except Exception as error:
             job.has_sent = sent.is_billable
             if job.handle is None or isinstance(error, _VERDICTS):
                 raise
             # The plugin saved a handle before it failed: poll the job, do not submit again.
             return job.handle
-        return await _save_handle(begun, job) if isinstance(begun, Handle) else begun
+        return await _save_handle(submitted, job) if isinstance(submitted, Handle) else submitted
 
     async def _mark_submit(self, job: AttemptJob) -> None:
         """Mark the submit. If that fails, send nothing and let the lease expire."""
@@ -289,9 +291,9 @@ class Attempt:
             return await delivery.fetch(result)
 
 
-async def _save_handle(begun: Handle, job: AttemptJob) -> Handle:
+async def _save_handle(submitted: Handle, job: AttemptJob) -> Handle:
     """Store a handle. If that fails, the job is polled anyway."""
-    if begun != job.handle:
+    if submitted != job.handle:
         with contextlib.suppress(WriteFailed):
-            await job.save(begun)
-    return job.handle or begun
+            await job.save(submitted)
+    return job.handle or submitted

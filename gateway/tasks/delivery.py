@@ -96,7 +96,7 @@ class Delivery:
             raise ResultUnusable("The provider returned nothing.")
         return result
 
-    async def keep(self, result: Result, registered: Registered) -> None:
+    async def store(self, result: Result, registered: Registered) -> None:
         """Store the outputs and complete the task; raises `WriteFailed`.
 
         Deletes the outputs if the lease was lost.

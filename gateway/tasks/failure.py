@@ -8,7 +8,7 @@ from gateway.catalog.upstream import Upstream
 from gateway.domain import GenerationRequest
 from gateway.errors import ProviderError
 
-_MAX_SAID_CHARS = 200
+_MAX_MESSAGE_CHARS = 200
 # Error text that repeats this many characters of the prompt or the file name is not shown.
 _QUOTE_CHARS = 16
 
@@ -24,7 +24,7 @@ class Failure:
     """The vendor's HTTP status; None if it did not respond, or did not refuse."""
 
     vendor_code: str
-    said: str
+    vendor_message: str
     """The vendor's message, else the error's text; at most 200 characters."""
 
     at: str
@@ -34,7 +34,7 @@ class Failure:
     def summary(self) -> str:
         """One line, such as `status 401 invalid_api_key: Incorrect API key provided.`."""
         head = f"status {self.status}" if self.status is not None else self.error
-        return summarize(head, self.vendor_code, self.said)
+        return summarize(head, self.vendor_code, self.vendor_message)
 
     def fields(self) -> dict[str, object]:
         """Return the non-empty fields, for a log line."""
@@ -46,13 +46,13 @@ def describe_failure(error: Exception, upstream: Upstream, request: GenerationRe
     """Describe the error that ended an attempt. Call it in the attempt's asyncio task."""
     refusal = newest_refusal()
     own = upstream.error_text(error)
-    said = upstream.redactor.clean(refusal.said) if refusal is not None else ""
+    vendor_message = upstream.redactor.clean(refusal.vendor_message) if refusal is not None else ""
     module = type(upstream.provider).__module__
     return Failure(
         error=type(error).__name__,
         status=refusal.status if refusal is not None else None,
         vendor_code=_without_quote(refusal.vendor_code, request) if refusal is not None else "",
-        said=_without_quote(said or own, request)[:_MAX_SAID_CHARS],
+        vendor_message=_without_quote(vendor_message or own, request)[:_MAX_MESSAGE_CHARS],
         at="" if isinstance(error, ProviderError) else place_in(error, module),
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import attrs
 
-from gateway.contracts.nodes import Heard, Wakes
+from gateway.contracts.nodes import WakeHandlers, Wakes
 
 _POLL_SLOTS = 32
 
@@ -58,14 +58,14 @@ class Subscription:
         self._event.clear()
 
 
-def seconds_to_look(look_s: float) -> float:
-    """Return the seconds until a waiting request reads its task, at most `look_s`.
+def seconds_to_poll(poll_s: float) -> float:
+    """Return the seconds until a waiting request reads its task, at most `poll_s`.
 
     They are aligned to a few shared moments, so that many requests share one read.
     """
-    slot_s = look_s / _POLL_SLOTS
+    slot_s = poll_s / _POLL_SLOTS
     now = asyncio.get_running_loop().time()
-    return (now + look_s) // slot_s * slot_s - now
+    return (now + poll_s) // slot_s * slot_s - now
 
 
 class LongPolls:
@@ -115,7 +115,7 @@ class Announcer:
         """Start to listen to the other nodes."""
         if self.wakes is not None:
             self.wakes.start(
-                Heard(
+                WakeHandlers(
                     on_queued=self.wake_workers, on_ended=self._wake_for_end, on_gap=self._wake_all
                 )
             )

@@ -52,7 +52,7 @@ _ENDS = (HandleLost, JobTimedOut, ResultUnusable, WriteFailed)
 # Errors that do not count as failures here. Some change the circuit in another way.
 _NO_FAILURES = (AccountProblem, ContentPolicy, InvalidInput, RateLimited, WriteFailed)
 # A job that kills its server is lost each time, together with other buyers' jobs.
-_MOST_LOST = 3
+_MAX_LOST = 3
 _log = structlog.get_logger()
 
 
@@ -80,8 +80,8 @@ class Outcome:
             **failure.fields(),
         )
         self._reason = failure.summary
-        error = error_that_counts(raised, upstream.traits, job)
-        if self._is_the_buyers(error, registered):
+        error = decisive_error(raised, upstream.traits, job)
+        if self._is_buyer_error(error, registered):
             error = InvalidInput(_NOT_THIS_CHOICE)
         if not isinstance(error, _NO_FAILURES):
             # An error that replaced another was not the vendor's response.
@@ -92,7 +92,7 @@ class Outcome:
         await self._act_on(error, failure, registered)
 
     async def _act_on(self, error: Exception, failure: Failure, registered: Registered) -> None:  # noqa: C901 - one case an error
-        """Fail or delay the task. The cases are the rows of docs/providers.md, in order."""
+        """Fail or delay the task. docs/providers.md has a table of the cases."""
         upstream = registered.upstream
         is_idempotent = upstream.traits.idempotent_submit
         match error:
@@ -103,7 +103,7 @@ class Outcome:
                 registered.succeeded()
                 await self.fail("content_policy", upstream.error_text(error))
             case AccountProblem():
-                pause_s = self.resources.timing.account_rest_s
+                pause_s = self.resources.timing.account_pause_s
                 registered.note_account_problem(error, failure.summary, pause_s=pause_s)
                 await self.fail("provider_error", _refused_sentence(error))
             case RateLimited():
@@ -123,10 +123,10 @@ class Outcome:
             case TimeoutError():
                 await self._retry("timed_out", "The provider took too long.")
             case _:
-                most = _MOST_LOST if isinstance(error, HandleLost) else MAX_ATTEMPTS
+                most = _MAX_LOST if isinstance(error, HandleLost) else MAX_ATTEMPTS
                 await self._retry("provider_error", _GAVE_UP, most=most)
 
-    def _is_the_buyers(self, error: Exception, registered: Registered) -> bool:
+    def _is_buyer_error(self, error: Exception, registered: Registered) -> bool:
         """Whether the refusal may be due to this buyer's choices or file.
 
         Other buyers' requests may succeed, so the endpoint stays on sale.
@@ -149,14 +149,14 @@ class Outcome:
         await self.fail("uncertain_submit", _UNCERTAIN)
 
     async def wait_for_provider(self, registered: Registered) -> None:
-        """Give the lease back, or fail the task if waiting for the provider is hopeless."""
-        hopeless = registered.find_hopeless(self.resources.timing.patience_s)
-        if hopeless is None:
+        """Give the lease back, or fail the task if waiting for the provider is outage."""
+        outage = registered.find_lasting_outage(self.resources.timing.max_outage_s)
+        if outage is None:
             await self.resources.queue.give_back(self.lease)
             return
-        self._reason = hopeless.problem
-        error = _OFF_SALE if hopeless.is_account else _AWAY
-        if hopeless is registered.circuit and hopeless.is_account:
+        self._reason = outage.problem
+        error = _OFF_SALE if outage.is_account else _AWAY
+        if outage is registered.circuit and outage.is_account:
             error = _NO_MODEL
         await self.fail("provider_error", error)
 
@@ -164,11 +164,11 @@ class Outcome:
         """Retry after the pause that the provider asked for. Until then no task submits to it."""
         timing = self.resources.timing
         wait_s = clamp(asked_s, *timing.rate_limit_s)
-        upstream.wait_as_asked(wait_s, long_wait_s=timing.long_wait_s)
+        upstream.pause_as_requested(wait_s, long_wait_s=timing.long_wait_s)
         if self.resources.now() + wait_s - self.lease.started_at > timing.max_waited_s:
             await self.fail("provider_error", "The provider was too busy for too long.")
         else:
-            await self._put_off(wait_s, costs_attempt=False)
+            await self._reschedule(wait_s, costs_attempt=False)
 
     async def _retry(self, details: str, error: str, *, most: int = MAX_ATTEMPTS) -> None:
         """Retry later, or fail the task after its last attempt."""
@@ -177,13 +177,13 @@ class Outcome:
             return
         timing = self.resources.timing
         delay_s = min(timing.backoff_s * 2 ** (self.lease.attempt - 1), timing.max_backoff_s)
-        await self._put_off(delay_s * random.uniform(0.5, 1.0), costs_attempt=True)  # noqa: S311 - jitter
+        await self._reschedule(delay_s * random.uniform(0.5, 1.0), costs_attempt=True)  # noqa: S311 - jitter
 
-    async def _put_off(self, delay_s: float, *, costs_attempt: bool) -> None:
+    async def _reschedule(self, delay_s: float, *, costs_attempt: bool) -> None:
         await self.resources.queue.retry(
             self.lease, delay_s=delay_s, now=self.resources.now(), costs_attempt=costs_attempt
         )
-        _log.info("task.later", task=self.lease.task_id, delay_s=round(delay_s, 1))
+        _log.info("task.retry_scheduled", task=self.lease.task_id, delay_s=round(delay_s, 1))
 
     async def fail(self, details: str, error: str) -> None:
         """End the task; its payment becomes a refund due."""
@@ -218,7 +218,7 @@ def _name_error(error: Exception) -> str:
     return kind.__name__ if is_known else "other"
 
 
-def error_that_counts(error: Exception, traits: Traits, job: AttemptJob | None) -> Exception:
+def decisive_error(error: Exception, traits: Traits, job: AttemptJob | None) -> Exception:
     """Return the error to act on. Replaces an error that leaves it unknown what the vendor bills.
 
     After a result, the task is never generated again. Before one, it is submitted again only if

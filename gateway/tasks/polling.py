@@ -27,7 +27,7 @@ from gateway.tasks.job import AttemptJob, LeaseLost, clamp
 from gateway.tasks.timing import TaskTiming
 
 # Invalid errors or values in a row before the job counts as lost: about three minutes.
-_MAX_ODDITIES = 20
+_MAX_FAILED_POLLS = 20
 # Dead links of one job before its result counts as unreachable.
 MAX_DEAD_LINKS = 3
 # Errors of a poll that end the job.
@@ -50,7 +50,7 @@ class JobPoller:
     deadline: float
     now: Clock
     timing: TaskTiming
-    _oddities: int = attrs.field(default=0, init=False)
+    _failed_polls: int = attrs.field(default=0, init=False)
     _dead_links: list[LinkDead] = attrs.field(factory=list, init=False)
     _pause_s: float = attrs.field(init=False)
 
@@ -102,9 +102,9 @@ class JobPoller:
             # The vendor's API is unavailable, which proves nothing about the job.
             pass
         except Exception as error:
-            self._oddities += 1
-            self._log_oddity(error)
-            if self._oddities >= _MAX_ODDITIES:
+            self._failed_polls += 1
+            self._log_failed_poll(error)
+            if self._failed_polls >= _MAX_FAILED_POLLS:
                 raise HandleLost("The provider cannot read its own job.") from error
         else:
             return answer
@@ -123,10 +123,10 @@ class JobPoller:
         if len(self._dead_links) >= MAX_DEAD_LINKS:
             raise error
 
-    def _log_oddity(self, error: Exception) -> None:
+    def _log_failed_poll(self, error: Exception) -> None:
         failure = describe_failure(error, self.upstream, self.job.lease.request)
         _log.warning(
-            "job.odd_answer",
+            "job.poll_failed",
             task=self.job.task_id,
             plugin=self.upstream.plugin,
             **failure.fields(),
@@ -142,7 +142,7 @@ class JobPoller:
         """Show the progress of a pending job; return the seconds until the next poll."""
         if not isinstance(answer, Pending):
             raise TypeError("poll returned neither a result nor Pending")
-        self._oddities = 0
+        self._failed_polls = 0
         self.job.show(answer.progress, answer.note)
         if answer.poll_after_s is not None:
             return clamp(answer.poll_after_s, *self.timing.poll_after_s)

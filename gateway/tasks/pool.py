@@ -43,10 +43,10 @@ class WorkerPool:
     resources: Resources = attrs.field(init=False)
     _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _working: dict[asyncio.Task[None], Attempt] = attrs.field(factory=dict, init=False)
-    # Whether the last claim was filled, so the next one needs no read first.
+    # Whether the last lease was filled, so the next one needs no read first.
     _has_more: bool = attrs.field(default=False, init=False)
     # When to search for begun jobs even if no provider has a free slot, in loop time.
-    _look_at: float = attrs.field(default=0.0, init=False)
+    _search_at: float = attrs.field(default=0.0, init=False)
     _dispatcher: asyncio.Task[None] | None = attrs.field(default=None, init=False)
 
     @resources.default
@@ -82,7 +82,7 @@ class WorkerPool:
             self._dispatcher.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._dispatcher
-        poll_s, left_s = self.resources.timing.drain_look_s, grace_s
+        poll_s, left_s = self.resources.timing.drain_poll_s, grace_s
         while self._working and left_s > 0:
             self._cancel_waiting()
             await asyncio.wait(self._working, timeout=min(left_s, poll_s))
@@ -133,17 +133,17 @@ class WorkerPool:
         """Return how many tasks can be started now.
 
         Without a free provider slot, there may still be jobs to resume. The pool searches for those
-        only now and then, because such a claim reads all waiting tasks.
+        only now and then, because such a lease reads all waiting tasks.
         """
         free_workers = max(self.resources.slots.free, 0)
         free_submits = sum(upstream.free_submits for upstream in self.catalog.upstreams())
-        is_time = asyncio.get_running_loop().time() >= self._look_at
+        is_time = asyncio.get_running_loop().time() >= self._search_at
         return min(free_workers, free_submits or int(is_time))
 
     async def _find_pause_s(self, wanted: int) -> float:
-        """Return the seconds until a claim may find a task.
+        """Return the seconds until a lease may find a task.
 
-        This only reads; a claim commits even if it finds nothing.
+        This only reads; a lease commits even if it finds nothing.
         """
         idle_s = self.resources.timing.idle_s
         if not wanted:
@@ -151,21 +151,21 @@ class WorkerPool:
         if self._has_more:
             return 0.0
         now = self.now()
-        due = await self.store.queue.next_due(self._find_resting(), now=now)
+        due = await self.store.queue.next_due(self._find_blocked(), now=now)
         pause_s = max(due - now, 0.0) if due is not None else idle_s
         if pause_s > 0:
             self._note_search()
         return pause_s
 
-    def _find_resting(self) -> list[str]:
-        return self.catalog.resting(self.resources.timing.patience_s)
+    def _find_blocked(self) -> list[str]:
+        return self.catalog.blocked_slugs(self.resources.timing.max_outage_s)
 
     def _note_search(self) -> None:
-        self._look_at = asyncio.get_running_loop().time() + self.resources.timing.idle_s
+        self._search_at = asyncio.get_running_loop().time() + self.resources.timing.idle_s
 
     async def _start_some(self, wanted: int) -> None:
         self._has_more = False
-        leases = await self._claim(wanted)
+        leases = await self._lease(wanted)
         for lease in leases:
             self._start_attempt(lease)
         self._has_more = len(leases) >= wanted
@@ -174,23 +174,23 @@ class WorkerPool:
         # Let the new attempts take their providers' slots before the next count.
         await asyncio.sleep(0)
 
-    async def _claim(self, wanted: int) -> list[Lease]:
+    async def _lease(self, wanted: int) -> list[Lease]:
         """Lease up to `wanted` tasks; if cancelled, give the leases back."""
-        claim = asyncio.create_task(
-            self.store.queue.claim(
+        leasing = asyncio.create_task(
+            self.store.queue.lease(
                 wanted,
                 lease_s=self.resources.timing.lease_s,
                 now=self.now(),
-                resting=self._find_resting(),
+                blocked=self._find_blocked(),
             ),
-            name="worker-claim",
+            name="worker-lease",
         )
         try:
-            return await outlive(claim)
+            return await outlive(leasing)
         except asyncio.CancelledError:
             # If giving back fails, the leases expire.
             with contextlib.suppress(Exception):
-                for lease in await claim:
+                for lease in await leasing:
                     await self.store.queue.give_back(lease)
             raise
 

@@ -129,7 +129,7 @@ class Resources:
             try:
                 return await write()
             except on as error:
-                _log.exception("output.not_kept", task=task_id)
+                _log.exception("output.not_stored", task=task_id)
                 if pause_s is None:
                     raise WriteFailed from error
                 await asyncio.sleep(pause_s)

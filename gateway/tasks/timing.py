@@ -19,17 +19,17 @@ class TaskTiming:
     # After a failed read of the queue.
     dispatch_pause_s: float = 1.0
     # While draining: between two searches for attempts that only wait for a vendor's job.
-    drain_look_s: float = 0.2
+    drain_poll_s: float = 0.2
 
     # Before the second attempt. Doubles for each further one, up to the maximum, with jitter.
     backoff_s: float = 2.0
     max_backoff_s: float = 60.0
     # The longest that a paid task waits for a provider that is off sale, unless the endpoint's
     # timeout is shorter.
-    patience_s: float = 1800.0
+    max_outage_s: float = 1800.0
     # How long a provider rests after an account problem. Probes are free, so they succeed even
     # without credit.
-    account_rest_s: float = 900.0
+    account_pause_s: float = 900.0
     # Bounds of a pause that the provider asks for.
     rate_limit_s: tuple[float, float] = (1.0, 3600.0)
     # A provider that asks for a longer pause goes off sale: no buyer should pay for that wait.

@@ -22,7 +22,7 @@ from typing import Any, TextIO
 from gateway.telemetry import signals
 
 # Capacity of the queue: a few thousand lines.
-_MOST_BYTES = 1_000_000
+_MAX_BYTES = 1_000_000
 _BYTES_AT_ONCE = 65_536
 # How long `close` waits for a slow or stopped reader.
 _CLOSE_S = 3.0
@@ -32,8 +32,8 @@ _STANDARD_DESCRIPTORS = (0, 1, 2)
 class LogQueue:
     """Writes lines to file descriptors, in order, from its own thread."""
 
-    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
-        self._most_bytes = most_bytes
+    def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
+        self._max_bytes = max_bytes
         self._queue: queue.SimpleQueue[tuple[int, bytes]] = queue.SimpleQueue()
         # The garbage collector may log within `put`, in the same thread.
         self._lock = threading.RLock()
@@ -48,7 +48,7 @@ class LogQueue:
         """Queue lines, or drop them if the queue is full."""
         with self._lock:
             # The writer's own line about dropped lines is always accepted.
-            is_taken = self._waiting_bytes < self._most_bytes or (
+            is_taken = self._waiting_bytes < self._max_bytes or (
                 threading.current_thread() is self._thread
             )
             if is_taken:
@@ -58,11 +58,11 @@ class LogQueue:
         else:
             self._count_dropped(data.count(b"\n"))
 
-    def close(self, patience_s: float = _CLOSE_S) -> bool:
+    def close(self, timeout_s: float = _CLOSE_S) -> bool:
         """Flush the queue; returns whether that succeeded in time."""
         self._is_closing = True
         self._queue.put((-1, b""))
-        self._thread.join(patience_s)
+        self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
     # -- in the writer thread

@@ -21,20 +21,20 @@ from gateway.settings import SectionOffer, Settings
 
 REDACTED = "…"
 # Shorter secrets and prompts are not redacted: they may be any word.
-_LEAST_CHARS = 8
+_MIN_CHARS = 8
 # Shorter lines of a PEM and folders of a URL are not redacted on their own.
-_LEAST_PART_CHARS = 12
+_MIN_PART_CHARS = 12
 # Length of the shortest quote from a prompt that is redacted.
 _RUN_CHARS = 24
 # A prompt is cut into pieces of this length. Any run of _RUN_CHARS contains a whole piece.
 _GRAM_CHARS = 12
 # A quote may be shorter than the prompt by this factor: the prompt has a percent-encoded emoji, the
 # text the character.
-_MOST_SHORTENED = 12
+_MAX_SHORTENED = 12
 # The quick check searches for the longest word in this many characters of the prompt.
 _SKIMMED_CHARS = 256
 # Longer texts skip the quick check.
-_MOST_SKIMMED_CHARS = 2_000
+_MAX_SKIMMED_CHARS = 2_000
 # Remembered places of one piece, in a prompt that repeats itself.
 _MAX_PLACES = 8
 # A redacted word in a response would confirm a guess.
@@ -74,7 +74,7 @@ class _Prompt:
         """
         # For a long text this check would take longer than the search. Only `unquote` changes
         # words: those after a percent sign.
-        is_long = len(text) > _MOST_SKIMMED_CHARS
+        is_long = len(text) > _MAX_SKIMMED_CHARS
         if is_long or "%" in self._text or self._longest_word in text:
             return True
         starts = range(0, len(text) - _GRAM_CHARS + 1, _GRAM_CHARS)
@@ -86,9 +86,9 @@ class _Prompt:
 
     def take_out_of(self, text: str) -> str:
         """Redact the prompt, and any `_RUN_CHARS` of it in a row."""
-        if len(text) < _LEAST_CHARS or not self.may_be_in(text):
+        if len(text) < _MIN_CHARS or not self.may_be_in(text):
             return text
-        if len(text) * _MOST_SHORTENED >= len(self._text):
+        if len(text) * _MAX_SHORTENED >= len(self._text):
             for spelling in self._spellings:
                 text = text.replace(spelling, REDACTED)
         return "".join(self._remove_runs(text)) if len(text) >= _RUN_CHARS else text
@@ -132,7 +132,7 @@ _prompt: ContextVar[_Prompt | None] = ContextVar("prompt", default=None)
 def hide_prompt(prompt: str | None) -> None:
     """Redact this prompt in texts of the current asyncio task and the tasks that it starts."""
     text = (prompt or "").strip()
-    _prompt.set(_Prompt(text) if len(text) >= _LEAST_CHARS else None)
+    _prompt.set(_Prompt(text) if len(text) >= _MIN_CHARS else None)
 
 
 class Redactor:
@@ -141,9 +141,9 @@ class Redactor:
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets: set[str] = set()
         self._pattern: re.Pattern[str] | None = None
-        self.learn(secrets)
+        self.add_secrets(secrets)
 
-    def learn(self, secrets: Iterable[str]) -> None:
+    def add_secrets(self, secrets: Iterable[str]) -> None:
         """Add secrets, in each spelling; very short ones are ignored."""
         known = len(self._secrets)
         for value in secrets:
@@ -196,20 +196,15 @@ def secrets_of(
             yield value
 
 
-def _addresses_in(secret: str) -> Iterator[str]:
-    """Yield each URL of a list separated by spaces, and the parts that may be a key."""
-    for word in secret.split():
-        if "://" in word:
-            yield word
-            # The topic of an `ntfy://` URL is its host, and anyone who knows the topic can read it.
-            yield urlsplit(word).netloc
-            yield from _secrets_in_address(word)
-
-
 def _secrets_in_field(field: "attrs.Attribute[Any]", value: Any) -> Iterator[str]:
     if isinstance(field.default, ts.SecretStr):
         yield str(value)
-        yield from _addresses_in(str(value))
+        for word in str(value).split():
+            if "://" in word:
+                yield word
+                # An `ntfy://` URL's topic is its host, and anyone who knows it can read the topic.
+                yield urlsplit(word).netloc
+                yield from _secrets_in_address(word)
     elif not field.repr:
         for address in (value,) if isinstance(value, str) else value:
             yield from _secrets_in_address(address)
@@ -222,9 +217,9 @@ def _secrets_in_address(address: str) -> Iterator[str]:
         yield part or ""
     for folder in url.path.split("/"):
         is_plain_word = folder.isalpha() and folder.islower()
-        if len(folder) >= _LEAST_PART_CHARS and not is_plain_word:
+        if len(folder) >= _MIN_PART_CHARS and not is_plain_word:
             yield folder
-    if url.username or url.query or len(url.path) > _LEAST_PART_CHARS:
+    if url.username or url.query or len(url.path) > _MIN_PART_CHARS:
         yield address
 
 
@@ -240,7 +235,7 @@ def _parts(value: str) -> Iterator[str]:
             yield from _parts(key)
     lines = value.splitlines()
     if len(lines) > 1:
-        yield from (line for line in lines if len(line) >= _LEAST_PART_CHARS)
+        yield from (line for line in lines if len(line) >= _MIN_PART_CHARS)
     if _HEX.fullmatch(value):
         digits = value[2:] if value[:2] in ("0x", "0X") else value
         yield from (digits, digits.lower(), digits.upper())
@@ -252,4 +247,4 @@ def _spellings(value: str) -> set[str]:
     escaped = {each[1:-1] for each in written}
     found = {value, unquote(value), quote(value), quote(value, safe=""), *escaped}
     found |= {repr(each)[1:-1] for each in escaped}
-    return {each for each in found if len(each) >= _LEAST_CHARS}
+    return {each for each in found if len(each) >= _MIN_CHARS}

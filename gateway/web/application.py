@@ -246,10 +246,10 @@ class Mounts:
         self, gateway: Gateway, mount: Mount, error: Exception, scope: Message, send: Send
     ) -> None:
         headers = dict(scope["headers"])
-        begun = begin_request(headers.get(b"x-request-id", b"").decode("latin1"))
+        start = begin_request(headers.get(b"x-request-id", b"").decode("latin1"))
         answer = answer_error(gateway, error, mount.paths[0].removesuffix("/*"))
         timeout_s = self._app.config["RESPONSE_TIMEOUT"]
-        await finish(gateway, begun, answer, None, scope, send, timeout_s)
+        await finish(gateway, start, answer, None, scope, send, timeout_s)
 
 
 def _path_of(scope: Message) -> str:

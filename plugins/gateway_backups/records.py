@@ -8,7 +8,7 @@ import attrs
 from gateway.store.sql import Connection, Row
 
 # Half a year: 4,400 hourly rows.
-_KEPT_S = 180 * 86_400
+_RETENTION_S = 180 * 86_400
 _COLUMNS = "id, kind, at, took_s, name, size_bytes, error, details"
 
 Kind = Literal["backup", "drill"]
@@ -63,7 +63,7 @@ def _duration(seconds: float) -> str:
 
 def add(db: Connection, record: BackupRecord) -> int:
     """Insert a row and return its id. Rows older than half a year are deleted."""
-    db.execute("DELETE FROM backups WHERE at < ?", (record.at - _KEPT_S,))
+    db.execute("DELETE FROM backups WHERE at < ?", (record.at - _RETENTION_S,))
     details = None if record.details is None else json.dumps(record.details)
     row = db.execute(
         """INSERT INTO backups (kind, at, took_s, name, size_bytes, error, details)

@@ -64,7 +64,7 @@ def restore_once(settings: Settings, *, now: float) -> None:
     """
     wanted = backup_settings_of(settings).restore
     if backup.restored_by(settings) == wanted:
-        _log.info("restore.remembered", copy=wanted)
+        _log.info("restore.already_done", copy=wanted)
         return
     actor = Actor(door="gateway", name="GATEWAY_RESTORE")
     done = restore(settings, wanted, actor, now=now)

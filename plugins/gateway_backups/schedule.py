@@ -45,7 +45,7 @@ class Backups:
     now: Clock
     timing: BackupTiming = attrs.field(factory=BackupTiming)
     _place: Place | None = attrs.field(default=None, init=False)
-    _begun: asyncio.Task[None] | None = attrs.field(default=None, init=False)
+    _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     _running: Kind | None = attrs.field(default=None, init=False)
 
     @property
@@ -108,7 +108,7 @@ class Backups:
             with contextlib.suppress(BackupFailed):
                 await self.run_claimed(kind)
 
-        self._begun = asyncio.create_task(work(), name=kind)
+        self._task = asyncio.create_task(work(), name=kind)
 
     async def copies(self) -> list[Copy]:
         """Return the copies in the place, newest first; raises `BackupFailed`."""

@@ -17,7 +17,7 @@ from gateway.errors import SettingsError
 from gateway.settings import Settings
 from gateway.store.data_folder import enter_data, existing_database, lock_data
 from gateway.store.disk import create_private, full_disk, means_full
-from gateway.store.sqlite.migrations import check_stays, migrate
+from gateway.store.sqlite.migrations import migrate, refuse_migrated
 from gateway_backups.settings import backup_settings_of
 from gateway_operator.audit_log import Actor, NewAction
 from gateway_operator.sql import actions
@@ -68,13 +68,13 @@ def restore(
     """Replace the database with a copy; returns the new path of the replaced one, if any.
 
     `actor` restores the copy `named`; both go into the restored database's audit log. Raises
-    `SettingsError` if a gateway is running on the folder, if its database was moved elsewhere, or
-    if the copy is not a database of this network.
+    `SettingsError` if a gateway is running on the folder, if its database was migrated elsewhere,
+    or if the copy is not a database of this network.
     """
     enter_data(settings)
     lock = lock_data(settings)
     try:
-        _check_stays(_database(settings))
+        _refuse_migrated(_database(settings))
         fresh = settings.data_dir / "gateway.db.restoring"
         try:
             _copy_database(copy, fresh)
@@ -106,13 +106,13 @@ def forget_restored_by(settings: Settings) -> None:
             db.execute("DELETE FROM meta WHERE key = 'restored_by'")
 
 
-def _check_stays(current: Path) -> None:
-    """Refuse to replace a database that was moved: both would sell."""
+def _refuse_migrated(current: Path) -> None:
+    """Refuse to replace a database that was migrated to another one: both would sell."""
     # A damaged one may be replaced: it has no readable notes.
     with contextlib.suppress(sqlite3.Error):
         if current.exists():
             with contextlib.closing(sqlite3.connect(current)) as db:
-                check_stays(db)
+                refuse_migrated(db)
 
 
 def _prepare(settings: Settings, fresh: Path, now: float) -> None:

@@ -10,13 +10,13 @@ from pathlib import Path
 import attrs
 import structlog
 
-from gateway.contracts.outputs import Kept, OutputStore, OutputStoreUnavailable
+from gateway.contracts.outputs import OutputStore, OutputStoreUnavailable, StoredFile
 from gateway.domain import Result, StoredOutput, StoredResult
 from gateway.outputs.disk import DiskOutputs
 from gateway_bucket.outputs import SCHEME, BucketOutputs
 
 # Seconds without another try after the bucket failed.
-_REST_S = 60.0
+_PAUSE_S = 60.0
 _log = structlog.get_logger()
 
 
@@ -29,19 +29,19 @@ class BucketWithFallback:
 
     bucket: BucketOutputs
     disk: DiskOutputs
-    rest_s: float = attrs.field(default=_REST_S, kw_only=True)
+    pause_s: float = attrs.field(default=_PAUSE_S, kw_only=True)
     """Seconds without another try after the bucket failed."""
     # By the event loop's clock.
-    _rests_until: float = attrs.field(default=0.0, init=False)
+    _paused_until: float = attrs.field(default=0.0, init=False)
 
     async def save(self, folder: str, result: Result) -> StoredResult:
         """Store outputs in the bucket, or on disk if the bucket fails."""
         clock = asyncio.get_running_loop().time
-        if clock() >= self._rests_until:
+        if clock() >= self._paused_until:
             try:
                 return await self.bucket.save(folder, result)
             except OutputStoreUnavailable as error:
-                self._rests_until = clock() + self.rest_s
+                self._paused_until = clock() + self.pause_s
                 _log.error("outputs.bucket_failed", reason=str(error), kept="on the disk")
         return await self.disk.save(folder, result)
 
@@ -63,12 +63,12 @@ class BucketWithFallback:
         """Return an output's bytes."""
         return await self._place_of(output).read(output)
 
-    async def delete(self, outputs: Sequence[StoredOutput | Kept]) -> None:
+    async def delete(self, outputs: Sequence[StoredOutput | StoredFile]) -> None:
         """Delete outputs from bucket and disk."""
         for output in outputs:
             await self._place_of(output).delete([output])
 
-    async def written_before(self, before: float) -> AsyncIterator[list[Kept]]:
+    async def written_before(self, before: float) -> AsyncIterator[list[StoredFile]]:
         """Yield outputs written before a time (Unix seconds), from disk and bucket."""
         for place in (self.disk, self.bucket):
             async for batch in place.written_before(before):
@@ -78,5 +78,5 @@ class BucketWithFallback:
         """Write, read and delete a small object in bucket and disk."""
         return f"{await self.bucket.probe()}; while it is down, {await self.disk.probe()}"
 
-    def _place_of(self, output: StoredOutput | Kept) -> OutputStore:
+    def _place_of(self, output: StoredOutput | StoredFile) -> OutputStore:
         return self.bucket if output.key.startswith(SCHEME) else self.disk

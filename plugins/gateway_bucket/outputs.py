@@ -10,7 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from gateway.contracts.outputs import Kept, OutputStoreUnavailable
+from gateway.contracts.outputs import OutputStoreUnavailable, StoredFile
 from gateway.domain import Output, Result, StoredOutput, StoredResult
 from gateway.errors import NotFound
 from gateway.outputs.disk import describe_output
@@ -87,7 +87,7 @@ class BucketOutputs:
             answer = await obstore.get_async(store, _path_of(output))
             return bytes(await answer.bytes_async())
 
-    async def delete(self, outputs: Sequence[StoredOutput | Kept]) -> None:
+    async def delete(self, outputs: Sequence[StoredOutput | StoredFile]) -> None:
         """Delete outputs, ignoring those that are already gone."""
         async with self._open_bucket("delete outputs") as (obstore, store):
             for output in outputs:
@@ -95,13 +95,13 @@ class BucketOutputs:
                 with contextlib.suppress(FileNotFoundError):
                     await obstore.delete_async(store, _path_of(output))
 
-    async def written_before(self, before: float) -> AsyncIterator[list[Kept]]:
+    async def written_before(self, before: float) -> AsyncIterator[list[StoredFile]]:
         """Yield outputs written before a time (Unix seconds), in batches."""
         async with self._open_bucket("list outputs") as (obstore, store):
             async for batch in obstore.list(store, prefix=self._prefix, chunk_size=_BATCH):
                 old = [one["path"] for one in batch if one["last_modified"].timestamp() < before]
                 yield [
-                    Kept(key=SCHEME + path, task_id=task_of(path), is_shared=True)
+                    StoredFile(key=SCHEME + path, task_id=task_of(path), is_shared=True)
                     for path in old
                     if is_ours(path.rpartition("/")[2])
                 ]
@@ -146,7 +146,7 @@ def reason_of(error: Exception) -> str:
     return code[1] if code else str(error).rpartition(" - ")[2].partition("\n")[0][:100]
 
 
-def _path_of(output: StoredOutput | Kept) -> str:
+def _path_of(output: StoredOutput | StoredFile) -> str:
     return output.key.removeprefix(SCHEME)
 
 

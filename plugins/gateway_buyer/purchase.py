@@ -117,12 +117,12 @@ class Buyer:
                 raise Unfinished(f"{error} Whether it was paid is not known.") from None
         return self.records.note_task(record, task_id)
 
-    async def follow(self, url: str, task_id: str, *, patience_s: float) -> Task:
+    async def follow(self, url: str, task_id: str, *, timeout_s: float) -> Task:
         """Poll a task until it is completed.
 
         Raises `GenerationFailed`, and `Unfinished` if it is not done in time.
         """
-        deadline = time.monotonic() + patience_s
+        deadline = time.monotonic() + timeout_s
         shown = ""
         async with GatewayClient(url) as client:
             while True:
@@ -135,7 +135,7 @@ class Buyer:
                     self.report(state)
                 now = time.monotonic()
                 if now > deadline:
-                    raise Unfinished(f"The task is not done after {patience_s:.0f} seconds.")
+                    raise Unfinished(f"The task is not done after {timeout_s:.0f} seconds.")
                 # A gateway that ignores `?wait=` is polled once a second.
                 await asyncio.sleep(max(0.0, self.timing.poll_s - (now - began)))
 

@@ -22,7 +22,7 @@ from gateway_buyer.errors import NotBought
 _MAX_HEADER_CHARS = 64_000
 # The longest validity of a signature, whatever the gateway asks for.
 _MAX_VALID_S = 600
-_LEAST_VALID_S = 30
+_MIN_VALID_S = 30
 _AFTER, _UPFRONT = "authorization", UPFRONT["paymentFlow"]
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _AMOUNT = re.compile(r"[1-9][0-9]{0,17}")
@@ -115,7 +115,7 @@ def _read_entry(entry: Mapping[str, Any], refund: str) -> Terms | None:
     extra, valid_s = entry.get("extra"), entry.get("maxTimeoutSeconds")
     method = extra.get("assetTransferMethod") if isinstance(extra, dict) else None
     # x402 has other ways to move a token, which need other signatures.
-    if method not in (None, "eip3009") or type(valid_s) is not int or valid_s < _LEAST_VALID_S:
+    if method not in (None, "eip3009") or type(valid_s) is not int or valid_s < _MIN_VALID_S:
         return None
     # x402's default is `authorization`. Unknown flows are refused.
     flow = extra.get("paymentFlow", _AFTER) if isinstance(extra, dict) else _AFTER

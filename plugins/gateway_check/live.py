@@ -56,7 +56,7 @@ evidence_option = click.option(
 
 
 @attrs.frozen(kw_only=True)
-class Made:
+class LiveResult:
     """The outcome of one generation."""
 
     registered: Registered
@@ -107,7 +107,7 @@ class _LiveJob:
         """Ignore the handle: an interrupted command polls no more."""
 
 
-def run_live(settings: Settings, slug: str, evidence: Path, *, is_agreed: bool) -> list[Made]:
+def run_live(settings: Settings, slug: str, evidence: Path, *, is_agreed: bool) -> list[LiveResult]:
     """Show the cost, ask, generate, and write the evidence file; raises `SettingsError`.
 
     `slug` is the endpoint to try, or empty for all.
@@ -157,7 +157,7 @@ def _unknown_cost(endpoint: Endpoint) -> str:
     return f"cost unknown; sold for {endpoint.price_units / 10**6:g} USDC"
 
 
-async def _make_all(catalog: Catalog, chosen: list[Registered]) -> list[Made]:
+async def _make_all(catalog: Catalog, chosen: list[Registered]) -> list[LiveResult]:
     """Generate one after the other, to stay below vendors' rate limits."""
     pictures, links = Pictures(), Downloader()
     try:
@@ -168,7 +168,7 @@ async def _make_all(catalog: Catalog, chosen: list[Registered]) -> list[Made]:
         await catalog.close()
 
 
-async def _make(registered: Registered, pictures: Pictures, links: Downloader) -> Made:
+async def _make(registered: Registered, pictures: Pictures, links: Downloader) -> LiveResult:
     """Generate once; any failure becomes the result."""
     endpoint, began = registered.endpoint, time.monotonic()
     request = cheapest_request(endpoint)
@@ -181,7 +181,7 @@ async def _make(registered: Registered, pictures: Pictures, links: Downloader) -
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
             message = registered.upstream.error_text(error)
             found, ok = f"{type(error).__name__}: {message}".removesuffix(": "), False
-    return Made(
+    return LiveResult(
         registered=registered,
         ok=ok,
         found=found,
@@ -217,21 +217,21 @@ async def _generate(registered: Registered, request: GenerationRequest) -> Resul
     """Submit once and poll until done. Cancels the job on timeout."""
     upstream, job = registered.upstream, _LiveJob(registered.endpoint)
     await upstream.validate(request, registered.endpoint)
-    begun = await upstream.call(upstream.provider.submit, request, job)
+    submitted = await upstream.call(upstream.provider.submit, request, job)
     provider = upstream.provider
-    if isinstance(begun, Result):
-        return begun
+    if isinstance(submitted, Result):
+        return submitted
     if not isinstance(provider, Polling):
         raise TypeError("The provider returned a handle and has no `poll`.")
     try:
         while True:
-            answer = await _poll(registered, begun, job)
+            answer = await _poll(registered, submitted, job)
             if isinstance(answer, Result):
                 return answer
             await asyncio.sleep(min(answer, _LONGEST_POLL_S))
     except asyncio.CancelledError:
         if isinstance(provider, Cancelling):
-            await upstream.call(provider.cancel, begun)
+            await upstream.call(provider.cancel, submitted)
         raise
 
 

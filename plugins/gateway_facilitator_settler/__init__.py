@@ -7,15 +7,15 @@ reads the receipt, or the authorization's event, from the chain as for any other
 from collections.abc import Callable
 
 from gateway import PluginContext, Settler, hookimpl
-from gateway_facilitator_settler.client import Answer, FacilitatorClient, FacilitatorSilent
+from gateway_facilitator_settler.client import Answer, FacilitatorClient, FacilitatorUnavailable
 from gateway_facilitator_settler.settler import FacilitatorSettler, FacilitatorTiming
 
 __all__ = [
     "Answer",
     "FacilitatorClient",
     "FacilitatorSettler",
-    "FacilitatorSilent",
     "FacilitatorTiming",
+    "FacilitatorUnavailable",
 ]
 
 

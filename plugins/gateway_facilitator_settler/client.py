@@ -39,7 +39,7 @@ _TOO_MANY = 429
 _SERVER_ERROR = 500
 
 
-class FacilitatorSilent(Exception):
+class FacilitatorUnavailable(Exception):
     """No usable response: the facilitator may or may not have read the request."""
 
     def __init__(self, what: str, *, retry_after_s: float = 0.0) -> None:
@@ -79,11 +79,11 @@ class FacilitatorClient:
         self._importing = asyncio.Lock()
 
     async def get(self, path: str) -> Answer:
-        """Send a GET. Raises `FacilitatorSilent`."""
+        """Send a GET. Raises `FacilitatorUnavailable`."""
         return await self._request("GET", path, None)
 
     async def post(self, path: str, body: Mapping[str, Any]) -> Answer:
-        """Send a POST. Raises `FacilitatorSilent`."""
+        """Send a POST. Raises `FacilitatorUnavailable`."""
         return await self._request("POST", path, json.dumps(body, separators=(",", ":")).encode())
 
     async def _request(self, method: str, path: str, content: bytes | None) -> Answer:
@@ -92,7 +92,7 @@ class FacilitatorClient:
             async with asyncio.timeout(self.timeouts_s[path]):
                 return await self._send(method, path, content)
         except (self._httpx.HTTPError, TimeoutError, OSError) as error:
-            raise FacilitatorSilent(f"{path}: {type(error).__name__}") from None
+            raise FacilitatorUnavailable(f"{path}: {type(error).__name__}") from None
 
     async def _send(self, method: str, path: str, content: bytes | None) -> Answer:
         timeout = self._httpx.Timeout(self.timeouts_s[path], connect=_CONNECT_S)
@@ -108,7 +108,7 @@ class FacilitatorClient:
             async for piece in response.aiter_raw():
                 raw += piece
                 if len(raw) > _MAX_BYTES:
-                    raise FacilitatorSilent(f"{path}: more than {_MAX_BYTES} bytes")
+                    raise FacilitatorUnavailable(f"{path}: more than {_MAX_BYTES} bytes")
         return _read_answer(path, response.status_code, bytes(raw), response.headers)
 
     def _headers(self, request: str) -> dict[str, str]:
@@ -155,17 +155,17 @@ def _read_base(address: str) -> str:
 
 
 def _read_answer(path: str, status: int, raw: bytes, headers: Mapping[str, str]) -> Answer:
-    """Raise `FacilitatorSilent` unless the response is a JSON object with a usable status."""
+    """Raise `FacilitatorUnavailable` unless the response is a JSON object with a usable status."""
     if status == _TOO_MANY or status >= _SERVER_ERROR:
-        raise FacilitatorSilent(
+        raise FacilitatorUnavailable(
             f"{path}: status {status}", retry_after_s=_read_seconds(headers.get("Retry-After", ""))
         )
     try:
         body = json.loads(raw)
     except (ValueError, RecursionError):
-        raise FacilitatorSilent(f"{path}: status {status} without JSON") from None
+        raise FacilitatorUnavailable(f"{path}: status {status} without JSON") from None
     if not isinstance(body, dict) or 300 <= status < 400:  # noqa: PLR2004 - a redirect
-        raise FacilitatorSilent(f"{path}: status {status} is no answer")
+        raise FacilitatorUnavailable(f"{path}: status {status} is no answer")
     return Answer(status=status, body=body, extensions=headers.get(EXTENSIONS_HEADER, ""))
 
 

@@ -23,7 +23,7 @@ from gateway import (
     Quote,
 )
 from gateway.domain.eip3009 import AUTHORIZATION_STATE, word
-from gateway_facilitator_settler.client import Answer, FacilitatorClient, FacilitatorSilent
+from gateway_facilitator_settler.client import Answer, FacilitatorClient, FacilitatorUnavailable
 from gateway_facilitator_settler.listings import Listings
 from gateway_facilitator_settler.messages import (
     SPENT,
@@ -36,7 +36,7 @@ from gateway_facilitator_settler.messages import (
 )
 
 # Seconds past `valid_before` for which the hash is kept: a driver may still need it.
-_KEPT_S = 120
+_TTL_S = 120
 _OK = 200
 _CANNOT = (
     "The gateway cannot settle x402 payments now; nothing was charged. "
@@ -66,7 +66,7 @@ class FacilitatorTiming:
 
 
 class Client(Protocol):
-    """HTTP to the facilitator. Both methods raise `FacilitatorSilent`."""
+    """HTTP to the facilitator. Both methods raise `FacilitatorUnavailable`."""
 
     async def get(self, path: str) -> Answer:
         """Send a GET."""
@@ -119,7 +119,7 @@ class FacilitatorSettler:
         # Whether `/supported` lists the extension by which a Bazaar lists endpoints.
         self.lists_endpoints = False
         # When the cached `/supported` expires (Unix seconds).
-        self._believed_until = 0.0
+        self._cached_until = 0.0
         # The facilitator asked for no requests until then (Unix seconds).
         self._quiet_until = 0.0
 
@@ -135,7 +135,7 @@ class FacilitatorSettler:
         """Raise `ExecutionError` if the facilitator cannot settle on our network now."""
         try:
             await self._known_version()
-        except FacilitatorSilent as error:
+        except FacilitatorUnavailable as error:
             raise ExecutionError(_CANNOT, details=f"facilitator: {error}") from None
 
     async def check(self, authorization: Authorization, quote: Quote) -> None:
@@ -148,7 +148,7 @@ class FacilitatorSettler:
         try:
             slug = quote.endpoint.slug
             answer = await self._post("/verify", authorization, quote.price_units, slug)
-        except FacilitatorSilent as error:
+        except FacilitatorUnavailable as error:
             raise ExecutionError(_CANNOT, details=f"facilitator: {error}") from None
         if answer.body.get("isValid") is True and answer.status == _OK:
             return
@@ -189,7 +189,7 @@ class FacilitatorSettler:
     async def tend(self) -> None:
         """Forget payments that no `/settle` can settle any more."""
         for payment_id, attempt in list(self._attempts.items()):
-            if attempt.task.done() and self._now() >= attempt.valid_before + _KEPT_S:
+            if attempt.task.done() and self._now() >= attempt.valid_before + _TTL_S:
                 del self._attempts[payment_id]
 
     async def close(self) -> None:
@@ -224,7 +224,7 @@ class FacilitatorSettler:
         await self._journal.begin_settling(payment.id, None, now=self._now())
         try:
             answer = await self._post("/settle", signed, payment.price_units, payment.slug)
-        except FacilitatorSilent as error:
+        except FacilitatorUnavailable as error:
             raise ChainUnavailable(f"The facilitator: {error}") from None
         self._listings.note(payment.slug, answer.extensions)
         success = answer.body.get("success")
@@ -253,19 +253,19 @@ class FacilitatorSettler:
         body = request_of(self._settings, version, purchase)
         try:
             return await self._client.post(path, body)
-        except FacilitatorSilent as error:
-            self._obey_pause(error)
+        except FacilitatorUnavailable as error:
+            self._note_pause(error)
             raise
 
     async def _known_version(self) -> int:
-        """Return the x402 version to use, from `/supported`. Raises `FacilitatorSilent`."""
+        """Return the x402 version to use, from `/supported`. Raises `FacilitatorUnavailable`."""
         if self._now() < self._quiet_until:
-            raise FacilitatorSilent("asked for a pause, which is not over")
+            raise FacilitatorUnavailable("asked for a pause, which is not over")
         async with self._reading:
-            if self._now() >= self._believed_until:
+            if self._now() >= self._cached_until:
                 await self._read_supported()
         if self._version is None:
-            raise FacilitatorSilent(self._problem)
+            raise FacilitatorUnavailable(self._problem)
         return self._version
 
     async def _read_supported(self) -> None:
@@ -273,17 +273,17 @@ class FacilitatorSettler:
         network = self._settings.chain
         try:
             answer = await self._client.get("/supported")
-        except FacilitatorSilent as error:
-            self._obey_pause(error)
+        except FacilitatorUnavailable as error:
+            self._note_pause(error)
             self._problem = str(error)
         else:
             self._version = version_of(answer.body, network) if answer.status == _OK else None
             self.lists_endpoints = self._version is not None and lists_endpoints(answer.body)
             self._problem = f"/supported: status {answer.status}, without exact on {network.caip2}"
-        kept_s = self.timing.unreadable_s if self._version is None else self.timing.kinds_s
-        self._believed_until = self._now() + kept_s
+        ttl_s = self.timing.unreadable_s if self._version is None else self.timing.kinds_s
+        self._cached_until = self._now() + ttl_s
 
-    def _obey_pause(self, error: FacilitatorSilent) -> None:
+    def _note_pause(self, error: FacilitatorUnavailable) -> None:
         """Send nothing for as long as the facilitator asks."""
         self._quiet_until = max(self._quiet_until, self._now() + error.retry_after_s)
 

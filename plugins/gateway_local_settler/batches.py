@@ -22,8 +22,8 @@ from gateway_local_settler.keys import SettlementKeys
 # For the transaction itself and Multicall3's loop. 100 payments stay below Base's gas limit for one
 # transaction, 2^24 (EIP-7825).
 _OWN_GAS = 50_000
-_LEAST = 2
-_MOST_WAIT_S = 1.0
+_MIN = 2
+_MAX_WAIT_S = 1.0
 _log = structlog.get_logger()
 
 
@@ -76,7 +76,7 @@ class Batches:
         waiting = _Waiting(payment, call, loop.create_future())
         self._queue.append(waiting)
         # A slow send delays the next payment by no more than this.
-        timer = loop.call_later(_MOST_WAIT_S, self._start_batch)
+        timer = loop.call_later(_MAX_WAIT_S, self._start_batch)
         try:
             return await waiting.sent
         finally:
@@ -88,9 +88,9 @@ class Batches:
             return await self._keys.send_new(payment, call)
         finally:
             self._sending -= 1
-            self._go_on()
+            self._continue()
 
-    def _go_on(self) -> None:
+    def _continue(self) -> None:
         if not self._sending:
             self._start_batch()
 
@@ -109,7 +109,7 @@ class Batches:
         self._batches.discard(task)
         self._sending -= 1
         if not task.cancelled():
-            self._go_on()
+            self._continue()
 
     async def _send_batch(self, batch: Sequence[_Waiting]) -> None:
         # They belong to the request that started it; the batch has several.
@@ -131,7 +131,7 @@ class Batches:
     async def _send_together(self, batch: Sequence[_Waiting]) -> Sequence[_Waiting]:
         """Send a batch of the eligible payments. Returns those that still have to be sent."""
         fit = await self._find_fit(batch) if len(batch) > 1 else []
-        if len(fit) < _LEAST:
+        if len(fit) < _MIN:
             return batch
         try:
             sent = await self._keys.send_batch([(each.payment, each.call) for each in fit], gas_of)

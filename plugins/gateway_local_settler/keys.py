@@ -14,7 +14,7 @@ from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import GasOfKey
 
 # A count costs a read and a call per key, and every purchase needs one.
-_WAITING_KEPT_S = 0.25
+_WAITING_TTL_S = 0.25
 _log = structlog.get_logger()
 
 
@@ -28,11 +28,11 @@ class SettlementKeys:
         self._signers = signers
         self.addresses = tuple(signer.address for signer in signers)
         # Pending transactions by key address, cached for a moment.
-        self._waiting: SharedAnswer[dict[str, int]] = SharedAnswer(now, kept_s=_WAITING_KEPT_S)
+        self._waiting: SharedAnswer[dict[str, int]] = SharedAnswer(now, ttl_s=_WAITING_TTL_S)
         # Submits in progress by key address, which the journal does not contain yet.
         self._submitting: Counter[str] = Counter()
         # Submits that the last count may have missed: those in progress during it, and later ones.
-        self._unseen: Counter[str] = Counter()
+        self._uncounted: Counter[str] = Counter()
         # Addresses of the keys that could not pay at the last check.
         self._poor: set[str] = set()
 
@@ -82,7 +82,7 @@ class SettlementKeys:
     def _counted(self, address: str) -> Iterator[None]:
         """Count a submit during the block, and until a later count includes its transaction."""
         self._submitting[address] += 1
-        self._unseen[address] += 1
+        self._uncounted[address] += 1
         try:
             yield
         finally:
@@ -96,10 +96,10 @@ class SettlementKeys:
         if not able:
             raise ChainUnavailable("No settlement key can pay for gas now.")
         waiting = await self._waiting.get(self._count_waiting)
-        return min(able, key=lambda one: waiting[one.address] + self._unseen[one.address])
+        return min(able, key=lambda one: waiting[one.address] + self._uncounted[one.address])
 
     async def _count_waiting(self) -> dict[str, int]:
-        self._unseen = Counter(self._submitting)
+        self._uncounted = Counter(self._submitting)
         counts = await asyncio.gather(*(signer.count_waiting() for signer in self._signers))
         return dict(zip(self.addresses, counts, strict=True))
 

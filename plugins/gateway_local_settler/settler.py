@@ -29,9 +29,9 @@ from gateway_local_settler.keys import SettlementKeys
 # overtaken, and one more. An account with code can make each of them revert at will, so its payment
 # gets one. A wallet that is not deployed yet gets two: if a third party deploys it, the first one
 # reverts.
-_MOST_NONCES = 3
-_MOST_NONCES_OF_CODE = 1
-_MOST_NONCES_UNDEPLOYED = 2
+_MAX_NONCES = 3
+_MAX_NONCES_OF_CODE = 1
+_MAX_NONCES_UNDEPLOYED = 2
 _HOUR_S = 3600.0
 _REFUSED = "invalid_exact_evm_payload_signature"
 _NOT_NOW = "nothing was charged. A direct USDC transfer works."
@@ -119,9 +119,9 @@ class LocalSettler:
         if payment.authorization is None:
             raise ValueError("a direct payment is not settled by us")
         if unwrap_signature(payment.authorization.signature) is not None:
-            return _MOST_NONCES_UNDEPLOYED
+            return _MAX_NONCES_UNDEPLOYED
         is_code = await has_code(payment.authorization, self._context.chain)
-        return _MOST_NONCES_OF_CODE if is_code else _MOST_NONCES
+        return _MAX_NONCES_OF_CODE if is_code else _MAX_NONCES
 
     async def submit(self, payment: Payment) -> str | None:
         """Send the payment's stored transaction, or sign and store one first.

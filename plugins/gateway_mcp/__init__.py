@@ -31,10 +31,10 @@ def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
     """Serve `/mcp`, unless it is switched off or the SDK is missing."""
     if not serves_mcp(gateway.settings):
         return
-    from gateway_mcp.door import McpDoor  # noqa: PLC0415 - others do not need it
+    from gateway_mcp.sdk_server import SdkServer  # noqa: PLC0415 - others do not need it
 
-    door = McpDoor()
-    gateway.keep(door)
+    sdk_server = SdkServer()
+    gateway.keep(sdk_server)
     settings = gateway.settings.section("", McpSettings)
     gateway.keep(settings)
     gateway.limits.add("mcp", settings.limit_mcp)
@@ -42,7 +42,7 @@ def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
     register(
         Part(
             name="mcp",
-            close=door.close,
+            close=sdk_server.close,
             mounts=[
                 Mount(
                     paths=[MCP_RULE, f"{MCP_RULE}/"],

@@ -22,11 +22,11 @@ from gateway.running.gateway import Gateway
 from gateway.telemetry.redaction import hide_prompt
 from gateway.web import bodies
 from gateway.web.routes.generate import PRICE_LIMIT, make_challenge
-from gateway.web.routes.tasks import TASK_LIMIT, look_at_task, read_wait_s
+from gateway.web.routes.tasks import TASK_LIMIT, poll_task, read_wait_s
 from gateway.web.validation import check_request, decode_generation
-from gateway_mcp.door import Incoming, McpDoor
 from gateway_mcp.payment import ask_for_payment, is_paid, read_payment, receipt_meta
-from gateway_mcp.results import show_error, show_sold_unseen, show_task
+from gateway_mcp.results import show_error, show_task, show_unreadable_purchase
+from gateway_mcp.sdk_server import Incoming, SdkServer
 from gateway_mcp.task_handles import describe_new_task
 from gateway_mcp.tools import GET_TASK, slugs_of_tools
 
@@ -76,7 +76,7 @@ async def _show(gateway: Gateway, call: ToolCall) -> dict[str, Any]:
     if not isinstance(task_id, str):
         raise ValidationError("taskId must be a string.")
     wait_s = read_wait_s(str(call.arguments.get("wait", 0)))
-    task, links = await look_at_task(gateway, task_id, wait_s, call.incoming.address)
+    task, links = await poll_task(gateway, task_id, wait_s, call.incoming.address)
     return await show_task(gateway, task, links, call.incoming.admit_pictures)
 
 
@@ -110,7 +110,7 @@ async def _sell(gateway: Gateway, registered: Registered, call: ToolCall) -> dic
         accepted = await gateway.payments.accept_x402(quote, request, header)
     except PaymentRequired as refusal:
         return _ask(gateway, quote, refusal.reason, refusal.details)
-    return await _show_sold(gateway, accepted, call)
+    return await _show_purchase(gateway, accepted, call)
 
 
 def _ask(
@@ -123,34 +123,34 @@ def _ask(
 
 def _check_time_left(gateway: Gateway, call: ToolCall) -> None:
     """Raise `ExecutionError` if the client may time out before its payment is settled."""
-    if gateway.now() - call.incoming.came_at > _PAY_BY_S:
+    if gateway.now() - call.incoming.received_at > _PAY_BY_S:
         raise ExecutionError(
             "The file or its check took too long to answer a payment in time. This call charged "
             "nothing; send it again with the same payment."
         )
 
 
-async def _show_sold(gateway: Gateway, accepted: Accepted, call: ToolCall) -> dict[str, Any]:
+async def _show_purchase(gateway: Gateway, accepted: Accepted, call: ToolCall) -> dict[str, Any]:
     """Return the result of a paid call: the finished task, or a reference to it.
 
     The money has moved. Even after an error the buyer gets the task's id and the receipt, and has
     no reason to sign another payment.
     """
     try:
-        result = await _look_at_sold(gateway, accepted.task.id, call)
+        result = await _poll_purchase(gateway, accepted.task.id, call)
     except Exception:  # noqa: BLE001 - a buyer without a response would pay twice
-        _log.exception("mcp.sold_not_shown", task=accepted.task.id)
-        unseen = describe_new_task if call.takes_tasks else show_sold_unseen
-        result = unseen(accepted.task)
+        _log.exception("mcp.response_failed", task=accepted.task.id)
+        describe = describe_new_task if call.takes_tasks else show_unreadable_purchase
+        result = describe(accepted.task)
     return result | {"_meta": receipt_meta(accepted.headers)}
 
 
-async def _look_at_sold(gateway: Gateway, task_id: str, call: ToolCall) -> dict[str, Any]:
+async def _poll_purchase(gateway: Gateway, task_id: str, call: ToolCall) -> dict[str, Any]:
     """Return a task as a result: at once for clients that accept tasks, else after a wait."""
-    left_s = call.incoming.came_at + _WAIT_UNTIL_S - gateway.now()
+    left_s = call.incoming.received_at + _WAIT_UNTIL_S - gateway.now()
     wait_s = 0.0 if call.takes_tasks else max(0.0, min(left_s, _WAIT_S))
-    async with asyncio.timeout(wait_s + gateway.timing.show_sold_s):
-        task, links = await look_at_task(gateway, task_id, wait_s, call.incoming.address)
+    async with asyncio.timeout(wait_s + gateway.timing.show_purchase_s):
+        task, links = await poll_task(gateway, task_id, wait_s, call.incoming.address)
         if call.takes_tasks and not task.is_done:
             return describe_new_task(task)
         return await show_task(gateway, task, links, call.incoming.admit_pictures)
@@ -205,5 +205,5 @@ async def _fetch(gateway: Gateway, asked: _Asked, incoming: Incoming) -> bodies.
     if url is None:
         return body
     incoming.admit(MAX_FILE_BYTES)
-    file = await gateway.find(McpDoor).linked_files.fetch(url, incoming.address)
+    file = await gateway.find(SdkServer).linked_files.fetch(url, incoming.address)
     return bodies.with_file(body, file, body.file_name)

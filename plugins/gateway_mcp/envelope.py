@@ -16,7 +16,7 @@ from gateway.web.front.answers import JSON, NOT_STORED, Answer
 from gateway_mcp import MESSAGE_BYTES
 
 if TYPE_CHECKING:
-    # At run time this would be an import cycle, by way of the door.
+    # At run time this would be an import cycle, through `sdk_server`.
     from gateway.running.gateway import Gateway
 
 

@@ -127,7 +127,7 @@ def _explain_wait(task: Task) -> str:
     )
 
 
-def show_sold_unseen(task: Task) -> dict[str, Any]:
+def show_unreadable_purchase(task: Task) -> dict[str, Any]:
     """Return the result of a paid call whose task cannot be shown, with the task's id.
 
     `structuredContent` is the body of the 200 of `POST /api/x402/{slug}`.

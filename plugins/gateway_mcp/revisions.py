@@ -14,7 +14,7 @@ _WEBSITE = "2025-11-25"
 _EXTENSIONS = "2026-07-28"
 
 
-def speak(revision: str, method: str, result: Mapping[str, Any]) -> dict[str, Any]:
+def convert(revision: str, method: str, result: Mapping[str, Any]) -> dict[str, Any]:
     """Convert the result of a method to a revision."""
     reduced = dict(result)
     if method == "tools/call" and revision < _TITLES_LINKS_AND_STRUCTURE:

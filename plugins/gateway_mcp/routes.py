@@ -11,7 +11,6 @@ from gateway.web.front.answers import Answer, answer_error
 from gateway.web.front.current import address, current_gateway
 from gateway.web.front.event_stream import held_of
 from gateway_mcp import MCP_RULE, MESSAGE_BYTES
-from gateway_mcp.door import Incoming, McpDoor
 from gateway_mcp.envelope import (
     INVALID_REQUEST,
     Refused,
@@ -19,6 +18,7 @@ from gateway_mcp.envelope import (
     refusal,
     to_rpc,
 )
+from gateway_mcp.sdk_server import Incoming, SdkServer
 from gateway_mcp.settings import McpSettings
 
 blueprint = Blueprint("mcp", __name__)
@@ -41,7 +41,7 @@ async def exchange() -> Response:
 
 
 async def _answer(gateway: Gateway) -> Answer:
-    client, came_at = address(), gateway.now()
+    client, received_at = address(), gateway.now()
     await gateway.limits.hit(MCP_LIMIT, client)
     _check_origin(gateway)
     # A large message is a call with a file, and counts as a purchase before it is read.
@@ -57,17 +57,17 @@ async def _answer(gateway: Gateway) -> Answer:
     message = await read_message(gateway, data)
     # Otherwise the file would be in memory twice during the settlement.
     del data
-    door = gateway.find(McpDoor)
-    pictured = door.pictured.counted(client)
+    sdk_server = gateway.find(SdkServer)
+    pictured = sdk_server.pictured.counted(client)
     incoming = Incoming(
         address=client,
-        came_at=came_at,
+        received_at=received_at,
         file=message.file,
         is_counted=is_counted,
         admit_pictures=partial(held_of(cast(Any, request)).enter_context, pictured),
         admit=cast(Any, request.body).admit,
     )
-    return await door.exchange(gateway, request.scope, message.data, incoming)
+    return await sdk_server.exchange(gateway, request.scope, message.data, incoming)
 
 
 def _check_origin(gateway: Gateway) -> None:

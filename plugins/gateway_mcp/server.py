@@ -27,9 +27,9 @@ from gateway.version import VERSION
 from gateway.web.routes.tasks import TASK_LIMIT
 from gateway_mcp import MESSAGE_BYTES
 from gateway_mcp.calls import ToolCall, answer_call
-from gateway_mcp.door import INCOMING, Incoming
 from gateway_mcp.envelope import NOT_NOW
-from gateway_mcp.revisions import speak
+from gateway_mcp.revisions import convert
+from gateway_mcp.sdk_server import INCOMING, Incoming
 from gateway_mcp.task_handles import TASKS, show_handle, takes_tasks
 from gateway_mcp.tools import list_tools
 
@@ -72,19 +72,19 @@ def make_manager(gateway: Gateway) -> StreamableHTTPSessionManager:
     server.add_request_handler("tasks/update", _TaskParams, tools.update_task)
     server.extensions[TASKS] = {}
     # The SDK's own middleware exports traces, which are not used here.
-    server.middleware[:] = [cast(Any, _speak_revision)]
+    server.middleware[:] = [cast(Any, _convert_to_revision)]
     return StreamableHTTPSessionManager(
         server, json_response=True, stateless=True, max_request_body_size=MESSAGE_BYTES
     )
 
 
-async def _speak_revision(context: _Context, call_next: Any) -> Any:
+async def _convert_to_revision(context: _Context, call_next: Any) -> Any:
     """Convert a result to the revision in the request, or to the one that `initialize` returns."""
     result = await call_next(context)
     if not isinstance(result, dict):
         return result
     revision = result.get("protocolVersion", context.protocol_version)
-    return speak(revision, context.method, result)
+    return convert(revision, context.method, result)
 
 
 class _Tools:
@@ -96,7 +96,7 @@ class _Tools:
     async def list(self, _: _Context, __: PaginatedRequestParams | None) -> dict[str, Any]:
         """Handle `tools/list`."""
         catalog, network = self._gateway.catalog, self._gateway.settings.network
-        tools = catalog.keep("mcp-tools", lambda: list_tools(catalog, network))
+        tools = catalog.cached("mcp-tools", lambda: list_tools(catalog, network))
         return _COMPLETE | {"tools": tools}
 
     async def call(self, context: _Context, params: CallToolRequestParams) -> dict[str, Any]:

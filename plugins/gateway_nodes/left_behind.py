@@ -7,8 +7,8 @@ from pathlib import Path
 from gateway.errors import SettingsError
 from gateway.settings import Settings
 from gateway.store import SqlStore
-from gateway.store.sqlite.migrations import Move, move_of
-from gateway_nodes.moving.notes import MOVED_FROM
+from gateway.store.sqlite.migrations import StoreMigration, migration_of
+from gateway_nodes.store_migration.notes import MIGRATED_FROM
 
 
 def refuse_left_behind(settings: Settings) -> None:
@@ -20,7 +20,7 @@ def refuse_left_behind(settings: Settings) -> None:
     if settings.database_url and path.exists() and _has_sales(path):
         raise SettingsError(
             f"GATEWAY_DATABASE_URL is set, but {path} holds sales of this gateway that were not "
-            "moved there: their payments could be spent again. Run gateway migrate-store, or "
+            "migrated there: their payments could be spent again. Run gateway migrate-store, or "
             "unset the variable."
         )
 
@@ -33,10 +33,10 @@ async def refuse_other_database(settings: Settings, store: SqlStore) -> None:
     path = settings.data_dir / "gateway.db"
     if not settings.database_url or not path.exists():
         return
-    move = _move_of(path)
-    if move is not None and await store.known_meta(MOVED_FROM) != move.id:
+    migration = _migration_of(path)
+    if migration is not None and await store.known_meta(MIGRATED_FROM) != migration.id:
         raise SettingsError(
-            f"The sales in {path} were moved to another database ({move.target}) than "
+            f"The sales in {path} were migrated to another database ({migration.target}) than "
             "GATEWAY_DATABASE_URL names: this one does not know them, and would sell for their "
             "payments again. Name that one, or give a gateway of its own another GATEWAY_DATA_DIR."
         )
@@ -49,13 +49,13 @@ def _has_sales(path: Path) -> bool:
         except sqlite3.OperationalError:
             # A new database has no tables.
             return False
-    move = _move_of(path)
-    return has_sales and (move is None or not move.is_done)
+    migration = _migration_of(path)
+    return has_sales and (migration is None or not migration.is_done)
 
 
-def _move_of(path: Path) -> Move | None:
+def _migration_of(path: Path) -> StoreMigration | None:
     with closing(_read_only(path)) as db:
-        return move_of(db)
+        return migration_of(db)
 
 
 def _read_only(path: Path) -> sqlite3.Connection:

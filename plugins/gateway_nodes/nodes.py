@@ -16,7 +16,7 @@ from gateway_nodes import records
 _log = structlog.get_logger()
 # After this time another node replaces a dead leader.
 _LEASE_S = 15.0
-_KEEP_EVERY_S = 4.0
+_RENEW_EVERY_S = 4.0
 # After a crash the machine restarts at once, and watches its old row for this long: a live process
 # would update the row twice in that time.
 _WATCH_S = 10.0
@@ -48,21 +48,21 @@ class SqlNodes:
         self._life = secrets.token_hex(8)
         self._watch_s = watch_s
         self._lease_s = _LEASE_S
-        self._keep_every_s = _KEEP_EVERY_S
+        self._keep_every_s = _RENEW_EVERY_S
         # By the loop's clock.
         self._leads_until = 0.0
         self._keeping: asyncio.Task[None] | None = None
 
-    async def arrive(self, *, now: float) -> None:
+    async def register(self, *, now: float) -> None:
         try:
-            await self._write(records.arrive, self.name, self._life, now)
+            await self._write(records.register, self.name, self._life, now)
         except records.NameTaken as taken:
             await asyncio.sleep(self._watch_s)
             await self._take_over(now + self._watch_s, taken.seen_at)
 
     async def _take_over(self, now: float, watched: float) -> None:
         try:
-            await self._write(records.arrive, self.name, self._life, now, watched)
+            await self._write(records.register, self.name, self._life, now, watched)
         except records.NameTaken:
             raise SettingsError(
                 f"Another gateway runs as node {self.name} on this database. Give each machine a "
@@ -76,8 +76,8 @@ class SqlNodes:
     # -- leadership
 
     async def start(self, now: Clock) -> None:
-        await self._keep_once(now)
-        self._keeping = asyncio.create_task(self._keep_forever(now), name="leadership")
+        await self._renew_once(now)
+        self._keeping = asyncio.create_task(self._renew_forever(now), name="leadership")
 
     def leads(self) -> bool:
         return asyncio.get_running_loop().time() < self._leads_until
@@ -94,40 +94,40 @@ class SqlNodes:
             await self._keeping
         self._leads_until = 0.0
         try:
-            await self.leave()
+            await self.unregister()
         except Exception as error:  # noqa: BLE001 - the lease expires anyway
-            _log.warning("leadership.not_given_up", error=type(error).__name__)
+            _log.warning("leadership.not_released", error=type(error).__name__)
 
-    async def _keep_forever(self, now: Clock) -> None:
+    async def _renew_forever(self, now: Clock) -> None:
         while True:
             await asyncio.sleep(self._keep_every_s)
             try:
-                await self._keep_once(now)
+                await self._renew_once(now)
             except Exception as error:  # noqa: BLE001 - the lease expires, and is taken again
-                _log.warning("leadership.not_kept", error=type(error).__name__)
+                _log.warning("leadership.not_renewed", error=type(error).__name__)
 
-    async def _keep_once(self, now: Clock) -> None:
+    async def _renew_once(self, now: Clock) -> None:
         # The lease counts from before the request, because the response may be late.
         asked_at = asyncio.get_running_loop().time()
         had, problem = self.leads(), self.clock_problem
-        has = await self.keep(lease_s=self._lease_s, now=now())
+        has = await self.renew(lease_s=self._lease_s, now=now())
         self._leads_until = asked_at + self._lease_s if has else 0.0
         if self.leads() != had:
             _log.info("leadership.changed", leads=not had)
         if bool(self.clock_problem) != bool(problem):
             _log.warning("node.clock", problem=self.clock_problem or "It is right again.")
 
-    async def keep(self, *, lease_s: float, now: float) -> bool:
+    async def renew(self, *, lease_s: float, now: float) -> bool:
         """Send a heartbeat, and take or renew the leader lease for `lease_s` seconds.
 
         `now` is the node's own clock. Returns whether it leads.
         """
         try:
             leads, self.has_workers, ahead_s = await self._write(
-                records.keep, self.name, self._life, lease_s, self._roles, now
+                records.renew, self.name, self._life, lease_s, self._roles, now
             )
         except records.NameLost:
-            self._fitness.lose(
+            self._fitness.mark_unfit(
                 f"This process stood still, and another one runs as node {self.name} by now. It "
                 "sells nothing more and ends. Give each machine a name of its own (GATEWAY_NODE) "
                 "if both are to run."
@@ -136,6 +136,6 @@ class SqlNodes:
         self.clock_problem = records.describe_skew(ahead_s) if is_off(ahead_s, 0.0) else ""
         return bool(leads)
 
-    async def leave(self) -> None:
+    async def unregister(self) -> None:
         """Release the leader lease, and record a clean shutdown."""
-        await self._write(records.leave, self.name, self._life)
+        await self._write(records.unregister, self.name, self._life)

@@ -23,7 +23,7 @@ class OffSale:
     # For the operator.
     reason: str
     # Until the first probe, in seconds.
-    rest_s: float
+    off_for_s: float
 
 
 @attrs.frozen(kw_only=True)
@@ -59,7 +59,7 @@ class ProviderState:
     off_reason: str | None
 
     # Until the first probe, and until the next submit; negative if that is over.
-    rest_s: float
+    off_for_s: float
     pause_s: float
 
 
@@ -95,7 +95,7 @@ def _take_off(db: Connection, report: OffSale, clock: float) -> None:
            VALUES (?, 1, ?, ?, 0.0)
            ON CONFLICT (name) DO UPDATE SET epoch = provider_state.epoch + 1,
                off_reason = excluded.off_reason, off_until = excluded.off_until""",
-        (report.name, report.reason[:_MAX_REASON_CHARS], clock + report.rest_s),
+        (report.name, report.reason[:_MAX_REASON_CHARS], clock + report.off_for_s),
     )
 
 
@@ -127,7 +127,7 @@ def read_states(db: Connection) -> list[ProviderState]:
             name=row["name"],
             epoch=row["epoch"],
             off_reason=row["off_reason"],
-            rest_s=row["off_until"] - clock,
+            off_for_s=row["off_until"] - clock,
             pause_s=row["paused_until"] - clock,
         )
         for row in db.execute("SELECT * FROM provider_state ORDER BY name")

@@ -27,7 +27,7 @@ from gateway.running.rate_limits import RateLimits, too_many
 from gateway.settings import Settings
 
 # Timeout of Redis, including the connection. In the same region it responds within milliseconds.
-PATIENCE_S = 0.25
+TIMEOUT_S = 0.25
 # After a failure, one request per this many seconds tries Redis again.
 PAUSE_S = 5.0
 _MAX_CONNECTIONS = 16
@@ -84,24 +84,22 @@ class SharedRateLimits(RateLimits):
 class RedisWindows:
     """Moving windows in Redis, which is not used for a while after a failure."""
 
-    def __init__(
-        self, url: str, *, patience_s: float = PATIENCE_S, pause_s: float = PAUSE_S
-    ) -> None:
+    def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S, pause_s: float = PAUSE_S) -> None:
         """Create the client without connecting; raises `SettingsError` for an invalid URL."""
-        self._patience_s, self._pause_s = patience_s, pause_s
+        self._timeout_s, self._pause_s = timeout_s, pause_s
         try:
             self._pool = BlockingConnectionPool.from_url(
                 url,
                 max_connections=_MAX_CONNECTIONS,
-                timeout=patience_s,
-                socket_timeout=patience_s,
-                socket_connect_timeout=patience_s,
+                timeout=timeout_s,
+                socket_timeout=timeout_s,
+                socket_connect_timeout=timeout_s,
                 # Reconnect at once if Redis has closed an idle connection.
                 retry=Retry(NoBackoff(), 1),
             )
         except ValueError as error:
-            said = str(error).rstrip(".")
-            raise SettingsError(f"GATEWAY_LIMITS_URL is not right: {said}.") from None
+            reason = str(error).rstrip(".")
+            raise SettingsError(f"GATEWAY_LIMITS_URL is not right: {reason}.") from None
         # `limits` passes its options on to Redis' client, but declares plain values only.
         options: dict[str, Any] = {"connection_pool": self._pool}
         storage = RedisStorage(
@@ -154,7 +152,7 @@ class RedisWindows:
         # While this request tries Redis again, others do not wait.
         self._asked_again_at = now + self._pause_s
         try:
-            async with asyncio.timeout(self._patience_s):
+            async with asyncio.timeout(self._timeout_s):
                 answer = await outlive(self._begin(question))
         except Exception as error:  # noqa: BLE001 - no buyer is refused because of Redis
             self._note_silence(error)
@@ -182,7 +180,7 @@ class RedisWindows:
             asking.exception()
 
     def _note_silence(self, error: Exception) -> None:
-        problem = str(error) or f"no answer within {self._patience_s:g} s"
+        problem = str(error) or f"no answer within {self._timeout_s:g} s"
         if not self._problem:
             _log.warning("limits.redis_silent", problem=problem)
         self._problem = problem

@@ -38,7 +38,9 @@ class NameTaken(Exception):
         self.seen_at = seen_at
 
 
-def arrive(db: Connection, name: str, life: str, now: float, watched: float | None = None) -> None:
+def register(
+    db: Connection, name: str, life: str, now: float, watched: float | None = None
+) -> None:
     """Register a node at startup.
 
     `watched`: the last update of the former process with this name, if that was watched for a
@@ -81,7 +83,7 @@ class NameLost(Exception):
     """Another process took the node's name while this one sent no heartbeat."""
 
 
-def keep(
+def renew(
     db: Connection, name: str, life: str, lease_s: float, roles: Collection[str], now: float
 ) -> tuple[bool, bool, float]:
     """Heartbeat: record that a node runs, its roles, and take or renew the leader lease.
@@ -141,7 +143,7 @@ def _find_roles(db: Connection, clock: float) -> dict[str, tuple[str, ...]]:
     }
 
 
-def leave(db: Connection, name: str, life: str) -> None:
+def unregister(db: Connection, name: str, life: str) -> None:
     """Release the leader lease immediately, and record a clean shutdown."""
     db.execute("UPDATE roles SET until = 0.0 WHERE name = ? AND holder = ?", (_LEADER, life))
     db.execute("DELETE FROM roles WHERE holder = ? AND name <> ?", (life, _LEADER))
@@ -181,7 +183,7 @@ def find_nodes(db: Connection) -> list[NodeRecord]:
     ]
 
 
-def tell_missed(nodes: Iterable[NodeRecord]) -> list[str]:
+def report_missing_roles(nodes: Iterable[NodeRecord]) -> list[str]:
     """Return a message for each role that no node has."""
     held = {role for node in nodes for role in node.roles}
     return [

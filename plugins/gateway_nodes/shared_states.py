@@ -30,8 +30,8 @@ from gateway_nodes.provider_states import (
 )
 
 # Limits of shared rests and pauses, in case the database's clock is wrong.
-_MOST_REST_S = 6 * 3600.0
-_MOST_PAUSE_S = 3600.0
+_MAX_OFF_S = 6 * 3600.0
+_MAX_PAUSE_S = 3600.0
 # Tolerance between a reported time and the same time read back.
 _NEWS_S = 0.5
 
@@ -55,14 +55,14 @@ class _Subject:
         """Yield this node's findings that the other nodes do not have."""
         circuit = self.circuit
         if circuit.problem is not None and circuit.is_account and not self.is_off:
-            rest_s = min(max(circuit.probe_at - now, 0.0), _MOST_REST_S)
-            yield OffSale(name=self.name, reason=circuit.problem, rest_s=rest_s)
+            off_for_s = min(max(circuit.probe_at - now, 0.0), _MAX_OFF_S)
+            yield OffSale(name=self.name, reason=circuit.problem, off_for_s=off_for_s)
         if self.is_off and not circuit.is_open:
             yield OnSale(name=self.name, epoch=self.epoch)
         if self.upstream is not None:
             until = self.upstream.pace.paused_until
             if until > max(now, self.paused_until) + _NEWS_S:
-                yield Paused(name=self.name, pause_s=min(until - now, _MOST_PAUSE_S))
+                yield Paused(name=self.name, pause_s=min(until - now, _MAX_PAUSE_S))
 
     def note_reported(self, report: Report) -> None:
         """Note that a report was stored."""
@@ -79,21 +79,21 @@ class _Subject:
         was_off, self.is_off = self.is_off, state.off_reason is not None
         self.epoch = state.epoch
         if state.off_reason is not None and not is_own:
-            rest_s = min(state.rest_s, _MOST_REST_S)
-            self.circuit.trip(state.off_reason, pause_s=rest_s, is_account=True)
+            off_for_s = min(state.off_for_s, _MAX_OFF_S)
+            self.circuit.trip(state.off_reason, pause_s=off_for_s, is_account=True)
         elif was_off and not self.is_off and self.circuit.is_open:
             self.circuit.try_again()
 
     def apply_pause(self, pause_s: float, now: float, long_wait_s: float) -> None:
         """Hold back submits during a pause that the vendor asked any node for."""
-        until = now + min(pause_s, _MOST_PAUSE_S)
+        until = now + min(pause_s, _MAX_PAUSE_S)
         is_news = until > max(now, self.paused_until) + _NEWS_S
         if self.upstream is None or not is_news:
             return
         is_own = self.upstream.pace.paused_until + _NEWS_S >= until
         self.paused_until = until
         if not is_own:
-            self.upstream.wait_as_asked(until - now, long_wait_s=long_wait_s)
+            self.upstream.pause_as_requested(until - now, long_wait_s=long_wait_s)
 
 
 def make_part(gateway: Gateway) -> Part:
@@ -107,7 +107,9 @@ def make_part(gateway: Gateway) -> Part:
     )
     gateway.keep(shared)
     every_s = gateway.timing.provider_states_s
-    return Part(name="provider-states", start=shared.look, work=shared.look, every_s=every_s)
+    return Part(
+        name="provider-states", start=shared.exchange, work=shared.exchange, every_s=every_s
+    )
 
 
 class SharedProviders:
@@ -123,7 +125,7 @@ class SharedProviders:
         self._long_wait_s = long_wait_s
         self._subjects: dict[str, _Subject] = {}
 
-    async def look(self) -> None:
+    async def exchange(self) -> None:
         """Report news of this node, and apply news of the others."""
         subjects = self._find_subjects()
         now = self._now()

@@ -7,7 +7,7 @@ import structlog
 from gateway.contracts.parts import Condition
 from gateway.running.checks import checks, find_selling, for_operator
 from gateway.running.gateway import Gateway
-from gateway_operator.alarms.of_desk import make_watch
+from gateway_operator.alarms.assembly import make_watch
 from gateway_operator.alarms.watch import AlarmWatch
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.running import Check, Running

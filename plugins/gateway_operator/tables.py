@@ -15,7 +15,7 @@ from gateway.cli.terminal import blank_control_chars
 
 _GAP = "  "
 # The minimum width of a column with sentences.
-_LEAST_PROSE_COLUMNS = 24
+_MIN_PROSE_COLUMNS = 24
 # An address, a transaction hash, or longer hex.
 _LONG_HEX = re.compile(r"0x([0-9a-fA-F]{4})[0-9a-fA-F]{32,}([0-9a-fA-F]{4})(?![0-9a-fA-F])")
 
@@ -120,7 +120,7 @@ def _fit_with_one_wrapped(table: Table, width: int) -> list[int] | None:
     widths = _measure_columns(table)
     widest = widths.index(max(widths))
     rest = width - len(_GAP) * (len(widths) - 1) - (sum(widths) - widths[widest])
-    if rest < max(_measure_longest_word(table.columns()[widest]), _LEAST_PROSE_COLUMNS):
+    if rest < max(_measure_longest_word(table.columns()[widest]), _MIN_PROSE_COLUMNS):
         return None
     widths[widest] = rest
     return widths

@@ -19,11 +19,11 @@ _MAX_BLOCKS = 2_000
 # The background search covers this many days. It pauses this many seconds after each RPC call,
 # because sales need the same endpoint and public ones limit calls.
 _DAYS = 7.0
-_REST_S = 0.5
+_PAUSE_S = 0.5
 # The command pauses less, because an operator waits for it.
-_COMMAND_REST_S = 0.2
+_COMMAND_PAUSE_S = 0.2
 # A search result is fresh for this many seconds.
-_KEPT_S = 60.0
+_TTL_S = 60.0
 # Anyone can send dust without end, so only this many of the largest transactions are kept.
 _MAX_KEPT = 500
 _log = structlog.get_logger()
@@ -44,7 +44,7 @@ async def list_unused(
     found: list[MinedTransfer] = []
     for start in range(first, last + 1, _MAX_BLOCKS):
         if start > first:
-            await asyncio.sleep(_COMMAND_REST_S)
+            await asyncio.sleep(_COMMAND_PAUSE_S)
         end = min(start + _MAX_BLOCKS - 1, last)
         transfers = await chain.transfer_logs(wallet, from_block=start, to_block=end)
         paying = [each for each in transfers if each.amount_units and each.sender != wallet]
@@ -71,11 +71,11 @@ class UnusedSearch:
 
     def __init__(self, chain: Chain, store: SqlStore, wallet: str, now: Clock) -> None:
         self._chain, self._store, self._wallet, self._now = chain, store, wallet, now
-        self.rest_s = _REST_S
+        self.pause_s = _PAUSE_S
         # Newest first.
         self.known: Sequence[UnusedTransfer] = ()
         # Unix seconds of the last completed search.
-        self.looked_at: float | None = None
+        self.searched_at: float | None = None
         # Start of the searched period, in Unix seconds.
         self.since: float | None = None
         self.problem: str | None = None
@@ -89,17 +89,17 @@ class UnusedSearch:
         self._times: dict[int, float] = {}
         self._search: asyncio.Task[None] | None = None
 
-    async def look(self, patience_s: float) -> None:
-        """Search new blocks unless the result is fresh; wait at most `patience_s`.
+    async def refresh(self, timeout_s: float) -> None:
+        """Search new blocks unless the result is fresh; wait at most `timeout_s`.
 
         A longer search goes on in the background. If it fails, `problem` is set.
         """
-        is_fresh = self.looked_at is not None and self._now() - self.looked_at < _KEPT_S
+        is_fresh = self.searched_at is not None and self._now() - self.searched_at < _TTL_S
         if is_fresh and self.problem is None:
             return
         if self._search is None or self._search.done():
             self._search = asyncio.create_task(self._advance(), name="unused-search")
-        await asyncio.wait({self._search}, timeout=patience_s)
+        await asyncio.wait({self._search}, timeout=timeout_s)
 
     async def close(self) -> None:
         """Cancel a running search."""
@@ -117,15 +117,15 @@ class UnusedSearch:
                 end = min(self._next_block + _MAX_BLOCKS - 1, head.number)
                 await self._search_piece(self._next_block, end)
                 self._next_block = end + 1
-                await asyncio.sleep(self.rest_s)
+                await asyncio.sleep(self.pause_s)
             await self._forget_used(self.since)
         except ChainUnavailable as error:
             self.problem = error.message
         except Exception:  # noqa: BLE001 - the edge of a task that is not awaited
-            _log.exception("unused_search.failed")
+            _log.exception("transfers.search_failed")
             self.problem = "The search has failed; the gateway's log says why."
         else:
-            self.problem, self.looked_at = None, self._now()
+            self.problem, self.searched_at = None, self._now()
 
     async def _search_piece(self, first: int, last: int) -> None:
         found = await self._chain.transfer_logs(self._wallet, from_block=first, to_block=last)
@@ -157,7 +157,7 @@ class UnusedSearch:
         self._times = {number: at for number, at in self._times.items() if number in blocks}
         for number in sorted(blocks - self._times.keys()):
             self._times[number] = (await self._chain.block_at(number)).timestamp
-            await asyncio.sleep(self.rest_s)
+            await asyncio.sleep(self.pause_s)
 
     def _drop_smallest(self) -> None:
         if len(self._by_transaction) <= _MAX_KEPT:

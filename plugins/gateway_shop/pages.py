@@ -88,7 +88,7 @@ def view(gateway: Gateway, assets: Assets, slug: str) -> dict[str, Any]:
         "refund": gateway.refund_promise(),
         "openapi": gateway.openapi,
         "sells": gateway.wallet.problem is None,
-        "unsold_because": gateway.unsold_because(),
+        "sale_problem": gateway.sale_problem(),
         "cheapest": _cheapest(offers),
         "offer": next((offer for offer in offers if offer["slug"] == slug), None),
         "code": _write_code(

@@ -49,7 +49,7 @@ async def brand_stylesheet() -> Response:
 
 async def _answer_page(template: str, slug: str) -> Response:
     gateway = current_gateway()
-    text = await _render_kept(gateway, template, slug)
+    text = await _render_cached(gateway, template, slug)
     tag = quote_etag(hashlib.sha256(text.encode()).hexdigest()[:32])
     headers = {
         "Content-Security-Policy": shop_pages.content_policy(gateway.settings),
@@ -62,10 +62,10 @@ async def _answer_page(template: str, slug: str) -> Response:
     return Response(text, headers=headers | {"Content-Type": "text/html; charset=utf-8"})
 
 
-async def _render_kept(gateway: Gateway, template: str, slug: str) -> str:
+async def _render_cached(gateway: Gateway, template: str, slug: str) -> str:
     """Return a page, rendered once per state of the catalogue, the refunds and the sales."""
-    kept: dict[tuple[str | None, ...], str] = gateway.catalog.keep("pages", dict)
-    state = (gateway.refund_promise().on_failure, gateway.selling, gateway.unsold_because())
+    kept: dict[tuple[str | None, ...], str] = gateway.catalog.cached("pages", dict)
+    state = (gateway.refund_promise().on_failure, gateway.selling, gateway.sale_problem())
     key = (template, slug, *state)
     if key not in kept:
         view = shop_pages.view(gateway, _assets(), slug)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from gateway.settings import Settings, is_chain_here, is_for_this_machine, is_key, setting
+from gateway.settings import Settings, is_chain_local, is_key, is_local_only, setting
 
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 # An address that is safe in an attribute and in a Content-Security-Policy.
@@ -19,23 +19,23 @@ class ShopSettings:
 
     brand_color: str = setting(
         "",
-        "Colour of buttons and links on the pages for people, as six hexadecimal digits. Where it "
-        "would be hard to read, the pages use a lighter or darker tone of it.",
+        "Colour of buttons and links on the public pages, as six hexadecimal digits; adjusted if "
+        "it would be hard to read.",
         example="#0f766e",
     )
     logo_url: str = setting(
         "",
-        "Address of a picture, by https, that the pages for people show beside the name.",
+        "Address (https) of the logo on the public pages.",
         example="https://example.com/logo.svg",
     )
     imprint_url: str = setting(
         "",
-        "Address of the imprint, by https; the pages for people link to it.",
+        "Address (https) of the imprint, which the public pages link to.",
         example="https://example.com/imprint",
     )
     terms_url: str = setting(
         "",
-        "Address of the terms of sale, by https; the pages for people link to it.",
+        "Address (https) of the terms of sale, which the public pages link to.",
         example="https://example.com/terms",
     )
     play_key: str = setting(
@@ -51,7 +51,7 @@ class ShopSettings:
 
         A key is accepted only if gateway and chain are reached on this machine alone.
         """
-        is_local = is_for_this_machine(settings) and is_chain_here(settings)
+        is_local = is_local_only(settings) and is_chain_local(settings)
         return {
             "brand_color": not self.brand_color or bool(_COLOR.fullmatch(self.brand_color)),
             **{name: _is_link(getattr(self, name)) for name in _LINKS},

@@ -182,7 +182,7 @@ async def queued(store: SqlStore, tx: int = 1, **changes: Any) -> Task:
 async def leased(store: SqlStore, tx: int = 1, **changes: Any) -> Lease:
     """Accept a direct transfer, and lease its task to a worker."""
     await queued(store, tx, **changes)
-    (lease,) = await store.queue.claim(1, lease_s=60, now=NOW)
+    (lease,) = await store.queue.lease(1, lease_s=60, now=NOW)
     return lease
 
 

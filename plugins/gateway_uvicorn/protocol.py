@@ -53,14 +53,14 @@ class GuardedProtocol(HttpToolsProtocol):
     _fields = 0
     _field_bytes = 0
     # Whether a head is incomplete.
-    _is_head_begun = False
+    _is_head_started = False
     # Whether a request was answered, and the next one has not begun.
     _is_between_requests = False
     # Bytes of all heads in `pipeline`.
     _waiting_head_bytes = 0
     # Short chunks of the current body, and whether its next part begins a chunk.
     _short_chunks = 0
-    _is_chunk_begun = False
+    _is_chunk_started = False
     _unread_bytes = 0
     # Set from a request's head to its end.
     _is_body_missing = False
@@ -159,7 +159,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._feed(piece)
             if self._unreported_bytes >= MAX_HEAD_BYTES and not self._is_discarding:
                 self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
-        if self._is_between_requests and self._is_head_begun:
+        if self._is_between_requests and self._is_head_started:
             self._is_between_requests = False
             self._idleness.start_shorter()
         self._unread_bytes += len(data)
@@ -208,7 +208,7 @@ class GuardedProtocol(HttpToolsProtocol):
         if len(self.pipeline) >= _MAX_WAITING or self._waiting_head_bytes > MAX_HEAD_BYTES:
             raise _RefusedError
         self._fields = self._field_bytes = self._short_chunks = 0
-        self._is_head_begun = True
+        self._is_head_started = True
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -223,10 +223,10 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Start the app, unless the head is refused."""
-        self._refusal = self._judge_head()
+        self._refusal = self._check_head()
         self._waiting_head_bytes += self._field_bytes
         self._unreported_bytes = self._fields = self._field_bytes = 0
-        self._is_head_begun = False
+        self._is_head_started = False
         if self._refusal is not HTTPStatus.OK:
             raise _RefusedError
         self._refusal = HTTPStatus.BAD_REQUEST
@@ -248,13 +248,13 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_chunk_header(self) -> None:
         """Note the start of a chunk."""
-        self._is_chunk_begun = True
+        self._is_chunk_started = True
 
     def on_body(self, body: bytes) -> None:
         """Pass on a part of the body."""
         self._unreported_bytes = 0
-        self._short_chunks += self._is_chunk_begun and len(body) < SHORT_CHUNK_BYTES
-        self._is_chunk_begun = False
+        self._short_chunks += self._is_chunk_started and len(body) < SHORT_CHUNK_BYTES
+        self._is_chunk_started = False
         if self._short_chunks > MAX_SHORT_CHUNKS:
             raise _RefusedError
         super().on_body(body)
@@ -281,13 +281,13 @@ class GuardedProtocol(HttpToolsProtocol):
         # As in uvicorn, except its timer.
         self.server_state.total_requests += 1
         self.flow.resume_reading()
-        self._is_between_requests = not self._is_head_begun
-        if self._is_head_begun:
+        self._is_between_requests = not self._is_head_started
+        if self._is_head_started:
             self._idleness.start_shorter()
         else:
             self._idleness.start()
 
-    def _judge_head(self) -> HTTPStatus:
+    def _check_head(self) -> HTTPStatus:
         version, method = self.parser.get_http_version(), self.parser.get_method()
         if version not in _VERSIONS:
             return HTTPStatus.HTTP_VERSION_NOT_SUPPORTED

@@ -22,9 +22,9 @@ from gateway_webhooks.sender import NotTaken, Sender
 from gateway_webhooks.signing import CallbackSecrets, sign
 
 # Attempts at the same time: in all, for one payer, to one host.
-_MOST = 16
-_MOST_PER_PAYER = 4
-_MOST_PER_HOST = 2
+_MAX = 16
+_MAX_PER_PAYER = 4
+_MAX_PER_HOST = 2
 # To one host for one payer, in a minute.
 _PACE = 10
 _PACE_WINDOW_S = 60.0
@@ -43,7 +43,7 @@ class DeliveryTiming:
     # Between two polls of the queue: another node may have taken an event.
     poll_s: float = 5.0
     # Between two reads of the queue at least.
-    apart_s: float = 0.02
+    min_interval_s: float = 0.02
     # At the end, for attempts that have begun.
     drain_s: float = 5.0
 
@@ -135,7 +135,7 @@ class Deliveries:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause_s):
                     await self._wake.wait()
-            await asyncio.sleep(read_at + self.timing.apart_s - loop.time())
+            await asyncio.sleep(read_at + self.timing.min_interval_s - loop.time())
 
     async def _start_due(self) -> float | None:
         """Start due attempts; return the time of the next one, or None."""
@@ -148,7 +148,7 @@ class Deliveries:
 
     async def _start_some(self) -> bool:
         """Start attempts, or postpone those above their rate; returns whether there may be more."""
-        free = _MOST - len(self._sending)
+        free = _MAX - len(self._sending)
         if free <= 0:
             return False
         payers = Counter(event.payer for event in self._sending.values())
@@ -157,11 +157,11 @@ class Deliveries:
             free,
             now=self.now(),
             sending=[event.id for event in self._sending.values()],
-            busy_payers=[payer for payer, count in payers.items() if count >= _MOST_PER_PAYER],
-            busy_hosts=[host for host, count in hosts.items() if count >= _MOST_PER_HOST],
+            busy_payers=[payer for payer, count in payers.items() if count >= _MAX_PER_PAYER],
+            busy_hosts=[host for host, count in hosts.items() if count >= _MAX_PER_HOST],
         )
         for event in events:
-            if payers[event.payer] >= _MOST_PER_PAYER or hosts[event.host] >= _MOST_PER_HOST:
+            if payers[event.payer] >= _MAX_PER_PAYER or hosts[event.host] >= _MAX_PER_HOST:
                 continue
             if until := self._pace.take(event.payer, event.host, self.now()):
                 await self.queue.postpone(event, until=until)
@@ -198,7 +198,7 @@ class Deliveries:
             else:
                 pause_s = self.timing.pauses_s[event.failures]
                 await self.queue.retry(event, due_at=self.now() + pause_s)
-                _log.info("webhook.later", **about, problem=problem, pause_s=pause_s)
+                _log.info("webhook.retry_scheduled", **about, problem=problem, pause_s=pause_s)
         except Exception:  # noqa: BLE001 - as above; the event is due again after the pause
             _log.exception("webhook.not_written", **about)
             await asyncio.sleep(self.timing.poll_s)

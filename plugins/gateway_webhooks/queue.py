@@ -99,7 +99,7 @@ def _find_due_rows(
         f"""SELECT e.*, t.callback_url FROM webhooks_deliveries e JOIN tasks t ON t.id = e.task_id
            WHERE e.due_at <= ? AND {none_of("e.id", ids)}
                AND {none_of("e.payer", payers)} AND {none_of("e.host", hosts)}
-           ORDER BY e.failures > 0, e.due_at, e.id LIMIT ?""",  # noqa: S608 - marks
+           ORDER BY e.failures > 0, e.due_at, e.id LIMIT ?""",  # noqa: S608 - placeholders
         (now, *ids, *payers, *hosts, limit),
     ).fetchall()
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import attrs
 
 from gateway.errors import SettingsError
-from gateway.settings import Settings, is_for_this_machine, setting
+from gateway.settings import Settings, is_local_only, setting
 
 
 @attrs.frozen(kw_only=True)
@@ -14,15 +14,14 @@ class WebhookSettings:
 
     webhooks: str = setting(
         "on",
-        "Whether a buyer may set a `callbackUrl` that is notified when the task ends: `on`, `off`, "
-        "or `local`. With `on`, GATEWAY_BASE_URL must be https, because the response to the "
-        "purchase contains a secret. `local` is for a gateway that is reached from this machine "
-        "only, such as `gateway demo`: it sends to this machine only, also by http.",
+        "Whether a buyer may set a `callbackUrl`: `on` (needs an https GATEWAY_BASE_URL, because "
+        "the purchase's response contains a secret), `off`, or `local`, which sends to this "
+        "machine only, also by http, as in `gateway demo`.",
     )
 
     def validate(self, settings: Settings) -> Mapping[str, bool]:
         """Refuse `local` on a gateway that others reach."""
-        if self.webhooks == "local" and not is_for_this_machine(settings):
+        if self.webhooks == "local" and not is_local_only(settings):
             raise SettingsError(
                 "GATEWAY_WEBHOOKS=local lets buyers send requests to programs of this machine, so "
                 "GATEWAY_BASE_URL and GATEWAY_BIND must be of this machine, too, such as "

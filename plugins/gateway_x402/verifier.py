@@ -15,7 +15,7 @@ from gateway.domain.eip3009 import Network
 from gateway_x402 import messages
 
 # Cached challenges, 6 KB each. More than all slugs, prices and versions together.
-_MAX_KEPT = 4096
+_CACHE_SIZE = 4096
 
 
 class X402Verifier:
@@ -30,13 +30,13 @@ class X402Verifier:
         factories: Sequence[str] = (),
         *,
         name: str = "",
-        max_kept: int = _MAX_KEPT,
+        cache_size: int = _CACHE_SIZE,
     ) -> None:
         """`name` is the gateway's, used in a Bazaar's listing."""
         self._network = network
         self._checks = AuthorizationChecks(network, chain, factories)
         self._name = name
-        self._max_kept = max_kept
+        self._cache_size = cache_size
         self._kept: dict[tuple[str, int, int], tuple[Quote, Challenge]] = {}
 
     def challenge(self, quote: Quote, reason: str | None, version: int) -> Challenge:
@@ -49,7 +49,7 @@ class X402Verifier:
         key = (quote.endpoint.slug, quote.price_units, version)
         kept = self._kept.get(key)
         if kept is None or not _is_same_offer(kept[0], quote):
-            if len(self._kept) >= self._max_kept:
+            if len(self._kept) >= self._cache_size:
                 self._kept.clear()
             made = messages.challenge(quote, None, version, name=self._name)
             kept = self._kept[key] = (quote, made)

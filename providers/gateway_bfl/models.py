@@ -129,7 +129,7 @@ SIZES = {
 }
 # For an edit that keeps its picture's ratio: the pixels of the sizes above, and the longest side
 # according to third-party descriptions of the API.
-_MOST_PIXELS = {"1K": 1024 * 1024, "2K": 4_000_000}
+_MAX_PIXELS = {"1K": 1024 * 1024, "2K": 4_000_000}
 _LONGEST_SIDE = 2048
 # The vendor has no webp: the gateway converts a png.
 _FORMATS = {"png": "png", "jpg": "jpeg", "webp": "png"}
@@ -174,6 +174,6 @@ def _resolution(model: Model, request: GenerationRequest) -> str:
 def _size(model: Model, request: GenerationRequest) -> tuple[int, int]:
     resolution = _resolution(model, request)
     if request.aspect_ratio is None and request.attachment is not None:
-        most = _MOST_PIXELS[resolution]
+        most = _MAX_PIXELS[resolution]
         return size_like(request.attachment, most_pixels=most, longest_side=_LONGEST_SIDE)
     return SIZES[request.aspect_ratio or "1:1", resolution]

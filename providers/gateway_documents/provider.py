@@ -142,7 +142,7 @@ class DocumentParser:
         if self._pictures is not None:
             return
         if not self._has_warned:
-            _log.warning("documents.cannot_read_pictures", way_out=_WAY_OUT)
+            _log.warning("documents.cannot_read_pictures", remedy=_WAY_OUT)
             self._has_warned = True
         raise Unreadable(_NO_OCR)
 

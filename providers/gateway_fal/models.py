@@ -25,9 +25,9 @@ _EDITS = "Changes a picture as a prompt says."
 _MAX_SENT_BYTES = 7_000_000
 # An edit in pixels that keeps its picture's ratio has one megapixel, with sides of 512 to 2048
 # pixels.
-_MOST_PIXELS = 1024 * 1024
+_MAX_PIXELS = 1024 * 1024
 _LONGEST_SIDE = 2048
-_MOST_RATIO = 4
+_MAX_RATIO = 4
 
 MODELS = (
     Model(
@@ -97,7 +97,7 @@ MODELS = (
         price="0.15",
         cost_micros=120_000,
         edits=PictureLimits(
-            most_bytes=_MAX_SENT_BYTES, most_pixels=2048 * 2048, most_ratio=_MOST_RATIO
+            most_bytes=_MAX_SENT_BYTES, most_pixels=2048 * 2048, most_ratio=_MAX_RATIO
         ),
         details={"ratio": "image_size", "formats": ("png", "jpeg")},
     ),
@@ -138,7 +138,7 @@ def _shape(model: Model, request: GenerationRequest) -> dict[str, Any]:
             # The default is `auto`.
             return {}
         width, height = size_like(
-            request.attachment, most_pixels=_MOST_PIXELS, longest_side=_LONGEST_SIDE
+            request.attachment, most_pixels=_MAX_PIXELS, longest_side=_LONGEST_SIDE
         )
         # The size that `auto` chooses is undocumented, and each megapixel is billed.
         return {"image_size": {"width": width, "height": height}}

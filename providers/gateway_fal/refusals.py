@@ -83,8 +83,8 @@ def _refused_input(body: dict[str, Any]) -> ContentPolicy | InvalidInput | Trans
 
 def _is_from_the_model(answer: Answer, body: dict[str, Any]) -> bool:
     """Whether an error is the model's, not the queue's or a proxy's."""
-    is_told = bool(body) and answer.status in (*_INPUT, _BROKEN)
-    return is_told or not _MARKS.isdisjoint(answer.headers)
+    is_reported = bool(body) and answer.status in (*_INPUT, _BROKEN)
+    return is_reported or not _MARKS.isdisjoint(answer.headers)
 
 
 def _check_details(body: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from gateway.vendors import as_object
 _SENT = {"gemini-nano-banana-2.1": {"TEXT": 1.5}}
 _MADE = {"gemini-nano-banana-2.1": {"TEXT": 7.5, "IMAGE": 30.0}}
 # A larger number is an error that would distort the books.
-_MOST_TOKENS = 1_000_000
+_MAX_TOKENS = 1_000_000
 
 
 def cost_micros(model: str, usage_metadata: Any) -> int | None:
@@ -49,4 +49,4 @@ def _cost(usage: dict[str, Any], side: str, prices: dict[str, float]) -> float |
 def _count(value: Any) -> int | None:
     if not isinstance(value, int) or isinstance(value, bool):
         return None
-    return value if 0 <= value <= _MOST_TOKENS else None
+    return value if 0 <= value <= _MAX_TOKENS else None

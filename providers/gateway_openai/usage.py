@@ -11,7 +11,7 @@ from gateway.vendors import as_object
 _TEXT, _SENT, _MADE = 5, 8, 30
 _MODELS = frozenset({"gpt-image-2", "gpt-image-2.5-flare", "gpt-image-2.5-sunburst"})
 # A larger number is an error that would distort the books.
-_MOST_TOKENS = 1_000_000
+_MAX_TOKENS = 1_000_000
 
 
 def cost_micros(model: str, body: Any) -> int | None:
@@ -32,4 +32,4 @@ def _count(of: dict[str, Any], name: str) -> int | None:
     value = of.get(name)
     if not isinstance(value, int) or isinstance(value, bool):
         return None
-    return value if 0 <= value <= _MOST_TOKENS else None
+    return value if 0 <= value <= _MAX_TOKENS else None

@@ -27,7 +27,7 @@ from gateway_openrouter.refusals import check
 TIMEOUT_S = 240.0
 _PROBE_S = 15.0
 # A larger cost is an error that would distort the books.
-_MOST_USD = 1_000
+_MAX_USD = 1_000
 
 
 @attrs.define
@@ -96,7 +96,7 @@ def cost_micros(body: dict[str, Any]) -> int | None:
         parts.append(as_object(usage.get("cost_details")).get("upstream_inference_cost"))
     dollars = 0.0
     for part in parts:
-        if not isinstance(part, int | float) or isinstance(part, bool) or not 0 <= part < _MOST_USD:
+        if not isinstance(part, int | float) or isinstance(part, bool) or not 0 <= part < _MAX_USD:
             return None
         dollars += part
     # Rounding at the ninth digit removes binary fractions.

@@ -21,9 +21,9 @@ _POLICY = ("moderation", "content policy", "content filter", "safety", "flagged"
 _ADAPTER_FIELDS = ("unsupported parameter",)
 # Fields that depend on the buyer's choices, or that may concern the buyer's picture.
 _CHOSEN = ("aspect ratio", "resolution", "quality")
-_MOST_OWN_CHARS = 200
+_MAX_OWN_CHARS = 200
 # The searched part of an error's text.
-_MOST_CHARS = 2_000
+_MAX_CHARS = 2_000
 
 
 def check(answer: Answer, body: dict[str, Any]) -> None:
@@ -55,11 +55,11 @@ def _check_error(status: int, error: dict[str, Any]) -> None:
     if status == _NOT_FOUND:
         raise AccountProblem("OpenRouter does not serve this model (any more).", scope="model")
     message = "The model does not take our ratio, resolution or quality: change the settings."
-    if status == _BAD_REQUEST and any(word in own[:_MOST_OWN_CHARS] for word in _CHOSEN):
+    if status == _BAD_REQUEST and any(word in own[:_MAX_OWN_CHARS] for word in _CHOSEN):
         raise AccountProblem(message, scope="choice")
-    if status == _BAD_REQUEST and any(word in own[:_MOST_OWN_CHARS] for word in _ADAPTER_FIELDS):
+    if status == _BAD_REQUEST and any(word in own[:_MAX_OWN_CHARS] for word in _ADAPTER_FIELDS):
         raise AccountProblem(message, scope="model")
 
 
 def _plain(text: str) -> str:
-    return text[:_MOST_CHARS].lower().replace("_", " ")
+    return text[:_MAX_CHARS].lower().replace("_", " ")

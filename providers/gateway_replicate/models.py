@@ -55,7 +55,7 @@ MODELS = (
     ),
 )
 # For an edit that keeps its picture's ratio; sides are multiples of 32 pixels, at most 2048.
-_MOST_PIXELS = {"1K": 1024 * 1024, "2K": 4_000_000}
+_MAX_PIXELS = {"1K": 1024 * 1024, "2K": 4_000_000}
 _LONGEST_SIDE = 2048
 _STEP = 32
 
@@ -77,7 +77,7 @@ def request_body(model: Model, request: GenerationRequest, sent: str = "") -> di
     if request.attachment is not None and request.aspect_ratio is None:
         width, height = size_like(
             request.attachment,
-            most_pixels=_MOST_PIXELS[resolution],
+            most_pixels=_MAX_PIXELS[resolution],
             longest_side=_LONGEST_SIDE,
             step=_STEP,
         )

@@ -28,7 +28,7 @@ from gateway_replicate.models import request_body
 from gateway_replicate.refusals import check_poll, check_submit, prediction_error
 
 # The shortest deadline that Replicate accepts.
-_LEAST_DEADLINE_S = 5
+_MIN_DEADLINE_S = 5
 
 
 @attrs.define
@@ -59,7 +59,7 @@ class Predictions:
         where = f"/v1/models/{model}/predictions"
         if ":" in model:
             where, asked["version"] = "/v1/predictions", model
-        deadline_s = max(int(job.endpoint.timeout_s), _LEAST_DEADLINE_S)
+        deadline_s = max(int(job.endpoint.timeout_s), _MIN_DEADLINE_S)
         answer = await self.outbound.request(
             "POST", where, json=asked, headers={"Cancel-After": f"{deadline_s}s"}
         )

@@ -34,21 +34,21 @@ class BillingTrace(SendTrace):
 
     may_be_billed: bool = False
     """Whether the vendor may bill the request."""
-    has_begun: bool = False
+    has_started: bool = False
     """Whether sending the body may have begun."""
 
     async def __call__(self, event: str, info: Mapping[str, Any]) -> None:
         """Handle a trace event, named as in httpcore."""
         await super().__call__(event, info)
         if event.endswith("send_request_body.started"):
-            self.has_begun = True
+            self.has_started = True
             if self.may_be_billed:
                 note_billable()
 
     @property
     def is_uncertain(self) -> bool:
         """Whether the vendor may produce and bill something even if no response arrives."""
-        return self.has_begun and self.may_be_billed
+        return self.has_started and self.may_be_billed
 
 
 @attrs.define

@@ -29,12 +29,14 @@ def read_refusal(status: int, body: bytes) -> Refusal:
     except (ValueError, RecursionError):
         # An HTML page has no useful message.
         words = "" if text.lstrip().startswith("<") else text
-        return Refusal(status=status, vendor_code="", said=_one_line(words))
+        return Refusal(status=status, vendor_code="", vendor_message=_one_line(words))
     fields = list(_objects_of(parsed))
     return Refusal(
         status=status,
         vendor_code=_one_line(_first_text(fields, _CODES))[:_MAX_CODE_CHARS],
-        said=_one_line(parsed if isinstance(parsed, str) else _first_text(fields, _WORDS)),
+        vendor_message=_one_line(
+            parsed if isinstance(parsed, str) else _first_text(fields, _WORDS)
+        ),
     )
 
 

@@ -23,9 +23,9 @@ from gateway_testing.facts import (
 HANDLE = Handle(id="job-7", urls={"get": "https://api.example/7?ü=1", "cancel": ""})
 
 
-async def claimed(store: SqlStore, now: float, *resting: str) -> Lease:
+async def claimed(store: SqlStore, now: float, *blocked: str) -> Lease:
     """The only due lease."""
-    (lease,) = await store.queue.claim(9, lease_s=60, now=now, resting=resting)
+    (lease,) = await store.queue.lease(9, lease_s=60, now=now, blocked=blocked)
     return lease
 
 
@@ -139,7 +139,7 @@ class JobsContract:
         await queued(store, 2, created_at=NOW - 5)
         assert await store.queue.give_back(old)
         assert (await known(store, old.task_id)).attempt == 0
-        first, _ = await store.queue.claim(9, lease_s=60, now=NOW)
+        first, _ = await store.queue.lease(9, lease_s=60, now=NOW)
         assert (first.task_id, first.attempt) == (old.task_id, 1)
 
     async def test_a_job_given_back_keeps_mark_and_handle(self, store: SqlStore) -> None:
@@ -162,13 +162,13 @@ class JobsContract:
         held = await leased(store, 1, created_at=NOW - 10)
         younger = await queued(store, 2, created_at=NOW - 5)
         await store.queue.recover(now=NOW)
-        order = [lease.task_id for lease in await store.queue.claim(9, lease_s=60, now=NOW)]
+        order = [lease.task_id for lease in await store.queue.lease(9, lease_s=60, now=NOW)]
         assert order == [held.task_id, younger.id]
 
     async def test_a_batch_is_handed_out_in_order(self, store: SqlStore) -> None:
         ages = (3, 9, 1, 7, 5, 8, 2, 6, 4)
         tasks = {age: await queued(store, age, created_at=NOW - age) for age in ages}
-        order = [lease.task_id for lease in await store.queue.claim(9, lease_s=60, now=NOW)]
+        order = [lease.task_id for lease in await store.queue.lease(9, lease_s=60, now=NOW)]
         assert order == [tasks[age].id for age in sorted(ages, reverse=True)]
 
     # -- rests
@@ -176,7 +176,7 @@ class JobsContract:
     async def test_what_rests_is_not_handed_out(self, store: SqlStore) -> None:
         picture, other = await queued(store, 1), await paper(store, 2)
         assert (await claimed(store, NOW, "picture", "nobody's")).task_id == other
-        assert await store.queue.claim(9, lease_s=60, now=NOW, resting=["picture"]) == []
+        assert await store.queue.lease(9, lease_s=60, now=NOW, blocked=["picture"]) == []
         assert (await known(store, picture.id)).attempt == 0
         assert (await claimed(store, NOW)).task_id == picture.id
 
@@ -188,7 +188,7 @@ class JobsContract:
             if tx == 2:
                 await store.queue.save_handle(lease, HANDLE)
         await store.queue.recover(now=NOW + 1)
-        found = await store.queue.claim(9, lease_s=60, now=NOW + 1, resting=["picture"])
+        found = await store.queue.lease(9, lease_s=60, now=NOW + 1, blocked=["picture"])
         assert sorted(lease.task_id for lease in found) == ["begun-1", "begun-2"]
 
     async def test_the_next_due_is_not_one_that_rests(self, store: SqlStore) -> None:
@@ -209,9 +209,9 @@ class JobsContract:
         is_marked, _, found = await asyncio.gather(
             store.queue.begin_submit(lease, now=NOW + 1),
             store.queue.recover(now=NOW + 1),
-            store.queue.claim(1, lease_s=60, now=NOW + 1),
+            store.queue.lease(1, lease_s=60, now=NOW + 1),
         )
         if not found:
             # A store with concurrent writes may read before the lease is lost.
-            found = await store.queue.claim(1, lease_s=60, now=NOW + 1)
+            found = await store.queue.lease(1, lease_s=60, now=NOW + 1)
         assert is_marked == (found[0].sent_at is not None)

@@ -46,7 +46,7 @@ class TakingContract:
         assert task.payment.paid_tx is None
         assert await store.find_claim(key_of(authorization())) == task == await store.task(task.id)
         assert await store.open_payments() == [task.payment]
-        assert await store.queue.claim(9, lease_s=60, now=NOW + 10**6) == []
+        assert await store.queue.lease(9, lease_s=60, now=NOW + 10**6) == []
 
     async def test_of_fifty_at_once_one_reserves_a_key(self, store: SqlStore) -> None:
         signed = authorization()
@@ -167,7 +167,7 @@ class TakingContract:
     ) -> None:
         paid = [transfer()]
         task = await store.accept_direct(new_task(), tx_hash(1), paid, None, is_proven=is_proven)
-        (lease,) = await store.queue.claim(1, lease_s=60, now=NOW)
+        (lease,) = await store.queue.lease(1, lease_s=60, now=NOW)
         await store.queue.fail(lease, details="timed_out", error="Too late.", now=NOW)
         case = await store.refunds.case(task.id)
         assert case is not None

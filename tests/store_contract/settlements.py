@@ -225,7 +225,7 @@ class SettlingContract:
         after = await known(store, task.id)
         assert (after.status, after.payment.state) == (TaskStatus.QUEUED, PaymentState.SETTLED)
         assert (after.payment.paid_tx, after.payment.paid_units) == (tx_hash(5), PRICE)
-        assert len(await store.queue.claim(9, lease_s=60, now=NOW + 1)) == 1
+        assert len(await store.queue.lease(9, lease_s=60, now=NOW + 1)) == 1
 
     @pytest.mark.parametrize("prepare", [reserved, settling])
     async def test_a_release_drops_the_task_once(self, store: SqlStore, prepare: Any) -> None:
@@ -237,7 +237,7 @@ class SettlingContract:
         assert (after.status, after.payment.state) == (TaskStatus.DROPPED, PaymentState.RELEASED)
         assert (after.code, after.completed_at) == ("PAYMENT_NOT_SETTLED", NOW + 1)
         assert after.is_done
-        assert await store.queue.claim(9, lease_s=60, now=NOW + 10**6) == []
+        assert await store.queue.lease(9, lease_s=60, now=NOW + 10**6) == []
         assert await store.open_payments() == []
 
     async def test_a_settlement_and_a_release_at_once_have_one_winner(

@@ -43,15 +43,15 @@ class WorkingContract(JobsContract):
 
     async def test_the_longest_due_is_claimed_first(self, store: SqlStore) -> None:
         tasks = [await queued(store, tx, created_at=NOW - tx) for tx in (1, 3, 2)]
-        (first,) = await store.queue.claim(1, lease_s=60, now=NOW)
-        (second,) = await store.queue.claim(1, lease_s=60, now=NOW)
+        (first,) = await store.queue.lease(1, lease_s=60, now=NOW)
+        (second,) = await store.queue.lease(1, lease_s=60, now=NOW)
         assert [first.task_id, second.task_id] == [tasks[1].id, tasks[2].id]
 
     async def test_a_task_is_claimed_once_however_many_ask(self, store: SqlStore) -> None:
         for tx in range(1, 11):
             await queued(store, tx)
         rounds = await asyncio.gather(
-            *(store.queue.claim(3, lease_s=60, now=NOW) for _ in range(20))
+            *(store.queue.lease(3, lease_s=60, now=NOW) for _ in range(20))
         )
         leases = [lease for leases in rounds for lease in leases]
         assert len(leases) == len({lease.task_id for lease in leases}) == 10
@@ -60,8 +60,8 @@ class WorkingContract(JobsContract):
 
     async def test_a_lease_that_ended_is_handed_out_again_and_counts(self, store: SqlStore) -> None:
         first = await leased(store)
-        assert await store.queue.claim(1, lease_s=60, now=NOW + 59.9) == []
-        (second,) = await store.queue.claim(1, lease_s=60, now=NOW + 60)
+        assert await store.queue.lease(1, lease_s=60, now=NOW + 59.9) == []
+        (second,) = await store.queue.lease(1, lease_s=60, now=NOW + 60)
         assert (second.task_id, second.attempt) == (first.task_id, 2)
         assert second.token != first.token
         assert (await known(store, first.task_id)).started_at == NOW
@@ -70,7 +70,7 @@ class WorkingContract(JobsContract):
         lease = await leased(store)
         assert await store.queue.extend(lease, lease_s=120, now=NOW, progress=0.5)
         assert await store.queue.extend(lease, lease_s=120, now=NOW, progress=None)
-        assert await store.queue.claim(1, lease_s=60, now=NOW + 119) == []
+        assert await store.queue.lease(1, lease_s=60, now=NOW + 119) == []
         assert (await known(store, lease.task_id)).progress == 0.5
 
     async def test_at_a_start_every_leased_task_is_due(self, store: SqlStore) -> None:
@@ -79,7 +79,7 @@ class WorkingContract(JobsContract):
             await leased(store, 2), delay_s=50, now=NOW, costs_attempt=True
         )  # waits without a lease
         assert await store.queue.recover(now=NOW + 1) == 1
-        (again,) = await store.queue.claim(9, lease_s=60, now=NOW + 1)
+        (again,) = await store.queue.lease(9, lease_s=60, now=NOW + 1)
         assert (again.task_id, again.attempt) == (lease.task_id, 2)
         assert not await store.queue.complete(lease, RESULT, expires_at=NOW + 9, now=NOW + 1)
 
@@ -91,7 +91,7 @@ class WorkingContract(JobsContract):
         assert await store.queue.next_due(now=NOW) == NOW + 60
         await store.queue.retry(lease, delay_s=5, now=NOW, costs_attempt=True)
         assert await store.queue.next_due(now=NOW) == NOW + 5
-        (lease,) = await store.queue.claim(1, lease_s=60, now=NOW + 5)
+        (lease,) = await store.queue.lease(1, lease_s=60, now=NOW + 5)
         await store.queue.complete(lease, RESULT, expires_at=NOW + 99, now=NOW + 6)
         assert await store.queue.next_due(now=NOW) is None
 
@@ -127,7 +127,7 @@ class WorkingContract(JobsContract):
 
     async def test_a_failure_is_money_owed(self, store: SqlStore) -> None:
         await store.accept_direct(new_task(), tx_hash(1), [transfer(units=30_000)], None)
-        (lease,) = await store.queue.claim(1, lease_s=60, now=NOW)
+        (lease,) = await store.queue.lease(1, lease_s=60, now=NOW)
         assert await store.queue.fail(lease, details="timed_out", error="Too slow.", now=NOW + 1)
         task = await known(store, lease.task_id)
         assert (task.status, task.code) == (TaskStatus.FAILED, "GENERATION_FAILED")
@@ -144,13 +144,13 @@ class WorkingContract(JobsContract):
         assert not await store.queue.retry(lease, delay_s=0, now=NOW, costs_attempt=True)
         assert not await store.queue.extend(lease, lease_s=120, now=NOW, progress=0.1)
         assert await store.queue.recover(now=NOW) == 0
-        assert await store.queue.claim(1, lease_s=60, now=NOW + 10**6) == []
+        assert await store.queue.lease(1, lease_s=60, now=NOW + 10**6) == []
         task = await known(store, lease.task_id)
         assert (task.status, task.refund) == (TaskStatus.COMPLETED, None)
 
     async def test_who_lost_the_lease_changes_nothing(self, store: SqlStore) -> None:
         lost = await leased(store)
-        (held,) = await store.queue.claim(1, lease_s=60, now=NOW + 61)
+        (held,) = await store.queue.lease(1, lease_s=60, now=NOW + 61)
         assert not await store.queue.complete(lost, RESULT, expires_at=NOW + 99, now=NOW + 62)
         assert not await store.queue.fail(lost, details="x", error="x", now=NOW + 62)
         assert not await store.queue.retry(lost, delay_s=62, now=NOW, costs_attempt=False)
@@ -179,9 +179,9 @@ class WorkingContract(JobsContract):
         assert await store.queue.retry(lease, delay_s=5, now=NOW, costs_attempt=costs_attempt)
         task = await known(store, lease.task_id)
         assert (task.status, task.progress) == (TaskStatus.PROCESSING, None)
-        assert await store.queue.claim(1, lease_s=60, now=NOW + 4.9) == []
+        assert await store.queue.lease(1, lease_s=60, now=NOW + 4.9) == []
         assert not await store.queue.complete(lease, RESULT, expires_at=NOW + 99, now=NOW)
-        (again,) = await store.queue.claim(1, lease_s=60, now=NOW + 5)
+        (again,) = await store.queue.lease(1, lease_s=60, now=NOW + 5)
         assert again.attempt == attempt
 
     # -- retention

@@ -34,7 +34,7 @@ from tests.vendors import bfl
 from tests.vendors.orders import documents_of, orders, pictures_of
 
 # OpenAI documents the pixels of gpt-image-2 and later.
-_LEAST_PIXELS, _MOST_PIXELS, _LONGEST_SIDE = 655_360, 8_294_400, 3_840
+_MIN_PIXELS, _MAX_PIXELS, _LONGEST_SIDE = 655_360, 8_294_400, 3_840
 
 
 def fits(kind, body):
@@ -55,7 +55,7 @@ def fits_sizes_of_openai(size):
     width, height = map(int, size.split("x"))
     assert width % 16 == height % 16 == 0
     assert max(width, height) <= _LONGEST_SIDE
-    assert _LEAST_PIXELS <= width * height <= _MOST_PIXELS
+    assert _MIN_PIXELS <= width * height <= _MAX_PIXELS
 
 
 def fits_openai_edit(ask):

@@ -77,7 +77,7 @@ _MAX_BATCH = 64
 # A read on the event loop that takes longer than this delays every other request.
 _SLOW_S = 0.02
 _TIMES_IN_THREAD = 50
-_MOST_IN_THREAD_S = 60.0
+_MAX_IN_THREAD_S = 60.0
 # SQLite's default is 2 MB. A row needs a few pages, and the OS caches the rest.
 _CACHE_KB = 256
 
@@ -147,8 +147,8 @@ class RowReads:
 
     async def run(self, read: Read[Value]) -> Value:
         """Return the result of a read. It sees every write acknowledged before this call."""
-        begun = self._clock()
-        if begun < self._in_thread_until:
+        began_at = self._clock()
+        if began_at < self._in_thread_until:
             return await self._reads.run(read)
         try:
             return read(self._db)
@@ -158,9 +158,9 @@ class RowReads:
             return await self._reads.run(read)
         finally:
             ended = self._clock()
-            took_s = ended - begun
+            took_s = ended - began_at
             if took_s > _SLOW_S:
-                wait_s = min(took_s * _TIMES_IN_THREAD, _MOST_IN_THREAD_S)
+                wait_s = min(took_s * _TIMES_IN_THREAD, _MAX_IN_THREAD_S)
                 self._in_thread_until = ended + wait_s
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from gateway.contracts.store import CheckRow
 from gateway.errors import SettingsError
 from gateway.store.disk import (
     FOLDER_MODE,
-    MOST_WAL_BYTES,
+    MAX_WAL_BYTES,
     create_private,
     cut_free_pages,
     empty_wal,
@@ -41,7 +41,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         # NORMAL loses commits in a power cut.
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA foreign_keys = ON")
-        db.execute(f"PRAGMA journal_size_limit = {MOST_WAL_BYTES}")
+        db.execute(f"PRAGMA journal_size_limit = {MAX_WAL_BYTES}")
     except sqlite3.Error:
         db.close()
         raise
@@ -186,5 +186,5 @@ class SqliteStore(SqlStore):
         while await self._writer.run_between_batches(cut_free_pages):
             is_cut = True
         # The file itself shrinks only at a checkpoint of the write-ahead log.
-        if is_cut or wal_bytes(self._path) > MOST_WAL_BYTES:
+        if is_cut or wal_bytes(self._path) > MAX_WAL_BYTES:
             await self._writer.run_between_batches(empty_wal)

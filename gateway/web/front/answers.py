@@ -86,28 +86,28 @@ def json_answer(
 async def send_answer(
     answer: Answer,
     own: Iterable[_Header],
-    standing: tuple[_Header, ...],
+    shared: tuple[_Header, ...],
     scope: Mapping[str, Any],
     send: Send,
     timeout_s: float,
 ) -> None:
     """Send an answer by ASGI, without Quart.
 
-    `own` are headers of this answer alone, `standing` those that many answers share.
+    `own` are headers of this answer alone, `shared` those that many answers share.
     """
     first = tuple(answer.headers.items())
     own = [("Content-Length", str(answer.size)), *own]
     write_whole = scope.get("extensions", {}).get(WHOLE_ANSWER)
     # Only the server itself can close the connection after an answer.
-    if write_whole and answer.pieces is None and LAST not in standing:
-        lines = b"".join((_kept_lines(first), _header_lines(own), _kept_lines(standing)))
+    if write_whole and answer.pieces is None and LAST not in shared:
+        lines = b"".join((_cached_lines(first), _header_lines(own), _cached_lines(shared)))
         if write_whole(answer.status, lines, answer.body):
             return
     start = {
         "type": "http.response.start",
         "status": answer.status,
         "headers": [
-            (name.lower().encode(), value.encode()) for name, value in (*first, *own, *standing)
+            (name.lower().encode(), value.encode()) for name, value in (*first, *own, *shared)
         ],
     }
     if answer.pieces is not None:
@@ -136,7 +136,7 @@ def _header_lines(headers: Sequence[_Header]) -> bytes:
 
 
 # All 402s of an endpoint share the same 2 KB, and checking them costs more than all the rest.
-_kept_lines = functools.lru_cache(maxsize=128)(_header_lines)
+_cached_lines = functools.lru_cache(maxsize=128)(_header_lines)
 
 
 async def _send_both(start: dict[str, Any], body: bytes, send: Send) -> None:

@@ -22,7 +22,7 @@ _KEPT_FOR_SMALL = 1 / 8
 _PER_ADDRESS = 1 / 2
 
 
-class HungUp(Exception):
+class ClientDisconnected(Exception):
     """The client closed the connection before its answer."""
 
 
@@ -48,7 +48,7 @@ class BodyMemory:
         if own > self._most_bytes * _PER_ADDRESS or others is None:
             return False
         for other in others:
-            other.give_way()
+            other.evict()
         self.hold(body.address, more_bytes)
         self._arriving[body] = None
         return True
@@ -66,13 +66,13 @@ class BodyMemory:
         if not self._by_address[address]:
             del self._by_address[address]
 
-    def stay(self, body: "CountedBody") -> None:
+    def protect(self, body: "CountedBody") -> None:
         """Protect a complete body from eviction."""
         self._arriving.pop(body, None)
 
     def give_back(self, body: "CountedBody", taken_bytes: int) -> None:
         """Release all bytes of a body."""
-        self.stay(body)
+        self.protect(body)
         self.hold(body.address, -taken_bytes)
 
     def _bodies_to_refuse(self, own: int, missing: float) -> "list[CountedBody] | None":
@@ -115,7 +115,7 @@ class CountedBody:
     def __init__(self, declared_bytes: int | None, most_bytes: int | None) -> None:
         self._most_bytes = math.inf if most_bytes is None else most_bytes
         self._data = bytearray()
-        self._has_news = asyncio.Event()
+        self._has_data = asyncio.Event()
         self._is_complete = asyncio.Event()
         if (declared_bytes or 0) > self._most_bytes:
             self._refusal = RequestEntityTooLarge()
@@ -135,19 +135,19 @@ class CountedBody:
             return
         size = len(self._data) + len(data)
         if not self._take(size):
-            self.give_way()
+            self.evict()
             return
         self._data += data
-        self._has_news.set()
+        self._has_data.set()
         if size > self._most_bytes:
             self._refusal = RequestEntityTooLarge()
             self.set_complete()
 
     def set_complete(self) -> None:
         """Let the route read the body: no more of it will arrive."""
-        self.memory.stay(self)
+        self.memory.protect(self)
         self._is_complete.set()
-        self._has_news.set()
+        self._has_data.set()
 
     def set_result(self, data: bytes) -> None:
         """Store a whole body."""
@@ -175,8 +175,8 @@ class CountedBody:
     async def __anext__(self) -> bytes:
         """Return the bytes that arrived since the last piece."""
         while not (self._data or self._refusal or self._is_complete.is_set()):
-            self._has_news.clear()
-            await self._has_news.wait()
+            self._has_data.clear()
+            await self._has_data.wait()
         if self._refusal is not None:
             raise self._refusal
         if not self._data:
@@ -185,7 +185,7 @@ class CountedBody:
         self._data.clear()
         return piece
 
-    def give_way(self) -> None:
+    def evict(self) -> None:
         """Refuse the body and release its memory; the route's read raises `BodiesFull`."""
         self._refusal = BodiesFull()
         self._give_back()
@@ -197,7 +197,7 @@ class CountedBody:
         """Read the whole body from the ASGI server, without Quart's tasks.
 
         Raises `RequestTimeout` after `timeout_s` seconds, `BodiesFull` if the body was evicted, and
-        `HungUp`.
+        `ClientDisconnected`.
         """
         reading = EagerStart(self._read_messages(receive))
         try:
@@ -218,7 +218,7 @@ class CountedBody:
         while not self._is_complete.is_set():
             message = await receive()
             if message["type"] != "http.request":
-                raise HungUp
+                raise ClientDisconnected
             self.append(message.get("body", b""))
             if not message.get("more_body", False):
                 self.set_complete()
@@ -245,5 +245,5 @@ class CountedBody:
             return False
         self.taken_bytes += more
         if self._is_complete.is_set():
-            self.memory.stay(self)
+            self.memory.protect(self)
         return True

@@ -16,7 +16,7 @@ from gateway.running.gateway import Gateway
 EXTENSION = "gateway"
 FAILURE = "gateway-failure"
 # No address is longer, but a client may put anything into the header.
-_MOST_ADDRESS_CHARS = 64
+_MAX_ADDRESS_CHARS = 64
 # "203.0.113.7:5001" and "[2001:db8::1]:5001", in the format of some proxies.
 _WITH_PORT = re.compile(r"\[([^\]]*)\]:\d+|([^:]*):\d+")
 _log = structlog.get_logger()
@@ -57,7 +57,7 @@ def client_address(peer: str, forwarded: str | None) -> str:
     last = (forwarded or "").rpartition(",")[2].strip()
     if forwarded is not None and not last:
         _warn_once("the header is missing")
-    return _parse_address(last[:_MOST_ADDRESS_CHARS] or peer, peer)
+    return _parse_address(last[:_MAX_ADDRESS_CHARS] or peer, peer)
 
 
 @functools.cache

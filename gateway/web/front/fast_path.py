@@ -17,7 +17,12 @@ from gateway.concurrency.awaiting import EagerStart
 from gateway.running.gateway import Gateway
 from gateway.web.front import Asgi, Message, Receive, Send
 from gateway.web.front.answers import Answer, answer_error
-from gateway.web.front.body_memory import SMALL_BODY_BYTES, BodyMemory, CountedBody, HungUp
+from gateway.web.front.body_memory import (
+    SMALL_BODY_BYTES,
+    BodyMemory,
+    ClientDisconnected,
+    CountedBody,
+)
 from gateway.web.front.current import EXTENSION, client_address, peer_of
 from gateway.web.front.headers import begin_request, finish
 from gateway.web.front.routing import Route, RouteTable
@@ -80,17 +85,17 @@ class FastPath:
     async def _serve(
         self, gateway: Gateway, route: Route, asked: "PlainAsked", scope: Message, send: Send
     ) -> None:
-        begun = begin_request(asked.header("X-Request-Id") or "")
+        start = begin_request(asked.header("X-Request-Id") or "")
         try:
             answer = await _answer(gateway, route, asked)
-        except HungUp:
+        except ClientDisconnected:
             return
         timeout_s = self._app.config["RESPONSE_TIMEOUT"]
-        sending = finish(gateway, begun, answer, route.rule, scope, send, timeout_s)
+        sending = finish(gateway, start, answer, route.rule, scope, send, timeout_s)
         if answer.pieces is None:
             await sending
             return
-        with contextlib.suppress(HungUp):
+        with contextlib.suppress(ClientDisconnected):
             async with asked.watched():
                 await sending
 
@@ -146,7 +151,7 @@ class PlainAsked:
         return value if key == name else default
 
     async def read_body(self) -> bytes:
-        """Return the whole body; also raises `HungUp`."""
+        """Return the whole body; also raises `ClientDisconnected`."""
         received = [EagerStart(self.receive())]
         if received[0].is_done and received[0].result.get("more_body"):
             # Hypercorn reports the end of a body in a message of its own.
@@ -183,7 +188,7 @@ class PlainAsked:
 
     @contextlib.asynccontextmanager
     async def watched(self) -> AsyncIterator[None]:
-        """Cancel the block and raise `HungUp` if the client hangs up before its end."""
+        """Cancel the block and raise `ClientDisconnected` if the client hangs up before its end."""
         watching: list[asyncio.Task[None]] = []
         loop = asyncio.get_running_loop()
         try:
@@ -199,7 +204,7 @@ class PlainAsked:
                         task.cancel()
         except TimeoutError:
             if block.expired():
-                raise HungUp from None
+                raise ClientDisconnected from None
             raise
 
     async def _watch(self, block: asyncio.Timeout) -> None:
@@ -213,7 +218,10 @@ class PlainAsked:
 
 
 async def _answer(gateway: Gateway, route: Route, asked: PlainAsked) -> Answer:
-    """Return the answer to a request, or to the error that it raises; raises `HungUp`."""
+    """Return the answer to a request, or to the error that it raises.
+
+    Raises `ClientDisconnected`.
+    """
     try:
         await route.count(gateway, asked)
         work = EagerStart(route.answer(gateway, asked))
@@ -222,7 +230,7 @@ async def _answer(gateway: Gateway, route: Route, asked: PlainAsked) -> Answer:
         asked.begin_waiting()
         async with asked.watched():
             return await work
-    except HungUp:
+    except ClientDisconnected:
         raise
     except Exception as error:  # noqa: BLE001 - as Quart: every error has an answer
         return answer_error(gateway, error, route.rule)

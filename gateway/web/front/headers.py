@@ -41,7 +41,7 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 @attrs.frozen
-class Begun:
+class RequestStart:
     """A request in progress: its id, its start (`time.perf_counter`), and the id's origin.
 
     A given id comes from the proxy; the gateway generates all others.
@@ -68,12 +68,12 @@ async def _complete_answer(response: Response) -> Response:
     asked: Request = proxy._get_current_object()  # noqa: SLF001 - werkzeug's documented method
     rule = str(asked.url_rule) if asked.url_rule else None
     response.headers.extend(own_headers(g.request))
-    response.headers.extend(standing_headers(current_gateway(), asked.path, asked.method))
+    response.headers.extend(shared_headers(current_gateway(), asked.path, asked.method))
     end_request(current_gateway(), g.request, asked.method, rule, response.status_code)
     return response
 
 
-def begin_request(given: str) -> Begun:
+def begin_request(given: str) -> RequestStart:
     """Bind a request id for log lines.
 
     `given` is the proxy's `X-Request-Id`; it is used if it is well-formed.
@@ -83,24 +83,27 @@ def begin_request(given: str) -> Begun:
     structlog.contextvars.bind_contextvars(request=name)
     # uvicorn starts a pipelined request in the context of the previous one.
     hide_prompt(None)
-    return Begun(name, time.perf_counter(), is_given)
+    return RequestStart(name, time.perf_counter(), is_given)
 
 
-def own_headers(begun: Begun) -> list[tuple[str, str]]:
+def own_headers(start: RequestStart) -> list[tuple[str, str]]:
     """Return the headers of this answer alone."""
-    return [("X-Request-Id", begun.name)]
+    return [("X-Request-Id", start.name)]
 
 
-def standing_headers(gateway: Gateway, path: str, method: str) -> tuple[tuple[str, str], ...]:
+def shared_headers(gateway: Gateway, path: str, method: str) -> tuple[tuple[str, str], ...]:
     """Return the headers of every answer to this path and method."""
-    methods = gateway.payments.methods
+    methods, links = gateway.payments.methods, ""
+    if path in _OPENED_FIRST:
+        api = f'<{gateway.openapi}>; rel="service-desc", ' if gateway.openapi else ""
+        links = f'{api}</llms.txt>; rel="describedby"'
     is_public = path.startswith(_PUBLIC)
     if not is_public:
         mount = gateway.lifecycle.find_mount(path)
         is_public = mount is not None and mount.is_public
-    return _stand(
+    return _make_shared_headers(
         is_https=gateway.settings.is_https,
-        links=_links(gateway.openapi) if path in _OPENED_FIRST else "",
+        links=links,
         is_public=is_public,
         is_preflight=is_public and method == "OPTIONS",
         is_last=gateway.readiness.is_draining,
@@ -109,14 +112,9 @@ def standing_headers(gateway: Gateway, path: str, method: str) -> tuple[tuple[st
     )
 
 
-def _links(openapi: str) -> str:
-    guide = '</llms.txt>; rel="describedby"'
-    return f'<{openapi}>; rel="service-desc", {guide}' if openapi else guide
-
-
 # There are only a few combinations.
 @functools.cache
-def _stand(
+def _make_shared_headers(
     *,
     is_https: bool,
     links: str,
@@ -146,18 +144,20 @@ def _stand(
     return tuple(headers)
 
 
-def end_request(gateway: Gateway, begun: Begun, method: str, rule: str | None, status: int) -> None:
+def end_request(
+    gateway: Gateway, start: RequestStart, method: str, rule: str | None, status: int
+) -> None:
     """Write the request's log line; `rule` is the route's path, or None without a route."""
     gateway.lifecycle.answered.set()
-    seconds = time.perf_counter() - begun.at_s
+    seconds = time.perf_counter() - start.at_s
     signals.request_answered.send(rule=rule, status=status, seconds=seconds)
-    given = None if begun.is_given else begun.name
+    given = None if start.is_given else start.name
     log_request(method, rule, status, round(seconds * 1000, 1), given)
 
 
 async def finish(
     gateway: Gateway,
-    begun: Begun,
+    start: RequestStart,
     answer: Answer,
     rule: str | None,
     scope: Message,
@@ -165,6 +165,6 @@ async def finish(
     timeout_s: float,
 ) -> None:
     """Log a request and send its answer, without Quart."""
-    standing = standing_headers(gateway, scope["path"], scope["method"])
-    end_request(gateway, begun, scope["method"], rule, answer.status)
-    await send_answer(answer, own_headers(begun), standing, scope, send, timeout_s)
+    shared = shared_headers(gateway, scope["path"], scope["method"])
+    end_request(gateway, start, scope["method"], rule, answer.status)
+    await send_answer(answer, own_headers(start), shared, scope, send, timeout_s)

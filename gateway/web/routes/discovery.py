@@ -62,7 +62,7 @@ def keep_document(
         return Document(text.encode())
 
     state = f"{gateway.refund_promise().on_failure} {gateway.selling}"
-    return gateway.catalog.keep(f"{name} {state}", make)
+    return gateway.catalog.cached(f"{name} {state}", make)
 
 
 @blueprint.get("/.well-known/agent-manifest.json")
@@ -152,4 +152,4 @@ async def favicon() -> Response:
     def read() -> Document:
         return Document((folder / "favicon.ico").read_bytes())
 
-    return current_gateway().catalog.keep("favicon", read).to_response("image/x-icon", _DAY)
+    return current_gateway().catalog.cached("favicon", read).to_response("image/x-icon", _DAY)

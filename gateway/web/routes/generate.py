@@ -64,7 +64,10 @@ async def answer_x402(gateway: Gateway, asked: Asked) -> Answer:
     try:
         accepted = await gateway.payments.accept(way, quote, generation, payment, key)
     except PaymentRequired as refusal:
-        return _answer_refusal(gateway, quote, refusal, asked, way)
+        refused = make_challenge(gateway, quote, refusal.reason, _read_version(asked), way)
+        if refusal.details:
+            refused = attrs.evolve(refused, body={**refused.body, "details": refusal.details})
+        return _answer_challenge(refused)
     return _answer_started(gateway, accepted, generation)
 
 
@@ -127,30 +130,18 @@ def make_challenge(
     if reason is None:
         # From the last check: an unpaid request causes no call to the chain.
         if quote.selling != "everything":
-            reason = gateway.unsold_because(quote.endpoint.slug)
+            reason = gateway.sale_problem(quote.endpoint.slug)
         if quote.selling == "transfers":
-            reason = f"{reason} {_explain_transfer(gateway, quote)}"
+            amount, base_url = wire.decimal(quote.price_units), gateway.settings.base_url
+            reason = (
+                f"{reason} Send {amount} USDC on {quote.network.name} to {quote.wallet}, "
+                f"then its hash as txHash to {base_url}/api/proxy-generate."
+            )
     return gateway.payments.methods.challenge(quote, reason, version, refused)
-
-
-def _explain_transfer(gateway: Gateway, quote: Quote) -> str:
-    return (
-        f"Send {wire.decimal(quote.price_units)} USDC on {quote.network.name} to {quote.wallet}, "
-        f"then its hash as txHash to {gateway.settings.base_url}/api/proxy-generate."
-    )
 
 
 def _answer_price(gateway: Gateway, quote: Quote, asked: Asked) -> Answer:
     return _answer_challenge(make_challenge(gateway, quote, None, _read_version(asked)))
-
-
-def _answer_refusal(
-    gateway: Gateway, quote: Quote, refusal: PaymentRequired, asked: Asked, way: WayToPay
-) -> Answer:
-    refused = make_challenge(gateway, quote, refusal.reason, _read_version(asked), way)
-    if refusal.details:
-        refused = attrs.evolve(refused, body={**refused.body, "details": refusal.details})
-    return _answer_challenge(refused)
 
 
 def _read_version(asked: Asked) -> int:

@@ -11,7 +11,7 @@ from gateway.domain import Task
 from gateway.errors import NotFound, TooManyStreams, ValidationError
 from gateway.running.gateway import Gateway
 from gateway.running.long_texts import ShownTask
-from gateway.tasks.notifications import seconds_to_look
+from gateway.tasks.notifications import seconds_to_poll
 from gateway.web import wire
 from gateway.web.front.answers import JSON, NOT_STORED, Answer, Pieces
 from gateway.web.front.event_stream import EVENT_STREAM, held_of
@@ -71,7 +71,9 @@ async def _stream_task(gateway: Gateway, task_id: str) -> AsyncGenerator[bytes, 
             task = await _find_task(gateway, task_id)
             if task != shown:
                 shown, number = task, number + 1
-                event = _as_event(number, await _encode_task(gateway, task))
+                # One line of data, because JSON escapes line breaks.
+                head = f"id: {number}\nevent: task\ndata: ".encode()
+                event = (await _encode_task(gateway, task)).within(head, b"\n\n")
                 async for piece in event.pieces(gateway.long_texts):
                     yield piece
                 comment_at = now() + timing.stream_quiet_s
@@ -80,16 +82,11 @@ async def _stream_task(gateway: Gateway, task_id: str) -> AsyncGenerator[bytes, 
                 comment_at = now() + timing.stream_quiet_s
             if task.is_done or gateway.readiness.is_drained or now() >= end:
                 return
-            pauses = (seconds_to_look(timing.stream_look_s), comment_at - now(), end - now())
+            pauses = (seconds_to_poll(timing.stream_poll_s), comment_at - now(), end - now())
             await subscription.wait(max(min(pauses), 0.0))
 
 
-def _as_event(number: int, shown: ShownTask) -> ShownTask:
-    """Return one event; its data is one line, because JSON escapes line breaks."""
-    return shown.within(f"id: {number}\nevent: task\ndata: ".encode(), b"\n\n")
-
-
-async def look_at_task(
+async def poll_task(
     gateway: Gateway, task_id: str, wait_s: float, client: str
 ) -> tuple[Task, list[str]]:
     """Return a task and a link to each output, with the same wait as `answer_task`."""
@@ -112,7 +109,7 @@ async def _poll(gateway: Gateway, task_id: str, wait_s: float, client: str) -> T
             is_over = task.is_done or left_s <= 0 or gateway.readiness.is_drained
             if is_over or not may_wait:
                 return task
-            await subscription.wait(min(left_s, seconds_to_look(gateway.look_s)))
+            await subscription.wait(min(left_s, seconds_to_poll(gateway.poll_s)))
 
 
 async def _encode_task(gateway: Gateway, task: Task) -> ShownTask:

@@ -50,7 +50,7 @@ class Guard(asyncio.Protocol):
     _is_between_requests = False
     # Whether the app awaits more of the body.
     _is_body_wanted = False
-    _is_answer_begun = False
+    _is_answer_started = False
     _is_reading = True
     # Whether the server paused reading, and the transport paused writing.
     _is_server_full = False
@@ -70,7 +70,7 @@ class Guard(asyncio.Protocol):
         # Input that the server has not got yet.
         self._held = bytearray()
         # Set when the client is gone or has its answer; one event per request.
-        self._gone: asyncio.Event | None = None
+        self._disconnected: asyncio.Event | None = None
 
     # -- callbacks of the transport
 
@@ -100,7 +100,7 @@ class Guard(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """Answer complete requests; return whether the connection stays open for that."""
-        self._note_gone()
+        self._note_disconnect()
         return not self._is_closing
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - as asyncio calls it
@@ -116,7 +116,7 @@ class Guard(asyncio.Protocol):
         if self._is_closing or self._is_ended:
             self._server.connection_lost(None)
         else:
-            self._note_gone()
+            self._note_disconnect()
 
     def pause_writing(self) -> None:
         """Make the server wait for the client."""
@@ -133,7 +133,7 @@ class Guard(asyncio.Protocol):
     def _longest_idle_s(self) -> float:
         return KEEP_ALIVE_S if self._is_between_requests else IDLE_S
 
-    def _note_gone(self) -> None:
+    def _note_disconnect(self) -> None:
         """Notify the app, or the server if no app is answering."""
         self._is_gone = True
         if self._is_closing or self._is_ended:
@@ -141,11 +141,11 @@ class Guard(asyncio.Protocol):
         if self.body is None:
             self._end_server()
             return
-        self.want_body()
+        self.request_body()
         if self.is_body_missing:
             self._end_server()
-        elif self._gone is not None and self.is_client_gone:
-            self._gone.set()
+        elif self._disconnected is not None and self.is_disconnected:
+            self._disconnected.set()
 
     # -- requests
 
@@ -155,18 +155,18 @@ class Guard(asyncio.Protocol):
         return self.body is not None and not self.body.is_complete
 
     @property
-    def is_client_gone(self) -> bool:
+    def is_disconnected(self) -> bool:
         """Whether the client is gone; False if it closed its half but has pipelined a request."""
         return self._is_gone and not has_head(self._held)
 
-    async def wait_gone(self) -> None:
+    async def wait_for_disconnect(self) -> None:
         """Wait until the client is gone or has its answer."""
-        if not self.is_client_gone:
-            if self._gone is None:
-                self._gone = asyncio.Event()
-            await self._gone.wait()
+        if not self.is_disconnected:
+            if self._disconnected is None:
+                self._disconnected = asyncio.Event()
+            await self._disconnected.wait()
 
-    def want_body(self) -> None:
+    def request_body(self) -> None:
         """Pass on the next part of the body, which the app awaits."""
         if self.is_body_missing:
             self._is_body_wanted = True
@@ -222,7 +222,7 @@ class Guard(asyncio.Protocol):
     def _refuse(self, status: HTTPStatus) -> None:
         """Refuse a request without the server, and read nothing after it."""
         self._is_refused = True
-        if not self._is_answer_begun:
+        if not self._is_answer_started:
             first = f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode()
             lines = b"content-length: 0\r\nconnection: close\r\n"
             self.write(b"".join((first, lines, date_line(), b"\r\n")))
@@ -237,12 +237,12 @@ class Guard(asyncio.Protocol):
 
     def begin_answer(self) -> None:
         """Note that the app answers, and hold back the head until its body."""
-        self._is_answer_begun = self._is_head_next = True
+        self._is_answer_started = self._is_head_next = True
 
     def may_write_whole(self) -> bool:
         """Whether an answer may bypass the server, because no other output is pending."""
         return not (
-            self._is_answer_begun
+            self._is_answer_started
             or self.is_body_missing
             or self.is_stopping
             or self._is_closing
@@ -264,14 +264,14 @@ class Guard(asyncio.Protocol):
     def end_answer(self) -> None:
         """Pass on the next request after a complete answer."""
         self._flush_head()
-        self._is_answer_begun = self.is_written = False
-        if self._gone is not None:
-            self._gone.set()
-            self._gone = None
+        self._is_answer_started = self.is_written = False
+        if self._disconnected is not None:
+            self._disconnected.set()
+            self._disconnected = None
         if self._is_closing or self._is_ended:
             return
         self.body = None
-        if self.is_client_gone:
+        if self.is_disconnected:
             self._end_server()
             return
         self._is_between_requests = not self._held
@@ -280,7 +280,7 @@ class Guard(asyncio.Protocol):
         if self.body is None and self._held:
             self._idleness.start_shorter()
         elif self._is_gone and self.is_body_missing:
-            self._note_gone()
+            self._note_disconnect()
 
     # -- the end
 

@@ -36,9 +36,9 @@ BACKLOG = 2048
 GRACE_S = 10
 STOP_S = 115
 # Unread bytes of all connections: some 500 of them, with a piece or two each.
-MOST_BYTES = 64 * 1024 * 1024
+MAX_BYTES = 64 * 1024 * 1024
 # Per address. A proxy without GATEWAY_CLIENT_IP_HEADER counts as one address.
-MOST_BYTES_PER_ADDRESS = MOST_BYTES // 4
+MAX_BYTES_PER_ADDRESS = MAX_BYTES // 4
 # An ASGI extension of our servers: the `Outbox` of the connection.
 OUTBOX = "gateway.outbox"
 
@@ -105,9 +105,9 @@ class UnreadMemory:
         """Count a connection that begins to wait, and abort others if necessary."""
         self._waiting.setdefault(address, {})[outbox] = size
         self._change(address, size)
-        while self._by_address[address] > MOST_BYTES_PER_ADDRESS:
+        while self._by_address[address] > MAX_BYTES_PER_ADDRESS:
             self._cut_off_slowest(address)
-        while self.taken_bytes > MOST_BYTES:
+        while self.taken_bytes > MAX_BYTES:
             self._cut_off_slowest(max(self._by_address, key=lambda one: self._by_address[one]))
 
     def remove(self, outbox: "Outbox", address: str) -> None:

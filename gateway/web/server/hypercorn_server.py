@@ -128,7 +128,7 @@ def guarded(app: Asgi) -> Asgi:
             await app(scope, exchange.receive, exchange.send)
         finally:
             if exchange.written_status is not None:
-                await exchange.tell_server(exchange.written_status)
+                await exchange.notify_server(exchange.written_status)
 
     return guarded_app
 
@@ -159,10 +159,10 @@ class _Exchange:
         if self._early:
             return self._early.popleft()
         if not self._is_read:
-            self.guard.want_body()
+            self.guard.request_body()
             return await self._receive_next()
         if not self._is_over:
-            await self.guard.wait_gone()
+            await self.guard.wait_for_disconnect()
         return {"type": "http.disconnect"}
 
     async def _receive_next(self) -> Message:
@@ -187,7 +187,7 @@ class _Exchange:
         """Read the rest of the request that has arrived, so that the connection is kept."""
         if self.guard.body is None or self.guard.body.is_empty:
             return
-        self.guard.want_body()
+        self.guard.request_body()
         while not (self._is_read or self.guard.is_body_missing):
             self._early.append(await self._receive_next())
 
@@ -206,7 +206,7 @@ class _Exchange:
         self.guard.is_written, self.written_status = True, status
         return True
 
-    async def tell_server(self, status: int) -> None:
+    async def notify_server(self, status: int) -> None:
         """Report a written answer to the server; the guard drops the server's bytes for it."""
         headers = [(b"content-length", b"0")]
         await self._send({"type": "http.response.start", "status": status, "headers": headers})

@@ -190,7 +190,7 @@ class _Purchase:
         if self.order is not None:
             task_id = self._pay(buyer, self.order)
         assert task_id is not None  # noqa: S101 - `_read_order` has checked it
-        self.task = asyncio.run(buyer.follow(options.url, task_id, patience_s=options.wait))
+        self.task = asyncio.run(buyer.follow(options.url, task_id, timeout_s=options.wait))
         self.paths = asyncio.run(buyer.save(options.url, self.task, destination))
 
     def _pay(self, buyer: Buyer, order: Order) -> str:
@@ -224,15 +224,15 @@ class _Purchase:
 
     def _fail(self, sentence: str, code: int) -> int:
         """Print why the run ends and how to continue, and return the exit code."""
-        way_on = self._describe_way_on() if code in (4, _INTERRUPTED) else None
+        next_step = self._describe_next_step() if code in (4, _INTERRUPTED) else None
         _echo(f"gateway: {sentence}")
-        if way_on is not None:
-            _echo(way_on)
+        if next_step is not None:
+            _echo(next_step)
         if self.options.as_json:
-            self._print_json({"error": sentence, "exitCode": code, "continue": way_on})
+            self._print_json({"error": sentence, "exitCode": code, "continue": next_step})
         return code
 
-    def _describe_way_on(self) -> str:
+    def _describe_next_step(self) -> str:
         task_id = self.options.task or (self.record and self.record.task_id)
         if task_id:
             return f"To continue: gateway buy --task {task_id} --url {self.options.url}"

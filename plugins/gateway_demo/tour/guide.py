@@ -82,12 +82,12 @@ def _prepare(port: int, rpc_port: int, output: Path, folder: Path) -> Place:
 
 def _introduce(screen: Screen, place: Place) -> None:
     screen.part("Generation Gateway", VERSION)
-    screen.say("Four purchases over HTTP, with real signatures.")
-    screen.say(_PLAY_MONEY, style=NOTABLE)
-    screen.say(f"Shop page, once the gateway runs: {place.base_url}/")
+    screen.print("Four purchases over HTTP, with real signatures.")
+    screen.print(_PLAY_MONEY, style=NOTABLE)
+    screen.print(f"Shop page, once the gateway runs: {place.base_url}/")
     ignored = ignored_settings()
     if ignored:
-        screen.say(f"The demo ignores {', '.join(ignored)}.")
+        screen.print(f"The demo ignores {', '.join(ignored)}.")
 
 
 @contextmanager
@@ -124,7 +124,7 @@ def _purchase(
                 tour.await_chain(chain, step)
             tour.begin(gateway)
             if opened is not None and not webbrowser.open(opened):
-                screen.say(f"No browser could be opened here: open {opened}/ yourself.")
+                screen.print(f"No browser could be opened here: open {opened}/ yourself.")
             tour.buy()
             tour.show_balances()
     except (DemoError, OSError) as error:
@@ -148,8 +148,8 @@ def _serve(screen: Screen, place: Place, children: tuple[Child, Child]) -> None:
 
 
 def _print_farewell(screen: Screen, *, once: bool) -> None:
-    screen.say("")
+    screen.print("")
     if once:
-        screen.say("Without --once the demo keeps running, so that you can buy too.")
-    screen.say("That was play money, on 127.0.0.1 only.", style=NOTABLE)
-    screen.say("To sell for real: gateway check, then gateway serve.")
+        screen.print("Without --once the demo keeps running, so that you can buy too.")
+    screen.print("That was play money, on 127.0.0.1 only.", style=NOTABLE)
+    screen.print("To sell for real: gateway check, then gateway serve.")

@@ -44,7 +44,7 @@ class Screen:
         """Columns used."""
         return min(self.console.width, _WIDEST)
 
-    def say(self, sentence: str, style: str = "") -> None:
+    def print(self, sentence: str, style: str = "") -> None:
         """Show a sentence."""
         self.console.print(Text(sentence, style))
 
@@ -70,7 +70,7 @@ class Screen:
             with self.console.status(Text(sentence), spinner_style=_NAME):
                 yield
         else:
-            self.say(sentence)
+            self.print(sentence)
             yield
 
     def lines(self, rows: list[tuple[str, str]]) -> None:

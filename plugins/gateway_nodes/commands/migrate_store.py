@@ -18,14 +18,14 @@ from gateway.settings import Settings, load_settings
 from gateway.store import SqliteStore
 from gateway.store.data_folder import check_network, enter_data, existing_database, lock_data
 from gateway.store.sqlite import upgrade
-from gateway.store.sqlite.migrations import Move, move_of
+from gateway.store.sqlite.migrations import StoreMigration, migration_of
 from gateway_bucket.outputs import BucketOutputs
 from gateway_bucket.settings import bucket_of
-from gateway_nodes.moving import copying, notes, steps
-from gateway_nodes.moving.to_bucket import carry, local_outputs
+from gateway_nodes.store_migration import copying, notes, steps
+from gateway_nodes.store_migration.to_bucket import carry, local_outputs
 
 if TYPE_CHECKING:
-    from gateway_nodes.moving.target import Target
+    from gateway_nodes.store_migration.target import Target
 
 
 @click.command("migrate-store")
@@ -73,7 +73,7 @@ def _open_target(address: str) -> "contextlib.AbstractContextManager[Target]":
     if find_spec("psycopg") is None:
         raise SettingsError("PostgreSQL needs an extra: pip install 'generation-gateway[postgres]'")
     # Imported late, so that the help works without psycopg.
-    from gateway_nodes.moving.target import open_target  # noqa: PLC0415
+    from gateway_nodes.store_migration.target import open_target  # noqa: PLC0415
 
     return open_target(address)
 
@@ -85,18 +85,18 @@ def _move(settings: Settings, path: Path, address: str) -> None:
     """Copy outputs to the bucket, then migrate or finish an interrupted run."""
     # Find mistakes in the URL and the settings before anything changes.
     with _open_target(address) as target:
-        if _begun(path) is None:
+        if _find_migration(path) is None:
             asyncio.run(_prepare(settings, path))
         target.prepare()
         with steps.open_source(path) as source:
-            copied = steps.move(source, target, address)
+            copied = steps.migrate_rows(source, target, address)
     if copied is None:
         click.echo("An earlier run had copied everything.")
     else:
         _print_counts(copied)
     click.echo(
-        f"Moved to {notes.shown(address)}. Set GATEWAY_DATABASE_URL to it and start the gateway: "
-        f"it no longer uses {path}."
+        f"Migrated to {notes.shown(address)}. Set GATEWAY_DATABASE_URL to it and start the "
+        f"gateway: it no longer uses {path}."
     )
 
 
@@ -107,9 +107,9 @@ def _take_back(path: Path, address: str) -> None:
     click.echo("Taken back: the gateway uses the SQLite file again.")
 
 
-def _begun(path: Path) -> Move | None:
+def _find_migration(path: Path) -> StoreMigration | None:
     with contextlib.closing(sqlite3.connect(path)) as db:
-        return move_of(db)
+        return migration_of(db)
 
 
 async def _prepare(settings: Settings, path: Path) -> None:
@@ -167,10 +167,10 @@ class _Found:
 
 
 def _check(settings: Settings, path: Path, address: str) -> None:
-    begun = _begun(path)
-    if begun is not None:
-        how = "was migrated" if begun.is_done else "is partly migrated"
-        click.echo(f"The database {how} to {begun.target}.")
+    migration = _find_migration(path)
+    if migration is not None:
+        how = "was migrated" if migration.is_done else "is partly migrated"
+        click.echo(f"The database {how} to {migration.target}.")
     else:
         plan = upgrade.plan(path)
         click.echo(f"The database has version {plan.version}; the migrated one has {plan.target}.")

@@ -8,7 +8,7 @@ import click
 from gateway.cli.terminal import one_sentence
 from gateway.contracts.nodes import NodeRecord
 from gateway.settings import Settings, load_settings
-from gateway_nodes.records import ROLES, tell_missed
+from gateway_nodes.records import ROLES, report_missing_roles
 from gateway_operator.commands.session import open_session
 from gateway_operator.desk.wording import age
 
@@ -33,7 +33,7 @@ def nodes() -> None:
     width = max((len(node.name) for node in found), default=0)
     for node in found:
         click.echo(f"{node.name:<{width}}  {node.version}  {_describe(node, time.time())}")
-    for sentence in tell_missed(found) if found else ():
+    for sentence in report_missing_roles(found) if found else ():
         click.echo(sentence)
 
 

@@ -12,14 +12,14 @@ import attrs
 import psycopg
 
 from gateway.errors import SettingsError
-from gateway.store.sql import MOST_SKEW_S
+from gateway.store.sql import MAX_SKEW_S
 from gateway_nodes.postgres.migrations import migrations, version_of
 from gateway_nodes.postgres.session import Session, connect
 from gateway_nodes.postgres.store import refuse_pooling
-from gateway_nodes.records import find_nodes, tell_missed
+from gateway_nodes.records import find_nodes, report_missing_roles
 
 # Leases last a minute, and clocks decide when they expire.
-_MOST_SKEW_S = 1.0
+_MAX_SKEW_S = 1.0
 
 
 @attrs.frozen(kw_only=True)
@@ -30,27 +30,27 @@ class Finding:
     ok: bool
     found: str
 
-    async def tell(self) -> str:
+    async def result(self) -> str:
         """Return the sentence, or raise it as a `ValueError` if the check failed."""
         if not self.ok:
             raise ValueError(self.found)
         return self.found
 
 
-def look(address: str) -> list[Finding]:
+def run_checks(address: str) -> list[Finding]:
     """Run all checks on one connection; if that fails, return a single finding."""
     try:
         with connect(address, "gateway check") as raw:
-            return [_ask(name, partial(one, raw, address)) for name, one in _QUESTIONS.items()]
+            return [_run_check(name, partial(one, raw, address)) for name, one in _CHECKS.items()]
     except psycopg.Error as error:
         reason = str(error).strip().partition("\n")[0]
         found = f"the database of GATEWAY_DATABASE_URL does not answer ({reason})"
         return [Finding(name="database", ok=False, found=found)]
 
 
-def _ask(name: str, question: Callable[[], str]) -> Finding:
+def _run_check(name: str, check: Callable[[], str]) -> Finding:
     try:
-        return Finding(name=name, ok=True, found=question())
+        return Finding(name=name, ok=True, found=check())
     except SettingsError as error:
         return Finding(name=name, ok=False, found=str(error))
 
@@ -102,10 +102,10 @@ def check_clock(raw: psycopg.Connection[Any], _: str = "") -> str:
     ended = time.time()
     # The server read its clock at some moment between the two.
     skew_s = max(began - there, there - ended, 0.0)
-    if skew_s > _MOST_SKEW_S:
+    if skew_s > _MAX_SKEW_S:
         raise SettingsError(
             f"This machine's clock is {skew_s:.1f} s from the database's; from "
-            f"{MOST_SKEW_S:.0f} s on a start is refused, and it works on nothing new. Let both "
+            f"{MAX_SKEW_S:.0f} s on a start is refused, and it works on nothing new. Let both "
             "take the time from a time server (NTP)."
         )
     return f"within {max(skew_s, ended - began):.3f} s of the database's clock"
@@ -125,7 +125,7 @@ def check_nodes(raw: psycopg.Connection[Any], _: str = "") -> str:
     if not running:
         return "none runs now"
     named = ", ".join(f"{one.name} ({', '.join(one.roles)})" for one in running)
-    return " ".join([f"{named}.", *tell_missed(running)])
+    return " ".join([f"{named}.", *report_missing_roles(running)])
 
 
 def _first(raw: psycopg.Connection[Any], sql: str) -> Any:
@@ -135,7 +135,7 @@ def _first(raw: psycopg.Connection[Any], sql: str) -> Any:
     return row
 
 
-_QUESTIONS: dict[str, Callable[[psycopg.Connection[Any], str], str]] = {
+_CHECKS: dict[str, Callable[[psycopg.Connection[Any], str], str]] = {
     "database": check_server,
     "database sessions": check_sessions,
     "database schema": check_schema,

@@ -40,7 +40,7 @@ def _read_timeline(raw: psycopg.Connection[Any]) -> str:
     return str(row[0])
 
 
-def date_anew_after_failover(raw: psycopg.Connection[Any]) -> bool:
+def set_cutoff_after_failover(raw: psycopg.Connection[Any]) -> bool:
     """Compare the server with that of the previous start; returns whether commits may be lost.
 
     If so, this transaction sets the cutoff: transfers from before now are refused. If several
@@ -61,7 +61,7 @@ def date_anew_after_failover(raw: psycopg.Connection[Any]) -> bool:
             return False
         raw.execute("DELETE FROM meta WHERE key = 'floor_block'")
         _keep(raw, "born_at", _read_now(raw))
-    _log.warning("database.dated_anew", known=known_timeline, found=timeline)
+    _log.warning("database.failed_over", known=known_timeline, found=timeline)
     return True
 
 

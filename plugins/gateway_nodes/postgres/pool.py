@@ -44,9 +44,9 @@ _LOST_RACE = (
 # The server is gone, restarts, or has become a standby.
 _UNANSWERED = (psycopg.OperationalError, psycopg.InterfaceError, errors.ReadOnlySqlTransaction)
 # A race is lost this often only if a key is permanently taken.
-_MOST_RACES = 20
+_MAX_RACES = 20
 # A restarting server is back after some seconds; a buyer does not wait longer.
-_PATIENCE_S = 5.0
+_TIMEOUT_S = 5.0
 # Leasing skips rows that another node leases, and needs the newest state of each row.
 _READ_COMMITTED = {tasks.lease_due}
 # Functions that accept a payment, and must see all earlier ones.
@@ -214,7 +214,7 @@ class Pool:
 
     def _give_up_at(self) -> float:
         """Return the retry deadline; while the server is down, calls fail at once."""
-        return time.monotonic() + (0.0 if self._is_down else _PATIENCE_S)
+        return time.monotonic() + (0.0 if self._is_down else _TIMEOUT_S)
 
     def _wait_or_raise(self, error: psycopg.Error, give_up_at: float) -> None:
         self._drop()
@@ -236,7 +236,7 @@ class Pool:
                     value = self._transact(raw, call)
             except _LOST_RACE:
                 races += 1
-                if races == _MOST_RACES:
+                if races == _MAX_RACES:
                     raise
                 time.sleep(random.random() * 0.002 * races)  # noqa: S311 - not a secret
             except errors.DiskFull as error:

@@ -17,7 +17,7 @@ from gateway.store.sql import Connection
 from gateway.store.sql_store import SqlStore, SumReader
 from gateway_nodes.left_behind import refuse_other_database
 from gateway_nodes.nodes import SqlNodes
-from gateway_nodes.postgres.failover import date_anew_after_failover, read_server
+from gateway_nodes.postgres.failover import read_server, set_cutoff_after_failover
 from gateway_nodes.postgres.migrations import migrate
 from gateway_nodes.postgres.pool import Pool
 from gateway_nodes.postgres.session import connect
@@ -57,8 +57,8 @@ class PostgresStore(SqlStore):
         # Only this command needs it.
         from gateway_nodes.postgres import checks  # noqa: PLC0415
 
-        found = await asyncio.to_thread(checks.look, self._address)
-        return [(one.name, one.tell) for one in found]
+        found = await asyncio.to_thread(checks.run_checks, self._address)
+        return [(one.name, one.result) for one in found]
 
     async def check_settings(self, settings: Settings) -> None:
         await refuse_other_database(settings, self)
@@ -82,14 +82,14 @@ class PostgresStore(SqlStore):
         return self
 
     def _end_in(self, loop: asyncio.AbstractEventLoop) -> None:
-        loop.call_soon_threadsafe(self.fitness.lose, _FAILED_OVER)
+        loop.call_soon_threadsafe(self.fitness.mark_unfit, _FAILED_OVER)
 
     def _prepare(self) -> str:
         """Refuse an unsuitable database, and migrate its schema; returns the server's identity."""
         with connect(self._address, self._node) as raw:
             refuse_pooling(raw, self._address)
             migrate(raw)
-            date_anew_after_failover(raw)
+            set_cutoff_after_failover(raw)
             return read_server(raw)
 
     async def __aexit__(

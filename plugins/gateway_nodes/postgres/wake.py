@@ -15,13 +15,13 @@ import attrs
 import psycopg
 import structlog
 
-from gateway.contracts.nodes import Heard
+from gateway.contracts.nodes import WakeHandlers
 from gateway.errors import StoreUnavailable
 from gateway_nodes.postgres.session import KEEPALIVE
 
 _CHANNEL = "gateway"
 # PostgreSQL limits a payload to less than 8,000 bytes.
-_MOST_BYTES = 7_900
+_MAX_BYTES = 7_900
 # Announces a queued task; all other words are ids of tasks that ended.
 _QUEUED = "+"
 _log = structlog.get_logger()
@@ -59,7 +59,7 @@ class PostgresWakes:
         self._words: set[str] = set()
         self._posting: asyncio.Task[None] | None = None
         self._listener: asyncio.Task[None] | None = None
-        self._heard: Heard | None = None
+        self._handlers: WakeHandlers | None = None
         self._is_live = self._was_lost = False
 
     @property
@@ -67,9 +67,9 @@ class PostgresWakes:
         """Whether this node receives notifications now."""
         return self._is_live
 
-    def start(self, heard: Heard) -> None:
+    def start(self, handlers: WakeHandlers) -> None:
         """Receive notifications until `close`."""
-        self._heard = heard
+        self._handlers = handlers
         self._listener = asyncio.create_task(self._listen_forever(), name="wake-listen")
 
     async def close(self) -> None:
@@ -137,22 +137,22 @@ class PostgresWakes:
 
     def _receive(self, payload: str) -> None:
         tag, _, words = payload.partition(" ")
-        if self._heard is None or tag == self._tag:
+        if self._handlers is None or tag == self._tag:
             return
         for word in words.split():
             if word == _QUEUED:
-                self._heard.on_queued()
+                self._handlers.on_queued()
             else:
-                self._heard.on_ended(word)
+                self._handlers.on_ended(word)
 
     def _note_begin(self) -> None:
         """Have everything polled once: earlier notifications were missed."""
         self._is_live = True
         if self._was_lost:
-            _log.info("wake.found")
+            _log.info("wake.restored")
         self._was_lost = False
-        if self._heard is not None:
-            self._heard.on_gap()
+        if self._handlers is not None:
+            self._handlers.on_gap()
 
     def _note_loss(self, error: Exception) -> None:
         if not self._was_lost:
@@ -170,7 +170,7 @@ async def listen_to(address: str, name: str) -> Listening:
 def _write_payloads(tag: str, words: Collection[str]) -> Iterator[str]:
     payload = tag
     for word in words:
-        if len(payload) + 1 + len(word) > _MOST_BYTES:
+        if len(payload) + 1 + len(word) > _MAX_BYTES:
             yield payload
             payload = tag
         payload += f" {word}"

@@ -20,7 +20,7 @@ _DAY_S = 86_400
 # Between two checks of a vendor at operators' request.
 _PROBE_PAUSE_S = 10.0
 # A million dollars; more is a typing error.
-_MOST_UNITS = 10**12
+_MAX_UNITS = 10**12
 
 
 @attrs.frozen(kw_only=True)
@@ -108,7 +108,7 @@ async def preview_price(desk: Desk, slug: str, price_units: int | None) -> Price
         slug=slug,
         old_units=old.price_units,
         new_units=new.price_units,
-        file_units=desk.catalog.filed(slug).price_units,
+        file_units=desk.catalog.configured(slug).price_units,
         old_steps=old.price_steps,
         new_steps=new.price_steps,
         cost_micros=cost,
@@ -168,7 +168,7 @@ async def change_cost(
     It applies to tasks that end from now on, if the vendor reports no cost. Raises `WrongValue`,
     and `NeedsFresh` if the change would open a way around the password for prices below cost.
     """
-    if cost_micros is not None and not 0 <= cost_micros < _MOST_UNITS:
+    if cost_micros is not None and not 0 <= cost_micros < _MAX_UNITS:
         raise WrongValue("A cost is an amount of US dollars from 0 on.")
     newest = await _find_newest(desk, slug, "cost")
     registered = await _find_now(desk, slug)
@@ -214,12 +214,12 @@ async def _find_newest(desk: Desk, slug: str, field: Field) -> str | None:
 
 def _priced(desk: Desk, slug: str, price_units: int | None) -> Endpoint:
     """Return the settings file's endpoint at another price; raises `WrongValue`."""
-    filed = desk.catalog.filed(slug)
+    configured = desk.catalog.configured(slug)
     if price_units is None:
-        return filed
-    if not 0 < price_units < _MOST_UNITS:
+        return configured
+    if not 0 < price_units < _MAX_UNITS:
         raise WrongValue("A price is a positive amount of USDC.")
-    return scale_prices(filed, price_units)
+    return scale_prices(configured, price_units)
 
 
 def _find_losses(priced: Endpoint, registered: Registered) -> list[Sale]:

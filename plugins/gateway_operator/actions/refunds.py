@@ -23,7 +23,7 @@ from gateway_operator.sql import refunds as writes
 from gateway_operator.sql.refunds import Approval
 
 # As many as a page shows.
-_MOST_AT_ONCE = 50
+_MAX_AT_ONCE = 50
 # A page waits this long for the key's balance.
 _HOLDS_S = 2.0
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
@@ -264,8 +264,8 @@ async def _find_case(desk: Desk, task_id: str) -> RefundCase:
 def _check_count(actor: Actor, chosen: Sized) -> None:
     if len(chosen) == 0:
         raise WrongValue("Name at least one refund.")
-    if actor.door != "cli" and len(chosen) > _MOST_AT_ONCE:
-        raise WrongValue(f"At most {_MOST_AT_ONCE} refunds are decided at once.")
+    if actor.door != "cli" and len(chosen) > _MAX_AT_ONCE:
+        raise WrongValue(f"At most {_MAX_AT_ONCE} refunds are decided at once.")
 
 
 def _check_reason(reason: str) -> None:

@@ -7,14 +7,14 @@ from gateway.domain import TX_HASH
 from gateway.errors import WrongValue
 from gateway_operator.audit_log import Actor, AlreadyDone, NewAction
 from gateway_operator.desk.desk import Desk
-from gateway_operator.sql import marks
+from gateway_operator.sql import seen_transfers
 
-_MOST_DIGITS = 6
+_MAX_DIGITS = 6
 
 
 def parse_log(text: str) -> int:
     """Return a log index; raises `WrongValue`."""
-    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
+    if not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS):
         raise WrongValue("A transfer is named by its transaction's hash and the log's number.")
     return int(text)
 
@@ -37,4 +37,4 @@ async def mark_seen(desk: Desk, actor: Actor, tx_hash: str, log_index: int, *, r
         reason=reason,
     )
     with contextlib.suppress(AlreadyDone):
-        await desk.records.act(marks.mark, tx_hash, log_index, desk.now(), action=action)
+        await desk.records.act(seen_transfers.mark, tx_hash, log_index, desk.now(), action=action)

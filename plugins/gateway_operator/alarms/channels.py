@@ -8,7 +8,7 @@ from gateway.contracts.parts import Alarm
 from gateway.settings import Settings
 from gateway_operator.alarms.apprise_urls import AppriseUrls
 from gateway_operator.alarms.carriers import Carrier
-from gateway_operator.alarms.own_address import OwnAddress
+from gateway_operator.alarms.operator_url import OperatorUrl
 from gateway_operator.alarms.plugin_channel import PluginChannel
 from gateway_operator.alarms.webhook import Webhook
 from gateway_operator.settings import operator_settings_of, split_urls
@@ -23,7 +23,7 @@ def make_carriers(
     carriers: list[Carrier] = []
     chosen = operator_settings_of(settings)
     if chosen.alarm_webhook:
-        address = OwnAddress(url=chosen.alarm_webhook)
+        address = OperatorUrl(url=chosen.alarm_webhook)
         secret = str(chosen.alarm_webhook_secret)
         carriers.append(Webhook(address=address, secret=secret, now=now))
     urls = split_urls(str(chosen.alarm_urls))

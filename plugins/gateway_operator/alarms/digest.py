@@ -10,7 +10,7 @@ from gateway_operator.desk.wording import counted, usdc
 _DAY_S = 86_400.0
 # A gateway that starts later than this after the hour skips the day's digest.
 _LATE_S = 7_200.0
-_MOST_NAMED = 10
+_MAX_NAMED = 10
 _WORDS = {"bad": "Urgent", "warn": "Soon", "note": "Notice"}
 
 
@@ -61,6 +61,6 @@ def _write_margin(money: Money) -> str:
 def _write_needs(needs: Sequence[Condition]) -> str:
     if not needs:
         return "Nothing needs you."
-    lines = [f"{_WORDS[one.level]}: {one.title}" for one in needs[:_MOST_NAMED]]
-    more = len(needs) - _MOST_NAMED
+    lines = [f"{_WORDS[one.level]}: {one.title}" for one in needs[:_MAX_NAMED]]
+    more = len(needs) - _MAX_NAMED
     return "\n".join(["Needs you:", *lines, *([f"and {more} more"] if more > 0 else [])])

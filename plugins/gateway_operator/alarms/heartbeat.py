@@ -4,7 +4,7 @@ import attrs
 import structlog
 
 from gateway.contracts import Clock
-from gateway_operator.alarms.own_address import NotTold, OwnAddress
+from gateway_operator.alarms.operator_url import OperatorUrl, RequestFailed
 
 EVERY_S = 60.0
 _log = structlog.get_logger()
@@ -14,29 +14,29 @@ _log = structlog.get_logger()
 class Heartbeat:
     """One address, and the result of its last request."""
 
-    address: OwnAddress
+    address: OperatorUrl
     now: Clock
     every_s: float = EVERY_S
     problem: str | None = attrs.field(default=None, init=False)
     # Unix seconds.
-    heard_at: float | None = attrs.field(default=None, init=False)
-    _asked_at: float | None = attrs.field(default=None, init=False)
+    answered_at: float | None = attrs.field(default=None, init=False)
+    _requested_at: float | None = attrs.field(default=None, init=False)
 
     @property
     def is_due(self) -> bool:
         """Whether a minute has passed since the last request."""
         now = self.now()
         # A clock that was set back must not silence the heartbeat.
-        return self._asked_at is None or not 0 <= now - self._asked_at < self.every_s
+        return self._requested_at is None or not 0 <= now - self._requested_at < self.every_s
 
     async def beat(self) -> None:
         """Send one request; log a problem when it changes."""
-        self._asked_at = self.now()
+        self._requested_at = self.now()
         try:
-            await self.address.ask("GET")
-        except NotTold as error:
+            await self.address.request("GET")
+        except RequestFailed as error:
             if self.problem != str(error):
-                _log.warning("heartbeat.not_heard", problem=str(error))
+                _log.warning("heartbeat.failed", problem=str(error))
             self.problem = str(error)
         else:
-            self.problem, self.heard_at = None, self.now()
+            self.problem, self.answered_at = None, self.now()

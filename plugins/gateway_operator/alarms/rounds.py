@@ -65,7 +65,7 @@ class Round:
                 yield step
         for record in left.values():
             step = self._calm(record)
-            if step.record != record or step.is_forgotten:
+            if step.record != record or step.is_deleted:
                 yield step
 
     def _begin(self, condition: Condition, muted: AlarmRecord | None) -> AlarmRecord:
@@ -90,8 +90,8 @@ class Round:
         event = self._due_event(record)
         if event is None:
             return Step(record=record)
-        told = attrs.evolve(record, told_at=self.now, told_urgency=record.urgency)
-        return Step(record=told, tells=(message_of(told, event, self.base_url, self.gateway),))
+        sent = attrs.evolve(record, told_at=self.now, told_urgency=record.urgency)
+        return Step(record=sent, alarms=(message_of(sent, event, self.base_url, self.gateway),))
 
     def _update(self, condition: Condition, record: AlarmRecord) -> AlarmRecord:
         urgency = URGENCIES[condition.level]
@@ -118,7 +118,7 @@ class Round:
 
     def _calm(self, record: AlarmRecord) -> Step:
         if record.raised_at is None:
-            return Step(record=record, is_forgotten=True)
+            return Step(record=record, is_deleted=True)
         if record.calm_since is None:
             return Step(record=attrs.evolve(record, calm_since=self.now))
         if self.now - record.calm_since < CALM_S:
@@ -127,7 +127,7 @@ class Round:
         reports_end = record.told_at is not None and record.urgency != "notice"
         if not reports_end or not self.has_channels or record.is_muted(self.now):
             return Step(record=ended)
-        return Step(record=ended, tells=(message_of(ended, "ended", self.base_url, self.gateway),))
+        return Step(record=ended, alarms=(message_of(ended, "ended", self.base_url, self.gateway),))
 
 
 def _text_of(condition: Condition) -> dict[str, str]:

@@ -15,8 +15,8 @@ URGENT_MUTE_S = 86_400.0
 UNTIL_IT_ENDS = 4_102_444_800.0
 _MAX_MUTE_S = 30 * 86_400.0
 _PAST = 50
-_UNTOLD = 20
-_UNTOLD_S = 7 * 86_400.0
+_UNSENT = 20
+_UNSENT_S = 7 * 86_400.0
 _MAX_REASON_CHARS = 500
 
 
@@ -30,7 +30,7 @@ class Alarms:
     # Newest first.
     past: Sequence[AlarmRecord]
     # Not accepted within the last week, newest first.
-    untold: Sequence[AlarmMessage]
+    unsent: Sequence[AlarmMessage]
 
 
 async def current(desk: Desk) -> Alarms:
@@ -43,7 +43,7 @@ async def current(desk: Desk) -> Alarms:
         now=[one for one in held if not one.is_muted(now)],
         muted=[one for one in held if one.is_muted(now)],
         past=await desk.store.sum(alarms.past_alarms, _PAST),
-        untold=await desk.store.sum(alarm_messages.untold, now - _UNTOLD_S, _UNTOLD),
+        unsent=await desk.store.sum(alarm_messages.unsent, now - _UNSENT_S, _UNSENT),
     )
 
 

@@ -40,7 +40,7 @@ class StateWatch:
         self._check_gas(self._gateway.settlements.gas)
         refunds = self._gateway.refunds
         if refunds is not None:
-            self._check_refund_key(await refunds.look_at_gas())
+            self._check_refund_key(await refunds.gas_of_key())
 
     def _check_disk(self) -> None:
         disk = self._gateway.readiness.read_disk()
@@ -68,8 +68,8 @@ class StateWatch:
         if level:
             _log.warning(_LOW[name], urgency=level, **about)
         else:
-            _log.info(_WELL[name], **about)
+            _log.info(_RECOVERED[name], **about)
 
 
 _LOW = {"disk": "disk.low", "gas": "gas.low", "key": "key.low"}
-_WELL = {"disk": "disk.well", "gas": "gas.well", "key": "key.well"}
+_RECOVERED = {"disk": "disk.recovered", "gas": "gas.recovered", "key": "key.recovered"}

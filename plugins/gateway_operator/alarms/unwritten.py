@@ -34,7 +34,7 @@ class UnwrittenAlarms:
     def keep(self, steps: Iterable[Step]) -> None:
         """Keep steps that could not be written."""
         for step in steps:
-            if step.is_forgotten:
+            if step.is_deleted:
                 # If it is stored, it is evaluated again.
                 self._records.pop(_name_of(step.record), None)
             else:

@@ -16,7 +16,7 @@ from gateway.store import SqlStore
 from gateway_operator.alarms.heartbeat import Heartbeat
 from gateway_operator.alarms.records import AlarmRecord
 from gateway_operator.alarms.rounds import Round
-from gateway_operator.alarms.teller import Teller
+from gateway_operator.alarms.sender import AlarmSender
 from gateway_operator.alarms.unwritten import UnwrittenAlarms
 from gateway_operator.desk.conditions import Condition
 from gateway_operator.sql import alarm_messages, alarms
@@ -44,7 +44,7 @@ class AlarmWatch:
     try_write: Callable[[], Awaitable[None]]
     # Removes secrets from a text.
     clean: Callable[[str], str]
-    teller: Teller
+    sender: AlarmSender
     heartbeat: Heartbeat | None
     now: Clock
     base_url: str
@@ -56,7 +56,7 @@ class AlarmWatch:
     _evaluated_at: float | None = attrs.field(default=None, init=False)
     _tidied_at: float = attrs.field(default=0.0, init=False)
     _is_urgent: bool = attrs.field(default=False, init=False)
-    _is_storage_well: bool = attrs.field(default=True, init=False)
+    _is_storage_ok: bool = attrs.field(default=True, init=False)
     _is_writable: bool = attrs.field(default=True, init=False)
     # As of the last read.
     _stored: Sequence[AlarmRecord] = attrs.field(default=(), init=False)
@@ -77,7 +77,7 @@ class AlarmWatch:
         if self._is_writable and not self.is_mine():
             self._unwritten.clear()
             return
-        for work in (self._evaluate, self._add_digest, self._tidy, self.teller.start_due):
+        for work in (self._evaluate, self._add_digest, self._tidy, self.sender.start_due):
             try:
                 await work()
             except Exception:  # noqa: BLE001 - the edge of a background task: it goes on
@@ -89,11 +89,11 @@ class AlarmWatch:
         if self._beating is not None:
             self._beating.cancel()
             await asyncio.gather(self._beating, return_exceptions=True)
-        await self.teller.close()
+        await self.sender.close()
 
     async def _evaluate(self) -> None:
         conditions = [self._clean(one) for one in await self.find_conditions()]
-        now, channels = self.now(), self.teller.channels
+        now, channels = self.now(), self.sender.channels
         one_round = Round(
             conditions=conditions,
             now=now,
@@ -105,7 +105,7 @@ class AlarmWatch:
             _log_step(step, now)
         await self._read_stored()
         self._is_urgent = self._unwritten.is_urgent(self._stored, now)
-        self._is_storage_well = not any(
+        self._is_storage_ok = not any(
             one.condition == "check" and one.subject in _STORAGE_CHECKS for one in conditions
         )
         self._evaluated_at = now
@@ -126,10 +126,10 @@ class AlarmWatch:
     async def _apply(self, one_round: Round) -> list[Step]:
         """Write the alarms' changes, or keep them in memory; return them."""
         judge = functools.partial(self._unwritten.judge, one_round)
-        channels, now = self.teller.channels, one_round.now
+        channels, now = self.sender.channels, one_round.now
         if self._is_writable:
             try:
-                steps = await self.store.write(alarms.play_round, judge, channels, now)
+                steps = await self.store.write(alarms.apply_round, judge, channels, now)
             except Exception as error:  # noqa: BLE001 - as above
                 self._note_unwritable(error)
             else:
@@ -138,7 +138,7 @@ class AlarmWatch:
         await self._read_stored()
         steps = judge(self._stored)
         self._unwritten.keep(steps)
-        self.teller.queue_unwritten([alarm for step in steps for alarm in step.tells])
+        self.sender.queue_unwritten([alarm for step in steps for alarm in step.alarms])
         return steps
 
     async def _read_stored(self) -> None:
@@ -156,19 +156,19 @@ class AlarmWatch:
         )
 
     async def _add_digest(self) -> None:
-        if not self.teller.channels or not self._is_writable:
+        if not self.sender.channels or not self._is_writable:
             return
         last = await self.store.sum(alarm_messages.newest_at, "digest")
         digest = await self.write_digest(last)
         if digest is not None:
             digest = attrs.evolve(digest, text=self.clean(digest.text))
-            await self.store.write(alarm_messages.add, digest, self.teller.channels, self.now())
+            await self.store.write(alarm_messages.add, digest, self.sender.channels, self.now())
 
     async def _tidy(self) -> None:
         now = self.now()
         if self._is_writable and now - self._tidied_at >= _TIDY_S:
             self._tidied_at = now
-            await self.store.write(alarms.forget_old, now)
+            await self.store.write(alarms.delete_old, now)
 
     def _start_beat(self) -> None:
         """Send a heartbeat, unless an urgent alarm is on or the conditions are unknown.
@@ -177,7 +177,7 @@ class AlarmWatch:
         """
         beat, now = self.heartbeat, self.now()
         is_blind = self._evaluated_at is None or now - self._evaluated_at > BLIND_S
-        if not (self._is_writable and self._is_storage_well):
+        if not (self._is_writable and self._is_storage_ok):
             return
         is_beating = self._beating is not None and not self._beating.done()
         if beat is None or is_blind or self._is_urgent or is_beating or not beat.is_due:
@@ -190,5 +190,5 @@ def _log_step(step: Step, now: float) -> None:
     about = {"alarm": record.key, "urgency": record.urgency, "title": record.text.get("title")}
     if record.ended_at == now:
         _log.info("alarm.ended", **about)
-    elif record.raised_at == now or any(one.event == "raised" for one in step.tells):
+    elif record.raised_at == now or any(one.event == "raised" for one in step.alarms):
         _log.warning("alarm.raised", **about)

@@ -9,7 +9,7 @@ import attrs
 from gateway.contracts import Clock
 from gateway.contracts.parts import Alarm
 from gateway_operator.alarms.carriers import Outcomes
-from gateway_operator.alarms.own_address import NotTold, OwnAddress
+from gateway_operator.alarms.operator_url import OperatorUrl, RequestFailed
 from gateway_operator.alarms.records import AlarmMessage
 from gateway_webhooks.signing import sign
 
@@ -20,7 +20,7 @@ CHANNEL = "webhook"
 class Webhook:
     """Posts messages to the operator's URL."""
 
-    address: OwnAddress
+    address: OperatorUrl
     secret: str = attrs.field(repr=False)
     now: Clock
     channels: tuple[str, ...] = (CHANNEL,)
@@ -31,7 +31,7 @@ class Webhook:
         for message in batches.get(CHANNEL, ()):
             try:
                 await self._post(message)
-            except NotTold as error:
+            except RequestFailed as error:
                 outcomes[message.id] = str(error)
                 break
             outcomes[message.id] = None
@@ -44,7 +44,7 @@ class Webhook:
         body = json.dumps(body_of(message.alarm, message.created_at)).encode()
         # Retries have the same id, so that receivers can recognize them.
         headers = sign(self.secret, f"alarm_{message.id}", self.now(), body)
-        await self.address.ask("POST", body, headers)
+        await self.address.request("POST", body, headers)
 
 
 def body_of(alarm: Alarm, at: float) -> dict[str, object]:

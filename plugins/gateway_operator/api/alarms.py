@@ -18,7 +18,7 @@ from gateway_operator.state import operator
 async def api_alarms() -> Response:
     """Return the alarms, and messages that could not be sent."""
     found = await service.current(operator().desk)
-    untold = [
+    unsent = [
         {
             "channel": one.channel,
             "key": one.alarm.key,
@@ -27,11 +27,11 @@ async def api_alarms() -> Response:
             "createdAt": one.created_at,
             "triedAgainAt": one.due_at,
         }
-        for one in found.untold
+        for one in found.unsent
     ]
     lists = {"now": found.now, "muted": found.muted, "past": found.past}
     rows = {name: [row_of(one) for one in records] for name, records in lists.items()}
-    return answer(rows | {"untold": untold, "channels": operator().alarms.teller.channels})
+    return answer(rows | {"unsent": unsent, "channels": operator().alarms.sender.channels})
 
 
 @blueprint.post(f"{API}/alarms/<key>/mute")
@@ -54,7 +54,7 @@ def row_of(record: AlarmRecord) -> dict[str, Any]:
         **{name: record.text.get(name, "") for name in ("title", "text", "todo", "href")},
         "since": record.since,
         "raisedAt": record.raised_at,
-        "toldAt": record.told_at,
+        "sentAt": record.told_at,
         "endedAt": record.ended_at,
         "mutedUntil": record.muted_until,
         "muteReason": record.mute_reason,

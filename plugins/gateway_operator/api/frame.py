@@ -17,14 +17,14 @@ from gateway_operator.desk.references import shorten_ids
 
 API = "/admin/api/v1"
 # `before` requests the next page.
-MOST_ROWS = 200
+MAX_ROWS = 200
 _ROWS = 50
 # Typed by operators, so not redacted: a removed secret would confirm a guess.
 _TYPED = ("reason", "pauseReason", "note", "subject", "actor", "name", "muteReason")
 # Ids of vendors and requests, which give no access here.
 _WHOLE = ("jobId", "requestId")
 _WORD = re.compile(r"_([a-z0-9])")
-_MOST_ID = 2**63 - 1
+_MAX_ID = 2**63 - 1
 
 
 def answer(value: Any, status: int = HTTPStatus.OK) -> Response:
@@ -108,7 +108,7 @@ def whole_of(body: Mapping[str, Any], name: str) -> int | None:
     value = body.get(name)
     if value is None:
         return None
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _MOST_ID:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _MAX_ID:
         raise ValidationError(f"{name} must be a whole number, 0 or more.")
     return value
 
@@ -123,7 +123,7 @@ def flag_of(body: Mapping[str, Any], name: str) -> bool:
 
 def page_asked_for() -> tuple[int | None, int]:
     """Return `before` and `limit` of the query; raises `ValidationError`."""
-    before, limit = _number("before", 1, _MOST_ID), _number("limit", 1, MOST_ROWS)
+    before, limit = _number("before", 1, _MAX_ID), _number("limit", 1, MAX_ROWS)
     return before, limit if limit is not None else _ROWS
 
 

@@ -9,7 +9,7 @@ from gateway.errors import WrongValue
 
 DAY_S = 86_400
 # Ten years; more is a typing error.
-_MOST_DAYS = 3_660
+_MAX_DAYS = 3_660
 _DEFAULT_DAYS = 30
 
 
@@ -56,7 +56,7 @@ def read_span(first: str | None, last: str | None, now: float) -> Span:
     begin = _read_day(first) if first else end - timedelta(days=_DEFAULT_DAYS - 1)
     if begin > end:
         raise WrongValue(f"The first day, {begin}, is after the last one, {end}.")
-    if (end - begin).days >= _MOST_DAYS:
+    if (end - begin).days >= _MAX_DAYS:
         raise WrongValue("The books show at most ten years. Choose a later first day.")
     return Span(first=begin, last=end)
 

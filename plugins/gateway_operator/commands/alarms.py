@@ -52,7 +52,7 @@ def alarms(ctx: click.Context, *, past: bool, as_json: bool, wide: bool) -> None
     found = asyncio.run(find())
     records = [*found.past] if past else [*found.now, *found.muted]
     if not as_json:
-        _print_untold(found)
+        _print_unsent(found)
         if not records:
             click.echo("No alarm has ended yet." if past else "No alarm is on.")
     print_rows([_make_row(one) for one in records], as_json=as_json, wide=wide, stacked=_stack)
@@ -112,12 +112,12 @@ def mute_alarm(*, key: str, length: str, reason: str) -> None:
         click.echo(f"{muted.key} is muted until {_write_end(muted.muted_until)}.")
 
 
-def _print_untold(found: Alarms) -> None:
-    waiting = [one for one in found.untold if one.due_at is not None]
-    if found.untold:
-        newest = found.untold[0]
+def _print_unsent(found: Alarms) -> None:
+    waiting = [one for one in found.unsent if one.due_at is not None]
+    if found.unsent:
+        newest = found.unsent[0]
         click.echo(
-            f"{len(found.untold)} messages could not be sent ({len(waiting)} will be retried). "
+            f"{len(found.unsent)} messages could not be sent ({len(waiting)} will be retried). "
             f"The newest, by {newest.channel}: {newest.problem}",
             err=True,
         )

@@ -22,7 +22,7 @@ from gateway_operator.desk.refunds import (
     find_payable,
     pay_refunds,
     preview_refunds,
-    why_it_waits,
+    waiting_reason,
 )
 from gateway_operator.desk.system import refund_key_problem
 from gateway_operator.tables import print_rows
@@ -68,7 +68,7 @@ def _make_row(case: RefundCase, **more: Any) -> dict[str, Any]:
         "state": str(case.payment.state),
         "decision": str(case.decision or ""),
         "why": case.reason,
-        "problem": case.problem or why_it_waits(case),
+        "problem": case.problem or waiting_reason(case),
         "transaction": case.tx_hash or "",
         **more,
     }

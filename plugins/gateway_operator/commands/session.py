@@ -59,7 +59,7 @@ async def open_session(
         refunds = Refunds(store, context, secret) if secret is not None else None
         changes = LiveChanges(catalog, store, time.time) if catalog is not None else None
         if changes is not None:
-            await changes.look()
+            await changes.poll()
         try:
             yield Desk(
                 settings=settings,

@@ -33,7 +33,7 @@ def tokens() -> None:
 )
 @click.option(
     "--days",
-    type=click.IntRange(1, service.MOST_DAYS),
+    type=click.IntRange(1, service.MAX_DAYS),
     default=service.DAYS,
     show_default=True,
     help="Days until it expires.",

@@ -10,7 +10,7 @@ from gateway.errors import SettingsError
 from gateway.settings import load_settings
 from gateway_operator.actions.transfers import mark_seen
 from gateway_operator.commands.session import open_session, shell_actor
-from gateway_operator.sql import marks
+from gateway_operator.sql import seen_transfers
 from gateway_operator.tables import print_rows
 from gateway_operator.unused_transfers import list_unused
 
@@ -48,7 +48,7 @@ def unused(*, days: float, hours: float | None, as_json: bool, wide: bool) -> No
                 desk.chain, desk.store, settings.wallet_key, days=days, hours=age_hours
             )
             hashes = [each.tx_hash for each in found]
-            return found, await desk.store.sum(marks.reasons, hashes)
+            return found, await desk.store.sum(seen_transfers.reasons, hashes)
 
     transfers, reasons = asyncio.run(find())
     rows = [

@@ -13,7 +13,7 @@ from gateway_backups.settings import backup_settings_of
 from gateway_operator.audit_log import Actor, NewAction
 from gateway_operator.desk.desk import Desk
 
-_MOST_RECORDS = 50
+_MAX_RECORDS = 50
 
 
 @attrs.frozen(kw_only=True)
@@ -78,7 +78,7 @@ def _read_status(db: Connection, desk: Desk) -> BackupStatus:
         drill=rows.newest(db, "drill"),
         good_drill=good_drill,
         forgotten=_forgotten(db, last, now),
-        records=tuple(rows.records(db, _MOST_RECORDS)),
+        records=tuple(rows.records(db, _MAX_RECORDS)),
         age_s=None if last is None else now - last.at,
         drill_age_s=None if good_drill is None else now - good_drill.at,
     )

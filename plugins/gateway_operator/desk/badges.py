@@ -6,7 +6,7 @@ from functools import partial
 import attrs
 
 from gateway_operator.desk.desk import Desk
-from gateway_operator.sql import standing
+from gateway_operator.sql import current_state
 
 
 @attrs.frozen(kw_only=True)
@@ -34,7 +34,7 @@ async def read_badges(desk: Desk) -> Badges:
 
 
 async def _read_badges(desk: Desk) -> Badges:
-    sum_owed = partial(standing.owed_now, is_automatic=desk.settings.refunds_automatically)
+    sum_owed = partial(current_state.owed_now, is_automatic=desk.settings.refunds_automatically)
     owed = await desk.store.sum(sum_owed)
     off = sum(
         one.open_circuit is not None

@@ -30,7 +30,7 @@ class Condition:
     button: str
     href: str
     # Whether it raises an alarm; pages always show it.
-    is_told: bool = True
+    raises_alarm: bool = True
 
     @property
     def key(self) -> str:

@@ -100,7 +100,7 @@ def _refunds_undecided(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
         button="Decide",
         href="/admin/refunds",
         # Pages show it at once; the alarm waits.
-        is_told=waits_s >= limits.refund_soon_s,
+        raises_alarm=waits_s >= limits.refund_soon_s,
     )
 
 
@@ -270,7 +270,7 @@ def _of_parts(facts: Facts, _: Thresholds) -> Iterator[Condition]:
             page="system",
             button=one.button,
             href=one.href,
-            is_told=one.raises_alarm,
+            raises_alarm=one.raises_alarm,
         )
 
 

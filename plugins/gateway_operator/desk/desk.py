@@ -15,18 +15,18 @@ from gateway.store import SqlStore
 from gateway_operator.desk.last_seen import LastSeen
 from gateway_operator.desk.rpc_watch import RpcWatch
 from gateway_operator.desk.running import Running
-from gateway_operator.sql.kept_bars import KeptBars
+from gateway_operator.sql.cached_bars import CachedBars
 from gateway_operator.sql.records import OperatorRecords
 from gateway_operator.unused_transfers import UnusedSearch
 
 # Seconds that results shared by pages are cached.
 _SHARED_S = 2.0
-_MOST_SHARED = 64
+_MAX_SHARED = 64
 # Free space is sampled every hour for a day, to predict when the disk is full.
 _SAMPLE_EVERY_S = 3_600.0
-_MOST_SAMPLES = 24
+_MAX_SAMPLES = 24
 # A shorter span would mistake a burst of large files for the usual pace.
-_LEAST_SPAN_S = 12 * 3_600.0
+_MIN_SPAN_S = 12 * 3_600.0
 
 
 class DiskPace:
@@ -34,7 +34,7 @@ class DiskPace:
 
     def __init__(self) -> None:
         # Unix seconds and bytes, oldest first.
-        self._samples: deque[tuple[float, int]] = deque(maxlen=_MOST_SAMPLES)
+        self._samples: deque[tuple[float, int]] = deque(maxlen=_MAX_SAMPLES)
 
     def note(self, now: float, free: int) -> None:
         """Add a sample, at most once an hour."""
@@ -46,7 +46,7 @@ class DiskPace:
 
         None if the pace is not known yet, or if usage does not grow.
         """
-        if not self._samples or now - self._samples[0][0] < _LEAST_SPAN_S:
+        if not self._samples or now - self._samples[0][0] < _MIN_SPAN_S:
             return None
         at, was_free = self._samples[0]
         used = was_free - free
@@ -85,7 +85,7 @@ class Desk:
     shared: SharedAnswers[Any] = attrs.field(init=False)
 
     # Sums of sales by bar.
-    kept_bars: KeptBars = attrs.field(init=False, factory=KeptBars)
+    cached_bars: CachedBars = attrs.field(init=False, factory=CachedBars)
 
     # Finds unused transfers.
     unused: UnusedSearch = attrs.field(init=False)
@@ -104,7 +104,7 @@ class Desk:
 
     @shared.default
     def _make_shared(self) -> SharedAnswers[Any]:
-        return SharedAnswers(self.now, kept_s=_SHARED_S, most=_MOST_SHARED)
+        return SharedAnswers(self.now, ttl_s=_SHARED_S, most=_MAX_SHARED)
 
     @property
     def catalog(self) -> Catalog:
@@ -116,7 +116,7 @@ class Desk:
     async def apply_changes(self) -> None:
         """Apply operators' changes, also by other processes, to the catalog."""
         if self._changes is not None:
-            await self._changes.look()
+            await self._changes.poll()
 
     def sender(self) -> Refunds:
         """Return the sender of refunds; raises `SettingsError` without a refund key."""

@@ -61,7 +61,7 @@ def _failures(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
             condition="failures",
             subject=one.slug,
             level="bad" if one.failed >= limits.failures_urgent else "warn",
-            title=f"{one.slug} fails: {one.failed} of its last {one.looked_at}",
+            title=f"{one.slug} fails: {one.failed} of its last {one.recent_tasks}",
             text="Each failed sale must be refunded. The tasks show the vendor's error.",
             action="Read the errors. Pause the endpoint if it keeps failing.",
             page="tasks",
@@ -122,7 +122,7 @@ def _unknown_cost(facts: Facts, _: Thresholds) -> Iterator[Condition]:
             page="endpoints",
             button="Set a cost",
             href=f"/admin/endpoints/{unknown[0].slug}/cost",
-            is_told=False,
+            raises_alarm=False,
         )
 
 
@@ -140,7 +140,7 @@ def _paused(facts: Facts, _: Thresholds) -> Iterator[Condition]:
                 page="endpoints",
                 button="Resume",
                 href=f"/admin/endpoints/{one.slug}/resume",
-                is_told=False,
+                raises_alarm=False,
             )
 
 

@@ -19,8 +19,8 @@ from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.last_seen import Seen
 from gateway_operator.desk.machine_facts import MachineFacts, read_machine
 from gateway_operator.desk.running import Check
-from gateway_operator.sql import standing, sums
-from gateway_operator.sql.standing import Override, OwedNow, Waiting
+from gateway_operator.sql import current_state, sums
+from gateway_operator.sql.current_state import Override, OwedNow, Waiting
 
 _WEEK_S = 7 * 86_400.0
 _DAY_S = 86_400.0
@@ -53,7 +53,7 @@ class EndpointFacts:
     uncosted: int
     # Of its newest finished tasks.
     failed: int
-    looked_at: int
+    recent_tasks: int
     # The average of its newest 20 tasks; None: fewer, or not known.
     margin_units: int | None = None
     model: str = ""
@@ -160,17 +160,17 @@ def _read_stored(db: Any, now: float, *, is_automatic: bool) -> dict[str, Any]:
     slugs = sums.sold_slugs(db)
     day = sums.Period(since=now - _DAY_S, step_s=_DAY_S, bars=1)
     return {
-        "owed": standing.owed_now(db, is_automatic=is_automatic),
-        "open_payments": standing.open_payments(db),
-        "open_by_method": standing.open_by_method(db),
-        "waiting_tasks": standing.waiting_tasks(db),
-        "running_tasks": standing.running_tasks(db),
-        "overrides": {(one.slug, one.field): one for one in standing.overrides(db)},
-        "failures": {slug: standing.recent_failures(db, slug) for slug in slugs},
-        "margins": {slug: standing.recent_margin(db, slug) for slug in slugs},
+        "owed": current_state.owed_now(db, is_automatic=is_automatic),
+        "open_payments": current_state.open_payments(db),
+        "open_by_method": current_state.open_by_method(db),
+        "waiting_tasks": current_state.waiting_tasks(db),
+        "running_tasks": current_state.running_tasks(db),
+        "overrides": {(one.slug, one.field): one for one in current_state.overrides(db)},
+        "failures": {slug: current_state.recent_failures(db, slug) for slug in slugs},
+        "margins": {slug: current_state.recent_margin(db, slug) for slug in slugs},
         "day": {one.slug: one for one in sums.sales(db, day)},
         "gas": sums.gas(db, now - _WEEK_S),
-        "backup_at": standing.newest_backup_at(db),
+        "backup_at": current_state.newest_backup_at(db),
     }
 
 
@@ -184,7 +184,7 @@ def _describe_endpoint(
     endpoint, circuit = one.endpoint, one.open_circuit or one.upstream.circuit
     slug, overrides = endpoint.slug, stored["overrides"]
     day = stored["day"].get(slug)
-    failed, looked_at = stored["failures"].get(slug, (0, 0))
+    failed, recent_tasks = stored["failures"].get(slug, (0, 0))
     return EndpointFacts(
         slug=slug,
         provider=one.upstream.provider.name,
@@ -202,7 +202,7 @@ def _describe_endpoint(
         sold=day.sold if day else 0,
         uncosted=day.completed - day.costed if day else 0,
         failed=failed,
-        looked_at=looked_at,
+        recent_tasks=recent_tasks,
         margin_units=stored["margins"].get(slug),
         model=endpoint.model,
         retires_at=endpoint.retires_at,

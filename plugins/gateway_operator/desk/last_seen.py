@@ -13,10 +13,10 @@ from gateway.errors import GatewayError
 Value = TypeVar("Value")
 
 # Seconds to wait for the chain.
-PATIENCE_S = 2.0
+TIMEOUT_S = 2.0
 # Seconds that a value or failure is cached.
-KEPT_S = 5.0
-_MOST = 64
+TTL_S = 5.0
+_MAX = 64
 
 
 @attrs.frozen(kw_only=True)
@@ -35,7 +35,7 @@ class LastSeen:
     def __init__(self, now: Clock) -> None:
         self._now = now
         self._values: dict[str, Seen[Any]] = {}
-        self._shared: SharedAnswers[Seen[Any]] = SharedAnswers(now, kept_s=KEPT_S, most=_MOST)
+        self._shared: SharedAnswers[Seen[Any]] = SharedAnswers(now, ttl_s=TTL_S, most=_MAX)
 
     async def ask(self, name: str, call: Callable[[], Awaitable[Value]]) -> Seen[Value]:
         """Return the result of `call` within two seconds, else the last value of this name."""
@@ -43,7 +43,7 @@ class LastSeen:
 
     async def _ask(self, name: str, call: Callable[[], Awaitable[Value]]) -> Seen[Value]:
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(TIMEOUT_S):
                 seen = Seen(value=await call(), at=self._now())
         except (TimeoutError, GatewayError, CallReverted) as error:
             problem = error.message if isinstance(error, GatewayError) else "It does not answer."

@@ -11,10 +11,10 @@ from gateway_operator.audit_log import ActionRecord
 from gateway_operator.desk import backups
 from gateway_operator.desk.backups import BackupStatus
 from gateway_operator.desk.desk import Desk
-from gateway_operator.sql import actions, logins, marks
+from gateway_operator.sql import actions, logins, seen_transfers
 
 _HOUR_S = 3_600.0
-_MOST_LOGINS = 20
+_MAX_LOGINS = 20
 
 
 @attrs.frozen(kw_only=True)
@@ -55,19 +55,19 @@ async def read_machine(desk: Desk) -> MachineFacts:
         new_logins=new_logins,
         backups=await backups.status(desk),
         nodes=await desk.store.nodes.nodes(),
-        unused=None if search.looked_at is None else await _read_unused(desk),
+        unused=None if search.searched_at is None else await _read_unused(desk),
     )
 
 
 async def _read_unused(desk: Desk) -> list[float]:
     known = desk.unused.known
     hashes = [one.transfer.tx_hash for one in known]
-    seen = await desk.store.sum(marks.find, hashes) if hashes else {}
+    seen = await desk.store.sum(seen_transfers.find, hashes) if hashes else {}
     return [one.at for one in known if (one.transfer.tx_hash, one.transfer.log_index) not in seen]
 
 
 def _read_logins(db: Connection, since: float) -> tuple[int, list[ActionRecord]]:
-    newest = actions.find(db, None, _MOST_LOGINS, action="login")
+    newest = actions.find(db, None, _MAX_LOGINS, action="login")
     fresh = [one for one in newest if one.at >= since and _is_new(one)]
     return logins.refused_since(db, since), fresh
 

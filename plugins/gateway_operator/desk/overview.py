@@ -14,7 +14,7 @@ from gateway_operator.desk.conditions import Condition, Thresholds, find_conditi
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.facts import EndpointFacts, Facts, read_facts
 from gateway_operator.sql import sums
-from gateway_operator.sql.kept_bars import KeptBars
+from gateway_operator.sql.cached_bars import CachedBars
 from gateway_operator.sql.sums import GasSum, NewestSale, Period, SalesBar
 
 # By name: seconds, and number of bars.
@@ -144,7 +144,7 @@ async def _read_overview(desk: Desk, period_name: str) -> Overview:
     period = period_of(period_name, desk.now())
     facts, stored, machine = await asyncio.gather(
         read_facts(desk),
-        desk.store.sum(_read_period, period, desk.kept_bars),
+        desk.store.sum(_read_period, period, desk.cached_bars),
         asyncio.to_thread(_read_machine, desk.settings.data_dir),
     )
     bars: list[SalesBar] = stored["bars"]
@@ -163,9 +163,9 @@ async def _read_overview(desk: Desk, period_name: str) -> Overview:
     )
 
 
-def _read_period(db: Any, period: Period, kept_bars: KeptBars) -> dict[str, Any]:
+def _read_period(db: Any, period: Period, cached_bars: CachedBars) -> dict[str, Any]:
     """Return the data of a period, from one database state."""
-    bars = kept_bars.sales(db, period)
+    bars = cached_bars.sales(db, period)
     return {
         "bars": bars,
         "times": read_times(db, {bar.slug for bar in bars}, period.since),

@@ -26,7 +26,7 @@ ASKED_S = 300
 _MAC_BYTES = 16
 _TIME_BYTES = 8
 _RANDOM_BYTES = 16
-_MOST_NAME_CHARS = 40
+_MAX_NAME_CHARS = 40
 # An authenticator keeps one passkey per user; the operator is one user.
 _USER = hashlib.sha256(b"operator").digest()
 # ES256, EdDSA and RS256 in the COSE registry.
@@ -112,7 +112,7 @@ async def add_passkey(
     desk: Desk, actor: Actor, name: str, answer: dict[str, Any], asking: Asking
 ) -> OperatorPasskey:
     """Store a passkey that a browser has made; raises `WrongValue` or `ActionRefused`."""
-    shown = " ".join(name.split())[:_MOST_NAME_CHARS]
+    shown = " ".join(name.split())[:_MAX_NAME_CHARS]
     if not shown or not shown.isprintable():
         raise WrongValue("Give the passkey a name, such as the device it is on.")
     if not are_installed():
@@ -159,7 +159,7 @@ async def take_answer(desk: Desk, answer: dict[str, Any], asking: Asking) -> Ope
 async def remove_passkey(desk: Desk, actor: Actor, passkey_id: str) -> None:
     """Delete a passkey; raises `ActionRefused` if it does not exist."""
     found = await desk.store.read(passkeys.find, passkey_id)
-    name = found.name if found is not None else passkey_id[:_MOST_NAME_CHARS]
+    name = found.name if found is not None else passkey_id[:_MAX_NAME_CHARS]
     action = NewAction(
         actor=actor, at=desk.now(), action="passkey.remove", subject=f"passkey {name}"
     )

@@ -11,15 +11,15 @@ from gateway.errors import NotFound
 from gateway.store.sql import Connection
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.sale_state import Shape
-from gateway_operator.sql import marks, payment_lists
-from gateway_operator.sql.marks import Mark
+from gateway_operator.sql import payment_lists, seen_transfers
 from gateway_operator.sql.payment_lists import PaymentRow
+from gateway_operator.sql.seen_transfers import SeenTransfer
 from gateway_operator.unused_transfers import UnusedTransfer
 
 # The limit of each list.
-_MOST = 100
+_MAX = 100
 # Seconds to wait for the chain.
-_PATIENCE_S = 2.0
+_TIMEOUT_S = 2.0
 # Late after the first; an error this long after the authorization ended.
 _LATE_S = 120.0
 _WRONG_S = 300.0
@@ -84,7 +84,7 @@ class Unused:
     task_id: str | None
 
     # None: not marked.
-    mark: Mark | None
+    mark: SeenTransfer | None
 
 
 @attrs.frozen(kw_only=True)
@@ -100,7 +100,7 @@ class UnusedPage:
     unseen_units: int
 
     # When the last search ended; None: not yet.
-    looked_at: float | None
+    searched_at: float | None
     since: float | None
 
     problem: str | None
@@ -111,7 +111,7 @@ class UnusedPage:
 
 async def read_payments(desk: Desk) -> PaymentsPage:
     """Return open payments, oldest first, and overpayments, newest first."""
-    rows, over = await desk.store.sum(payment_lists.open_and_over, _MOST)
+    rows, over = await desk.store.sum(payment_lists.open_and_over, _MAX)
     now = desk.now()
     return PaymentsPage(
         at=now,
@@ -122,13 +122,13 @@ async def read_payments(desk: Desk) -> PaymentsPage:
     )
 
 
-async def read_unused(desk: Desk, *, patience_s: float = _PATIENCE_S) -> UnusedPage:
+async def read_unused(desk: Desk, *, timeout_s: float = _TIMEOUT_S) -> UnusedPage:
     """Return the unused transfers of seven days.
 
     The first search takes longer than a page waits; a later page shows its result.
     """
     search = desk.unused
-    await search.look(patience_s)
+    await search.refresh(timeout_s)
     known, now = search.known, desk.now()
     prices = [one.endpoint.price_units for one in desk.catalog.everything()]
     found = await desk.store.sum(_payments_like, known)
@@ -141,7 +141,7 @@ async def read_unused(desk: Desk, *, patience_s: float = _PATIENCE_S) -> UnusedP
         at=now,
         transfers=sorted(transfers, key=lambda one: one.mark is not None),
         unseen_units=sum(one.amount_units for one in transfers if one.mark is None),
-        looked_at=search.looked_at,
+        searched_at=search.searched_at,
         since=search.since,
         problem=search.problem,
         left_out=search.left_out,
@@ -164,11 +164,11 @@ class _Facts:
     has_paid: bool
     # A restored backup may lack sales.
     is_older: bool
-    mark: Mark | None
+    mark: SeenTransfer | None
 
 
 def _payments_like(db: Connection, known: Sequence[UnusedTransfer]) -> list[_Facts]:
-    marked = marks.find(db, {one.transfer.tx_hash for one in known})
+    marked = seen_transfers.find(db, {one.transfer.tx_hash for one in known})
     born = db.execute("SELECT value FROM meta WHERE key = 'born_at'").fetchone()
     born_at = 0.0 if born is None else float(born["value"])
     found = []

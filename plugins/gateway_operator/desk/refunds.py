@@ -53,7 +53,7 @@ async def pay_refunds(
         await asyncio.sleep(_POLL_S)
 
 
-def why_it_waits(case: RefundCase) -> str:
+def waiting_reason(case: RefundCase) -> str:
     """Return why a payment method's refund waits for the operator; empty if it does not."""
     if case.needs_address:
         return missing_address(case)

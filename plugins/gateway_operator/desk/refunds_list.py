@@ -29,7 +29,7 @@ class OwedRefund:
 
     # The vendor's message if known, else the gateway's sentence.
     why: str
-    is_vendors_word: bool
+    is_vendors_message: bool
 
     # Seconds.
     age_s: float
@@ -187,8 +187,8 @@ def _describe(row: RefundRow, kind: Kind, now: float, *, is_automatic: bool) -> 
     return OwedRefund(
         row=row,
         kind=kind,
-        why=row.said or row.error or row.details or "",
-        is_vendors_word=bool(row.said),
+        why=row.vendor_message or row.error or row.details or "",
+        is_vendors_message=bool(row.vendor_message),
         age_s=now - row.created_at,
         may_be_billed=may_be_billed(
             row.details, row.error, has_job=row.has_job, cost_micros=row.cost_micros

@@ -14,12 +14,12 @@ from gateway_operator.sql.logins import RefusedLogins
 
 # Idle timeout, and longest life, in seconds.
 IDLE_S = 12 * 3600
-MOST_S = 7 * 86_400
+MAX_S = 7 * 86_400
 # Seconds.
 FRESH_S = 600
 # How often use is recorded, in seconds.
 _SEEN_EVERY_S = 60
-_MOST_DEVICE_CHARS = 200
+_MAX_DEVICE_CHARS = 200
 _LISTED_REFUSED = 50
 # Of refused logins, in the audit log.
 _LOGIN = "login"
@@ -69,7 +69,7 @@ async def find_session(desk: Desk, secret: str, password: str) -> OperatorSessio
     """Return the open session of a cookie's secret, and record its use."""
     now = desk.now()
     session = await desk.store.read(
-        sessions.find_open, _digest(secret), password, now - IDLE_S, now - MOST_S
+        sessions.find_open, _digest(secret), password, now - IDLE_S, now - MAX_S
     )
     if session is not None and now - session.seen_at >= _SEEN_EVERY_S:
         await desk.store.write(sessions.note_seen, session.id, now)
@@ -79,7 +79,7 @@ async def find_session(desk: Desk, secret: str, password: str) -> OperatorSessio
 async def list_sessions(desk: Desk, password: str) -> list[OperatorSession]:
     """Return the open sessions, the most recently used first."""
     now = desk.now()
-    return await desk.store.read(sessions.list_open, password, now - IDLE_S, now - MOST_S)
+    return await desk.store.read(sessions.list_open, password, now - IDLE_S, now - MAX_S)
 
 
 async def end_session(desk: Desk, actor: Actor, session: OperatorSession) -> None:
@@ -118,7 +118,7 @@ async def make_fresh(desk: Desk, actor: Actor, session: OperatorSession, by: str
 async def note_refused(desk: Desk, address: str) -> None:
     """Count a refused login."""
     action = NewAction(
-        actor=Actor(door="page", name="a stranger", address=address),
+        actor=Actor(door="page", name="an unknown client", address=address),
         at=desk.now(),
         action="login.refused",
         subject=_LOGIN,
@@ -136,4 +136,4 @@ def _digest(secret: str) -> str:
 
 
 def _plain(device: str) -> str:
-    return "".join(char for char in device if char.isprintable())[:_MOST_DEVICE_CHARS]
+    return "".join(char for char in device if char.isprintable())[:_MAX_DEVICE_CHARS]

@@ -22,7 +22,7 @@ STATES = (*(str(status) for status in TaskStatus), "owed", "refunded")
 
 # Seconds that an operator's link to an output works.
 _LINK_S = 600.0
-_MOST_CHARS = 200
+_MAX_CHARS = 200
 
 
 @attrs.frozen(kw_only=True)
@@ -78,7 +78,7 @@ class LinkedOutput:
 
 
 @attrs.frozen(kw_only=True)
-class Look:
+class BuyerContent:
     """The buyer's content that the operator asked to see."""
 
     task_id: str
@@ -135,7 +135,7 @@ async def find_task(desk: Desk, task_id: str) -> TaskDetail:
     )
 
 
-async def show_prompt(desk: Desk, actor: Actor, task_id: str, *, reason: str) -> Look:
+async def show_prompt(desk: Desk, actor: Actor, task_id: str, *, reason: str) -> BuyerContent:
     """Return the prompt, and record the access in the audit log.
 
     Raises `WrongValue` without a reason, and `NotFound`.
@@ -143,13 +143,13 @@ async def show_prompt(desk: Desk, actor: Actor, task_id: str, *, reason: str) ->
     found = await desk.store.sum(task_detail.find_prompt, task_id)
     if found is None:
         raise NotFound("There is no such task.")
-    await _note_look(desk, actor, "prompt.look", task_id, reason)
-    return Look(task_id=task_id, prompt=found[0], file_name=found[1])
+    await _note_access(desk, actor, "prompt.look", task_id, reason)
+    return BuyerContent(task_id=task_id, prompt=found[0], file_name=found[1])
 
 
 async def show_outputs(
     desk: Desk, output_store: OutputStore, actor: Actor, task_id: str, *, reason: str
-) -> Look:
+) -> BuyerContent:
     """Return links to the outputs, and record the access in the audit log.
 
     Raises `WrongValue` without a reason, `ActionRefused` if they are deleted, and `NotFound`.
@@ -159,10 +159,10 @@ async def show_outputs(
         raise ActionRefused("This task has made no output.")
     if _are_gone(facts, now):
         raise ActionRefused("The outputs of this task were deleted after their retention.")
-    await _note_look(desk, actor, "output.look", task_id, reason)
+    await _note_access(desk, actor, "output.look", task_id, reason)
     until = min(now + _LINK_S, facts.own.expires_at or now + _LINK_S)
     links = await output_store.links(facts.outputs, now=now, expires_at=until)
-    return Look(
+    return BuyerContent(
         task_id=task_id,
         outputs=[
             LinkedOutput(output=output, link=link)
@@ -188,8 +188,8 @@ def make_filter(
     """
     if state and state not in STATES:
         raise WrongValue(f"A task's state is one of {', '.join(STATES)}.")
-    if max(map(len, (slug, reason, payer, q, before))) > _MOST_CHARS:
-        raise WrongValue(f"A filter has at most {_MOST_CHARS} characters.")
+    if max(map(len, (slug, reason, payer, q, before))) > _MAX_CHARS:
+        raise WrongValue(f"A filter has at most {_MAX_CHARS} characters.")
     since, until = _read_day(day) if day else (None, None)
     return TaskFilter(
         state=state,
@@ -209,7 +209,7 @@ def describe_task(row: TaskRow) -> ListedTask:
     return ListedTask(
         row=row,
         state=describe_state(row),
-        why=(row.said or row.error or "") if has_failed else "",
+        why=(row.vendor_message or row.error or "") if has_failed else "",
         took_s=None if row.completed_at is None else row.completed_at - row.created_at,
     )
 
@@ -227,7 +227,7 @@ def _read_day(text: str) -> tuple[float, float]:
         raise WrongValue("A day is written like 2026-01-31.") from None
 
 
-async def _note_look(desk: Desk, actor: Actor, action: str, task_id: str, reason: str) -> None:
+async def _note_access(desk: Desk, actor: Actor, action: str, task_id: str, reason: str) -> None:
     """Record the access; a repeated request counts once."""
     if not reason.strip():
         raise WrongValue("Give a reason: the audit log shows who looked, and why.")

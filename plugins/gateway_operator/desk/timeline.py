@@ -148,7 +148,7 @@ def _work_moments(facts: TaskFacts) -> Iterator[Moment]:
         yield Moment(at=row.completed_at, shape="ok", title="Completed", text=text)
     elif row.status == TaskStatus.FAILED:
         title = f"Failed after {row.attempt} attempt{'' if row.attempt == 1 else 's'}"
-        text = row.said or row.error or row.details or ""
+        text = row.vendor_message or row.error or row.details or ""
         yield Moment(at=row.completed_at, shape="bad", title=title, text=text)
 
 

@@ -14,7 +14,7 @@ from gateway_operator.sql import tokens
 
 PREFIX = "ggw_"
 DAYS = 90
-MOST_DAYS = 366
+MAX_DAYS = 366
 # How often use is recorded, in seconds.
 _USED_EVERY_S = 60
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,39}")
@@ -41,8 +41,8 @@ async def make_token(
             "A token's name has 1 to 40 letters, digits, spaces, dots, dashes or underscores, and "
             "begins with a letter or digit: say what uses it, such as accounting."
         )
-    if not 1 <= days <= MOST_DAYS:
-        raise WrongValue(f"A token is valid for 1 to {MOST_DAYS} days.")
+    if not 1 <= days <= MAX_DAYS:
+        raise WrongValue(f"A token is valid for 1 to {MAX_DAYS} days.")
     secret, now = PREFIX + secrets.token_urlsafe(32), desk.now()
     action = NewAction(
         actor=actor,

@@ -22,7 +22,7 @@ from gateway_operator.metrics.numbers import Numbers, Reader
 from gateway_operator.state import operator_of
 
 # Several scrapers share one read of the database.
-_KEPT_S = 1.0
+_TTL_S = 1.0
 _log = structlog.get_logger()
 _Send = Callable[[dict[str, Any]], Awaitable[None]]
 
@@ -61,7 +61,7 @@ class _Metrics:
     def __init__(self, gateway: Gateway, instruments: Instruments) -> None:
         self._gateway = gateway
         self._instruments = instruments
-        self._numbers: SharedAnswer[Numbers] = SharedAnswer(gateway.now, kept_s=_KEPT_S)
+        self._numbers: SharedAnswer[Numbers] = SharedAnswer(gateway.now, ttl_s=_TTL_S)
         self._reader: Reader | None = None
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: _Send) -> None:

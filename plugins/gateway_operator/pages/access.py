@@ -48,7 +48,7 @@ async def _render_access(new_token: tokens.NewToken | None = None) -> Response:
         tokens=await tokens.list_tokens(desk),
         new_token=new_token,
         token_days=tokens.DAYS,
-        most_token_days=tokens.MOST_DAYS,
+        most_token_days=tokens.MAX_DAYS,
         refused=await sessions.list_refused(desk),
     )
 
@@ -106,8 +106,8 @@ async def make_token() -> Response:
     """Create a token, and show it once."""
     form, desk = g.form, operator().desk
     days = form.get("days", str(tokens.DAYS))
-    if not days.isascii() or not days.isdigit() or len(days) > len(str(tokens.MOST_DAYS)):
-        raise WrongValue(f"A token is valid for 1 to {tokens.MOST_DAYS} days.")
+    if not days.isascii() or not days.isdigit() or len(days) > len(str(tokens.MAX_DAYS)):
+        raise WrongValue(f"A token is valid for 1 to {tokens.MAX_DAYS} days.")
     made = await tokens.make_token(
         desk, actor(), form.get("name", "").strip(), form.get("scope", ""), days=int(days)
     )

@@ -28,7 +28,7 @@ from gateway_operator.state import operator
 PAGE = "/admin/books"
 _BY = ("day", "endpoint")
 # 2,000 blocks are one RPC call.
-_MOST_COMPARED_DAYS = 7
+_MAX_COMPARED_DAYS = 7
 _COMPARE_S = 45.0
 
 
@@ -46,9 +46,9 @@ async def show_books() -> Response:
 async def compare_books() -> Response:
     """Show the books together with the chain's transfers."""
     desk, span = operator().desk, read_asked_span()
-    if (span.last - span.first).days >= _MOST_COMPARED_DAYS:
+    if (span.last - span.first).days >= _MAX_COMPARED_DAYS:
         raise WrongValue(
-            f"The page compares at most {_MOST_COMPARED_DAYS} days, because it reads each block. "
+            f"The page compares at most {_MAX_COMPARED_DAYS} days, because it reads each block. "
             "Choose fewer days, or run `gateway books --reconcile`."
         )
     found = await read_books(desk, span, "day")

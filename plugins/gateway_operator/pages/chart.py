@@ -11,7 +11,7 @@ from gateway_operator.sql.sums import Period, SalesBar
 
 OTHERS = "others"
 # If there are more endpoints, the rest share a colour.
-_MOST_KEYS = 5
+_MAX_KEYS = 5
 _DAY_S = 86_400
 _LEFT = 44.0
 _RIGHT = 4.0
@@ -19,7 +19,7 @@ _TOP = 8.0
 _BOTTOM = 22.0
 # Free share of a bar's slot on each side.
 _GAP = 0.14
-_LEAST_UNITS = 10_000
+_MIN_UNITS = 10_000
 _LINES = 4
 
 
@@ -70,7 +70,7 @@ def make_chart(period: Period, sold: Sequence[SalesBar]) -> Chart:
     for one in sold:
         taken[one.slug] = taken.get(one.slug, 0) + one.taken_units
     ranked = sorted(taken, key=lambda slug: (-taken[slug], slug))
-    named = sorted(ranked if len(ranked) <= _MOST_KEYS else ranked[: _MOST_KEYS - 1])
+    named = sorted(ranked if len(ranked) <= _MAX_KEYS else ranked[: _MAX_KEYS - 1])
     kept: list[dict[str, int]] = [{} for _ in range(period.bars)]
     back = [0] * period.bars
     for one in sold:
@@ -120,7 +120,7 @@ def draw(chart: Chart, *, name: str, width: int, height: int) -> Markup:
 
 def _scale(highest: int) -> tuple[int, int]:
     """Return the distance of lines and the end of the scale."""
-    highest = max(highest, _LEAST_UNITS)
+    highest = max(highest, _MIN_UNITS)
     steps = (factor * 10**power for power in range(3, 16) for factor in (1, 2, 5))
     step = next(step for step in steps if highest <= step * _LINES)
     return step, -(-highest // step) * step

@@ -89,7 +89,7 @@ def _answer_plainly(error: Exception) -> Answer:
         text = shorten_ids(str(error), request.path)
         return json_answer({"error": text, "code": error.code}, error.status, NOT_STORED)
     if isinstance(error, DiskFull):
-        body: dict[str, object] = {"error": f"{error.way_out}.", "code": error.code}
+        body: dict[str, object] = {"error": f"{error.remedy}.", "code": error.code}
         return json_answer(body, error.status, NOT_STORED)
     if isinstance(error, AlreadyDone):
         body = {"done": True, "repeated": True, "actionId": error.action.id}

@@ -27,7 +27,7 @@ from gateway_operator.desk.references import lengthen_ids
 from gateway_operator.logins import OperatorSession, OperatorToken, Scope
 from gateway_operator.pages.frame import FORM, LoginNeeded
 from gateway_operator.pages.passwords import (
-    MOST_PASSWORD_CHARS,
+    MAX_PASSWORD_CHARS,
     check_password,
     count_attempt,
     password_fingerprint,
@@ -39,7 +39,7 @@ _Answer = TypeVar("_Answer")
 _Route = Callable[_Parameters, Awaitable[_Answer]]
 
 _THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
-_MOST_KEY_CHARS = 128
+_MAX_KEY_CHARS = 128
 # No references are replaced in these.
 _TYPED = ("password", "code", "reason")
 
@@ -150,7 +150,7 @@ def actor() -> Actor:
         door="api" if is_api else "page",
         name=caller.name,
         address=address(),
-        request=f"{caller.unique_name}: {key[:_MOST_KEY_CHARS]}" if key else None,
+        request=f"{caller.unique_name}: {key[:_MAX_KEY_CHARS]}" if key else None,
     )
 
 
@@ -235,7 +235,7 @@ async def _check_post() -> None:
     if g.form:
         password = g.form.get("password", "")
         if password:
-            await _verify_password(password[:MOST_PASSWORD_CHARS], g.form.get("code", ""))
+            await _verify_password(password[:MAX_PASSWORD_CHARS], g.form.get("code", ""))
 
 
 async def _read_form() -> MultiDict[str, str]:
@@ -267,9 +267,9 @@ async def make_fresh(by: str) -> None:
 
 
 def _check_key(key: str) -> None:
-    if not 1 <= len(key) <= _MOST_KEY_CHARS or not key.isascii() or not key.isprintable():
+    if not 1 <= len(key) <= _MAX_KEY_CHARS or not key.isascii() or not key.isprintable():
         raise ValidationError(
-            f"Send the header Idempotency-Key with 1 to {_MOST_KEY_CHARS} characters: a repeated "
+            f"Send the header Idempotency-Key with 1 to {_MAX_KEY_CHARS} characters: a repeated "
             "request is then carried out once."
         )
 

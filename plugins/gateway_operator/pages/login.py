@@ -22,14 +22,14 @@ from gateway_operator.pages.guards import (
     needs_session,
 )
 from gateway_operator.pages.passwords import (
-    MOST_PASSWORD_CHARS,
+    MAX_PASSWORD_CHARS,
     check_password,
     count_attempt,
     password_fingerprint,
 )
 from gateway_operator.state import operator
 
-_MOST_CODE_CHARS = 16
+_MAX_CODE_CHARS = 16
 _HOME = "/admin"
 
 
@@ -62,7 +62,7 @@ async def begin_session(answer: Response, by: str, *, is_known: bool) -> None:
     answer.set_cookie(
         cookie_name(),
         secret,
-        max_age=sessions.MOST_S,
+        max_age=sessions.MAX_S,
         path="/",
         secure=gateway.settings.is_https,
         httponly=True,
@@ -104,11 +104,11 @@ async def _read_login() -> tuple[str, str]:
     else:
         data = cast(bytes, await request.get_data(as_text=False))
         password, code = bodies.read_login(data)
-    if not isinstance(password, str) or not 1 <= len(password) <= MOST_PASSWORD_CHARS:
+    if not isinstance(password, str) or not 1 <= len(password) <= MAX_PASSWORD_CHARS:
         raise ValidationError(
-            f"password must be a string of 1 to {MOST_PASSWORD_CHARS:,} characters."
+            f"password must be a string of 1 to {MAX_PASSWORD_CHARS:,} characters."
         )
-    return password, (code or "")[:_MOST_CODE_CHARS]
+    return password, (code or "")[:_MAX_CODE_CHARS]
 
 
 def safe_path(path: str) -> str:

@@ -11,7 +11,7 @@ from gateway_operator.pages.devices import known_device
 from gateway_operator.settings import operator_settings_of
 from gateway_operator.state import operator
 
-MOST_PASSWORD_CHARS = 1024
+MAX_PASSWORD_CHARS = 1024
 
 
 async def password_fingerprint() -> str:

@@ -22,7 +22,7 @@ from gateway_operator.pages.page import HEADERS
 from gateway_operator.state import operator
 
 _PAGE = "/admin/system"
-_MOST_DIGITS = 18
+_MAX_DIGITS = 18
 # The choices for a mute.
 _LENGTHS = (("1h", "1 hour"), ("1d", "1 day"), ("ends", "until it ends"))
 
@@ -64,7 +64,7 @@ async def show_actions() -> Response:
     given = {name: request.args.get(name, "")[:200] for name in ("subject", "action")}
     given["subject"] = await find_id(operator().desk, given["subject"])
     before = request.args.get("before", "")
-    if before and not (before.isascii() and before.isdigit() and len(before) <= _MOST_DIGITS):
+    if before and not (before.isascii() and before.isdigit() and len(before) <= _MAX_DIGITS):
         raise WrongValue("There is no such page of the audit log.")
     page = await read_audit(operator().desk, int(before) if before else None, **given)
     return await render(

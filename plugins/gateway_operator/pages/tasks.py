@@ -64,7 +64,7 @@ async def show_task(task_id: str) -> Response:
 
 @blueprint.post(f"{_PAGE}/<task_id>/look")
 @needs_session
-async def look_at_task(task_id: str) -> Response:
+async def show_content(task_id: str) -> Response:
     """Show a task's prompt or outputs, and record the access."""
     gateway, form = current_gateway(), g.form
     task_id = await find_id(operator().desk, task_id)
@@ -72,11 +72,11 @@ async def look_at_task(task_id: str) -> Response:
     g.shows_ids = True
     reason, what = form.get("reason", ""), form.get("what", "")
     if what == "prompt":
-        look = await show_prompt(operator().desk, actor(), task_id, reason=reason)
+        shown = await show_prompt(operator().desk, actor(), task_id, reason=reason)
     elif what == "outputs":
-        look = await show_outputs(
+        shown = await show_outputs(
             operator().desk, gateway.output_store, actor(), task_id, reason=reason
         )
     else:
         raise WrongValue("Choose the prompt or the outputs.")
-    return await render("task_look.html", page="tasks", look=look, what=what)
+    return await render("task_content.html", page="tasks", shown=shown, what=what)

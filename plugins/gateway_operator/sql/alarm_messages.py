@@ -39,7 +39,7 @@ def due(db: Connection, now: float, limit: int) -> list[AlarmMessage]:
     )
 
 
-def untold(db: Connection, since: float, limit: int) -> list[AlarmMessage]:
+def unsent(db: Connection, since: float, limit: int) -> list[AlarmMessage]:
     """Return messages since a time that a channel did not accept, newest first."""
     return _select(
         db,
@@ -50,8 +50,8 @@ def untold(db: Connection, since: float, limit: int) -> list[AlarmMessage]:
     )
 
 
-def note_told(db: Connection, ids: Sequence[int], now: float) -> None:
-    """Mark messages as sent."""
+def note_sent(db: Connection, ids: Sequence[int], now: float) -> None:
+    """SeenTransfer messages as sent."""
     for number in ids:
         db.execute(
             "UPDATE alarm_messages SET told_at = ?, due_at = NULL, problem = NULL WHERE id = ?",
@@ -77,7 +77,7 @@ def newest_at(db: Connection, event: str) -> float | None:
     return None if row[0] is None else float(row[0])
 
 
-def forget_old(db: Connection, before: float) -> None:
+def delete_old(db: Connection, before: float) -> None:
     """Delete messages queued before a time."""
     db.execute("DELETE FROM alarm_messages WHERE created_at < ?", (before,))
 

@@ -12,7 +12,7 @@ from gateway_operator.alarms.records import AlarmRecord
 from gateway_operator.sql import alarm_messages
 
 # Past alarms are kept for half a year.
-KEPT_S = 180 * 86_400.0
+RETENTION_S = 180 * 86_400.0
 _COLUMNS = tuple(field.name for field in attrs.fields(AlarmRecord) if field.name != "id")
 
 
@@ -24,8 +24,8 @@ class Step:
     """
 
     record: AlarmRecord
-    tells: tuple[Alarm, ...] = ()
-    is_forgotten: bool = False
+    alarms: tuple[Alarm, ...] = ()
+    is_deleted: bool = False
 
 
 def open_alarms(db: Connection) -> list[AlarmRecord]:
@@ -53,7 +53,7 @@ def mutes(db: Connection, now: float) -> list[AlarmRecord]:
 
 # Guards the open alarms and their messages.
 @locked("alarms")
-def play_round(
+def apply_round(
     db: Connection,
     judge: Callable[[Sequence[AlarmRecord], Sequence[AlarmRecord]], Sequence[Step]],
     channels: Sequence[str],
@@ -65,11 +65,11 @@ def play_round(
     """
     steps = list(judge(open_alarms(db), mutes(db, now)))
     for step in steps:
-        if step.is_forgotten:
+        if step.is_deleted:
             db.execute("DELETE FROM alarms WHERE id = ?", (step.record.id,))
         else:
             save(db, step.record)
-        for alarm in step.tells:
+        for alarm in step.alarms:
             alarm_messages.add(db, alarm, channels, now)
     return steps
 
@@ -93,10 +93,10 @@ def set_mute(db: Connection, record_id: int, until: float | None, reason: str) -
     )
 
 
-def forget_old(db: Connection, now: float) -> None:
+def delete_old(db: Connection, now: float) -> None:
     """Delete alarms and messages older than half a year."""
-    db.execute("DELETE FROM alarms WHERE ended_at < ?", (now - KEPT_S,))
-    alarm_messages.forget_old(db, now - KEPT_S)
+    db.execute("DELETE FROM alarms WHERE ended_at < ?", (now - RETENTION_S,))
+    alarm_messages.delete_old(db, now - RETENTION_S)
 
 
 def _select(db: Connection, where: str, *values: Any) -> list[AlarmRecord]:

@@ -11,8 +11,8 @@ from gateway_operator.audit_log import NewAction
 from gateway_operator.sql import actions
 
 _HOUR_S = 3600
-_KEPT_S = 7 * 86_400
-_MOST_ROWS = 10_000
+_RETENTION_S = 7 * 86_400
+_MAX_ROWS = 10_000
 
 
 @attrs.frozen(kw_only=True)
@@ -43,7 +43,7 @@ def count_refused(db: Connection, action: NewAction) -> None:
     db.execute(
         """DELETE FROM operator_refused_logins WHERE at <= ? OR at <= (
                SELECT at FROM operator_refused_logins ORDER BY at DESC LIMIT 1 OFFSET ?)""",
-        (now - _KEPT_S, _MOST_ROWS),
+        (now - _RETENTION_S, _MAX_ROWS),
     )
     earlier = actions.find(db, None, 1, subject=action.subject, action=action.action)
     if earlier and now - earlier[0].at < _HOUR_S:

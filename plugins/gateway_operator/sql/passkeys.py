@@ -4,7 +4,7 @@ from gateway.errors import ActionRefused
 from gateway.store.sql import Connection, dialect_of, locked
 from gateway_operator.logins import OperatorPasskey
 
-MOST = 20
+MAX_PASSKEYS = 20
 _COLUMNS = "id, name, public_key, sign_count, created_at, used_at"
 
 
@@ -15,8 +15,8 @@ def insert(db: Connection, passkey: OperatorPasskey) -> None:
     known = {row[0] for row in db.execute("SELECT id FROM operator_passkeys")}
     if passkey.id in known:
         raise ActionRefused("This passkey is known already.")
-    if len(known) >= MOST:
-        raise ActionRefused(f"There are {MOST} passkeys already: remove one first.")
+    if len(known) >= MAX_PASSKEYS:
+        raise ActionRefused(f"There are {MAX_PASSKEYS} passkeys already: remove one first.")
     db.execute(
         f"INSERT INTO operator_passkeys ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",  # noqa: S608 - constants
         (

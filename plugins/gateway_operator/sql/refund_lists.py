@@ -6,7 +6,7 @@ from typing import Literal, get_args
 import attrs
 
 from gateway.domain import PaymentState
-from gateway.store.sql import Connection, Row, dialect_of, marks
+from gateway.store.sql import Connection, Row, dialect_of, placeholders
 
 Kind = Literal["undecided", "moving", "paid", "rejected", "failed"]
 KINDS: Sequence[Kind] = get_args(Kind)
@@ -33,7 +33,7 @@ _STATES: Mapping[Kind, Sequence[PaymentState]] = {
 
 # Takes the parameter of `_KIND`. The join order reads payments first, by state.
 _SELECT = f"""SELECT {_KIND} AS kind, t.id AS task_id, p.id AS payment_id,
-        t.slug, t.details, t.error, t.reason AS said, t.handle IS NOT NULL AS has_job,
+        t.slug, t.details, t.error, t.reason AS vendor_message, t.handle IS NOT NULL AS has_job,
         t.cost_micros, coalesce(p.method, p.flow) AS flow, p.method,
         coalesce(m.payer, p.payer) AS payer, lower(m.refund_to) AS refund_to, p.payer_proven,
         r.amount_units, r.recipient, r.decision, r.note, r.problem, r.sender, r.tx_hash,
@@ -55,7 +55,7 @@ class RefundRow:
     # The failure: the gateway's code and sentence, and the vendor's message.
     details: str | None
     error: str | None
-    said: str | None
+    vendor_message: str | None
 
     # Whether the vendor had accepted a job, and its cost.
     has_job: bool
@@ -101,7 +101,7 @@ def find_refunds(
     """Return refunds of a kind, newest first; `before` is the last payment id already shown."""
     states = _STATES[kind]
     rows = db.execute(
-        f"""{_select(db)} WHERE p.state IN ({marks(states)}) AND p.id < ?
+        f"""{_select(db)} WHERE p.state IN ({placeholders(states)}) AND p.id < ?
             AND ({_KIND}) = ? ORDER BY p.id DESC LIMIT ?""",
         (is_automatic, *states, before if before is not None else 2**62, is_automatic, kind, limit),
     )

@@ -4,9 +4,9 @@ from gateway.store.sql import Connection, dialect_of
 from gateway_operator.logins import OperatorSession
 
 # Seconds that ended sessions are kept.
-_KEPT_S = 30 * 86_400
+_RETENTION_S = 30 * 86_400
 # A login beyond this limit ends the least recently used session.
-MOST_OPEN = 100
+MAX_OPEN = 100
 _COLUMNS = "id, created_at, seen_at, fresh_until, address, device"
 
 
@@ -17,7 +17,8 @@ def insert(db: Connection, session: OperatorSession, password: str) -> None:
     """
     now = session.created_at
     db.execute(
-        "DELETE FROM operator_sessions WHERE coalesce(ended_at, seen_at) <= ?", (now - _KEPT_S,)
+        "DELETE FROM operator_sessions WHERE coalesce(ended_at, seen_at) <= ?",
+        (now - _RETENTION_S,),
     )
     db.execute(
         f"""INSERT INTO operator_sessions ({_COLUMNS}, password)
@@ -31,7 +32,7 @@ def insert(db: Connection, session: OperatorSession, password: str) -> None:
         """UPDATE operator_sessions SET ended_at = ? WHERE ended_at IS NULL AND id NOT IN (
                SELECT id FROM operator_sessions WHERE ended_at IS NULL
                ORDER BY seen_at DESC, id LIMIT ?)""",
-        (now, MOST_OPEN),
+        (now, MAX_OPEN),
     )
 
 

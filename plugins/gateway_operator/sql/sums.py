@@ -1,7 +1,7 @@
 """Sums over a period: sales, speed and gas.
 
 They run on the read-only connection. Each reads a covering index: 100,000 tasks take some ten
-milliseconds. `kept_bars` caches them.
+milliseconds. `cached_bars` caches them.
 """
 
 import attrs

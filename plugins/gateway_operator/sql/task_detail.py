@@ -14,7 +14,7 @@ from gateway_operator.sql import actions
 from gateway_operator.sql.task_lists import TaskRow
 
 # Shown on the page.
-_MOST_ACTIONS = 50
+_MAX_ACTIONS = 50
 
 
 @attrs.frozen(kw_only=True)
@@ -103,7 +103,7 @@ class TaskFacts:
 
 
 _SELECT = """SELECT t.id, t.slug, t.status, t.attempt, t.code, t.details, t.error,
-        t.reason AS said, t.provider, t.created_at, t.completed_at, t.cost_micros,
+        t.reason AS vendor_message, t.provider, t.created_at, t.completed_at, t.cost_micros,
         coalesce(p.method, p.flow) AS flow, p.method, coalesce(m.payer, p.payer) AS payer,
         p.state AS payment_state, p.price_units, p.paid_units, r.amount_units AS refund_units,
         r.decision,
@@ -147,7 +147,7 @@ def find_task(db: Connection, task_id: str) -> TaskFacts | None:
                 (payment_id, payment_id),
             )
         ],
-        actions=actions.find(db, None, _MOST_ACTIONS, subject=task_id),
+        actions=actions.find(db, None, _MAX_ACTIONS, subject=task_id),
     )
 
 

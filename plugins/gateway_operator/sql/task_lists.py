@@ -5,14 +5,14 @@ from collections.abc import Sequence
 
 import attrs
 
-from gateway.store.sql import Connection, dialect_of, marks
+from gateway.store.sql import Connection, dialect_of, placeholders
 from gateway_operator.sql.sums import sold_slugs
 
 _TX_HASH = re.compile(r"0x[0-9a-f]{64}")
 _ADDRESS = re.compile(r"0x[0-9a-f]{40}")
 
 _SELECT = """SELECT t.id, t.slug, t.status, t.attempt, t.code, t.details, t.error,
-        t.reason AS said, t.provider, t.created_at, t.completed_at, t.cost_micros,
+        t.reason AS vendor_message, t.provider, t.created_at, t.completed_at, t.cost_micros,
         coalesce(p.method, p.flow) AS flow, p.method, coalesce(m.payer, p.payer) AS payer,
         p.state AS payment_state, p.price_units, p.paid_units, r.amount_units AS refund_units,
         r.decision
@@ -65,7 +65,7 @@ class TaskRow:
     code: str | None
     details: str | None
     error: str | None
-    said: str | None
+    vendor_message: str | None
     provider: str | None
     created_at: float
     completed_at: float | None
@@ -145,7 +145,7 @@ def _conditions(db: Connection, wanted: TaskFilter) -> tuple[list[str], list[obj
         values += [wanted.payer, wanted.payer]
     if wanted.search:
         payments = _search(db, wanted.search.strip())
-        where.append(f"t.payment_id IN ({marks(payments)})")
+        where.append(f"t.payment_id IN ({placeholders(payments)})")
         values += payments
     if wanted.before:
         where.append(
@@ -156,7 +156,7 @@ def _conditions(db: Connection, wanted: TaskFilter) -> tuple[list[str], list[obj
 
 
 # More than one page shows.
-_MOST_FOUND = 200
+_MAX_FOUND = 200
 
 
 def _search(db: Connection, text: str) -> Sequence[int]:
@@ -168,10 +168,10 @@ def _search(db: Connection, text: str) -> Sequence[int]:
             UNION SELECT payment_id FROM sent_transactions WHERE tx_hash = ?
             UNION SELECT payment_id FROM sent_payments WHERE tx_hash = ?
             ORDER BY 1 DESC LIMIT ?"""
-        values: tuple[object, ...] = (lower, lower, lower, lower, _MOST_FOUND)
+        values: tuple[object, ...] = (lower, lower, lower, lower, _MAX_FOUND)
     elif _ADDRESS.fullmatch(lower):
         sql = f"{_OF_PAYER} ORDER BY 1 DESC LIMIT ?"
-        values = (text, text, _MOST_FOUND)
+        values = (text, text, _MAX_FOUND)
     else:
         job_id = dialect_of(db).json_text("handle", "id")
         sql = f"""SELECT payment_id FROM tasks WHERE id = ?
@@ -179,5 +179,5 @@ def _search(db: Connection, text: str) -> Sequence[int]:
             UNION SELECT payment_id FROM method_proofs WHERE claim = ?
             UNION SELECT payment_id FROM method_proofs WHERE payer = ?
             ORDER BY 1 DESC LIMIT ?"""  # noqa: S608 - constants only
-        values = (lower, text, text, text, _MOST_FOUND)
+        values = (lower, text, text, text, _MAX_FOUND)
     return [row[0] for row in db.execute(sql, values)]

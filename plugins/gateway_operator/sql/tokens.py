@@ -4,7 +4,7 @@ from gateway.errors import ActionRefused
 from gateway.store.sql import Connection, locked
 from gateway_operator.logins import OperatorToken
 
-MOST_VALID = 100
+MAX_VALID = 100
 _COLUMNS = "id, name, scope, created_at, expires_at, used_at, revoked_at"
 _IS_VALID = "revoked_at IS NULL AND expires_at > ?"
 
@@ -21,8 +21,8 @@ def insert(
     ]
     if name in names:
         raise ActionRefused(f"A valid token is named {name} already: revoke it, or choose a name.")
-    if len(names) >= MOST_VALID:
-        raise ActionRefused(f"{MOST_VALID} tokens are valid already: revoke one first.")
+    if len(names) >= MAX_VALID:
+        raise ActionRefused(f"{MAX_VALID} tokens are valid already: revoke one first.")
     row = db.execute(
         f"""INSERT INTO operator_tokens (hash, name, scope, created_at, expires_at)
             VALUES (?, ?, ?, ?, ?) RETURNING {_COLUMNS}""",  # noqa: S608 - constants

@@ -20,7 +20,7 @@ _LONGEST = 1600
 # The minimum size of a sheet's shorter side, so that its caption is readable.
 _SHORTEST_SHEET = 640
 # The maximum ratio of a sheet's sides; the sides of a longer picture are cropped.
-_MOST_RATIO = 3.0
+_MAX_RATIO = 3.0
 # The weight of the palette in a pixel's colour; the rest is the picture's own.
 _TINT = 0.72
 _LEVELS = range(256)
@@ -43,7 +43,7 @@ def restyle(prompt: str, data: bytes) -> Image.Image:
 
 def sheet_around(width: int, height: int) -> Sheet:
     """Return the sheet whose picture has the shape of `width` by `height` pixels."""
-    most = _MOST_RATIO * min(width, height)
+    most = _MAX_RATIO * min(width, height)
     wide, high = min(width, most), min(height, most)
     scale = min(_LONGEST / max(wide, high), max(1.0, _SHORTEST_SHEET / min(wide, high)))
     wide, high = wide * scale, high * scale

@@ -343,7 +343,7 @@ async def test_the_second_endpoint_answers_where_the_first_does_not(
         # A background read that fails now would make the first endpoint rest.
         await gateway.silence_background()
         for fault in ("503", "429", "no JSON", "an empty receipt"):
-            gateway.services.chain._rpc._endpoints[0].rest.end()
+            gateway.services.chain._rpc._endpoints[0].cooldown.end()
             node.mode, node.asked = FAULTS[fault], 0
             assert (await claim(gateway, payer.transfer(20_000))).status_code == 200
             assert node.asked > 0

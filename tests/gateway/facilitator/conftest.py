@@ -25,7 +25,7 @@ def facilitator_calls_s():
 def _fast(facilitator_timing, facilitator_calls_s):
     waits = Waits(
         outcome_s=2.0,
-        settlement=SettlementTiming(look_s=0.02, full_look_s=0.1, late_look_s=0.05, sweep_s=0.1),
+        settlement=SettlementTiming(poll_s=0.02, full_check_s=0.1, late_poll_s=0.05, sweep_s=0.1),
         facilitator=facilitator_timing,
         facilitator_calls_s=facilitator_calls_s,
     )

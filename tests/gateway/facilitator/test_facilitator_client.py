@@ -24,8 +24,8 @@ from gateway.domain.eip3009 import BASE
 from gateway_facilitator_settler import (
     FacilitatorClient,
     FacilitatorSettler,
-    FacilitatorSilent,
     FacilitatorTiming,
+    FacilitatorUnavailable,
 )
 from tests.gateway.facilitator.facilitators import LIES, NEVER_MINED, FacilitatorSite, answer, says
 from tests.unit.facilitator_settler.test_facilitator_pace import Journal, Moment, Unspent, payment
@@ -288,8 +288,8 @@ def client(settings):
     return FacilitatorClient(settings, Moment())
 
 
-async def silence(client, path="/verify") -> FacilitatorSilent:
-    with pytest.raises(FacilitatorSilent) as silent:
+async def silence(client, path="/verify") -> FacilitatorUnavailable:
+    with pytest.raises(FacilitatorUnavailable) as silent:
         await client.post(path, {})
     assert SECRET not in str(silent.value)
     assert "127.0.0.1" not in str(silent.value)

@@ -159,7 +159,7 @@ async def test_a_payment_is_durably_settling_before_the_facilitator_is_told(gate
     states = []
     path = gateway.services.settings.data_dir / "gateway.db"
 
-    def looks_first(site, request):
+    def checks_first(site, request):
         import sqlite3
 
         with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
@@ -167,7 +167,7 @@ async def test_a_payment_is_durably_settling_before_the_facilitator_is_told(gate
         db.close()
         return answer(site.really(request))
 
-    site.faults["/settle"] = looks_first
+    site.faults["/settle"] = checks_first
     await gateway.wait(await started(await buy(gateway, payer.header())))
     assert states == [("settling",)]
 
@@ -181,7 +181,7 @@ async def test_a_restart_around_settling_ends_as_one_task(
 
     really = FacilitatorClient.post
 
-    async def nobody_looks(self, payment):
+    async def no_check(self, payment):
         return False
 
     async def never_sent(self, path, body):
@@ -192,7 +192,7 @@ async def test_a_restart_around_settling_ends_as_one_task(
             dying.setattr(FacilitatorClient, "post", never_sent)
         else:
             site.faults["/settle"] = settles_and_hangs
-            dying.setattr("gateway.payments.settlement.Reconciler.close", nobody_looks)
+            dying.setattr("gateway.payments.settlement.Reconciler.close", no_check)
         async with running(settings, provider) as first:
             first.services.payments.outcome_s = 1.0
             task_id = await started(await buy(first, payer.header()))

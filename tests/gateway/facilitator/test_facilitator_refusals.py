@@ -73,7 +73,7 @@ async def test_a_refusal_is_a_402_and_nothing_is_charged(
     assert site.count("/settle") == 0
 
 
-def spent_before_it_looks(**said):
+def spent_before_its_check(**said):
     """A third party submits the authorization between our read of the chain and /verify."""
 
     def fault(site, request):
@@ -92,7 +92,7 @@ async def test_an_authorization_that_paid_us_meanwhile_is_no_402(
     gateway, payer, chain, site, verdict
 ):
     """A 402 would make the client sign again, and pay twice."""
-    site.faults["/verify"] = spent_before_it_looks(**verdict)
+    site.faults["/verify"] = spent_before_its_check(**verdict)
     answered = await buy(gateway, payer.header())
     assert answered.status_code == 200
     task = await gateway.wait((await answered.get_json())["taskId"])

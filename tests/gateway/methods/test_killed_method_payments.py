@@ -64,4 +64,4 @@ async def _begins_again(path, state):
             assert one.asked.data == PROOF.data
             assert await store.methods.begin_settling(one.payment.id, now=NOW)
             assert await store.methods.close(one.payment.id, TAKEN, now=NOW)
-        assert len(await store.queue.claim(9, lease_s=60, now=NOW + 9)) == 1
+        assert len(await store.queue.lease(9, lease_s=60, now=NOW + 9)) == 1

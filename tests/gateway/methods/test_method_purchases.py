@@ -238,11 +238,11 @@ async def test_a_repeat_that_is_refused_waits_for_a_write_that_is_under_way(gate
         await waiting.wait()
         return await reserve(*arguments, **more)
 
-    async def told_wait():
+    async def counted_wait():
         waiting.set()
         await wait_for_writes()
 
-    methods.reserve, payments.wait_for_writes = slow_reserve, told_wait
+    methods.reserve, payments.wait_for_writes = slow_reserve, counted_wait
     request = asyncio.create_task(pay(gateway))
     await reserving.wait()
     request.cancel()

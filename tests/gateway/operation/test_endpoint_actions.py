@@ -238,13 +238,13 @@ async def test_a_vendor_is_tried_and_sells_again_once_in_ten_seconds(gateway, de
 async def test_a_price_that_changes_while_a_stale_form_is_checked_is_kept(
     gateway, desk, monkeypatch
 ):
-    look = desk.store.sum
+    read_sum = desk.store.sum
     others = [30_000]
 
     async def change_meanwhile(function, *arguments):
         if function is overrides.newest_value and others:
             await change_price(desk, others.pop())
-        return await look(function, *arguments)
+        return await read_sum(function, *arguments)
 
     monkeypatch.setattr(desk.store, "sum", change_meanwhile)
     with pytest.raises(StaleForm):

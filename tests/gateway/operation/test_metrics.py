@@ -121,17 +121,17 @@ async def test_no_label_grows_with_buyers(scraper, payer):
 
 
 async def test_scrapers_of_one_second_share_a_look(scraper, monkeypatch):
-    looks = []
+    reads = []
     store = scraper.gateway.services.store
     known = store.sum
 
     async def counted(function, *arguments):
-        looks.append(function.__name__)
+        reads.append(function.__name__)
         return await known(function, *arguments)
 
     monkeypatch.setattr(store, "sum", counted)
     await asyncio.gather(*(scraper.ask() for _ in range(20)))
-    assert looks.count("read_totals") <= 2
+    assert reads.count("read_totals") <= 2
 
 
 async def test_there_is_one_page(scraper):

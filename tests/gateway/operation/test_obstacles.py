@@ -18,7 +18,7 @@ X402 = "settlement"
 DIRECT_WORKS = "A direct USDC transfer works."
 
 
-def tell_token(chain, name, *addresses):
+def call_token(chain, name, *addresses):
     """Call a function of the token that only Circle may call on the real one."""
     chain.send_transaction(
         FAUCET_KEY, chain.usdc, call_data(name, ["address"] * len(addresses), *addresses)
@@ -36,7 +36,7 @@ def wallet_without_gas(settings, gas_key, chain):
 
 async def x402_row(gateway) -> dict:
     """Return the operator's row, with new checks."""
-    gateway.services.shared_checks.kept_s = 0.0
+    gateway.services.shared_checks.ttl_s = 0.0
     return (await operators_rows(gateway))[1][X402]
 
 
@@ -51,8 +51,8 @@ async def unpaid_error(gateway) -> str:
     return body["error"]
 
 
-async def look(gateway):
-    await gateway.services.settlements.obstacles.look()
+async def check_now(gateway):
+    await gateway.services.settlements.obstacles.refresh()
 
 
 @contextlib.contextmanager
@@ -97,12 +97,12 @@ async def test_who_asks_for_the_price_is_told_that_x402_cannot_be_settled_now(
         poor, address = wallet_without_gas(settings, gas_key, chain)
         async with running(attrs.evolve(poor, rpc_urls=(proxy.url,)), provider) as gateway:
             await gateway.silence_background()
-            await look(gateway)
+            await check_now(gateway)
             proxy.seen.clear()
             assert DIRECT_WORKS in await unpaid_error(gateway)
             assert proxy.seen == []
             chain.fund(address, usdc_units=0)
-            await look(gateway)
+            await check_now(gateway)
             assert (await unpaid_error(gateway)).startswith("Payment required: 0.02 USDC")
     finally:
         proxy.stop()
@@ -114,18 +114,18 @@ async def test_an_obstacle_is_logged_once_until_it_is_gone(
     poor, address = wallet_without_gas(settings, gas_key, chain)
     async with running(poor, provider) as gateway:
         await gateway.services.lifecycle.warmed.wait()
-        gateway.services.settlements.obstacles._operator_sentences.clear()
+        gateway.services.settlements.obstacles._known.clear()
         monkeypatch.setattr("gateway.payments.obstacles._log", structlog.get_logger())
         with logged() as entries:
             for _ in range(3):
-                await look(gateway)
+                await check_now(gateway)
                 await buy(gateway, payer.header())
         (entry,) = stops(entries)
         assert address in entry["problem"]
         chain.fund(address, usdc_units=0)
         with logged() as entries:
             for _ in range(2):
-                await look(gateway)
+                await check_now(gateway)
         assert [entry["event"] for entry in entries] == ["settlement.ready"]
         assert (await buy(gateway, payer.header())).status_code == 200
 
@@ -143,41 +143,41 @@ async def test_dear_gas_is_not_called_an_empty_wallet(settings, provider, chain)
 
 async def test_a_paused_token_stops_x402_and_takes_nothing(gateway, payer, chain):
     header = payer.header()
-    tell_token(chain, "pause")
+    call_token(chain, "pause")
     async with nothing_charged(gateway, chain):
         answer = await buy(gateway, header)
     assert answer.status_code == 500
     body = await answer.get_json()
     assert (body["code"], "paused" in body["error"]) == ("EXECUTION_ERROR", True)
-    await look(gateway)
+    await check_now(gateway)
     assert "paused" in (await x402_row(gateway))["problem"]
     assert "paused" in await unpaid_error(gateway)
-    tell_token(chain, "unpause")
-    await look(gateway)
+    call_token(chain, "unpause")
+    await check_now(gateway)
     assert (await x402_row(gateway))["ok"]
     assert (await buy(gateway, header)).status_code == 200
 
 
 async def test_a_blacklisted_gateway_wallet_stops_x402(gateway, payer, chain):
     header = payer.header()
-    tell_token(chain, "blacklist", WALLET)
+    call_token(chain, "blacklist", WALLET)
     async with nothing_charged(gateway, chain):
         answer = await buy(gateway, header)
     body = await answer.get_json()
     assert (answer.status_code, body["code"]) == (500, "EXECUTION_ERROR")
-    await look(gateway)
+    await check_now(gateway)
     assert f"blacklists {WALLET}" in (await x402_row(gateway))["problem"]
     assert DIRECT_WORKS not in await unpaid_error(gateway)
 
 
 async def test_a_blacklisted_payer_is_told_so_and_nobody_else_is_stopped(gateway, payer, chain):
     header = payer.header()
-    tell_token(chain, "blacklist", payer.account.address)
+    call_token(chain, "blacklist", payer.account.address)
     async with nothing_charged(gateway, chain):
         answer = await buy(gateway, header)
     assert answer.status_code == 402
     assert "blacklists the payer's account" in (await answer.get_json())["error"]
-    await look(gateway)
+    await check_now(gateway)
     assert (await x402_row(gateway))["ok"]
 
 
@@ -192,7 +192,7 @@ async def test_what_the_payer_has_paid_already_is_served_all_the_same(
     header = payer.header(nonce=signed.nonce, valid_before=signed.valid_before)
     signature = signed.sign(payer.account.key, chain.chain_id, chain.usdc)
     chain.send_transaction(FAUCET_KEY, chain.usdc, signed.call(signature))
-    tell_token(chain, obstacle, *([payer.account.address] if obstacle == "blacklist" else []))
+    call_token(chain, obstacle, *([payer.account.address] if obstacle == "blacklist" else []))
     answer = await buy(gateway, header)
     assert answer.status_code == 200
     task = await gateway.wait((await answer.get_json())["taskId"])
@@ -223,7 +223,7 @@ async def test_a_clock_that_is_far_off_stops_x402_and_says_by_how_much(
         assert (answer.status_code, (await answer.get_json())["code"]) == (500, "EXECUTION_ERROR")
         assert DIRECT_WORKS in await unpaid_error(gateway)
         clock.offset_s = 0
-        await look(gateway)
+        await check_now(gateway)
         assert (await buy(gateway, payer.header())).status_code == 200
 
 
@@ -236,7 +236,7 @@ async def test_a_clock_that_is_a_little_off_is_only_warned_of_once(
         with logged() as entries:
             for _ in range(3):
                 clock.frozen_at = chain.node.now_s - 30  # however slow the machine is
-                await look(gateway)
+                await check_now(gateway)
         assert [entry["event"] for entry in entries] == ["clock.off"]
         assert (await x402_row(gateway))["ok"]
 
@@ -279,7 +279,7 @@ def test_gateway_check_names_each_obstacle(settings, chain, gas_key, monkeypatch
     assert "enough for about" in rows["settlement"].found
     assert all(rows[name].ok for name in ("clock", "token", "settlement"))
     poor, address = wallet_without_gas(settings, gas_key, chain)
-    tell_token(chain, "pause")
+    call_token(chain, "pause")
     chain.node._offset_s += 700
     rows = checked(poor, monkeypatch)
     assert not any(rows[name].ok for name in ("clock", "token", "settlement"))

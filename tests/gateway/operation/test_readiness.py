@@ -5,7 +5,7 @@ from collections.abc import Awaitable
 
 import attrs
 
-from gateway.running.readiness import KEPT_S
+from gateway.running.readiness import TTL_S
 from tests.conftest import running
 
 ASKERS = 200
@@ -33,7 +33,7 @@ async def test_a_stampede_of_questions_costs_one_round_of_calls(gateway, clock, 
     answers = await asyncio.gather(*(_ready(gateway) for _ in range(ASKERS)))
     assert len(rpc_calls) < one_round + ASKERS // 10  # what looks in the background asks as well
     assert all(answer["ready"] for answer in answers)
-    clock.offset_s += KEPT_S - 1
+    clock.offset_s += TTL_S - 1
     await _ready(gateway)
     assert len(rpc_calls) < one_round + ASKERS // 10
 
@@ -42,7 +42,7 @@ async def test_what_stops_is_seen_again_after_some_seconds(gateway, clock, chain
     clock.frozen_at = clock()
     assert (await _ready(gateway))["ready"]
     chain.stop()
-    clock.offset_s += KEPT_S
+    clock.offset_s += TTL_S
     (row,) = [row for row in (await _ready(gateway))["checks"] if row["name"] == "rpc"]
     assert row == {
         "name": "rpc",

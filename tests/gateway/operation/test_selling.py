@@ -12,7 +12,7 @@ from gateway import ChainUnavailable
 from gateway.errors import StoreUnavailable
 from gateway_operator.state import Operator
 from tests.conftest import WALLET, buy, decoded, running
-from tests.gateway.operation.test_obstacles import look, tell_token, wallet_without_gas
+from tests.gateway.operation.test_obstacles import call_token, check_now, wallet_without_gas
 from tests.gateway.web.test_task_route import FILE
 from tests.plugins.gateway_operator.app.test_api import API, token_of
 from tests.plugins.gateway_operator.app.test_api_of_endpoints import PATH, post
@@ -24,10 +24,10 @@ async def open_gateway(settings, provider, proxy, clock):
     """A gateway that uses the chain through a proxy, without background checks."""
     async with running(attrs.evolve(settings, rpc_urls=(proxy.url,)), provider, now=clock) as one:
         await one.silence_background()
-        await look(one)
+        await check_now(one)
         # No caching.
-        one.services.shared_checks.kept_s = 0.0
-        one.services.find(Operator).desk.shared.kept_s = 0.0
+        one.services.shared_checks.ttl_s = 0.0
+        one.services.find(Operator).desk.shared.ttl_s = 0.0
         one.headers = await token_of(one)
         yield one
 
@@ -68,11 +68,11 @@ def silence_chain(gateway, proxy, clock):
 
 
 def pause_token(gateway, proxy, clock):
-    tell_token(proxy.chain, "pause")
+    call_token(proxy.chain, "pause")
 
 
 def blacklist_wallet(gateway, proxy, clock):
-    tell_token(proxy.chain, "blacklist", WALLET)
+    call_token(proxy.chain, "blacklist", WALLET)
 
 
 def drain(gateway, proxy, clock):
@@ -84,10 +84,10 @@ def fill_disk(gateway, proxy, clock):
     gateway.services.readiness.settings = gateway.services.settings = greedy
 
 
-async def look_again(gateway):
+async def check_again(gateway):
     """Check for obstacles, as the gateway does every minute."""
     with contextlib.suppress(ChainUnavailable):
-        await look(gateway)
+        await check_now(gateway)
 
 
 SCENES = {
@@ -104,16 +104,16 @@ SCENES = {
 async def test_every_place_says_the_same(open_gateway, proxy, clock, change):
     assert await said(open_gateway) == ("everything", 200, "yes")
     change(open_gateway, proxy, clock)
-    await look_again(open_gateway)
+    await check_again(open_gateway)
     assert await said(open_gateway) == SCENES[change]
 
 
 async def test_a_chain_that_answers_again_is_sold_for_again(open_gateway, proxy, payer):
     silence_chain(open_gateway, proxy, None)
-    await look_again(open_gateway)
+    await check_again(open_gateway)
     assert (await said(open_gateway))[0] == "nothing"
     proxy.heal()
-    await look_again(open_gateway)
+    await check_again(open_gateway)
     assert await said(open_gateway) == ("everything", 200, "yes")
     assert (await buy(open_gateway, payer.header())).status_code == 200
 
@@ -122,7 +122,7 @@ async def test_a_task_is_polled_while_the_chain_is_silent(open_gateway, proxy, p
     task_id = (await (await buy(open_gateway, payer.header())).get_json())["taskId"]
     await open_gateway.wait(task_id)
     silence_chain(open_gateway, proxy, None)
-    await look_again(open_gateway)
+    await check_again(open_gateway)
     assert (await said(open_gateway))[:2] == ("nothing", 200)
     assert (await get(open_gateway, f"/api/task/{task_id}"))["status"] == "completed"
 
@@ -171,7 +171,7 @@ async def test_without_gas_a_buyer_reads_how_to_transfer_and_the_transfer_buys(
     poor, _ = wallet_without_gas(settings, gas_key, chain)
     async with running(poor, provider) as gateway:
         await gateway.services.lifecycle.warmed.wait()
-        await look(gateway)
+        await check_now(gateway)
         unpaid = await buy(gateway, None)
         error = (await unpaid.get_json())["error"]
         assert f"Send 0.02 USDC on base to {settings.wallet}" in error
@@ -186,7 +186,7 @@ async def test_the_official_client_signs_nothing_where_nothing_can_be_settled(
     open_gateway, clock, payer
 ):
     set_clock_wrong(open_gateway, None, clock)
-    await look(open_gateway)
+    await check_now(open_gateway)
     unpaid = await buy(open_gateway, None)
     official = register_exact_evm_client(x402ClientSync(), payer.account)
     required = x402HTTPClientSync(official).get_payment_required_response(

@@ -15,10 +15,10 @@ from tests.conftest import Payer, buy, operators_rows, running
 LARGE = GenerationRequest(attachment=Attachment(name="a.pdf", data=b"x" * 300_000))
 
 
-async def events_of(watch, looks=2) -> list[dict]:
+async def events_of(watch, checks=2) -> list[dict]:
     """Return the events of some checks."""
     with structlog.testing.capture_logs() as lines:
-        for _ in range(looks):
+        for _ in range(checks):
             await watch.check()
     return lines
 
@@ -45,7 +45,7 @@ async def test_low_gas_is_told_once_with_address_and_count(settings, provider, c
         # A key that can pay is checked again after a while.
         clock.offset_s += 61
         await gateway.services.settlements.obstacles.check()
-        assert [line["event"] for line in await events_of(watch)] == ["gas.well"]
+        assert [line["event"] for line in await events_of(watch)] == ["gas.recovered"]
 
 
 async def test_a_refund_key_without_eth_is_told(settings, provider, chain):
@@ -57,7 +57,7 @@ async def test_a_refund_key_without_eth_is_told(settings, provider, chain):
         assert (line["event"], line["urgency"]) == ("key.low", "urgent")
         assert (line["key"], line["address"]) == ("refund", key.address.lower())
         chain.fund(key.address, eth_wei=10**18, usdc_units=0)
-        assert [line["event"] for line in await events_of(watch)] == ["key.well"]
+        assert [line["event"] for line in await events_of(watch)] == ["key.recovered"]
 
 
 async def test_a_disk_near_its_floor_is_told(settings, provider):
@@ -73,7 +73,7 @@ async def test_a_full_disk_is_told_and_ready_says_so_until_it_writes_again(
 ):
     async with running(attrs.evolve(settings, min_free_disk_mb=0), provider) as gateway:
         store = gateway.services.store
-        gateway.services.shared_checks.kept_s = 0.0
+        gateway.services.shared_checks.ttl_s = 0.0
         (pages,) = (await on_writer(store, "PRAGMA page_count"))[0]
         await on_writer(store, f"PRAGMA max_page_count = {pages}")
         signed = authorization()

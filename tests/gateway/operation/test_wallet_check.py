@@ -63,7 +63,7 @@ async def test_nothing_is_sold_to_a_wallet_that_is_a_contract(settings, provider
 async def test_a_wallet_that_is_a_contract_is_told_in_the_log_and_by_ready(settings, provider):
     with structlog.testing.capture_logs() as lines:
         async with running(attrs.evolve(settings, wallet=MULTICALL), provider) as gateway:
-            await gateway.services.wallet.look_until_known()
+            await gateway.services.wallet.check_until_known()
             status, found = await rows(gateway)
     (logged,) = [line for line in lines if line["event"] == "wallet.is_contract"]
     assert logged["error"] == found["wallet"]["problem"]
@@ -120,7 +120,7 @@ async def test_the_wallet_is_looked_at_once(settings, provider, payer):
     counted = SilentAboutCode(Web3Chain(settings))
     counted.is_silent = False
     async with running(settings, provider, chain=counted) as gateway:
-        await gateway.services.wallet.look_until_known()
+        await gateway.services.wallet.check_until_known()
         for _ in range(3):
             assert (await buy(gateway, payer.header())).status_code == 200
     assert counted.asked == 1

@@ -2,12 +2,12 @@
 
 from tests.plugins.gateway_bucket.app.conftest import (
     _no_keys_of_others,
-    artifacts,
     bucket,
     dead_bucket,
     folder,
     local,
+    output_store,
     s3,
 )
 
-__all__ = ["_no_keys_of_others", "artifacts", "bucket", "dead_bucket", "folder", "local", "s3"]
+__all__ = ["_no_keys_of_others", "bucket", "dead_bucket", "folder", "local", "output_store", "s3"]

@@ -29,7 +29,7 @@ async def store(tmp_path):
 
 
 @pytest.fixture(params=["disk", "bucket", "bucket first"])
-def artifacts(request, local):
+def output_store(request, local):
     if request.param == "disk":
         return local
     bucket = BucketOutputs(request.getfixturevalue("bucket"), "secret")
@@ -41,10 +41,10 @@ def folder_of(lease) -> str:
     return f"{lease.task_id}-{lease.token[:16].lower()}"
 
 
-async def kept(store, artifacts, number, *, expires_at=NOW + 10):
+async def kept(store, output_store, number, *, expires_at=NOW + 10):
     """Complete a task; returns its id and its output."""
     lease = await leased(store, number)
-    stored = await artifacts.save(folder_of(lease), PICTURE)
+    stored = await output_store.save(folder_of(lease), PICTURE)
     await store.queue.complete(lease, stored, expires_at=expires_at, now=NOW)
     return lease.task_id, stored.outputs[0]
 
@@ -52,19 +52,21 @@ async def kept(store, artifacts, number, *, expires_at=NOW + 10):
 # -- expired
 
 
-async def test_a_sweep_deletes_what_is_past_its_time_and_marks_its_task(store, artifacts):
-    old, _ = await kept(store, artifacts, 1)
-    new, output = await kept(store, artifacts, 2, expires_at=NOW + 30)
-    assert await retention.sweep(store, artifacts, NOW + 9) == 0
-    assert await retention.sweep(store, artifacts, NOW + 20) == 1
-    assert await retention.sweep(store, artifacts, NOW + 20) == 0
-    assert await listed(artifacts, LATER) == [output.key]
+async def test_a_sweep_deletes_what_is_past_its_time_and_marks_its_task(store, output_store):
+    old, _ = await kept(store, output_store, 1)
+    new, output = await kept(store, output_store, 2, expires_at=NOW + 30)
+    assert await retention.sweep(store, output_store, NOW + 9) == 0
+    assert await retention.sweep(store, output_store, NOW + 20) == 1
+    assert await retention.sweep(store, output_store, NOW + 20) == 0
+    assert await listed(output_store, LATER) == [output.key]
     assert (await store.task(old)).outputs_gone
     assert not (await store.task(new)).outputs_gone
 
 
-async def test_a_crash_between_deleting_and_marking_is_swept_again(store, artifacts, monkeypatch):
-    task_id, _ = await kept(store, artifacts, 1)
+async def test_a_crash_between_deleting_and_marking_is_swept_again(
+    store, output_store, monkeypatch
+):
+    task_id, _ = await kept(store, output_store, 1)
     forget = store.forget_outputs
 
     async def crashes(task_ids):
@@ -72,20 +74,20 @@ async def test_a_crash_between_deleting_and_marking_is_swept_again(store, artifa
 
     monkeypatch.setattr(store, "forget_outputs", crashes)
     with pytest.raises(OSError, match="ends here"):
-        await retention.sweep(store, artifacts, NOW + 20)
-    assert await listed(artifacts, LATER) == []
+        await retention.sweep(store, output_store, NOW + 20)
+    assert await listed(output_store, LATER) == []
     monkeypatch.setattr(store, "forget_outputs", forget)
-    assert await retention.sweep(store, artifacts, NOW + 20) == 1
+    assert await retention.sweep(store, output_store, NOW + 20) == 1
     assert (await store.task(task_id)).outputs_gone
 
 
-async def test_more_than_a_batch_is_swept_batch_by_batch(store, artifacts, monkeypatch):
+async def test_more_than_a_batch_is_swept_batch_by_batch(store, output_store, monkeypatch):
     monkeypatch.setattr(retention, "_BATCH", 2)
     for number in range(1, 6):
-        await kept(store, artifacts, number)
-    sweeper = asyncio.create_task(retention.sweep_forever(store, artifacts, lambda: NOW + 20))
+        await kept(store, output_store, number)
+    sweeper = asyncio.create_task(retention.sweep_forever(store, output_store, lambda: NOW + 20))
     async with asyncio.timeout(PATIENCE_S):
-        while await listed(artifacts, LATER):
+        while await listed(output_store, LATER):
             await asyncio.sleep(0.01)
     sweeper.cancel()
     await asyncio.gather(sweeper, return_exceptions=True)
@@ -111,50 +113,50 @@ async def test_what_cannot_be_deleted_now_is_not_called_gone(store, dead_bucket,
 # -- orphaned
 
 
-async def test_what_a_killed_lane_saved_is_deleted_after_a_day(store, artifacts):
-    _, shown = await kept(store, artifacts, 1)
+async def test_what_a_killed_lane_saved_is_deleted_after_a_day(store, output_store):
+    _, shown = await kept(store, output_store, 1)
     dead = await leased(store, 2)
-    await artifacts.save(folder_of(dead), Result(outputs=PICTURE.outputs, text="text"))
-    assert await retention.tidy(store, artifacts, time.time() + DAY - 3600) == 0
-    assert await retention.tidy(store, artifacts, time.time() + DAY + 3600) == 2
-    assert await listed(artifacts, LATER) == [shown.key]
-    assert await retention.tidy(store, artifacts, time.time() + DAY + 3600) == 0
+    await output_store.save(folder_of(dead), Result(outputs=PICTURE.outputs, text="text"))
+    assert await retention.tidy(store, output_store, time.time() + DAY - 3600) == 0
+    assert await retention.tidy(store, output_store, time.time() + DAY + 3600) == 2
+    assert await listed(output_store, LATER) == [shown.key]
+    assert await retention.tidy(store, output_store, time.time() + DAY + 3600) == 0
 
 
-async def test_of_two_lanes_of_one_task_the_one_that_completed_is_kept(store, artifacts):
+async def test_of_two_lanes_of_one_task_the_one_that_completed_is_kept(store, output_store):
     lease = await leased(store, 1)
-    await artifacts.save(f"{lease.task_id}-00000000deadbeef", PICTURE)
-    stored = await artifacts.save(folder_of(lease), PICTURE)
+    await output_store.save(f"{lease.task_id}-00000000deadbeef", PICTURE)
+    stored = await output_store.save(folder_of(lease), PICTURE)
     await store.queue.complete(lease, stored, expires_at=LATER, now=NOW)
-    assert await retention.tidy(store, artifacts, LATER) == 1
-    assert await listed(artifacts, LATER) == [stored.outputs[0].key]
+    assert await retention.tidy(store, output_store, LATER) == 1
+    assert await listed(output_store, LATER) == [stored.outputs[0].key]
 
 
-async def test_outputs_of_failed_held_and_unknown_tasks_are_of_nobody(store, artifacts):
+async def test_outputs_of_failed_held_and_unknown_tasks_are_of_nobody(store, output_store):
     lease = await leased(store, 1)
-    await artifacts.save(folder_of(lease), PICTURE)
+    await output_store.save(folder_of(lease), PICTURE)
     await store.queue.fail(lease, details="x", error="x", now=NOW)
     held = await settling(store, 2)
-    await artifacts.save(f"{held.id}-0123456789abcdef", PICTURE)
-    (nobodys,) = (await artifacts.save("nobody-0123456789abcdef", PICTURE)).outputs
+    await output_store.save(f"{held.id}-0123456789abcdef", PICTURE)
+    (nobodys,) = (await output_store.save("nobody-0123456789abcdef", PICTURE)).outputs
     left = [nobodys.key] if nobodys.key.startswith("s3:") else []  # perhaps of who we are a copy of
-    assert await retention.tidy(store, artifacts, LATER) == 3 - len(left)
-    assert await listed(artifacts, LATER) == left
+    assert await retention.tidy(store, output_store, LATER) == 3 - len(left)
+    assert await listed(output_store, LATER) == left
 
 
-async def test_what_expired_but_is_not_swept_yet_is_left_to_the_sweep(store, artifacts):
-    await kept(store, artifacts, 1, expires_at=NOW)
-    assert await retention.tidy(store, artifacts, LATER) == 0
-    assert await retention.sweep(store, artifacts, NOW + 1) == 1
+async def test_what_expired_but_is_not_swept_yet_is_left_to_the_sweep(store, output_store):
+    await kept(store, output_store, 1, expires_at=NOW)
+    assert await retention.tidy(store, output_store, LATER) == 0
+    assert await retention.sweep(store, output_store, NOW + 1) == 1
 
 
-async def test_what_was_called_gone_and_is_still_there_is_deleted(store, artifacts):
-    task_id, _ = await kept(store, artifacts, 1)
+async def test_what_was_called_gone_and_is_still_there_is_deleted(store, output_store):
+    task_id, _ = await kept(store, output_store, 1)
     await store.forget_outputs([task_id])
-    assert await retention.tidy(store, artifacts, LATER) == 1
+    assert await retention.tidy(store, output_store, LATER) == 1
 
 
-async def test_outputs_of_many_tasks_are_looked_at_some_at_a_time(store, artifacts, monkeypatch):
+async def test_outputs_of_many_tasks_are_looked_at_some_at_a_time(store, output_store, monkeypatch):
     asked = []
     shown_outputs = store.shown_outputs
 
@@ -163,14 +165,16 @@ async def test_outputs_of_many_tasks_are_looked_at_some_at_a_time(store, artifac
         return await shown_outputs(task_ids)
 
     monkeypatch.setattr(store, "shown_outputs", recorded)
-    completed = [(await kept(store, artifacts, n, expires_at=LATER))[1].key for n in range(1, 121)]
+    completed = [
+        (await kept(store, output_store, n, expires_at=LATER))[1].key for n in range(1, 121)
+    ]
     for number in range(120):
-        await artifacts.save(f"nobody{number}-0123456789abcdef", Result(text="x"))
-    if isinstance(artifacts, DiskOutputs):
-        assert await retention.tidy(store, artifacts, LATER) == 120
-        assert await listed(artifacts, LATER) == sorted(completed)
+        await output_store.save(f"nobody{number}-0123456789abcdef", Result(text="x"))
+    if isinstance(output_store, DiskOutputs):
+        assert await retention.tidy(store, output_store, LATER) == 120
+        assert await listed(output_store, LATER) == sorted(completed)
     else:  # what nobody knows in a bucket is left alone
-        assert await retention.tidy(store, artifacts, LATER) == 0
+        assert await retention.tidy(store, output_store, LATER) == 0
     assert sum(asked) == 240
     assert max(asked) <= 100
 

@@ -8,7 +8,7 @@ from tests.conftest import running
 from tests.gateway.payer_proof.purchases import LossyRpc
 from tests.waits import Waits, started_with
 
-OFTEN = SettlementTiming(look_s=0.05, full_look_s=0.2, sweep_s=0.1)
+OFTEN = SettlementTiming(poll_s=0.05, full_check_s=0.2, sweep_s=0.1)
 
 
 @pytest.fixture(autouse=True)

@@ -167,7 +167,7 @@ async def test_of_payer_and_thieves_at_once_the_payer_is_served(strict, payer, c
 # -- how clients find out
 
 
-async def _told(gateway) -> tuple[dict, str]:
+async def _published(gateway) -> tuple[dict, str]:
     answer = await gateway.client.get("/.well-known/agent-manifest.json")
     manifest = await answer.get_json()
     text = (await (await gateway.client.get("/llms.txt")).get_data()).decode()
@@ -176,7 +176,7 @@ async def _told(gateway) -> tuple[dict, str]:
 
 
 async def test_manifest_and_llms_txt_say_whether_it_is_required(gateway, strict):
-    optional, required = await _told(gateway), await _told(strict)
+    optional, required = await _published(gateway), await _published(strict)
     assert "may sign the request: `payerSignature`" in optional[0]["description"]
     assert "must sign the request: `payerSignature`" in required[0]["description"]
     for direct, text in (optional, required):

@@ -56,14 +56,14 @@ def test_a_clock_that_differs_is_wrong(raw, monkeypatch, ahead_s, ok):
 
 
 def test_a_look_asks_everything_and_changes_nothing(database_url, raw):
-    found = {one.name: one for one in checks.look(database_url)}
+    found = {one.name: one for one in checks.run_checks(database_url)}
     assert {name for name, one in found.items() if not one.ok} == {"database durability"}
     assert "connections from all nodes" in found["database sessions"].found
     assert raw.execute("SELECT to_regclass('payments')").fetchone()[0] is None
 
 
 def test_a_server_that_does_not_answer_is_one_finding_without_the_password():
-    (found,) = checks.look("postgresql://gateway:hunter2@127.0.0.1:9/gateway")
+    (found,) = checks.run_checks("postgresql://gateway:hunter2@127.0.0.1:9/gateway")
     assert not found.ok
     assert "does not answer" in found.found
     assert "hunter2" not in found.found
@@ -75,8 +75,8 @@ async def test_a_check_names_the_machines_and_what_none_does(database_url, raw):
         PostgresStore(database_url, node="a", roles=["web"]) as web,
         PostgresStore(database_url, node="b", roles=["web", "signer"]) as other,
     ):
-        await web.nodes.keep(lease_s=60, now=time.time())
-        await other.nodes.keep(lease_s=60, now=time.time())
+        await web.nodes.renew(lease_s=60, now=time.time())
+        await other.nodes.renew(lease_s=60, now=time.time())
         found = checks.check_nodes(raw)
     assert found.startswith("a (web), b (web, signer). No machine works: ")
     assert found.endswith("Start a machine with GATEWAY_ROLE=worker, or all.")

@@ -23,7 +23,7 @@ async def nodes(database_url):
         PostgresStore(database_url, node="b") as other,
     ):
         for store in (one, other):
-            await store.nodes.arrive(now=time.time())
+            await store.nodes.register(now=time.time())
         yield one, other
 
 
@@ -32,7 +32,7 @@ async def queue_one(store) -> None:
 
 
 async def claim(store, *, ahead_s: float = 0.0, lease_s: float = 60.0):
-    return await store.queue.claim(9, lease_s=lease_s, now=time.time() + ahead_s)
+    return await store.queue.lease(9, lease_s=lease_s, now=time.time() + ahead_s)
 
 
 @pytest.mark.parametrize("ahead_s", [90, 1e7, -90])
@@ -85,7 +85,7 @@ async def test_a_node_whose_clock_is_off_is_no_worker(nodes):
     one, other = nodes
     for ahead_s in (90, 0):
         for store in (*nodes, one):
-            await store.nodes.keep(lease_s=60, now=time.time() + ahead_s)
+            await store.nodes.renew(lease_s=60, now=time.time() + ahead_s)
         assert one.nodes.has_workers is other.nodes.has_workers is (ahead_s == 0)
         for found in await one.nodes.nodes():
             assert ("worker" in found.roles) is (ahead_s == 0)

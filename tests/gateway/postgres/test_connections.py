@@ -4,7 +4,7 @@ import asyncio
 
 import psycopg
 
-from gateway.contracts.nodes import Heard
+from gateway.contracts.nodes import WakeHandlers
 from gateway_nodes.postgres.store import PostgresStore
 from tests.patience import until
 
@@ -19,7 +19,7 @@ def hold(db):
 async def test_a_node_has_those_of_its_setting_and_two_more(database_url):
     async with PostgresStore(database_url, node="a", connections=3) as store:
         store.wakes.start(
-            Heard(on_queued=lambda: None, on_ended=lambda _: None, on_gap=lambda: None)
+            WakeHandlers(on_queued=lambda: None, on_ended=lambda _: None, on_gap=lambda: None)
         )
         await until(lambda: store.wakes.is_live)
         work = [asyncio.create_task(store._read(hold)) for _ in range(10)]

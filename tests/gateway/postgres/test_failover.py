@@ -210,14 +210,14 @@ async def test_a_process_that_stood_still_while_another_took_its_name_ends(datab
     ):
         frozen.nodes._watch_s = other.nodes._watch_s = 0.05
         async with asyncio.timeout(60):
-            await frozen.nodes.arrive(now=await _clock(frozen))
-            assert await frozen.nodes.keep(lease_s=0, now=time.time())
-            await other.nodes.arrive(now=await _clock(other))
-        assert await other.nodes.keep(lease_s=60, now=time.time())
-        assert not await frozen.nodes.keep(lease_s=60, now=time.time())
+            await frozen.nodes.register(now=await _clock(frozen))
+            assert await frozen.nodes.renew(lease_s=0, now=time.time())
+            await other.nodes.register(now=await _clock(other))
+        assert await other.nodes.renew(lease_s=60, now=time.time())
+        assert not await frozen.nodes.renew(lease_s=60, now=time.time())
         assert "GATEWAY_NODE" in frozen.fitness.problem
         # The newcomer's row stays.
-        await frozen.nodes.leave()
+        await frozen.nodes.unregister()
         assert [(one.name, one.is_leader) for one in await other.nodes.nodes()] == [("a", True)]
 
 
@@ -231,7 +231,7 @@ async def test_a_process_that_may_not_go_on_drains_and_ends(settings, provider, 
     """`gateway serve` waits for this, and then exits with code 1 and the message."""
     async with running(settings, provider, now=clock) as gateway:
         services = gateway.services
-        services.store.fitness.lose("Another server stands in.")
+        services.store.fitness.mark_unfit("Another server stands in.")
         assert services.lifecycle.unfit.is_set()
         refused = await gateway.client.post("/api/x402/picture", json={"prompt": "a boat"})
         assert refused.status_code == 402

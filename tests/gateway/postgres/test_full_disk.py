@@ -9,7 +9,7 @@ from gateway_operator.alarms import rounds
 from gateway_operator.sql import alarms
 from gateway_operator.state import Operator
 from tests.conftest import buy, running
-from tests.plugins.gateway_operator.app.alarm_gateway import look
+from tests.plugins.gateway_operator.app.alarm_gateway import check_alarms
 from tests.plugins.gateway_operator.app.test_alarm_channels import Telling
 
 # The server's own error for a full disk, for every writing statement.
@@ -50,19 +50,21 @@ async def test_each_node_tells_of_a_full_disk_and_the_leader_writes_it_down(
         nodes = (first, second)
         for node in nodes:
             await node.services.lifecycle.warmed.wait()
-            node.services.shared_checks.kept_s = 0.0
+            node.services.shared_checks.ttl_s = 0.0
             node.services.find(Operator).alarms.is_mine = node.services.store.nodes.leads
         with full_disk(database_url):
-            for node, ear in zip(nodes, channels, strict=True):
-                await look(node)
-                assert "check:disk" in {one.key for one in ear.told if one.event == "raised"}
+            for node, channel in zip(nodes, channels, strict=True):
+                await check_alarms(node)
+                assert "check:disk" in {
+                    one.key for one in channel.received if one.event == "raised"
+                }
                 # A response of the server alone does not prove that its disk has room.
                 await node.services.store.ping()
                 assert node.services.store.is_full
                 refusal = await buy(node, payer.header())
                 assert "nothing was charged" in (await refusal.get_json())["error"]
         for node in nodes:
-            await look(node)
+            await check_alarms(node)
             assert not node.services.store.is_full
         open_alarms = await first.services.store.sum(alarms.open_alarms)
         assert [one.key for one in open_alarms].count("check:disk") == 1

@@ -32,25 +32,25 @@ async def node(address, name):
         yield store
 
 
-async def arrive(store) -> None:
-    await store.nodes.arrive(now=time.time())
+async def register(store) -> None:
+    await store.nodes.register(now=time.time())
 
 
 async def test_one_node_leads_until_it_gives_up(database_url):
     async with node(database_url, "a") as one, node(database_url, "b") as other:
         for store in (one, other):
-            await arrive(store)
-        assert [await store.nodes.keep(lease_s=60, now=time.time()) for store in (one, other)] == [
+            await register(store)
+        assert [await store.nodes.renew(lease_s=60, now=time.time()) for store in (one, other)] == [
             True,
             False,
         ]
-        assert await one.nodes.keep(lease_s=60, now=time.time())
+        assert await one.nodes.renew(lease_s=60, now=time.time())
         assert [(each.name, each.is_leader) for each in await other.nodes.nodes()] == [
             ("a", True),
             ("b", False),
         ]
-        await one.nodes.leave()
-        assert await other.nodes.keep(lease_s=60, now=time.time())
+        await one.nodes.unregister()
+        assert await other.nodes.renew(lease_s=60, now=time.time())
         assert [
             (each.name, each.is_leader, each.is_stopped) for each in await other.nodes.nodes()
         ] == [("a", False, True), ("b", True, False)]
@@ -59,28 +59,28 @@ async def test_one_node_leads_until_it_gives_up(database_url):
 async def test_a_node_that_stopped_in_order_comes_again_at_once(database_url):
     async with node(database_url, "a") as former, node(database_url, "a") as later:
         later.nodes._watch_s = math.inf  # it need not watch whether the former one runs
-        await arrive(former)
-        await former.nodes.keep(lease_s=60, now=time.time())
-        await former.nodes.leave()
+        await register(former)
+        await former.nodes.renew(lease_s=60, now=time.time())
+        await former.nodes.unregister()
         (stopped,) = await later.nodes.nodes()
         assert (stopped.is_stopped, stopped.roles, stopped.is_leader) == (True, (), False)
         assert abs(time.time() - stopped.seen_at) < 60
-        await arrive(later)
-        assert await later.nodes.keep(lease_s=60, now=time.time())
+        await register(later)
+        assert await later.nodes.renew(lease_s=60, now=time.time())
         (running_one,) = await later.nodes.nodes()
         assert (running_one.is_stopped, running_one.is_leader) == (False, True)
 
 
 async def test_a_leader_that_died_is_followed(database_url):
     async with node(database_url, "a") as one, node(database_url, "b") as other:
-        await arrive(one)
-        await arrive(other)
-        assert await one.nodes.keep(lease_s=0.05, now=time.time())
+        await register(one)
+        await register(other)
+        assert await one.nodes.renew(lease_s=0.05, now=time.time())
         for _ in range(1000):
-            if await other.nodes.keep(lease_s=60, now=time.time()):
+            if await other.nodes.renew(lease_s=60, now=time.time()):
                 break
             await asyncio.sleep(0.01)
-        assert not await one.nodes.keep(lease_s=60, now=time.time())
+        assert not await one.nodes.renew(lease_s=60, now=time.time())
 
 
 async def test_fifty_that_ask_at_once_get_one_leader(database_url):
@@ -92,7 +92,7 @@ async def test_fifty_that_ask_at_once_get_one_leader(database_url):
             for number in range(10)
         ]
         answers = await asyncio.gather(
-            *(store.nodes.keep(lease_s=60, now=time.time()) for store in stores * 5)
+            *(store.nodes.renew(lease_s=60, now=time.time()) for store in stores * 5)
         )
         assert len({number % 10 for number, leads in enumerate(answers) if leads}) == 1
 
@@ -100,39 +100,39 @@ async def test_fifty_that_ask_at_once_get_one_leader(database_url):
 async def test_two_machines_never_have_one_name(database_url):
     async with node(database_url, "a") as one, node(database_url, "a") as other:
         one.nodes._watch_s = other.nodes._watch_s = 0.2
-        await arrive(one)
+        await register(one)
 
         is_killed = asyncio.Event()
 
         async def run_on():
             while not is_killed.is_set():
-                await one.nodes.keep(lease_s=60, now=time.time())
+                await one.nodes.renew(lease_s=60, now=time.time())
                 await asyncio.sleep(0.01)
 
         runs = asyncio.create_task(run_on())
         with pytest.raises(SettingsError, match="GATEWAY_NODE"):
-            await arrive(other)
+            await register(other)
         # Otherwise the write of a cancelled caller would run to its end.
         is_killed.set()
         await runs
         # Killed, and restarted at once: the row is not written any more.
-        await arrive(other)
+        await register(other)
         assert [each.name for each in await other.nodes.nodes()] == ["a"]
 
 
 async def test_a_clock_that_is_off_stops_the_start(database_url):
     async with node(database_url, "a") as store:
         with pytest.raises(SettingsError, match="clock is 60 seconds ahead of"):
-            await store.nodes.arrive(now=time.time() + 60)
+            await store.nodes.register(now=time.time() + 60)
         with pytest.raises(SettingsError, match="seconds behind"):
-            await store.nodes.arrive(now=time.time() - 60)
+            await store.nodes.register(now=time.time() - 60)
 
 
 async def test_a_start_recovers_what_its_own_former_life_had_leased(database_url):
     async with node(database_url, "a") as one, node(database_url, "b") as other:
         first, second = await queued(one, 1), await queued(one, 2, id="task-2")
-        (lease,) = await one.queue.claim(1, lease_s=60, now=NOW)
-        (theirs,) = await other.queue.claim(1, lease_s=60, now=NOW)
+        (lease,) = await one.queue.lease(1, lease_s=60, now=NOW)
+        (theirs,) = await other.queue.lease(1, lease_s=60, now=NOW)
         assert {lease.task_id, theirs.task_id} == {first.id, second.id}
         assert await one.queue.recover(now=NOW + 1) == 1
         # The other node's lease stays valid, and it can still complete its task.
@@ -144,7 +144,7 @@ async def test_a_start_recovers_what_its_own_former_life_had_leased(database_url
 
 async def test_leadership_ends_by_itself_when_the_database_is_silent(database_url):
     async with node(database_url, "a") as store:
-        await arrive(store)
+        await register(store)
         store.nodes._lease_s, store.nodes._keep_every_s = 60, 3600
         await store.nodes.start(time.time)
         assert store.nodes.leads()
@@ -156,14 +156,14 @@ async def test_leadership_ends_by_itself_when_the_database_is_silent(database_ur
 async def test_a_leader_that_drains_is_followed_while_it_still_runs(database_url):
     async with node(database_url, "a") as one, node(database_url, "b") as other:
         for store in (one, other):
-            await arrive(store)
+            await register(store)
         draining = one.nodes
         draining._lease_s, draining._keep_every_s = 60, 0.02
         await draining.start(time.time)
         assert draining.leads()
         draining.step_down()
         for _ in range(1000):
-            if await other.nodes.keep(lease_s=60, now=time.time()):
+            if await other.nodes.renew(lease_s=60, now=time.time()):
                 break
             await asyncio.sleep(0.01)
         assert not draining.leads()
@@ -261,7 +261,7 @@ async def test_a_node_without_a_place_leaves_its_sales_to_the_one_that_has_it(
         await first.services.payments.cutoff_block()
         both = (first, second)
         for gateway in both:
-            await gateway.services.find(SharedProviders).look()
+            await gateway.services.find(SharedProviders).exchange()
         paces = [gateway.services.catalog["picture"].upstream.pace for gateway in both]
         assert sorted(pace.free_submits() for pace in paces) == [0, 1]
         sold = [(gateway, await buy(gateway, payer, is_direct=True)) for gateway in both * 2]
@@ -272,7 +272,7 @@ async def test_a_node_without_a_place_leaves_its_sales_to_the_one_that_has_it(
 async def test_a_node_that_dies_gives_its_part_of_a_vendors_slots_back(database_url):
     async with node(database_url, "a") as one, node(database_url, "b") as other:
         for store in (one, other):
-            await arrive(store)
+            await register(store)
         shared = await states_of(one).exchange([])
         assert (shared.workers, shared.node) == (["a", "b"], "a")
         # Killed: it leaves without notice, and its row gets old.
@@ -280,20 +280,20 @@ async def test_a_node_that_dies_gives_its_part_of_a_vendors_slots_back(database_
             lambda db: db.execute("UPDATE nodes SET seen_at = seen_at - 21 WHERE name = 'b'")
         )
         assert (await states_of(one).exchange([])).workers == ["a"]
-        await other.nodes.keep(lease_s=1, now=time.time())
+        await other.nodes.renew(lease_s=1, now=time.time())
         assert (await states_of(one).exchange([])).workers == ["a", "b"]
         # One that only sells takes no part.
         other.nodes._roles = ("web",)
         await other._write(lambda db: db.execute("DELETE FROM roles WHERE name = 'worker:b'"))
-        await other.nodes.keep(lease_s=1, now=time.time())
+        await other.nodes.renew(lease_s=1, now=time.time())
         assert (await states_of(one).exchange([])).workers == ["a"]
-        await other.nodes.leave()
+        await other.nodes.unregister()
         assert (await states_of(one).exchange([])).workers == ["a"]
 
 
 async def test_fifty_reports_at_once_are_all_counted(database_url):
     async with node(database_url, "a") as one, node(database_url, "b") as other:
-        off = OffSale(name="endpoint:picture", reason="402", rest_s=1.0)
+        off = OffSale(name="endpoint:picture", reason="402", off_for_s=1.0)
         await asyncio.gather(*(states_of(store).exchange([off]) for store in [one, other] * 25))
         (state,) = (await states_of(one).exchange([])).states
         assert state.epoch == 50
@@ -345,7 +345,7 @@ async def test_another_database_than_the_sales_were_moved_to_stops_the_start(
     shared = attrs.evolve(settings, database_url=database_url, node="a")
     refuse_left_behind(shared)
     async with open_store(shared) as store:
-        with pytest.raises(SettingsError, match="moved to another database"):
+        with pytest.raises(SettingsError, match="migrated to another database"):
             await store.check_settings(shared)
         await store.meta("moved_from", lambda: "m-1")
     async with running(shared, provider) as gateway:

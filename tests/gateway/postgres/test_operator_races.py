@@ -51,7 +51,7 @@ async def insert_tokens(nodes, turn):
 async def insert_passkeys(nodes, turn):
     """Add passkeys on both nodes at once, with room for one; returns how many were added."""
     known = len(await nodes[0].read(passkeys.list_all))
-    for number in range(known, passkeys.MOST - 1):
+    for number in range(known, passkeys.MAX_PASSKEYS - 1):
         await nodes[0].write(passkeys.insert, make_passkey(f"first-{number}"))
     inserts = [
         OperatorRecords(nodes[number % 2]).act(

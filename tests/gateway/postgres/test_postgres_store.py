@@ -143,7 +143,7 @@ async def test_the_days_cap_of_refunds_holds_over_nodes(nodes):
 
 async def owed_refund(store, number):
     await accept(store, number)
-    (lease,) = await store.queue.claim(1, lease_s=60, now=NOW)
+    (lease,) = await store.queue.lease(1, lease_s=60, now=NOW)
     assert await store.queue.fail(lease, details="x", error="y", now=NOW)
     case = await store.refunds.case(lease.task_id)
     assert case is not None
@@ -154,11 +154,11 @@ async def test_a_task_is_leased_by_one_node(nodes):
     for number in range(30):
         await accept(nodes[0], number)
     leases = await asyncio.gather(
-        *(store.queue.claim(4, lease_s=60, now=NOW + 1) for _ in range(6) for store in nodes)
+        *(store.queue.lease(4, lease_s=60, now=NOW + 1) for _ in range(6) for store in nodes)
     )
     found = [lease.task_id for batch in leases for lease in batch]
     assert len(found) == len(set(found))
-    assert len(found) + len(await nodes[0].queue.claim(99, lease_s=60, now=NOW + 1)) == 30
+    assert len(found) + len(await nodes[0].queue.lease(99, lease_s=60, now=NOW + 1)) == 30
 
 
 @pytest.mark.parametrize("limit", [3, 10])
@@ -203,7 +203,7 @@ async def test_a_crash_of_the_server_loses_nothing_that_was_answered(postgres_se
 
 
 async def test_a_server_that_is_gone_is_one_sentence(postgres_server, database_url, monkeypatch):
-    monkeypatch.setattr(pool, "_PATIENCE_S", 0.2)
+    monkeypatch.setattr(pool, "_TIMEOUT_S", 0.2)
     async with PostgresStore(database_url) as store:
         await asyncio.to_thread(postgres_server.crash)
         try:
@@ -237,7 +237,7 @@ async def test_a_lost_commit_of_each_write_is_answered_as_it_was(postgres_server
         PostgresStore(proxy.lead_to(database_url), connections=1) as store,
     ):
         await accept(store, 1)
-        (lease,) = await store.queue.claim(1, lease_s=60, now=NOW)
+        (lease,) = await store.queue.lease(1, lease_s=60, now=NOW)
         proxy.losses = 1
         # A second run would find the lease gone, and the worker would drop its outputs.
         assert await store.queue.complete(lease, RESULT, expires_at=NOW + 9, now=NOW)
@@ -296,7 +296,7 @@ async def test_nul_is_found_nowhere_and_stored_as_a_sign(database_url):
     async with PostgresStore(database_url) as store:
         assert await store.task("\0") is None
         await accept(store, 1)
-        (lease,) = await store.queue.claim(1, lease_s=60, now=NOW)
+        (lease,) = await store.queue.lease(1, lease_s=60, now=NOW)
         assert await store.queue.fail(lease, details="x", error="a\0b", now=NOW)
         failed = await store.task(lease.task_id)
         assert failed is not None
@@ -307,7 +307,7 @@ async def test_nul_is_found_nowhere_and_stored_as_a_sign(database_url):
 async def test_whatever_a_vendor_calls_its_job_the_handle_is_kept(database_url, job_id):
     async with PostgresStore(database_url) as store:
         await accept(store, 1)
-        (lease,) = await store.queue.claim(1, lease_s=60, now=NOW)
+        (lease,) = await store.queue.lease(1, lease_s=60, now=NOW)
         assert await store.queue.save_handle(lease, Handle(id=job_id))
         jobs = await store.jobs_of([lease.task_id])
         assert jobs[lease.task_id].handle == Handle(id=job_id)

@@ -33,15 +33,15 @@ async def test_each_node_shows_what_it_does_and_a_signer_leads(database_url):
         node(database_url, "c", "signer", "web") as signer,
     ):
         for store in (web, worker, signer):
-            await store.nodes.keep(lease_s=60, now=time.time())
+            await store.nodes.renew(lease_s=60, now=time.time())
         assert await shown(web) == {
             "a": (("web",), False),
             "b": (("worker",), False),
             "c": (("web", "signer"), True),
         }
-        await signer.nodes.leave()
-        assert not await web.nodes.keep(lease_s=60, now=time.time())
-        assert not await worker.nodes.keep(lease_s=60, now=time.time())
+        await signer.nodes.unregister()
+        assert not await web.nodes.renew(lease_s=60, now=time.time())
+        assert not await worker.nodes.renew(lease_s=60, now=time.time())
         assert (await shown(web))["c"] == ((), False)
 
 
@@ -50,31 +50,31 @@ async def test_a_node_knows_whether_any_works(database_url):
         node(database_url, "a", "web") as web,
         node(database_url, "b", "worker") as worker,
     ):
-        await web.nodes.keep(lease_s=60, now=time.time())
+        await web.nodes.renew(lease_s=60, now=time.time())
         assert not web.nodes.has_workers
-        await worker.nodes.keep(lease_s=60, now=time.time())
-        await web.nodes.keep(lease_s=60, now=time.time())
+        await worker.nodes.renew(lease_s=60, now=time.time())
+        await web.nodes.renew(lease_s=60, now=time.time())
         assert web.nodes.has_workers
-        await worker.nodes.leave()
-        await web.nodes.keep(lease_s=60, now=time.time())
+        await worker.nodes.unregister()
+        await web.nodes.renew(lease_s=60, now=time.time())
         assert not web.nodes.has_workers
 
 
 async def test_a_node_of_the_release_before_does_everything(database_url):
     async with node(database_url, "a", "web") as web, node(database_url, "b") as old:
-        await old.nodes.keep(lease_s=60, now=time.time())
+        await old.nodes.renew(lease_s=60, now=time.time())
         await old._write(lambda db: db.execute("DELETE FROM roles").close())
-        await web.nodes.keep(lease_s=60, now=time.time())
+        await web.nodes.renew(lease_s=60, now=time.time())
         assert web.nodes.has_workers
         assert (await shown(web))["b"][0] == ("web", "worker", "signer")
 
 
 async def test_another_role_under_the_same_name_replaces_the_former(database_url):
     async with node(database_url, "a") as former:
-        await former.nodes.keep(lease_s=60, now=time.time())
-        await former.nodes.leave()
+        await former.nodes.renew(lease_s=60, now=time.time())
+        await former.nodes.unregister()
     async with node(database_url, "a", "web") as later:
-        await later.nodes.keep(lease_s=60, now=time.time())
+        await later.nodes.renew(lease_s=60, now=time.time())
         assert (await shown(later))["a"] == (("web",), False)
 
 
@@ -100,7 +100,7 @@ async def test_one_sells_and_another_makes_it(settings, provider, payer, databas
             other = await claim(worker, paid)
             assert other.status_code == 503
             assert "sells nothing" in (await other.get_json())["error"]
-            await web.services.store.nodes.keep(lease_s=60, now=time.time())
+            await web.services.store.nodes.renew(lease_s=60, now=time.time())
             sold = await claim(web, paid)
             assert sold.status_code == 200
             task_id = (await sold.get_json())["taskId"]
@@ -112,7 +112,7 @@ async def test_one_sells_and_another_makes_it(settings, provider, payer, databas
 
 async def test_the_command_says_what_no_machine_does(database_url, monkeypatch, settings, tmp_path):
     async with node(database_url, "a", "web") as web:
-        await web.nodes.keep(lease_s=60, now=time.time())
+        await web.nodes.renew(lease_s=60, now=time.time())
         output = await _run_nodes(database_url, monkeypatch, tmp_path)
     assert "runs (web)" in output
     assert "No machine works" in output

@@ -8,7 +8,7 @@ from gateway_testing.facts import NOW
 
 async def test_a_login_beyond_the_most_ends_the_session_seen_longest_ago(database_url):
     async with PostgresStore(database_url) as store:
-        for number in range(sessions.MOST_OPEN + 2):
+        for number in range(sessions.MAX_OPEN + 2):
             at = NOW + number
             session = OperatorSession(
                 id=f"{number:064x}",
@@ -20,5 +20,5 @@ async def test_a_login_beyond_the_most_ends_the_session_seen_longest_ago(databas
             )
             await store.write(sessions.insert, session, "password")
         found = await store.read(sessions.list_open, "password", 0.0, 0.0)
-    newest_first = range(sessions.MOST_OPEN + 1, 1, -1)
+    newest_first = range(sessions.MAX_OPEN + 1, 1, -1)
     assert [int(one.id, 16) for one in found] == list(newest_first)

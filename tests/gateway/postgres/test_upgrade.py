@@ -72,12 +72,12 @@ async def test_a_change_that_older_nodes_cannot_read_waits_until_they_are_stoppe
     database_url, next_release
 ):
     async with PostgresStore(database_url, node="old") as old:
-        await old.nodes.arrive(now=await old.nodes._read(_clock))
+        await old.nodes.register(now=await old.nodes._read(_clock))
         next_release(readable_by=_NEXT)
         with pytest.raises(SettingsError, match="some run: old"):
             await start(database_url)
         assert version_of(database_url) == _NEWEST
-        await old.nodes.leave()
+        await old.nodes.unregister()
     await start(database_url)
     assert version_of(database_url) == _NEXT
 
@@ -115,7 +115,7 @@ async def test_tables_in_use_for_minutes_are_one_sentence(database_url, next_rel
     await start(database_url)
     next_release()
     monkeypatch.setattr(migrations, "_LOCK_MS", 50)
-    monkeypatch.setattr(migrations, "_PATIENCE_S", 0.0)
+    monkeypatch.setattr(migrations, "_TIMEOUT_S", 0.0)
     with psycopg.connect(database_url) as reader:
         reader.execute("SELECT * FROM sent_transactions")
         with pytest.raises(SettingsError, match="long queries"):
@@ -133,7 +133,7 @@ async def test_two_changes_of_the_schema_at_once_are_one(database_url, next_rele
 async def test_a_node_does_not_wait_for_ever_for_another_that_changes_the_schema(
     database_url, monkeypatch
 ):
-    monkeypatch.setattr(migrations, "_PATIENCE_S", 0.05)
+    monkeypatch.setattr(migrations, "_TIMEOUT_S", 0.05)
     with psycopg.connect(database_url) as other:
         other.execute("SELECT pg_advisory_xact_lock(%s)", (lock_number("migrate"),))
         with pytest.raises(SettingsError, match="Another node has been"):

@@ -11,10 +11,10 @@ import psycopg
 import pytest
 import structlog
 
-from gateway.contracts.nodes import Heard
+from gateway.contracts.nodes import WakeHandlers
 from gateway.running.timing import Timing
 from gateway.tasks import TaskTiming
-from gateway.web.routes.tasks import look_at_task
+from gateway.web.routes.tasks import poll_task
 from gateway_nodes.postgres.store import PostgresStore
 from gateway_nodes.postgres.wake import WakeTiming
 from gateway_webhooks import Deliveries, DeliveryTiming
@@ -24,23 +24,23 @@ from tests.plugins.gateway_webhooks.app.receiver import receiving
 
 HOURS_S = 36_000.0
 # No polling within a test.
-NO_LOOKS = Timing(look_s=HOURS_S, deaf_look_s=HOURS_S, stream_look_s=HOURS_S)
+NO_POLLS = Timing(poll_s=HOURS_S, fallback_poll_s=HOURS_S, stream_poll_s=HOURS_S)
 
 
 @attrs.define
-class Ears:
+class Recorder:
     """The notifications that a node has received."""
 
-    heard: list[str] = attrs.field(factory=list)
+    received: list[str] = attrs.field(factory=list)
     gaps: int = 0
 
-    def listener(self) -> Heard:
+    def listener(self) -> WakeHandlers:
         def note_gap() -> None:
             self.gaps += 1
 
-        return Heard(
-            on_queued=lambda: self.heard.append("queued"),
-            on_ended=self.heard.append,
+        return WakeHandlers(
+            on_queued=lambda: self.received.append("queued"),
+            on_ended=self.received.append,
             on_gap=note_gap,
         )
 
@@ -73,23 +73,23 @@ async def pair(database_url):
         PostgresStore(database_url, node="a") as one,
         PostgresStore(database_url, node="b") as two,
     ):
-        ears = (Ears(), Ears())
-        for store, each in zip((one, two), ears, strict=True):
+        recorder = (Recorder(), Recorder())
+        for store, each in zip((one, two), recorder, strict=True):
             store.wakes.timing = WakeTiming(reconnect_s=0.05)
             store.wakes.start(each.listener())
         await until(lambda: one.wakes.is_live and two.wakes.is_live)
-        yield (one, two), ears
+        yield (one, two), recorder
 
 
 async def test_the_other_node_hears_and_the_own_does_not(pair):
     (one, two), (mine, others) = pair
     one.wakes.post_queued()
     one.wakes.post_ended("a" * 24)
-    await until(lambda: len(others.heard) == 2)
+    await until(lambda: len(others.received) == 2)
     two.wakes.post_ended("b" * 24)
-    await until(lambda: mine.heard)
-    assert sorted(others.heard) == ["a" * 24, "queued"]
-    assert mine.heard == ["b" * 24]
+    await until(lambda: mine.received)
+    assert sorted(others.received) == ["a" * 24, "queued"]
+    assert mine.received == ["b" * 24]
     # Each polled once when it began to listen.
     assert (mine.gaps, others.gaps) == (1, 1)
 
@@ -108,9 +108,9 @@ async def test_many_at_once_share_few_notifications_and_none_is_lost(pair, monke
     for task_id in ids:
         one.wakes.post_ended(task_id)
         one.wakes.post_queued()
-    await until(lambda: len(others.heard) >= 1_001)
-    assert set(others.heard) == ids | {"queued"}
-    assert len(others.heard) == 1_001
+    await until(lambda: len(others.received) >= 1_001)
+    assert set(others.received) == ids | {"queued"}
+    assert len(others.received) == 1_001
     assert len(sent) == 5
     assert max(map(len, sent)) < 8_000
 
@@ -120,10 +120,10 @@ async def test_a_listener_that_was_cut_is_back_and_looks_once(pair, database_url
     with structlog.testing.capture_logs() as lines:
         assert cut_listener(database_url, "b") == 1
         await until(lambda: others.gaps == 2)
-    assert [line["event"] for line in lines] == ["wake.lost", "wake.found"]
+    assert [line["event"] for line in lines] == ["wake.lost", "wake.restored"]
     assert two.wakes.is_live
     one.wakes.post_queued()
-    await until(lambda: others.heard == ["queued"])
+    await until(lambda: others.received == ["queued"])
 
 
 async def test_what_others_send_to_the_channel_harms_nothing(pair, database_url):
@@ -131,7 +131,7 @@ async def test_what_others_send_to_the_channel_harms_nothing(pair, database_url)
     for payload in ("", " ", "x", "x  ", "\t\n", "\u00e9 \u00e9"):
         ask(database_url, "SELECT pg_notify('gateway', %s)", payload)
     one.wakes.post_queued()
-    await until(lambda: "queued" in others.heard)
+    await until(lambda: "queued" in others.received)
     assert others.gaps == 1
     assert two.wakes.is_live
 
@@ -163,13 +163,13 @@ async def test_a_server_that_answers_no_more_is_taken_for_lost(pair):
 
 
 async def test_what_was_posted_at_the_end_is_sent(database_url):
-    ears = Ears()
+    recorder = Recorder()
     async with PostgresStore(database_url, node="b") as two:
-        two.wakes.start(ears.listener())
+        two.wakes.start(recorder.listener())
         await until(lambda: two.wakes.is_live)
         async with PostgresStore(database_url, node="a") as one:
             one.wakes.post_ended("last")
-        await until(lambda: ears.heard == ["last"])
+        await until(lambda: recorder.received == ["last"])
 
 
 # -- two gateways
@@ -186,7 +186,7 @@ async def nodes(settings, chain, database_url):
             store = PostgresStore(database_url, node=name)
             store.wakes.timing = WakeTiming(reconnect_s=0.05)
             gateway = await stack.enter_async_context(
-                running(settings, ScriptedProvider(), store=store, timing=NO_LOOKS)
+                running(settings, ScriptedProvider(), store=store, timing=NO_POLLS)
             )
             gateway.chain = chain
             await gateway.services.payments.cutoff_block()
@@ -209,7 +209,7 @@ async def let_workers_wait(gateway):
     workers.resources.timing = TaskTiming(idle_s=HOURS_S, backoff_s=0.02)
     workers.wake()
     loop = asyncio.get_running_loop()
-    await until(lambda: workers._look_at > loop.time() + HOURS_S / 2)
+    await until(lambda: workers._search_at > loop.time() + HOURS_S / 2)
 
 
 async def buy(gateway, how, **fields):
@@ -226,15 +226,15 @@ async def buy(gateway, how, **fields):
     return (await answer.get_json())["taskId"]
 
 
-async def look(gateway, task_id):
+async def read_task(gateway, task_id):
     return await gateway.services.store.task(task_id)
 
 
 async def wait_here(gateway, task_id, wait_s=HOURS_S):
     """Wait like a long poll, but for hours: only a notification ends it in time."""
     async with asyncio.timeout(PATIENCE_S):
-        await look_at_task(gateway.services, task_id, wait_s, "203.0.113.1")
-    return await look(gateway, task_id)
+        await poll_task(gateway.services, task_id, wait_s, "203.0.113.1")
+    return await read_task(gateway, task_id)
 
 
 @pytest.mark.parametrize("how", ["direct", "x402"])
@@ -290,7 +290,7 @@ async def test_what_happened_while_the_listener_was_cut_is_found_when_it_is_back
     assert cut_listener(database_url, "b") == 1
     await until(lambda: not wakes.is_live)
     task_id = await buy(one, "direct")
-    assert str((await look(one, task_id)).status) == "queued"
+    assert str((await read_task(one, task_id)).status) == "queued"
     may_connect.set()
     assert str((await wait_here(two, task_id)).status) == "completed"
 
@@ -302,7 +302,7 @@ async def test_while_nothing_is_heard_looks_find_it(nodes, database_url):
         gateway.services.store.wakes.timing = WakeTiming(reconnect_s=HOURS_S)
         assert cut_listener(database_url, name) == 1
     await until(lambda: not any(each.services.store.wakes.is_live for each in nodes))
-    one.services.timing = attrs.evolve(NO_LOOKS, deaf_look_s=0.05)
+    one.services.timing = attrs.evolve(NO_POLLS, fallback_poll_s=0.05)
     two.services.workers.resources.timing = TaskTiming(idle_s=0.05, backoff_s=0.02)
     two.services.workers.wake()
     task_id = await buy(one, "direct")
@@ -343,7 +343,7 @@ async def test_a_node_that_stops_hands_its_tasks_to_the_other_at_once(nodes):
     await until(lambda: providers[0].requests or providers[1].requests)
     stops = 0 if providers[0].requests else 1
     providers[1 - stops].script = []
-    nodes[stops].services.timing = attrs.evolve(NO_LOOKS, drain_tasks_s=0.0)
+    nodes[stops].services.timing = attrs.evolve(NO_POLLS, drain_tasks_s=0.0)
     await nodes[stops].services.lifecycle.drain()
     assert str((await wait_here(nodes[1 - stops], task_id)).status) == "completed"
     assert providers[1 - stops].requests

@@ -220,10 +220,10 @@ async def test_an_approval_that_is_taken_back_in_the_middle_of_a_sweep_sends_not
 ):
     await approve(desk, ACTOR, [owed])
     refunds = gateway.services.refunds
-    look = refunds.problem_of
+    problem_of = refunds.problem_of
 
     async def take_back_meanwhile(case):
-        problem = await look(case)
+        problem = await problem_of(case)
         await take_back(desk, ACTOR, owed.task_id)
         return problem
 
@@ -296,7 +296,7 @@ async def test_the_gas_of_a_refund_is_found_in_the_background(gateway, desk, owe
     await approve(desk, ACTOR, [owed])
     for _ in range(3):
         await gateway.services.refunds.sweep()
-    await GasRecords(desk.store, desk.chain).look()
+    await GasRecords(desk.store, desk.chain).complete()
 
     def read(db):
         sql = "SELECT gas_wei, mined_at FROM sent_transactions WHERE signer = ?"

@@ -17,12 +17,13 @@ from tests.gateway.refunds.conftest import fail_directly, fail_once
 from tests.gateway.refunds.test_refunds import (
     PRICE,
     approve,
+    call_token,
     case_of,
     late,
     refund_of,
     spend,
-    tell_token,
     until_problem,
+    until_sent,
     until_state,
     without_its_money,
 )
@@ -84,16 +85,17 @@ async def refused_by_the_token(gateway, payer, provider, chain, refund_key) -> t
     task = await late(gateway, payer, provider, chain)
     await approve(gateway, task)
     await until_state(gateway, task, "refunding")
+    await until_sent(chain, refund_key)
     await refunds.close()
     signed = transfer_calldata(refunds._sign(await case_of(gateway, task)))
     for tx_hash in await sent_hashes(gateway):
         chain.drop(tx_hash)
     chain.set_automine(True)
     spend(chain, refund_key, 0)
-    tell_token(chain, "blacklist", payer.account.address)
+    call_token(chain, "blacklist", payer.account.address)
     await refunds.sweep()
     assert await state_of(gateway, task) == "refund_failed"
-    tell_token(chain, "unBlacklist", payer.account.address)
+    call_token(chain, "unBlacklist", payer.account.address)
     return task, signed
 
 
@@ -130,7 +132,7 @@ async def test_a_refund_goes_where_the_ledger_says_also_when_that_changes_meanwh
             return 200, chain.rpc.answer(body)
 
         # Otherwise recently read fees would not be read again.
-        gateway.services.chain._fees.kept_s = 0.0
+        gateway.services.chain._fees.ttl_s = 0.0
         proxy.break_call("eth_maxPriorityFeePerGas", corrected)
         await refunds.sweep()
         assert not proxy.faults
@@ -200,7 +202,7 @@ async def test_a_refusal_that_outlasts_every_lag_is_the_tokens_own(
 ):
     async with running(settings, provider, now=clock) as gateway:
         task = await mined_in_vain(gateway, payer, provider, chain, refund_key)
-        tell_token(chain, "blacklist", payer.account.address)
+        call_token(chain, "blacklist", payer.account.address)
         chain.fund(refund_key.address, eth_wei=0, usdc_units=PRICE)
         clock.offset_s += 3600
         states = []

@@ -23,7 +23,7 @@ def default(settings):
 
 async def promised(gateway) -> dict:
     """Return the promise in a picture's 402 once the refund key was checked."""
-    await gateway.services.refund_promises.look()
+    await gateway.services.refund_promises.refresh()
     answer = await buy(gateway, None)
     policy = decoded(answer.headers["PAYMENT-REQUIRED"])["extensions"]["refund-policy"]
     assert policy["schema"]["type"] == "object"
@@ -76,7 +76,7 @@ async def test_gas_for_fewer_refunds_than_sending_needs_promises_a_review(defaul
         refunds = gateway.services.refunds
         fee_wei = sum(await gateway.services.chain.fees())
         chain.fund(account.address, eth_wei=2 * KEY_GAS * fee_wei, usdc_units=PRICE)
-        assert (await refunds.look_at_gas()).calls == 2
+        assert (await refunds.gas_of_key()).calls == 2
         assert await promised(gateway) == REVIEW
 
 

@@ -313,6 +313,7 @@ async def without_its_money(gateway, payer, provider, chain, refund_key) -> dict
     task = await late(gateway, payer, provider, chain)
     await approve(gateway, task)
     await until_state(gateway, task, "refunding")
+    await until_sent(chain, refund_key)
     await gateway.services.refunds.close()
     sent = await gateway.services.store._rows("SELECT tx_hash FROM sent_transactions")
     for row in sent:
@@ -341,17 +342,17 @@ async def test_a_refund_that_the_token_refuses_ends_with_its_reason(
 ):
     async with running(settings, provider, now=clock) as gateway:
         task = await without_its_money(gateway, payer, provider, chain, refund_key)
-        tell_token(chain, "blacklist", payer.account.address)
+        call_token(chain, "blacklist", payer.account.address)
         chain.fund(refund_key.address, eth_wei=0, usdc_units=PRICE)
         await until_state(gateway, task, "refund_failed")
         assert "The token refuses it" in (await case_of(gateway, task)).problem
-        tell_token(chain, "unBlacklist", payer.account.address)
+        call_token(chain, "unBlacklist", payer.account.address)
         await approve(gateway, task)
         await until_state(gateway, task, "refunded")
     assert chain.usdc_balance(payer.account.address) == 100_000_000
 
 
-def tell_token(chain, name, account) -> None:
+def call_token(chain, name, account) -> None:
     """Call a function of the token that only Circle may call on the real one."""
     chain.send_transaction(FAUCET_KEY, chain.usdc, call_data(name, ["address"], account))
 

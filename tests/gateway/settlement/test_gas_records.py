@@ -60,10 +60,10 @@ async def test_a_transaction_without_a_receipt_is_asked_for_three_times(gateway,
 
     records = GasRecords(store, Forgetful())
     for _ in range(5):
-        await records.look()
+        await records.complete()
     assert asked == [row["tx_hash"]] * 3
     assert await store.undated(9, []) == [row["tx_hash"]]
-    await GasRecords(store, chain).look()
+    await GasRecords(store, chain).complete()
     assert await store.undated(9, []) == []
 
 
@@ -91,8 +91,8 @@ async def test_one_look_asks_for_2000_transactions_without_receipts_at_most(
             asked.append(tx)
 
     records = GasRecords(gateway.services.store, Forgetful())
-    records.rest_s = 0.0
-    await records.look()
+    records.pause_s = 0.0
+    await records.complete()
     assert len(asked) == len(set(asked)) == 2_000
 
 

@@ -20,7 +20,7 @@ from tests.conftest import WALLET, Payer
 
 REAL = json.loads(Path(__file__).with_name("multicall3.json").read_text())
 # EIP-7825: the maximum gas of one transaction.
-MOST_GAS = 2**24
+MAX_GAS = 2**24
 UNITS = 20_000
 
 
@@ -94,7 +94,7 @@ def test_a_hundred_payments_fit_into_one_transaction(chain):
     assert simulate(chain, calls) == [True] * 100
     receipt, used = send(chain, calls)
     assert paid_by(receipt, signed) == [True] * 100
-    assert gas_of(100) <= MOST_GAS
+    assert gas_of(100) <= MAX_GAS
     assert used < gas_of(100) / 2
     assert chain.usdc_balance(WALLET) == 100 * UNITS
 

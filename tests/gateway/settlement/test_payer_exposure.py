@@ -20,7 +20,7 @@ EVERYTHING = 100_000_000
 def _fast():
     waits = Waits(
         outcome_s=1.0,
-        settlement=SettlementTiming(look_s=0.02, full_look_s=0.1, late_look_s=0.05, sweep_s=0.1),
+        settlement=SettlementTiming(poll_s=0.02, full_check_s=0.1, late_poll_s=0.05, sweep_s=0.1),
     )
     with started_with(waits):
         yield
@@ -248,7 +248,7 @@ async def test_a_payment_that_stays_open_is_looked_at_rarely_and_settles_all_the
     def count(method: str) -> int:
         return sum(method.encode() in body for body in rpc_calls)
 
-    rarely = SettlementTiming(look_s=0.02, drive_s=3.0, sweep_s=0.02, old_s=0, old_look_s=3600)
+    rarely = SettlementTiming(poll_s=0.02, drive_s=3.0, sweep_s=0.02, old_s=0, old_check_s=3600)
     chain.set_automine(False)
     with started_with(Waits(outcome_s=0.2, settlement=rarely)):
         async with running(settings, provider, now=clock) as gateway:
@@ -265,11 +265,11 @@ async def test_a_payment_that_stays_open_is_looked_at_rarely_and_settles_all_the
             await until(drivers_ended)
             await has_been_swept(3)
             await until(drivers_ended)
-            looks = count("eth_getTransactionReceipt")
+            reads = count("eth_getTransactionReceipt")
             await has_been_swept(10)
-            assert count("eth_getTransactionReceipt") == looks
+            assert count("eth_getTransactionReceipt") == reads
     chain.set_automine(True)
-    often = attrs.evolve(rarely, old_look_s=0.02)
+    often = attrs.evolve(rarely, old_check_s=0.02)
     with started_with(Waits(outcome_s=0.2, settlement=often)):
         async with running(settings, provider, now=clock) as gateway:
             gateway.chain = chain

@@ -20,7 +20,7 @@ HASHES = {"zero hash": ZERO_HASH, "unknown hash": "0x" + "f1" * 32}
 
 @pytest.fixture(autouse=True)
 def _fast():
-    timing = SettlementTiming(look_s=0.02, full_look_s=0.1, late_look_s=0.05, sweep_s=0.1)
+    timing = SettlementTiming(poll_s=0.02, full_check_s=0.1, late_poll_s=0.05, sweep_s=0.1)
     with started_with(Waits(outcome_s=0.3, settlement=timing)):
         yield
 
@@ -109,7 +109,7 @@ async def test_a_settlement_is_settled_by_its_block_only(
     chain.set_automine(True)
     task = await gateway.wait(task_id)
     assert (task["status"], task["payment"]["state"]) == ("completed", "settled")
-    await gateway.services.settlements._failed.look()
+    await gateway.services.settlements._failed.judge_all()
     assert not await gateway.services.store.payers.failures(since=0.0)
     assert chain.usdc_balance(WALLET) == PRICE
 

@@ -26,7 +26,7 @@ RECEIPT = "eth_getTransactionReceipt"
 def _fast():
     waits = Waits(
         outcome_s=0.3,
-        settlement=SettlementTiming(look_s=0.02, full_look_s=0.1, late_look_s=0.05, sweep_s=0.05),
+        settlement=SettlementTiming(poll_s=0.02, full_check_s=0.1, late_poll_s=0.05, sweep_s=0.05),
         refunds=RefundTiming(sweep_s=0.05),
     )
     with started_with(waits):
@@ -91,12 +91,12 @@ async def test_an_event_of_one_fork_and_a_receipt_of_another_release_nothing(
         for sent in ours:
             chain.drop(sent)
         chain.set_automine(True)
-    looks = proxy.seen.count(RECEIPT)
+    reads = proxy.seen.count(RECEIPT)
     deadline = time.monotonic() + 120
-    while proxy.seen.count(RECEIPT) < looks + 3 and time.monotonic() < deadline:
+    while proxy.seen.count(RECEIPT) < reads + 3 and time.monotonic() < deadline:
         shown = await gateway.client.get(f"/api/task/{task_id}?wait=0.1")
         assert (await shown.get_json())["payment"]["state"] in ("reserved", "settling")
-    assert proxy.seen.count(RECEIPT) >= looks + 3
+    assert proxy.seen.count(RECEIPT) >= reads + 3
     proxy.heal()
     task = await gateway.wait(task_id)
     assert (task["status"], task["payment"]["state"]) == ("completed", "settled")

@@ -120,7 +120,7 @@ def _json(request, **answer):
 def _fast():
     waits = Waits(
         outcome_s=0.5,
-        settlement=SettlementTiming(look_s=0.02, full_look_s=0.1, late_look_s=0.05, sweep_s=0.1),
+        settlement=SettlementTiming(poll_s=0.02, full_check_s=0.1, late_poll_s=0.05, sweep_s=0.1),
     )
     with started_with(waits):
         yield

@@ -226,7 +226,7 @@ async def test_the_log_shows_what_the_vendor_said(tmp_path, clock, api, body, co
         await sold(tmp_path, clock, PlainApi(Asking(outbound, TEXT)))
     (line,) = [line for line in lines if line["event"] == "task.attempt_failed"]
     assert (line["plugin"], line["error"]) == ("test", "SubmitUncertain")
-    assert (line["status"], line.get("vendor_code"), line["said"]) == (502, code, message)
+    assert (line["status"], line.get("vendor_code"), line["vendor_message"]) == (502, code, message)
     assert "at" not in line
 
 
@@ -241,6 +241,6 @@ async def test_a_sentence_that_quotes_the_prompt_is_not_logged(tmp_path, clock, 
             await shop.ended(await shop.accept(PAPER, request=secret))
     (line,) = [line for line in lines if line["event"] == "task.attempt_failed"]
     assert line["error"] == "ValueError"
-    assert line.get("said", "").strip("'") in ("", "cannot draw …", "cannot draw '…")
+    assert line.get("vendor_message", "").strip("'") in ("", "cannot draw …", "cannot draw '…")
     # The innermost line in the package of the provider's class, which is `tests`.
     assert "/test_billed_once.py:" in line["at"]

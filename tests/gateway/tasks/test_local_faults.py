@@ -33,7 +33,7 @@ async def test_a_picture_waits_for_our_decoder_and_is_not_made_again(tmp_path, c
         looked_at_by(shop, killed)
         with structlog.testing.capture_logs() as lines:
             task_id = await shop.accept()
-            await until(lambda: [one for one in lines if one["event"] == "output.not_kept"])
+            await until(lambda: [one for one in lines if one["event"] == "output.not_stored"])
             assert not (await shop.store.task(task_id)).is_done
             killed._sandbox, broken = well._sandbox, killed._sandbox
             task = await shop.ended(task_id)

@@ -40,7 +40,7 @@ async def api(authority):
     await made.close()
 
 
-def heard(site):
+def requests_of(site):
     """Respond to everything, and return the requests."""
     seen = []
 
@@ -58,7 +58,7 @@ def address(site, host=POLLED, scheme="https"):
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 async def test_a_host_of_the_apis_is_asked_with_its_key(site, names, api, method):
-    seen = heard(site)
+    seen = requests_of(site)
     answer = await api.request(method, address(site))
     assert answer.status == 200
     assert seen == [(method, "/jobs/1?id=7", KEY)]
@@ -89,7 +89,7 @@ async def test_a_host_of_the_apis_gets_a_form_and_headers_too(site, names, api):
 async def test_nobody_else_is_asked_and_nobody_else_hears_the_key(site, names, api, method, host):
     for name in (host, host.rpartition("@")[2]):
         names[name] = ["127.0.0.1"]
-    seen = heard(site)
+    seen = requests_of(site)
     with pytest.raises(Transient) as raised:
         await api.request(method, address(site, host))
     assert (seen, site.log) == ([], [])
@@ -98,7 +98,7 @@ async def test_nobody_else_is_asked_and_nobody_else_hears_the_key(site, names, a
 
 async def test_an_api_without_other_hosts_trusts_its_own_name_alone(site, names, authority):
     api = Outbound(f"https://{POLLED}/v1", headers={"x-key": KEY}, tls=authority.client())
-    seen = heard(site)
+    seen = requests_of(site)
     await api.request("GET", address(site))  # not below its base, but its own host
     with pytest.raises(Transient, match="not its own"):
         await api.request("GET", address(site, STRANGER))
@@ -109,7 +109,7 @@ async def test_an_api_without_other_hosts_trusts_its_own_name_alone(site, names,
 async def test_the_key_never_travels_in_plain(names, api):
     """The scheme is checked before any request."""
     with HTTPServer(threaded=True) as plain:
-        seen = heard(plain)
+        seen = requests_of(plain)
         with pytest.raises(Transient, match="not plain https"):
             await api.request("GET", address(plain, scheme="http"))
     assert seen == []
@@ -117,7 +117,7 @@ async def test_the_key_never_travels_in_plain(names, api):
 
 async def test_a_host_of_the_apis_that_leads_inside_is_not_asked(site, names, api):
     names[POLLED] = ["127.0.0.1", "10.0.0.1"]
-    seen = heard(site)
+    seen = requests_of(site)
     with pytest.raises(Transient, match="not public"):
         await api.request("POST", address(site), json={})
     assert seen == []
@@ -131,21 +131,21 @@ async def test_the_address_that_was_checked_is_the_one_that_hears_the_key(
         return checked == "127.0.0.1"
 
     monkeypatch.setattr(links, "is_public", check)
-    seen = heard(site)
+    seen = requests_of(site)
     await api.request("GET", address(site))
     assert len(seen) == 1
 
 
 async def test_the_certificate_must_be_the_hosts(names, api, authority):
     with HTTPServer(ssl_context=authority.server(STRANGER), threaded=True) as other:
-        seen = heard(other)
+        seen = requests_of(other)
         with pytest.raises(Transient):
             await api.request("POST", address(other), json={})
     assert seen == []
 
 
 async def test_a_redirect_is_an_answer_and_the_key_does_not_follow_it(site, names, api):
-    seen = heard(site)
+    seen = requests_of(site)
     to = {"Location": address(site, STRANGER)}
     site.expect_request("/moved").respond_with_data("", 307, to)
     answer = await api.request("POST", f"https://{POLLED}:{site.port}/moved", json={})
@@ -229,7 +229,7 @@ async def test_a_submit_cut_off_on_its_way_is_uncertain(authority, names, api):
 async def test_an_address_that_does_not_answer_is_followed_by_the_next(site, names, api):
     """None of the body was sent to the first: it is still one submit."""
     names[POLLED] = ["127.0.0.9", "127.0.0.1"]  # the server listens on the second only
-    seen = heard(site)
+    seen = requests_of(site)
     await api.request("POST", address(site), json={})
     assert len(seen) == 1
 

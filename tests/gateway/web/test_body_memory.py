@@ -221,6 +221,6 @@ async def test_a_body_whose_time_is_over_makes_way_without_an_error_for_the_othe
     # The task begins, then its time is over; it has not noticed it when another body comes.
     for _ in range(2):
         await asyncio.sleep(0)
-    body.give_way()
+    body.evict()
     with pytest.raises(BodiesFull):
         await reading

@@ -9,7 +9,7 @@ from document_sales import buy_parsing, pdf_of
 
 from gateway import Choice, PriceStep, hookimpl, usdc
 from gateway.errors import SettingsError
-from gateway.running.readiness import KEPT_S
+from gateway.running.readiness import TTL_S
 from gateway.settings import EndpointOverride
 from gateway_testing.facts import ENDPOINT
 from tests.cases import each
@@ -429,7 +429,7 @@ async def test_ready_tells_check_by_check(gateway, chain, clock):
     assert all(checks.values())
     assert {"database", "disk", "draining", "rpc"} <= set(checks)
     chain.stop()
-    clock.offset_s += KEPT_S
+    clock.offset_s += TTL_S
     status, checks = await _ready(gateway)
     assert (status, checks["rpc"], checks["database"]) == (200, False, True)
     gateway.services.readiness.is_draining = True
@@ -455,7 +455,8 @@ async def test_ready_has_a_row_for_a_provider_that_is_off_sale(gateway):
 
 
 async def test_the_operators_page_quotes_no_value_of_a_plugins_settings(settings, provider):
-    keyed = attrs.evolve(settings, plugin_values={"acme_api_key": "MARKER-KEY"})
+    values = {**settings.plugin_values, "acme_api_key": "MARKER-KEY"}
+    keyed = attrs.evolve(settings, plugin_values=values)
     async with running(keyed, provider) as gateway:
         circuit = gateway.services.catalog["picture"].upstream.circuit
         circuit.trip("The key MARKER-KEY is not known." + "x" * 1000)

@@ -52,7 +52,7 @@ class Listener:
                 found.append(fields | {"data": json.loads(fields["data"])})
         return found
 
-    async def hears(self, condition) -> None:
+    async def wait_until(self, condition) -> None:
         async with asyncio.timeout(120):
             while not condition(self):
                 assert not self.task.done() or condition(self), self.text
@@ -107,7 +107,7 @@ async def listen(gateway):
 
 
 async def opened(listener) -> Listener:
-    await listener.hears(lambda one: one.events())
+    await listener.wait_until(lambda one: one.events())
     return listener
 
 
@@ -135,7 +135,9 @@ async def test_every_change_is_an_event_and_the_last_one_ends_the_stream(
 ):
     task_id = await order(gateway, payer)
     listener = listen(task_id)
-    await listener.hears(lambda one: one.events() and one.events()[-1]["data"]["progress"] == 0.5)
+    await listener.wait_until(
+        lambda one: one.events() and one.events()[-1]["data"]["progress"] == 0.5
+    )
     held.set()
     events = await listener.ended()
     assert [event["id"] for event in events] == [str(n) for n in range(1, len(events) + 1)]
@@ -245,9 +247,9 @@ async def timed(settings, provider, **timing):
 
 async def test_a_quiet_stream_carries_comments(settings, provider, payer):
     release = keep_busy(provider)
-    async with timed(settings, provider, stream_quiet_s=0.01, stream_look_s=0.01) as gateway:
+    async with timed(settings, provider, stream_quiet_s=0.01, stream_poll_s=0.01) as gateway:
         listener = Listener(gateway.app, asked(await order(gateway, payer), STREAM))
-        await listener.hears(lambda one: one.text.count("\n\n: waiting\n\n") >= 1)
+        await listener.wait_until(lambda one: one.text.count("\n\n: waiting\n\n") >= 1)
         release.set()
         assert (await listener.ended())[-1]["data"]["done"]
 

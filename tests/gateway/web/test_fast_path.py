@@ -12,7 +12,7 @@ import structlog
 from gateway import hookimpl
 from gateway.settings import EndpointOverride
 from tests.conftest import ScriptedPlugin, ScriptedProvider, buy, running
-from tests.gateway.operation.test_obstacles import tell_token
+from tests.gateway.operation.test_obstacles import call_token
 from tests.gateway.web.asgi_calls import HUNG_UP, SILENT, WHOLE, Answered, Asked, Client, ask
 from tests.gateway.web.odd_requests import HOST, odd_requests
 from tests.patience import PATIENCE_S, skip_time, until
@@ -187,7 +187,7 @@ def wallet_is_wrong(gateway, chain, provider):
 
 
 def token_is_paused(gateway, chain, provider):
-    tell_token(chain, "pause")
+    call_token(chain, "pause")
 
 
 def stops(gateway, chain, provider):
@@ -232,7 +232,7 @@ async def test_what_stops_sales_is_told_both_ways(
         both = Both(gateway)
         before = await both.compare(PRICE)
         change(gateway, chain, provider)
-        await gateway.services.settlements.obstacles.look()
+        await gateway.services.settlements.obstacles.refresh()
         after = await both.compare(PRICE)
         for asked in odd_requests(change.__name__, 80, task_id):
             await both.compare(asked)
@@ -245,13 +245,13 @@ async def test_what_stops_sales_is_told_both_ways(
 async def test_the_price_told_is_never_an_older_one(settings, provider, clock, payer, chain):
     """A cached challenge is not used during a refusal, nor after the endpoint has changed."""
     async with opened(changed(settings), provider, clock, payer) as (gateway, _):
-        both, look = Both(gateway), gateway.services.settlements.obstacles.look
+        both, refresh = Both(gateway), gateway.services.settlements.obstacles.refresh
         plain = await both.compare(PRICE)
-        tell_token(chain, "pause")
-        await look()
+        call_token(chain, "pause")
+        await refresh()
         assert (await both.compare(PRICE)).body != plain.body
-        tell_token(chain, "unpause")
-        await look()
+        call_token(chain, "unpause")
+        await refresh()
         assert (await both.compare(PRICE)).body == plain.body
         registered = gateway.services.catalog._registered
         sold = registered["picture"]

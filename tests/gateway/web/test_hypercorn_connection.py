@@ -291,7 +291,7 @@ async def test_a_late_end_of_an_app_takes_nothing_from_the_next_answer(connect):
     await all_have_ended()
 
 
-async def said_after(connect, asked: bytes) -> list[bytes]:
+async def answers_to(connect, asked: bytes) -> list[bytes]:
     """Return the responses to requests that a client sends together."""
     reader, writer, _ = await connect()
     writer.write(asked)
@@ -301,7 +301,7 @@ async def said_after(connect, asked: bytes) -> list[bytes]:
 
 async def test_whole_answers_and_others_take_turns(connect):
     last = b"GET /whole HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
-    answers = await said_after(connect, (ASK % b"whole" + ASK % b"") * 3 + last)
+    answers = await answers_to(connect, (ASK % b"whole" + ASK % b"") * 3 + last)
     assert [b"x: whole" in answer for answer in answers] == [True, False] * 3 + [False]
     for answer in answers:
         assert answer.count(b"date: ") == answer.count(b"content-length: 2\r\n") == 1
@@ -313,12 +313,12 @@ async def test_whole_answers_and_others_take_turns(connect):
 )
 async def test_only_an_answer_whose_connection_stays_is_written_whole(connect, line, is_whole):
     ask = b"GET /whole HTTP/1.1\r\nHost: a\r\nConnection: " + line + b"\r\n\r\n"
-    [answer] = await said_after(connect, ask)
+    [answer] = await answers_to(connect, ask)
     assert (b"x: whole" in answer) == is_whole
     assert (b"connection: close" in answer.lower()) != is_whole
 
 
 @pytest.mark.parametrize("patience", [{"MAX_REQUESTS": 3}])
 async def test_the_answer_to_the_last_request_of_a_connection_says_so(connect):
-    answers = await said_after(connect, ASK % b"whole" * 5)
+    answers = await answers_to(connect, ASK % b"whole" * 5)
     assert [b"connection: close" in answer.lower() for answer in answers] == [False, False, True]

@@ -14,6 +14,7 @@ from gateway.errors import SettingsError, TooManyRequests
 from gateway.running.rate_limits import LoopStorage, RateLimits
 from gateway.settings import load_settings
 from gateway.web.front.current import _warn_once, client_address
+from gateway_operator.settings import OperatorSettings
 from tests.conftest import WALLET, running
 
 PUBLISHED = {"x402": (10, 60), "direct": (5, 60), "task": (5, 1), "login": (5, 300)}
@@ -32,8 +33,9 @@ ROUTES = pytest.mark.parametrize(
 def published(settings):
     """The settings with the default limits."""
     defaults = Settings()
-    names = [f"limit_{name}" for name in PUBLISHED]
-    return attrs.evolve(settings, **{name: getattr(defaults, name) for name in names})
+    names = [f"limit_{name}" for name in PUBLISHED if name != "login"]
+    core = {name: getattr(defaults, name) for name in names}
+    return settings.changed(**core, limit_login=OperatorSettings().limit_login)
 
 
 @pytest.fixture

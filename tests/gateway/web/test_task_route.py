@@ -178,17 +178,17 @@ async def test_waiting_ends_when_the_gateway_stops(gateway, payer, held, waits):
 
 async def test_waiting_ends_when_another_process_ended_the_task(gateway, payer, provider):
     """Without a notification, this process polls."""
-    has_begun, end = asyncio.Event(), asyncio.Event()
+    has_started, end = asyncio.Event(), asyncio.Event()
 
     async def step(request, job):
-        has_begun.set()
+        has_started.set()
         await end.wait()
 
     provider.script = [step]
     services = gateway.services
-    services.timing = attrs.evolve(services.timing, look_s=0.05)
+    services.timing = attrs.evolve(services.timing, poll_s=0.05)
     task_id = await order(gateway, payer)
-    await has_begun.wait()
+    await has_started.wait()
     waiting = asyncio.create_task(show(gateway, task_id, wait="30"))
     with contextlib.closing(sqlite3.connect(services.settings.data_dir / "gateway.db")) as other:
         other.execute("""UPDATE tasks SET status = 'completed', result = '{"text": "done"}'""")
@@ -369,7 +369,7 @@ async def test_an_attempt_that_hangs_is_cut_off_and_made_again(settings, provide
 def quick(gateway, chain):
     """Give up soon on an unknown outcome, and poll the chain often."""
     gateway.services.payments.outcome_s = 0.2
-    gateway.services.settlements.timing = SettlementTiming(look_s=0.05, full_look_s=0.2)
+    gateway.services.settlements.timing = SettlementTiming(poll_s=0.05, full_check_s=0.2)
     chain.set_automine(False)
 
 

@@ -17,7 +17,7 @@ from tests.gateway.web.test_checks_before_payment import Counting
 
 SLOW = b"slow"
 # No check is protected from others, so that no test waits.
-SHARES = attrs.evolve(CHECKS, undisturbed_s=0.0)
+SHARES = attrs.evolve(CHECKS, protected_s=0.0)
 
 
 class SlowChecks:
@@ -88,7 +88,7 @@ async def test_a_price_and_a_purchase_do_not_wait_for_slow_files_of_others(selli
 
 
 async def test_a_payment_does_not_wait_for_the_check_that_its_price_passed(selling, slow, payer):
-    share(selling, undisturbed_s=60.0, waiting=0)
+    share(selling, protected_s=60.0, waiting=0)
     bought = "203.0.113.1", b"letter"
     assert (await ask(selling, *bought)).status_code == 402
     # Slow checks hold all slots, none is cancelled, and none may wait.
@@ -120,7 +120,7 @@ async def test_a_purchase_whose_check_made_way_costs_nothing(selling, slow, paye
 
 
 async def test_who_fills_the_queue_gets_429_and_others_an_answer(selling, slow):
-    share(selling, undisturbed_s=60.0, waiting_per_address=1)
+    share(selling, protected_s=60.0, waiting_per_address=1)
     first = greedy(selling, 1)
     await slow.wait_for(1)
     same = [
@@ -136,7 +136,7 @@ async def test_who_fills_the_queue_gets_429_and_others_an_answer(selling, slow):
 
 
 async def test_processor_time_of_files_is_charged_to_their_address(selling, slow):
-    share(selling, budget_s=1e-6, regained=1e-7)
+    share(selling, budget_s=1e-6, refill_per_s=1e-7)
     assert (await ask(selling, "198.51.100.1", pdf_of(3), "a.pdf")).status_code == 402
     # Without other waiters, a spent budget refuses nothing.
     assert (await ask(selling, "198.51.100.1", pdf_of(4), "a.pdf")).status_code == 402
@@ -154,5 +154,5 @@ async def test_processor_time_of_files_is_charged_to_their_address(selling, slow
 
 
 def test_no_check_waits_for_another_behind_the_slots():
-    boxes = (Pages()._sandbox, SentPictures()._sandbox, sandboxes.checker())
+    boxes = (Pages()._sandbox, SentPictures()._sandbox, sandboxes.text_reader())
     assert all(box.limits.children >= SHARES.slots for box in boxes)

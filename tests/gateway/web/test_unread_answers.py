@@ -33,8 +33,8 @@ def settings(settings):
 @pytest.fixture
 def waits(monkeypatch) -> list[str]:
     """Set small limits; returns the address of each answer that has begun to wait."""
-    monkeypatch.setattr(connection_limits, "MOST_BYTES", 2 * _SHARE)
-    monkeypatch.setattr(connection_limits, "MOST_BYTES_PER_ADDRESS", _SHARE)
+    monkeypatch.setattr(connection_limits, "MAX_BYTES", 2 * _SHARE)
+    monkeypatch.setattr(connection_limits, "MAX_BYTES_PER_ADDRESS", _SHARE)
     begun = []
     add = connection_limits.UnreadMemory.add
 

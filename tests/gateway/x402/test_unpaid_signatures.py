@@ -12,7 +12,7 @@ from tests.conftest import WALLET, Payer, buy, cancel, nothing_charged
 PRICE = 20_000
 SPENT = "invalid_exact_evm_nonce_already_used"
 STRANGER = "0x" + "99" * 20
-MOST_CALLS = 30
+MAX_CALLS = 30
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ async def test_a_signature_over_a_nonce_that_did_not_pay_us_is_refused_at_once(
         nonce = spend_elsewhere(chain, payer)
     status, error, calls = await calls_of(gateway, chain, proxy, payer.header(nonce=nonce))
     assert (status, error) == (402, SPENT)
-    assert calls < MOST_CALLS
+    assert calls < MAX_CALLS
 
 
 async def test_a_nonce_spent_long_ago_is_not_searched_for_further_back(
@@ -64,7 +64,7 @@ async def test_a_nonce_spent_long_ago_is_not_searched_for_further_back(
     chain.mine(10)
     status, error, calls = await calls_of(gateway, chain, proxy, payer.header(nonce=nonce))
     assert (status, error) == (402, SPENT)
-    assert calls < MOST_CALLS
+    assert calls < MAX_CALLS
     assert proxy.seen.count("eth_getLogs") == 1
 
 
@@ -80,7 +80,7 @@ async def test_logs_that_do_not_show_yet_what_a_nonce_paid_for_hold_nothing(
     status, error, calls = await calls_of(gateway, chain, proxy, header)
     assert status == 500
     assert "send the same request again" in error
-    assert calls < MOST_CALLS
+    assert calls < MAX_CALLS
     proxy.heal()
     answer = await buy(gateway, header)
     task = await gateway.wait((await answer.get_json())["taskId"])
@@ -93,7 +93,7 @@ async def test_a_payment_that_is_open_asks_only_for_blocks_it_has_not_searched(
 ):
     """Its nonce is spent, and the endpoint's logs do not show by which transaction."""
     gateway.services.payments.outcome_s = 0.5
-    gateway.services.settlements.timing = SettlementTiming(look_s=0.02, full_look_s=0.2)
+    gateway.services.settlements.timing = SettlementTiming(poll_s=0.02, full_check_s=0.2)
     gateway.services.settlements._reconciler.overlap_blocks = 1
     payer = Payer(chain)
     chain.set_automine(False)

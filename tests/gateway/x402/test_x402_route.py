@@ -308,11 +308,11 @@ async def test_an_expired_repeat_waits_for_a_write_that_is_under_way(gateway, pa
         await waiting.wait()
         return await reserve(*arguments)
 
-    async def told_wait():
+    async def counted_wait():
         waiting.set()
         await wait_for_writes()
 
-    store.reserve, payments.wait_for_writes = slow_reserve, told_wait
+    store.reserve, payments.wait_for_writes = slow_reserve, counted_wait
     header = payer.header()
     request = asyncio.create_task(buy(gateway, header))
     await reserving.wait()

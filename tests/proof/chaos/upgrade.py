@@ -66,9 +66,9 @@ class Upgrade(Trade):
 
     def _trade(self) -> None:
         """Sell for some seconds; fail if nothing was sold."""
-        answered = len(self.memory.heard)
+        answered = len(self.memory.answers)
         time.sleep(self.trade_s)
-        until(lambda: "200" in self.memory.heard[answered:], patience_s=30)
+        until(lambda: "200" in self.memory.answers[answered:], patience_s=30)
 
 
 def run_upgrade(

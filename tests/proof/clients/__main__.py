@@ -15,7 +15,7 @@ from tests.proof.clients.rows import Row
 from tests.proof.clients.shop import Shop, open_shop
 
 _HEADINGS = ("client", "version", "speaks", "header", "answers", "task", "settled", "seconds")
-_MOST_CHARS = 100
+_MAX_CHARS = 100
 _WIDTHS = (18, 9, 6, 19, 11, 11, 27, 7)
 
 
@@ -77,7 +77,7 @@ async def _row(row: Row, cache: Path, shop: Shop, closed: Shop) -> str:
         _print((row.name, version, f"failed: {reason}"))
         return "failed"
     _print((row.name, version, *_cells(bought)))
-    click.echo(f"    without gas: {refused[:_MOST_CHARS]}")
+    click.echo(f"    without gas: {refused[:_MAX_CHARS]}")
     return "bought"
 
 

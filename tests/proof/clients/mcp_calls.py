@@ -9,14 +9,14 @@ from tests.proof.clients.tap import Exchange
 _TOOL = "sandbox_image"
 
 
-def purchases(heard: Sequence[Exchange]) -> list[Exchange]:
+def purchases(exchanges: Sequence[Exchange]) -> list[Exchange]:
     """Return each tool call as an exchange: 402 if it asked for money, 200 after it."""
     calls = [
         (one, _call(one))
-        for one in heard
+        for one in exchanges
         if one.target.rstrip("/") == "/mcp" and one.method == "POST"
     ]
-    return [_told(one, call) for one, call in calls if call.get("name") == _TOOL]
+    return [_unpacked(one, call) for one, call in calls if call.get("name") == _TOOL]
 
 
 def _call(one: Exchange) -> dict:
@@ -24,7 +24,7 @@ def _call(one: Exchange) -> dict:
     return message["params"] if message.get("method") == "tools/call" else {}
 
 
-def _told(one: Exchange, call: dict) -> Exchange:
+def _unpacked(one: Exchange, call: dict) -> Exchange:
     # In every revision; `structuredContent` has the same if the revision knows it.
     result = json.loads(json.loads(one.body)["result"]["content"][0]["text"])
     payment = call.get("_meta", {}).get("x402/payment")

@@ -40,12 +40,12 @@ async def buy(place: Place, shop: Shop, *, by_mcp: bool = False) -> Bought:
     """Let a new customer buy with a client, over HTTP or by a tool; raises `Failed`."""
     shop.gateway.check()
     customer = shop.customer()
-    before, started = len(shop.tap.heard), time.monotonic()
+    before, started = len(shop.tap.exchanges), time.monotonic()
     code, output, complained = await _run(place, shop.tap.url, customer.key.to_0x_hex())
     seconds = time.monotonic() - started
-    asked = [one for one in shop.tap.heard[before:] if one.target.startswith("/api/x402/")]
+    asked = [one for one in shop.tap.exchanges[before:] if one.target.startswith("/api/x402/")]
     if by_mcp:
-        asked = mcp_calls.purchases(shop.tap.heard[before:])
+        asked = mcp_calls.purchases(shop.tap.exchanges[before:])
     if code:
         raise Failed(_complaint(complained, asked))
     claimed = _claims(output)
@@ -72,9 +72,9 @@ async def give_up(place: Place, shop: Shop, *, by_mcp: bool = False) -> str:
     Raises `Failed` unless the client gives up without a signature.
     """
     customer = shop.customer()
-    before = len(shop.tap.heard)
+    before = len(shop.tap.exchanges)
     code, _, complained = await _run(place, shop.tap.url, customer.key.to_0x_hex())
-    requests = shop.tap.heard[before:]
+    requests = shop.tap.exchanges[before:]
     asked = [one for one in requests if one.target.startswith("/api/x402/")]
     if by_mcp:
         asked = mcp_calls.purchases(requests)

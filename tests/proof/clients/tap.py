@@ -29,7 +29,7 @@ class Tap:
     """Listens on one port and forwards to another."""
 
     url: str
-    heard: list[Exchange] = attrs.field(factory=list)
+    exchanges: list[Exchange] = attrs.field(factory=list)
 
 
 @contextlib.asynccontextmanager
@@ -39,10 +39,10 @@ async def tapping(port: int) -> AsyncIterator[Tap]:
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
             there = await asyncio.open_connection("127.0.0.1", port)
-            ear = _Ear(tap.heard)
+            follower = _Follower(tap.exchanges)
             await asyncio.gather(
-                _pass_on(reader, there[1], ear.hear_request),
-                _pass_on(there[0], writer, ear.hear_answer),
+                _pass_on(reader, there[1], follower.feed_request),
+                _pass_on(there[0], writer, follower.feed_answer),
                 return_exceptions=True,
             )
 
@@ -53,36 +53,36 @@ async def tapping(port: int) -> AsyncIterator[Tap]:
         yield tap
 
 
-async def _pass_on(reader, writer, hear) -> None:
+async def _pass_on(reader, writer, feed) -> None:
     try:
         while data := await reader.read(_CHUNK_BYTES):
-            hear(data)
+            feed(data)
             writer.write(data)
             await writer.drain()
     finally:
         writer.close()
 
 
-class _Ear:
+class _Follower:
     """Follows one connection: each parser also needs the other side's messages."""
 
-    def __init__(self, heard: list[Exchange]) -> None:
-        self._heard = heard
+    def __init__(self, exchanges: list[Exchange]) -> None:
+        self._exchanges = exchanges
         self._current: Exchange | None = None
         self._asking = h11.Connection(h11.SERVER)
         self._answering = h11.Connection(h11.CLIENT)
 
-    def hear_request(self, data: bytes) -> None:
+    def feed_request(self, data: bytes) -> None:
         self._asking.receive_data(data)
         for event in _events(self._asking):
             self._answering.send(event)
             if isinstance(event, h11.Request):
                 self._current = _asked(event)
-                self._heard.append(self._current)
+                self._exchanges.append(self._current)
             if isinstance(event, h11.Data):
                 self._current.sent += bytes(event.data)
 
-    def hear_answer(self, data: bytes) -> None:
+    def feed_answer(self, data: bytes) -> None:
         self._answering.receive_data(data)
         for event in _events(self._answering):
             self._asking.send(event)

@@ -18,7 +18,7 @@ PRICE = 20_000
 _AGAIN_S = 0.01  # between two tries to reach a gateway that was killed
 _PATIENCE_S = 120  # with one purchase
 _NOT_YET = "TX_NOT_FOUND"  # the one refusal after which the specification says: again
-_MOST_SIGNATURES = 10  # of one purchase; a client that signs on and on is a finding
+_MAX_SIGNATURES = 10  # of one purchase; a client that signs on and on is a finding
 
 
 @attrs.define(eq=False)
@@ -39,10 +39,10 @@ class Memory:
     purchases: list[Purchase] = attrs.field(factory=list)
     stolen: list[str] = attrs.field(factory=list)  # task ids somebody had for another's money
     headers: dict[str, str] = attrs.field(factory=dict)  # by nonce: public with the settlement
-    heard: list[str] = attrs.field(factory=list)  # every answer's status, or why there was none
+    answers: list[str] = attrs.field(factory=list)  # every answer's status, or why there was none
 
     def tally(self) -> Counter:
-        return Counter(self.heard)
+        return Counter(self.answers)
 
 
 class Client(threading.Thread):
@@ -72,14 +72,14 @@ class Client(threading.Thread):
         try:
             status, reply = self.gateway.request("POST", path, body, headers)
         except ConnectionRefusedError:
-            return self._heard_nothing("refused")
+            return self._note_no_answer("refused")
         except (OSError, http.client.HTTPException, ValueError):
-            return self._heard_nothing("cut off")
-        self.memory.heard.append(str(status))
+            return self._note_no_answer("cut off")
+        self.memory.answers.append(str(status))
         return status, reply
 
-    def _heard_nothing(self, why: str) -> None:
-        self.memory.heard.append(why)
+    def _note_no_answer(self, why: str) -> None:
+        self.memory.answers.append(why)
 
 
 class Buyer(Client):
@@ -103,7 +103,7 @@ class Buyer(Client):
     def buy_again(self, purchase: Purchase) -> None:
         raise NotImplementedError
 
-    def finally_told(self, purchase: Purchase, path: str, body: dict, headers: dict):
+    def final_answer(self, purchase: Purchase, path: str, body: dict, headers: dict):
         """Repeat a request until there is a response that is not a 5xx."""
         deadline = time.monotonic() + _PATIENCE_S
         while time.monotonic() < deadline:
@@ -128,12 +128,12 @@ class X402Buyer(Buyer):
     """Pays by signed authorizations, in v1 and v2."""
 
     def buy(self, purchase: Purchase) -> None:
-        for _ in range(_MOST_SIGNATURES):
+        for _ in range(_MAX_SIGNATURES):
             answer = self.send(purchase, self.sign(purchase))
             if answer is None or answer[0] != 402:
                 self.note(purchase, answer)
                 return
-        purchase.surprises.append(f"{_MOST_SIGNATURES} times 402")
+        purchase.surprises.append(f"{_MAX_SIGNATURES} times 402")
 
     def buy_again(self, purchase: Purchase) -> None:
         self.note(purchase, self.send(purchase, purchase.header))
@@ -151,7 +151,7 @@ class X402Buyer(Buyer):
 
     def send(self, purchase: Purchase, header: str):
         body = {"prompt": purchase.prompt}
-        return self.finally_told(purchase, "/api/x402/slow", body, {"X-PAYMENT": header})
+        return self.final_answer(purchase, "/api/x402/slow", body, {"X-PAYMENT": header})
 
 
 class DirectBuyer(Buyer):
@@ -165,7 +165,7 @@ class DirectBuyer(Buyer):
         (tx_hash,) = purchase.claims
         body = {"slug": "slow", "prompt": purchase.prompt, "txHash": tx_hash}
         key = {"Idempotency-Key": tx_hash}
-        self.note(purchase, self.finally_told(purchase, "/api/proxy-generate", body, key))
+        self.note(purchase, self.final_answer(purchase, "/api/proxy-generate", body, key))
 
 
 class Observer(Client):

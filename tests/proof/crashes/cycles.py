@@ -74,8 +74,8 @@ class Run:
         if self.chance.random() < _EARLY_SHARE:
             time.sleep(self.chance.uniform(0.05, 0.6))
             return
-        target = self.memory.heard.count("200") + self.chance.randrange(1, 30)
-        until(lambda: self.memory.heard.count("200") >= target, patience_s=120)
+        target = self.memory.answers.count("200") + self.chance.randrange(1, 30)
+        until(lambda: self.memory.answers.count("200") >= target, patience_s=120)
         time.sleep(self.chance.uniform(0, 0.1))
 
     def close(self) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 import attrs
 import click
 
-from gateway.store.sqlite import SqliteStore
+from gateway.store.sqlite.store import SqliteStore
 from tests.proof.crashes.power_disk import Disk, Record, records
 
 _SOURCE = Path(__file__).with_name("power.c")
@@ -47,7 +47,7 @@ class Recording:
     log: Path
     told: list[tuple[int, str]]  # (size of the log, fact)
 
-    def told_by(self, moment: int) -> set[str]:
+    def acknowledged_by(self, moment: int) -> set[str]:
         return {fact for at, fact in self.told if at <= moment}
 
 
@@ -122,7 +122,7 @@ def cut(recording: Recording, count: int, chance: random.Random, place: Path) ->
 def _images(
     recording: Recording, disk: Disk, moment: int, chance: random.Random, place: Path
 ) -> Iterator[Image]:
-    must = recording.told_by(moment)
+    must = recording.acknowledged_by(moment)
     yield _judged(moment, "synced only", must, disk.image(), place)
     for _ in range(_TORN):
         yield _judged(moment, "some more, torn", must, disk.image(chance), place)

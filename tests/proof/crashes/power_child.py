@@ -10,8 +10,8 @@ import sqlite3
 import sys
 from pathlib import Path
 
-from gateway.store.sqlite import SqliteStore
 from gateway.store.sqlite import store as sqlite
+from gateway.store.sqlite.store import SqliteStore
 from gateway_testing import facts
 
 _LOG = Path(os.environ["POWER_LOG"])
@@ -52,7 +52,7 @@ async def settled(store: SqliteStore, number: int, signing: asyncio.Lock) -> Non
 
 async def worked(store: SqliteStore, number: int) -> None:
     """T4, T5."""
-    for lease in await store.queue.claim(3, lease_s=60, now=facts.NOW):
+    for lease in await store.queue.lease(3, lease_s=60, now=facts.NOW):
         if number % 3:
             await store.queue.complete(lease, facts.RESULT, expires_at=facts.NOW, now=facts.NOW)
             acknowledged(f"task {lease.task_id} completed")

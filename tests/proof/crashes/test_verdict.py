@@ -6,7 +6,7 @@ import sqlite3
 import attrs
 import pytest
 
-from gateway.store.sqlite import SqliteStore
+from gateway.store.sqlite.store import SqliteStore
 from gateway_testing import facts
 from tests.conftest import WALLET, Payer
 from tests.proof.crashes.clients import Memory, Purchase
@@ -49,7 +49,7 @@ async def case(tmp_path, chain):
                 facts.transfer(), tx_hash=tx_hash, log_index=0, sender=transfer.sender
             )
             task = await store.accept_direct(facts.new_task(), tx_hash, [paid], None)
-            (lease,) = await store.queue.claim(1, lease_s=60, now=facts.NOW)
+            (lease,) = await store.queue.lease(1, lease_s=60, now=facts.NOW)
             result = attrs.evolve(facts.RESULT, outputs=())
             await store.queue.complete(lease, result, expires_at=facts.NOW, now=facts.NOW)
         (tmp_path / "calls").write_text(f"{task.id} 1\n")

@@ -58,7 +58,7 @@ FAULTS = {
 
 
 class FacilitatorProxy:
-    """The facilitator with `play`'s faults; calls are named by method and path."""
+    """The facilitator with the faults of `cases`; calls are named by method and path."""
 
     def __init__(self, site: FacilitatorSite, client: FacilitatorClient) -> None:
         self._site = site
@@ -96,7 +96,7 @@ class FacilitatorScene(Scene):
     def forget_checks(self, *, timeout_s: float) -> None:
         """Let the gateway read /supported again."""
         settler = self.gateway.services.settlements.settler
-        settler._believed_until = settler._quiet_until = 0.0
+        settler._cached_until = settler._quiet_until = 0.0
 
     def close(self) -> None:
         self._site.heal()

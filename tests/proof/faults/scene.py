@@ -11,7 +11,7 @@ from eth_account import Account
 
 from gateway import Settings
 from gateway.chain.client import Web3Chain
-from gateway.chain.retries import Rest, RetryTiming
+from gateway.chain.retries import Cooldown, RetryTiming
 from gateway.payments.settlement import SettlementTiming
 from gateway_demo.chain import PlayChain
 from gateway_facilitator_settler import FacilitatorTiming
@@ -24,7 +24,7 @@ _MANY = "1000000/1s"
 # A tenth of production's times or less; six timeouts fit into a drive, as in production.
 _FAST = Waits(
     outcome_s=0.2,
-    settlement=SettlementTiming(look_s=0.02, full_look_s=0.1, late_look_s=0.05, sweep_s=0.1),
+    settlement=SettlementTiming(poll_s=0.02, full_check_s=0.1, late_poll_s=0.05, sweep_s=0.1),
 )
 _TIMING = RetryTiming(first_pause_s=0.005, longest_pause_s=0.005)
 
@@ -41,7 +41,7 @@ def patience(facilitator: FacilitatorTiming | None = None) -> Iterator[None]:
 class Case:
     """One cell: a call, a fault, and a kind of payment."""
 
-    run: str  # of `play.RUNS`
+    run: str  # of `cases.RUNS`
     call: str
     fault: str
 
@@ -85,7 +85,7 @@ class Scene:
             running(settings, self.provider, chain=chain)
         )
         # Disable sharing, so that each purchase meets its own fault.
-        chain._fees.kept_s = self.gateway.services.payments._recent_head.kept_s = 0.0
+        chain._fees.ttl_s = self.gateway.services.payments._recent_head.ttl_s = 0.0
         await self.gateway.services.lifecycle.warmed.wait()
         # The loop is stopped between two runs, for which the watchdog would blame a plugin.
         await self.gateway.services.watchdog.stop()
@@ -106,7 +106,7 @@ class Scene:
         """
         rpc = self.gateway.services.chain._rpc
         first, *others = [
-            attrs.evolve(endpoint, checks_passed=0, rest=Rest(_TIMING))
+            attrs.evolve(endpoint, checks_passed=0, cooldown=Cooldown(_TIMING))
             for endpoint in rpc._endpoints
         ]
         rpc._endpoints = [attrs.evolve(first, timeout_s=timeout_s), *others]

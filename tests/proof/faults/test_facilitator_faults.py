@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.proof.faults import tables
+from tests.proof.faults.cases import ENDS, run_case_with
 from tests.proof.faults.facilitator_scene import FAST, FAULTS, FacilitatorScene
-from tests.proof.faults.play import ENDS, play_with
 from tests.proof.faults.scene import Case, patience
 
 (_TABLE,) = [table for table in tables.tables() if table.chapter == "X402, by a facilitator"]
@@ -41,8 +41,8 @@ def test_a_facilitator_that_fails_ends_as_the_table_says(stage, call, fault, end
     scene = stage.scene()
     case = Case(run="own", call=call, fault=fault)
     try:
-        played = play_with(scene, case, FAULTS[fault], scene.facilitator, end)
-        assert scene.run(played) == end
+        running = run_case_with(scene, case, FAULTS[fault], scene.facilitator, end)
+        assert scene.run(running) == end
         assert set(scene.facilitator.seen) <= set(_TABLE.rows)
     except BaseException:
         stage.drop()

@@ -6,7 +6,7 @@ from zlib import crc32
 import pytest
 
 from tests.proof.faults import tables
-from tests.proof.faults.play import ENDS, RUNS, play
+from tests.proof.faults.cases import ENDS, RUNS, run_case
 from tests.proof.faults.proxy import FAULTS
 from tests.proof.faults.scene import Case, Scene, patience
 
@@ -84,7 +84,7 @@ def test_a_call_that_fails_ends_as_the_table_says(stage, table, call, fault, end
     scene = stage.scene(endpoints)
     case = Case(run=_RUNS[table.run], call=call, fault=fault)
     try:
-        assert scene.run(play(scene, case, end)) == end
+        assert scene.run(run_case(scene, case, end)) == end
         made = {name for proxy in scene.proxies for name in proxy.seen}
         assert not made - _known(table), "the gateway makes calls that the tables do not have"
     except BaseException:

@@ -27,7 +27,7 @@ BUYERS = 10
 ADDRESS = "0x" + "ab" * 20
 # Short pauses, and rests longer than any test.
 TIMING = RetryTiming(
-    first_pause_s=0.005, longest_pause_s=0.005, first_rest_s=600.0, longest_rest_s=600.0
+    first_pause_s=0.005, longest_pause_s=0.005, first_cooldown_s=600.0, longest_cooldown_s=600.0
 )
 
 
@@ -128,7 +128,7 @@ async def test_a_read_that_is_always_refused_ends_after_a_bounded_number_of_call
         proxies[0].faults["eth_getBalance"] = too_many
         with pytest.raises(ChainUnavailable):
             await chain.gas_balance(ADDRESS)
-        assert 2 <= calls(proxies[0]) <= retrying._MOST_TRIES
+        assert 2 <= calls(proxies[0]) <= retrying._MAX_TRIES
 
 
 async def test_a_time_out_is_not_asked_again(settings, proxies):
@@ -167,7 +167,7 @@ async def test_an_endpoint_that_served_again_is_asked_first_again(settings, prox
         first.faults["eth_getBalance"] = too_many
         await chain.gas_balance(ADDRESS)
         first.heal()
-        chain._rpc._endpoints[0].rest.until = 0.0  # the rest is over
+        chain._rpc._endpoints[0].cooldown.until = 0.0  # the rest is over
         await chain.gas_balance(ADDRESS)
         assert (calls(first), calls(second)) == (2, 1)
 
@@ -189,7 +189,7 @@ async def test_retry_after_is_heard(settings, proxies):
         proxies[0].faults["eth_getBalance"] = wishing(1)
         began = asyncio.get_running_loop().time()
         await chain.gas_balance(ADDRESS)
-        assert asyncio.get_running_loop().time() >= endpoint.rest.wished_until > began + 0.9
+        assert asyncio.get_running_loop().time() >= endpoint.cooldown.retry_after > began + 0.9
         assert calls(proxies[0]) == 2
 
 
@@ -240,17 +240,17 @@ async def test_what_could_not_be_sent_is_sent_soon_again(settings, provider, cha
 
         settler.submit = fails_thrice
         settler.tend = lambda: asyncio.sleep(0)
-        looks = 0
+        reads = 0
         reconciler = gateway.services.settlements._reconciler
         close = reconciler.close
 
         async def counted(payment):
-            nonlocal looks
-            looks += 1
+            nonlocal reads
+            reads += 1
             return await close(payment)
 
         reconciler.close = counted
         answer = await buy(gateway, Payer(chain).header())
         task = await gateway.wait((await answer.get_json())["taskId"])
         assert task["status"] == "completed"
-        assert looks <= 4
+        assert reads <= 4

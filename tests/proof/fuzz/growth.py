@@ -31,7 +31,7 @@ _STEPS = 2
 # The allowed growth in time for eight times the bytes. Linear is 8, quadratic is 64.
 _WORST_RATIO = 26.0
 # Shorter times are noise, and harmless at the allowed sizes.
-_LEAST_S = 0.001
+_MIN_S = 0.001
 _RUNS = 3
 _REFUSALS = (GatewayError, Unreadable)
 
@@ -93,9 +93,9 @@ def _made(shape: tuple[Any, Any, Any], size: int) -> Any:
 
 def _ratio(run: Callable[[Any], object], smaller: Any, larger: Any, *, runs: int) -> float:
     least_s = min(_cpu_s(run, larger) for _ in range(runs))
-    if least_s <= _LEAST_S:
+    if least_s <= _MIN_S:
         return 1.0
-    return least_s / max(min(_cpu_s(run, smaller) for _ in range(runs)), _LEAST_S)
+    return least_s / max(min(_cpu_s(run, smaller) for _ in range(runs)), _MIN_S)
 
 
 def _cpu_s(run: Callable[[Any], object], value: Any) -> float:

@@ -165,7 +165,7 @@ async def scripted_chain(*providers) -> Web3Chain:
         for place, provider in enumerate(providers, start=1)
     ]
     # Disable caching, so that each response is read.
-    chain._fees.kept_s = 0.0
+    chain._fees.ttl_s = 0.0
     return chain
 
 

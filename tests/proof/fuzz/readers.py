@@ -30,8 +30,8 @@ _MANY = "1000000000/1s"
 # Between two pieces of a slow client.
 _PAUSE_S = 0.01
 # Small, so that they are reached.
-_MOST_BYTES = 24 * PIECE_BYTES
-_MOST_BYTES_PER_ADDRESS = 6 * PIECE_BYTES
+_MAX_BYTES = 24 * PIECE_BYTES
+_MAX_BYTES_PER_ADDRESS = 6 * PIECE_BYTES
 # Clients that read everything at the same time: together they stay within the limits.
 _READ_ALL = 4
 _KINDS = ("nothing", "nothing", "slowly", "some", "all")
@@ -102,8 +102,8 @@ def run(server: str, clients: int, *, seed: int = 0) -> tuple[Counter[str], list
     """Run the clients; returns the outcomes and the violations."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        mock.patch.object(connection_limits, "MOST_BYTES", _MOST_BYTES),
-        mock.patch.object(connection_limits, "MOST_BYTES_PER_ADDRESS", _MOST_BYTES_PER_ADDRESS),
+        mock.patch.object(connection_limits, "MAX_BYTES", _MAX_BYTES),
+        mock.patch.object(connection_limits, "MAX_BYTES_PER_ADDRESS", _MAX_BYTES_PER_ADDRESS),
     ):
         return asyncio.run(_run(Path(folder), server, clients, random.Random(seed)))
 
@@ -119,7 +119,7 @@ async def _run(
         async def read(reader: Reader) -> None:
             async with turns if reader.kind == "all" else contextlib.nullcontext():
                 await reader.read(served.port, others_are_done)
-            if served.memory.taken_bytes > _MOST_BYTES:
+            if served.memory.taken_bytes > _MAX_BYTES:
                 findings.append(f"{served.memory.taken_bytes} bytes wait")
 
         async with asyncio.TaskGroup() as all_of_them:

@@ -197,7 +197,7 @@ CARELESS = {
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory):
+def report(tmp_path_factory):
     """Run all the wrong plugins through their scenes; return the output."""
     folder = tmp_path_factory.mktemp("mistakes")
     right = (EXAMPLE / "src" / "gateway_acme.py").read_text()
@@ -231,16 +231,16 @@ def told(tmp_path_factory):
     return run.stdout
 
 
-def part_of(told, node):
+def part_of(report, node):
     """Return pytest's output about one failed test, without line breaks."""
     title = f" {node.replace('::', '.')} "
-    assert title in told, f"{node} did not fail:\n{told[-6000:]}"
-    part = told.split(title, 1)[1].split("\n____", 1)[0]
+    assert title in report, f"{node} did not fail:\n{report[-6000:]}"
+    part = report.split(title, 1)[1].split("\n____", 1)[0]
     return " ".join(part.replace("\nE  ", " ").split())
 
 
 # A single test: otherwise each process with a part of it would repeat the run.
-def test_mistakes_are_explained_and_what_an_author_left_out_is_named(told):
+def test_mistakes_are_explained_and_what_an_author_left_out_is_named(report):
     expected = {f"Test_{name}::{one.scene}": one.says for name, one in MISTAKES.items()} | CARELESS
-    found = {node: part_of(told, node) for node in expected}
+    found = {node: part_of(report, node) for node in expected}
     assert {node: said for node, said in found.items() if expected[node] not in said} == {}

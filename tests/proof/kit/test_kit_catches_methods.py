@@ -136,7 +136,7 @@ def write_wrongly(folder: Path, name: str, mistake: Mistake) -> None:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory):
+def report(tmp_path_factory):
     """Run all the wrong methods through their tests; return the output."""
     folder = tmp_path_factory.mktemp("mistakes")
     for name, mistake in MISTAKES.items():
@@ -160,12 +160,12 @@ def told(tmp_path_factory):
 
 
 # A single test: otherwise each process with a part of it would repeat the run.
-def test_mistakes_are_found_and_explained(told):
+def test_mistakes_are_found_and_explained(report):
     unsaid = {}
     for name, mistake in MISTAKES.items():
         title = f" Test_{name}.{mistake.scene}"
-        assert title in told, f"{name} did not fail:\n{told[-6000:]}"
-        section = told.split(title, 1)[1].split("\n____", 1)[0]
+        assert title in report, f"{name} did not fail:\n{report[-6000:]}"
+        section = report.split(title, 1)[1].split("\n____", 1)[0]
         if mistake.says not in " ".join(section.replace("\nE  ", " ").split()):
             unsaid[name] = section
     assert unsaid == {}

@@ -18,7 +18,7 @@ from gateway_demo.tour.processes import HOST, Child, choose_port
 
 # The timeout of a failing test; a passing one does not wait that long.
 PATIENCE_S = 240
-_LOOK_S = 0.1
+_POLL_S = 0.1
 _TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"  # topic
 _OPTIONS = (
     "--headless=new",
@@ -203,7 +203,7 @@ class Browser:
         deadline = time.monotonic() + PATIENCE_S
         while not (found := self.run(f"return {script}", *arguments)):
             assert time.monotonic() < deadline, f"{script}\n{self.text('body')}"
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_S)
         return found
 
     def find(self, selector: str):

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from tests.conftest import WALLET, Payer
 from tests.proof.process.gateway_process import PATIENCE_S, PROMPT, until
-from tests.proof.process.test_http_attacks import HEALTH, connected, heard, is_refused
+from tests.proof.process.test_http_attacks import HEALTH, connected, is_refused, received
 
 # No response: refused, reset, or cut off.
 NO_ANSWER = "no answer"
@@ -158,7 +158,7 @@ def test_a_stop_ends_each_kind_of_connection_in_order_and_puts_the_task_down(ser
     with opened(served, poll + b"\r\n", stream, b"", HEALTH) as connections:
         assert connections[1].recv(1, socket.MSG_PEEK)
         served.stop()
-        waiting, streaming, *silent = [heard(one) for one in connections]
+        waiting, streaming, *silent = [received(one) for one in connections]
         until(lambda: is_refused(served))
     for answer in (waiting, streaming):
         assert answer.startswith(b"HTTP/1.1 200 ")
@@ -209,6 +209,6 @@ def test_each_answer_of_a_gateway_that_stops_is_its_connections_last(served, cha
     with contextlib.closing(socket.create_connection(("127.0.0.1", served.port))) as connection:
         connection.sendall(HEALTH + b"\r\n")
         # The server closes it, not the client.
-        assert heard(connection).startswith(b"HTTP/1.1 200 ")
+        assert received(connection).startswith(b"HTTP/1.1 200 ")
     served.let_go()
     assert served.process.wait(PATIENCE_S) == 0

@@ -22,25 +22,25 @@ class Stream:
         self.socket.connect(("127.0.0.1", gateway.port))
         about = "Host: a\r\nAccept: text/event-stream\r\n\r\n"
         self.socket.sendall(f"GET /api/task/{task_id} HTTP/1.1\r\n{about}".encode())
-        self.heard = b""
+        self.received = b""
 
-    def hears(self, *words: bytes) -> bytes:
+    def read_until(self, *words: bytes) -> bytes:
         """Return everything that has arrived once it has one of these words."""
-        while not any(word in self.heard for word in words):
+        while not any(word in self.received for word in words):
             piece = self.socket.recv(65536)
-            assert piece, self.heard
-            self.heard += piece
-        return self.heard
+            assert piece, self.received
+            self.received += piece
+        return self.received
 
     def status(self) -> bytes:
-        return self.hears(b"\r\n\r\n")[9:12]
+        return self.read_until(b"\r\n\r\n")[9:12]
 
     def rest(self) -> bytes:
         """Return everything that arrives until the server closes, or resets, the connection."""
         with contextlib.suppress(ConnectionError):
             while piece := self.socket.recv(1 << 20):
-                self.heard += piece
-        return self.heard
+                self.received += piece
+        return self.received
 
     def close(self) -> None:
         self.socket.close()
@@ -59,8 +59,8 @@ def opened(impatient):
         stream.close()
 
 
-def bodies(heard: bytes) -> list[dict]:
-    found = [line for line in heard.splitlines() if line.startswith(b"data: ")]
+def bodies(received: bytes) -> list[dict]:
+    found = [line for line in received.splitlines() if line.startswith(b"data: ")]
     return [json.loads(line[6:]) for line in found]
 
 
@@ -68,13 +68,13 @@ def test_a_stream_outlives_the_limits_of_idle_connections(impatient, opened):
     task_id = bought(impatient)
     stream = opened(task_id)
     assert stream.status() == b"200"
-    stream.hears(b"data: ")
+    stream.read_until(b"data: ")
     # Three times the limit.
     time.sleep(3)
     impatient.let_go()
-    received = stream.hears(b'"status":"completed"')
+    received = stream.read_until(b'"status":"completed"')
     # The last chunk: the response has ended properly.
-    assert stream.hears(b"\r\n0\r\n\r\n")
+    assert stream.read_until(b"\r\n0\r\n\r\n")
     assert bodies(received)[0]["done"] is False
 
 

@@ -15,10 +15,10 @@ from tests.volumes import fill_bytes, fill_inodes, mounted, needs_root
 FAST = """
 import functools
 import gateway.app as app
-from gateway_operator.alarms import of_desk, rounds
+from gateway_operator.alarms import assembly, rounds
 app.Timing = functools.partial(app.Timing, alarms_s=0.2)
 rounds.HOLDS_S["check"] = 0.5
-of_desk.Heartbeat = functools.partial(of_desk.Heartbeat, every_s=0.2)
+assembly.Heartbeat = functools.partial(assembly.Heartbeat, every_s=0.2)
 """
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 

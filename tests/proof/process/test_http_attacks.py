@@ -28,7 +28,7 @@ def connected(gateway, *, timeout=60):
     )
 
 
-def heard(connection) -> bytes:
+def received(connection) -> bytes:
     """Return everything until the server closes; a reset is an end as well."""
     answer = b""
     with contextlib.suppress(ConnectionError):
@@ -45,7 +45,7 @@ def said(gateway, *pieces) -> bytes:
                 connection.sendall(piece)
             # So that they arrive one by one.
             time.sleep(0.1)
-        return heard(connection)
+        return received(connection)
 
 
 def answers(gateway, *pieces) -> list[bytes]:
@@ -104,9 +104,9 @@ def test_a_connection_stays_after_an_answer_for_longer_than_a_head_may_take(impa
         kept.sendall(HEALTH + b"\r\n")
         assert kept.recv(65536).startswith(b"HTTP/1.1 200 ")
         # Without a request it is closed after that time.
-        assert heard(silent) == b""
+        assert received(silent) == b""
         kept.sendall(HEALTH + b"Connection: close\r\n\r\n")
-        assert heard(kept).startswith(b"HTTP/1.1 200 ")
+        assert received(kept).startswith(b"HTTP/1.1 200 ")
 
 
 def is_closed(connection, drip) -> bool:
@@ -364,7 +364,7 @@ def test_a_client_that_waits_for_leave_to_send_its_body_gets_it(gateway):
         connection.sendall(head % len(PRICE))
         assert connection.recv(65536).startswith(b"HTTP/1.1 100 ")
         connection.sendall(PRICE)
-        assert heard(connection).startswith(b"HTTP/1.1 402 ")
+        assert received(connection).startswith(b"HTTP/1.1 402 ")
 
 
 def test_an_answer_names_no_server_and_its_date(gateway):
@@ -395,7 +395,7 @@ def test_a_client_that_comes_before_the_app_has_started_is_answered(served):
     with contextlib.closing(until(first)) as connection:
         connection.sendall(HEALTH + b"Connection: close\r\n\r\n")
         (served.folder / "go-on").touch()
-        assert heard(connection).startswith(b"HTTP/1.1 200 ")
+        assert received(connection).startswith(b"HTTP/1.1 200 ")
 
 
 def test_a_file_is_sent_whole_in_part_or_not_at_all(gateway):
@@ -442,7 +442,7 @@ def test_a_body_that_is_on_its_way_at_the_stop_gets_its_answer_and_no_connection
         served.stop()
         until(lambda: is_refused(served))
         connection.sendall(PRICE)
-        answer = heard(connection)
+        answer = received(connection)
     assert answer.startswith(b"HTTP/1.1 ")
     # Hypercorn closes without the header.
     assert b"\r\nconnection: close\r\n" in answer.lower() or http_server == "hypercorn"

@@ -80,6 +80,9 @@ def test_a_vendors_refusal_is_told_in_its_own_words_without_prompt(
     assert served.task(task_id, wait_s=20)["status"] == "failed"
     (line,) = until(lambda: served.events("task.attempt_failed"))
     assert (line["error"], line["status"]) == ("AccountProblem", 402)
-    assert (line["vendor_code"], line["said"]) == ("billing_hard_limit", "Your limit is reached.")
+    assert (line["vendor_code"], line["vendor_message"]) == (
+        "billing_hard_limit",
+        "Your limit is reached.",
+    )
     assert (line["task"], line["provider"]) == (task_id, "failing-vendor")
     assert PROMPT not in served.log.read_text()

@@ -58,7 +58,7 @@ def test_after_kill_9_an_unsettled_payment_settles_once(served, chain):
     assert chain.usdc_balance(WALLET) == 40_000
 
 
-# tests/unit/tasks/test_lanes.py has it without processes.
+# tests/unit/tasks/test_attempts.py has it without processes.
 @pytest.mark.full
 @one_server
 def test_a_task_that_kills_the_process_four_times_is_owed_back(served, chain):

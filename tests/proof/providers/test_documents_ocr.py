@@ -35,10 +35,10 @@ class Job:
     """The part of a provider's job that is used."""
 
     def __init__(self):
-        self.told = []
+        self.shown = []
 
     async def progress(self, fraction, note=""):
-        self.told.append(fraction)
+        self.shown.append(fraction)
 
 
 def text_page(sentence: str) -> bytes:
@@ -119,7 +119,7 @@ async def test_a_scanned_pdf_is_read_page_by_page_and_progress_is_told(reader):
     await reader.validate(order, gateway_documents.ENDPOINT)
     job = Job()
     assert (await reader.submit(order, job)).text == "The first page.\n\nThe second page."
-    assert job.told == [0.5, 1.0]
+    assert job.shown == [0.5, 1.0]
 
 
 @needs_ocr
@@ -342,7 +342,7 @@ async def test_the_operator_is_told_the_way_out_once():
                 await parser.validate(
                     request("a.png", pictures.saved(pictures.drawn())), gateway_documents.ENDPOINT
                 )
-    assert [log["way_out"] for log in logs] == ["pip install 'generation-gateway[ocr]'"]
+    assert [log["remedy"] for log in logs] == ["pip install 'generation-gateway[ocr]'"]
 
 
 @needs_pdfium

@@ -13,7 +13,7 @@ import pytest
 
 from tests.conftest import PNG, Payer
 from tests.proof.process.gateway_process import PROMPT
-from tests.proof.process.test_payment_header_size import MOST_BYTES, payment_of
+from tests.proof.process.test_payment_header_size import MAX_BYTES, payment_of
 from tests.proof.proxies.conftest import DIRECT_LIMIT
 from tests.proof.proxies.proxy import FILES, NAMES, ask
 
@@ -112,7 +112,7 @@ def test_the_gateways_own_refusal_of_a_body_comes_through(proxy):
 
 
 def test_a_payment_header_of_32_kib_reaches_the_gateway(proxy):
-    paid = {"PAYMENT-SIGNATURE": payment_of(MOST_BYTES).decode()}
+    paid = {"PAYMENT-SIGNATURE": payment_of(MAX_BYTES).decode()}
     answer = proxy.ask("POST", "/api/x402/slow", {"prompt": PROMPT}, paid)
     assert (answer.status, answer.json()["error"]) == (402, "invalid_x402_version")
 

@@ -33,7 +33,9 @@ async def same_authorization_other_bodies(shop: Shop, at_once: int) -> None:
         answers.extend(await asyncio.gather(*(shop.buy(header, prompt) for prompt in prompts)))
     served = {prompt for prompt, answer in _pairs(prompts, answers) if answer.status == 200}
     assert len(served) == 1
-    refused = {answer.heard for prompt, answer in _pairs(prompts, answers) if prompt not in served}
+    refused = {
+        answer.outcome for prompt, answer in _pairs(prompts, answers) if prompt not in served
+    }
     assert refused <= {"402"}
 
 
@@ -67,11 +69,11 @@ async def same_idempotency_key(shop: Shop, at_once: int) -> None:
         about = {"Idempotency-Key": key}
         requests = (shop.pay_directly(tx_hash, prompt, **about) for prompt in prompts)
         answers.extend(await asyncio.gather(*requests))
-    heard: dict[str, set[str]] = {}
+    outcome: dict[str, set[str]] = {}
     for prompt, answer in _pairs(prompts, answers):
-        heard.setdefault(prompt, set()).add(answer.heard)
-    assert heard["a boat"] != heard["a house"]
-    assert all(words in ({"200"}, LOSES) for words in heard.values()), heard
+        outcome.setdefault(prompt, set()).add(answer.outcome)
+    assert outcome["a boat"] != outcome["a house"]
+    assert all(words in ({"200"}, LOSES) for words in outcome.values()), outcome
 
 
 async def fresh_authorizations_under_one_key(shop: Shop, at_once: int) -> None:

@@ -25,7 +25,7 @@ class Answer:
     body: dict
 
     @property
-    def heard(self) -> str:
+    def outcome(self) -> str:
         return str(self.body.get("code") or self.status)
 
 
@@ -119,7 +119,7 @@ FLOWS = pytest.mark.parametrize("flow", [Shop.x402, Shop.direct], ids=["x402", "
 
 def tally(answers: list[Answer]) -> dict[str, int]:
     """Count the responses."""
-    return dict(collections.Counter(answer.heard for answer in answers))
+    return dict(collections.Counter(answer.outcome for answer in answers))
 
 
 def settings_of(chain: PlayChain, folder: Path) -> Settings:

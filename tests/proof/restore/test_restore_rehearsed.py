@@ -162,7 +162,7 @@ def test_the_restore_on_fly_in_the_order_of_the_docs(machine, payer, chain):
     assert machine.pay(sold)[0] == 200
     machine.restart()
     assert machine.logged("restore.done") == []
-    assert machine.logged("restore.remembered")
+    assert machine.logged("restore.already_done")
     assert machine.pay(sold) == (400, "TX_ALREADY_USED")
     machine.stop()
     assert len(list(machine.volume.glob("gateway.db.before-restore-*[0-9]"))) == 1

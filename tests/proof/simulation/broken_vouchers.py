@@ -119,7 +119,7 @@ def check_first() -> Mutant:
     )
 
 
-def no_second_look() -> Mutant:
+def no_second_read() -> Mutant:
     async def find(self: Any, purchase: Any) -> Any:
         if known := await self._find_proof(purchase):
             return known

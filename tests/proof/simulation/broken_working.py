@@ -44,5 +44,5 @@ def believed_exception() -> Mutant:
 
     return Mutant(
         "what a plugin raises after its POST is tried again",
-        ((outcome, "error_that_counts", as_raised),),
+        ((outcome, "decisive_error", as_raised),),
     )

@@ -15,7 +15,7 @@ from tests.proof.simulation.paying import SignedHeader, key_of
 from tests.proof.simulation.people import RICH_UNITS, Town
 from tests.proof.simulation.token import PAYING, UNDOING, Call, burn_call
 
-_LOOK_S = 0.25
+_POLL_S = 0.25
 _GREED_S = 50.0
 _SHARE = 0.2  # of the histories
 _COUNTED = ("wallet", "burned", "unexplained")
@@ -50,7 +50,7 @@ class Burner:
     how: int
     is_wallet: bool
     pays_itself: bool  # a third party sends the authorization behind our transaction
-    told: list[tuple[str, str]] = attrs.field(factory=list)  # (task, prompt) of each 200
+    accepted: list[tuple[str, str]] = attrs.field(factory=list)  # (task, prompt) of each 200
 
     @property
     def address(self) -> str:
@@ -67,7 +67,7 @@ class Burner:
             signed = town.sign(self.name, seconds=dice.uniform(23.0, 35.0))
             ask = asyncio.ensure_future(
                 self.town.buy_with(
-                    self.name, signed, f"{self.name} {town.world.now():.0f}", self.told
+                    self.name, signed, f"{self.name} {town.world.now():.0f}", self.accepted
                 )
             )
             await self._burn_when_sent(signed, ask)
@@ -76,7 +76,7 @@ class Burner:
 
     async def _burn_when_sent(self, signed: SignedHeader, ask: asyncio.Future[None]) -> None:
         while not ask.done():
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_POLL_S)
             pending = self.town.chain.pending
             if any(
                 self.town.chain.sent.get(waiting.hash) == "gateway"

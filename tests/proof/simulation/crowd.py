@@ -12,7 +12,7 @@ from tests.proof.simulation.paying import SignedHeader, key_of
 from tests.proof.simulation.people import RICH_UNITS, Payer, Town
 from tests.proof.simulation.token import cancel_call, read_signed
 
-_LOOK_S = 0.25
+_POLL_S = 0.25
 
 
 def draw(town: Town, seed: int) -> tuple[list[Payer], list["Spoiler"]]:
@@ -43,7 +43,7 @@ class Spoiler:
     town: Town
     name: str
     comes_at: float
-    told: list[tuple[str, str]] = attrs.field(factory=list)  # (task, prompt) of each 200
+    accepted: list[tuple[str, str]] = attrs.field(factory=list)  # (task, prompt) of each 200
 
     @property
     def address(self) -> str:
@@ -56,7 +56,7 @@ class Spoiler:
         for turn in range(dice.randint(2, 4)):
             signed = self.town.sign(self.name, seconds=dice.uniform(23.0, 35.0))
             ask = asyncio.ensure_future(
-                self.town.buy_with(self.name, signed, f"{self.name} {turn}", self.told)
+                self.town.buy_with(self.name, signed, f"{self.name} {turn}", self.accepted)
             )
             await self._cancel_when_sent(signed, ask)
             await ask
@@ -65,7 +65,7 @@ class Spoiler:
     async def _cancel_when_sent(self, signed: SignedHeader, ask: asyncio.Future[None]) -> None:
         chain = self.town.chain
         while not ask.done():
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_POLL_S)
             if any(
                 chain.sent.get(waiting.hash) == "gateway"
                 and any(call.data == signed.data for call in waiting.calls)

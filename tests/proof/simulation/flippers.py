@@ -12,7 +12,7 @@ from tests.proof.simulation.paying import buy_x402, key_of
 from tests.proof.simulation.people import RICH_UNITS, Town
 from tests.proof.simulation.token import flip_call, read_signed
 
-_LOOK_S = 0.25
+_POLL_S = 0.25
 _GREED_S = 110.0  # longer than the trouble: also when all work again
 _MAX_TRIES = 6
 
@@ -23,7 +23,7 @@ class Flipper:
 
     town: Town
     name: str
-    told: list[tuple[str, str]] = attrs.field(factory=list)  # (task, prompt) of each 200
+    accepted: list[tuple[str, str]] = attrs.field(factory=list)  # (task, prompt) of each 200
 
     @property
     def address(self) -> str:
@@ -50,7 +50,7 @@ class Flipper:
             for number in range(dice.randint(1, 3))
         ]
         while not all(ask.done() for ask in asks):
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_POLL_S)
             if self._is_awaited():
                 self._flip(refuses=True)
                 break
@@ -73,7 +73,7 @@ class Flipper:
             answer = await self.town.ask(buy_x402(signed.header, prompt))
             world.note(f"{self.name} gets {answer.status} {answer.code}")
             if answer.task_id is not None:
-                self.told.append((answer.task_id, prompt))
+                self.accepted.append((answer.task_id, prompt))
             if answer.status in (200, 402):
                 return
             await asyncio.sleep(2.0)

@@ -18,14 +18,14 @@ from tests.proof.simulation.life import Life
 from tests.proof.simulation.people import DirectPayer, Payer, Town
 from tests.proof.simulation.relay import Relay
 from tests.proof.simulation.seams import seams
-from tests.proof.simulation.strangers import Cheat, Observer, ThirdParty
+from tests.proof.simulation.third_parties import Cheat, Observer, ThirdParty
 from tests.proof.simulation.voucher_people import Customer, VoucherBuyer, VoucherCheat
 from tests.proof.simulation.weather import Weather
 from tests.proof.simulation.world import World
 
 _TROUBLE_S = 60.0  # after that the outside behaves
 _HEALING_S = 1500.0  # longest validBefore, the margins after it, and time to spare
-_LOOK_S = 3.0
+_POLL_S = 3.0
 
 
 @attrs.define
@@ -217,7 +217,7 @@ class History:
         """Wait until nothing is open, or for the longest possible time."""
         until = self.world.loop.time() + _HEALING_S
         while self.world.loop.time() < until:
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_POLL_S)
             is_waiting = any(not person.done() for person in people)
             if not (is_waiting or self.chain.pending or invariants.open_work(self.ground)):
                 return

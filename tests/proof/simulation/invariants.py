@@ -168,7 +168,7 @@ def _forgotten(rows: list[Row], cast: Any) -> list[str]:
     found = []
     buyers = (*cast.payers, *cast.directs, *cast.observers)
     for person in (*buyers, *cast.cheats, *cast.flippers, *cast.spoilers, *cast.burners):
-        for task_id, prompt in person.told:
+        for task_id, prompt in person.accepted:
             row = known.get(task_id)
             if row is None:
                 found.append(f"FORGOTTEN_200 task {task_id}")
@@ -213,7 +213,7 @@ def _direct(payer: DirectPayer, rows: list[Row], truth: Truth) -> list[str]:
         paid.tx_hash == tx_hash and paid.units >= market.PRICE_UNITS for paid in truth.paid
     )
     user = next((row for row in rows if f"tx:{tx_hash}" in row.keys), None)
-    if payer.gave_up or not enough or payer.told:
+    if payer.gave_up or not enough or payer.accepted:
         return []
     if user is None:
         return [f"LOST_PAYMENT {payer.name} is told {payer.last.status} {payer.last.code}"]

@@ -12,7 +12,7 @@ import attrs
 from gateway import Endpoint, Result, Settings, hookimpl
 from gateway.catalog.catalog import Catalog
 from gateway.chain.signer import address_of
-from gateway.contracts import Clock, Kept
+from gateway.contracts import Clock, StoredFile
 from gateway.domain import StoredOutput, StoredResult
 from gateway.plugins.manager import PluginManager
 from gateway_facilitator_settler import FacilitatorSettler
@@ -136,7 +136,7 @@ class NoOutputs:
     async def save(self, task_id: str, result: Result) -> StoredResult:
         return StoredResult(text=result.text)
 
-    async def written_before(self, before: float) -> AsyncIterator[list[Kept]]:
+    async def written_before(self, before: float) -> AsyncIterator[list[StoredFile]]:
         for batch in ():
             yield batch
 

@@ -55,7 +55,7 @@ _MAKERS: dict[str, Callable[[], Mutant]] = {
     "voucher-any-bytes": vouchers.any_bytes,
     "voucher-any-request": vouchers.any_wanted,
     "voucher-check-first": vouchers.check_first,
-    "voucher-no-second-look": vouchers.no_second_look,
+    "voucher-no-second-read": vouchers.no_second_read,
 }
 MUTANTS = {name: make() for name, make in _MAKERS.items()}
 REQUIRED = tuple(_MAKERS)[:8]  # the list of payments.md
@@ -96,7 +96,7 @@ SHOWN_BY = {
     "voucher-any-bytes": 68,
     "voucher-any-request": 17,
     "voucher-check-first": 10,
-    "voucher-no-second-look": 247,
+    "voucher-no-second-read": 247,
     "receipt-before-block": 1,
     "paid-unjudged": 8,
     "batch-unjudged": 8,

@@ -51,17 +51,17 @@ class Town:
         return answer
 
     async def buy_with(
-        self, name: str, signed: SignedHeader, prompt: str, told: list[tuple[str, str]]
+        self, name: str, signed: SignedHeader, prompt: str, accepted: list[tuple[str, str]]
     ) -> None:
         """Repeat a header until there is a definite response.
 
-        `told` gets (task, prompt) of each 200.
+        `accepted` gets (task, prompt) of each 200.
         """
         for _ in range(_TRIES_OF_A_HEADER):
             answer = await self.ask(buy_x402(signed.header, prompt))
             self.world.note(f"{name} gets {answer.status} {answer.code}")
             if answer.task_id is not None:
-                told.append((answer.task_id, prompt))
+                accepted.append((answer.task_id, prompt))
             if answer.status in (200, 402):
                 return
             await asyncio.sleep(2.0)
@@ -91,7 +91,7 @@ class Payer:
     idempotency_key: str | None
     headers: list[SignedHeader] = attrs.field(factory=list)
     refused: list[tuple[SignedHeader, str | None]] = attrs.field(factory=list)  # by a 402
-    told: list[tuple[str, str]] = attrs.field(factory=list)  # (task, prompt) of each 200
+    accepted: list[tuple[str, str]] = attrs.field(factory=list)  # (task, prompt) of each 200
     gave_up: bool = False
     is_done: bool = False
     comes_at: float | None = None  # None: at any time
@@ -110,7 +110,7 @@ class Payer:
         while not self.is_done and not self.gave_up and len(self.headers) < _MAX_SIGNATURES:
             self._sign()
             await self._pay(self.headers[-1])
-        world.note(f"{self.name} is through: {len(self.told)} tasks, gave up {self.gave_up}")
+        world.note(f"{self.name} is through: {len(self.accepted)} tasks, gave up {self.gave_up}")
 
     def _sign(self) -> None:
         world = self.town.world
@@ -132,7 +132,7 @@ class Payer:
             )
             world.note(f"{self.name} gets {answer.status} {answer.code} {answer.task_id}")
             if answer.status == 200 and answer.task_id is not None:
-                self.told.append((answer.task_id, self.name))
+                self.accepted.append((answer.task_id, self.name))
                 self.is_done = world.is_healed or world.dice.random() < 0.9  # else asks once more
             if answer.status == 402:
                 self.refused.append((signed, answer.code))
@@ -157,7 +157,7 @@ class DirectPayer:
     proves: bool  # sends a payerSignature
     transaction: Transaction | None = None
     units: int = market.PRICE_UNITS
-    told: list[tuple[str, str]] = attrs.field(factory=list)  # (task, prompt) of each 200
+    accepted: list[tuple[str, str]] = attrs.field(factory=list)  # (task, prompt) of each 200
     last: Answer = NOTHING
     gave_up: bool = False
     has_lost: bool = False  # an answer of his got lost: it may have been the 200
@@ -176,7 +176,7 @@ class DirectPayer:
             self.last = await self.town.ask(self._request())
             world.note(f"{self.name} gets {self.last.status} {self.last.code}")
             if self.last.status == 200 and self.last.task_id is not None:
-                self.told.append((self.last.task_id, self.name))
+                self.accepted.append((self.last.task_id, self.name))
             self.has_lost |= self.last.status == 0
             if self.last.status not in (0, 500) and self.last.code != "TX_NOT_FOUND":
                 return

@@ -13,7 +13,7 @@ import attrs
 
 from gateway import Authorization, CallReverted
 from gateway.domain.eip3009 import transfer_calldata
-from gateway_facilitator_settler import Answer, FacilitatorSilent
+from gateway_facilitator_settler import Answer, FacilitatorUnavailable
 from tests.proof.simulation.chain import SimulatedChain, Transaction
 from tests.proof.simulation.token import Call, read_signed
 from tests.proof.simulation.world import World
@@ -122,12 +122,12 @@ class RelayClient:
     async def _reach(self) -> None:
         await self._life.pause()
         if self._life.world.strikes(0.05, "facilitator: unreachable"):
-            raise FacilitatorSilent("unreachable")
+            raise FacilitatorUnavailable("unreachable")
 
     async def _settle(self, data: bytes) -> Answer:
         relay, mood = self._relay, self._relay.mood()
         if mood == "error before sending":
-            raise FacilitatorSilent("status 500")
+            raise FacilitatorUnavailable("status 500")
         if mood == "success:false and nothing sent":
             return _settled("", success=False)
         if mood == "a hash that never lands":
@@ -138,10 +138,10 @@ class RelayClient:
         await self._life.crash_point("relayed, its answer not seen")
         await self._life.pause()
         if mood == "error after sending":
-            raise FacilitatorSilent("status 502")
+            raise FacilitatorUnavailable("status 502")
         if mood == "silent after sending":
             await asyncio.sleep(_SILENCE_S)
-            raise FacilitatorSilent("time-out")
+            raise FacilitatorUnavailable("time-out")
         if mood in ("answers before the block", "success:false though sent"):
             return _settled(tx_hash, success=mood == "answers before the block")
         return _settled(tx_hash, success=await self._mined(tx_hash, data))
@@ -153,7 +153,7 @@ class RelayClient:
                 return result
             await asyncio.sleep(1)
             self._life.check()
-        raise FacilitatorSilent("status 504")
+        raise FacilitatorUnavailable("status 504")
 
 
 def _settled(tx_hash: str, *, success: bool) -> Answer:

@@ -49,7 +49,7 @@ def check(ground: Ground, customers: Sequence[Customer]) -> list[str]:
     found += _paid(rows, bank)
     for customer in customers:
         for shown in customer.shown:
-            found += _told(shown, rows, bank)
+            found += _find_wrong_tasks(shown, rows, bank)
         found += _refused(customer, rows)
         if isinstance(customer, VoucherBuyer):
             found += _honest(customer, bank)
@@ -114,7 +114,7 @@ def _paid(rows: list[Bought], bank: Bank) -> list[str]:
     return found
 
 
-def _told(shown: Shown, rows: list[Bought], bank: Bank) -> list[str]:
+def _find_wrong_tasks(shown: Shown, rows: list[Bought], bank: Bank) -> list[str]:
     """A 200 names a task for that request, bought with the same owner's voucher."""
     if shown.answer.task_id is None:
         return []

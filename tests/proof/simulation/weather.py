@@ -5,7 +5,7 @@ import asyncio
 import attrs
 
 from tests.proof.simulation.people import Town
-from tests.proof.simulation.strangers import THIRD_PARTY
+from tests.proof.simulation.third_parties import THIRD_PARTY
 from tests.proof.simulation.token import transfer_call
 
 _WEIGHTS = (2, 2, 4, 2, 1, 2)  # of the kinds, in their order

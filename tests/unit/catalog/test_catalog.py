@@ -53,7 +53,7 @@ def test_a_plugin_that_rests_or_is_withdrawn_is_not_counted(catalog):
     put_on_sale(catalog, "two", plugin="left out")
     put_on_sale(catalog, "three")
     assert len(catalog) == 3
-    catalog.rest("resting", "it blocks", pause_s=1)
+    catalog.pause_plugin("resting", "it blocks", pause_s=1)
     assert slugs(catalog) == ["two", "three"]
     catalog.withdraw("left out")
     assert slugs(catalog) == ["three"]
@@ -74,12 +74,12 @@ def test_a_text_about_the_catalogue_is_made_once_for_each_change(catalog):
 
     circuit = put_on_sale(catalog, "one")
     for _ in range(3):
-        assert catalog.keep("text", describe) == "one"
+        assert catalog.cached("text", describe) == "one"
     put_on_sale(catalog, "two")
-    assert catalog.keep("text", describe) == "one two"
+    assert catalog.cached("text", describe) == "one two"
     circuit.trip("402: top up")
     for _ in range(3):
-        assert catalog.keep("text", describe) == "two"
+        assert catalog.cached("text", describe) == "two"
     assert made == ["one", "one two", "two"]
 
 

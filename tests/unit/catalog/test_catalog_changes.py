@@ -43,7 +43,7 @@ def test_all_prices_of_an_endpoint_change_by_the_same_factor_above_the_settings(
     registered = catalog[ENDPOINT.slug]
     assert prices(registered.endpoint) == (10_000, 30_000)
     assert [(prices(one), until) for one, until in registered.earlier] == [((40_000, 120_000), 9.0)]
-    assert prices(catalog.filed(ENDPOINT.slug)) == (40_000, 120_000)
+    assert prices(catalog.configured(ENDPOINT.slug)) == (40_000, 120_000)
     assert catalog.changed_at == 5.0
     catalog.change(change())
     assert prices(catalog[ENDPOINT.slug].endpoint) == (40_000, 120_000)
@@ -59,9 +59,9 @@ def test_a_price_per_page_changes_by_the_factor_of_the_price():
 
 def test_what_is_kept_about_endpoints_is_made_anew_after_a_change():
     catalog = catalog_of()
-    assert catalog.keep("prices", lambda: [one.price_units for one in catalog]) == [20_000]
+    assert catalog.cached("prices", lambda: [one.price_units for one in catalog]) == [20_000]
     catalog.change(change(price_units=30_000))
-    assert catalog.keep("prices", lambda: [one.price_units for one in catalog]) == [30_000]
+    assert catalog.cached("prices", lambda: [one.price_units for one in catalog]) == [30_000]
 
 
 def test_a_change_of_a_slug_that_no_plugin_registers_is_left_out():
@@ -69,7 +69,7 @@ def test_a_change_of_a_slug_that_no_plugin_registers_is_left_out():
     catalog.change({"gone": EndpointChange(changed_at=5.0, price_units=1)})
     assert prices(catalog[ENDPOINT.slug].endpoint) == (20_000, 60_000)
     with pytest.raises(NotFound):
-        catalog.filed("gone")
+        catalog.configured("gone")
 
 
 @pytest.mark.parametrize(("cost", "micros"), [("0.02", 20_000), ("0", 0), ("0.00", 0)])

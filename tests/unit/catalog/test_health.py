@@ -13,7 +13,7 @@ from gateway.settings import EndpointOverride
 from gateway.telemetry.redaction import Redactor
 from gateway_vendors.refusals import note_answer
 from tests.patience import PATIENCE_S, until
-from tests.unit.tasks.engine_shop import PAPER, PlainApi, said
+from tests.unit.tasks.engine_shop import PAPER, PlainApi, run_step
 
 
 class Probed(PlainApi):
@@ -21,13 +21,13 @@ class Probed(PlainApi):
 
     def __init__(self):
         super().__init__()
-        self.health_says = []
+        self.health_steps = []
         self.usual = None
         self.asked = 0
 
     async def health(self):
         self.asked += 1
-        await said(self.health_says.pop(0) if self.health_says else self.usual)
+        await run_step(self.health_steps.pop(0) if self.health_steps else self.usual)
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def catalog_of(api, clock, **override):
 
 @contextlib.asynccontextmanager
 async def probing(catalog):
-    task = asyncio.create_task(probe_forever(catalog, look_s=0.01, timeout_s=0.05))
+    task = asyncio.create_task(probe_forever(catalog, check_s=0.01, timeout_s=0.05))
     yield
     assert not task.done()
     task.cancel()

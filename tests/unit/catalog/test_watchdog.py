@@ -18,7 +18,7 @@ from gateway_testing.facts import ENDPOINT
 from tests.conftest import ScriptedProvider
 
 PATIENCE_S = 120
-SHORT = WatchdogTiming(lap_s=0.03, silence_s=0.1)
+SHORT = WatchdogTiming(tick_s=0.03, silence_s=0.1)
 OWNERS = {"acme_blocks": "acme"}
 PLUGIN = """
 import queue
@@ -72,7 +72,7 @@ def lines():
         yield found
 
 
-def told(lines, event, plugin="acme"):
+def logged(lines, event, plugin="acme"):
     return [line for line in lines if (line["event"], line["plugin"]) == (event, plugin)]
 
 
@@ -99,8 +99,8 @@ async def until(condition):
 
 async def test_a_plugin_that_blocks_is_named_with_its_stack_while_it_blocks(plugin, lines):
     async with watch_loop(OWNERS, timing=SHORT):
-        await block(plugin.submit, lambda: told(lines, "loop.blocked"))
-        (line,) = told(lines, "loop.blocked")  # the loop has not run since
+        await block(plugin.submit, lambda: logged(lines, "loop.blocked"))
+        (line,) = logged(lines, "loop.blocked")  # the loop has not run since
     assert line["log_level"] == "warning"
     places = [frame.partition("acme_blocks/")[2] for frame in line["frames"]]
     assert places[0] == "client.py:8 submit"
@@ -110,8 +110,8 @@ async def test_a_plugin_that_blocks_is_named_with_its_stack_while_it_blocks(plug
 
 async def test_the_library_that_a_plugin_blocks_in_is_shown_below_it(plugin, lines):
     async with watch_loop(OWNERS, timing=SHORT):
-        await block(plugin.ask_a_library, lambda: told(lines, "loop.blocked"))
-    (line,) = told(lines, "loop.blocked")
+        await block(plugin.ask_a_library, lambda: logged(lines, "loop.blocked"))
+    (line,) = logged(lines, "loop.blocked")
     assert line["frames"][0].endswith(" ask_a_library")
     assert "queue.py" in line["frames"][1]
 
@@ -119,7 +119,7 @@ async def test_the_library_that_a_plugin_blocks_in_is_shown_below_it(plugin, lin
 async def test_a_block_of_nobodys_is_the_gateways(lines):
     def is_seen():
         frames = [
-            frame for line in told(lines, "loop.blocked", GATEWAY) for frame in line["frames"]
+            frame for line in logged(lines, "loop.blocked", GATEWAY) for frame in line["frames"]
         ]
         return any(frame.endswith(".blocks_itself") for frame in frames)
 
@@ -130,19 +130,19 @@ async def test_a_block_of_nobodys_is_the_gateways(lines):
 
     async with watch_loop(OWNERS, timing=attrs.evolve(SHORT, report_pause_s=0.0)):
         await block(blocks_itself, is_seen)
-    assert told(lines, "loop.blocked") == []
+    assert logged(lines, "loop.blocked") == []
 
 
 async def test_what_holds_the_interpreter_is_named_once_it_lets_go(plugin, lines):
     async with watch_loop(OWNERS, timing=SHORT):
-        await block(plugin.hold_the_interpreter, lambda: told(lines, "loop.blocked"))
-    (line,) = told(lines, "loop.blocked")
+        await block(plugin.hold_the_interpreter, lambda: logged(lines, "loop.blocked"))
+    (line,) = logged(lines, "loop.blocked")
     assert any(frame.endswith(" hold_the_interpreter") for frame in line["frames"])
 
 
 async def test_the_lines_hold_no_values(plugin, lines):
     async def with_a_prompt(prompt):
-        await block(plugin.submit, lambda: told(lines, "loop.blocked"))
+        await block(plugin.submit, lambda: logged(lines, "loop.blocked"))
         return prompt
 
     async with watch_loop(OWNERS, timing=SHORT):
@@ -165,29 +165,29 @@ def test_a_module_belongs_to_its_plugin_its_provider_or_what_lies_beside_them():
 
 async def test_a_block_is_told_once_and_its_end_with_the_total(plugin, lines):
     def went_on(watchdog):
-        blocked = told(lines, "loop.blocked")
+        blocked = logged(lines, "loop.blocked")
         # The seconds are reported with one digit.
         return blocked and watchdog._silent_s > blocked[0]["seconds"] + 0.1
 
     async with watch_loop(OWNERS, timing=SHORT) as watchdog:
-        await block(plugin.submit, lambda: went_on(watchdog) or told(lines, "loop.released"))
-        await until(lambda: told(lines, "loop.released"))
-    (blocked,) = told(lines, "loop.blocked")
-    (released,) = told(lines, "loop.released")
+        await block(plugin.submit, lambda: went_on(watchdog) or logged(lines, "loop.released"))
+        await until(lambda: logged(lines, "loop.released"))
+    (blocked,) = logged(lines, "loop.blocked")
+    (released,) = logged(lines, "loop.released")
     assert released["seconds"] > blocked["seconds"]
 
 
 async def test_who_blocks_again_and_again_is_told_rarely_and_counted(plugin, lines):
     async with watch_loop(OWNERS, timing=SHORT) as watchdog:
-        await block(plugin.submit, lambda: told(lines, "loop.blocked"))
+        await block(plugin.submit, lambda: logged(lines, "loop.blocked"))
         await until(lambda: watchdog._reported is None)
         await block(plugin.submit, lambda: watchdog._unreported["acme"])
         await until(lambda: watchdog._reported is None)
         watchdog.timing = attrs.evolve(SHORT, report_pause_s=0.0)
-        await block(plugin.submit, lambda: len(told(lines, "loop.blocked")) == 2)
+        await block(plugin.submit, lambda: len(logged(lines, "loop.blocked")) == 2)
         await until(lambda: watchdog._reported is None)
-    assert [line["untold"] for line in told(lines, "loop.blocked")] == [0, 1]
-    assert len(told(lines, "loop.released")) == 2
+    assert [line["unreported"] for line in logged(lines, "loop.blocked")] == [0, 1]
+    assert len(logged(lines, "loop.released")) == 2
 
 
 # -- the consequences
@@ -197,7 +197,7 @@ def blocks_of(watchdog, lines, plugin, times):
     """Let the watchdog notice `times` blocks, in its thread."""
     for _ in range(times):
         watchdog._silent_s = 1.5
-        watchdog._report_block(module._Sighting(plugin=plugin, stack=["x.py:1 f"]))
+        watchdog._report_block(module._Sample(plugin=plugin, stack=["x.py:1 f"]))
         watchdog._end_block()
 
 
@@ -216,7 +216,7 @@ async def test_a_plugin_that_blocks_three_times_is_taken_off_sale(clock, lines, 
     if is_off:
         circuit = catalog[ENDPOINT.slug].upstream.circuit
         assert circuit.problem.startswith("It has blocked the gateway three times")
-        clock.offset_s += module.REST_S - 30
+        clock.offset_s += module.PAUSE_S - 30
         assert not circuit.is_due
         clock.offset_s += 31
         assert circuit.is_due  # its probe brings it back
@@ -235,16 +235,16 @@ async def test_nobody_is_taken_off_sale_for_what_the_gateway_does(clock, lines, 
 
 
 async def test_blocks_that_are_far_between_are_forgiven(clock, lines, monkeypatch):
-    told_of = []
-    watchdog = Watchdog({}, told_of.append)
+    logged_of = []
+    watchdog = Watchdog({}, logged_of.append)
     watchdog._loop = asyncio.get_running_loop()
     for minutes in (0, 6, 12, 18):
         watchdog._count_block("acme", minutes * 60.0)
     await asyncio.sleep(0)
-    assert told_of == []
+    assert logged_of == []
     watchdog._count_block("acme", 19 * 60.0)
     await asyncio.sleep(0)
-    assert told_of == ["acme"]
+    assert logged_of == ["acme"]
 
 
 async def test_a_plugin_that_blocks_in_earnest_sells_nothing_any_more(plugin, lines, clock):
@@ -271,23 +271,23 @@ def test_a_machine_that_slept_was_not_blocked(monkeypatch, lines, cpu_s, blocks)
     monkeypatch.setattr(module, "time", clock)
     watchdog = Watchdog({})
     watchdog._loop_thread = threading.get_ident()
-    watchdog._measure_lap()
+    watchdog._measure_tick()
     times["monotonic"] += 8 * 3600
     times["process_time"] += cpu_s
-    watchdog._check_lap(watchdog._measure_lap())
-    assert len(told(lines, "loop.blocked", GATEWAY)) == blocks
+    watchdog._check_tick(watchdog._measure_tick())
+    assert len(logged(lines, "loop.blocked", GATEWAY)) == blocks
 
 
 async def test_a_loop_that_answers_is_left_alone(lines):
     """The laps are counted here like production's, however slow the machine was."""
     watchdog = Watchdog({})
     watchdog._loop, watchdog._loop_thread = asyncio.get_running_loop(), threading.get_ident()
-    watchdog._measure_lap()
+    watchdog._measure_tick()
     watchdog._ask_loop()
     for _ in range(20):
         await asyncio.sleep(0)
-        watchdog._measure_lap()
-        watchdog._check_lap(watchdog.timing.lap_s)
+        watchdog._measure_tick()
+        watchdog._check_tick(watchdog.timing.tick_s)
     assert lines == []
 
 
@@ -303,7 +303,7 @@ async def test_it_ends_with_the_app():
 async def test_the_longest_block_of_late_is_known_by_plugin(plugin, lines):
     async with watch_loop(OWNERS, timing=SHORT) as watchdog:
         assert watchdog.longest_blocks() == {}
-        await block(plugin.submit, lambda: told(lines, "loop.blocked"))
+        await block(plugin.submit, lambda: logged(lines, "loop.blocked"))
         await until(watchdog.longest_blocks)
         ((_, seconds),) = watchdog.longest_blocks().items()
         assert seconds >= SHORT.silence_s

@@ -3,8 +3,8 @@
 import pytest
 
 from gateway.chain.retries import (
+    Cooldown,
     EndpointRefused,
-    Rest,
     RetryBudget,
     RetryTiming,
     retry_refused,
@@ -29,7 +29,7 @@ class Refusing:
 
 async def retry(ask: Refusing, budget: RetryBudget, *, within_s: float = 60.0) -> str:
     return await retry_refused(
-        ask, within_s=within_s, wished_s=lambda: 0.0, budget=budget, timing=AT_ONCE
+        ask, within_s=within_s, retry_after_s=lambda: 0.0, budget=budget, timing=AT_ONCE
     )
 
 
@@ -44,18 +44,18 @@ def test_there_is_no_pause_before_the_first_try():
 
 
 def test_a_rest_grows_with_the_failures_in_a_row_and_ends_with_an_answer():
-    rest = Rest(RetryTiming(first_rest_s=1.0, longest_rest_s=600.0))
+    cooldown = Cooldown(RetryTiming(first_cooldown_s=1.0, longest_cooldown_s=600.0))
     for least_s in (0.5, 1.0, 2.0):
-        rest.begin(100.0, least_s=0.0, wished_s=0.0)
-        assert 100.0 + least_s <= rest.until <= 100.0 + 2 * least_s
-    rest.end()
-    assert (rest.failures, rest.until) == (0, 0.0)
+        cooldown.begin(100.0, least_s=0.0, retry_after_s=0.0)
+        assert 100.0 + least_s <= cooldown.until <= 100.0 + 2 * least_s
+    cooldown.end()
+    assert (cooldown.failures, cooldown.until) == (0, 0.0)
 
 
 def test_of_a_wish_only_the_longest_is_heeded():
-    rest = Rest(RetryTiming(longest_wish_s=10.0))
-    rest.begin(100.0, least_s=0.0, wished_s=3600.0)
-    assert rest.wished_until == 110.0
+    cooldown = Cooldown(RetryTiming(longest_retry_after_s=10.0))
+    cooldown.begin(100.0, least_s=0.0, retry_after_s=3600.0)
+    assert cooldown.retry_after == 110.0
 
 
 async def test_a_refused_call_is_made_again_until_it_is_answered():

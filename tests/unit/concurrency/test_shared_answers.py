@@ -55,14 +55,14 @@ async def _callers(shared: SharedAnswer, source: Source, number: int) -> list[as
 
 
 async def test_callers_that_ask_at_once_share_one_question(clock, source):
-    callers = await _callers(SharedAnswer(clock, kept_s=5.0), source, 20)
+    callers = await _callers(SharedAnswer(clock, ttl_s=5.0), source, 20)
     source.may_answer.set()
     assert await asyncio.gather(*callers) == [1] * 20
     assert source.questions == 1
 
 
 async def test_an_answer_is_kept_for_its_time_and_no_longer(clock, source):
-    shared = SharedAnswer(clock, kept_s=5.0)
+    shared = SharedAnswer(clock, ttl_s=5.0)
     source.may_answer.set()
     assert await shared.get(source.ask) == 1
     clock.at += 4.9
@@ -72,7 +72,7 @@ async def test_an_answer_is_kept_for_its_time_and_no_longer(clock, source):
 
 
 async def test_a_clock_that_was_put_back_keeps_nothing_for_ever(clock, source):
-    shared = SharedAnswer(clock, kept_s=5.0)
+    shared = SharedAnswer(clock, ttl_s=5.0)
     source.may_answer.set()
     await shared.get(source.ask)
     clock.at -= 3600
@@ -86,14 +86,14 @@ async def test_an_answer_of_none_is_kept_as_well(clock):
         nonlocal asked
         asked += 1
 
-    shared = SharedAnswer(clock, kept_s=5.0)
+    shared = SharedAnswer(clock, ttl_s=5.0)
     assert await shared.get(ask) is None
     assert await shared.get(ask) is None
     assert asked == 1
 
 
 async def test_a_caller_who_leaves_takes_the_answer_from_nobody(clock, source):
-    callers = await _callers(SharedAnswer(clock, kept_s=5.0), source, 3)
+    callers = await _callers(SharedAnswer(clock, ttl_s=5.0), source, 3)
     callers[0].cancel()
     await asyncio.gather(callers[0], return_exceptions=True)
     source.may_answer.set()
@@ -102,7 +102,7 @@ async def test_a_caller_who_leaves_takes_the_answer_from_nobody(clock, source):
 
 
 async def test_callers_that_hang_up_start_no_further_question(clock, source):
-    shared = SharedAnswer(clock, kept_s=5.0)
+    shared = SharedAnswer(clock, ttl_s=5.0)
     for _ in range(20):
         (caller,) = await _callers(shared, source, 1)
         caller.cancel()
@@ -113,7 +113,7 @@ async def test_callers_that_hang_up_start_no_further_question(clock, source):
 
 
 async def test_an_error_is_told_to_all_who_wait_and_the_next_caller_asks_again(clock, source):
-    shared = SharedAnswer(clock, kept_s=5.0)
+    shared = SharedAnswer(clock, ttl_s=5.0)
     callers = await _callers(shared, source, 3)
     source.error = ConnectionError("silent")
     source.may_answer.set()
@@ -124,7 +124,7 @@ async def test_an_error_is_told_to_all_who_wait_and_the_next_caller_asks_again(c
 
 
 async def test_an_old_answer_is_not_given_where_the_next_question_fails(clock, source):
-    shared = SharedAnswer(clock, kept_s=5.0)
+    shared = SharedAnswer(clock, ttl_s=5.0)
     source.may_answer.set()
     await shared.get(source.ask)
     clock.at += 5.0
@@ -134,7 +134,7 @@ async def test_an_old_answer_is_not_given_where_the_next_question_fails(clock, s
 
 
 async def test_closing_ends_the_question(clock, source):
-    shared = SharedAnswer(clock, kept_s=5.0)
+    shared = SharedAnswer(clock, ttl_s=5.0)
     (caller,) = await _callers(shared, source, 1)
     await shared.close()
     await asyncio.gather(caller, return_exceptions=True)
@@ -142,20 +142,20 @@ async def test_closing_ends_the_question(clock, source):
 
 
 async def test_each_key_has_an_answer_of_its_own(clock, source):
-    shared = SharedAnswers(clock, kept_s=5.0, most=4)
+    shared = SharedAnswers(clock, ttl_s=5.0, most=4)
     source.may_answer.set()
     assert [await shared.get(key, source.ask) for key in "abab"] == [1, 2, 1, 2]
 
 
 async def test_the_key_that_was_used_longest_ago_is_forgotten_first(clock, source):
-    shared = SharedAnswers(clock, kept_s=5.0, most=2)
+    shared = SharedAnswers(clock, ttl_s=5.0, most=2)
     source.may_answer.set()
     assert [await shared.get(key, source.ask) for key in "abacab"] == [1, 2, 1, 3, 1, 4]
 
 
 @pytest.mark.parametrize("error", [None, RuntimeError("silent")])
 async def test_a_caller_in_the_turn_in_which_a_question_ends_asks_anew(clock, error):
-    shared = SharedAnswer(clock, kept_s=0.0)
+    shared = SharedAnswer(clock, ttl_s=0.0)
     is_ending = asyncio.get_running_loop().create_future()
 
     async def end_now() -> str:

@@ -21,7 +21,7 @@ from tests.conftest import decoded
 NAME = "Generation Gateway"
 PAYMENT_REQUIRED = "PAYMENT-REQUIRED"
 # Limit for the header's value. Proxies add headers, and all of them stay far below 8 KB.
-MOST_CHARS = 3_500
+MAX_CHARS = 3_500
 every_endpoint = pytest.mark.parametrize(
     "endpoint", bundled_endpoints().values(), ids=bundled_endpoints().keys()
 )
@@ -69,7 +69,7 @@ def test_a_bazaar_lists_each_endpoint_at_its_own_address_with_every_label(endpoi
 
 @every_endpoint
 def test_the_header_is_short_enough_for_every_proxy(endpoint):
-    assert len(header_of(endpoint)) < MOST_CHARS
+    assert len(header_of(endpoint)) < MAX_CHARS
 
 
 # -- texts by an operator or the author of a plugin
@@ -108,7 +108,7 @@ def test_a_long_description_is_cut(text):
     shown = listed(endpoint).description
     assert 40 <= len(shown) <= 500
     assert text.startswith(shown)
-    assert len(header_of(endpoint)) < MOST_CHARS
+    assert len(header_of(endpoint)) < MAX_CHARS
 
 
 def test_an_endpoint_without_a_description_is_called_by_its_title():
@@ -121,7 +121,7 @@ def test_a_declaration_that_is_too_long_leaves_the_fields_out_and_stays_valid():
     declared = bazaar_of(endpoint)
     assert validate_discovery_extension(parse_discovery_extension(declared)).valid
     assert "399K" not in json.dumps(declared)
-    assert len(header_of(endpoint)) < MOST_CHARS
+    assert len(header_of(endpoint)) < MAX_CHARS
 
 
 def test_an_endpoint_that_is_gone_is_named_but_not_described():

@@ -16,8 +16,8 @@ from gateway import (
 from gateway_facilitator_settler import (
     Answer,
     FacilitatorSettler,
-    FacilitatorSilent,
     FacilitatorTiming,
+    FacilitatorUnavailable,
 )
 
 NOW = 1_800_000_000.0
@@ -156,7 +156,7 @@ async def test_a_hash_is_remembered_and_asked_for_again_much_later(bench):
         bench.clock.now += HASH_PAUSE_S / 21
     assert bench.posts == 1
     bench.clock.now += HASH_PAUSE_S
-    bench.client.settle = FacilitatorSilent("/settle: status 500")
+    bench.client.settle = FacilitatorUnavailable("/settle: status 500")
     assert await bench.submit(payment()) == HASH  # also where the repeat fails
     await asyncio.wait({bench.settler._attempts[1].task})
     assert await bench.submit(payment()) == HASH
@@ -221,7 +221,7 @@ async def test_payments_past_their_time_are_forgotten(bench):
 
 
 async def test_a_facilitator_that_asks_to_wait_is_left_alone_and_nothing_is_sold(bench):
-    bench.client.settle = FacilitatorSilent("/settle: status 429", retry_after_s=60)
+    bench.client.settle = FacilitatorUnavailable("/settle: status 429", retry_after_s=60)
     assert await bench.submit(payment()) == "unknown"
     bench.clock.now += 59
     assert await bench.submit(payment()) == "unknown"
@@ -249,7 +249,7 @@ async def test_the_kinds_are_read_once_in_five_minutes(bench):
 @pytest.mark.parametrize(
     "supported",
     [
-        FacilitatorSilent("/supported: status 500"),
+        FacilitatorUnavailable("/supported: status 500"),
         Answer(status=401, body={"error": "unauthorized"}),
         Answer(status=401, body=KINDS),
         Answer(status=200, body={"kinds": []}),

@@ -113,7 +113,7 @@ async def test_who_comes_meanwhile_goes_together_up_to_the_size_of_a_batch(queue
 
 
 async def test_nobody_waits_for_one_that_does_not_end(queue, keys, monkeypatch):
-    monkeypatch.setattr(module, "_MOST_WAIT_S", 0.01)
+    monkeypatch.setattr(module, "_MAX_WAIT_S", 0.01)
     first, *others = await submitted(queue, 1, 2, 3)
     assert await asyncio.gather(*others) == ["batch [2, 3]"] * 2
     assert not first.done()

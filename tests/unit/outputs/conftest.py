@@ -6,7 +6,7 @@ import os
 import pytest
 
 from gateway import Output, Result
-from gateway.contracts.outputs import Kept, OutputStoreUnavailable
+from gateway.contracts.outputs import OutputStoreUnavailable, StoredFile
 from gateway.outputs import DiskOutputs
 from tests.conftest import PNG
 
@@ -30,14 +30,14 @@ def local(folder) -> DiskOutputs:
     return DiskOutputs(folder, "secret")
 
 
-async def found(artifacts, before: float) -> list[Kept]:
+async def found(output_store, before: float) -> list[StoredFile]:
     """List old outputs, as far as the places respond."""
     kept = []
     with contextlib.suppress(OutputStoreUnavailable):  # the bucket that is down
-        async for batch in artifacts.written_before(before):
+        async for batch in output_store.written_before(before):
             kept += batch
     return kept
 
 
-async def listed(artifacts, before: float) -> list[str]:
-    return sorted(kept.key for kept in await found(artifacts, before))
+async def listed(output_store, before: float) -> list[str]:
+    return sorted(kept.key for kept in await found(output_store, before))

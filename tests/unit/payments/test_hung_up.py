@@ -29,7 +29,7 @@ def acceptance() -> Acceptance:
         (None, []),
         (PayerBusy(), []),
         (ExecutionError("the disk is full"), []),
-        (ZeroDivisionError("a fault"), ["payment.fault_unseen"]),
+        (ZeroDivisionError("a fault"), ["payment.fault_after_disconnect"]),
     ],
 )
 async def test_the_work_ends_and_only_a_fault_is_logged(acceptance, outcome, logged):

@@ -107,7 +107,9 @@ async def test_another_node_takes_what_the_leader_leaves_at_the_next_poll(store)
 
 async def test_another_node_takes_nothing_when_it_is_woken(store):
     reader = Reader()
-    async with started(store, reader.part(), leads=False, poll_s=HOURS_S, apart_s=0.0) as handover:
+    async with started(
+        store, reader.part(), leads=False, poll_s=HOURS_S, min_interval_s=0.0
+    ) as handover:
         await asyncio.sleep(0.05)
         await end(store)
         for _ in range(20):
@@ -118,7 +120,9 @@ async def test_another_node_takes_nothing_when_it_is_woken(store):
 
 async def test_another_node_polls_however_often_it_is_woken(store):
     reader = Reader()
-    async with started(store, reader.part(), leads=False, poll_s=0.05, apart_s=0.0) as handover:
+    async with started(
+        store, reader.part(), leads=False, poll_s=0.05, min_interval_s=0.0
+    ) as handover:
         task = await end(store)
         while not reader.woken.is_set():
             handover.wake()
@@ -197,7 +201,7 @@ async def test_many_wakes_at_once_are_one_round(store, monkeypatch):
         return await plain(reader, now=now)
 
     monkeypatch.setattr(store.events, "waits", counting)
-    async with started(store, Reader().part(), poll_s=HOURS_S, apart_s=HOURS_S) as handover:
+    async with started(store, Reader().part(), poll_s=HOURS_S, min_interval_s=HOURS_S) as handover:
         for _ in range(50):
             handover.wake()
             await asyncio.sleep(0.001)

@@ -19,9 +19,9 @@ SHARES = Shares(
     waiting=4,
     waiting_per_address=2,
     wait_s=60.0,
-    undisturbed_s=3.0,
+    protected_s=3.0,
     budget_s=20.0,
-    regained=0.25,
+    refill_per_s=0.25,
 )
 
 
@@ -145,7 +145,7 @@ async def test_the_slowest_is_cut_for_who_has_used_less():
 
 
 async def test_a_waiting_turn_cuts_by_itself_when_the_work_is_old_enough():
-    async with desk(undisturbed_s=0.0) as work:
+    async with desk(protected_s=0.0) as work:
         for name in ("a1", "b1"):
             await work.begin(name)
         work.clock.now = 0.5
@@ -171,7 +171,7 @@ async def test_among_those_who_have_used_much_the_heaviest_makes_way():
 
 
 async def test_the_heaviest_is_cut_without_a_new_request():
-    async with desk(undisturbed_s=0.05) as work:
+    async with desk(protected_s=0.05) as work:
         await work.spend("a", 10.0)
         await work.spend("b", 5.0)
         for name in ("a1", "b1"):

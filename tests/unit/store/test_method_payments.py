@@ -161,7 +161,7 @@ async def test_money_that_was_taken_queues_the_task_once(store):
     assert after.payment.paid_units == 50_000
     assert not await begin(store, task)
     assert await opened(store) == []
-    assert len(await store.queue.claim(9, lease_s=60, now=NOW + 9)) == 1
+    assert len(await store.queue.lease(9, lease_s=60, now=NOW + 9)) == 1
 
 
 async def test_a_refusal_drops_the_task_and_frees_the_key_but_not_the_claim(store):
@@ -205,7 +205,7 @@ async def test_a_failed_task_owes_the_whole_value_and_no_refund_goes_out_by_itse
     store, named, recipient
 ):
     task = await paid(store, proof=attrs.evolve(PROOF, refund_to=named))
-    (lease,) = await store.queue.claim(1, lease_s=60, now=NOW + 9)
+    (lease,) = await store.queue.lease(1, lease_s=60, now=NOW + 9)
     assert await store.queue.fail(lease, details="x", error="It failed.", now=NOW + 9)
     case = await store.refunds.case(task.id)
     assert (case.amount_units, case.recipient) == (50_000, recipient)
@@ -217,7 +217,7 @@ async def test_events_of_a_method_are_of_its_payers_and_not_of_one_for_all(store
     await store.events.set_readers({queue.NAME: EventReader(take=queue.take)}, now=NOW)
     request = GenerationRequest(prompt="a boat", callback_url="https://a.example/hook")
     task = await paid(store, request=request)
-    (lease,) = await store.queue.claim(1, lease_s=60, now=NOW + 9)
+    (lease,) = await store.queue.lease(1, lease_s=60, now=NOW + 9)
     await store.queue.fail(lease, details="x", error="It failed.", now=NOW + 9)
     await store.events.take(queue.NAME, queue.take, now=NOW + 9)
     (event,) = await queue.DeliveryQueue(store).due(9, now=NOW + 9)

@@ -57,8 +57,8 @@ async def test_a_backlog_is_read_in_one_look(store):
             return None if wanted == lost else Receipt(tx_hash=wanted, succeeded=True, block=BLOCK)
 
     records = GasRecords(store, Known())
-    records.rest_s = 0.0
-    await records.look()
+    records.pause_s = 0.0
+    await records.complete()
     assert await store.undated(200, []) == [lost]
 
 

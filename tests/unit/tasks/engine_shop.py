@@ -25,7 +25,7 @@ PAPER = attrs.evolve(ENDPOINT, slug="paper", capability=DOCUMENT_PARSING)
 SHORT = TaskTiming(
     backoff_s=0.01,
     dispatch_pause_s=0.01,
-    drain_look_s=0.02,
+    drain_poll_s=0.02,
     poll_pauses_s=(0.002, 0.005),
     poll_after_s=(0.001, 60.0),
     download_pauses_s=(0.01, 0.01),
@@ -90,7 +90,7 @@ class Shop:
         async def dead(*_, **__):
             raise OSError("the process is dead")
 
-        for name in ("claim", "begin_submit", "save_handle", "complete", "fail", "retry"):
+        for name in ("lease", "begin_submit", "save_handle", "complete", "fail", "retry"):
             setattr(self.store.queue, name, dead)
         self.store.queue.give_back = self.store.queue.extend = dead
         await self.pool.drain(grace_s=0)
@@ -162,11 +162,11 @@ class JobApi:
     async def submit(self, request, job):
         self.submits.append(job.task_id)
         handle = Handle(id=f"job-{len(self.submits)}", urls={"get": "https://api.test/1"})
-        return await said(self.to_submit.pop(0) if self.to_submit else handle, request, job)
+        return await run_step(self.to_submit.pop(0) if self.to_submit else handle, request, job)
 
     async def poll(self, handle, job):
         self.polls.append(handle.id)
-        return await said(self.to_poll.pop(0) if self.to_poll else self.usual, handle, job)
+        return await run_step(self.to_poll.pop(0) if self.to_poll else self.usual, handle, job)
 
 
 class StoppableApi(JobApi):
@@ -192,10 +192,10 @@ class PlainApi:
 
     async def submit(self, request, job):
         self.submits.append(job.task_id)
-        return await said(self.script.pop(0) if self.script else TEXT, request, job)
+        return await run_step(self.script.pop(0) if self.script else TEXT, request, job)
 
 
-async def said(step, *asked):
+async def run_step(step, *asked):
     """Return or raise a script's result."""
     if callable(step):
         step = await step(*asked)
@@ -247,7 +247,7 @@ async def steal(shop, task_id):
     """Take a task's lease away, as after it has expired."""
     _, leases = await asyncio.gather(  # one batch of the writer: no worker comes in between
         shop.store.queue.recover(now=shop.clock()),
-        shop.store.queue.claim(1, lease_s=60, now=shop.clock()),
+        shop.store.queue.lease(1, lease_s=60, now=shop.clock()),
     )
     (lease,) = leases
     assert lease.task_id == task_id

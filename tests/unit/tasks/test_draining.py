@@ -51,7 +51,7 @@ async def test_what_does_not_finish_in_time_is_given_back_and_costs_nothing(shop
 
 async def test_a_claim_under_way_is_given_back_as_well(shop):
     """The lease commits although its caller is cancelled; no worker has it then."""
-    claim, claiming = shop.store.queue.claim, asyncio.Event()
+    claim, claiming = shop.store.queue.lease, asyncio.Event()
 
     async def slowly(limit, **more):
         leases = await claim(limit, **more)
@@ -60,7 +60,7 @@ async def test_a_claim_under_way_is_given_back_as_well(shop):
             await asyncio.sleep(0.1)
         return leases
 
-    shop.store.queue.claim = slowly
+    shop.store.queue.lease = slowly
     shop.pool.start()
     task_id = await shop.accept()
     await passed(claiming)
@@ -153,7 +153,7 @@ async def test_a_claim_that_fails_while_stopping_does_not_keep_the_dispatcher(tm
         raise OSError(28, "No space left on device")
 
     async with opened(tmp_path, PlainApi(), clock, start=False) as shop:
-        shop.store.queue.claim = fails
+        shop.store.queue.lease = fails
         await shop.accept()
         shop.pool.start()
         await passed(claiming)

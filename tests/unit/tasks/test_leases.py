@@ -26,7 +26,7 @@ from tests.unit.tasks.engine_shop import (
 
 async def deliver(shop, lease):
     """Deliver a picture as another process would."""
-    await Delivery(shop.pool.resources, lease).keep(PICTURE, shop.catalog[ENDPOINT.slug])
+    await Delivery(shop.pool.resources, lease).store(PICTURE, shop.catalog[ENDPOINT.slug])
 
 
 async def test_who_lost_the_lease_changes_neither_the_result_nor_its_files(shop):
@@ -95,7 +95,7 @@ async def test_a_lease_is_kept_although_prolonging_it_fails_once(shop):
     before = len(calls)
     await until(lambda: len(calls) >= before + 2)  # so one that began after the jump has ended
     shop.clock.offset_s += 50
-    assert await shop.store.queue.claim(1, lease_s=60, now=shop.clock()) == []
+    assert await shop.store.queue.lease(1, lease_s=60, now=shop.clock()) == []
     assert gate.running == 1  # the same task is not generated twice
     gate.open.set()
     task = await shop.ended(task_id)

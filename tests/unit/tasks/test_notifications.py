@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from gateway.tasks.notifications import TaskNotifications, seconds_to_look
+from gateway.tasks.notifications import TaskNotifications, seconds_to_poll
 
 _NEVER_S = 3600.0
 
@@ -66,7 +66,7 @@ async def test_looks_fall_on_few_moments_and_are_never_late(monkeypatch):
         now = dice.random() * 1e6
         with monkeypatch.context() as patched:
             patched.setattr(loop, "time", lambda now=now: now)
-            left_s = seconds_to_look(10.0)
+            left_s = seconds_to_poll(10.0)
         assert 9.6 < left_s <= 10.0
         moments.add(round((now + left_s) % 10.0, 3) % 10.0)
     assert len(moments) <= 32

@@ -12,7 +12,7 @@ from tests.unit.tasks.engine_shop import PAPER, TEXT, JobApi, PlainApi, opened
 
 def counted(shop):
     """Count the dispatcher's calls of the queue, and the returned leases."""
-    counts = {"claim": 0, "give_back": 0}
+    counts = {"lease": 0, "give_back": 0}
 
     def count(name):
         real = getattr(shop.store.queue, name)
@@ -51,7 +51,7 @@ async def test_a_provider_generates_no_more_at_once_than_it_says(tmp_path, clock
     assert order == tasks  # first come, first served
     # On a busy machine an attempt may take its slot only after the next count.
     assert counts["give_back"] <= len(tasks) // 4  # hardly anybody is claimed in vain
-    assert counts["claim"] <= 4 * len(tasks)
+    assert counts["lease"] <= 4 * len(tasks)
 
 
 async def test_jobs_count_as_long_as_they_are_under_way(tmp_path, clock):
@@ -62,7 +62,7 @@ async def test_jobs_count_as_long_as_they_are_under_way(tmp_path, clock):
         await until(lambda: len(set(api.polls)) == 3)
         await asyncio.sleep(0.3)
         assert len(api.submits) == 3
-        assert counts["claim"] < 30  # nothing can start: nobody asks in circles
+        assert counts["lease"] < 30  # nothing can start: nobody asks in circles
         api.to_poll = [TEXT]
         await until(lambda: len(api.submits) == 4)
         api.usual = TEXT
@@ -92,7 +92,7 @@ async def test_a_provider_is_asked_no_more_often_a_minute_than_it_says(tmp_path,
         assert {(await shop.ended(one)).attempt for one in tasks} == {1}
     assert api.submits == tasks
     assert counts["give_back"] == 0
-    assert counts["claim"] < 60
+    assert counts["lease"] < 60
 
 
 async def test_a_provider_that_rests_keeps_nobody_elses_task_waiting(tmp_path, clock):
@@ -108,7 +108,7 @@ async def test_a_provider_that_rests_keeps_nobody_elses_task_waiting(tmp_path, c
             assert (await shop.ended(await shop.accept(plain))).status == "completed"
         await asyncio.sleep(0.2)
         assert len(api.submits) == 1
-        assert counts["claim"] < 100
+        assert counts["lease"] < 100
 
 
 async def test_resumed_jobs_need_no_room_at_their_provider(tmp_path, clock):

@@ -47,7 +47,7 @@ def test_a_program_may_print_bytes_as_well(pipe, monkeypatch):
 def test_a_pipe_that_another_process_made_non_blocking_loses_nothing(pipe):
     reader, writer = pipe
     os.set_blocking(writer.fileno(), False)
-    log = LogQueue(most_bytes=10**7)
+    log = LogQueue(max_bytes=10**7)
     for _ in range(10_000):
         log.put(writer.fileno(), LINE)
     read = bytearray()
@@ -93,7 +93,7 @@ class _Logger:
 
 def test_what_nobody_reads_is_not_waited_for(pipe):
     reader, writer = pipe
-    log = LogQueue(most_bytes=200_000)
+    log = LogQueue(max_bytes=200_000)
     for _ in range(10_000):
         log.put(writer.fileno(), LINE)
     assert not log.close(0.01)

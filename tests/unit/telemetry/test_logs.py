@@ -93,9 +93,9 @@ def test_a_line_of_a_plugins_keeps_the_names_that_every_line_has(log: Log, promp
 def test_a_name_that_a_plugin_binds_is_cleaned_in_our_lines_too(log: Log) -> None:
     structlog.contextvars.bind_contextvars(**{SECRET: 1})
     for _ in range(2):
-        assert log("gateway.tasks.pool", "task.later", delay_s=2) == {
+        assert log("gateway.tasks.pool", "task.retry_scheduled", delay_s=2) == {
             "…": 1,
-            "event": "task.later",
+            "event": "task.retry_scheduled",
             "delay_s": 2,
         }
 
@@ -106,7 +106,7 @@ def test_a_sentence_of_our_own_is_cleaned(log: Log) -> None:
 
 
 def test_a_library_has_no_event_of_ours(log: Log, capsys: pytest.CaptureFixture[str]) -> None:
-    log("gateway.app", "task.later")
+    log("gateway.app", "task.retry_scheduled")
     logging.getLogger("gateway.app").warning(SECRET)
     assert json.loads(capsys.readouterr().out)["event"] == "…"
 

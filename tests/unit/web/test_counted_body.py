@@ -11,13 +11,13 @@ from werkzeug.exceptions import RequestEntityTooLarge
 from gateway.errors import BodiesFull
 from gateway.web.front.body_memory import BodyMemory, CountedBody
 
-MOST = 100
+MAX = 100
 # Quart calls these only on its own class.
 _OF_QUARTS_QUEUE = {"get"}
 
 
 def body_of(declared: int | None = None, memory_bytes: int = 1000) -> CountedBody:
-    body = CountedBody(declared, MOST)
+    body = CountedBody(declared, MAX)
     body.memory, body.address_of = BodyMemory(memory_bytes), lambda: "a"
     return body
 
@@ -61,14 +61,14 @@ async def test_pieces_are_read_as_they_arrive():
 @pytest.mark.parametrize("read", [lambda body: body.__anext__(), asyncio.ensure_future])
 async def test_a_body_that_declares_too_much_is_refused_unread(read):
     with pytest.raises(RequestEntityTooLarge):
-        await read(body_of(declared=MOST + 1))
+        await read(body_of(declared=MAX + 1))
 
 
 @pytest.mark.parametrize("read", [lambda body: body.__anext__(), asyncio.ensure_future])
 async def test_a_body_that_grows_too_large_is_refused_at_once(read):
     body = body_of()
     reading = asyncio.ensure_future(read(body))
-    await body.put(b"x" * (MOST + 1))
+    await body.put(b"x" * (MAX + 1))
     await body.put(b"more")
     with pytest.raises(RequestEntityTooLarge):
         await reading

@@ -17,8 +17,12 @@ from gateway.store.plugin_tables import SCHEMA_BASE, PluginFile
 
 
 @attrs.frozen(kw_only=True)
-class Move:
-    """A started move, and whether it is complete."""
+class StoreMigration:
+    """A started migration of the file's sales to another database, and whether it is complete.
+
+    No gateway may use the file then: if two databases both considered a transfer unspent, it could
+    pay twice. `gateway migrate-store` writes the markers.
+    """
 
     # The same id is in the other database.
     id: str
@@ -28,8 +32,8 @@ class Move:
     is_done: bool
 
 
-def move_of(db: sqlite3.Connection) -> Move | None:
-    """Return the move of a file, or None."""
+def migration_of(db: sqlite3.Connection) -> StoreMigration | None:
+    """Return the migration of a file, or None."""
     try:
         notes = dict(
             db.execute(
@@ -42,21 +46,21 @@ def move_of(db: sqlite3.Connection) -> Move | None:
     target = notes.get("moved_to") or notes.get("moving_to")
     if target is None:
         return None
-    return Move(id=notes["move_id"], target=target, is_done="moved_to" in notes)
+    return StoreMigration(id=notes["move_id"], target=target, is_done="moved_to" in notes)
 
 
-def check_stays(db: sqlite3.Connection) -> None:
+def refuse_migrated(db: sqlite3.Connection) -> None:
     """Raise `SettingsError` if a file's payments are, or may be, in another database."""
-    move = move_of(db)
-    if move is None:
+    migration = migration_of(db)
+    if migration is None:
         return
-    if move.is_done:
+    if migration.is_done:
         raise SettingsError(
-            f"This database was moved to {move.target}, and a transfer must not pay in both. Set "
-            "GATEWAY_DATABASE_URL to that database."
+            f"This database was migrated to {migration.target}, and a transfer must not pay in "
+            "both. Set GATEWAY_DATABASE_URL to that database."
         )
     raise SettingsError(
-        f"A move of this database to {move.target} has begun and not ended. Run "
+        f"A migration of this database to {migration.target} has begun and not ended. Run "
         "`gateway migrate-store` again, which ends it, or with --take-back."
     )
 
@@ -79,7 +83,7 @@ def pending(db: sqlite3.Connection) -> list[tuple[int, str]]:
     Raises `SettingsError` for a database that was migrated to PostgreSQL, that no release has
     written, or that a newer gateway has written and marked as not readable by this one.
     """
-    check_stays(db)
+    refuse_migrated(db)
     current, known = version_of(db), migrations()
     newest = known[-1][0]
     if current > 0 and _meta(db, "schema_base") != SCHEMA_BASE:

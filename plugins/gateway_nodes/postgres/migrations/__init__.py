@@ -28,7 +28,7 @@ _log = structlog.get_logger()
 _LOCK_MS = 3_000
 _PAUSE_S = 1.0
 # An operator's report may read a table for two minutes.
-_PATIENCE_S = 180.0
+_TIMEOUT_S = 180.0
 # A node sends a heartbeat every few seconds.
 _GONE_S = 20.0
 
@@ -55,7 +55,7 @@ def migrate(raw: psycopg.Connection[Any]) -> None:
     - a plugin breaks a rule of `plugin_tables`, or
     - the tables stay locked for minutes, by queries or by another node's migration.
     """
-    give_up_at = time.monotonic() + _PATIENCE_S
+    give_up_at = time.monotonic() + _TIMEOUT_S
     while True:
         try:
             with raw.transaction():
@@ -105,7 +105,7 @@ def _apply_of_plugins(raw: psycopg.Connection[Any], own_sql: Sequence[str]) -> N
 
 def _wait_for_turn(raw: psycopg.Connection[Any]) -> None:
     """Take the migration lock until COMMIT; raises `SettingsError` on timeout."""
-    raw.execute(f"SET LOCAL lock_timeout = {_PATIENCE_S * 1000:.0f}".encode())
+    raw.execute(f"SET LOCAL lock_timeout = {_TIMEOUT_S * 1000:.0f}".encode())
     try:
         raw.execute("SELECT pg_advisory_xact_lock(%s)", (lock_number("migrate"),))
     except errors.LockNotAvailable as error:

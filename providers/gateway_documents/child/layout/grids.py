@@ -29,6 +29,8 @@ def replace_tables(page: liteparse.ParsedPage, blocks: list[LayoutBlock]) -> lis
 
     A grid that would lose or repeat words is ignored.
     """
+    if page.vector_graphics is None or not page.vector_graphics.lines:
+        return blocks
     words = [*_words(page)]
     for grid, table in find_tables(page, words):
         inside = [block for block in blocks if grid.contains(box_of(block))]

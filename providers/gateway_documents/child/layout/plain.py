@@ -5,7 +5,6 @@ It takes letters that overlap for one: in a font with very high boxes, those of 
 
 import contextlib
 import re
-from collections import Counter
 from collections.abc import Iterator
 
 import liteparse
@@ -38,9 +37,8 @@ def restore(markdown: str, text: str, page: liteparse.ParsedPage, data: bytes) -
 
 
 def _lacks(markdown: str, text: str) -> bool:
-    letters = Counter(filter(str.isalnum, text))
-    lost = letters - Counter(filter(str.isalnum, markdown))
-    return lost.total() > _MAX_LOST * letters.total()
+    wanted, found = _letters(text), _letters(markdown)
+    return len(found) < (1 - _MAX_LOST) * len(wanted)
 
 
 def _paragraphs(lines: list[list[Box]], page: liteparse.ParsedPage, markdown: str) -> str:

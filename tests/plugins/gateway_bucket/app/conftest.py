@@ -98,7 +98,7 @@ def dead_bucket(bucket: Bucket) -> Bucket:
 
 
 @pytest.fixture(params=["disk", "bucket", "bucket first", "bucket down"])
-def artifacts(request, local):
+def output_store(request, local):
     """Every kind of output store."""
     if request.param == "disk":
         return local

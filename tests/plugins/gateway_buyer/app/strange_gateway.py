@@ -31,7 +31,7 @@ class StrangeGateway:
 
     # Answers to the next paid requests, and to the next polls of the task.
     paid: list[Response] = attrs.field(factory=list)
-    looks: list[Response] = attrs.field(factory=list)
+    polls: list[Response] = attrs.field(factory=list)
 
     # Contents of every 402, additions to every task, and contents of the file.
     offer: dict = attrs.field(factory=OFFER.copy)
@@ -61,8 +61,8 @@ class StrangeGateway:
         return answer(200, {"success": True, "taskId": TASK, "statusUrl": "/evil"})
 
     def show(self, _: Request) -> Response:
-        if self.looks:
-            return self.looks.pop(0)
+        if self.polls:
+            return self.polls.pop(0)
         output = {
             "url": f"{self.url}/files/1",
             "mimeType": "image/png",

@@ -24,7 +24,7 @@ async def purchase(buyer, order, folder):
     if record is None:
         record = buyer.sign(order, await buyer.ask_price(order, LIMIT), SECRET)
     record = await buyer.pay(order, record)
-    task = await buyer.follow(order.url, record.task_id, patience_s=20)
+    task = await buyer.follow(order.url, record.task_id, timeout_s=20)
     return await buyer.save(order.url, task, Destination(path=folder, may_overwrite=False))
 
 
@@ -141,7 +141,7 @@ async def test_answers_without_a_price(buyer, order, strange, httpserver, first,
 
 async def test_a_task_is_looked_at_until_it_is_done(buyer, order, strange, messages, tmp_path):
     waiting = {"taskId": TASK, "status": "processing", "done": False, "progress": 0.5}
-    strange.looks = [
+    strange.polls = [
         answer(200, waiting),
         answer(503, {}),
         Response("x", 200),
@@ -169,7 +169,7 @@ async def test_a_failed_task_names_reason_and_refund(buyer, order, strange, tmp_
 async def test_patience_ends(buyer, order, strange):
     strange.task = {"status": "queued", "done": False}
     with pytest.raises(Unfinished, match="not done after 0 seconds"):
-        await buyer.follow(order.url, TASK, patience_s=0)
+        await buyer.follow(order.url, TASK, timeout_s=0)
 
 
 @pytest.mark.parametrize(

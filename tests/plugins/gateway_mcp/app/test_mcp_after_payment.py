@@ -52,7 +52,7 @@ async def test_a_paid_task_that_cannot_be_shown_is_named_with_its_receipt(
     await gateway.wait(task_id)
     monkeypatch.setattr(gateway.services.output_store, "links", links)
     monkeypatch.setattr("gateway_mcp.calls._WAIT_S", 0.0)
-    hurry(gateway, show_sold_s=0.2)
+    hurry(gateway, show_purchase_s=0.2)
     async with nothing_charged(gateway, chain):
         answer = await agent.call("picture", payment, prompt="a boat")
     assert answer["isError"] is False

@@ -6,7 +6,7 @@ import json
 import attrs
 import pytest
 
-from gateway_mcp.door import McpDoor
+from gateway_mcp.sdk_server import SdkServer
 from tests.cases import each
 from tests.conftest import nothing_charged, running
 from tests.gateway.web.asgi_calls import SILENT, Asked, Client, ask
@@ -289,7 +289,7 @@ async def test_without_it_the_path_is_unknown(settings, provider, clock, monkeyp
             importlib.util, "find_spec", lambda name: None if name == missing else found(name)
         )
     async with running(settings, provider, now=clock) as gateway:
-        assert not gateway.services.keeps(McpDoor)
+        assert not gateway.services.keeps(SdkServer)
         for method in ("GET", "POST"):
             answer = await gateway.client.open("/mcp", method=method)
             assert answer.status_code == 404
@@ -297,7 +297,7 @@ async def test_without_it_the_path_is_unknown(settings, provider, clock, monkeyp
 
 
 async def test_with_it_the_gateway_says_so(gateway):
-    assert gateway.services.keeps(McpDoor)
+    assert gateway.services.keeps(SdkServer)
 
 
 async def test_the_older_protocol_needs_no_header(gateway):

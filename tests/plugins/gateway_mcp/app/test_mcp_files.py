@@ -14,8 +14,8 @@ from gateway import PriceStep, hookimpl
 from gateway.domain import MAX_FILE_BYTES
 from gateway.errors import BodiesFull, ExecutionError
 from gateway.outputs import links
-from gateway_mcp.door import McpDoor
 from gateway_mcp.linked_files import SHARES, LinkedFiles
+from gateway_mcp.sdk_server import SdkServer
 from tests.cases import each
 from tests.conftest import ScriptedPlugin, ScriptedProvider, nothing_charged, running
 from tests.gateway.vendors.conftest import authority  # noqa: F401 - a fixture
@@ -48,9 +48,9 @@ def site(authority, names):  # noqa: F811
 @pytest.fixture
 async def fetching(gateway, authority):  # noqa: F811
     """The gateway under test, which trusts the site's certificate."""
-    gateway.services.find(McpDoor).linked_files = LinkedFiles(authority.client())
+    gateway.services.find(SdkServer).linked_files = LinkedFiles(authority.client())
     yield gateway
-    await gateway.services.find(McpDoor).linked_files.close()
+    await gateway.services.find(SdkServer).linked_files.close()
 
 
 @pytest.fixture
@@ -108,8 +108,8 @@ async def test_a_repeated_payment_is_not_told_that_nothing_was_charged(
     payment = payer.payload(10_000, version=2)
     await agent.call("paper", payment, fileUrl=url(site))
     if why == "busy":
-        await fetching.services.find(McpDoor).linked_files.close()
-        fetching.services.find(McpDoor).linked_files = LinkedFiles(
+        await fetching.services.find(SdkServer).linked_files.close()
+        fetching.services.find(SdkServer).linked_files = LinkedFiles(
             shares=attrs.evolve(SHARES, slots=0)
         )
     async with nothing_charged(fetching, chain):
@@ -192,13 +192,13 @@ async def test_a_file_that_is_too_large_is_refused(agent, fetching, chain, payer
 
 
 async def test_a_file_that_never_arrives_is_given_up(fetching, authority, agent, payer, site):  # noqa: F811
-    fetching.services.find(McpDoor).linked_files = LinkedFiles(authority.client(), fetch_s=0.05)
+    fetching.services.find(SdkServer).linked_files = LinkedFiles(authority.client(), fetch_s=0.05)
     given_up = threading.Event()
     site.expect_request("/a.txt").respond_with_handler(lambda _: Response(str(given_up.wait())))
     answer = await agent.call("paper", payer.payload(10_000, version=2), fileUrl=url(site))
     given_up.set()
     assert sentence_of(answer).startswith("The file at fileUrl cannot be fetched.")
-    await fetching.services.find(McpDoor).linked_files.close()
+    await fetching.services.find(SdkServer).linked_files.close()
 
 
 @pytest.mark.parametrize("payment", [{}, "e30=", {"x402Version": 2}], ids=str)
@@ -299,8 +299,8 @@ class PagesPlugin:
 async def test_a_price_by_pages_needs_the_file(settings, clock, site, authority):  # noqa: F811
     site.expect_request("/a.txt").respond_with_data(TEXT)
     async with running(settings, None, [PagesPlugin()], now=clock) as gateway:
-        gateway.services.find(McpDoor).linked_files = LinkedFiles(authority.client())
+        gateway.services.find(SdkServer).linked_files = LinkedFiles(authority.client())
         asked = await Agent(gateway).call("by_pages", fileUrl=url(site))
         assert asked["structuredContent"]["accepts"][0]["amount"] == "10000"
         assert len(site.log) == 1
-        await gateway.services.find(McpDoor).linked_files.close()
+        await gateway.services.find(SdkServer).linked_files.close()

@@ -9,7 +9,7 @@ import pytest
 from gateway import Output, Result
 from gateway.contracts import OutputStoreUnavailable
 from gateway.tasks.notifications import LongPolls
-from gateway_mcp.door import McpDoor
+from gateway_mcp.sdk_server import SdkServer
 from tests.gateway.web.asgi_calls import Asked, Client
 from tests.plugins.gateway_mcp.app.agent import MODERN, TASKS, Agent
 
@@ -65,8 +65,8 @@ async def test_beyond_a_few_answers_with_pictures_there_are_links_only(
     monkeypatch.setattr(gateway.services.output_store, "read", reads.append)
     with contextlib.ExitStack() as others:
         for _ in range(4):
-            others.enter_context(gateway.services.find(McpDoor).pictured.counted(agent.client))
-            others.enter_context(gateway.services.find(McpDoor).pictured.counted("203.0.113.8"))
+            others.enter_context(gateway.services.find(SdkServer).pictured.counted(agent.client))
+            others.enter_context(gateway.services.find(SdkServer).pictured.counted("203.0.113.8"))
         shown = await agent.call("get_task", **named)
         assert types_of(shown) == ["text", "resource_link"]
         assert shown["structuredContent"] == bought["structuredContent"]
@@ -81,14 +81,16 @@ async def test_an_address_leaves_pictures_to_the_others(gateway, payer):
     named = {"taskId": bought["structuredContent"]["taskId"]}
     with contextlib.ExitStack() as others:
         for _ in range(4):
-            others.enter_context(gateway.services.find(McpDoor).pictured.counted(agents[0].client))
+            others.enter_context(
+                gateway.services.find(SdkServer).pictured.counted(agents[0].client)
+            )
         shown = [types_of(await agent.call("get_task", **named)) for agent in agents]
     assert [types[-1] for types in shown] == ["resource_link", "image"]
 
 
 @pytest.mark.parametrize("tool", ["get_task", "picture", "tasks/get"])
 async def test_an_answer_with_pictures_counts_until_it_is_sent(gateway, payer, tool):
-    gateway.services.find(McpDoor).pictured = LongPolls(1, 1)
+    gateway.services.find(SdkServer).pictured = LongPolls(1, 1)
     agent, payment = Agent(gateway, MODERN, TASKS), payer.payload(version=2)
     bought = await agent.call("picture", payment, prompt="a boat")
     named = {"taskId": bought["taskId"]}

@@ -31,7 +31,7 @@ def redis(tmp_path, monkeypatch):
         # At run time, because its client is an extra.
         from gateway_nodes.rate_limits import RedisWindows
 
-        monkeypatch.setitem(RedisWindows.__init__.__kwdefaults__, "patience_s", PATIENCE_S)
+        monkeypatch.setitem(RedisWindows.__init__.__kwdefaults__, "timeout_s", PATIENCE_S)
         yield server
 
 
@@ -40,10 +40,10 @@ async def open_limits():
     """Return a function that makes a node's limits; all are closed at the end."""
     opened = []
 
-    def open_one(url, *, secret=SECRET, pause_s=0.0, patience_s=PATIENCE_S, limit="3/60s"):
+    def open_one(url, *, secret=SECRET, pause_s=0.0, timeout_s=PATIENCE_S, limit="3/60s"):
         limits = make_limits(Settings(limits_url=url, limit_x402=limit), time.time, secret)
         # Shorter if a test waits for the timeout.
-        limits._windows._patience_s, limits._windows._pause_s = patience_s, pause_s
+        limits._windows._timeout_s, limits._windows._pause_s = timeout_s, pause_s
         opened.append(limits)
         return limits
 
@@ -64,7 +64,7 @@ async def count_passed(limits, hits, *, address=ADDRESS):
     return passed
 
 
-async def wait_told(limits, *, address=ADDRESS):
+async def retry_after_of(limits, *, address=ADDRESS):
     with pytest.raises(TooManyRequests) as refused:
         await limits.hit("x402", address)
     return refused.value.retry_after_s
@@ -82,7 +82,7 @@ async def test_two_nodes_count_one_clients_requests_together(redis, open_limits)
     assert await count_passed(one, 2) == 2
     assert await count_passed(two, 2) == 1
     for node in (one, two):
-        assert 50 < await wait_told(node) <= 60
+        assert 50 < await retry_after_of(node) <= 60
     assert await count_passed(two, 4, address="203.0.113.78") == 3
 
 
@@ -96,7 +96,7 @@ async def test_who_waits_as_long_as_told_passes_at_the_other_node(redis, open_li
     one, two = open_limits(redis.url, limit="1/1s"), open_limits(redis.url, limit="1/1s")
     await one.hit("x402", ADDRESS)
     for node in (two, one, two):
-        await asyncio.sleep(await wait_told(node))
+        await asyncio.sleep(await retry_after_of(node))
         await node.hit("x402", ADDRESS)
 
 
@@ -158,10 +158,10 @@ async def test_what_is_remembered_of_full_windows_is_bounded(redis, open_limits)
     others = open_limits(redis.url, limit="1/60s")
     for number in range(5):
         await others.hit("x402", f"192.0.2.{number}")
-        await wait_told(limits, address=f"192.0.2.{number}")
+        await retry_after_of(limits, address=f"192.0.2.{number}")
     assert len(limits._full._until) == 3
     # Forgotten counts are read again.
-    assert await wait_told(limits, address="192.0.2.0") <= 60
+    assert await retry_after_of(limits, address="192.0.2.0") <= 60
 
 
 # -- Redis is down
@@ -170,14 +170,14 @@ async def test_what_is_remembered_of_full_windows_is_bounded(redis, open_limits)
 async def test_a_redis_that_hangs_refuses_nobody_and_the_nodes_own_window_holds(redis, open_limits):
     limits = open_limits(redis.url)
     assert await count_passed(limits, 1) == 1
-    limits._windows._patience_s = 0.3
+    limits._windows._timeout_s = 0.3
     with structlog.testing.capture_logs() as lines:
         with redis.hanging():
             assert await count_passed(limits, 5) == 2
             crowd = [count_passed(limits, 1, address=f"192.0.2.{one}") for one in range(100)]
             assert sum(await asyncio.gather(*crowd)) == 100
             assert "0.3 s" in await limits.find_problem()
-        limits._windows._patience_s = PATIENCE_S
+        limits._windows._timeout_s = PATIENCE_S
         assert await limits.find_problem() == ""
     assert events(lines) == ["limits.redis_silent", "limits.redis_answers"]
     # Late responses are not taken for those of later requests.
@@ -204,7 +204,7 @@ async def test_a_redis_that_dies_and_comes_back_is_used_again(redis, open_limits
 
 
 async def test_a_silent_redis_is_left_alone_for_a_while(redis, open_limits):
-    limits = open_limits(redis.url, patience_s=0.3, pause_s=3_600.0, limit="50/60s")
+    limits = open_limits(redis.url, timeout_s=0.3, pause_s=3_600.0, limit="50/60s")
     with redis.hanging():
         assert await count_passed(limits, 1) == 1
     before = redis.ask("INFO", "stats")["total_connections_received"]

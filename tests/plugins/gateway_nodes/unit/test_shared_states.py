@@ -18,14 +18,14 @@ class Table:
         self.rows = {}
         self.running = ["a", "b"]
         self.is_away = False
-        self.told = []
+        self.reports = []
 
     def of_node(self, node):
-        return Door(self, node)
+        return NodeStates(self, node)
 
 
 @attrs.define
-class Door:
+class NodeStates:
     """One node's access to the table."""
 
     table: Table
@@ -35,12 +35,12 @@ class Door:
         table = self.table
         if table.is_away:
             raise StoreUnavailable
-        table.told += reports
+        table.reports += reports
         for one in reports:
             epoch, reason, off, paused = table.rows.get(one.name, (0, None, 0.0, 0.0))
             match one:
                 case OffSale():
-                    row = (epoch + 1, one.reason, table.now + one.rest_s, paused)
+                    row = (epoch + 1, one.reason, table.now + one.off_for_s, paused)
                 case OnSale() if one.epoch == epoch and reason is not None:
                     row = (epoch + 1, None, 0.0, paused)
                 case Paused():
@@ -53,7 +53,7 @@ class Door:
                 name=name,
                 epoch=row[0],
                 off_reason=row[1],
-                rest_s=row[2] - table.now,
+                off_for_s=row[2] - table.now,
                 pause_s=row[3] - table.now,
             )
             for name, row in table.rows.items()
@@ -110,7 +110,7 @@ def nodes(table):
 
 async def looked(*nodes):
     for node in nodes:
-        await node.shared.look()
+        await node.shared.exchange()
 
 
 async def test_what_one_node_takes_off_sale_no_node_sells(nodes):
@@ -121,7 +121,7 @@ async def test_what_one_node_takes_off_sale_no_node_sells(nodes):
     assert other.sold.wait_s == float("inf")
     assert other.circuit.problem == "402: top up"
     # Only the operator can fix it, so paid tasks do not wait.
-    assert other.sold.find_hopeless(1800.0) is other.circuit
+    assert other.sold.find_lasting_outage(1800.0) is other.circuit
     assert other.circuit.probe_at - other.now() == pytest.approx(900)
 
 
@@ -149,7 +149,7 @@ async def test_failures_in_a_row_stay_with_the_node_that_met_them(nodes, table):
     for number in range(5):
         one.circuit.failed("Transient", f"task-{number}")
     await looked(one, other)
-    assert (one.slugs, other.slugs, table.told) == ([], [PAPER.slug], [])
+    assert (one.slugs, other.slugs, table.reports) == ([], [PAPER.slug], [])
 
 
 async def test_a_trip_after_the_clearing_stands(nodes):
@@ -199,11 +199,11 @@ async def test_news_of_one_look_is_told_once(nodes, table):
     for _ in range(5):
         await looked(one, other)
         table.now += 2
-    assert [type(report) for report in table.told] == [OffSale, Paused]
+    assert [type(report) for report in table.reports] == [OffSale, Paused]
     other.circuit.try_again()
     for _ in range(5):
         await looked(other, one)
-    assert [type(report) for report in table.told[2:]] == [OnSale]
+    assert [type(report) for report in table.reports[2:]] == [OnSale]
 
 
 async def test_no_node_submits_before_a_vendors_pause_ends(nodes, table):
@@ -222,7 +222,7 @@ async def test_no_node_submits_before_a_vendors_pause_ends(nodes, table):
 
 async def test_no_node_sells_during_a_long_pause(nodes):
     one, other = nodes
-    one.sold.upstream.wait_as_asked(700.0, long_wait_s=600.0)
+    one.sold.upstream.pause_as_requested(700.0, long_wait_s=600.0)
     await looked(one, other)
     assert (one.slugs, other.slugs) == ([], [])
     # An operator's trial there is not undone by the same pause.
@@ -271,11 +271,11 @@ async def test_a_database_that_has_forgotten_is_not_told_for_ever(nodes, table):
     one.circuit.trip("402: top up", is_account=True)
     await looked(one, other)
     table.rows.clear()
-    table.told.clear()
+    table.reports.clear()
     one.circuit.try_again()
     for _ in range(3):
         await looked(one)
-    assert len(table.told) == 1
+    assert len(table.reports) == 1
 
 
 async def test_rows_of_providers_that_are_gone_are_passed_over(nodes, table):

@@ -24,9 +24,9 @@ async def fail_often(gateway, count: int = 8) -> None:
         await gateway.services.store.write(add_sale, sale)
 
 
-async def look(gateway, clock=None, after_s: float = 0.0) -> None:
+async def check_alarms(gateway, clock=None, after_s: float = 0.0) -> None:
     """Let time pass, check once, and wait until all due messages are sent."""
     if clock is not None:
         clock.offset_s += after_s
     await gateway.services.find(Operator).alarms.step()
-    await gateway.services.find(Operator).alarms.teller.finish()
+    await gateway.services.find(Operator).alarms.sender.finish()

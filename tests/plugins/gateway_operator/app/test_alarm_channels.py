@@ -12,17 +12,22 @@ from click.testing import CliRunner
 from gateway import hookimpl
 from gateway.cli import main
 from gateway_operator.alarms.apprise_urls import AppriseUrls, name_of
-from gateway_operator.alarms.own_address import NotTold, OwnAddress
+from gateway_operator.alarms.operator_url import OperatorUrl, RequestFailed
 from gateway_operator.sql import alarm_messages
 from gateway_operator.state import Operator
 from tests.conftest import WALLET
-from tests.plugins.gateway_operator.app.alarm_gateway import SECRET, alarmed, fail_often, look
+from tests.plugins.gateway_operator.app.alarm_gateway import (
+    SECRET,
+    alarmed,
+    check_alarms,
+    fail_often,
+)
 from tests.plugins.gateway_webhooks.app.receiver import receiving, status
 
 
-async def untold(gateway) -> list:
+async def unsent(gateway) -> list:
     store = gateway.services.store
-    return await store.sum(alarm_messages.untold, 0.0, 100)
+    return await store.sum(alarm_messages.unsent, 0.0, 100)
 
 
 async def test_the_webhook_is_signed_and_repeated_under_the_same_id(settings, provider, clock):
@@ -34,10 +39,10 @@ async def test_the_webhook_is_signed_and_repeated_under_the_same_id(settings, pr
         receiver.answers = [status(500)]
         async with alarmed(told_here, provider, now=clock) as gateway:
             await fail_often(gateway)
-            await look(gateway)
-            (problem,) = await untold(gateway)
+            await check_alarms(gateway)
+            (problem,) = await unsent(gateway)
             assert (problem.channel, problem.problem) == ("webhook", "Status 500.")
-            await look(gateway, clock, 31)
+            await check_alarms(gateway, clock, 31)
             first, second = receiver.delivered
             assert first.id == second.id
             assert second.path == "/alarms?token=abc"
@@ -47,7 +52,7 @@ async def test_the_webhook_is_signed_and_repeated_under_the_same_id(settings, pr
             assert event["data"]["key"] == "failures:picture"
             assert event["data"]["urgency"] == "soon"
             assert event["data"]["link"].startswith("http://gateway.test/admin/tasks?")
-            assert await untold(gateway) == []
+            assert await unsent(gateway) == []
             # It contains no payer, task or prompt.
             assert "0xabab" not in second.body.decode()
 
@@ -55,22 +60,22 @@ async def test_the_webhook_is_signed_and_repeated_under_the_same_id(settings, pr
 async def test_a_redirect_is_not_followed(settings):
     async with receiving() as receiver:
         receiver.answers = [status(302, "Location: http://127.0.0.1:1/elsewhere")]
-        with pytest.raises(NotTold, match=r"Status 302\."):
-            await OwnAddress(url=f"http://127.0.0.1:{receiver.port}/").ask("GET")
+        with pytest.raises(RequestFailed, match=r"Status 302\."):
+            await OperatorUrl(url=f"http://127.0.0.1:{receiver.port}/").request("GET")
 
 
 async def test_plain_http_is_for_the_operators_own_network_only():
     def resolved_to(address):
         return lambda *_, **__: [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 80))]
 
-    public = OwnAddress(url="http://alerts.example.com/", look_up=resolved_to("93.184.216.34"))
-    with pytest.raises(NotTold, match="must be https"):
-        await public.ask("GET")
+    public = OperatorUrl(url="http://alerts.example.com/", resolve=resolved_to("93.184.216.34"))
+    with pytest.raises(RequestFailed, match="must be https"):
+        await public.request("GET")
     async with receiving() as receiver:
-        private = OwnAddress(
-            url=f"http://alerts.internal:{receiver.port}/", look_up=resolved_to("127.0.0.1")
+        private = OperatorUrl(
+            url=f"http://alerts.internal:{receiver.port}/", resolve=resolved_to("127.0.0.1")
         )
-        await private.ask("GET")
+        await private.request("GET")
         assert receiver.delivered[0].headers["host"] == f"alerts.internal:{receiver.port}"
 
 
@@ -98,7 +103,7 @@ async def test_apprise_tells_one_letter_by_a_child_that_ends(settings, provider,
         told_here = settings.changed(alarm_urls=url)
         async with alarmed(told_here, provider, now=clock) as gateway:
             await fail_often(gateway)
-            await look(gateway)
+            await check_alarms(gateway)
             (letter,) = receiver.delivered
             payload = json.loads(letter.body)
             assert payload["title"] == "Generation Gateway: Soon: picture fails: 8 of its last 8"
@@ -107,8 +112,8 @@ async def test_apprise_tells_one_letter_by_a_child_that_ends(settings, provider,
                 in payload["message"]
             )
             assert payload["type"] == "warning"
-            assert await untold(gateway) == []
-            assert gateway.services.find(Operator).alarms.teller.channels == [name_of(url)]
+            assert await unsent(gateway) == []
+            assert gateway.services.find(Operator).alarms.sender.channels == [name_of(url)]
             assert "hunter2" not in name_of(url)
 
 
@@ -173,7 +178,7 @@ class Telling:
     __name__ = "telling-plugin"
 
     def __init__(self) -> None:
-        self.told = []
+        self.received = []
         self.error = None
         self.may_go_on = threading.Event()
         self.may_go_on.set()
@@ -185,7 +190,7 @@ class Telling:
         self.may_go_on.wait()
         if self.error is not None:
             raise self.error
-        self.told.append(alarm)
+        self.received.append(alarm)
         self.has_told.set()
 
 
@@ -193,11 +198,11 @@ class TellingAsync:
     __name__ = "telling-async"
 
     def __init__(self) -> None:
-        self.told = []
+        self.received = []
 
     @hookimpl
     async def gateway_notify(self, alarm):
-        self.told.append(alarm)
+        self.received.append(alarm)
 
 
 async def test_plugins_tell_alarms_by_their_hook(settings, provider, clock):
@@ -205,29 +210,29 @@ async def test_plugins_tell_alarms_by_their_hook(settings, provider, clock):
     plain.error = RuntimeError("key sk-secret is wrong")
     async with alarmed(settings, provider, now=clock, more=(plain, other)) as gateway:
         await fail_often(gateway)
-        await look(gateway)
-        assert [one.key for one in other.told] == ["failures:picture"]
-        (problem,) = await untold(gateway)
+        await check_alarms(gateway)
+        assert [one.key for one in other.received] == ["failures:picture"]
+        (problem,) = await unsent(gateway)
         assert problem.channel == "plugin telling-plugin"
         # The error's text may contain a key of the plugin.
         assert problem.problem == "It failed: RuntimeError."
         plain.error = None
-        await look(gateway, clock, 31)
-        assert [one.title for one in plain.told] == ["picture fails: 8 of its last 8"]
-        assert len(other.told) == 1
+        await check_alarms(gateway, clock, 31)
+        assert [one.title for one in plain.received] == ["picture fails: 8 of its last 8"]
+        assert len(other.received) == 1
 
 
 async def test_a_plugin_that_hangs_is_called_no_second_time(settings, provider, clock):
     plugin = Telling()
     plugin.may_go_on.clear()
     async with alarmed(settings, provider, now=clock, more=(plugin,)) as gateway:
-        (channel,) = gateway.services.find(Operator).alarms.teller.carriers
+        (channel,) = gateway.services.find(Operator).alarms.sender.carriers
         channel.limit_s = 0.05
         await fail_often(gateway)
-        await look(gateway)
-        assert (await untold(gateway))[0].problem == "No answer came in time."
-        await look(gateway, clock, 31)
-        assert (await untold(gateway))[0].problem == "Its last call has not ended."
+        await check_alarms(gateway)
+        assert (await unsent(gateway))[0].problem == "No answer came in time."
+        await check_alarms(gateway, clock, 31)
+        assert (await unsent(gateway))[0].problem == "Its last call has not ended."
         plugin.may_go_on.set()
         assert await asyncio.to_thread(plugin.has_told.wait, 60)
 
@@ -236,11 +241,11 @@ async def test_the_heartbeat_is_asked_while_nothing_urgent_is_on(settings, provi
     async with receiving() as receiver:
         beating = settings.changed(heartbeat_url=f"http://127.0.0.1:{receiver.port}/beat")
         async with alarmed(beating, provider, now=clock) as gateway:
-            await look(gateway)
+            await check_alarms(gateway)
             await receiver.got(1)
             await fail_often(gateway, count=20)
-            await look(gateway, clock, 61)
-            await look(gateway, clock, 61)
+            await check_alarms(gateway, clock, 61)
+            await check_alarms(gateway, clock, 61)
             assert len(receiver.delivered) == 1
 
 

@@ -16,7 +16,7 @@ LISTS = ("/refunds", "/tasks", "/tasks/some", "/payments", "/transfers/unclaimed
 
 @pytest.fixture
 async def reader(gateway):
-    gateway.services.find(Operator).desk.unused.rest_s = 0.0
+    gateway.services.find(Operator).desk.unused.pause_s = 0.0
     return await token_of(gateway, "read")
 
 
@@ -103,7 +103,7 @@ async def test_json_tells_payments_and_marks_transfers(gateway, reader, payer):
     await buy(gateway, payer.header())
     tx_hash = payer.transfer(30_000)
     assert (await get(gateway, "/payments", reader))["open"] == []
-    await gateway.services.find(Operator).desk.unused.look(60.0)
+    await gateway.services.find(Operator).desk.unused.refresh(60.0)
     (one,) = (await get(gateway, "/transfers/unclaimed", reader))["transfers"]
     assert (one["txHash"], one["amountUnits"], one["mark"]) == (tx_hash, 30_000, None)
     path = f"/transfers/{tx_hash}/{one['logIndex']}/seen"

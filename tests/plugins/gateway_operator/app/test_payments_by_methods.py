@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.domain import NO_ADDRESS, PaymentState
-from gateway.store.method_payments import stand_in
+from gateway.store.method_payments import placeholder_tx
 from gateway_operator.desk.payments import read_payments
 from gateway_operator.desk.tasks import find_task, list_tasks, make_filter
 from gateway_operator.state import Operator
@@ -52,10 +52,10 @@ async def test_no_page_shows_a_stand_in_as_a_transaction_or_nobody_as_an_address
         assert NO_ADDRESS not in page
         assert "0x0000" not in page
         for state in STATES:
-            assert stand_in(f"voucher:serial-{state}") not in page
+            assert placeholder_tx(f"voucher:serial-{state}") not in page
     for path in ("tasks", "payments", "overview", f"tasks/{sold['settled']}"):
         shown = await read(gateway, f"/admin/api/v1/{path}")
-        assert stand_in("voucher:serial-settled") not in shown
+        assert placeholder_tx("voucher:serial-settled") not in shown
         assert '"method":"voucher"' in shown
 
 
@@ -107,7 +107,7 @@ async def test_they_are_found_by_claim_and_by_the_payers_words_but_not_by_nobody
     assert await found(q="Voucher serial-settled") == [sold["settled"]]
     assert await found(payer="Voucher serial-released") == [sold["released"]]
     assert await found(q=NO_ADDRESS) == await found(payer=NO_ADDRESS) == []
-    assert await found(q=stand_in("voucher:serial-settled")) == []
+    assert await found(q=placeholder_tx("voucher:serial-settled")) == []
 
 
 async def test_an_open_one_says_that_its_plugin_closes_it(gateway, desk, sold):

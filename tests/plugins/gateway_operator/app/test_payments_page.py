@@ -15,7 +15,7 @@ PAGE = "/admin/payments"
 @pytest.fixture
 async def gateway(gateway):
     await log_in(gateway)
-    gateway.services.find(Operator).desk.unused.rest_s = 0.0
+    gateway.services.find(Operator).desk.unused.pause_s = 0.0
     return gateway
 
 
@@ -26,8 +26,8 @@ def desk(gateway):
 
 async def looked(desk):
     """Transfers that bought nothing, after a new search has finished."""
-    desk.unused.looked_at = None
-    return await read_unused(desk, patience_s=60.0)
+    desk.unused.searched_at = None
+    return await read_unused(desk, timeout_s=60.0)
 
 
 def direct(tx_hash: str) -> dict:
@@ -108,15 +108,15 @@ async def test_a_look_is_made_once_a_minute_and_only_for_new_blocks(
         return await logs(wallet, from_block=from_block, to_block=to_block)
 
     monkeypatch.setattr(desk.chain, "transfer_logs", counted)
-    await read_unused(desk, patience_s=60.0)
-    await read_unused(desk, patience_s=60.0)
-    looks = len(asked)
-    assert looks >= 1
+    await read_unused(desk, timeout_s=60.0)
+    await read_unused(desk, timeout_s=60.0)
+    reads = len(asked)
+    assert reads >= 1
     payer.transfer(20_000)
     clock.offset_s += 61
-    found = await read_unused(desk, patience_s=60.0)
+    found = await read_unused(desk, timeout_s=60.0)
     assert len(found.transfers) == 1
-    assert asked[looks][0] == asked[looks - 1][1] + 1
+    assert asked[reads][0] == asked[reads - 1][1] + 1
 
 
 async def test_where_the_chain_is_silent_the_last_look_is_shown_with_its_age(
@@ -141,8 +141,8 @@ async def test_before_the_first_look_has_ended_the_page_says_so(gateway, desk, m
 
     never = asyncio.Event()
     monkeypatch.setattr(desk.chain, "safe_head", never.wait)
-    found = await read_unused(desk, patience_s=0.01)
-    assert (found.looked_at, list(found.transfers)) == (None, [])
+    found = await read_unused(desk, timeout_s=0.01)
+    assert (found.searched_at, list(found.transfers)) == (None, [])
     never.set()
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway_operator.sql.sessions import MOST_OPEN
+from gateway_operator.sql.sessions import MAX_OPEN
 from gateway_operator.state import Operator
 from tests.conftest import running
 from tests.plugins.gateway_operator.app.operator import (
@@ -106,7 +106,7 @@ async def test_only_the_newest_hundred_sessions_are_open(settings, provider):
     wide = settings.changed(limit_login="1000/1s", limit_login_total="1000/1s")
     async with running(wide, provider) as gateway:
         first = await secret_of(gateway)
-        for _ in range(MOST_OPEN):
+        for _ in range(MAX_OPEN):
             gateway.services.find(Operator).password.matches = _always
             gateway.client.cookie_jar.clear()
             newest = await secret_of(gateway)
@@ -158,7 +158,7 @@ async def test_the_log_of_refused_logins_is_bounded(gateway, monkeypatch):
     from gateway_operator.desk import sessions
     from gateway_operator.sql import logins
 
-    monkeypatch.setattr(logins, "_MOST_ROWS", 5)
+    monkeypatch.setattr(logins, "_MAX_ROWS", 5)
     for number in range(20):
         await sessions.note_refused(gateway.services.find(Operator).desk, f"192.0.2.{number}")
     rows = await sessions.list_refused(gateway.services.find(Operator).desk)

@@ -9,8 +9,8 @@ from gateway.contracts.parts import Alarm
 from gateway.store import SqliteStore
 from gateway_operator.alarms.carriers import Outcomes
 from gateway_operator.alarms.heartbeat import Heartbeat
-from gateway_operator.alarms.own_address import NotTold
-from gateway_operator.alarms.teller import Teller
+from gateway_operator.alarms.operator_url import RequestFailed
+from gateway_operator.alarms.sender import AlarmSender
 from gateway_operator.alarms.watch import AlarmWatch
 from gateway_operator.desk.conditions import Condition
 from gateway_operator.sql import alarms
@@ -39,7 +39,7 @@ class Inbox:
     """A channel that records its messages; `problem` makes it refuse, `hangs` blocks it."""
 
     channels: tuple[str, ...] = ("inbox",)
-    told: list[Alarm] = attrs.field(factory=list)
+    received: list[Alarm] = attrs.field(factory=list)
     batches: list[int] = attrs.field(factory=list)
     ids: list[int] = attrs.field(factory=list)
     problem: str | None = None
@@ -48,7 +48,7 @@ class Inbox:
 
     async def got(self, count: int) -> None:
         """Wait for `count` messages."""
-        while len(self.told) < count:
+        while len(self.received) < count:
             self._changed.clear()
             await self._changed.wait()
 
@@ -57,7 +57,7 @@ class Inbox:
         if self.hangs is not None:
             await self.hangs.wait()
         if self.problem is None:
-            self.told += [one.alarm for one in messages]
+            self.received += [one.alarm for one in messages]
             self.batches.append(len(messages))
             self.ids += [one.id for one in messages]
             self._changed.set()
@@ -68,19 +68,19 @@ class Inbox:
 
     @property
     def events(self) -> list[tuple[str, str, str]]:
-        return [(one.event, one.key, one.urgency) for one in self.told]
+        return [(one.event, one.key, one.urgency) for one in self.received]
 
 
 @attrs.define
-class Ear:
+class FakeUrl:
     """Receiver of a heartbeat."""
 
     beats: int = 0
-    is_deaf: bool = False
+    is_down: bool = False
 
-    async def ask(self, method: str) -> None:
-        if self.is_deaf:
-            raise NotTold("Status 500.")
+    async def request(self, method: str) -> None:
+        if self.is_down:
+            raise RequestFailed("Status 500.")
         self.beats += 1
 
 
@@ -90,7 +90,7 @@ class AlarmDesk:
 
     store: SqliteStore
     inbox: Inbox
-    ear: Ear
+    heartbeat_url: FakeUrl
     holds: list[Condition] = attrs.field(factory=list)
     digests: list[Alarm] = attrs.field(factory=list)
     at: float = NOW
@@ -123,8 +123,8 @@ class AlarmDesk:
             try_write=try_write,
             write_digest=write_digest,
             clean=lambda text: text.replace("sk-secret", "…"),
-            teller=Teller(store=self.store, carriers=carriers, now=lambda: self.at),
-            heartbeat=Heartbeat(address=self.ear, now=lambda: self.at),
+            sender=AlarmSender(store=self.store, carriers=carriers, now=lambda: self.at),
+            heartbeat=Heartbeat(address=self.heartbeat_url, now=lambda: self.at),
             now=lambda: self.at,
             base_url="https://gateway.example.com",
             gateway="Shop",
@@ -135,7 +135,7 @@ class AlarmDesk:
         """Let time pass, check once, and wait until every message is sent."""
         self.at += after_s
         await self.watch.step()
-        await self.watch.teller.finish()
+        await self.watch.sender.finish()
         if self.watch._beating is not None:
             await self.watch._beating
 
@@ -146,7 +146,7 @@ class AlarmDesk:
 @contextlib.asynccontextmanager
 async def alarm_desk(folder, **options):
     async with SqliteStore(put_database(folder / "gateway.db")) as store:
-        options = {"inbox": Inbox(), "ear": Ear()} | options
+        options = {"inbox": Inbox(), "heartbeat_url": FakeUrl()} | options
         desk = AlarmDesk(store=store, **options)
         try:
             yield desk

@@ -12,7 +12,7 @@ async def test_what_holds_is_told_once_with_all_that_an_operator_needs(desk):
     desk.holds = [condition()]
     for _ in range(5):
         await desk.step()
-    (messages,) = desk.inbox.told
+    (messages,) = desk.inbox.received
     assert (messages.event, messages.key, messages.urgency) == (
         "raised",
         "margin:picture",
@@ -31,12 +31,12 @@ async def test_a_restart_tells_nothing_again_and_forgets_nothing(desk):
     for _ in range(3):
         desk.start()
         await desk.step()
-    assert len(desk.inbox.told) == 1
+    assert len(desk.inbox.received) == 1
     desk.holds = []
     await desk.step()
     desk.start()
     await desk.step(300)
-    assert [one.event for one in desk.inbox.told] == ["raised", "ended"]
+    assert [one.event for one in desk.inbox.received] == ["raised", "ended"]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ async def test_some_conditions_are_raised_only_when_they_have_held_for_a_while(
     desk.holds = [condition(name, "warn")]
     await desk.step()
     await desk.step(early_s)
-    assert desk.inbox.told == []
+    assert desk.inbox.received == []
     await desk.step(then_s)
     assert desk.inbox.events == [("raised", f"{name}:picture", "soon")]
 
@@ -61,7 +61,7 @@ async def test_what_is_over_before_that_leaves_no_trace(desk):
     assert await desk.open() == []
     desk.holds = [condition("gas")]
     await desk.step(50)
-    assert desk.inbox.told == []
+    assert desk.inbox.received == []
 
 
 async def test_what_becomes_urgent_is_told_once_more_when_it_has_been_for_a_while(desk):
@@ -70,22 +70,22 @@ async def test_what_becomes_urgent_is_told_once_more_when_it_has_been_for_a_whil
     await desk.step(60)
     desk.holds = [condition("gas", "bad")]
     await desk.step()
-    assert [one.urgency for one in desk.inbox.told] == ["soon"]
+    assert [one.urgency for one in desk.inbox.received] == ["soon"]
     await desk.step(60)
     # Changes back and forth are not reported.
     for level in ("warn", "bad", "warn", "bad"):
         desk.holds = [condition("gas", level)]
         await desk.step(90)
-    assert [one.urgency for one in desk.inbox.told] == ["soon", "urgent"]
+    assert [one.urgency for one in desk.inbox.received] == ["soon", "urgent"]
 
 
 async def test_what_is_urgent_is_told_again_each_day_and_nothing_else_is(desk):
     desk.holds = [condition(), condition("queue", "warn")]
     await desk.step()
     await desk.step(120)
-    count = len(desk.inbox.told)
+    count = len(desk.inbox.received)
     await desk.step(DAY_S - 160)
-    assert len(desk.inbox.told) == count == 2
+    assert len(desk.inbox.received) == count == 2
     await desk.step(60)
     await desk.step()
     assert desk.inbox.events[2:] == [("again", "margin:picture", "urgent")]
@@ -97,14 +97,14 @@ async def test_it_ends_after_five_minutes_of_calm(desk):
     desk.holds = []
     await desk.step()
     await desk.step(290)
-    assert len(desk.inbox.told) == 1
+    assert len(desk.inbox.received) == 1
     desk.holds = [condition()]
     await desk.step()
     desk.holds = []
     await desk.step()
     await desk.step(310)
-    assert [one.event for one in desk.inbox.told] == ["raised", "ended"]
-    assert desk.inbox.told[1].ended_at == desk.at - 310
+    assert [one.event for one in desk.inbox.received] == ["raised", "ended"]
+    assert desk.inbox.received[1].ended_at == desk.at - 310
     assert await desk.open() == []
     (past,) = await desk.store.sum(alarms.past_alarms, 10)
     assert (past.key, past.ended_at) == ("margin:picture", desk.at)
@@ -116,13 +116,13 @@ async def test_a_notice_is_told_and_its_end_is_not(desk):
     desk.holds = []
     await desk.step()
     await desk.step(300)
-    assert [one.event for one in desk.inbox.told] == ["raised"]
+    assert [one.event for one in desk.inbox.received] == ["raised"]
 
 
 async def test_a_secret_in_a_vendors_words_is_not_told(desk):
     desk.holds = [condition(text="Wrong key sk-secret.", title="sk-secret is off sale")]
     await desk.step()
-    (messages,) = desk.inbox.told
+    (messages,) = desk.inbox.received
     assert (messages.title, messages.text) == ("… is off sale", "Wrong key ….")
 
 
@@ -137,7 +137,7 @@ async def test_without_a_channel_nothing_counts_as_told(desk, tmp_path):
     desk.inbox = inbox
     desk.start()
     await desk.step()
-    assert [one.event for one in inbox.told] == ["raised"]
+    assert [one.event for one in inbox.received] == ["raised"]
 
 
 async def test_a_look_that_fails_ends_nothing_and_the_next_one_goes_on(desk):
@@ -147,7 +147,7 @@ async def test_a_look_that_fails_ends_nothing_and_the_next_one_goes_on(desk):
     await desk.step(400)
     desk.holds = [condition()]
     await desk.step()
-    assert len(desk.inbox.told) == 1
+    assert len(desk.inbox.received) == 1
     assert len(await desk.open()) == 1
 
 
@@ -167,35 +167,35 @@ async def test_the_heartbeat_is_silent_while_something_urgent_is_on(desk):
     await desk.step()
     await desk.step(60)
     await desk.step(10)
-    assert desk.ear.beats == 2
+    assert desk.heartbeat_url.beats == 2
     desk.holds = [condition()]
     await desk.step(60)
     await desk.step(60)
-    assert desk.ear.beats == 2
+    assert desk.heartbeat_url.beats == 2
     # The operator knows of a muted alarm.
     (held,) = [one for one in await desk.open() if one.condition == "margin"]
     await desk.store.write(alarms.set_mute, held.id, desk.at + 600, "known")
     await desk.step(60)
-    assert desk.ear.beats == 3
+    assert desk.heartbeat_url.beats == 3
 
 
 async def test_the_heartbeat_is_silent_when_nothing_can_be_known(desk):
     desk.holds = None
     await desk.step()
-    assert desk.ear.beats == 0
+    assert desk.heartbeat_url.beats == 0
     desk.holds = []
     await desk.step()
-    assert desk.ear.beats == 1
+    assert desk.heartbeat_url.beats == 1
     desk.holds = None
     await desk.step(400)
-    assert desk.ear.beats == 1
+    assert desk.heartbeat_url.beats == 1
 
 
 async def test_a_heartbeat_that_is_not_heard_is_known_until_it_is(desk):
-    desk.ear.is_deaf = True
+    desk.heartbeat_url.is_down = True
     await desk.step()
     assert desk.watch.heartbeat.problem == "Status 500."
-    desk.ear.is_deaf = False
+    desk.heartbeat_url.is_down = False
     await desk.step(60)
     assert desk.watch.heartbeat.problem is None
-    assert desk.watch.heartbeat.heard_at == desk.at
+    assert desk.watch.heartbeat.answered_at == desk.at

@@ -8,7 +8,7 @@ from gateway_operator.desk.conditions import Condition, find_conditions
 from gateway_operator.desk.facts import EndpointFacts, Facts, KeyFacts
 from gateway_operator.desk.last_seen import Seen
 from gateway_operator.desk.running import Check
-from gateway_operator.sql.standing import Override, OwedNow, Waiting
+from gateway_operator.sql.current_state import Override, OwedNow, Waiting
 
 NOW = 1_782_172_800.0
 NOTHING = Waiting(count=0, since=None)
@@ -30,7 +30,7 @@ ENDPOINT = EndpointFacts(
     sold=0,
     uncosted=0,
     failed=0,
-    looked_at=20,
+    recent_tasks=20,
 )
 OWED = OwedNow(
     undecided=0,
@@ -144,9 +144,9 @@ def test_refunds_to_decide_say_how_many_how_much_and_what_the_key_holds():
 
 def test_a_refund_that_waits_for_a_day_is_told():
     due = owed(undecided=1, undecided_units=1, undecided_since=NOW - 90_000)
-    assert only(**due).is_told
+    assert only(**due).raises_alarm
     due = owed(undecided=1, undecided_units=1, undecided_since=NOW - 80_000)
-    assert not only(**due).is_told
+    assert not only(**due).raises_alarm
 
 
 def test_a_key_that_holds_less_than_is_owed_says_where_to_send_it():

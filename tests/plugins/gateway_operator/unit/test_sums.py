@@ -6,7 +6,7 @@ import sqlite3
 import pytest
 
 from gateway.store.sqlite.migrations import migrate
-from gateway_operator.sql import standing, sums
+from gateway_operator.sql import current_state, sums
 from gateway_operator.sql.sums import Period
 from tests.operator_history import Sale, add_sale, add_sales
 from tests.sqlite_steps import count_steps
@@ -30,7 +30,7 @@ def test_an_empty_database_sums_to_nothing(db):
     assert sums.sales(db, MONTH) == []
     assert sums.gas(db, 0.0) == sums.GasSum(transactions=0, unknown=0, wei=0)
     assert sums.newest_sales(db, 8) == []
-    assert standing.open_payments(db) == standing.Waiting(count=0, since=None)
+    assert current_state.open_payments(db) == current_state.Waiting(count=0, since=None)
 
 
 def test_a_bar_counts_sales_what_goes_back_and_what_is_known_of_costs(db):
@@ -70,7 +70,7 @@ def test_every_slug_is_found_once(db):
 def test_an_endpoints_failures_leave_out_what_its_policy_refused(db):
     failed = {"status": "failed", "at": NOW}
     add_sales(db, [Sale(**failed), Sale(**failed, details="content_policy"), Sale(at=NOW)])
-    assert standing.recent_failures(db, "picture") == (1, 2)
+    assert current_state.recent_failures(db, "picture") == (1, 2)
 
 
 def test_the_overview_reads_the_sales_of_a_month_a_few_times(db):
@@ -112,16 +112,16 @@ def _read_overview(db: sqlite3.Connection) -> None:
         sums.seconds_to_result(db, slug, MONTH.since)
     sums.gas(db, MONTH.since)
     sums.newest_sales(db, 8)
-    standing.owed_now(db, is_automatic=False)
+    current_state.owed_now(db, is_automatic=False)
     assert sum(bar.sold for bar in bars) == SALES
 
 
 def test_the_margin_of_late_is_of_twenty_tasks_whose_cost_is_known(db):
     add_sales(db, [Sale(at=NOW - 500 + i, cost_micros=25_000) for i in range(19)])
     add_sales(db, [Sale(at=NOW - 100 + i) for i in range(10)])
-    assert standing.recent_margin(db, "picture") is None
+    assert current_state.recent_margin(db, "picture") is None
     add_sale(db, Sale(at=NOW, cost_micros=5_000, status="failed"))
     # 19 sold for 0.02 and cost 0.025; the failed one cost 0.005 and was refunded.
-    assert standing.recent_margin(db, "picture") == -5_000
+    assert current_state.recent_margin(db, "picture") == -5_000
     add_sales(db, [Sale(at=NOW + i, cost_micros=1_000) for i in range(20)])
-    assert standing.recent_margin(db, "picture") == 19_000
+    assert current_state.recent_margin(db, "picture") == 19_000

@@ -28,7 +28,7 @@ class Scraper:
         self._db = db
         self._payments = self._tasks = self._sales = self._ended = 0
 
-    def look(self):
+    def scrape(self):
         """Number of sales, and of ended tasks, in all reads together."""
         found = totals.read_totals(self._db, self._payments, self._tasks)
         self._payments, self._tasks = found.last_payment, found.last_task
@@ -50,10 +50,10 @@ def test_a_sale_that_comes_after_one_with_a_higher_number_is_counted(db, newer, 
     add_sales(db, [Sale(at=LONG_AGO)] * 3)
     add_sale(db, newer, number=5)
     scraper = Scraper(db)
-    assert scraper.look() == (3 + counted, 3 + counted)
+    assert scraper.scrape() == (3 + counted, 3 + counted)
     add_sale(db, Sale(at=NOW), number=4)
-    assert scraper.look() == (4 + counted, 4 + counted)
-    assert scraper.look() == (4 + counted, 4 + counted)
+    assert scraper.scrape() == (4 + counted, 4 + counted)
+    assert scraper.scrape() == (4 + counted, 4 + counted)
 
 
 def test_what_is_final_is_not_read_again(db):

@@ -78,7 +78,7 @@ def _search(chain: Chain) -> UnusedSearch:
 
 async def test_a_week_costs_so_many_questions_and_a_rest_after_each(rests):
     chain = Chain(dust_every=WEEK_BLOCKS // 3)
-    await _search(chain).look(60.0)
+    await _search(chain).refresh(60.0)
     assert chain.log_queries <= 152
     # For finding the first block, and the times of the findings.
     assert chain.block_queries <= 60
@@ -88,7 +88,7 @@ async def test_a_week_costs_so_many_questions_and_a_rest_after_each(rests):
 async def test_dust_in_many_blocks_makes_no_more_than_a_fixed_number_of_questions(rests):
     chain = Chain(dust_every=30)
     search = _search(chain)
-    await search.look(60.0)
+    await search.refresh(60.0)
     assert (search.problem, len(search.known)) == (None, 500)
     # The newest are the largest here.
     assert min(one.transfer.block_number for one in search.known) > HEAD - 30 * 501
@@ -114,14 +114,14 @@ async def test_an_error_that_nobody_foresaw_is_logged_and_shown(rests):
     search = _search(chain)
     search._store.sum = broken
     with structlog.testing.capture_logs() as lines:
-        await search.look(60.0)
+        await search.refresh(60.0)
     assert search.problem == "The search has failed; the gateway's log says why."
-    assert search.looked_at is None
+    assert search.searched_at is None
     (line,) = lines
-    assert (line["event"], line["log_level"]) == ("unused_search.failed", "error")
+    assert (line["event"], line["log_level"]) == ("transfers.search_failed", "error")
     # The next search begins where this one stopped.
     search._store = Store()
-    await search.look(60.0)
+    await search.refresh(60.0)
     assert (search.problem, len(search.known)) == (None, 3)
 
 
@@ -129,10 +129,10 @@ async def test_a_search_that_was_cut_off_goes_on_and_counts_nothing_twice(rests)
     chain = Chain(dust_every=WEEK_BLOCKS // 20)
     search = _search(chain)
     chain.silent_after = 50
-    await search.look(60.0)
+    await search.refresh(60.0)
     assert search.problem is not None
     asked, chain.silent_after = chain.log_queries, None
-    await search.look(60.0)
+    await search.refresh(60.0)
     numbers = [one.transfer.block_number for one in search.known]
     assert search.problem is None
     assert len(numbers) == len(set(numbers)) == 20

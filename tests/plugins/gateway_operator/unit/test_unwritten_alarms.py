@@ -39,7 +39,7 @@ async def test_a_full_disk_is_told_once_from_memory_and_its_end_by_the_database(
     for _ in range(6):
         await desk.step()
     assert desk.inbox.events == [("raised", "check:disk", "urgent")]
-    assert desk.ear.beats == 0
+    assert desk.heartbeat_url.beats == 0
     mend()
     desk.holds = []
     await desk.step()
@@ -47,29 +47,29 @@ async def test_a_full_disk_is_told_once_from_memory_and_its_end_by_the_database(
     await desk.step(301)
     assert desk.inbox.events[1:] == [("ended", "check:disk", "urgent")]
     assert (await desk.open(), await past(desk)) == ([], ["check:disk"])
-    assert desk.ear.beats > 0
+    assert desk.heartbeat_url.beats > 0
 
 
 async def test_the_heartbeat_is_silent_from_the_first_write_that_fails_on(desk):
     await desk.step(61)
-    beats = desk.ear.beats
+    beats = desk.heartbeat_url.beats
     assert beats == 1
     mend = break_writes(desk, DiskFull())
     for _ in range(3):
         await desk.step(61)
-    assert desk.ear.beats == beats
+    assert desk.heartbeat_url.beats == beats
     mend()
     await desk.step(61)
-    assert desk.ear.beats == beats + 1
+    assert desk.heartbeat_url.beats == beats + 1
 
 
 async def test_a_disk_that_is_full_by_its_numbers_alone_stops_the_heartbeat_at_once(desk):
     await desk.step(61)
-    beats = desk.ear.beats
+    beats = desk.heartbeat_url.beats
     desk.holds = [FULL]
     await desk.step(1)
     await desk.step(61)
-    assert desk.ear.beats == beats
+    assert desk.heartbeat_url.beats == beats
 
 
 async def test_a_channel_that_fails_meanwhile_is_asked_again(desk):
@@ -95,7 +95,7 @@ async def test_what_was_stored_before_is_told_once(desk):
     assert desk.inbox.events == [("raised", "margin:picture", "urgent")]
     mend()
     await desk.step()
-    assert len(desk.inbox.told) == 1
+    assert len(desk.inbox.received) == 1
     assert await desk.store.sum(alarm_messages.due, desk.at + 10**6, 10) == []
 
 
@@ -113,7 +113,7 @@ async def test_where_no_node_can_write_each_one_tells(desk):
     desk.holds = [FULL]
     for _ in range(3):
         await desk.step()
-    assert desk.inbox.told == []
+    assert desk.inbox.received == []
     mend = break_writes(desk, DiskFull())
     for _ in range(3):
         await desk.step()

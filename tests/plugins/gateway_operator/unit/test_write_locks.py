@@ -26,7 +26,7 @@ from gateway_operator.sql import (
         (logins.count_refused, ["refused-logins"]),
         (tokens.insert, ["tokens"]),
         (passkeys.insert, ["passkeys"]),
-        (alarms.play_round, ["alarms"]),
+        (alarms.apply_round, ["alarms"]),
         (overrides.insert, ["overrides"]),
         # Their primary keys decide.
         (sessions.insert, []),

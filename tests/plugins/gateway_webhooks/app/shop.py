@@ -47,7 +47,7 @@ class Shop:
         tx, request = self._sold, GenerationRequest(prompt="a boat", callback_url=url)
         paid = attrs.evolve(transfer(tx), sender=payer)
         await self.store.accept_direct(new_task(request=request), tx_hash(tx), [paid], None)
-        (lease,) = await self.store.queue.claim(1, lease_s=60, now=self.at)
+        (lease,) = await self.store.queue.lease(1, lease_s=60, now=self.at)
         assert await self.store.queue.complete(lease, RESULT, expires_at=self.at + 60, now=self.at)
         await self.store.events.take(queue.NAME, queue.take, now=self.at)
         self.deliveries.wake()

@@ -179,7 +179,7 @@ async def test_a_purchase_that_took_nothing_tells_nobody(gateway, chain, receive
     from gateway.payments.settlement import SettlementTiming
 
     gateway.services.payments.outcome_s = 0.2
-    gateway.services.settlements.timing = SettlementTiming(look_s=0.05, full_look_s=0.2)
+    gateway.services.settlements.timing = SettlementTiming(poll_s=0.05, full_check_s=0.2)
     chain.set_automine(False)
     started = await bought(gateway, Payer(chain), receiver)
     chain.advance(400)

@@ -236,5 +236,5 @@ async def test_the_log_names_the_host_and_never_the_address(tmp_path, receiver):
             await shop.until_left(0)
     about = [line for line in lines if line["event"].startswith("webhook.")]
     assert {line["host"] for line in about} == {"127.0.0.1", "unknown.example"}
-    assert {"webhook.later", "webhook.given_up"} <= {line["event"] for line in about}
+    assert {"webhook.retry_scheduled", "webhook.given_up"} <= {line["event"] for line in about}
     assert SECRET not in str(lines)

@@ -45,13 +45,13 @@ deliveries.Deliveries._attempt = attempt
 class Receiver:
     """A server in the test's process, which outlives every gateway."""
 
-    heard: list = attrs.field(factory=list)  # (headers, body)
+    requests: list = attrs.field(factory=list)  # (headers, body)
     held: threading.Event = attrs.field(factory=threading.Event)  # set: answers wait
     let_go: threading.Event = attrs.field(factory=threading.Event)
     url: str = ""
 
-    def told(self, headers, body) -> None:
-        self.heard.append(({name.lower(): value for name, value in headers.items()}, body))
+    def receive(self, headers, body) -> None:
+        self.requests.append(({name.lower(): value for name, value in headers.items()}, body))
         if self.held.is_set():
             self.let_go.wait(100)
 
@@ -62,7 +62,7 @@ def receiver():
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
-            receiver.told(self.headers, self.rfile.read(int(self.headers["Content-Length"])))
+            receiver.receive(self.headers, self.rfile.read(int(self.headers["Content-Length"])))
             self.send_response(204)
             self.end_headers()
 
@@ -118,11 +118,11 @@ def test_a_kill_between_a_tasks_end_and_its_event_loses_no_event(gateway, chain,
     (gateway.folder / f"die-{moment}").touch()
     gateway.let_go()
     gateway.process.wait(100)
-    assert receiver.heard == []
+    assert receiver.requests == []
     (gateway.folder / f"die-{moment}").unlink()
     gateway.start()
-    until(lambda: receiver.heard)
-    headers, body = receiver.heard[0]
+    until(lambda: receiver.requests)
+    headers, body = receiver.requests[0]
     event = Webhook(started["callbackSecret"]).verify(body, headers)
     assert event["type"] == "task.completed"
     assert event["data"]["taskId"] == started["taskId"]
@@ -133,12 +133,12 @@ def test_a_kill_while_the_receiver_answers_repeats_the_event_under_its_id(gatewa
     receiver.held.set()
     gateway.start()
     started = bought(gateway, chain, receiver)
-    until(lambda: receiver.heard)
+    until(lambda: receiver.requests)
     gateway.kill()
     receiver.held.clear()
     gateway.start()
-    until(lambda: len(receiver.heard) >= 2)
-    ids = {headers["webhook-id"] for headers, _ in receiver.heard}
+    until(lambda: len(receiver.requests) >= 2)
+    ids = {headers["webhook-id"] for headers, _ in receiver.requests}
     assert ids == {f"msg_task_completed_{started['taskId']}"}
     until(lambda: gateway.events("webhook.delivered"))
     assert "SECRET" not in gateway.log.read_text()

@@ -28,14 +28,14 @@ class Relay:
     # Whether polls of a task get an endpoint's 402.
     sells_polls: bool = False
     # Each request's path, key and whether it had a payment.
-    heard: list[tuple[str, str | None, bool]] = attrs.field(factory=list)
+    requests: list[tuple[str, str | None, bool]] = attrs.field(factory=list)
 
     def answer(self, handler: BaseHTTPRequestHandler) -> tuple[int, list, bytes] | None:
         """Return the response; None to lose it."""
         data = handler.rfile.read(int(handler.headers.get("Content-Length", "0")))
         path, key = handler.path, handler.headers.get("Idempotency-Key")
         is_signed = any(handler.headers.get(name) for name in _PAYMENT_HEADERS)
-        self.heard.append((path, key, is_signed))
+        self.requests.append((path, key, is_signed))
         is_paid = is_signed or path == "/api/proxy-generate"
         fault = self.script.pop(0) if is_paid and self.script else None
         if isinstance(fault, tuple):

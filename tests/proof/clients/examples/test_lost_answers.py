@@ -58,7 +58,7 @@ async def test_a_gateway_that_sells_its_answers_is_not_paid_for_them(buy, relay,
     relay.sells_polls = True
     ran = await buy("buy")
     assert ran.code != 0
-    polls = [is_signed for path, _, is_signed in relay.heard if path.startswith("/api/task/")]
+    polls = [is_signed for path, _, is_signed in relay.requests if path.startswith("/api/task/")]
     assert polls
     assert not any(polls)
     assert chain.usdc_balance(WALLET) == PRICE
@@ -85,7 +85,7 @@ async def test_a_transfer_that_was_not_taken_goes_on_in_the_next_run(buy, relay,
     again = await buy("direct_with_proof", **known)
     assert again.code == 0, again.complained
     assert (chain.usdc_balance(WALLET), len(provider.requests)) == (PRICE, 1)
-    keys = {key for path, key, _ in relay.heard if path == "/api/proxy-generate"}
+    keys = {key for path, key, _ in relay.requests if path == "/api/proxy-generate"}
     assert keys == {known["IDEMPOTENCY_KEY"]}
 
 

@@ -29,7 +29,7 @@ class Wire:
         return 0
 
 
-class Deaf:
+class SilentServer:
     """A server that accepts everything and never closes."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Deaf:
 
 async def test_a_server_that_does_not_close_an_idle_connection_is_not_waited_for(monkeypatch):
     monkeypatch.setattr(connection_guard, "IDLE_S", 0.01)
-    wire, server = Wire(), Deaf()
+    wire, server = Wire(), SilentServer()
     guard = Guard(server, set())
     guard.connection_made(wire)
     guard.data_received(b"GET / HT")

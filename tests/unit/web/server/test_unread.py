@@ -24,8 +24,8 @@ class Transport:
 
 @pytest.fixture
 def memory(monkeypatch) -> UnreadMemory:
-    monkeypatch.setattr(connection_limits, "MOST_BYTES", IN_ALL * 2 * PIECE_BYTES)
-    monkeypatch.setattr(connection_limits, "MOST_BYTES_PER_ADDRESS", PER_ADDRESS * 2 * PIECE_BYTES)
+    monkeypatch.setattr(connection_limits, "MAX_BYTES", IN_ALL * 2 * PIECE_BYTES)
+    monkeypatch.setattr(connection_limits, "MAX_BYTES_PER_ADDRESS", PER_ADDRESS * 2 * PIECE_BYTES)
     return UnreadMemory()
 
 

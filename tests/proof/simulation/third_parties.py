@@ -23,7 +23,7 @@ class Observer:
     """Reads the chain, and asks for pictures with other people's hashes and headers."""
 
     town: Town
-    told: list[tuple[str, str]] = attrs.field(factory=list)  # (task, prompt) of each 200
+    accepted: list[tuple[str, str]] = attrs.field(factory=list)  # (task, prompt) of each 200
 
     async def live(self) -> None:
         dice = self.town.world.dice
@@ -49,7 +49,7 @@ class Observer:
     async def _try(self, prompt: str, ask: Ask) -> None:
         answer = await self.town.ask(ask)
         if answer.status == 200 and answer.task_id is not None:
-            self.told.append((answer.task_id, prompt))
+            self.accepted.append((answer.task_id, prompt))
             self.town.world.note(f"observer got {answer.task_id}")
 
     def _public(self) -> list[Receipt]:
@@ -98,7 +98,7 @@ class Cheat:
     town: Town
     name: str
     headers: list[SignedHeader] = attrs.field(factory=list)
-    told: list[tuple[str, str]] = attrs.field(factory=list)  # (task, prompt) of each 200
+    accepted: list[tuple[str, str]] = attrs.field(factory=list)  # (task, prompt) of each 200
 
     async def live(self) -> None:
         dice, (_, address) = self.town.world.dice, key_of(self.name)
@@ -127,7 +127,7 @@ class Cheat:
         answer = await self.town.ask(buy_x402(signed.header, prompt))
         world.note(f"{self.name} gets {answer.status} {answer.code}")
         if answer.task_id is not None:
-            self.told.append((answer.task_id, prompt))
+            self.accepted.append((answer.task_id, prompt))
 
     def _betray(self, signed: SignedHeader) -> None:
         town, address = self.town, signed.authorization.sender

@@ -96,17 +96,17 @@ def _stale(scene: Scene, call: str) -> Callable:
     return says(answers[call])
 
 
-async def play(scene: Scene, case: Case, expected: str | None) -> str:
+async def run_case(scene: Scene, case: Case, expected: str | None) -> str:
     """Play a case of the chain and return its end; without an expectation, watch for a while."""
     fault = FAULTS.get(case.fault) or _stale(scene, case.call)
-    return await play_with(scene, case, fault, scene.proxies[0], expected)
+    return await run_case_with(scene, case, fault, scene.proxies[0], expected)
 
 
 class NotCalledError(AssertionError):
     """The call that is to fail was never made."""
 
 
-async def play_with(scene: Scene, case: Case, fault, proxy, expected: str | None) -> str:
+async def run_case_with(scene: Scene, case: Case, fault, proxy, expected: str | None) -> str:
     """Play a case whose fault happens in this proxy, again if the faulty call was never made.
 
     On a busy machine a correct response may miss the short timeout too, or a late background read
@@ -114,11 +114,11 @@ async def play_with(scene: Scene, case: Case, fault, proxy, expected: str | None
     """
     for _ in range(_TRIES):
         with contextlib.suppress(NotCalledError):
-            return await _play_once(scene, case, fault, proxy, expected)
+            return await _run_once(scene, case, fault, proxy, expected)
     raise NotCalledError(case.call)
 
 
-async def _play_once(scene: Scene, case: Case, fault, proxy, expected: str | None) -> str:
+async def _run_once(scene: Scene, case: Case, fault, proxy, expected: str | None) -> str:
     money = await scene.money()
     proof = RUNS[case.run](scene)
     unpaid = await scene.money()
@@ -147,7 +147,7 @@ async def _send(scene: Scene, proof: Proof) -> tuple[int, dict]:
     return answer.status_code, await answer.get_json()
 
 
-async def _send_until_heard(scene: Scene, proof: Proof) -> tuple[int, dict]:
+async def _send_until_answered(scene: Scene, proof: Proof) -> tuple[int, dict]:
     """Repeat the request, as a client does, while the response states that nothing was charged.
 
     A shared read that began while calls failed may end after the cure, and all its waiters get its
@@ -195,7 +195,7 @@ async def _task(scene: Scene, task_id: str) -> dict:
 async def _ends_as_one_task(scene: Scene, proof: Proof, task_id: str | None, before: tuple) -> None:
     """After healing, the same proof gives the same task, paid once and made once."""
     made = len(scene.provider.requests)
-    status, body = await _send_until_heard(scene, proof)
+    status, body = await _send_until_answered(scene, proof)
     assert status == 200, body
     assert task_id in (None, body["taskId"])
     assert await _is_done(scene, body["taskId"], _PATIENCE_S), await _task(scene, body["taskId"])

@@ -36,8 +36,8 @@ def down(dead_bucket, local) -> BucketWithFallback:
     return BucketWithFallback(BucketOutputs(dead_bucket, "secret"), local)
 
 
-async def link_to(artifacts, output, *, lasts_s=3600.0) -> str:
-    (link,) = await artifacts.links([output], now=1000.0, expires_at=1000.0 + lasts_s)
+async def link_to(output_store, output, *, lasts_s=3600.0) -> str:
+    (link,) = await output_store.links([output], now=1000.0, expires_at=1000.0 + lasts_s)
     return link
 
 
@@ -186,7 +186,7 @@ async def test_a_bucket_that_failed_is_left_alone_for_a_minute(down, bucket, mon
     down.bucket = BucketOutputs(bucket, "secret")  # it is back
     (output,) = (await down.save(LEASE, PICTURE)).outputs
     assert not output.key.startswith("s3:")
-    down._rests_until -= 60
+    down._paused_until -= 60
     (output,) = (await down.save(LEASE, PICTURE)).outputs
     assert output.key.startswith("s3:")
 

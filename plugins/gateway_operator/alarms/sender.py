@@ -29,7 +29,7 @@ _GIVEN_UP_S = 86_400.0
 _LIMIT_S = 300.0
 # Per channel and send, and read per round.
 _BATCH = 20
-_MOST_DUE = 500
+_MAX_DUE = 500
 # After this many messages within an hour, a channel gets one every `_SLOW_S` seconds.
 _HOURLY = 20
 _SLOW_S = 300.0
@@ -40,7 +40,7 @@ _log = structlog.get_logger()
 
 
 @attrs.define(kw_only=True)
-class Teller:
+class AlarmSender:
     """Reads the queue of messages and hands them to carriers."""
 
     store: SqlStore
@@ -49,12 +49,12 @@ class Teller:
     limit_s: float = _LIMIT_S
     _running: dict[int, asyncio.Task[None]] = attrs.field(factory=dict, init=False)
     # By channel: when to use it again, and when it was used.
-    _rests_until: dict[str, float] = attrs.field(factory=dict, init=False)
-    _told: dict[str, deque[float]] = attrs.field(factory=dict, init=False)
+    _paused_until: dict[str, float] = attrs.field(factory=dict, init=False)
+    _sent_at: dict[str, deque[float]] = attrs.field(factory=dict, init=False)
     # Messages only in memory, by negative id.
     _unwritten: dict[int, AlarmMessage] = attrs.field(factory=dict, init=False)
     # When stored messages were sent, until that can be written.
-    _unnoted: dict[int, float] = attrs.field(factory=dict, init=False)
+    _unrecorded: dict[int, float] = attrs.field(factory=dict, init=False)
 
     @property
     def channels(self) -> list[str]:
@@ -71,7 +71,7 @@ class Teller:
             batches = {name: messages for name, messages in batches.items() if messages}
             if batches:
                 self._start(place, carrier, batches)
-        await self._give_up_lost(due)
+        await self._give_up_unknown(due)
 
     def queue_unwritten(self, alarms: Sequence[Alarm]) -> None:
         """Queue messages in memory that the database cannot store."""
@@ -88,20 +88,20 @@ class Teller:
         now = self.now()
         kept = [one for one in self._unwritten.values() if (one.due_at or now) <= now]
         try:
-            await self._note_late()
-            due = await self.store.sum(alarm_messages.due, now, _MOST_DUE)
+            await self._record_late()
+            due = await self.store.sum(alarm_messages.due, now, _MAX_DUE)
         except Exception:
             if not kept:
                 raise
             return kept
-        return [*kept, *(one for one in due if one.id not in self._unnoted)]
+        return [*kept, *(one for one in due if one.id not in self._unrecorded)]
 
-    async def _note_late(self) -> None:
+    async def _record_late(self) -> None:
         """Write down messages that were sent while the database took no writes."""
         with contextlib.suppress(GatewayError):
-            for number, at in list(self._unnoted.items()):
-                await self.store.write(alarm_messages.note_told, [number], at)
-                self._unnoted.pop(number, None)
+            for number, at in list(self._unrecorded.items()):
+                await self.store.write(alarm_messages.note_sent, [number], at)
+                self._unrecorded.pop(number, None)
 
     async def finish(self) -> None:
         """Wait for all running carriers."""
@@ -124,18 +124,20 @@ class Teller:
 
     def _take(self, channel: str, due: Sequence[AlarmMessage]) -> list[AlarmMessage]:
         now = self.now()
-        told = self._told.setdefault(channel, deque(maxlen=_HOURLY))
-        if told and told[-1] > now:
+        sent_at = self._sent_at.setdefault(channel, deque(maxlen=_HOURLY))
+        if sent_at and sent_at[-1] > now:
             # The clock was set back: do not stay silent until it catches up.
-            told.clear()
-        if self._rests_until.get(channel, 0.0) > now + _PAUSES_S[-1]:
-            del self._rests_until[channel]
-        is_pressed = len(told) == _HOURLY and now - told[0] < _HOUR_S
-        if now < self._rests_until.get(channel, 0.0) or (is_pressed and now - told[-1] < _SLOW_S):
+            sent_at.clear()
+        if self._paused_until.get(channel, 0.0) > now + _PAUSES_S[-1]:
+            del self._paused_until[channel]
+        is_throttled = len(sent_at) == _HOURLY and now - sent_at[0] < _HOUR_S
+        if now < self._paused_until.get(channel, 0.0) or (
+            is_throttled and now - sent_at[-1] < _SLOW_S
+        ):
             return []
         return [one for one in due if one.channel == channel][:_BATCH]
 
-    async def _give_up_lost(self, due: Sequence[AlarmMessage]) -> None:
+    async def _give_up_unknown(self, due: Sequence[AlarmMessage]) -> None:
         """Give up messages of channels that are no longer in the settings."""
         lost = [one.id for one in due if one.channel not in self.channels]
         if lost:
@@ -169,18 +171,18 @@ class Teller:
         sent = [one for one in messages if one.id in outcomes and outcomes[one.id] is None]
         failed = [one for one in messages if outcomes.get(one.id) is not None]
         if sent:
-            self._told[channel].append(now)
-            self._rests_until.pop(channel, None)
-            _log.info("alarm.told", channel=channel, alarms=[one.alarm.key for one in sent])
-            await self._note_told(sent, now)
+            self._sent_at[channel].append(now)
+            self._paused_until.pop(channel, None)
+            _log.info("alarm.sent", channel=channel, alarms=[one.alarm.key for one in sent])
+            await self._note_sent(sent, now)
         for one in failed:
             await self._note_failed(channel, one, str(outcomes[one.id]), now)
 
-    async def _note_told(self, messages: Sequence[AlarmMessage], now: float) -> None:
+    async def _note_sent(self, messages: Sequence[AlarmMessage], now: float) -> None:
         for one in messages:
             if self._unwritten.pop(one.id, None) is None:
-                self._unnoted[one.id] = now
-        await self._note_late()
+                self._unrecorded[one.id] = now
+        await self._record_late()
 
     async def _note_failed(
         self, channel: str, message: AlarmMessage, problem: str, now: float
@@ -188,13 +190,13 @@ class Teller:
         pause_s = _PAUSES_S[min(message.failures, len(_PAUSES_S) - 1)]
         is_given_up = now + pause_s - message.created_at > _GIVEN_UP_S
         due_at = None if is_given_up else now + pause_s
-        self._rests_until[channel] = now + pause_s
+        self._paused_until[channel] = now + pause_s
         if message.id in self._unwritten:
             self._keep_failed(message, problem, due_at)
         else:
             await self.store.write(alarm_messages.note_failed, [message.id], problem, due_at)
         _log.warning(
-            "alarm.not_told",
+            "alarm.not_sent",
             channel=channel,
             alarm=message.alarm.key,
             problem=problem,

@@ -20,16 +20,16 @@ def files(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-async def link_to(artifacts, output, *, expires_at=NOW + 10):
-    (link,) = await artifacts.links([output], now=NOW, expires_at=expires_at)
+async def link_to(output_store, output, *, expires_at=NOW + 10):
+    (link,) = await output_store.links([output], now=NOW, expires_at=expires_at)
     return link
 
 
-def opened(artifacts, link, *, now=NOW) -> Path:
+def opened(output_store, link, *, now=NOW) -> Path:
     """Open a link as the route does."""
     path, _, query = link.partition("?")
     asked = dict(part.split("=") for part in query.split("&"))
-    return artifacts.open(path.removeprefix("/files/"), **asked, now=now)
+    return output_store.open(path.removeprefix("/files/"), **asked, now=now)
 
 
 # -- durably

@@ -12,14 +12,14 @@ from gateway_operator.sql import sums
 from gateway_operator.sql.sums import Period, SalesBar
 
 # With more changes, summing everything is as fast.
-_MOST_CHANGES = 20_000
+_MAX_CHANGES = 20_000
 # Nodes may commit events out of the order of their ids, so read some again.
 _OVERLAP = 200
 # By slug and start; None: no sale.
 _Bars = dict[tuple[str, float], SalesBar | None]
 
 
-class KeptBars:
+class CachedBars:
     """Sums of sales by slug and bar, never older than the database state of the caller.
 
     For one database and one thread at a time. Only the newest period of each bar length is kept, so
@@ -56,7 +56,7 @@ class KeptBars:
         """Drop the bars of payments with an event since the last call."""
         newest = db.execute("SELECT coalesce(max(id), 0) FROM payment_events").fetchone()[0]
         # The ids went back (another database), or there are too many changes.
-        if not self._seen <= newest <= self._seen + _MOST_CHANGES:
+        if not self._seen <= newest <= self._seen + _MAX_CHANGES:
             self._kept.clear()
         if self._kept:
             changed = _changed_after(db, self._seen - _OVERLAP)

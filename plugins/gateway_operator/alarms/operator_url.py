@@ -20,15 +20,15 @@ from gateway.outputs.downloads import SendTrace, Transport, open_transport
 from gateway.outputs.links import is_public
 
 _PORTS = {"http": 80, "https": 443}
-LookUp = Callable[..., Sequence[Any]]
+Resolve = Callable[..., Sequence[Any]]
 
 
-class NotTold(Exception):
+class RequestFailed(Exception):
     """The request failed; the text gives the reason, without the URL."""
 
 
 @attrs.define(kw_only=True)
-class OwnAddress:
+class OperatorUrl:
     """One URL."""
 
     url: str = attrs.field(repr=False)
@@ -36,27 +36,27 @@ class OwnAddress:
     timeout_s: float = 10.0
     # None: the system's trusted certificates.
     tls: ssl.SSLContext | None = attrs.field(default=None, repr=False)
-    look_up: LookUp = socket.getaddrinfo
+    resolve: Resolve = socket.getaddrinfo
 
-    async def ask(
+    async def request(
         self, method: str, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> None:
-        """Send one request; raises `NotTold` unless the status is 2xx."""
+        """Send one request; raises `RequestFailed` unless the status is 2xx."""
         # Alarms are rare, so no connection is kept open.
         transport = await open_transport(self.tls)
         try:
             async with asyncio.timeout(self.timeout_s):
                 status = await self._ask(transport, method, body, headers or {})
         except Transient as error:
-            raise NotTold(str(error)) from None
+            raise RequestFailed(str(error)) from None
         except TimeoutError:
-            raise NotTold("No answer came in time.") from None
+            raise RequestFailed("No answer came in time.") from None
         except (transport.httpx.HTTPError, OSError, UnicodeError) as error:
-            raise NotTold(f"The request failed: {type(error).__name__}.") from None
+            raise RequestFailed(f"The request failed: {type(error).__name__}.") from None
         finally:
             await transport.close()
         if not 200 <= status < 300:  # noqa: PLR2004 - HTTP's success
-            raise NotTold(f"Status {status}.")
+            raise RequestFailed(f"Status {status}.")
 
     async def _ask(
         self, transport: Transport, method: str, body: bytes, headers: Mapping[str, str]
@@ -71,8 +71,8 @@ class OwnAddress:
     async def _find_addresses(self, link: Any) -> list[str]:
         """Return the host's IP addresses; raises `Transient` for plain http to a public one."""
         port = link.port or _PORTS.get(link.scheme, 0)
-        look_up = functools.partial(self.look_up, link.host, port, type=socket.SOCK_STREAM)
-        found = await run_in_daemon(look_up, "alarm-names")
+        resolve = functools.partial(self.resolve, link.host, port, type=socket.SOCK_STREAM)
+        found = await run_in_daemon(resolve, "alarm-names")
         addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
         if link.scheme == "http" and any(map(is_public, addresses)):
             raise Transient("The address is public, so it must be https.")

@@ -10,15 +10,15 @@ import pytest
 from gateway.errors import SettingsError, TxAlreadyUsed
 from gateway.store import SqliteStore
 from gateway.store.data_folder import lock_data
-from gateway.store.sqlite.migrations import move_of
+from gateway.store.sqlite.migrations import migration_of
 from gateway_bucket.outputs import BucketOutputs
-from gateway_nodes.moving import copying, notes
-from gateway_nodes.moving.target import open_target
 from gateway_nodes.postgres.store import PostgresStore
+from gateway_nodes.store_migration import copying, notes
+from gateway_nodes.store_migration.target import open_target
 from gateway_testing.facts import NOW, leased, new_task, paying, transfer
 from tests.conftest import PNG
 from tests.gateway.postgres.lossy_proxy import lossy_proxy
-from tests.plugins.gateway_nodes.app.moving.conftest import SECRET
+from tests.plugins.gateway_nodes.app.store_migration.conftest import SECRET
 
 
 def rows_here(path):
@@ -33,7 +33,7 @@ def rows_here(path):
         for name in names:
             columns = [row[1] for row in db.execute(f"PRAGMA table_info({name})")]
             rows = db.execute(f"SELECT {_listed(columns)} FROM {name}").fetchall()
-            found[name] = (columns, sorted(map(repr, _told(name, rows))))
+            found[name] = (columns, sorted(map(repr, _comparable(name, rows))))
     return found
 
 
@@ -44,7 +44,9 @@ def rows_there(database_url, tables):
                 columns,
                 sorted(
                     repr(row)
-                    for row in _told(name, db.execute(f"SELECT {_listed(columns)} FROM {name}"))
+                    for row in _comparable(
+                        name, db.execute(f"SELECT {_listed(columns)} FROM {name}")
+                    )
                 ),
             )
             for name, (columns, _) in tables.items()
@@ -55,7 +57,7 @@ def _listed(columns):
     return ", ".join(f'"{column}"' for column in columns)
 
 
-def _told(name, rows):
+def _comparable(name, rows):
     """Leave out rows that concern only one of the two databases."""
     own = {"readable_by", "schema_base", "moved_from", "moved_to", "moving_to", "move_id"}
     return [
@@ -73,7 +75,7 @@ def assert_same(path, database_url):
 
 def move_in(path):
     with contextlib.closing(sqlite3.connect(path)) as db:
-        return move_of(db)
+        return migration_of(db)
 
 
 async def open_file(path):
@@ -91,7 +93,7 @@ def test_every_row_is_there_and_the_file_is_left(run, path, database_url):
     assert {**after, "tasks": None} == {**before, "tasks": None}
     assert "payments" in result.output
     assert "66" in result.output
-    with pytest.raises(SettingsError, match="was moved to"):
+    with pytest.raises(SettingsError, match="was migrated to"):
         asyncio.run(open_file(path))
 
 

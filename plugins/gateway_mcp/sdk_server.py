@@ -37,7 +37,7 @@ class Incoming:
     # The client's key for rate limits.
     address: str
     # Unix seconds, before the body was read.
-    came_at: float
+    received_at: float
     # The file that was taken out of a large message.
     file: bytes | None = attrs.field(default=None, repr=False)
     # Whether the request was counted as a purchase before it was read.
@@ -48,7 +48,7 @@ class Incoming:
     admit: Callable[[int], None]
 
 
-class McpDoor:
+class SdkServer:
     """The SDK's server: imported and started at the first message, stopped with the app."""
 
     def __init__(self) -> None:

@@ -8,8 +8,8 @@ from gateway_operator.sql import alarm_messages
 from tests.plugins.gateway_operator.unit.alarm_desk import NOW, Inbox, alarm_desk, condition
 
 
-async def untold(desk):
-    return await desk.store.sum(alarm_messages.untold, 0.0, 100)
+async def unsent(desk):
+    return await desk.store.sum(alarm_messages.unsent, 0.0, 100)
 
 
 async def test_a_channel_that_hangs_holds_up_no_other_channel_and_no_round(tmp_path):
@@ -24,11 +24,11 @@ async def test_a_channel_that_hangs_holds_up_no_other_channel_and_no_round(tmp_p
         desk.at += 30
         await desk.watch.step()
         await desk.inbox.got(2)
-        assert hanging.told == []
+        assert hanging.received == []
         hanging.hangs.set()
-        await desk.watch.teller.finish()
+        await desk.watch.sender.finish()
         await desk.step()
-        assert [one.key for one in hanging.told] == ["margin:picture", "refund_failed"]
+        assert [one.key for one in hanging.received] == ["margin:picture", "refund_failed"]
 
 
 async def test_a_channel_that_fails_is_asked_again_after_longer_and_longer_pauses(desk):
@@ -38,7 +38,7 @@ async def test_a_channel_that_fails_is_asked_again_after_longer_and_longer_pause
     attempts = []
     for _ in range(12):
         await desk.step(30)
-        ((message),) = await untold(desk)
+        ((message),) = await unsent(desk)
         attempts.append(message.failures)
     # After 30, 60 and 300 seconds.
     assert attempts == [2, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3]
@@ -46,7 +46,7 @@ async def test_a_channel_that_fails_is_asked_again_after_longer_and_longer_pause
     desk.inbox.problem = None
     await desk.step(900)
     assert desk.inbox.events == [("raised", "margin:picture", "urgent")]
-    assert await untold(desk) == []
+    assert await unsent(desk) == []
 
 
 async def test_what_could_not_be_told_within_a_day_is_given_up_and_stays_to_be_seen(desk):
@@ -55,7 +55,7 @@ async def test_what_could_not_be_told_within_a_day_is_given_up_and_stays_to_be_s
     await desk.step()
     for _ in range(40):
         await desk.step(3600)
-    (message,) = await untold(desk)
+    (message,) = await unsent(desk)
     assert message.due_at is None
     assert message.problem == "Status 500."
 
@@ -67,14 +67,14 @@ async def test_what_was_not_told_before_a_restart_is_told_after_it(desk):
     desk.inbox.problem = None
     desk.start()
     await desk.step()
-    assert len(desk.inbox.told) == 1
+    assert len(desk.inbox.received) == 1
 
 
 async def test_messages_of_one_round_come_as_one(desk):
     desk.holds = [condition("failures", subject=f"picture-{number}") for number in range(15)]
     await desk.step()
     assert desk.inbox.batches == [15]
-    letter = write_letter(desk.inbox.told)
+    letter = write_letter(desk.inbox.received)
     assert letter.title == "Shop: 15 messages, 15 urgent"
     assert letter.body.count("picture is sold below its cost") == 15
 
@@ -85,7 +85,7 @@ async def test_a_flood_is_told_every_five_minutes_only_and_completely(desk):
         await desk.step()
     assert 20 <= len(desk.inbox.batches) <= 26
     await desk.step(300)
-    assert len(desk.inbox.told) == 60
+    assert len(desk.inbox.received) == 60
 
 
 async def test_messages_of_a_channel_that_was_taken_away_are_given_up(desk):
@@ -95,10 +95,10 @@ async def test_messages_of_a_channel_that_was_taken_away_are_given_up(desk):
     desk.inbox = Inbox(channels=("other",))
     desk.start()
     await desk.step()
-    (message,) = await untold(desk)
+    (message,) = await unsent(desk)
     assert message.due_at is None
     assert "no longer in the settings" in message.problem
-    assert desk.inbox.told == []
+    assert desk.inbox.received == []
 
 
 async def test_a_carrier_with_a_mistake_counts_as_not_told(desk):
@@ -110,7 +110,7 @@ async def test_a_carrier_with_a_mistake_counts_as_not_told(desk):
     desk.start()
     desk.holds = [condition()]
     await desk.step()
-    (message,) = await untold(desk)
+    (message,) = await unsent(desk)
     assert message.problem == "It failed: KeyError."
 
 

@@ -1,4 +1,4 @@
-"""A database file that is moving, or has moved, to another database: nothing sells from it."""
+"""Nothing sells from a database file that was, or is being, migrated to another database."""
 
 import contextlib
 import sqlite3
@@ -7,9 +7,9 @@ import pytest
 
 from gateway.errors import SettingsError
 from gateway.store import SqliteStore
-from gateway.store.sqlite.migrations import Move, move_of, readable_by_of, version_of
+from gateway.store.sqlite.migrations import StoreMigration, migration_of, readable_by_of, version_of
 from gateway_backups import sqlite as backup
-from gateway_nodes.moving import notes, steps
+from gateway_nodes.store_migration import notes, steps
 from gateway_testing.facts import leased
 
 ADDRESS = "postgresql://gateway:hunter2@db.example.com:5432/shop?password=hunter2"
@@ -27,9 +27,9 @@ async def path(settings):
 
 @contextlib.contextmanager
 def begun(path, *, is_done=False):
-    move = Move(id="1", target=notes.shown(ADDRESS), is_done=False)
+    migration = StoreMigration(id="1", target=notes.shown(ADDRESS), is_done=False)
     with steps.open_source(path) as db:
-        notes.begin(db, move)
+        notes.begin(db, migration)
         if is_done:
             notes.finish(db)
         yield db
@@ -48,14 +48,14 @@ def rows(path, sql):
 async def test_a_file_whose_move_has_begun_is_not_opened(path):
     with begun(path):
         pass
-    with pytest.raises(SettingsError, match=f"A move of this database to {TARGET} has begun"):
+    with pytest.raises(SettingsError, match=f"A migration of this database to {TARGET} has begun"):
         await open_once(path)
 
 
 async def test_a_moved_file_is_not_opened_and_tells_where_to(path):
     with begun(path, is_done=True) as db:
-        assert move_of(db) == Move(id="1", target=TARGET, is_done=True)
-    with pytest.raises(SettingsError, match=f"was moved to {TARGET}"):
+        assert migration_of(db) == StoreMigration(id="1", target=TARGET, is_done=True)
+    with pytest.raises(SettingsError, match=f"was migrated to {TARGET}"):
         await open_once(path)
     assert b"hunter2" not in path.read_bytes()
 
@@ -76,7 +76,7 @@ async def test_what_had_the_file_open_writes_no_more(path):
             "UPDATE tasks SET attempt = 9",
             "DELETE FROM payment_events",
         ):
-            with pytest.raises(sqlite3.IntegrityError, match="the database was moved"):
+            with pytest.raises(sqlite3.IntegrityError, match="the database was migrated"):
                 other.execute(sql)
 
 
@@ -108,6 +108,6 @@ async def test_a_copy_of_a_moved_file_is_not_restored(path, settings, tmp_path):
         pass
     backup.back_up(settings, copy)
     path.unlink()
-    with pytest.raises(SettingsError, match="was moved"):
+    with pytest.raises(SettingsError, match="was migrated"):
         backup.restore(settings, copy, now=1.0)
     assert not path.exists()

@@ -8,8 +8,8 @@ from gateway.store.meta import note_write
 from gateway_operator.alarms.channels import Notify, make_carriers
 from gateway_operator.alarms.digest import is_due, write_digest
 from gateway_operator.alarms.heartbeat import Heartbeat
-from gateway_operator.alarms.own_address import OwnAddress
-from gateway_operator.alarms.teller import Teller
+from gateway_operator.alarms.operator_url import OperatorUrl
+from gateway_operator.alarms.sender import AlarmSender
 from gateway_operator.alarms.watch import EVERY_S, AlarmWatch
 from gateway_operator.desk.conditions import (
     Condition,
@@ -39,7 +39,7 @@ def make_watch(
 
     async def find_reported() -> Sequence[Condition]:
         found = await _find_conditions(desk, thresholds)
-        return [one for one in found if one.is_told]
+        return [one for one in found if one.raises_alarm]
 
     async def write_due_digest(last: float | None) -> Alarm | None:
         now = desk.now()
@@ -56,8 +56,8 @@ def make_watch(
         try_write=partial(_try_write, desk),
         write_digest=write_due_digest,
         clean=clean,
-        teller=Teller(store=desk.store, carriers=carriers, now=desk.now),
-        heartbeat=Heartbeat(address=OwnAddress(url=beats), now=desk.now) if beats else None,
+        sender=AlarmSender(store=desk.store, carriers=carriers, now=desk.now),
+        heartbeat=Heartbeat(address=OperatorUrl(url=beats), now=desk.now) if beats else None,
         now=desk.now,
         base_url=settings.base_url,
         gateway=settings.name,
@@ -89,5 +89,5 @@ async def _search_unused(desk: Desk) -> None:
     The first search reads a week of the chain, later ones only new blocks.
     """
     search = desk.unused
-    if search.looked_at is None or desk.now() - search.looked_at >= _SEARCH_EVERY_S:
-        await search.look(0.0)
+    if search.searched_at is None or desk.now() - search.searched_at >= _SEARCH_EVERY_S:
+        await search.refresh(0.0)

@@ -11,14 +11,14 @@ import sqlite3
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from gateway.store.sqlite.migrations import Move
+from gateway.store.sqlite.migrations import StoreMigration
 
 # Releases that do not know the mark refuse a newer schema version.
 _BARRED_VERSION = 1_000_000
 
 
 # The key in the target's `meta` for the id of its migration.
-MOVED_FROM = "moved_from"
+MIGRATED_FROM = "moved_from"
 
 
 def shown(address: str) -> str:
@@ -27,23 +27,23 @@ def shown(address: str) -> str:
     return f"{url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
 
 
-def begin(db: sqlite3.Connection, move: Move) -> None:
+def begin(db: sqlite3.Connection, migration: StoreMigration) -> None:
     """Bar a file: once this returns, nothing can write to it, not even older releases."""
     version = db.execute("PRAGMA user_version").fetchone()[0]
     row = db.execute("SELECT value FROM meta WHERE key = 'readable_by'").fetchone()
     notes = {
-        "moving_to": move.target,
-        "move_id": move.id,
+        "moving_to": migration.target,
+        "move_id": migration.id,
         "version_before_move": str(version),
         "readable_by_before_move": row[0],
         "readable_by": str(_BARRED_VERSION),
     }
-    with _transaction(db):
+    with _write(db):
         _set(db, notes, version=_BARRED_VERSION)
         for table, change in _barred(db):
             db.execute(
                 f"""CREATE TRIGGER moved_{table}_{change} BEFORE {change} ON {table}
-                    BEGIN SELECT RAISE(ABORT, 'the database was moved'); END"""
+                    BEGIN SELECT RAISE(ABORT, 'the database was migrated'); END"""
             )
 
 
@@ -56,7 +56,7 @@ def take_back(db: sqlite3.Connection) -> None:
     """Lift the bar from a file. The caller has checked that the target has none of its rows."""
     kept = dict(db.execute("SELECT key, value FROM meta WHERE key LIKE '%_before_move'").fetchall())
     readable_by, version = kept["readable_by_before_move"], int(kept["version_before_move"])
-    with _transaction(db):
+    with _write(db):
         for table, change in _barred(db):
             db.execute(f"DROP TRIGGER moved_{table}_{change}")
         db.execute("DELETE FROM meta WHERE key IN ('moving_to', 'move_id')")
@@ -80,7 +80,7 @@ def _barred(db: sqlite3.Connection) -> list[tuple[str, str]]:
 
 
 @contextlib.contextmanager
-def _transaction(db: sqlite3.Connection) -> Iterator[None]:
+def _write(db: sqlite3.Connection) -> Iterator[None]:
     db.execute("BEGIN IMMEDIATE")
     try:
         yield

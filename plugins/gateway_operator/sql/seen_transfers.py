@@ -5,12 +5,12 @@ from collections.abc import Collection
 import attrs
 
 from gateway.errors import ActionRefused
-from gateway.store.sql import Connection, marks
+from gateway.store.sql import Connection, placeholders
 from gateway_operator.sql.actions import current_id
 
 
 @attrs.frozen(kw_only=True)
-class Mark:
+class SeenTransfer:
     """When an operator marked a transfer (Unix seconds), and why."""
 
     tx_hash: str
@@ -38,17 +38,17 @@ def mark(db: Connection, tx_hash: str, log_index: int, now: float) -> None:
         raise ActionRefused("This transfer is marked as seen already.")
 
 
-def find(db: Connection, tx_hashes: Collection[str]) -> dict[tuple[str, int], Mark]:
+def find(db: Connection, tx_hashes: Collection[str]) -> dict[tuple[str, int], SeenTransfer]:
     """Return the marks of these transactions' transfers, by hash and log index."""
     hashes = tuple(tx_hashes)
     rows = db.execute(
         f"""SELECT m.tx_hash, m.log_index, m.at, a.actor, a.reason FROM unclaimed_marks m
            JOIN operator_actions a ON a.id = m.action_id
-           WHERE m.tx_hash IN ({marks(hashes)})""",  # noqa: S608 - marks
+           WHERE m.tx_hash IN ({placeholders(hashes)})""",  # noqa: S608 - placeholders
         hashes,
     )
-    names = [field.name for field in attrs.fields(Mark)]
-    found = [Mark(**dict(zip(names, row, strict=True))) for row in rows]
+    names = [field.name for field in attrs.fields(SeenTransfer)]
+    found = [SeenTransfer(**dict(zip(names, row, strict=True))) for row in rows]
     return {(one.tx_hash, one.log_index): one for one in found}
 
 

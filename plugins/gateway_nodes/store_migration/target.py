@@ -8,10 +8,10 @@ import psycopg
 import psycopg.conninfo
 
 from gateway.errors import SettingsError
-from gateway_nodes.moving.notes import shown
 from gateway_nodes.postgres.migrations import migrate, version_of
 from gateway_nodes.postgres.session import Session, connect
 from gateway_nodes.postgres.store import refuse_pooling
+from gateway_nodes.store_migration.notes import shown
 
 # Rows of `meta` that the schema itself writes.
 _OF_THE_SCHEMA = ("readable_by", "schema_base")
@@ -38,11 +38,11 @@ class Target:
         server = self.execute("SHOW server_version").fetchone()
         version = version_of(self.raw)
         if version == 0:
-            found = "it has no tables yet, the move makes them"
+            found = "it has no tables yet, the migration makes them"
         elif self._is_empty():
             found = f"its tables are of version {version}, and empty"
         else:
-            found = "it is not empty, so nothing can be moved there"
+            found = "it is not empty, so nothing can be migrated there"
         return f"PostgreSQL {server[0] if server else '?'}; {found}"
 
     def _is_empty(self) -> bool:
@@ -69,8 +69,8 @@ def open_target(address: str) -> Iterator[Target]:
         # The first line is the reason, without the address and its password.
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise SettingsError(
-            f"{shown(address)} does not do what the move needs ({reason}). Mend that and run "
-            "`gateway migrate-store` again."
+            f"{shown(address)} does not do what the migration needs ({reason}). Fix that and "
+            "run `gateway migrate-store` again."
         ) from None
 
 

@@ -6,7 +6,7 @@ import pytest
 from gateway.contracts.outputs import OutputStoreUnavailable
 from gateway.domain import StoredResult
 from gateway_bucket.outputs import BucketOutputs
-from gateway_nodes.moving.to_bucket import carry, local_outputs
+from gateway_nodes.store_migration.to_bucket import carry, local_outputs
 from tests.conftest import PNG
 from tests.unit.outputs.conftest import LEASE, PICTURE
 

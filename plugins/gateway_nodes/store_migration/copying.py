@@ -13,10 +13,10 @@ from gateway.domain import StoredResult
 from gateway.errors import SettingsError
 from gateway.store.rows import dump, load
 from gateway.store.sql import Connection
-from gateway_nodes.moving.notes import MOVED_FROM
+from gateway_nodes.store_migration.notes import MIGRATED_FROM
 
 if TYPE_CHECKING:
-    from gateway_nodes.moving.target import Target
+    from gateway_nodes.store_migration.target import Target
 
 # Rows of `meta` about one database alone, which are not copied.
 _OWN_META = ("readable_by", "schema_base", "moving_to", "move_id")
@@ -115,7 +115,7 @@ def check_target(target: "Target", tables: Sequence[Table]) -> None:
     for table in tables:
         if _has_rows(target, table):
             raise SettingsError(
-                f"The database to move to is not empty: its table {table.name} has rows. Name an "
+                f"The target database is not empty: its table {table.name} has rows. Name an "
                 "empty one; a gateway that was started on it once has left its own secrets there."
             )
 
@@ -147,7 +147,7 @@ def origin_of(target: "Target") -> str | None:
     Waits for a migration that PostgreSQL is still committing although its process has died.
     """
     target.execute("LOCK TABLE meta IN SHARE MODE")
-    row = target.execute("SELECT value FROM meta WHERE key = ?", (MOVED_FROM,)).fetchone()
+    row = target.execute("SELECT value FROM meta WHERE key = ?", (MIGRATED_FROM,)).fetchone()
     return None if row is None else str(row[0])
 
 
@@ -165,7 +165,7 @@ def copy(source: Connection, target: "Target", tables: Sequence[Table], move_id:
         target.execute(f"ALTER TABLE {table.name} ENABLE TRIGGER USER")
     _continue_numbers(target)
     _compare(source, target, tables, tallies)
-    target.execute("INSERT INTO meta (key, value) VALUES (?, ?)", (MOVED_FROM, move_id))
+    target.execute("INSERT INTO meta (key, value) VALUES (?, ?)", (MIGRATED_FROM, move_id))
     return Copied(
         rows={name: tally.rows for name, tally in tallies.items()}, cleaned=cleaner.cleaned
     )
@@ -234,13 +234,14 @@ def _compare(
         if there != tallies[table.name]:
             raise SettingsError(
                 f"The rows of {table.name} are not the same after the copy ({there.rows} there, "
-                f"{tallies[table.name].rows} here). Nothing was moved."
+                f"{tallies[table.name].rows} here). Nothing was migrated."
             )
     for sql in _SUMS:
         here, there_too = (_plain(db.execute(sql)) for db in (source, target))
         if here != there_too:
             raise SettingsError(
-                f"Sums differ after the copy ({there_too} there, {here} here). Nothing was moved."
+                f"Sums differ after the copy ({there_too} there, {here} here). Nothing was "
+                "migrated."
             )
 
 

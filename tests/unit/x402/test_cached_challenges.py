@@ -66,7 +66,7 @@ def test_each_version_has_its_own_challenge(x402):
 
 
 def test_the_number_of_kept_challenges_is_bounded():
-    x402 = X402Verifier(BASE, None, max_kept=10)
+    x402 = X402Verifier(BASE, None, cache_size=10)
     for price in range(1, 101):
         quote = attrs.evolve(QUOTE, price_units=price)
         assert x402.challenge(quote, None, 2).body["accepts"][0]["amount"] == str(price)

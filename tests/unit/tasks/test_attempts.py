@@ -72,11 +72,11 @@ async def test_no_more_than_the_lanes_work_at_once(shop):
 async def test_an_attempt_is_durable_before_the_provider_is_called(shop):
     seen = []
 
-    async def look(request, job):
+    async def submit(request, job):
         seen.append((await shop.store.task(job.task_id)).attempt)
         return PICTURE
 
-    shop.provider.script = [look]
+    shop.provider.script = [submit]
     shop.pool.start()
     await shop.ended(await shop.accept())
     assert seen == [1]
@@ -185,7 +185,7 @@ async def test_being_asked_to_wait_costs_no_attempt(shop):
 async def test_a_task_that_kills_its_process_four_times_fails(shop, monkeypatch):
     task_id = await shop.accept()
     for attempt in range(1, 5):
-        (lease,) = await shop.store.queue.claim(1, lease_s=60, now=shop.clock())
+        (lease,) = await shop.store.queue.lease(1, lease_s=60, now=shop.clock())
         assert lease.attempt == attempt
         await shop.store.queue.recover(now=shop.clock())
     shop.pool.start()

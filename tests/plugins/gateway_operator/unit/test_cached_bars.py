@@ -8,7 +8,7 @@ import pytest
 
 from gateway.store.sqlite.migrations import migrate
 from gateway_operator.sql import sums
-from gateway_operator.sql.kept_bars import KeptBars
+from gateway_operator.sql.cached_bars import CachedBars
 from gateway_operator.sql.sums import Period
 from tests.operator_history import Sale, add_sale, add_sales
 from tests.sqlite_steps import count_steps
@@ -94,7 +94,7 @@ def _change(db, rng):
 @pytest.mark.parametrize("seed", range(2))
 def test_kept_sums_are_those_of_the_database_after_every_change(written, read, seed):
     rng = random.Random(seed)
-    kept = KeptBars()
+    kept = CachedBars()
     for _ in range(120):
         for _ in range(rng.randrange(4)):
             written.execute("BEGIN")
@@ -107,7 +107,7 @@ def test_kept_sums_are_those_of_the_database_after_every_change(written, read, s
 
 def test_a_refund_of_an_old_sale_is_seen_at_once(written, read):
     add_sales(written, [Sale(at=MONTH.start_of(2) + 5), Sale(at=MONTH.start_of(2) + 6)])
-    kept = KeptBars()
+    kept = CachedBars()
     assert [one.back_units for one in kept.sales(read, MONTH)] == [0]
     written.execute("UPDATE payments SET state = 'refund_due' WHERE id = 1")
     assert [one.back_units for one in kept.sales(read, MONTH)] == [20_000]
@@ -115,7 +115,7 @@ def test_a_refund_of_an_old_sale_is_seen_at_once(written, read):
 
 def test_kept_sums_move_with_the_period(written, read):
     add_sale(written, Sale(at=MONTH.start_of(2) + 5))
-    kept = KeptBars()
+    kept = CachedBars()
     kept.sales(read, MONTH)
     later = Period(since=MONTH.start_of(1), step_s=DAY_S, bars=30)
     (bar,) = kept.sales(read, later)
@@ -130,7 +130,7 @@ def test_a_second_look_at_a_month_reads_what_is_new_only(written, read):
         sale = Sale(at=MONTH.since + number * 30 * DAY_S / 3_000, slug="a")
         add_sale(written, sale, number + 1)
     written.execute("COMMIT")
-    kept = KeptBars()
+    kept = CachedBars()
     first = count_steps(read, lambda: kept.sales(read, MONTH))
     add_sale(written, Sale(at=MONTH.until - 1, slug="a"))
     again = count_steps(read, lambda: kept.sales(read, MONTH))
