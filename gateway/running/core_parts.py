@@ -165,15 +165,12 @@ class GasRecords:
             for tx_hash in undated:
                 receipt = await self._chain.receipt(tx_hash)
                 if receipt is None:
-                    self._count_miss(tx_hash)
+                    self._misses[tx_hash] = self._misses.get(tx_hash, 0) + 1
+                    if len(self._misses) > _MAX_REMEMBERED:
+                        # Forget the oldest, which is the least likely to be read again.
+                        self._misses.pop(next(iter(self._misses)))
                     skipped.append(tx_hash)
                 else:
                     await self._store.note_mined(receipt)
                     self._misses.pop(tx_hash, None)
             await asyncio.sleep(self.pause_s)
-
-    def _count_miss(self, tx_hash: str) -> None:
-        self._misses[tx_hash] = self._misses.get(tx_hash, 0) + 1
-        if len(self._misses) > _MAX_REMEMBERED:
-            # Forget the oldest, which is the least likely to be read again.
-            self._misses.pop(next(iter(self._misses)))
