@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import structlog
 
-from gateway.catalog.calls import place_in
+from gateway.catalog.upstream import place_in
 from gateway.catalog.catalog import Catalog
 from gateway.contracts import (
     Alarm,
