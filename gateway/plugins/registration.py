@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import attrs
@@ -10,6 +10,7 @@ import attrs
 from gateway.contracts import AuthorizationVerifier, Provider, Settler, TransferVerifier
 from gateway.contracts.parts import Part
 from gateway.contracts.payment_methods import PaymentMethod
+from gateway.contracts.payments import split_header_name
 from gateway.domain import (
     ASPECT_RATIOS,
     DOCUMENT_EXTRACTION,
@@ -22,9 +23,10 @@ from gateway.domain import (
     Traits,
 )
 from gateway.domain.description import missing_fields, way_to_require
-from gateway.plugins.part_owners import find_mistake
-from gateway.settings import Settings, names_of
+from gateway.settings import Settings, names_of, parse_limit
 
+X402_HEADER = "X-PAYMENT"
+_HEADER_CLAIM = "Payment header "
 _SLUG = re.compile(r"[a-z0-9]+(?:[-._][a-z0-9]+)*")
 _CAPABILITY = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 # The gateway itself processes these requests, and needs their fields. For other capabilities, the
@@ -41,13 +43,19 @@ _METHODS_CALLS = ("challenge", "read", "receipt_headers", *_METHODS_ASYNC)
 _EXTENSION = re.compile(r"\.[a-z0-9]+")
 _MAX_SLUG_CHARS = 100
 _FIELDS = ("prompt", "aspect_ratio", "output_format", "resolution", "fileBase64", "fileName")
+_RESERVED_FOLDERS = ("/api/", "/files/", "/.well-known/")
+_RESERVED = ("/llms.txt", "/robots.txt", "/sitemap.xml", "/favicon.ico")
 _ASYNC = ("submit", "poll", "cancel", "health")
+
+
+# Takes the arguments of `register`; returns a name that the plugin may use once, and the offer.
+Offer = Callable[..., tuple[str, Any]]
 
 
 class Offers:
     """The registrations of one plugin through one hook."""
 
-    def __init__(self, offer: Callable[..., tuple[str, Any]]) -> None:
+    def __init__(self, offer: Offer) -> None:
         self._offer = offer
         self.taken: dict[str, Any] = {}
 
@@ -143,13 +151,63 @@ def check_offer(name: str, check: Any) -> tuple[str, Any]:
     return name, check
 
 
-def part_offer(part: Any) -> tuple[str, Part]:
-    """Return a part and its name; raises `ValueError` for anything else."""
+def part_offer(core: Collection[str], part: Any) -> tuple[str, Part]:
+    """Return a part and its name; raises `ValueError` for anything else.
+
+    `core` are the names of the gateway's own parts. Raises `SettingsError` for an invalid limit.
+    """
     if not isinstance(part, Part) or not part.name:
         raise ValueError(f"a {type(part).__name__} is no gateway.Part with a name")
-    if mistake := find_mistake(part):
-        raise ValueError(f"the part {part.name}: {mistake}")
+    if part.name in core:
+        raise ValueError(f"the name {part.name!r} is that of a part of the gateway")
+    for path in _paths_of(part):
+        if not path.startswith("/"):
+            raise ValueError(f"the part {part.name}: the path {path!r} does not begin with /")
+        if f"{path}/".startswith(_RESERVED_FOLDERS) or path in _RESERVED or path == "/*":
+            raise ValueError(f"the part {part.name}: the path {path!r} is the gateway's own")
+    for mount in part.mounts:
+        if mount.limit:
+            parse_limit(mount.limit)
     return part.name, part
+
+
+def claims_of_part(name: str, part: Part) -> Iterator[str]:
+    """Yield what only one plugin can have of a part."""
+    yield f"Part {name}"
+    yield from (f"Path {path}" for path in _paths_of(part))
+    if part.callbacks is not None:
+        yield "The sending of events to buyers"
+
+
+def claims_of_way(_: str, way: Any) -> Iterator[str]:
+    """Yield what only one plugin can have of a way to pay; only payment methods have names."""
+    yield from (f"{_HEADER_CLAIM}{name}" for name in way.header_names)
+    if name := getattr(way, "name", ""):
+        yield f"Payment method {name}"
+
+
+def find_taken(claim: str, taken: Collection[str]) -> str | None:
+    """Return the taken claim that clashes with a claim, if any.
+
+    Two header names clash if they may match the same payment header.
+    """
+    if not claim.startswith(_HEADER_CLAIM):
+        return claim if claim in taken else None
+    header, scheme = split_header_name(claim.lower())
+    for other in taken:
+        header_2, scheme_2 = split_header_name(other.lower())
+        if header == header_2 and (scheme == scheme_2 or "" in (scheme, scheme_2)):
+            return other
+    return None
+
+
+def is_x402(verifier: Any) -> bool:
+    """Whether a verifier takes the header that the gateway's pages and listings name."""
+    return X402_HEADER in {name.upper() for name in verifier.header_names}
+
+
+def _paths_of(part: Part) -> Iterator[str]:
+    return (path for mount in part.mounts for path in mount.paths)
 
 
 def span_offer(open_span: Any) -> tuple[str, Any]:
