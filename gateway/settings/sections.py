@@ -118,9 +118,13 @@ def check_section(settings: Any, prefix: str, section: Any) -> None:
 
 def wrong(name: str, field: "attrs.Attribute[Any]", state: str) -> SettingsError:
     """Return the error about a setting, with its purpose and an example."""
+    return SettingsError(f"{variable(name)} {state}. {hint(name, field)}")
+
+
+def hint(name: str, field: "attrs.Attribute[Any]") -> str:
+    """Return a setting's purpose and an example."""
     example = field.metadata["example"] or field.default
-    about = f"{field.metadata['about']} Example: {variable(name)}={example}"
-    return SettingsError(f"{variable(name)} {state}. {about}")
+    return f"{field.metadata['about']} Example: {variable(name)}={example}"
 
 
 def _structure(given: Mapping[str, Any], kind: type[Section]) -> Section:
