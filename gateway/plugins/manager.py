@@ -34,7 +34,7 @@ from gateway.errors import SettingsError
 from gateway.installed import entry_points
 from gateway.plugins import hookspecs
 from gateway.plugins.installed import BUNDLED, find_disabled, find_section
-from gateway.plugins.loaded import Hooks, LoadedPlugin, second_error
+from gateway.plugins.loaded import Hooks, LoadedPlugin
 from gateway.plugins.registration import (
     X402_HEADER,
     Offer,
@@ -200,7 +200,10 @@ class PluginManager:
             claims = [claim for named in offers.items() for claim in claims_of(*named)]
             for claim in claims:
                 if (other := find_taken(claim, taken)) is not None:
-                    error = second_error(claim, taken[other], plugin)
+                    error = SettingsError(
+                        f"{claim} is registered by {taken[other].full_name} and by "
+                        f"{plugin.full_name}. Uninstall one of the two."
+                    )
                     self._leave_out(plugin.name, error, sells_on=hook == "register_parts")
                     break
             else:
