@@ -89,13 +89,13 @@ def read_section(values: Mapping[str, Any], prefix: str, kind: type[Section]) ->
     for name, field in fields.items():
         if field.name in given:
             _check_kind(name, field, given[field.name], kind)
-    return _structure(given, kind)
+    return _converter().structure(given, kind)
 
 
 def _check_kind(name: str, field: "attrs.Attribute[Any]", value: Any, kind: type) -> None:
     """Read one value alone, so that the error can name the setting and need not show the value."""
     try:
-        _structure({field.name: value}, kind)
+        _converter().structure({field.name: value}, kind)
     except (ExceptionGroup, TsError, ValueError, TypeError):
         raise wrong(name, field, "has a value of the wrong kind") from None
 
@@ -125,10 +125,6 @@ def hint(name: str, field: "attrs.Attribute[Any]") -> str:
     """Return a setting's purpose and an example."""
     example = field.metadata["example"] or field.default
     return f"{field.metadata['about']} Example: {variable(name)}={example}"
-
-
-def _structure(given: Mapping[str, Any], kind: type[Section]) -> Section:
-    return _converter().structure(dict(given), kind)
 
 
 @functools.cache
