@@ -231,7 +231,8 @@ class Catalog:
         if self._now() >= self._cached_until:
             self._cache.clear()
         if not self._cache:
-            self._cached_until = self._next_retirement()
+            coming = (one.endpoint.retires_at for one in self._registered.values())
+            self._cached_until = min((at for at in coming if at > self._now()), default=math.inf)
         if name not in self._cache:
             self._cache[name] = make()
         return cast(_Cached, self._cache[name])
@@ -280,12 +281,9 @@ class Catalog:
         if slug in self._switched_off:
             return False
         registered = self._registered.get(slug)
-        return registered is None or self._now() < registered.endpoint.retires_at
-
-    def _next_retirement(self) -> float:
-        now = self._now()
-        coming = (one.endpoint.retires_at for one in self._registered.values())
-        return min((at for at in coming if at > now), default=math.inf)
+        if registered is None or registered.endpoint.retires is None:
+            return True
+        return self._now() < registered.endpoint.retires_at
 
 
 def _apply_change(configured: Registered, change: EndpointChange) -> Registered:

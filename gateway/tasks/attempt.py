@@ -26,6 +26,7 @@ from gateway.tasks.polling import JobPoller
 from gateway.tasks.resources import Resources, WriteFailed
 from gateway.telemetry import signals
 from gateway.telemetry.redaction import hide_prompt
+from gateway.telemetry.spans import About
 
 # Errors of a submit that end the attempt even if the plugin saved a handle.
 _VERDICTS = (JobFailed, ContentPolicy, InvalidInput, HandleLost, LeaseLost)
@@ -87,10 +88,10 @@ class Attempt:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._heartbeat
 
-    def _list_facts(self, registered: Registered | None) -> dict[str, object]:
+    def _list_facts(self, registered: Registered | None) -> About:
         """Return the log fields of the attempt, which are also attributes of its span."""
         lease = self.lease
-        known = {
+        known: dict[str, str | int | None] = {
             "task": lease.task_id,
             "slug": lease.slug,
             "payment": lease.payment_id,
@@ -99,7 +100,7 @@ class Attempt:
         }
         return {name: value for name, value in known.items() if value is not None}
 
-    def _span(self, facts: dict[str, object]) -> contextlib.AbstractContextManager[None]:
+    def _span(self, facts: About) -> contextlib.AbstractContextManager[None]:
         spans = self.resources.spans
         if not spans.openers:
             return contextlib.nullcontext()
@@ -271,7 +272,8 @@ class Attempt:
         """
         check_shape(result)
         if not has_links(result):
-            return await delivery.fetch(result)
+            # A copy, because a plugin may change its list later.
+            return attrs.evolve(result, outputs=tuple(result.outputs))
         async with contextlib.AsyncExitStack() as turn, self.resources.slots.released():
             await turn.enter_async_context(self.resources.fetching)
             return await delivery.fetch(result)
