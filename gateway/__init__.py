@@ -127,10 +127,10 @@ _HOMES = (
     "gateway.settings",
     "gateway.plugins.hookspecs",
     "gateway.sandbox",
-    "gateway.vendors",
     "gateway.running.gateway",
     "gateway.store.data_folder",
     "gateway.web.front.current",
+    "gateway.vendors",
 )
 
 if not TYPE_CHECKING:

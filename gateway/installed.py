@@ -52,11 +52,12 @@ def _read(_folders: tuple[tuple[Path, int], ...]) -> Any:
 
 
 def find_opener(group: str, value: str) -> str:
-    """Return the place of a plugin's function for an address or a name, as `module:function`.
+    """Return the place of a plugin's function for a variable's value, as `module:function`.
 
-    Empty without such a plugin.
+    The value is the name of a server, or an address whose scheme counts. Empty without such a
+    plugin.
     """
-    name = urlsplit(value).scheme or value
+    name = value if group == "gateway.servers" else urlsplit(value).scheme
     return BUNDLED_OPENERS[group].get(name) or next(
         (one.value for one in entry_points(group) if one.name == name), ""
     )

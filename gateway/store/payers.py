@@ -123,7 +123,7 @@ def judge(
 
 
 def skip_known(db: Connection) -> None:
-    """Mark as judged whatever needs no receipt: successes, refunds, paid payments of nonces."""
+    """Mark as judged whatever needs no receipt: successes, refunds, paid payments of batches."""
     db.execute(
         f"""UPDATE sent_transactions SET judged = 1 WHERE mined = 1 AND judged = 0
             AND tx_hash NOT IN (SELECT s.tx_hash FROM sent_transactions s WHERE {UNJUDGED})"""  # noqa: S608 - a constant

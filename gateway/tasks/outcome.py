@@ -150,7 +150,7 @@ class Outcome:
         await self.fail("uncertain_submit", _UNCERTAIN)
 
     async def wait_for_provider(self, registered: Registered) -> None:
-        """Give the lease back, or fail the task if waiting for the provider is outage."""
+        """Give the lease back, or fail the task if the provider's outage lasts."""
         outage = registered.find_lasting_outage(self.resources.timing.max_outage_s)
         if outage is None:
             await self.resources.queue.give_back(self.lease)

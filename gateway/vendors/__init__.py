@@ -34,4 +34,7 @@ from typing import Any
 
 def __getattr__(name: str) -> Any:
     """Import the kit when one of its names is asked for; `__init__.pyi` is for type checkers."""
-    return getattr(importlib.import_module("gateway_vendors"), name)
+    kit = importlib.import_module("gateway_vendors")
+    if name not in (*kit.__all__, "__all__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(kit, name)

@@ -30,7 +30,7 @@ ENDPOINT = gateway.Endpoint(
     capability="document-parsing",
     price_units=gateway.usdc("0.01"),
     required_fields=("fileBase64", "fileName"),
-    output_format=gateway.Choice(values=("markdown", "json"), default="markdown"),
+    output_format=gateway.Choice(values=("markdown", "json")),
     file_extensions=(*KINDS, *PICTURES),
     max_pages=1000,
     # A normal file takes 0.4 s and a hostile one 10 s of processor; the rest is for waiting.

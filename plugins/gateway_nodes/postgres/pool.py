@@ -7,6 +7,7 @@ is asked whether the transaction was committed, so the result is never a guess.
 
 import asyncio
 import contextlib
+import inspect
 import random
 import threading
 import time
@@ -226,7 +227,9 @@ class Pool:
         time.sleep(0.1 + random.random() * 0.2)  # noqa: S311 - not a secret
 
     def _write(self, call: "_Call") -> Any:
-        locks = locks_of(call.function, call.given)
+        # Locks are named by the arguments, however the caller passed them.
+        bound = inspect.signature(call.function).bind(None, *call.given, **call.named)
+        locks = locks_of(call.function, bound.args[1:])
         give_up_at = self._give_up_at()
         races = 0
         while True:

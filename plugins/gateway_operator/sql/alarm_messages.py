@@ -51,7 +51,7 @@ def unsent(db: Connection, since: float, limit: int) -> list[AlarmMessage]:
 
 
 def note_sent(db: Connection, ids: Sequence[int], now: float) -> None:
-    """SeenTransfer messages as sent."""
+    """Mark messages as sent."""
     for number in ids:
         db.execute(
             "UPDATE alarm_messages SET told_at = ?, due_at = NULL, problem = NULL WHERE id = ?",

@@ -14,6 +14,7 @@ from gateway.catalog.health import probe_now
 from gateway.errors import SettingsError
 from gateway.running.timing import Timing
 from gateway.store.data_folder import open_store
+from gateway.store.sql import locked
 from gateway.store.sqlite.store import SqliteStore
 from gateway_nodes.left_behind import refuse_left_behind
 from gateway_nodes.postgres.store import PostgresStore
@@ -350,3 +351,15 @@ async def test_another_database_than_the_sales_were_moved_to_stops_the_start(
         await store.meta("moved_from", lambda: "m-1")
     async with running(shared, provider) as gateway:
         assert (await gateway.client.get("/api/health")).status_code == 200
+
+
+@locked(lambda key: [key])
+def count_locks(db, key):
+    row = db.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'").fetchone()
+    return row[0]
+
+
+async def test_a_write_takes_its_locks_however_its_arguments_are_passed(database_url):
+    async with node(database_url, "a") as one:
+        by_place = await one._write(count_locks, "a key")
+        assert await one._write(count_locks, key="a key") == by_place > 0

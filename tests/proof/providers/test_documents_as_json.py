@@ -95,9 +95,9 @@ def test_only_tables_are_tables():
     assert tables.find("| a |\n|:-:|") == [[["a"]]]
 
 
-def test_a_pictures_format_is_ignored_and_the_default_is_markdown():
+def test_a_pictures_format_is_ignored():
     body = GenerationBody(file=b"Hello", file_name="a.txt")
-    for sent, used in ((None, "markdown"), ("png", "markdown"), ("json", "json")):
+    for sent, used in ((None, None), ("png", None), ("markdown", "markdown"), ("json", "json")):
         asked = attrs.evolve(body, output_format=sent)
         assert request_of(asked, gateway_documents.ENDPOINT).output_format == used
 

@@ -63,6 +63,20 @@ def test_a_value_without_a_scheme_is_not_shown():
     assert "hunter2" not in str(refusal.value)
 
 
+@pytest.mark.parametrize(
+    ("group", "value"),
+    [
+        ("gateway.outputs", "s3"),
+        ("gateway.stores", "postgresql"),
+        ("gateway.limits", "redis"),
+        ("gateway.servers", "uvicorn:"),
+        ("gateway.servers", "uvicorn://x"),
+    ],
+)
+def test_a_scheme_alone_is_no_address_and_an_address_no_name(group, value):
+    assert installed.find_opener(group, value) == ""
+
+
 def test_without_an_address_no_plugin_is_asked_for(settings, monkeypatch):
     monkeypatch.setattr(installed, "find_spec", lambda _: None)
     check_database(settings)
