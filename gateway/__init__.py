@@ -10,86 +10,15 @@ from typing import TYPE_CHECKING
 from gateway.version import VERSION as __version__  # noqa: N811 - Python's name for it
 
 if TYPE_CHECKING:
-    from gateway.contracts import (
-        Alarm,
-        AuthorizationVerifier,
-        CallReverted,
-        Cancelling,
-        Chain,
-        Challenge,
-        Closing,
-        Job,
-        MethodPayment,
-        MethodProof,
-        PaymentMethod,
-        PluginContext,
-        Polling,
-        Probing,
-        Proof,
-        Provider,
-        Quote,
-        Refused,
-        SettlementJournal,
-        Settler,
-        SignedTransaction,
-        Taken,
-        TransferVerifier,
-        UnsignedBatch,
-        UnsignedTransaction,
-        Validating,
-    )
-    from gateway.contracts.parts import (
-        Callbacks,
-        Check,
-        Condition,
-        Documents,
-        Event,
-        EventReader,
-        EventType,
-        Mount,
-        Part,
-    )
-    from gateway.domain import (
-        Attachment,
-        Authorization,
-        Block,
-        Choice,
-        Endpoint,
-        GenerationRequest,
-        Handle,
-        Link,
-        Output,
-        Payment,
-        Pending,
-        PriceStep,
-        Receipt,
-        Result,
-        Task,
-        Traits,
-        Transfer,
-        usdc,
-    )
-    from gateway.errors import (
-        AccountProblem,
-        ChainUnavailable,
-        ContentPolicy,
-        ExecutionError,
-        HandleLost,
-        InvalidInput,
-        InvalidPayment,
-        JobFailed,
-        LinkDead,
-        NotAccepted,
-        PaymentRequired,
-        RateLimited,
-        ResultMissing,
-        ResultUnusable,
-        SettingsError,
-        SubmitUncertain,
-        Transient,
-        TxFailed,
-        TxNotFound,
-    )
+    # `__all__` chooses of these. Each module has its own names only.
+    from gateway.contracts.chain import *
+    from gateway.contracts.parts import *
+    from gateway.contracts.payment_methods import *
+    from gateway.contracts.payments import *
+    from gateway.contracts.providers import *
+    from gateway.domain.offers import *
+    from gateway.domain.records import *
+    from gateway.errors import *
     from gateway.plugins.hookspecs import hookimpl
     from gateway.running.gateway import Gateway
     from gateway.sandbox import Sandbox, SandboxEnded, SandboxLimits, SandboxLost, SandboxRefusal
@@ -194,7 +123,6 @@ _HOMES = (
     "gateway.errors",
     "gateway.domain",
     "gateway.contracts",
-    "gateway.contracts.parts",
     "gateway.contracts.parts",
     "gateway.settings",
     "gateway.plugins.hookspecs",

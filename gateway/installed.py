@@ -3,9 +3,9 @@
 import functools
 import sys
 from collections.abc import Callable, Iterable
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -88,8 +88,7 @@ def load_opener(
     group: str, variable: str, value: str, disabled: Iterable[str]
 ) -> Callable[..., Any]:
     """Return the function of a plugin for a variable's value; raises as `check_opener` does."""
-    module, _, name = check_opener(group, variable, value, disabled).partition(":")
-    opener: Callable[..., Any] = getattr(import_module(module), name)
+    opener: Callable[..., Any] = resolve_name(check_opener(group, variable, value, disabled))
     return opener
 
 

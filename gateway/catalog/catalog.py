@@ -32,17 +32,13 @@ class Registered:
 
     endpoint: Endpoint
     upstream: Upstream
-
     # The model's circuit breaker: open while the vendor does not serve it. The vendor's own is in
     # `upstream`.
     circuit: CircuitBreaker
-
     # Whether the operator has set the cost of one generation.
     is_cost_set: bool = False
-
     # The operator's live change, which overrides the settings file.
     change: EndpointChange | None = None
-
     # The endpoint at its recent prices, each with the time until which a 402 with that price is
     # honoured (Unix seconds).
     earlier: tuple[tuple[Endpoint, float], ...] = ()
@@ -86,11 +82,10 @@ class Registered:
         `reason` is for the operator. The provider is off sale for at least `pause_s` seconds. A
         model is off sale longer, because probing the account does not show whether it is back.
         """
-        if error.scope != "vendor":
-            pause_s = max(pause_s, _MODEL_PAUSE_S)
-            self.circuit.trip(reason, pause_s=pause_s, is_account=True)
-        else:
-            self.upstream.circuit.trip(reason, pause_s=pause_s, is_account=True)
+        is_of_vendor = error.scope == "vendor"
+        circuit = self.upstream.circuit if is_of_vendor else self.circuit
+        pause_s = pause_s if is_of_vendor else max(pause_s, _MODEL_PAUSE_S)
+        circuit.trip(reason, pause_s=pause_s, is_account=True)
 
     def succeeded(self) -> None:
         """Note a success, or a proper refusal of one request."""
@@ -136,7 +131,9 @@ class Catalog:
                 f"Slug {endpoint.slug!r} is registered by {taken.upstream.plugin} and by {plugin}. "
                 "Uninstall one of the two."
             )
-        changed = apply_override(endpoint, self._overrides.get(endpoint.slug, EndpointOverride()))
+        override = self._overrides.get(endpoint.slug, EndpointOverride())
+        changed = apply_override(endpoint, override)
+        check_losses(changed, is_allowed=override.allow_loss)
         upstream = self._upstreams.setdefault(
             id(provider),
             Upstream.of(
@@ -148,11 +145,8 @@ class Catalog:
                 on_change=self._cache.clear,
             ),
         )
-        override = self._overrides.get(endpoint.slug)
-        check_losses(changed, is_allowed=override is not None and override.allow_loss)
-        is_cost_set = override is not None and override.cost is not None
         circuit = CircuitBreaker(provider.name, self._now, self._cache.clear, slug=endpoint.slug)
-        registered = Registered(changed, upstream, circuit, is_cost_set)
+        registered = Registered(changed, upstream, circuit, override.cost is not None)
         self._registered[endpoint.slug] = self._configured[endpoint.slug] = registered
         self._cache.clear()
 
@@ -237,7 +231,8 @@ class Catalog:
         if self._now() >= self._cached_until:
             self._cache.clear()
         if not self._cache:
-            self._cached_until = self._next_retirement()
+            coming = (one.endpoint.retires_at for one in self._registered.values())
+            self._cached_until = min((at for at in coming if at > self._now()), default=math.inf)
         if name not in self._cache:
             self._cache[name] = make()
         return cast(_Cached, self._cache[name])
@@ -282,20 +277,13 @@ class Catalog:
             await upstream.close(timeout_s=timeout_s)
 
     def is_enabled(self, slug: str) -> bool:
-        """Whether a slug is not switched off and its model has not retired."""
+        """Whether a slug is not switched off and its vendor still serves the model."""
         if slug in self._switched_off:
             return False
         registered = self._registered.get(slug)
-        return registered is None or not self.is_retired(registered.endpoint)
-
-    def is_retired(self, endpoint: Endpoint) -> bool:
-        """Whether the vendor has stopped serving the endpoint's model."""
-        return endpoint.retires is not None and self._now() >= endpoint.retires_at
-
-    def _next_retirement(self) -> float:
-        now = self._now()
-        coming = (one.endpoint.retires_at for one in self._registered.values())
-        return min((at for at in coming if at > now), default=math.inf)
+        if registered is None or registered.endpoint.retires is None:
+            return True
+        return self._now() < registered.endpoint.retires_at
 
 
 def _apply_change(configured: Registered, change: EndpointChange) -> Registered:

@@ -46,7 +46,8 @@ class CircuitBreaker:
         # Openings since the last success, and the time of the first of them.
         self._openings = 0
         self._opened_at = 0.0
-        self._probe_at = 0.0
+        # When an open circuit is probed next, in Unix seconds.
+        self.probe_at = 0.0
         # Submits in progress.
         self._working = 0
         # For the operator; None unless the circuit is open.
@@ -81,17 +82,12 @@ class CircuitBreaker:
     @property
     def is_due(self) -> bool:
         """Whether it is time to probe an open circuit."""
-        return self.is_open and self._now() >= self._probe_at
+        return self.is_open and self._now() >= self.probe_at
 
     @property
     def open_s(self) -> float:
         """Seconds since the circuit first opened, including trials; 0 unless it is open."""
         return self._now() - self._opened_at if self.is_open else 0.0
-
-    @property
-    def probe_at(self) -> float:
-        """When an open circuit is probed next, in Unix seconds."""
-        return self._probe_at
 
     def succeeded(self) -> None:
         """Note a success, or a proper refusal of one request."""
@@ -124,7 +120,7 @@ class CircuitBreaker:
         if not self._openings:
             self._opened_at = self._now()
         pause_s = max(pause_s, self._next_pause_s())
-        self._probe_at = self._now() + pause_s
+        self.probe_at = self._now() + pause_s
         self._set_problem(reason, is_account=is_account)
         if self._slug is None:
             _log.error("provider.off_sale", provider=self._provider, reason=reason, pause_s=pause_s)
@@ -134,7 +130,7 @@ class CircuitBreaker:
     def stay_open(self, reason: str, *, is_account: bool = False) -> None:
         """Note a failed probe; the next one comes after a longer pause."""
         self._set_problem(reason, is_account=self.is_account or is_account)
-        self._probe_at = self._now() + self._next_pause_s()
+        self.probe_at = self._now() + self._next_pause_s()
 
     def _next_pause_s(self) -> float:
         """Return the pause before the next probe, and count an opening, which doubles the next."""

@@ -5,6 +5,7 @@ import asyncio
 import structlog
 
 from gateway.catalog.catalog import Catalog, Registered
+from gateway.catalog.circuit_breaker import CircuitBreaker
 from gateway.catalog.notes import begin_notes, newest_refusal, summarize
 from gateway.catalog.upstream import Upstream
 from gateway.contracts import Probing
@@ -31,8 +32,9 @@ async def probe_forever(
         due = [upstream for upstream in catalog.on_sale() if upstream.circuit.is_due]
         models = [one for one in catalog.everything() if one.circuit.is_due]
         await asyncio.gather(
-            *(_probe_open_circuit(one, timeout_s) for one in due),
-            *(_probe_for_model(one, timeout_s) for one in models),
+            *(_probe_open_circuit(one.circuit, one, timeout_s) for one in due),
+            # The next buyer's task tries a model again if its provider works.
+            *(_probe_open_circuit(one.circuit, one.upstream, timeout_s) for one in models),
         )
         await asyncio.sleep(check_s)
 
@@ -61,7 +63,7 @@ async def probe_now(registered: Registered, *, timeout_s: float = TIMEOUT_S) -> 
     """
     upstream = registered.upstream
     if upstream.circuit.is_open:
-        await _probe_open_circuit(upstream, timeout_s)
+        await _probe_open_circuit(upstream.circuit, upstream, timeout_s)
         problem = upstream.circuit.problem
     else:
         problem = await problem_of(upstream, timeout_s=timeout_s)
@@ -84,23 +86,16 @@ async def _probe_at_start(upstream: Upstream, timeout_s: float) -> None:
         _log.warning("provider.unhealthy", provider=upstream.provider.name, error=description)
 
 
-async def _probe_open_circuit(upstream: Upstream, timeout_s: float) -> None:
-    """Put a provider back on sale if it works again, or if it has no `health` to check."""
+async def _probe_open_circuit(
+    circuit: CircuitBreaker, upstream: Upstream, timeout_s: float
+) -> None:
+    """Close a circuit if the provider works again, or if it has no `health` to check."""
     error = await error_of(upstream, timeout_s)
     if error is None:
-        upstream.circuit.try_again()
+        circuit.try_again()
     else:
-        is_account = isinstance(error, AccountProblem)
-        upstream.circuit.stay_open(_describe_error(error, upstream), is_account=is_account)
-
-
-async def _probe_for_model(registered: Registered, timeout_s: float) -> None:
-    """Let the next buyer's task try a model again, if its provider works."""
-    error = await error_of(registered.upstream, timeout_s)
-    if error is None:
-        registered.circuit.try_again()
-    else:
-        registered.circuit.stay_open(_describe_error(error, registered.upstream))
+        is_account = isinstance(error, AccountProblem) and circuit is upstream.circuit
+        circuit.stay_open(_describe_error(error, upstream), is_account=is_account)
 
 
 def _describe_error(error: Exception, upstream: Upstream) -> str:

@@ -17,12 +17,10 @@ class Refusal:
     """A vendor's response with an error status."""
 
     status: int
-
+    # The vendor's error code, such as `invalid_api_key`, or empty.
     vendor_code: str
-    """The vendor's error code, such as `invalid_api_key`, or empty."""
-
+    # The vendor's message, unmodified: it may quote a prompt or a key.
     vendor_message: str
-    """The vendor's message, unmodified: it may quote a prompt or a key."""
 
 
 @attrs.define
@@ -36,8 +34,8 @@ class LastResponse:
 class Sent:
     """The billable requests of one submit."""
 
+    # Whether the body of at least one such request may have been sent.
     is_billable: bool = False
-    """Whether the body of at least one such request may have been sent."""
 
 
 _LAST: ContextVar[LastResponse | None] = ContextVar("last_response", default=None)

@@ -1,6 +1,6 @@
 """Applies the operator's settings and live changes to an endpoint's prices and costs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import attrs
 import structlog
@@ -19,22 +19,19 @@ def apply_override(endpoint: Endpoint, override: EndpointOverride) -> Endpoint:
     A changed `price` scales every other price; `prices` sets steps by resolution. Raises
     `SettingsError` for an invalid price or resolution.
     """
-    changes = {
-        name: value
-        for name in ("title", "description", "model")
-        if (value := getattr(override, name)) is not None
-    }
-    changed = attrs.evolve(endpoint, **changes)
+    texts = {name: getattr(override, name) for name in ("title", "description", "model")}
+    given = {name: text for name, text in texts.items() if text is not None}
+    changed = attrs.evolve(endpoint, **given)
     if changed.model != endpoint.model:
         # The known retirement date is that of the old model.
         changed = attrs.evolve(changed, retires=None)
     if override.price is not None:
-        changed = scale_prices(changed, _read_price(endpoint.slug, "price", override.price))
+        changed = scale_prices(changed, _read_units(endpoint.slug, "price", override.price))
     for resolution, price in override.prices.items():
-        units = _read_price(endpoint.slug, f"prices.{resolution}", price)
+        units = _read_units(endpoint.slug, f"prices.{resolution}", price)
         changed = _set_price_step(changed, resolution, units)
     if override.cost is not None:
-        changed = set_cost(changed, _read_cost(endpoint.slug, override.cost))
+        changed = set_cost(changed, _read_units(endpoint.slug, "cost", override.cost, dollars))
     return changed
 
 
@@ -115,17 +112,9 @@ def _set_price_step(endpoint: Endpoint, resolution: str, price_units: int) -> En
     return attrs.evolve(endpoint, price_steps=(*others, step))
 
 
-def _read_price(slug: str, name: str, amount: str) -> int:
-    """Parse an amount of USDC; raises a `SettingsError` that names the setting."""
+def _read_units(slug: str, name: str, amount: str, parse: Callable[[str], int] = usdc) -> int:
+    """Parse an amount into units of 10⁻⁶; raises a `SettingsError` that names the setting."""
     try:
-        return usdc(amount)
+        return parse(amount)
     except ValueError as error:
         raise SettingsError(f"[endpoints.{slug}] {name}: {error}.") from None
-
-
-def _read_cost(slug: str, amount: str) -> int:
-    """Parse US dollars into units of 10⁻⁶; raises a `SettingsError` that names the setting."""
-    try:
-        return dollars(amount)
-    except ValueError as error:
-        raise SettingsError(f"[endpoints.{slug}] cost: {error}.") from None

@@ -1,18 +1,25 @@
-"""A provider with its capabilities, circuit breaker and rate limits."""
+"""A provider with its circuit breaker and rate limits, and calls into it.
+
+Rate limits are concurrency, submits per minute, and pauses that the provider asked for.
+"""
 
 import asyncio
+import contextlib
 import inspect
-from collections.abc import Awaitable, Callable
+import math
+import traceback
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
 from typing import ParamSpec, TypeVar
 
 import attrs
 import structlog
 
-from gateway.catalog.calls import call_plain, call_plugin, error_text
 from gateway.catalog.circuit_breaker import CircuitBreaker
-from gateway.catalog.pace import Pace
+from gateway.concurrency.awaiting import mark_read
 from gateway.contracts import Clock, Closing, Probing, Provider, Validating
 from gateway.domain import Endpoint, GenerationRequest, Traits
+from gateway.errors import SubmitUncertain
 from gateway.telemetry.redaction import Redactor
 from gateway.telemetry.spans import About, Spans
 
@@ -21,7 +28,87 @@ Value = TypeVar("Value")
 
 # Timeout of a provider's `close`.
 CLOSE_S = 10.0
+_MAX_TEXT_CHARS = 500
+# Characters of an error's text that are redacted before the final cut.
+_MAX_READ_CHARS = 20_000
+_MINUTE_S = 60.0
 _log = structlog.get_logger()
+
+
+class Pace:
+    """Limits one provider's generations and submits to its traits."""
+
+    def __init__(self, traits: Traits, now: Clock, slots: int) -> None:
+        self._now = now
+        self._traits = traits
+        self._default_slots = slots
+        self._slots: float = 0
+        self._per_minute: float = 0
+        self.share(nodes=1, rank=0)
+        self._running = 0
+        self._submits: deque[float] = deque()
+        # When the pause that the provider asked for ends, in Unix seconds.
+        self.paused_until = 0.0
+
+    def share(self, *, nodes: int, rank: int) -> None:
+        """Set this node's share of the vendor's limits; `rank` counts the nodes from 0.
+
+        The shares add up to the limits, so if there are more nodes than slots, some nodes have
+        none and leave the tasks to the others.
+        """
+        most = self._traits.max_concurrency
+        working = min(nodes, most) if most else nodes
+        self._slots = _part_of(most, working, rank) if most else self._default_slots
+        per_minute = self._traits.submits_per_minute
+        self._per_minute = _part_of(per_minute, working, rank) if per_minute else math.inf
+
+    @contextlib.contextmanager
+    def slot(self) -> Iterator[None]:
+        """Hold a slot for one generation, from before its submit until its end."""
+        self._running += 1
+        try:
+            yield
+        finally:
+            self._running -= 1
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether any generation is running."""
+        return self._running > 0
+
+    def submitted(self) -> None:
+        """Count one submit."""
+        self._submits.append(self._now())
+
+    def pause(self, seconds: float) -> None:
+        """Hold back submits for some seconds, at the provider's request."""
+        self.paused_until = max(self.paused_until, self._now() + seconds)
+
+    def wait_s(self) -> float:
+        """Return the seconds until the next submit; infinite while all slots are taken."""
+        if self._running >= self._slots or self._per_minute == 0:
+            return math.inf
+        now = self._now()
+        if self._count_recent() < self._per_minute:
+            return max(self.paused_until - now, 0.0)
+        return max(self.paused_until, self._submits[0] + _MINUTE_S) - now
+
+    def free_submits(self) -> int:
+        """Return how many submits may start now."""
+        if self.wait_s() > 0:
+            return 0
+        return int(min(self._slots - self._running, self._per_minute - self._count_recent()))
+
+    def _count_recent(self) -> int:
+        since = self._now() - _MINUTE_S
+        while self._submits and self._submits[0] <= since:
+            self._submits.popleft()
+        return len(self._submits)
+
+
+def _part_of(whole: int, nodes: int, rank: int) -> int:
+    """Return a node's share; shares differ by one at most."""
+    return 0 if rank >= nodes else whole // nodes + (rank < whole % nodes)
 
 
 @attrs.define
@@ -99,8 +186,17 @@ class Upstream:
             self.circuit.trip(f"The provider asks to wait for {wait_s:.0f} s.", pause_s=wait_s)
 
     def error_text(self, error: Exception) -> str:
-        """Return the redacted text of the provider's error."""
-        return error_text(error, self.redactor)
+        """Return the redacted text of the provider's error, as storable UTF-8.
+
+        Empty if the error's `__str__` raises.
+        """
+        try:
+            text = str(error)[:_MAX_READ_CHARS]
+        except Exception:  # noqa: BLE001 - a plugin's own error class may do anything
+            return ""
+        # Redact before the cut: half a key would not be recognised.
+        text = self.redactor.clean(text)
+        return text[:_MAX_TEXT_CHARS].encode(errors="replace").decode()
 
     async def call(
         self, call: Callable[Asked, Awaitable[Value]], *args: Asked.args, **kwargs: Asked.kwargs
@@ -157,3 +253,75 @@ async def _close_provider(provider: Closing) -> None:
     closing: object = provider.close()
     if inspect.isawaitable(closing):
         await closing
+
+
+async def call_plugin(
+    stop_s: float,
+    call: Callable[Asked, Awaitable[Value]],
+    *args: Asked.args,
+    **kwargs: Asked.kwargs,
+) -> Value:
+    """Run a plugin call in its own task; re-raises any `Exception` from the plugin.
+
+    Raises `SubmitUncertain` if the plugin cancels itself or raises another `BaseException`. If the
+    caller is cancelled, so is the plugin. The caller waits up to `stop_s` seconds for it to end.
+    """
+    work = asyncio.create_task(_contain(call, *args, **kwargs), name="plugin")
+    try:
+        await asyncio.wait({work})
+    except asyncio.CancelledError:
+        work.cancel()
+        await asyncio.wait({work}, timeout=stop_s)
+        if not work.done():
+            _log.error("provider.does_not_stop", asked=getattr(call, "__qualname__", ""))
+        work.add_done_callback(mark_read)
+        raise
+    if work.cancelled():
+        raise SubmitUncertain("the provider let a cancellation out")
+    return work.result()
+
+
+def call_plain(call: Callable[Asked, Value], *args: Asked.args, **kwargs: Asked.kwargs) -> Value:
+    """Call a synchronous function of a plugin; re-raises any `Exception` from it.
+
+    Raises `SubmitUncertain` for a cancellation or another `BaseException`.
+    """
+    try:
+        return call(*args, **kwargs)
+    except Exception:
+        raise
+    except BaseException as error:
+        raise SubmitUncertain(f"the provider let out {type(error).__name__}") from error
+
+
+async def _contain(
+    call: Callable[Asked, Awaitable[Value]], *args: Asked.args, **kwargs: Asked.kwargs
+) -> Value:
+    """Call the plugin; turn an exception that would exit the process into `SubmitUncertain`."""
+    try:
+        return await call(*args, **kwargs)
+    except (Exception, asyncio.CancelledError):
+        raise
+    except BaseException as error:
+        raise SubmitUncertain(f"the provider let out {type(error).__name__}") from error
+
+
+def place_in(error: BaseException, module: str) -> str:
+    """Return `file:line` of the plugin's innermost frame in an error's traceback.
+
+    `module` is any module of the plugin's package. Without a frame of the plugin, returns the
+    innermost frame; without a traceback, an empty string.
+    """
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}:{error.lineno}"
+    root = module.partition(".")[0]
+    frames = list(traceback.walk_tb(error.__traceback__))
+    if not frames:
+        return ""
+    own = [
+        (frame, line)
+        for frame, line in frames
+        if str(frame.f_globals.get("__name__", "")).partition(".")[0] == root
+    ]
+    frame, line = (own or frames)[-1]
+    return f"{frame.f_code.co_filename}:{line}"

@@ -189,11 +189,15 @@ class Watchdog:
 
     def _inspect(self, otherwise: str) -> _Sample:
         """Inspect the loop's thread; the plugin is `otherwise` if it runs none."""
-        frames = _list_frames(sys._current_frames().get(self._loop_thread))  # noqa: SLF001 - documented
+        frame = sys._current_frames().get(self._loop_thread)  # noqa: SLF001 - documented
+        frames = [each for each, _ in traceback.walk_stack(frame)] if frame is not None else []
         of_plugins = [at for at, frame in enumerate(frames) if self._owner_of(frame) is not None]
         shown = frames[: of_plugins[-1] + 1] if of_plugins else frames
         plugin = self._owner_of(frames[of_plugins[0]]) if of_plugins else None
-        places = [_describe_frame(frame) for frame in shown[:_MAX_FRAMES]]
+        places = [
+            f"{each.f_code.co_filename}:{each.f_lineno} {each.f_code.co_qualname}"
+            for each in shown[:_MAX_FRAMES]
+        ]
         return _Sample(plugin=plugin or otherwise, stack=places[::-1])
 
     def _owner_of(self, frame: FrameType) -> str | None:
@@ -238,13 +242,3 @@ class Watchdog:
         self._reported, self._silent_s = None, 0.0
         if reported is not None and reported.stack:
             _log.warning("loop.released", plugin=reported.plugin, seconds=seconds)
-
-
-def _list_frames(frame: FrameType | None) -> list[FrameType]:
-    """Return a stack's frames, the innermost first."""
-    return [each for each, _ in traceback.walk_stack(frame)] if frame is not None else []
-
-
-def _describe_frame(frame: FrameType) -> str:
-    code = frame.f_code
-    return f"{code.co_filename}:{frame.f_lineno} {code.co_qualname}"

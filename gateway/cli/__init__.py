@@ -5,7 +5,7 @@ commands.
 """
 
 import sys
-from importlib import import_module
+from pkgutil import resolve_name
 
 import click
 
@@ -17,14 +17,8 @@ from gateway.version import VERSION
 # Location and first help sentence of each command. The sentence is repeated here because `gateway
 # --help` lists the commands without importing them: most import web3 or rich.
 _COMMANDS = {
-    "migrate": (
-        "gateway.cli.migrate:migrate",
-        "Migrate the database (`serve` does this too).",
-    ),
-    "serve": (
-        "gateway.cli.serve:serve",
-        "Run the gateway until SIGTERM.",
-    ),
+    "migrate": ("gateway.cli.migrate:migrate", "Migrate the database (`serve` does this too)."),
+    "serve": ("gateway.cli.serve:serve", "Run the gateway until SIGTERM."),
 }
 
 
@@ -46,23 +40,19 @@ class _LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name in _COMMANDS:
-            return _load(_COMMANDS[cmd_name][0])
-        found = _plugin_commands().get(cmd_name)
-        if found is None:
+            place = _COMMANDS[cmd_name][0]
+        elif (found := _plugin_commands().get(cmd_name)) is None:
             return None
-        if _is_switched_off(found.plugin):
+        elif _is_switched_off(found.plugin):
             return _refusal(cmd_name, found.plugin)
-        return _load(found.place)
+        else:
+            place = found.place
+        command: click.Command = resolve_name(place)
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
             formatter.write_dl([(name, sentence) for name, (_, sentence) in _places().items()])
-
-
-def _load(place: str) -> click.Command:
-    module, _, name = place.partition(":")
-    command: click.Command = getattr(import_module(module), name)
-    return command
 
 
 def _is_switched_off(plugin: str) -> bool:

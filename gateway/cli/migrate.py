@@ -1,6 +1,7 @@
 """The command `gateway migrate`: migrates the SQLite database, or shows what would change."""
 
 import asyncio
+import contextlib
 
 import click
 
@@ -31,7 +32,8 @@ def migrate(*, is_check: bool) -> None:
         click.echo(line)
     if is_check or not (plan.target > plan.version or plan.of_plugins):
         return
-    _migrate(settings)
+    with contextlib.closing(lock_data(settings)):
+        asyncio.run(_open_once(settings))
     if plan.target > plan.version:
         click.echo(f"Done. The backup is {plan.copy}.")
     else:
@@ -53,14 +55,6 @@ def _describe(plan: upgrade.Plan) -> list[str]:
         f"{plan.free_bytes / 10**6:,.0f} MB are free."
     )
     return lines
-
-
-def _migrate(settings: Settings) -> None:
-    lock = lock_data(settings)
-    try:
-        asyncio.run(_open_once(settings))
-    finally:
-        lock.close()
 
 
 async def _open_once(settings: Settings) -> None:

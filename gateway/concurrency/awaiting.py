@@ -56,11 +56,12 @@ async def outlive(work: "asyncio.Future[_Value]") -> _Value:
     try:
         await asyncio.wait((work,))
     except asyncio.CancelledError:
-        work.add_done_callback(_mark_read)
+        work.add_done_callback(mark_read)
         raise
     return work.result()
 
 
-def _mark_read(work: "asyncio.Future[Any]") -> None:
+def mark_read(work: "asyncio.Future[Any]") -> None:
+    """Retrieve an abandoned task's exception, or asyncio logs that it was never retrieved."""
     if not work.cancelled():
         work.exception()

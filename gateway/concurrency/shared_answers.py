@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
-from gateway.concurrency.awaiting import outlive
+from gateway.concurrency.awaiting import mark_read, outlive
 
 Answer = TypeVar("Answer")
 
@@ -47,9 +47,7 @@ class SharedAnswer(Generic[Answer]):
     def _end_question(self, question: asyncio.Task[Answer]) -> None:
         if self._question is question:
             self._question = None
-        if not question.cancelled():
-            # Where every caller hung up, asyncio complains about an exception that was never read.
-            question.exception()
+        mark_read(question)
 
     async def close(self) -> None:
         """Stop the question that is under way."""

@@ -1,13 +1,12 @@
 """Threads for one kind of work, so that another kind of work cannot delay it."""
 
 import asyncio
-import contextlib
 import contextvars
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
 Value = TypeVar("Value")
 
@@ -33,31 +32,15 @@ async def run_in_daemon(function: Callable[[], Value], name: str) -> Value:
 
     The caller limits how many there are.
     """
-    loop = asyncio.get_running_loop()
-    ended: asyncio.Future[Callable[[], Value]] = loop.create_future()
-
-    def set_outcome(outcome: Callable[[], Value]) -> None:
-        if not ended.cancelled():
-            ended.set_result(outcome)
+    ended: Future[Value] = Future()
+    # From here on it cannot be cancelled, so the thread can always set it.
+    ended.set_running_or_notify_cancel()
 
     def work() -> None:
-        outcome = _outcome_of(function)
-        # The loop may be closed.
-        with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(set_outcome, outcome)
+        try:
+            ended.set_result(function())
+        except Exception as error:  # noqa: BLE001 - it is raised for the caller
+            ended.set_exception(error)
 
     threading.Thread(target=work, name=name, daemon=True).start()
-    return (await ended)()
-
-
-def _outcome_of(function: Callable[[], Value]) -> Callable[[], Value]:
-    """Call a function; return what returns or raises the same."""
-    try:
-        value = function()
-    except Exception as error:  # noqa: BLE001 - it is raised where the outcome is called
-        return partial(_raise, error)
-    return lambda: value
-
-
-def _raise(error: Exception) -> NoReturn:
-    raise error
+    return await asyncio.wrap_future(ended)

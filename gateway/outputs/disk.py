@@ -81,11 +81,10 @@ class DiskOutputs:
         hour get the same link.
         """
         until = int(min((now // _LINK_S + 2) * _LINK_S, expires_at))
-        return [self._link(output.key, until) for output in outputs]
-
-    def _link(self, key: str, until: int) -> str:
-        signature = self._sign(f"{key}:{until}").decode()
-        return f"/files/{key}?expires={until}&signature={signature}"
+        return [
+            f"/files/{key}?expires={until}&signature={self._sign(f'{key}:{until}').decode()}"
+            for key in (output.key for output in outputs)
+        ]
 
     def open(self, key: str, *, expires: str, signature: str, now: float) -> Path:
         """Return the file behind a link.

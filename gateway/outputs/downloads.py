@@ -28,6 +28,12 @@ _CONNECT_S = 10.0
 # it would be unknown whether the server read the request.
 _IDLE_S = 4.0
 _CONNECTIONS = 32
+_HEADERS = {
+    "Accept": "*/*",
+    # A compressed body could exceed the limit when decompressed.
+    "Accept-Encoding": "identity",
+    "User-Agent": f"generation-gateway/{VERSION}",
+}
 
 
 class TooLarge(Transient):
@@ -76,7 +82,7 @@ class Transport:
         """Return the common arguments of `build_request`."""
         return {
             "method": method,
-            "headers": _default_headers() | dict(headers),
+            "headers": _HEADERS | dict(headers),
             "timeout": self.httpx.Timeout(timeout_s, connect=min(_CONNECT_S, timeout_s)),
         }
 
@@ -254,15 +260,6 @@ def _client(httpx: Any, tls: ssl.SSLContext, *, kept: int) -> Any:
             keepalive_expiry=_IDLE_S,
         ),
     )
-
-
-def _default_headers() -> dict[str, str]:
-    return {
-        "Accept": "*/*",
-        # A compressed body could exceed the limit when decompressed.
-        "Accept-Encoding": "identity",
-        "User-Agent": f"generation-gateway/{VERSION}",
-    }
 
 
 def _load() -> tuple[Any, ssl.SSLContext]:

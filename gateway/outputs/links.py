@@ -15,7 +15,6 @@ from gateway.errors import Transient
 
 # More than the number of concurrent downloads.
 _MAX_LOOKUPS = 64
-_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 # IANA's global unicast range.
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
 _TUNNELS = (ipaddress.IPv6Network("2001::/32"), ipaddress.IPv6Network("2002::/16"))
@@ -97,10 +96,6 @@ def is_public(text: str) -> bool:
         address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
         return False
-    return _is_public(address)
-
-
-def _is_public(address: _Address) -> bool:
     if isinstance(address, ipaddress.IPv4Address):
         is_special = address.is_multicast or any(address in net for net in _SPECIAL_NETWORKS)
         return address.is_global and not is_special
@@ -108,6 +103,6 @@ def _is_public(address: _Address) -> bool:
     if inner is None and address in _NAT64:
         inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     if inner is not None:
-        return _is_public(inner)
+        return is_public(str(inner))
     is_tunnel = any(address in tunnel for tunnel in _TUNNELS)
     return address.is_global and address in _GLOBAL_UNICAST and not is_tunnel

@@ -10,6 +10,7 @@ from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from gateway.errors import SettingsError
@@ -120,7 +121,7 @@ def prepare_database(settings: "Settings") -> None:
     installed = sorted(entry.value for entry in entry_points(group=_BEFORE_OPEN_GROUP))
     for place in dict.fromkeys((*BUNDLED_BEFORE_OPEN, *installed)):
         if not is_disabled(_plugin_of(place), settings.plugins_disabled):
-            getattr(import_module(_module_of(place)), place.partition(":")[2])(settings)
+            resolve_name(place)(settings)
 
 
 def find_section(plugin: str, *, disabled: bool = False) -> type | None:

@@ -1,12 +1,10 @@
-"""The record of one plugin, its hooks, and the error if two plugins register the same thing."""
+"""The record of one plugin, and its hooks."""
 
 from types import FunctionType, ModuleType
 from typing import Any
 
 import attrs
 import pluggy
-
-from gateway.errors import SettingsError
 
 
 @attrs.frozen(kw_only=True)
@@ -27,14 +25,6 @@ class LoadedPlugin:
     def full_name(self) -> str:
         """The name of the plugin and its source."""
         return f"{self.name} ({self.source})"
-
-
-def second_error(what: str, first: LoadedPlugin, second: LoadedPlugin) -> SettingsError:
-    """Return the error if two plugins register the same thing."""
-    return SettingsError(
-        f"{what} is registered by {first.full_name} and by {second.full_name}. "
-        "Uninstall one of the two."
-    )
 
 
 class Hooks(pluggy.PluginManager):

@@ -10,6 +10,7 @@ import difflib
 import importlib
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from functools import partial
 from importlib.metadata import EntryPoint
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -17,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import structlog
 
-from gateway.catalog.calls import place_in
 from gateway.catalog.catalog import Catalog
+from gateway.catalog.upstream import place_in
 from gateway.contracts import (
     Alarm,
     AuthorizationVerifier,
@@ -33,13 +34,17 @@ from gateway.errors import SettingsError
 from gateway.installed import entry_points
 from gateway.plugins import hookspecs
 from gateway.plugins.installed import BUNDLED, find_disabled, find_section
-from gateway.plugins.loaded import Hooks, LoadedPlugin, second_error
-from gateway.plugins.part_owners import PartOwners
-from gateway.plugins.payment_headers import X402_HEADER, Owners, is_x402
+from gateway.plugins.loaded import Hooks, LoadedPlugin
 from gateway.plugins.registration import (
+    X402_HEADER,
+    Offer,
     Offers,
     check_offer,
+    claims_of_part,
+    claims_of_way,
     endpoint_offer,
+    find_taken,
+    is_x402,
     method_offer,
     part_offer,
     section_offer,
@@ -154,7 +159,7 @@ class PluginManager:
         _log.error("plugin.left_out", plugin=name, source=plugin.source, error=problem, at=place)
 
     def _call_hook(
-        self, hook: str, offer: Callable[..., tuple[str, Any]], **arguments: Any
+        self, hook: str, offer: Offer, **arguments: Any
     ) -> Iterator[tuple[LoadedPlugin, dict[str, Any]]]:
         """Call a hook of each plugin and yield its registrations; leave out a plugin that fails.
 
@@ -178,8 +183,32 @@ class PluginManager:
                 continue
             yield self._plugins[name], offers.taken
 
-    def _leave_out_second(self, what: str, first: LoadedPlugin, second: LoadedPlugin) -> None:
-        self._leave_out(second.name, second_error(what, first, second))
+    def _take_once(
+        self,
+        hook: str,
+        offer: Offer,
+        claims_of: Callable[[str, Any], Iterable[str]],
+        taken: dict[str, LoadedPlugin] | None = None,
+        **arguments: Any,
+    ) -> Iterator[tuple[LoadedPlugin, Any]]:
+        """Yield the offers through a hook; leave out a plugin that claims what another has.
+
+        `claims_of` takes an offer's name and the offer. `taken` has the claims of other hooks.
+        """
+        taken = {} if taken is None else taken
+        for plugin, offers in self._call_hook(hook, offer, **arguments):
+            claims = [claim for named in offers.items() for claim in claims_of(*named)]
+            for claim in claims:
+                if (other := find_taken(claim, taken)) is not None:
+                    error = SettingsError(
+                        f"{claim} is registered by {taken[other].full_name} and by "
+                        f"{plugin.full_name}. Uninstall one of the two."
+                    )
+                    self._leave_out(plugin.name, error, sells_on=hook == "register_parts")
+                    break
+            else:
+                taken |= dict.fromkeys(claims, plugin)
+                yield from ((plugin, offered) for offered in offers.values())
 
     def _is_operators_mistake(self, name: str, settings: Settings | None) -> bool:
         """Whether a plugin's `SettingsError` is about a value that the operator has set."""
@@ -205,10 +234,7 @@ class PluginManager:
         return found
 
     def _find_clash(
-        self,
-        found: Iterable[SectionOffer],
-        plugin: LoadedPlugin,
-        sections: Iterable[SectionOffer],
+        self, found: list[SectionOffer], plugin: LoadedPlugin, sections: list[SectionOffer]
     ) -> str | None:
         """Return a sentence about a setting that a plugin may not have, if any."""
         prefixes = {section.prefix: section.plugin for section in found if section.prefix}
@@ -269,17 +295,14 @@ class PluginManager:
         self._catalog = catalog = Catalog(
             settings.endpoints, now=now, slots=settings.workers, redactor=redactor
         )
-        sellers: dict[str, LoadedPlugin] = {}
-        for plugin, offers in self._call_hook(
-            "register_endpoints", endpoint_offer, settings=settings
-        ):
-            taken = next((slug for slug in offers if slug in sellers), None)
-            if taken is not None:
-                self._leave_out_second(f"Slug {taken}", sellers[taken], plugin)
-                continue
-            for endpoint, provider in offers.values():
-                catalog.register(endpoint, provider, plugin.name)
-            sellers |= dict.fromkeys(offers, plugin)
+        found = self._take_once(
+            "register_endpoints",
+            endpoint_offer,
+            lambda slug, _: (f"Slug {slug}",),
+            settings=settings,
+        )
+        for plugin, (endpoint, provider) in found:
+            catalog.register(endpoint, provider, plugin.name)
         # A table of an unknown endpoint may be for a plugin that was left out or disabled.
         if not self._lacks_plugins:
             catalog.check_overrides()
@@ -293,16 +316,14 @@ class PluginManager:
         Otherwise they are in the order of their plugins. Raises `SettingsError` without x402's: its
         header is in every document for buyers.
         """
-        owners: Owners[LoadedPlugin] = Owners()
-        hooks: dict[str, Callable[..., tuple[str, Any]]] = {
-            "register_authorization_verifier": signed_offer,
-            "register_payment_method": method_offer,
-        }
-        found = {hook: self._take(hook, offer, context, owners) for hook, offer in hooks.items()}
-        verifiers, methods = (
-            [way for plugin, way in ways if self._plugins[plugin.name].problem is None]
-            for ways in found.values()
-        )
+        taken: dict[str, LoadedPlugin] = {}
+        hook = "register_authorization_verifier"
+        signed = list(self._take_once(hook, signed_offer, claims_of_way, taken, context=context))
+        hook = "register_payment_method"
+        found = self._take_once(hook, method_offer, claims_of_way, taken, context=context)
+        methods = [method for _, method in found]
+        # The second hook may have left out a plugin with a verifier.
+        verifiers = [way for plugin, way in signed if self._plugins[plugin.name].problem is None]
         if not any(map(is_x402, verifiers)):
             raise SettingsError(
                 f"No plugin takes payments by x402, in the header {X402_HEADER}, which is what "
@@ -311,55 +332,28 @@ class PluginManager:
             )
         return sorted(verifiers, key=is_x402, reverse=True), methods
 
-    def _take(
-        self,
-        hook: str,
-        offer: Callable[..., tuple[str, Any]],
-        context: PluginContext,
-        owners: Owners[LoadedPlugin],
-    ) -> list[tuple[LoadedPlugin, Any]]:
-        """Return the registered ways to pay; leave out a plugin that repeats another's."""
-        found: list[tuple[LoadedPlugin, Any]] = []
-        for plugin, offers in self._call_hook(hook, offer, context=context):
-            clash = owners.take(plugin, offers.values())
-            if clash is None:
-                found += [(plugin, way) for way in offers.values()]
-            else:
-                self._leave_out_second(*clash, plugin)
-        return found
-
     def transfer_verifier(self, context: PluginContext) -> TransferVerifier:
         """Return the first plugin's verifier of the direct flow; leave out the other plugins."""
-        found: list[tuple[LoadedPlugin, TransferVerifier]] = []
         hook = "register_transfer_verifier"
-        for plugin, offers in self._call_hook(hook, transfer_offer, context=context):
-            if offers and found:
-                self._leave_out_second(f"Hook {hook}", found[0][0], plugin)
-                continue
-            found += [(plugin, verifier) for verifier in offers.values()]
-        if not found:
+        found = self._take_once(hook, transfer_offer, lambda *_: (f"Hook {hook}",), context=context)
+        verifiers: list[TransferVerifier] = [verifier for _, verifier in found]
+        if not verifiers:
             raise SettingsError(f"No plugin implements {hook}. `gateway plugins` lists them.")
-        return found[0][1]
+        return verifiers[0]
 
     def parts(self, gateway: "Gateway") -> list[Part]:
         """Return the parts that plugins add to a gateway, in the plugins' order.
 
         The parts of a plugin that fails here are left out; its endpoints stay on sale.
         """
-        owners = PartOwners[LoadedPlugin](part.name for part in gateway.lifecycle.parts)
-        found: list[Part] = []
-        for plugin, offers in self._call_hook(
-            "register_parts", part_offer, gateway=gateway, settings=gateway.settings
-        ):
-            try:
-                clash = owners.take(plugin, offers.values())
-                if clash is not None:
-                    raise second_error(*clash, plugin)
-            except (SettingsError, ValueError) as error:
-                self._leave_out(plugin.name, error, sells_on=True)
-                continue
-            found += offers.values()
-        return found
+        found = self._take_once(
+            "register_parts",
+            partial(part_offer, {part.name for part in gateway.lifecycle.parts}),
+            claims_of_part,
+            gateway=gateway,
+            settings=gateway.settings,
+        )
+        return [part for _, part in found]
 
     def check_rows(self, settings: Settings) -> dict[str, Callable[[], Awaitable[str]]]:
         """Return the plugins' rows of `gateway check` by name."""
@@ -384,16 +378,16 @@ class PluginManager:
 
     def settler(self, context: PluginContext) -> Settler:
         """Return the settler that `GATEWAY_SETTLEMENT` names."""
-        offered: dict[str, tuple[LoadedPlugin, Callable[[], Settler]]] = {}
-        for plugin, offers in self._call_hook("register_settlers", settler_offer, context=context):
-            taken = next((name for name in offers if name in offered), None)
-            if taken is not None:
-                self._leave_out_second(f"Settler {taken}", offered[taken][0], plugin)
-                continue
-            offered |= {name: (plugin, factory) for name, factory in offers.values()}
+        found = self._take_once(
+            "register_settlers",
+            settler_offer,
+            lambda name, _: (f"Settler {name}",),
+            context=context,
+        )
+        offered: dict[str, Callable[[], Settler]] = dict(offer for _, offer in found)
         name = context.settings.settlement
         if name not in offered:
             raise SettingsError(
                 f"GATEWAY_SETTLEMENT is {name!r}, but must be one of {', '.join(sorted(offered))}."
             )
-        return offered[name][1]()
+        return offered[name]()

@@ -2,7 +2,8 @@
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
+from itertools import chain
 from typing import Any
 
 import attrs
@@ -10,6 +11,7 @@ import attrs
 from gateway.contracts import AuthorizationVerifier, Provider, Settler, TransferVerifier
 from gateway.contracts.parts import Part
 from gateway.contracts.payment_methods import PaymentMethod
+from gateway.contracts.payments import split_header_name
 from gateway.domain import (
     ASPECT_RATIOS,
     DOCUMENT_EXTRACTION,
@@ -22,9 +24,10 @@ from gateway.domain import (
     Traits,
 )
 from gateway.domain.description import missing_fields, way_to_require
-from gateway.plugins.part_owners import find_mistake
-from gateway.settings import Settings, names_of
+from gateway.settings import Settings, names_of, parse_limit
 
+X402_HEADER = "X-PAYMENT"
+_HEADER_CLAIM = "Payment header "
 _SLUG = re.compile(r"[a-z0-9]+(?:[-._][a-z0-9]+)*")
 _CAPABILITY = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 # The gateway itself processes these requests, and needs their fields. For other capabilities, the
@@ -41,13 +44,19 @@ _METHODS_CALLS = ("challenge", "read", "receipt_headers", *_METHODS_ASYNC)
 _EXTENSION = re.compile(r"\.[a-z0-9]+")
 _MAX_SLUG_CHARS = 100
 _FIELDS = ("prompt", "aspect_ratio", "output_format", "resolution", "fileBase64", "fileName")
+_RESERVED_FOLDERS = ("/api/", "/files/", "/.well-known/")
+_RESERVED = ("/llms.txt", "/robots.txt", "/sitemap.xml", "/favicon.ico")
 _ASYNC = ("submit", "poll", "cancel", "health")
+
+
+# Takes the arguments of `register`; returns a name that the plugin may use once, and the offer.
+Offer = Callable[..., tuple[str, Any]]
 
 
 class Offers:
     """The registrations of one plugin through one hook."""
 
-    def __init__(self, offer: Callable[..., tuple[str, Any]]) -> None:
+    def __init__(self, offer: Offer) -> None:
         self._offer = offer
         self.taken: dict[str, Any] = {}
 
@@ -67,7 +76,7 @@ def endpoint_offer(endpoint: Endpoint, provider: Provider) -> tuple[str, tuple[E
     """
     if not isinstance(endpoint, Endpoint):
         raise TypeError(f"it registers a {type(endpoint).__name__}, not a gateway.Endpoint")
-    mistake = _mistake_in(endpoint) or _mistake_of(provider)
+    mistake = next(chain(_mistakes_in(endpoint), _mistakes_of(provider)), None)
     if mistake is not None:
         raise ValueError(f"endpoint {endpoint.slug!r}: {mistake}")
     return endpoint.slug, (endpoint, provider)
@@ -143,13 +152,63 @@ def check_offer(name: str, check: Any) -> tuple[str, Any]:
     return name, check
 
 
-def part_offer(part: Any) -> tuple[str, Part]:
-    """Return a part and its name; raises `ValueError` for anything else."""
+def part_offer(core: Collection[str], part: Any) -> tuple[str, Part]:
+    """Return a part and its name; raises `ValueError` for anything else.
+
+    `core` are the names of the gateway's own parts. Raises `SettingsError` for an invalid limit.
+    """
     if not isinstance(part, Part) or not part.name:
         raise ValueError(f"a {type(part).__name__} is no gateway.Part with a name")
-    if mistake := find_mistake(part):
-        raise ValueError(f"the part {part.name}: {mistake}")
+    if part.name in core:
+        raise ValueError(f"the name {part.name!r} is that of a part of the gateway")
+    for path in _paths_of(part):
+        if not path.startswith("/"):
+            raise ValueError(f"the part {part.name}: the path {path!r} does not begin with /")
+        if f"{path}/".startswith(_RESERVED_FOLDERS) or path in _RESERVED or path == "/*":
+            raise ValueError(f"the part {part.name}: the path {path!r} is the gateway's own")
+    for mount in part.mounts:
+        if mount.limit:
+            parse_limit(mount.limit)
     return part.name, part
+
+
+def claims_of_part(name: str, part: Part) -> Iterator[str]:
+    """Yield what only one plugin can have of a part."""
+    yield f"Part {name}"
+    yield from (f"Path {path}" for path in _paths_of(part))
+    if part.callbacks is not None:
+        yield "The sending of events to buyers"
+
+
+def claims_of_way(_: str, way: Any) -> Iterator[str]:
+    """Yield what only one plugin can have of a way to pay; only payment methods have names."""
+    yield from (f"{_HEADER_CLAIM}{name}" for name in way.header_names)
+    if name := getattr(way, "name", ""):
+        yield f"Payment method {name}"
+
+
+def find_taken(claim: str, taken: Collection[str]) -> str | None:
+    """Return the taken claim that clashes with a claim, if any.
+
+    Two header names clash if they may match the same payment header.
+    """
+    if not claim.startswith(_HEADER_CLAIM):
+        return claim if claim in taken else None
+    header, scheme = split_header_name(claim.lower())
+    for other in taken:
+        header_2, scheme_2 = split_header_name(other.lower())
+        if header == header_2 and (scheme == scheme_2 or "" in (scheme, scheme_2)):
+            return other
+    return None
+
+
+def is_x402(verifier: Any) -> bool:
+    """Whether a verifier takes the header that the gateway's pages and listings name."""
+    return X402_HEADER in {name.upper() for name in verifier.header_names}
+
+
+def _paths_of(part: Part) -> Iterator[str]:
+    return (path for mount in part.mounts for path in mount.paths)
 
 
 def span_offer(open_span: Any) -> tuple[str, Any]:
@@ -169,128 +228,110 @@ def settler_offer(
     return name, (name, factory)
 
 
-def _mistake_in(endpoint: Endpoint) -> str | None:
+def _mistakes_in(endpoint: Endpoint) -> Iterator[str]:
+    """Yield mistakes. Later checks assume that earlier ones have found none."""
     slug = endpoint.slug
     if not isinstance(slug, str) or not _SLUG.fullmatch(slug) or len(slug) > _MAX_SLUG_CHARS:
-        return f"a slug is at most {_MAX_SLUG_CHARS} of a-z and 0-9, with -, . or _ between"
+        yield f"a slug is at most {_MAX_SLUG_CHARS} of a-z and 0-9, with -, . or _ between"
     for name in ("title", "description", "model", "provider"):
         text = getattr(endpoint, name)
         if not isinstance(text, str) or not text.strip():
-            return f"{name} is empty"
+            yield f"{name} is empty"
     if not _CAPABILITY.fullmatch(endpoint.capability):
-        return f"capability {endpoint.capability!r} is not spelled like text-to-image"
-    return (
-        _mistake_in_fields(endpoint)
-        or _mistake_in_prices(endpoint)
-        or _mistake_in_choices(endpoint)
-        or _mistake_in_limits(endpoint)
-    )
-
-
-def _mistake_in_prices(endpoint: Endpoint) -> str | None:
-    for price in (endpoint.price_units, *(step.price_units for step in endpoint.price_steps)):
-        if not _is_whole(price):
-            return f"price_units {price!r} is no whole number; write gateway.usdc('0.02')"
-    mistake = _mistake_in_page_price(endpoint)
-    if mistake is not None:
-        return mistake
-    for step in endpoint.price_steps:
-        mistake = _mistake_in_step(step, endpoint)
-        if mistake is not None:
-            return mistake
-    return None
-
-
-def _mistake_in_page_price(endpoint: Endpoint) -> str | None:
-    price = endpoint.price_per_page
-    if price is None:
-        return None
-    if not _is_whole(price) or price < 1:
-        return f"price_per_page {price!r} is not more than 0; write gateway.usdc('0.01')"
-    if not endpoint.takes_file:
-        return "price_per_page counts pages, but no file is taken"
-    if endpoint.max_pages is None:
-        return "price_per_page needs max_pages, which bounds the price"
-    if any(step.min_pages is not None for step in endpoint.price_steps):
-        return "price_per_page and price steps with min_pages: choose one of the two"
-    return None
-
-
-def _mistake_in_step(step: PriceStep, endpoint: Endpoint) -> str | None:
-    if step.resolution is None and step.min_pages is None:
-        return "a price step names neither a resolution nor min_pages"
-    if step.resolution is not None and step.resolution not in endpoint.resolution.values:
-        known = ", ".join(endpoint.resolution.values) or "none"
-        return f"a price step is for resolution {step.resolution!r}, but it has {known}"
-    is_for_default = step.resolution is not None and step.resolution == endpoint.resolution.default
-    if is_for_default and step.min_pages is None:
-        return "a price step is for the default resolution, whose price is price_units"
-    if step.min_pages is not None and not endpoint.takes_file:
-        return "a price step counts pages, but no file is taken"
-    return None
-
-
-def _mistake_in_fields(endpoint: Endpoint) -> str | None:
-    for name in endpoint.required_fields:
-        if name not in _FIELDS:
-            return f"required field {name!r} is none of {', '.join(_FIELDS)}"
-    for ending in endpoint.file_extensions:
-        if not _EXTENSION.fullmatch(ending):
-            return f"file extension {ending!r} is not spelled like .pdf"
-    if "fileBase64" in endpoint.required_fields and not endpoint.takes_file:
-        return "it requires a file, but file_extensions is empty"
-    missing = missing_fields(endpoint)
-    if missing and endpoint.capability in _READ_BY_US:
-        return f"{endpoint.capability} needs {way_to_require(missing)}"
-    return _mistake_in_editing(endpoint) if endpoint.edits_pictures else None
-
-
-def _mistake_in_editing(endpoint: Endpoint) -> str | None:
-    endings = endpoint.file_extensions
-    if ".png" not in endings or not set(endings) <= set(PICTURE_FORMATS):
-        known = ", ".join(PICTURE_FORMATS)
-        return f"{IMAGE_EDITING} takes pictures: file_extensions are .png and any of {known}"
-    if endpoint.counts_pages:
-        return "a picture has no pages: leave max_pages, min_pages and price_per_page out"
-    return None
-
-
-def _mistake_in_choices(endpoint: Endpoint) -> str | None:
+        yield f"capability {endpoint.capability!r} is not spelled like text-to-image"
+    yield from _mistakes_in_fields(endpoint)
+    yield from _mistakes_in_prices(endpoint)
     for name, allowed in (("aspect_ratio", ASPECT_RATIOS), ("output_format", endpoint.formats)):
         choice: Choice = getattr(endpoint, name)
         for value in choice.values:
             if value not in allowed:
-                return f"{name} {value!r} is none of {', '.join(allowed)}"
-    return None
+                yield f"{name} {value!r} is none of {', '.join(allowed)}"
+    yield from _mistakes_in_limits(endpoint)
 
 
-def _mistake_in_limits(endpoint: Endpoint) -> str | None:
+def _mistakes_in_prices(endpoint: Endpoint) -> Iterator[str]:
+    for price in (endpoint.price_units, *(step.price_units for step in endpoint.price_steps)):
+        if not _is_whole(price):
+            yield f"price_units {price!r} is no whole number; write gateway.usdc('0.02')"
+    if endpoint.price_per_page is not None:
+        yield from _mistakes_in_page_price(endpoint)
+    for step in endpoint.price_steps:
+        yield from _mistakes_in_step(step, endpoint)
+
+
+def _mistakes_in_page_price(endpoint: Endpoint) -> Iterator[str]:
+    price: Any = endpoint.price_per_page
+    if not _is_whole(price) or price < 1:
+        yield f"price_per_page {price!r} is not more than 0; write gateway.usdc('0.01')"
+    if not endpoint.takes_file:
+        yield "price_per_page counts pages, but no file is taken"
+    if endpoint.max_pages is None:
+        yield "price_per_page needs max_pages, which bounds the price"
+    if any(step.min_pages is not None for step in endpoint.price_steps):
+        yield "price_per_page and price steps with min_pages: choose one of the two"
+
+
+def _mistakes_in_step(step: PriceStep, endpoint: Endpoint) -> Iterator[str]:
+    if step.resolution is None and step.min_pages is None:
+        yield "a price step names neither a resolution nor min_pages"
+    if step.resolution is not None and step.resolution not in endpoint.resolution.values:
+        known = ", ".join(endpoint.resolution.values) or "none"
+        yield f"a price step is for resolution {step.resolution!r}, but it has {known}"
+    is_for_default = step.resolution is not None and step.resolution == endpoint.resolution.default
+    if is_for_default and step.min_pages is None:
+        yield "a price step is for the default resolution, whose price is price_units"
+    if step.min_pages is not None and not endpoint.takes_file:
+        yield "a price step counts pages, but no file is taken"
+
+
+def _mistakes_in_fields(endpoint: Endpoint) -> Iterator[str]:
+    for name in endpoint.required_fields:
+        if name not in _FIELDS:
+            yield f"required field {name!r} is none of {', '.join(_FIELDS)}"
+    for ending in endpoint.file_extensions:
+        if not _EXTENSION.fullmatch(ending):
+            yield f"file extension {ending!r} is not spelled like .pdf"
+    if "fileBase64" in endpoint.required_fields and not endpoint.takes_file:
+        yield "it requires a file, but file_extensions is empty"
+    missing = missing_fields(endpoint)
+    if missing and endpoint.capability in _READ_BY_US:
+        yield f"{endpoint.capability} needs {way_to_require(missing)}"
+    if endpoint.edits_pictures:
+        endings = endpoint.file_extensions
+        if ".png" not in endings or not set(endings) <= set(PICTURE_FORMATS):
+            known = ", ".join(PICTURE_FORMATS)
+            yield f"{IMAGE_EDITING} takes pictures: file_extensions are .png and any of {known}"
+        if endpoint.counts_pages:
+            yield "a picture has no pages: leave max_pages, min_pages and price_per_page out"
+
+
+def _mistakes_in_limits(endpoint: Endpoint) -> Iterator[str]:
     if not 1 <= endpoint.max_prompt_chars <= MAX_PROMPT_CHARS:
-        return f"max_prompt_chars is not 1 to {MAX_PROMPT_CHARS}"
+        yield f"max_prompt_chars is not 1 to {MAX_PROMPT_CHARS}"
     if endpoint.max_pages is not None and endpoint.max_pages < 1:
-        return "max_pages is not 1 or more"
-    return None if endpoint.timeout_s > 0 else "timeout_s is not more than 0"
+        yield "max_pages is not 1 or more"
+    if not endpoint.timeout_s > 0:
+        yield "timeout_s is not more than 0"
 
 
-def _mistake_of(provider: Any) -> str | None:
+def _mistakes_of(provider: Any) -> Iterator[str]:
     name = getattr(provider, "name", None)
     kind = type(provider).__name__
     if not isinstance(name, str) or not name:
-        return f"its provider {kind} has no name"
+        yield f"its provider {kind} has no name"
     if not callable(getattr(provider, "submit", None)):
-        return f"its provider {kind} has no method submit"
+        yield f"its provider {kind} has no method submit"
     for method in _ASYNC:
         found = getattr(provider, method, None)
         if inspect.isroutine(found) and not inspect.iscoroutinefunction(inspect.unwrap(found)):
-            return f"{kind}.{method} is not an `async def`"
+            yield f"{kind}.{method} is not an `async def`"
     traits = getattr(provider, "traits", Traits())
     if not isinstance(traits, Traits):
-        return f"{kind}.traits is no gateway.Traits"
+        yield f"{kind}.traits is no gateway.Traits"
     for name in ("max_concurrency", "submits_per_minute"):
         limit = getattr(traits, name)
         if limit is not None and not (_is_whole(limit) and limit > 0):
-            return f"{kind}.traits.{name} is no whole number of 1 or more; None: no limit"
-    return None
+            yield f"{kind}.traits.{name} is no whole number of 1 or more; None: no limit"
 
 
 def _is_whole(value: Any) -> bool:

@@ -24,27 +24,3 @@ from gateway.settings.sections import (
     variable,
     wrong,
 )
-
-__all__ = [
-    "EndpointOverride",
-    "SectionOffer",
-    "Settings",
-    "check_database",
-    "check_limits",
-    "check_outputs",
-    "check_settings",
-    "is_chain_local",
-    "is_host_and_port",
-    "is_key",
-    "is_limit",
-    "is_local_only",
-    "load_settings",
-    "missing_in",
-    "names_of",
-    "parse_keys",
-    "parse_limit",
-    "secret",
-    "setting",
-    "variable",
-    "wrong",
-]

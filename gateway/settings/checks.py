@@ -12,7 +12,7 @@ from gateway.domain.eip3009 import NETWORKS, checksum_address
 from gateway.errors import SettingsError
 from gateway.installed import check_opener, find_opener
 from gateway.settings.model import ROLES, Settings
-from gateway.settings.sections import variable
+from gateway.settings.sections import wrong
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _KEY = re.compile(r"(0x)?[0-9a-fA-F]{64}")
@@ -27,21 +27,12 @@ _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&*+.^_|~-]*")
 _THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
 
 
-def hint(name: str) -> str:
-    """Return a setting's purpose and an example; empty for an unknown name."""
-    field = attrs.fields_dict(Settings).get(name.partition(".")[0])
-    if field is None:
-        return ""
-    example = field.metadata["example"] or field.default
-    return f"{field.metadata['about']} Example: {variable(field.name)}={example}"
-
-
 def check_settings(settings: Settings) -> None:
     """Raise `SettingsError` for the first setting that cannot be right."""
     for name, is_right in _check_values(settings).items():
         if not is_right:
             state = "is not set" if getattr(settings, name) == "" else "is not right"
-            raise SettingsError(f"{variable(name)} {state}. {hint(name)}")
+            raise wrong(name, attrs.fields_dict(Settings)[name], state)
     _check_wallet(settings)
 
 
@@ -129,7 +120,8 @@ def _check_values(settings: Settings) -> dict[str, bool]:
         "wallet": bool(_ADDRESS.fullmatch(settings.wallet)) and int(settings.wallet, 16) != 0,
         "rpc_urls": bool(settings.rpc_urls)
         and all(urlsplit(rpc).scheme in ("http", "https") for rpc in settings.rpc_urls),
-        **{name: not value or is_key(value) for name, value in _keys_of(settings).items()},
+        "settlement_key": not settings.settlement_key or is_key(settings.settlement_key),
+        "refund_key": not settings.refund_key or is_key(settings.refund_key),
         "settlement_keys": all(map(is_key, parse_keys(settings.settlement_keys))),
         "facilitator_url": _is_facilitator_address(settings.facilitator_url),
         "settlement_batch": 1 <= settings.settlement_batch <= _MAX_IN_BATCH,
@@ -173,10 +165,6 @@ def _is_redis(url: str) -> bool:
     except ValueError:
         return False
     return parts.scheme in ("redis", "rediss") and bool(parts.hostname)
-
-
-def _keys_of(settings: Settings) -> dict[str, str]:
-    return {"settlement_key": settings.settlement_key, "refund_key": settings.refund_key}
 
 
 def parse_keys(text: str) -> list[str]:

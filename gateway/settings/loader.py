@@ -14,9 +14,9 @@ from typed_settings.exceptions import TsError
 from typed_settings.loaders import DictLoader
 
 from gateway.errors import SettingsError
-from gateway.settings.checks import check_settings, hint
+from gateway.settings.checks import check_settings
 from gateway.settings.model import Settings
-from gateway.settings.sections import variable
+from gateway.settings.sections import hint, variable
 
 # Fields that this module fills; the operator cannot set them by name.
 _FILLED_HERE = {"plugin_values", "unknown_in_file"}
@@ -142,4 +142,6 @@ def _explain_mistake(error: Exception) -> str:
     option = re.search(r"option '([\w.]+)'", str(first))
     if option is None:
         return f"The settings cannot be read: {first}"
-    return f"{variable(option[1])} has a value of the wrong kind. {hint(option[1])}"
+    name = option[1].partition(".")[0]
+    about = hint(name, attrs.fields_dict(Settings)[name])
+    return f"{variable(option[1])} has a value of the wrong kind. {about}"

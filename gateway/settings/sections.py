@@ -89,13 +89,13 @@ def read_section(values: Mapping[str, Any], prefix: str, kind: type[Section]) ->
     for name, field in fields.items():
         if field.name in given:
             _check_kind(name, field, given[field.name], kind)
-    return _structure(given, kind)
+    return _converter().structure(given, kind)
 
 
 def _check_kind(name: str, field: "attrs.Attribute[Any]", value: Any, kind: type) -> None:
     """Read one value alone, so that the error can name the setting and need not show the value."""
     try:
-        _structure({field.name: value}, kind)
+        _converter().structure({field.name: value}, kind)
     except (ExceptionGroup, TsError, ValueError, TypeError):
         raise wrong(name, field, "has a value of the wrong kind") from None
 
@@ -118,13 +118,13 @@ def check_section(settings: Any, prefix: str, section: Any) -> None:
 
 def wrong(name: str, field: "attrs.Attribute[Any]", state: str) -> SettingsError:
     """Return the error about a setting, with its purpose and an example."""
+    return SettingsError(f"{variable(name)} {state}. {hint(name, field)}")
+
+
+def hint(name: str, field: "attrs.Attribute[Any]") -> str:
+    """Return a setting's purpose and an example."""
     example = field.metadata["example"] or field.default
-    about = f"{field.metadata['about']} Example: {variable(name)}={example}"
-    return SettingsError(f"{variable(name)} {state}. {about}")
-
-
-def _structure(given: Mapping[str, Any], kind: type[Section]) -> Section:
-    return _converter().structure(dict(given), kind)
+    return f"{field.metadata['about']} Example: {variable(name)}={example}"
 
 
 @functools.cache

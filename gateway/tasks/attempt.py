@@ -30,8 +30,6 @@ from gateway.telemetry.spans import About
 
 # Errors of a submit that end the attempt even if the plugin saved a handle.
 _VERDICTS = (JobFailed, ContentPolicy, InvalidInput, HandleLost, LeaseLost)
-# Log fields that are also attributes of the span.
-_TRACED = ("task", "slug", "provider", "payment", "request")
 _log = structlog.get_logger()
 
 
@@ -57,7 +55,8 @@ class Attempt:
         """Run to the end. If cancelled, give the lease back, which costs no attempt."""
         self._running = asyncio.current_task()
         registered = self._find_registered()
-        self._bind_log(registered)
+        facts = self._list_facts(registered)
+        structlog.contextvars.bind_contextvars(**facts)
         begin_notes()
         hide_prompt(self.lease.request.prompt)
         # No task yet: with a fast provider, most attempts end before their first heartbeat.
@@ -65,7 +64,7 @@ class Attempt:
             self.resources.timing.heartbeat_s, self._start_heartbeat
         )
         try:
-            with self._span():
+            with self._span(facts):
                 await self._work(registered)
         except asyncio.CancelledError:
             await self._give_back()
@@ -89,28 +88,23 @@ class Attempt:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._heartbeat
 
-    def _bind_log(self, registered: Registered | None) -> None:
+    def _list_facts(self, registered: Registered | None) -> About:
+        """Return the log fields of the attempt, which are also attributes of its span."""
         lease = self.lease
-        known = {
+        known: dict[str, str | int | None] = {
             "task": lease.task_id,
             "slug": lease.slug,
             "payment": lease.payment_id,
             "provider": registered.endpoint.provider if registered is not None else None,
             "request": lease.request_id,
         }
-        structlog.contextvars.bind_contextvars(
-            **{name: value for name, value in known.items() if value is not None}
-        )
+        return {name: value for name, value in known.items() if value is not None}
 
-    def _span(self) -> contextlib.AbstractContextManager[None]:
+    def _span(self, facts: About) -> contextlib.AbstractContextManager[None]:
         spans = self.resources.spans
-        return spans.around("attempt", self._about()) if spans.openers else contextlib.nullcontext()
-
-    def _about(self) -> About:
-        lease = self.lease
-        known = structlog.contextvars.get_contextvars()
-        about = {name: known[name] for name in _TRACED if name in known}
-        return {**about, "attempt": lease.attempt}
+        if not spans.openers:
+            return contextlib.nullcontext()
+        return spans.around("attempt", {**facts, "attempt": self.lease.attempt})
 
     async def _give_back(self) -> None:
         try:
@@ -208,14 +202,7 @@ class Attempt:
         submitted = self.lease.handle or await self._submit(registered, job)
         delivery = Delivery(self.resources, self.lease)
         if isinstance(submitted, Handle):
-            poller = JobPoller(
-                registered=registered,
-                handle=submitted,
-                job=job,
-                deadline=job.sent_at + registered.endpoint.timeout_s,
-                now=self.resources.now,
-                timing=self.resources.timing,
-            )
+            poller = JobPoller(registered=registered, handle=submitted, job=job)
             result = await self._wait_for_job(poller, delivery, registered.endpoint)
         else:
             job.has_result = True
@@ -285,7 +272,8 @@ class Attempt:
         """
         check_shape(result)
         if not has_links(result):
-            return await delivery.fetch(result)
+            # A copy, because a plugin may change its list later.
+            return attrs.evolve(result, outputs=tuple(result.outputs))
         async with contextlib.AsyncExitStack() as turn, self.resources.slots.released():
             await turn.enter_async_context(self.resources.fetching)
             return await delivery.fetch(result)

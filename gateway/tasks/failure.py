@@ -2,9 +2,8 @@
 
 import attrs
 
-from gateway.catalog.calls import place_in
 from gateway.catalog.notes import newest_refusal, summarize
-from gateway.catalog.upstream import Upstream
+from gateway.catalog.upstream import Upstream, place_in
 from gateway.domain import GenerationRequest
 from gateway.errors import ProviderError
 
@@ -17,18 +16,15 @@ _QUOTE_CHARS = 16
 class Failure:
     """Why an attempt failed, for logs and the operator. Contains no secrets and no prompt."""
 
+    # The error's class.
     error: str
-    """The error's class."""
-
+    # The vendor's HTTP status; None if it did not respond, or did not refuse.
     status: int | None
-    """The vendor's HTTP status; None if it did not respond, or did not refuse."""
-
     vendor_code: str
+    # The vendor's message, else the error's text; at most 200 characters.
     vendor_message: str
-    """The vendor's message, else the error's text; at most 200 characters."""
-
+    # The plugin's line, if it raised an error that is not a `ProviderError`; else empty.
     at: str
-    """The plugin's line, if it raised an error that is not a `ProviderError`; else empty."""
 
     @property
     def summary(self) -> str:

@@ -97,9 +97,6 @@ class LongPolls:
                 del self._by_address[address]
 
 
-def _nothing() -> None: ...
-
-
 @attrs.define(kw_only=True)
 class Announcer:
     """Wakes workers, waiting requests and event readers, on this node and the others."""
@@ -108,8 +105,8 @@ class Announcer:
     wakes: Wakes | None
     notifications: TaskNotifications
     # Set later, because workers and gateway need the announcer first.
-    wake_workers: Callable[[], None] = _nothing
-    wake_events: Callable[[], None] = _nothing
+    wake_workers: Callable[[], None] = lambda: None
+    wake_events: Callable[[], None] = lambda: None
 
     def start(self) -> None:
         """Start to listen to the other nodes."""

@@ -105,7 +105,8 @@ class Outcome:
             case AccountProblem():
                 pause_s = self.resources.timing.account_pause_s
                 registered.note_account_problem(error, failure.summary, pause_s=pause_s)
-                await self.fail("provider_error", _refused_sentence(error))
+                sentence = _OFF_SALE if error.scope == "vendor" else _NO_MODEL
+                await self.fail("provider_error", sentence)
             case RateLimited():
                 await self._wait_as_asked(getattr(error, "retry_after_s", None), upstream)
             case HandleLost() if not is_idempotent:
@@ -155,9 +156,8 @@ class Outcome:
             await self.resources.queue.give_back(self.lease)
             return
         self._reason = outage.problem
-        error = _OFF_SALE if outage.is_account else _AWAY
-        if outage is registered.circuit and outage.is_account:
-            error = _NO_MODEL
+        of_account = _NO_MODEL if outage is registered.circuit else _OFF_SALE
+        error = of_account if outage.is_account else _AWAY
         await self.fail("provider_error", error)
 
     async def _wait_as_asked(self, asked_s: object, upstream: Upstream) -> None:
@@ -205,10 +205,6 @@ def _is_of_model(error: Exception) -> bool:
     """Whether the failure is the model's: the vendor responded, but the job failed."""
     is_job = isinstance(error, (HandleLost, JobFailed, ResultUnusable))
     return is_job and not isinstance(error, LinkDead)
-
-
-def _refused_sentence(error: AccountProblem) -> str:
-    return _OFF_SALE if error.scope == "vendor" else _NO_MODEL
 
 
 def _name_error(error: Exception) -> str:

@@ -7,7 +7,7 @@ import structlog
 
 from gateway.catalog.catalog import Registered
 from gateway.catalog.upstream import Upstream
-from gateway.contracts import Cancelling, Clock, Polling
+from gateway.contracts import Cancelling, Polling
 from gateway.domain import Handle, Pending, Result
 from gateway.errors import (
     AccountProblem,
@@ -22,7 +22,7 @@ from gateway.errors import (
     Transient,
 )
 from gateway.tasks.delivery import check_shape
-from gateway.tasks.failure import describe_failure
+from gateway.tasks.failure import Failure, describe_failure
 from gateway.tasks.job import AttemptJob, LeaseLost, clamp
 from gateway.tasks.timing import TaskTiming
 
@@ -46,10 +46,6 @@ class JobPoller:
     registered: Registered
     handle: Handle
     job: AttemptJob
-    # Unix seconds.
-    deadline: float
-    now: Clock
-    timing: TaskTiming
     _failed_polls: int = attrs.field(default=0, init=False)
     _dead_links: list[LinkDead] = attrs.field(factory=list, init=False)
     _pause_s: float = attrs.field(init=False)
@@ -58,6 +54,11 @@ class JobPoller:
     def upstream(self) -> Upstream:
         """The job's provider."""
         return self.registered.upstream
+
+    @property
+    def timing(self) -> TaskTiming:
+        """Timeouts and pauses."""
+        return self.job.resources.timing
 
     @_pause_s.default
     def _first_pause_s(self) -> float:
@@ -69,11 +70,12 @@ class JobPoller:
         Raises the vendor's error. If the job takes too long, raises `TimeoutError` if it was
         certainly stopped, else `JobTimedOut`.
         """
+        deadline = self.job.sent_at + self.registered.endpoint.timeout_s
         while True:
             answer = await self._poll()
             if isinstance(answer, Result):
                 return answer
-            left_s = self.deadline - self.now()
+            left_s = deadline - self.job.resources.now()
             if left_s <= 0 and self._dead_links:
                 raise self._dead_links[-1]
             if left_s <= 0:
@@ -103,7 +105,9 @@ class JobPoller:
             pass
         except Exception as error:
             self._failed_polls += 1
-            self._log_failed_poll(error)
+            fields = self._describe(error).fields()
+            plugin = self.upstream.plugin
+            _log.warning("job.poll_failed", task=self.job.task_id, plugin=plugin, **fields)
             if self._failed_polls >= _MAX_FAILED_POLLS:
                 raise HandleLost("The provider cannot read its own job.") from error
         else:
@@ -114,8 +118,8 @@ class JobPoller:
         """Take vendor or model off sale. Raise an error about the request, which ends the job."""
         if error.scope == "choice":
             raise error
-        failure = describe_failure(error, self.upstream, self.job.lease.request)
-        self.registered.note_account_problem(error, failure.summary, pause_s=0.0)
+        summary = self._describe(error).summary
+        self.registered.note_account_problem(error, summary, pause_s=0.0)
 
     def count_dead_link(self, error: LinkDead) -> None:
         """Count a dead link; raise it if the job has had too many."""
@@ -123,14 +127,8 @@ class JobPoller:
         if len(self._dead_links) >= MAX_DEAD_LINKS:
             raise error
 
-    def _log_failed_poll(self, error: Exception) -> None:
-        failure = describe_failure(error, self.upstream, self.job.lease.request)
-        _log.warning(
-            "job.poll_failed",
-            task=self.job.task_id,
-            plugin=self.upstream.plugin,
-            **failure.fields(),
-        )
+    def _describe(self, error: Exception) -> Failure:
+        return describe_failure(error, self.upstream, self.job.lease.request)
 
     async def _poll_provider(self) -> Pending | Result:
         provider = self.upstream.provider

@@ -84,7 +84,10 @@ class WorkerPool:
                 await self._dispatcher
         poll_s, left_s = self.resources.timing.drain_poll_s, grace_s
         while self._working and left_s > 0:
-            self._cancel_waiting()
+            # A vendor's job goes on without the gateway.
+            for work, attempt in self._working.items():
+                if attempt.is_waiting and not work.cancelling():
+                    work.cancel()
             await asyncio.wait(self._working, timeout=min(left_s, poll_s))
             left_s -= poll_s
         for work in list(self._working):
@@ -92,12 +95,6 @@ class WorkerPool:
         if self._working:
             await asyncio.wait(self._working)
         await self.resources.close()
-
-    def _cancel_waiting(self) -> None:
-        """Cancel attempts that only wait for a vendor's job, which goes on without the gateway."""
-        for work, attempt in self._working.items():
-            if attempt.is_waiting and not work.cancelling():
-                work.cancel()
 
     async def _dispatch(self) -> None:
         is_recovered = False

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from gateway.catalog.calls import call_plugin
+from gateway.catalog.upstream import call_plugin
 from gateway.concurrency.threads import run_in_daemon
 from gateway.contracts.parts import Alarm
 from gateway_operator.alarms.carriers import LATE, Outcomes

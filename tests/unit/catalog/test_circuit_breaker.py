@@ -49,7 +49,7 @@ def test_pauses_between_probes_grow_to_half_an_hour_and_stay_there(circuit, cloc
     pauses = []
     for _ in range(2000):  # more than any power of two holds as a float
         began = clock()
-        clock.offset_s += circuit._probe_at - clock()
+        clock.offset_s += circuit.probe_at - clock()
         pauses.append(clock() - began)
         circuit.stay_open("still 402")
     assert pauses[:8] == [30, 60, 120, 240, 480, 960, 1800, 1800]

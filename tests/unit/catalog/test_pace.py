@@ -3,7 +3,7 @@
 import math
 
 from gateway import Traits
-from gateway.catalog.pace import Pace
+from gateway.catalog.upstream import Pace
 
 
 def test_room_and_wait_agree(clock):

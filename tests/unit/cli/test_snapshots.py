@@ -335,7 +335,7 @@ def test_a_command_says_what_its_snapshot_says(name, run):
 
 
 def test_the_list_of_commands_is_as_its_snapshot_and_imports_none(run, monkeypatch):
-    monkeypatch.setattr(gateway.cli, "import_module", pytest.fail)
+    monkeypatch.setattr(gateway.cli, "resolve_name", pytest.fail)
     _compare("gateway", "\n".join([run("--help"), run("--version"), run("nonsense")]))
 
 
