@@ -288,7 +288,7 @@ class FairShare:
         held = self._count(self._running)
         if held[work.address] > held[turn.address] + 1:
             return 0.0
-        safe_s = self._shares.protected_s * 2 ** self._preemptions.get(work.address, 0)
+        safe_s = self._shares.protected_s * 2.0 ** self._preemptions.get(work.address, 0)
         return safe_s - self._age(work)
 
     def _reject_excess(self) -> None:
