@@ -133,7 +133,14 @@ def _run_while_serving(app: Quart, parts: _Assembly) -> None:
                 gateway = await _open_gateway(app, parts)
                 owners = owners_of(parts.manager.modules(), parts.catalog)
                 async with watch_loop(owners, parts.catalog) as gateway.watchdog:
-                    _log_start(gateway)
+                    _log.info(
+                        "started",
+                        version=VERSION,
+                        network=gateway.settings.network,
+                        wallet=gateway.settings.wallet,
+                        settlement=gateway.settings.settlement,
+                        endpoints=[endpoint.slug for endpoint in gateway.catalog],
+                    )
                     async with gateway.lifecycle:
                         yield
                     _log.info("stopped")
@@ -200,18 +207,6 @@ async def _open_gateway(app: Quart, parts: _Assembly) -> Gateway:
             gateway.limits.add(mount.limit_name, mount.limit)
     app.extensions[EXTENSION] = gateway
     return gateway
-
-
-def _log_start(gateway: Gateway) -> None:
-    settings = gateway.settings
-    _log.info(
-        "started",
-        version=VERSION,
-        network=settings.network,
-        wallet=settings.wallet,
-        settlement=settings.settlement,
-        endpoints=[endpoint.slug for endpoint in gateway.catalog],
-    )
 
 
 async def _read_installation(parts: _Assembly) -> _Installation:

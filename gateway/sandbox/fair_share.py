@@ -93,27 +93,6 @@ class _Ledger:
                 del self._entries[first]
 
 
-@attrs.define
-class _Preemptions:
-    """Preemptions in a row per address."""
-
-    _counts: OrderedDict[str, int] = attrs.field(factory=OrderedDict, init=False)
-
-    def factor(self, address: str) -> int:
-        return int(2 ** self._counts.get(address, 0))
-
-    def note_end(self, turn: _Turn) -> None:
-        if turn.limit is None:
-            return
-        if not turn.was_cancelled:
-            self._counts.pop(turn.address, None)
-        elif turn.was_preempted:
-            self._counts[turn.address] = min(self._counts.get(turn.address, 0) + 1, _MAX_DOUBLINGS)
-            self._counts.move_to_end(turn.address)
-            if len(self._counts) > _MAX_PREEMPTED_ADDRESSES:
-                self._counts.popitem(last=False)
-
-
 class FairShare:
     """Grants slots. Create it in the event loop that uses it."""
 
@@ -127,7 +106,8 @@ class FairShare:
         """Charge CPU seconds of sandboxed calls, or seconds in a slot."""
         self._shares, self._now, self._counts_processor = shares, now, counts_processor
         self._ledger = _Ledger(shares, now)
-        self._preemptions = _Preemptions()
+        # Preemptions in a row, by address.
+        self._preemptions: OrderedDict[str, int] = OrderedDict()
         self._running: list[_Turn] = []
         self._waiting: list[_Turn] = []
         self._numbers = 0
@@ -190,10 +170,20 @@ class FairShare:
             return
         if turn in self._running:
             self._running.remove(turn)
-            self._preemptions.note_end(turn)
+            self._count_preemption(turn)
             seconds = turn.meter.cpu_s if self._counts_processor else self._age(turn)
             self._ledger.charge(turn.address, seconds)
         self._grant_slots()
+
+    def _count_preemption(self, turn: _Turn) -> None:
+        counts, address = self._preemptions, turn.address
+        if turn.limit is not None and not turn.was_cancelled:
+            counts.pop(address, None)
+        elif turn.limit is not None and turn.was_preempted:
+            counts[address] = min(counts.get(address, 0) + 1, _MAX_DOUBLINGS)
+            counts.move_to_end(address)
+            if len(counts) > _MAX_PREEMPTED_ADDRESSES:
+                counts.popitem(last=False)
 
     def _grant_slots(self) -> None:
         while len(self._running) < self._shares.slots:
@@ -298,7 +288,7 @@ class FairShare:
         held = self._count(self._running)
         if held[work.address] > held[turn.address] + 1:
             return 0.0
-        safe_s = self._shares.protected_s * self._preemptions.factor(work.address)
+        safe_s = self._shares.protected_s * 2.0 ** self._preemptions.get(work.address, 0)
         return safe_s - self._age(work)
 
     def _reject_excess(self) -> None:
