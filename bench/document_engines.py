@@ -20,6 +20,7 @@ from tree import HERE
 
 # Where a benchmark's files and other engines are.
 HOME = Path(__file__).parent / ".documents"
+sys.path.append(str(HOME / "engines"))
 _TIMEOUT_S = 3600
 Convert = Callable[[Path], str]
 

@@ -21,6 +21,7 @@ from typing import Any
 import attrs
 from document_engines import ENGINES, HOME, measured
 from place import IS_SMOKE
+from pypdfium2 import PdfDocument
 from rich.table import Table
 from tables import print_head, print_tables
 
@@ -93,7 +94,7 @@ def _run(engine: str, documents: Mapping[str, tuple[Path, Path]], evaluate: Eval
     return Run(engine, scores, facts)
 
 
-def _table(title: str, runs: Sequence[Run]) -> Table:
+def _table(title: str, runs: Sequence[Run], pages: int) -> Table:
     table = Table("engine", "version", "overall", *_METRICS, title=title)
     for column in ("half 1", "half 2", "CPU s a page", "peak MB", "failed"):
         table.add_column(column)
@@ -103,7 +104,7 @@ def _table(title: str, runs: Sequence[Run]) -> Table:
         shown = [run.mean(metric, names) for metric in ("overall", *_METRICS)]
         shown += [run.mean("overall", half) for half in halves]
         cells = ["" if value is None else f"{value:.3f}" for value in shown]
-        cpu_s = run.facts["cpu_s"] / max(len(names), 1)
+        cpu_s = run.facts["cpu_s"] / max(pages, 1)
         facts = (f"{cpu_s:.3f}", f"{run.facts['peak_mb']:.0f}", str(len(run.facts["failed"])))
         table.add_row(run.engine, _version(run.engine), *cells, *facts)
     return table
@@ -125,7 +126,6 @@ def main() -> None:
     if not (chosen.folder / "src").is_dir():
         print(__doc__)
         return
-    sys.path.append(str(HOME / "engines"))
     evaluate = _evaluator(chosen.folder)
     console = print_head()
     for folder in filter(None, (chosen.folder, chosen.held_out)):
@@ -135,9 +135,9 @@ def main() -> None:
             if name in (chosen.only or ENGINES) and "pdf" in engine.kinds and engine.is_installed:
                 with console.status(f"{name}: {len(documents)} documents"):
                     runs.append(_run(name, documents, evaluate))
-        print_tables(
-            console, [_table(f"{folder}: {len(documents)} documents, one page each", runs)]
-        )
+        pages = sum(len(PdfDocument(pdf)) for pdf, _ in documents.values())
+        title = f"{folder}: {len(documents)} documents, {pages} pages"
+        print_tables(console, [_table(title, runs, pages)])
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from pathlib import Path
 import attrs
 import log_page
 import plugin_reference
+import typed_settings as ts
 
 from gateway import errors
 from gateway.errors import GatewayError
@@ -26,8 +27,6 @@ _SETTINGS_HEAD = (
     'without `GATEWAY_`: `workers = 8`, `rpc_urls = ["https://…", "https://…"]`. A mistake stops',
     "the start with one sentence that names the setting.",
     "",
-    "| variable | default | effect |",
-    "|---|---|---|",
 )
 _SETTINGS_ENDPOINTS = (
     "## Endpoints",
@@ -43,32 +42,22 @@ _SETTINGS_ENDPOINTS = (
     "enabled = false",
     "```",
     "",
-    "| key | default |",
-    "|---|---|",
 )
 
 
 def settings_page() -> str:
     """Return docs/settings.md."""
-    rows = [
+    settings = [
         _setting(field.name, field)
         # Themes with their own class come last.
         for field in sorted(attrs.fields(Settings), key=lambda field: bool(field.inherited))
         if field.name != "endpoints" and "about" in field.metadata
     ]
-    overrides = "\n".join(
-        f"| `{field.name}` | {_shown(field.default)} |" for field in attrs.fields(EndpointOverride)
+    keys = ", ".join(
+        f"`{field.name}`{_in_brackets(field.default)}" for field in attrs.fields(EndpointOverride)
     )
     return "\n".join(
-        (
-            *_SETTINGS_HEAD,
-            *rows,
-            "",
-            *_plugins(),
-            *_SETTINGS_ENDPOINTS,
-            overrides,
-            "",
-        )
+        (*_SETTINGS_HEAD, *settings, "", *_plugins(), *_SETTINGS_ENDPOINTS, f"Keys: {keys}.", "")
     )
 
 
@@ -77,17 +66,24 @@ def _plugins() -> list[str]:
     lines = []
     for section in PluginManager().sections():
         if section.plugin in BUNDLED:
-            rows = [_setting(name, field) for name, field in section.fields.items()]
-            title = [f"## {section.plugin}", "", "| variable | default | effect |"]
-            lines += [*title, "|---|---|---|", *rows, ""]
+            settings = [_setting(name, field) for name, field in section.fields.items()]
+            lines += [f"## {section.plugin}", "", *settings, ""]
     return lines
 
 
 def _setting(name: str, field: "attrs.Attribute[object]") -> str:
     about = field.metadata["about"]
-    if field.metadata["example"]:
-        about += f" Example: `{field.metadata['example']}`"
-    return f"| `{variable(name)}` | {_shown(field.default)} | {about} |"
+    example = field.metadata["example"]
+    # A default is an example too, and neither a secret nor a number has one that helps.
+    is_plain = isinstance(field.default, ts.SecretStr) or example.replace(".", "").isdigit()
+    if example and not is_plain and not _shown(field.default):
+        about += f" Example: `{example}`"
+    return f"- `{variable(name)}`{_in_brackets(field.default)}: {about}"
+
+
+def _in_brackets(default: object) -> str:
+    shown = _shown(default)
+    return f" ({shown})" if shown else ""
 
 
 def _shown(default: object) -> str:
@@ -100,23 +96,21 @@ def _shown(default: object) -> str:
 
 _REPEATS = """## The same purchase again
 
-`POST /api/x402/{slug}` takes no money for a repeat. A repeat is the same payment header, or a fresh
-signature of the same payer under the same key. The key is the header `Idempotency-Key` (1 to 255
-characters), or the `id` of the x402 extension `payment-identifier` in the payment header (16 to 128
-letters, digits, hyphens and underscores). A client may send both with the same value.
+`POST /api/x402/{slug}` takes no money for a repeat: the same payment header, or a fresh signature
+of the same payer under the same key. The key is the header `Idempotency-Key` (1 to 255 characters),
+or the `id` of the x402 extension `payment-identifier` in the payment header (16 to 128 letters,
+digits, hyphens and underscores), or both with the same value.
 
 | repeat | response |
 |---|---|
-| same payment header, same request | 200 with the first `taskId` and its receipt, also after the \
+| same header, same request | 200 with the first `taskId` and its receipt, also after the \
 authorization expired |
-| same payment header, another request | 402 `invalid_exact_evm_nonce_already_used` |
-| same key and request, a fresh signature | 200 with the first `taskId`; the gateway neither keeps \
-nor sends the fresh signature |
+| same header, another request | 402 `invalid_exact_evm_nonce_already_used` |
+| same key and request, fresh signature | 200 with the first `taskId`; the signature is not used |
 | same key, another request | 409 `IDEMPOTENCY_CONFLICT` |
-| a key whose payment did not happen | treated as a first purchase |
-| while the first purchase is being settled | waits up to 20 seconds, then 200 with the held task |
-| `Idempotency-Key` and `id` differ, or `id` has the wrong form | 400 `VALIDATION_ERROR`, nothing \
-charged |
+| a key whose payment did not happen | a first purchase |
+| while the first purchase settles | waits up to 20 seconds, then 200 with the held task |
+| `Idempotency-Key` and `id` differ, or a malformed `id` | 400 `VALIDATION_ERROR`, uncharged |
 """
 
 
@@ -133,18 +127,16 @@ def errors_page() -> str:
             "",
             "<!-- Generated by `make docs` from gateway/errors.py; do not edit. -->",
             "",
-            "For authors of clients: every error of the API. Errors that a provider raises are in",
-            "[plugins.md](plugins.md#errors).",
-            'An error response is `{"error": sentence, "code"?: …, "details"?: …}`.',
+            "For authors of clients: every error of the API, by status and code. A response is",
+            '`{"error": sentence, "code"?: …, "details"?: …}`.',
+            "[plugins.md](plugins.md#errors) has the errors that a provider raises.",
             "",
-            "| status | code | when |",
-            "|---|---|---|",
             *(
-                f"| {cls.status} | {f'`{cls.code}`' if cls.code else ''} | {_doc(cls)} |"
+                f"- {cls.status}{f' `{cls.code}`' if cls.code else ''}: {_doc(cls)}"
                 for cls in answers
                 if cls.__name__ not in ("PaymentError", "_Unavailable")
             ),
-            '| 500 | `INTERNAL_ERROR` | Any unexpected error; the sentence is "Internal error". |',
+            '- 500 `INTERNAL_ERROR`: Any unexpected error; the sentence is "Internal error".',
             "",
             _REPEATS,
         )

@@ -26,15 +26,13 @@ _HEAD = """## Limits
 
 MB are 10⁶ bytes. A request beyond a limit is refused before payment. A result beyond a limit fails
 the task, and a refund is due.
-
-| what | limit |
-|---|---|"""
+"""
 
 
 def table() -> str:
     """Return the section about limits."""
     rows = (*_of_requests(), *_of_results(), *_of_methods())
-    return "\n".join((_HEAD, *(f"| {what} | {limit} |" for what, limit in rows), ""))
+    return "\n".join((_HEAD, *(f"- {subject}: {limit}" for subject, limit in rows), ""))
 
 
 def _of_requests() -> tuple[tuple[str, str], ...]:

@@ -22,14 +22,22 @@ from gateway.contracts import Chain, Clock, OutputStore, PluginContext, Settler
 from gateway.errors import SettingsError
 from gateway.outputs import open_outputs
 from gateway.payments import (
+    Exposure,
+    FailedSettlements,
+    MethodSettlements,
+    Obstacles,
     PaymentMethods,
+    Payments,
+    Reconciler,
     Refunds,
+    Settlements,
 )
+from gateway.payments.obstacles import WalletCheck
 from gateway.plugins.manager import PluginManager
 from gateway.running.core_parts import core_parts
 from gateway.running.gateway import Gateway
-from gateway.running.money import make_money
 from gateway.running.rate_limits import make_limits
+from gateway.running.readiness import Readiness
 from gateway.running.timing import Timing
 from gateway.settings import Settings, load_settings
 from gateway.store import SqlStore
@@ -58,7 +66,7 @@ class _Assembly:
     refunds: Refunds | None
     redactor: Redactor
     spans: Spans
-    timing: Timing = attrs.field(factory=Timing)
+    timing: Timing
 
 
 def create_app(
@@ -83,15 +91,26 @@ def create_app(
     redactor = redactor or Redactor()
     catalog = manager.catalog(settings, now, redactor)
     store = store or open_store(settings)
-    chain = chain or Web3Chain(settings)
     context = PluginContext(
         settings=settings,
-        chain=chain,
+        chain=chain or Web3Chain(settings),
         journal=store,
         now=now,
         find_endpoint=catalog.find_endpoint,
     )
-    parts = _make_parts(manager, catalog, context, store, redactor, timing or Timing())
+    # Before anything is opened, so that a wrong key fails first.
+    settler = manager.settler(context)
+    parts = _Assembly(
+        manager=manager,
+        catalog=catalog,
+        context=context,
+        store=store,
+        settler=settler,
+        refunds=_make_refunds(context, store, settler),
+        redactor=redactor,
+        spans=manager.spans(settings),
+        timing=timing or Timing(),
+    )
     app = make_app(settings, catalog)
     _trace(app, parts)
     _run_while_serving(app, parts)
@@ -123,32 +142,6 @@ def _run_while_serving(app: Quart, parts: _Assembly) -> None:
             raise
 
 
-# -- without a database
-
-
-def _make_parts(
-    manager: PluginManager,
-    catalog: Catalog,
-    context: PluginContext,
-    store: SqlStore,
-    redactor: Redactor,
-    timing: Timing,
-) -> _Assembly:
-    """Create settler and refunds, so that a wrong key fails before anything is opened."""
-    settler = manager.settler(context)
-    return _Assembly(
-        manager=manager,
-        catalog=catalog,
-        context=context,
-        store=store,
-        settler=settler,
-        refunds=_make_refunds(context, store, settler),
-        redactor=redactor,
-        spans=manager.spans(context.settings),
-        timing=timing,
-    )
-
-
 def _make_refunds(context: PluginContext, store: SqlStore, settler: Settler) -> Refunds | None:
     """Create the sender of refunds; None without a refund key.
 
@@ -161,15 +154,12 @@ def _make_refunds(context: PluginContext, store: SqlStore, settler: Settler) -> 
             "key that sends refunds: it holds USDC for refunds and a little ETH."
         )
     refunds = Refunds(store, context, secret) if secret is not None else None
-    if refunds is not None and refunds.address in _addresses_of(settler):
+    settling = {getattr(settler, "address", None), *getattr(settler, "addresses", ())}
+    if refunds is not None and refunds.address in settling:
         raise SettingsError(
             "GATEWAY_REFUND_KEY is the settlement key. Refunds need a key of their own."
         )
     return refunds
-
-
-def _addresses_of(settler: Settler) -> set[str | None]:
-    return {getattr(settler, "address", None), *getattr(settler, "addresses", ())}
 
 
 # -- with the open database
@@ -234,37 +224,31 @@ async def _read_installation(parts: _Assembly) -> _Installation:
 
 
 def _make_gateway(parts: _Assembly, installation: _Installation) -> Gateway:
-    store, catalog, settings = parts.store, parts.catalog, parts.context.settings
+    store, settings = parts.store, parts.context.settings
     output_store = open_outputs(settings, installation.file_secret)
     notifications = TaskNotifications()
     announcer = Announcer(wakes=store.wakes, notifications=notifications)
     workers = _make_workers(parts, output_store, announcer.ended)
     announcer.wake_workers = workers.wake
-    plugins_context = _with_secret(parts, installation)
-    money = make_money(
-        store,
-        plugins_context,
-        catalog,
-        settler=parts.settler,
-        methods=PaymentMethods(*parts.manager.ways_to_pay(plugins_context)),
-        transfers=parts.manager.transfer_verifier(plugins_context),
-        announcer=announcer,
-        born_at=installation.born_at,
-    )
+    context = attrs.evolve(parts.context, derive_secret=installation.derive_secret)
+    readiness = Readiness(settings, parts.catalog, store)
+    wallet = WalletCheck(settings, context.chain)
     gateway = Gateway(
-        context=plugins_context,
+        context=context,
         redactor=parts.redactor,
         store=store,
-        catalog=catalog,
+        catalog=parts.catalog,
         output_store=output_store,
         refunds=parts.refunds,
         notifiers=parts.manager.notifiers(),
         workers=workers,
-        limits=make_limits(settings, parts.context.now, installation.file_secret),
+        limits=make_limits(settings, context.now, installation.file_secret),
         notifications=notifications,
         announcer=announcer,
         timing=parts.timing,
-        **attrs.asdict(money, recurse=False),
+        readiness=readiness,
+        wallet=wallet,
+        payments=_make_payments(parts, context, announcer, readiness, wallet, installation.born_at),
     )
     announcer.wake_events = gateway.events.wake
     return gateway
@@ -287,5 +271,38 @@ def _make_workers(
     )
 
 
-def _with_secret(parts: _Assembly, installation: _Installation) -> PluginContext:
-    return attrs.evolve(parts.context, derive_secret=installation.derive_secret)
+def _make_payments(
+    parts: _Assembly,
+    context: PluginContext,
+    announcer: Announcer,
+    readiness: Readiness,
+    wallet: WalletCheck,
+    born_at: float,
+) -> Payments:
+    store, settings, chain, now = parts.store, context.settings, context.chain, context.now
+    methods = PaymentMethods(*parts.manager.ways_to_pay(context))
+    return Payments(
+        store=store,
+        chain=chain,
+        methods=methods,
+        transfers=parts.manager.transfer_verifier(context),
+        settlements=Settlements(
+            store,
+            parts.settler,
+            Reconciler(store, chain, settings, now, announcer.ended),
+            Obstacles(chain, parts.settler, settings.wallet_key, now),
+            FailedSettlements(store, chain, settings.chain, now),
+            announcer.queued,
+        ),
+        method_settlements=MethodSettlements(
+            store, methods.by_name, now, announcer.queued, announcer.ended
+        ),
+        check_serving=readiness.check_serving,
+        check_wallet=wallet.check,
+        on_queued=announcer.queued,
+        now=now,
+        born_at=born_at,
+        exposure=Exposure(
+            store=store, chain=chain, held_file_bytes=settings.held_files_mb * 10**6, now=now
+        ),
+    )

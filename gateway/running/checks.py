@@ -1,14 +1,13 @@
 """The readiness checks of `/api/ready`."""
 
 import asyncio
-from collections.abc import Awaitable, Collection, Sequence
+from collections.abc import Awaitable, Collection, Iterator, Sequence
 from http import HTTPStatus
 from typing import Any
 
 import attrs
 import structlog
 
-from gateway.catalog.upstream import Upstream
 from gateway.contracts import Selling
 from gateway.contracts.parts import Check
 from gateway.errors import DiskFull, GatewayError
@@ -34,16 +33,26 @@ def find_selling(gateway: Gateway, stopped: Collection[str]) -> Selling:
 async def checks(gateway: Gateway) -> list[Check]:
     """Return all checks. Those of the chain, the database and parts may be some seconds old."""
     shared = await gateway.shared_checks.get(lambda: _run_shared(gateway))
+    readiness = gateway.readiness
     return [
-        _check_draining(gateway),
-        *_check_roles(gateway),
-        *_check_wakes(gateway),
-        _check_disk(gateway),
-        _check_wallet(gateway),
+        _check_machine("draining", "The gateway is stopping.", ok=not readiness.is_draining),
+        *_check_nodes(gateway),
+        _check_fact("disk", "The disk is full, or nearly so.", readiness.read_disk().problem),
+        # The wallet counts as valid until the chain has answered.
+        _check_fact(
+            "wallet", "Payments to the wallet's address may be lost.", gateway.wallet.problem
+        ),
         *shared,
-        *_check_providers(gateway),
-        *_check_models(gateway),
+        *_check_sales(gateway),
     ]
+
+
+def _check_machine(name: str, summary: str, *, ok: bool, problem: str = "") -> Check:
+    return Check(name=name, ok=ok, stops=_EVERYTHING, summary=summary, problem=problem)
+
+
+def _check_fact(name: str, summary: str, problem: str | None) -> Check:
+    return _check_machine(name, summary, ok=problem is None, problem=problem or "")
 
 
 def status_of(found: Sequence[Check]) -> int:
@@ -104,90 +113,38 @@ async def _check_call(name: str, call: Awaitable[Any], *, stops: str, summary: s
     return Check(name=name, ok=True, stops=stops, summary=summary)
 
 
-def _check_draining(gateway: Gateway) -> Check:
-    is_open = not gateway.readiness.is_draining
-    return Check(name="draining", ok=is_open, stops=_EVERYTHING, summary="The gateway is stopping.")
+def _check_nodes(gateway: Gateway) -> list[Check]:
+    """Check roles and notifications of several machines. No checks on a single one."""
+    nodes, wakes, found = gateway.store.nodes, gateway.store.wakes, []
+    if nodes.has_others:
+        sells, works = "web" in gateway.settings.roles, nodes.has_workers
+        found = [
+            _check_machine("role", "This machine sells nothing.", ok=sells),
+            _check_machine("workers", "No machine makes what is sold.", ok=works),
+        ]
+    if wakes is not None:
+        summary = "This node polls for the others' tasks, because it gets no notifications."
+        found.append(Check(name="wakes", ok=wakes.is_live, stops=_NOTHING, summary=summary))
+    return found
 
 
-def _check_roles(gateway: Gateway) -> list[Check]:
-    """Check that this node sells and that a node runs tasks. No checks on a single machine."""
-    if not gateway.store.nodes.has_others:
-        return []
-    sells, works = "web" in gateway.settings.roles, gateway.store.nodes.has_workers
-    return [
-        Check(name="role", ok=sells, stops=_EVERYTHING, summary="This machine sells nothing."),
-        Check(
-            name="workers", ok=works, stops=_EVERYTHING, summary="No machine makes what is sold."
-        ),
-    ]
-
-
-def _check_wakes(gateway: Gateway) -> list[Check]:
-    """Check that other nodes' notifications arrive. No check on a single machine."""
-    wakes = gateway.store.wakes
-    if wakes is None:
-        return []
-    summary = "This node polls for the others' tasks, because it gets no notifications."
-    return [Check(name="wakes", ok=wakes.is_live, stops=_NOTHING, summary=summary)]
-
-
-def _check_disk(gateway: Gateway) -> Check:
-    problem = gateway.readiness.read_disk().problem
-    return Check(
-        name="disk",
-        ok=problem is None,
-        stops=_EVERYTHING,
-        summary="The disk is full, or nearly so.",
-        problem=problem or "",
-    )
-
-
-def _check_wallet(gateway: Gateway) -> Check:
-    """Check the wallet. It counts as valid until the chain has answered."""
-    problem = gateway.wallet.problem
-    return Check(
-        name="wallet",
-        ok=problem is None,
-        stops=_EVERYTHING,
-        summary="Payments to the wallet's address may be lost.",
-        problem=problem or "",
-    )
-
-
-def _check_providers(gateway: Gateway) -> list[Check]:
-    """Return a failed check for each provider that is off sale."""
-    return [
-        Check(
-            name=f"provider {upstream.provider.name}",
-            ok=False,
-            stops=", ".join(_enabled_slugs(upstream, gateway)),
-            summary="off sale",
-            problem=f"off sale: {upstream.circuit.problem}",
-        )
-        for upstream in gateway.catalog.on_sale()
-        if upstream.circuit.problem is not None
-    ]
-
-
-def _check_models(gateway: Gateway) -> list[Check]:
-    """Return a failed check for each endpoint whose own circuit is open."""
-    return [
-        Check(
-            name=f"endpoint {one.endpoint.slug}",
-            ok=False,
-            stops=one.endpoint.slug,
-            summary="off sale",
-            problem=f"off sale: {one.circuit.problem}",
-        )
-        for one in gateway.catalog.everything()
-        if one.circuit.is_open and gateway.catalog.is_enabled(one.endpoint.slug)
-    ]
-
-
-def _enabled_slugs(upstream: Upstream, gateway: Gateway) -> list[str]:
+def _check_sales(gateway: Gateway) -> Iterator[Check]:
+    """Yield a failed check for each provider, and each endpoint, whose circuit is open."""
     catalog = gateway.catalog
-    mine = [one.endpoint.slug for one in catalog.everything() if one.upstream is upstream]
-    return [slug for slug in mine if catalog.is_enabled(slug)]
+    sold = [one for one in catalog.everything() if catalog.is_enabled(one.endpoint.slug)]
+    for upstream in catalog.on_sale():
+        if upstream.circuit.problem is not None:
+            slugs = ", ".join(one.endpoint.slug for one in sold if one.upstream is upstream)
+            yield _off_sale(f"provider {upstream.provider.name}", slugs, upstream.circuit.problem)
+    for one in sold:
+        if one.circuit.is_open:
+            slug = one.endpoint.slug
+            yield _off_sale(f"endpoint {slug}", slug, one.circuit.problem)
+
+
+def _off_sale(name: str, stops: str, problem: str | None) -> Check:
+    text = f"off sale: {problem}"
+    return Check(name=name, ok=False, stops=stops, summary="off sale", problem=text)
 
 
 def for_operator(found: Sequence[Check], gateway: Gateway) -> list[dict[str, Any]]:

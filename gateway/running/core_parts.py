@@ -20,43 +20,50 @@ def core_parts(gateway: Gateway) -> list[Part]:
 
     They drain in this order. Purchases end before the workers, because a purchase queues a task.
     """
-    timing, store, lifecycle = gateway.timing, gateway.store, gateway.lifecycle
+    timing, store = gateway.timing, gateway.store
+    lifecycle, nodes = gateway.lifecycle, store.nodes
+    poll = gateway.changes.poll
     gas = GasRecords(store, gateway.chain)
 
     async def watch_fitness() -> None:
         store.fitness.watch(lifecycle.mark_unfit)
 
+    async def step_down() -> None:
+        nodes.step_down()
+
+    async def watch_limits() -> None:
+        await gateway.limits.find_problem()
+
     return [
         Part(name="fitness", start=watch_fitness),
-        _leadership(gateway),
+        Part(
+            name="leadership",
+            start=lambda: nodes.start(gateway.now),
+            drain=step_down,
+            close=nodes.stop,
+        ),
         _refunds(gateway),
         _payments(gateway),
         _tasks(gateway),
         gateway.events.make_part(),
-        _endpoint_changes(gateway),
+        # Also before the first sale, so that a paused endpoint stays paused after a restart.
+        Part(name="endpoint-changes", start=poll, work=poll, every_s=timing.changes_s),
         Part(name="wallet", run=gateway.wallet.check_until_known),
         Part(
             name="probing", run=lambda: probe_forever(gateway.catalog), close=gateway.catalog.close
         ),
-        _limits(gateway),
+        Part(name="limits", run=watch_limits, close=gateway.limits.close),
         Part(name="give-back-space", work=store.give_back_space, every_s=timing.give_back_space_s),
         Part(name="gas-records", work=gas.complete, every_s=timing.gas_records_s, only_leader=True),
-        _retention(gateway),
+        Part(
+            name="retention",
+            run=lambda: retention.sweep_forever(
+                store, gateway.output_store, gateway.now, is_mine=lifecycle.leads
+            ),
+        ),
         Part(name="intake", close=gateway.intake.close),
         Part(name="checks", close=gateway.shared_checks.close),
     ]
-
-
-def _leadership(gateway: Gateway) -> Part:
-    nodes = gateway.store.nodes
-
-    async def start() -> None:
-        await nodes.start(gateway.now)
-
-    async def step_down() -> None:
-        nodes.step_down()
-
-    return Part(name="leadership", start=start, drain=step_down, close=nodes.stop)
 
 
 def _refunds(gateway: Gateway) -> Part:
@@ -127,28 +134,6 @@ def _tasks(gateway: Gateway) -> Part:
     return Part(name="tasks", begin=begin, drain=drain, drain_s=None)
 
 
-def _endpoint_changes(gateway: Gateway) -> Part:
-    poll = gateway.changes.poll
-    # Also before the first sale, so that a paused endpoint stays paused after a restart.
-    return Part(name="endpoint-changes", start=poll, work=poll, every_s=gateway.timing.changes_s)
-
-
-def _limits(gateway: Gateway) -> Part:
-    async def run() -> None:
-        await gateway.limits.find_problem()
-
-    return Part(name="limits", run=run, close=gateway.limits.close)
-
-
-def _retention(gateway: Gateway) -> Part:
-    async def run() -> None:
-        await retention.sweep_forever(
-            gateway.store, gateway.output_store, gateway.now, is_mine=gateway.lifecycle.leads
-        )
-
-    return Part(name="retention", run=run)
-
-
 # Sales need the same RPC endpoint, so receipts are read in batches of this size, two calls each,
 # with a pause of this many seconds in between. A thousand take a minute.
 _BATCH = 20
@@ -180,15 +165,12 @@ class GasRecords:
             for tx_hash in undated:
                 receipt = await self._chain.receipt(tx_hash)
                 if receipt is None:
-                    self._count_miss(tx_hash)
+                    self._misses[tx_hash] = self._misses.get(tx_hash, 0) + 1
+                    if len(self._misses) > _MAX_REMEMBERED:
+                        # Forget the oldest, which is the least likely to be read again.
+                        self._misses.pop(next(iter(self._misses)))
                     skipped.append(tx_hash)
                 else:
                     await self._store.note_mined(receipt)
                     self._misses.pop(tx_hash, None)
             await asyncio.sleep(self.pause_s)
-
-    def _count_miss(self, tx_hash: str) -> None:
-        self._misses[tx_hash] = self._misses.get(tx_hash, 0) + 1
-        if len(self._misses) > _MAX_REMEMBERED:
-            # Forget the oldest, which is the least likely to be read again.
-            self._misses.pop(next(iter(self._misses)))

@@ -144,14 +144,11 @@ class EventHandover:
                 await self.events.set_first_aside(name, now=self.now(), wait_s=_SET_ASIDE_S)
             raise
         if taken and reader.on_taken is not None:
-            self._call_on_taken(name, reader.on_taken)
+            try:
+                reader.on_taken()
+            except Exception:  # noqa: BLE001 - a plugin may raise anything
+                _log.exception("events.on_taken_failed", reader=name)
         return taken > 0
-
-    def _call_on_taken(self, name: str, on_taken: Callable[[], None]) -> None:
-        try:
-            on_taken()
-        except Exception:  # noqa: BLE001 - a plugin may raise anything
-            _log.exception("events.on_taken_failed", reader=name)
 
     async def _forget_absent(self) -> None:
         if forgotten := await self.events.forget_absent(now=self.now()):

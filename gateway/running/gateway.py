@@ -55,6 +55,7 @@ class Gateway:
     output_store: OutputStore
     # None without a refund key.
     refunds: Refunds | None
+    refund_promises: RefundPromises = attrs.field(init=False)
     payments: Payments
     settlements: Settlements = attrs.field(init=False)
     method_settlements: MethodSettlements = attrs.field(init=False)
@@ -62,100 +63,50 @@ class Gateway:
     limits: RateLimits
     notifications: TaskNotifications
     announcer: Announcer
-    streams: LongPolls = attrs.field(
-        factory=lambda: LongPolls(_MAX_STREAMS, _MAX_STREAMS_PER_ADDRESS)
-    )
+    long_polls: LongPolls = attrs.field(init=False)
+    streams: LongPolls = attrs.field(init=False)
+    long_texts: LongTexts = attrs.field(init=False)
     readiness: Readiness
     wallet: WalletCheck
     intake: Intake = attrs.field(factory=Intake)
     timing: Timing = attrs.field(factory=Timing)
-    refund_promises: RefundPromises = attrs.field(init=False)
-
-    @refund_promises.default
-    def _make_refund_promises(self) -> RefundPromises:
-        return RefundPromises(self.context, self.store, self.refunds)
-
     # Operators' changes to endpoints at run time.
     changes: LiveChanges = attrs.field(init=False)
-
-    @changes.default
-    def _make_changes(self) -> LiveChanges:
-        return LiveChanges(self.catalog, self.store, self.now)
-
-    @settings.default
-    def _find_settings(self) -> Settings:
-        return self.context.settings
-
-    @chain.default
-    def _find_chain(self) -> Chain:
-        return self.context.chain
-
-    @now.default
-    def _find_clock(self) -> Clock:
-        return self.context.now
-
-    @settlements.default
-    def _find_settlements(self) -> Settlements:
-        return self.payments.settlements
-
-    @method_settlements.default
-    def _find_method_settlements(self) -> MethodSettlements:
-        return self.payments.method_settlements
-
-    long_polls: LongPolls = attrs.field(init=False)
-
-    @long_polls.default
-    def _make_long_polls(self) -> LongPolls:
-        most, of_one_address = (
-            self.settings.max_long_polls,
-            self.settings.max_long_polls_per_address,
-        )
-        return LongPolls(most, of_one_address)
-
-    long_texts: LongTexts = attrs.field(init=False)
-
-    @long_texts.default
-    def _make_long_texts(self) -> LongTexts:
-        return LongTexts(self.store)
-
     # Functions that report alarms, by plugin.
     notifiers: Mapping[str, Callable[[Alarm], Any]] = attrs.field(factory=dict)
     # None until the server starts.
     watchdog: Watchdog | None = None
     # Unix seconds.
     started_at: float = attrs.field(init=False)
-
-    @started_at.default
-    def _read_clock(self) -> float:
-        return self.now()
-
     # The checks of /api/ready that are shared for some seconds.
     shared_checks: SharedAnswer[Sequence[Check]] = attrs.field(init=False)
-
-    @shared_checks.default
-    def _make_shared_checks(self) -> SharedAnswer[Sequence[Check]]:
-        return SharedAnswer(self.now, ttl_s=TTL_S)
-
     lifecycle: Lifecycle = attrs.field(init=False)
+    events: EventHandover = attrs.field(init=False)
+    # Plugins' objects for their routes, by class.
+    _kept: dict[type, object] = attrs.field(factory=dict, init=False)
 
-    @lifecycle.default
-    def _make_lifecycle(self) -> Lifecycle:
-        return Lifecycle(
+    def __attrs_post_init__(self) -> None:
+        settings, now = self.context.settings, self.context.now
+        self.settings, self.chain, self.now = settings, self.context.chain, now
+        self.settlements = self.payments.settlements
+        self.method_settlements = self.payments.method_settlements
+        self.refund_promises = RefundPromises(self.context, self.store, self.refunds)
+        self.long_polls = LongPolls(settings.max_long_polls, settings.max_long_polls_per_address)
+        self.streams = LongPolls(_MAX_STREAMS, _MAX_STREAMS_PER_ADDRESS)
+        self.long_texts = LongTexts(self.store)
+        self.changes = LiveChanges(self.catalog, self.store, now)
+        self.started_at = now()
+        self.shared_checks = SharedAnswer(now, ttl_s=TTL_S)
+        leads = self.store.nodes.leads
+        self.lifecycle = Lifecycle(
             readiness=self.readiness,
-            leads=self.store.nodes.leads,
+            leads=leads,
             warm_up_s=self.timing.warm_up_s,
             on_drained=self.end_waits,
         )
-
-    events: EventHandover = attrs.field(init=False)
-
-    @events.default
-    def _make_events(self) -> EventHandover:
-        parts, leads = self.lifecycle.parts, self.lifecycle.leads
-        return EventHandover(events=self.store.events, parts=parts, leads=leads, now=self.now)
-
-    # Plugins' objects for their routes, by class.
-    _kept: dict[type, object] = attrs.field(factory=dict, init=False)
+        self.events = EventHandover(
+            events=self.store.events, parts=self.lifecycle.parts, leads=leads, now=now
+        )
 
     def keep(self, value: object) -> None:
         """Keep a plugin's object, which `find` returns by class."""
@@ -203,16 +154,6 @@ class Gateway:
             return "nothing"
         return self.settlements.obstacles.selling
 
-    def _selling_of(self, slug: str) -> Selling:
-        """Return the purchases possible at an endpoint.
-
-        While draining, the gateway still quotes prices. A purchase is then refused with a
-        Retry-After, so clients retry; without a quote they would give up.
-        """
-        if self.readiness.is_draining:
-            return "everything"
-        return self.selling if self.catalog[slug].sells_now else "nothing"
-
     def sale_problem(self, slug: str | None = None) -> str | None:
         """Return the buyers' message if some purchases are impossible now, or None.
 
@@ -226,7 +167,18 @@ class Gateway:
 
         Without a request, it is the endpoint's base price.
         """
-        settings = self.settings
+        settings, registered = self.settings, self.catalog[endpoint.slug]
+        earlier_units: tuple[int, ...] = ()
+        if request is not None and registered.earlier:
+            now = self.now()
+            earlier_units = tuple(
+                one.price_of(request) for one, until in registered.earlier if now < until
+            )
+        # While draining, prices are still quoted. A purchase is then refused with a Retry-After, so
+        # clients retry; without a quote they would give up.
+        selling: Selling = "everything"
+        if not self.readiness.is_draining:
+            selling = self.selling if registered.sells_now else "nothing"
         price_units = endpoint.price_of(request) if request else endpoint.price_units
         return Quote(
             endpoint=endpoint,
@@ -234,9 +186,9 @@ class Gateway:
             wallet=settings.wallet,
             network=settings.chain,
             resource_url=f"{settings.base_url}/api/x402/{endpoint.slug}",
-            earlier_units=self._earlier_units(endpoint.slug, request),
+            earlier_units=earlier_units,
             refund=self.refund_promises.of(price_units),
-            selling=self._selling_of(endpoint.slug),
+            selling=selling,
         )
 
     def refund_promise(self) -> RefundPromise:
@@ -245,10 +197,3 @@ class Gateway:
             "highest_units", lambda: max((price_range(one)[1] for one in self.catalog), default=0)
         )
         return self.refund_promises.of(highest_units)
-
-    def _earlier_units(self, slug: str, request: GenerationRequest | None) -> tuple[int, ...]:
-        earlier = self.catalog[slug].earlier if request is not None else ()
-        if not earlier or request is None:
-            return ()
-        now = self.now()
-        return tuple(one.price_of(request) for one, until in earlier if now < until)

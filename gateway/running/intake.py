@@ -56,8 +56,8 @@ CHECKS = Shares(
     waiting_per_address=8,
     # Shorter than `Timing.validation_s`, which includes the check itself.
     wait_s=15.0,
-    # An ordinary file takes half a second, and the largest picture 1.5 s.
-    protected_s=3.0,
+    # An ordinary file takes half a second, the largest picture 1.5 s, and a scanned page 3 to 5 s.
+    protected_s=6.0,
     # Four of the slowest files; in the long run a quarter of a CPU.
     budget_s=20.0,
     refill_per_s=0.25,

@@ -192,17 +192,15 @@ def _delete_old_keys(windows: _Windows, now: float) -> None:
     for window_s, window in windows.items():
         for _ in range(_DELETED_PER_HIT):
             first = next(iter(window), None)
-            if first is None or _last_of(window[first]) > now - window_s:
+            if first is None:
+                break
+            hits = window[first]
+            if _TIME.unpack_from(hits, len(hits) - _TIME.size)[0] > now - window_s:
                 break
             del window[first]
         keys += len(window)
     if keys > _MAX_KEYS // _SHARDS:
         max(windows.values(), key=len).popitem(last=False)
-
-
-def _last_of(hits: bytes) -> float:
-    last: float = _TIME.unpack_from(hits, len(hits) - _TIME.size)[0]
-    return last
 
 
 def _hits_after(moment: float, hits: bytes) -> bytes:

@@ -145,7 +145,9 @@ class FairShare:
         self._numbers += 1
         turn = _Turn(address, self._numbers, asyncio.get_running_loop().create_future())
         try:
-            self._enter(turn)
+            self._waiting.append(turn)
+            self._grant_slots()
+            self._reject_excess()
             await self._wait(turn)
             async with asyncio.timeout(None) as turn.limit:
                 try:
@@ -174,17 +176,13 @@ class FairShare:
     def _check(self, address: str) -> None:
         shares = self._shares
         excess_s = self._ledger.used(address) - shares.budget_s
-        if excess_s > 0 and self._has_competition(address):
+        live = self._live()
+        if excess_s > 0 and any(turn.address != address for turn in (*self._running, *live)):
             raise TooMuchUnpaid(math.ceil(excess_s / shares.refill_per_s))
-        waits, held = self._count(self._live())[address], self._count(self._running)[address]
+        waits, held = self._count(live)[address], self._count(self._running)[address]
         may_wait = waits < shares.waiting_per_address
         if not may_wait and (waits or held >= shares.slots_per_address):
             raise TooMuchUnpaid(_RETRY_AFTER_S)
-
-    def _enter(self, turn: _Turn) -> None:
-        self._waiting.append(turn)
-        self._grant_slots()
-        self._reject_excess()
 
     def _leave(self, turn: _Turn) -> None:
         if turn in self._waiting:
@@ -232,9 +230,6 @@ class FairShare:
     def _live(self) -> list[_Turn]:
         return [turn for turn in self._waiting if not turn.granted.done()]
 
-    def _has_competition(self, address: str) -> bool:
-        return any(turn.address != address for turn in (*self._running, *self._live()))
-
     @staticmethod
     def _count(turns: list[_Turn]) -> Counter[str]:
         return Counter(turn.address for turn in turns)
@@ -246,8 +241,9 @@ class FairShare:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        delays_s = [self._until_light_s(turn) for turn in self._without_slot()]
-        for turn in self._without_slot():
+        without = self._without_slot()
+        delays_s = [self._until_light_s(turn) for turn in without]
+        for turn in without:
             wait_s = self._preempt_for(turn)
             if wait_s is not None:
                 delays_s.append(wait_s)
@@ -281,9 +277,6 @@ class FairShare:
             return math.inf
         return over_s / self._shares.refill_per_s + _TICK_S
 
-    def _preempted_count(self) -> int:
-        return sum(1 for turn in self._running if turn.was_preempted)
-
     def _preempt_for(self, turn: _Turn) -> float | None:
         """Preempt the heaviest user, or return the seconds until that is allowed."""
         own = self._used(turn.address)
@@ -311,7 +304,8 @@ class FairShare:
     def _reject_excess(self) -> None:
         """Reject a turn of the site with the most waiting turns, if too many wait."""
         live = self._live()
-        if len(live) <= self._shares.waiting + self._preempted_count():
+        leaving = sum(1 for turn in self._running if turn.was_preempted)
+        if len(live) <= self._shares.waiting + leaving:
             return
         # A customer of an Internet provider often has every /64 of a /48.
         sites, waiting = Counter(map(_site, live)), self._count(live)

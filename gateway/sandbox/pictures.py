@@ -5,6 +5,7 @@
 
 import json
 import os
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -40,38 +41,31 @@ _REASONS = {
 _CHILD = "gateway.sandbox.pictures_child"
 
 
-def _make_sandbox(function: str, limits: SandboxLimits) -> Sandbox:
-    return Sandbox(
-        function=f"{_CHILD}:{function}", warm=(f"{_CHILD}:load_decoders",), limits=limits
-    )
+def _make_sandbox(function: str, limits: SandboxLimits) -> Callable[[], Sandbox]:
+    load = f"{_CHILD}:load_decoders"
+    return lambda: Sandbox(function=f"{_CHILD}:{function}", warm=(load,), limits=limits)
 
 
-def _sandbox_after_payment() -> Sandbox:
-    # Twice the memory needed to decode, convert and encode a picture. A 4K picture takes 3 s of one
-    # ordinary core. 25 million pixels of noise with transparency take 100 MB.
-    limits = SandboxLimits(
-        memory_bytes=1_500_000_000,
-        cpu_s=60,
-        wall_s=90.0,
-        children=os.cpu_count() or 1,
-        answer_bytes=128_000_000,
-    )
-    return _make_sandbox("check", limits)
-
-
-def _sandbox_before_payment() -> Sandbox:
-    # 25 million pixels take a second and, if progressive, up to 300 MB.
-    limits = SandboxLimits(
-        memory_bytes=600_000_000, cpu_s=5, wall_s=15.0, answer_bytes=100, nice=UNPAID_NICE
-    )
-    return _make_sandbox("measure", limits)
+# Twice the memory needed to decode, convert and encode a picture. A 4K picture takes 3 s of one
+# ordinary core. 25 million pixels of noise with transparency take 100 MB.
+_AFTER_PAYMENT = SandboxLimits(
+    memory_bytes=1_500_000_000,
+    cpu_s=60,
+    wall_s=90.0,
+    children=os.cpu_count() or 1,
+    answer_bytes=128_000_000,
+)
+# 25 million pixels take a second and, if progressive, up to 300 MB.
+_BEFORE_PAYMENT = SandboxLimits(
+    memory_bytes=600_000_000, cpu_s=5, wall_s=15.0, answer_bytes=100, nice=UNPAID_NICE
+)
 
 
 @attrs.define
 class Pictures:
     """Validates the pictures that providers return, one per CPU at a time."""
 
-    _sandbox: Sandbox = attrs.field(factory=_sandbox_after_payment)
+    _sandbox: Sandbox = attrs.field(factory=_make_sandbox("check", _AFTER_PAYMENT))
 
     async def check(self, result: Result, output_format: str | None) -> Result:
         """Return the result with every picture decoded, measured, and in the requested format.
@@ -96,7 +90,13 @@ class Pictures:
             raise TypeError("A link is fetched before it is checked.")
         if not output.data or len(output.data) > MAX_PICTURE_BYTES:
             raise ResultUnusable(f"The provider's picture has {len(output.data)} bytes.")
-        report, new_bytes = await self._call_child(wanted, output.data)
+        try:
+            report, new_bytes = await self._sandbox.call_parts(wanted, output.data)
+        except SandboxRefusal as error:
+            raise ResultUnusable(f"The provider's picture is not right: {error}.") from None
+        except SandboxEnded as error:
+            problem = f"The provider's picture ended its decoder: {error.end}."
+            raise ResultUnusable(problem) from error
         facts: dict[str, Any] = json.loads(report)
         return Output(
             data=new_bytes or output.data,
@@ -105,22 +105,12 @@ class Pictures:
             height=facts["height"],
         )
 
-    async def _call_child(self, wanted: str, data: bytes) -> tuple[bytes, ...]:
-        try:
-            return await self._sandbox.call_parts(wanted, data)
-        except SandboxRefusal as error:
-            raise ResultUnusable(f"The provider's picture is not right: {error}.") from None
-        except SandboxEnded as error:
-            raise ResultUnusable(
-                f"The provider's picture ended its decoder: {error.end}."
-            ) from error
-
 
 @attrs.define
 class SentPictures:
     """Decodes pictures in a sandboxed process, because the sender has not paid yet."""
 
-    _sandbox: Sandbox = attrs.field(factory=_sandbox_before_payment)
+    _sandbox: Sandbox = attrs.field(factory=_make_sandbox("measure", _BEFORE_PAYMENT))
 
     async def check(self, attachment: Attachment) -> None:
         """Require a complete, still PNG, JPEG or WebP of the right size, named correctly.

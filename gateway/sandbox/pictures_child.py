@@ -103,14 +103,10 @@ def _encode(image: Image.Image, kind: str) -> bytes:
     has_alpha = image.has_transparency_data
     plain = image.convert("RGBA" if has_alpha else "RGB")
     if has_alpha and kind == "jpg":
-        plain = _put_on_white(plain)
+        paper = Image.new("RGB", plain.size, "white")
+        paper.paste(plain, mask=plain.getchannel("A"))
+        plain = paper
     plain.info.clear()
     file = io.BytesIO()
     plain.save(file, {"jpg": "JPEG"}.get(kind, kind), icc_profile=profile, **_QUALITIES[kind])
     return file.getvalue()
-
-
-def _put_on_white(image: Image.Image) -> Image.Image:
-    paper = Image.new("RGB", image.size, "white")
-    paper.paste(image, mask=image.getchannel("A"))
-    return paper

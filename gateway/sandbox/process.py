@@ -138,14 +138,14 @@ async def read_answer(
 
     Raises `EOFError` if the other side closed early, `OverflowError` for more than `most_bytes`.
     """
-    tag, size = await _read_head(conversation)
+    tag, size = work.HEAD.unpack(await _read(conversation, work.HEAD.size))
     if tag != work.ANSWER:
         _check_size(size, _MAX_REFUSAL_BYTES)
         return tag, (await _read(conversation, size),)
     _check_size(size, _MAX_ANSWER_PARTS)
     parts = []
     for _ in range(size):
-        _, size = await _read_head(conversation)
+        _, size = work.HEAD.unpack(await _read(conversation, work.HEAD.size))
         most_bytes -= size
         _check_size(0, most_bytes)
         parts.append(await _read(conversation, size))
@@ -155,11 +155,6 @@ async def read_answer(
 def _check_size(size: int, most: int) -> None:
     if size > most:
         raise OverflowError("The answer is larger than the sandbox allows.")
-
-
-async def _read_head(conversation: socket.socket) -> tuple[bytes, int]:
-    tag, size = work.HEAD.unpack(await _read(conversation, work.HEAD.size))
-    return tag, size
 
 
 async def _read(conversation: socket.socket, size: int) -> bytes:

@@ -4,7 +4,7 @@ import asyncio
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 
 import attrs
@@ -46,10 +46,6 @@ def current_meter() -> Meter | None:
     return _current.get()
 
 
-def _limit_children(sandbox: "Sandbox") -> asyncio.Semaphore:
-    return asyncio.Semaphore(sandbox.limits.children)
-
-
 @attrs.define(kw_only=True, eq=False)
 class Sandbox:
     """Calls a function on untrusted bytes in a confined process.
@@ -75,13 +71,13 @@ class Sandbox:
     _start_s: float = attrs.field(default=_START_S, init=False)
     _running: WarmedProcess | None = attrs.field(default=None, init=False)
     _starting: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
-    _free: asyncio.Semaphore = attrs.field(
-        default=attrs.Factory(_limit_children, takes_self=True), init=False
-    )
+    _free: asyncio.Semaphore = attrs.field(init=False)
     # For calls before a payment, so that paid calls never wait for them.
-    _free_unpaid: asyncio.Semaphore = attrs.field(
-        default=attrs.Factory(_limit_children, takes_self=True), init=False
-    )
+    _free_unpaid: asyncio.Semaphore = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._free = asyncio.Semaphore(self.limits.children)
+        self._free_unpaid = asyncio.Semaphore(self.limits.children)
 
     async def call(self, *arguments: bytes | str) -> bytes:
         """Call the function in a new child and return its result. Cancelling kills the child.
@@ -94,12 +90,14 @@ class Sandbox:
     async def call_parts(self, *arguments: bytes | str) -> tuple[bytes, ...]:
         """Like `call`, for a function that returns a list of `bytes`. Does not copy large parts."""
         async with self._free if current_meter() is None else self._free_unpaid:
+            # The warmed process may just have exited because it was idle, or been killed. A call
+            # has no side effects, so it can be repeated.
+            with suppress(ConnectionError):
+                return await self._call_once(arguments)
             try:
                 return await self._call_once(arguments)
-            except ConnectionError:
-                # The warmed process just exited because it was idle, or was killed. A call has no
-                # side effects, so it can be repeated.
-                return await self._call_again(arguments)
+            except ConnectionError as error:
+                raise SandboxLost(NOT_STARTED) from error
 
     async def start(self) -> None:
         """Start the warmed process now, so that the first call need not wait for it."""
@@ -119,12 +117,6 @@ class Sandbox:
                     WarmedProcess.start, self.function, self.warm, self.limits
                 )
             return self._running
-
-    async def _call_again(self, arguments: tuple[bytes | str, ...]) -> tuple[bytes, ...]:
-        try:
-            return await self._call_once(arguments)
-        except ConnectionError as error:
-            raise SandboxLost(NOT_STARTED) from error
 
     async def _call_once(self, arguments: tuple[bytes | str, ...]) -> tuple[bytes, ...]:
         """Call once; raises `ConnectionError` if the warmed process is gone."""

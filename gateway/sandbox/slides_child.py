@@ -125,18 +125,10 @@ class _SlideList:
 
     def start(self, name: str, attributes: _Attributes) -> None:
         """Handle an element. A slide has a relationship id; an entry of a section has not."""
-        local = _local(name)
+        local = name.rpartition(" ")[2]
         self.root = self.root or local
-        if local == "sldId" and any(_is_link_id(key) for key in attributes):
-            self.slides += 1
-
-
-def _is_link_id(name: str) -> bool:
-    return name.lower().endswith("/relationships id")
-
-
-def _local(name: str) -> str:
-    return name.rpartition(" ")[2]
+        has_link = any(key.lower().endswith("/relationships id") for key in attributes)
+        self.slides += local == "sldId" and has_link
 
 
 def _read_part(

@@ -12,32 +12,27 @@ class IdentitySettings:
 
     name: str = setting(
         "Generation Gateway",
-        "Name that the agent manifest, llms.txt and the 402 show to buyers, and Bazaars list.",
+        "Name for buyers: in the agent manifest, llms.txt, the 402 and Bazaars.",
     )
-    created: str = setting(
-        "2026-11-21", "Date (YYYY-MM-DD) of the first version of the agent manifest."
-    )
+    created: str = setting("2026-11-21", "Date (YYYY-MM-DD) of the first agent manifest.")
     updated: str = setting(
         "",
-        "Date (YYYY-MM-DD) on which the catalogue changed last. Empty: the date of "
-        "GATEWAY_CREATED.",
+        "Date (YYYY-MM-DD) of the catalogue's last change. Empty: GATEWAY_CREATED.",
     )
     contact_email: str = setting(
         "",
-        "E-mail address that /openapi.json and the ERC-8004 file show. Registries such as x402scan "
-        "write to it to verify that the gateway is yours.",
+        "E-mail address in /openapi.json and the ERC-8004 file. Registries such as x402scan verify "
+        "ownership by it.",
         example="operator@example.com",
     )
     ownership_proofs: tuple[str, ...] = setting(
         (),
-        "Proofs, separated by commas, that show a registry that you own this address. "
-        "/openapi.json publishes them. The registry gives them to you.",
+        "A registry's proofs of your ownership, separated by commas, for /openapi.json.",
         example="0x5f1c...",
     )
     agent_registrations: tuple[str, ...] = setting(
         (),
-        "Registrations of this gateway in ERC-8004 identity registries, separated by commas: "
-        "chain, registry and number of the agent. /.well-known/agent-registration.json shows them, "
-        "so that readers of the chain know that this address is yours.",
+        "Registrations in ERC-8004 identity registries, separated by commas (chain, registry, "
+        "agent's number), for /.well-known/agent-registration.json.",
         example="eip155:8453:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432/22",
     )

@@ -41,8 +41,7 @@ class Settings(IdentitySettings):
 
     base_url: str = setting(
         "http://127.0.0.1:8080",
-        "Public address of the gateway, without a path. Buyers reach the gateway there, so in "
-        "production it starts with https.",
+        "Public address of the gateway, without a path; in production https.",
         example="https://gateway.example.com",
     )
     wallet: str = setting(
@@ -52,239 +51,210 @@ class Settings(IdentitySettings):
     )
     wallet_is_contract: bool = setting(
         False,
-        "Set it to true if the wallet is a contract of yours that can send USDC on, such as a "
-        "Safe. While it is false and the wallet has code, the gateway sells nothing, because a "
-        "payment to most contracts is lost. The gateway reads the chain once after the start, "
-        "at the latest before the first sale, and sells nothing until the chain has answered. An "
-        "account that delegates to code (EIP-7702) does not need this setting.",
+        "True if the wallet is a contract of yours that can send USDC on, such as a Safe. If it is "
+        "false and the wallet has code, nothing is sold, because a payment to most contracts is "
+        "lost. EIP-7702 accounts do not need it.",
     )
     network: str = setting("base", "Chain on which buyers pay: `base` or `base-sepolia`.")
     # RPC providers put their API key into the address, so it is not shown.
     rpc_urls: tuple[str, ...] = setting(
         ("https://mainnet.base.org",),
-        "JSON-RPC endpoints of that chain, separated by commas. The gateway asks them in this "
-        "order; an endpoint that fails is asked last for some seconds. The default works without "
-        "an account and is rate limited, so a shop puts an endpoint of its own before it.",
+        "JSON-RPC endpoints of that chain, separated by commas, the best first. The default is "
+        "rate limited: put one of your own before it.",
         example="https://base.example-rpc.com/v1/KEY,https://mainnet.base.org",
         shown=False,
     )
-    rpc_timeout: float = setting(
-        5.0, "Seconds after which an RPC call without an answer counts as failed."
-    )
+    rpc_timeout: float = setting(5.0, "Seconds after which an RPC call counts as failed.")
     data_dir: Path = setting(
         Path("gateway-data"),
-        "Folder of the database and the outputs. In production it is on a volume that survives a "
-        "restart.",
+        "Folder of the database and the outputs, on a volume that survives a restart.",
     )
     settlement: str = setting(
         "local",
-        "Name of the settler that carries out x402 payments: `local` sends them with the "
-        "settlement key, `facilitator` gives them to an x402 facilitator.",
+        "Settler of x402 payments: `local` sends them with the settlement key, `facilitator` gives "
+        "them to an x402 facilitator.",
     )
     settlement_key: ts.SecretStr = secret(
-        "Private key that sends x402 payments to the chain and pays their gas. It holds a little "
-        "ETH on the network and no USDC. `local` settlement needs it or a keystore.",
+        "Private key that sends x402 payments and pays their gas. It holds a little ETH and no "
+        "USDC. `local` settlement needs it or a keystore.",
         example="0x followed by 64 hexadecimal digits",
     )
     settlement_keys: ts.SecretStr = secret(
-        "Several settlement keys, separated by commas, instead of the one key: nodes keep only "
-        "some waiting transactions of a sender, so more keys settle more payments a second. Each "
-        "holds a little ETH.",
+        "Several settlement keys, separated by commas, instead of one: more keys settle more "
+        "payments a second. Each holds a little ETH.",
         example="0x followed by 64 hexadecimal digits,0x followed by 64 hexadecimal digits",
     )
     settlement_keystore: Path | None = setting(
         None,
-        "Encrypted keystore file (Web3 Secret Storage) that holds the settlement key, instead of "
-        "the plain key. `gateway encrypt-key` writes one.",
+        "Encrypted keystore file (Web3 Secret Storage) with the settlement key, made by `gateway "
+        "encrypt-key`.",
         example="/data/settlement.json",
     )
     settlement_keystore_password: ts.SecretStr = secret("Password of the settlement keystore.")
     settlement_batch: int = setting(
         1,
-        "Most x402 payments that one transaction of a settlement key settles. 1: each payment has "
-        "a transaction of its own. With more, payments that come while others are being sent go "
-        "together, through Multicall3: that costs less gas, and one key settles more payments a "
-        "second. Nobody waits longer than a second for others. At most 100.",
+        "Maximum x402 payments in one transaction, up to 100 ([batches](payments.md#batches)).",
         example="50",
     )
     # Some facilitators put a key into the path, so the address is not shown.
     facilitator_url: str = setting(
         "",
-        "Address of the x402 facilitator. Required for `facilitator` settlement.",
+        "Address of the x402 facilitator. `facilitator` settlement needs it.",
         example="https://facilitator.example.com",
         shown=False,
     )
     facilitator_token: ts.SecretStr = secret(
-        "Bearer token for the facilitator, if the facilitator asks for one."
+        "Bearer token for the facilitator, if it requires one."
     )
     facilitator_key_id: str = setting(
         "",
-        "Name of a Coinbase Developer Platform key. The gateway signs a fresh token with that key "
-        "for each request to the facilitator.",
+        "Name of a Coinbase Developer Platform key, which signs a token for each request to the "
+        "facilitator.",
     )
     facilitator_key_secret: ts.SecretStr = secret(
         "Secret of that key: a PEM (ES256), or 64 bytes in Base64 (Ed25519)."
     )
     erc6492_factories: tuple[str, ...] = setting(
         (),
-        "Factories (ERC-6492), separated by commas, that may deploy a payer's smart wallet while "
-        "its payment settles. The gateway pays the gas of the deployment, so the default allows "
-        "no factory.",
+        "Factories (ERC-6492), separated by commas, that may deploy a payer's smart wallet in its "
+        "settlement, at the gateway's expense.",
         example="0x0BA5ED0c6AA8c49038F819E587E2633c4A9F428a",
     )
     require_payer_signature: bool = setting(
         False,
-        "Whether a direct transfer pays only with its sender's `payerSignature`. A transfer's hash "
-        "is public, so without the signature anybody can buy with a transfer of somebody else by "
-        "sending its hash first. The default is false, because the specification knows no such "
-        "field.",
+        "Whether a direct transfer pays only with its sender's `payerSignature`. A hash is public: "
+        "without the signature, anybody who sends it first can buy with another's transfer.",
     )
     refunds: str = setting(
         "",
-        "How refunds are decided: `manual` by the operator, `automatic` by the gateway, up to the "
-        "daily cap. Empty: `automatic` if there is a refund key.",
+        "`manual`: the operator decides; `automatic`: the gateway, up to the daily cap. Empty: "
+        "`automatic` if there is a refund key.",
         example="manual",
     )
     refund_daily_cap: str = setting(
-        "10", "Most USDC that automatic refunds may give back in 24 hours.", example="25.50"
+        "10", "Maximum USDC of automatic refunds in 24 hours.", example="25.50"
     )
     refund_key: ts.SecretStr = secret(
-        "Private key that sends refunds. It holds USDC for them and a little ETH, and it must not "
-        "be the settlement key.",
+        "Private key that sends refunds; not the settlement key. It holds USDC for them and a "
+        "little ETH.",
         example="0x followed by 64 hexadecimal digits",
     )
     refund_keystore: Path | None = setting(
         None,
-        "Encrypted keystore file that holds the refund key, instead of the plain key.",
+        "Encrypted keystore file with the refund key.",
         example="/data/refunds.json",
     )
     refund_keystore_password: ts.SecretStr = secret("Password of the refund keystore.")
     max_fee_gwei: float = setting(
         5.0,
-        "Highest fee per unit of gas, in gwei, that a settlement may offer. Base usually asks for "
-        "less than 0.1, so the default only stops fees that are far out of the usual.",
+        "Maximum fee per unit of gas, in gwei, that a settlement offers. Base usually takes less "
+        "than 0.1.",
     )
     failed_gas_per_hour: float = setting(
         0.00001,
-        "Most ETH of gas that reverted settlements, and batches with too much gas, may burn in an "
-        "hour; a revert whose cause burns little does not count. Once it is burned, accounts with "
-        "code pay by direct transfer only, and no batch is sent, until the hour is over.",
+        "Maximum ETH of gas that reverted settlements and oversized batches may burn in an hour. "
+        "Beyond it, accounts with code pay by direct transfer only, and no batch is sent.",
     )
     held_files_mb: int = setting(
         200,
-        "Megabytes (10⁶ bytes) of documents that may wait for x402 payments to settle. They take "
-        "space on the disk.",
+        "Megabytes (10⁶ bytes) of documents on disk that may wait for x402 payments to settle.",
     )
     client_ip_header: str = setting(
         "",
-        "Header in which a trusted proxy sends the client's address, with or without a port, for "
-        "the limits per address. "
-        "Empty: the address that the connection comes from. Set it only behind such a proxy, "
-        "because clients can forge a header.",
+        "Header in which a trusted proxy sends the client's address, for the limits per address. "
+        "Empty: the connection's address. Without such a proxy clients can forge it.",
         example="Fly-Client-IP",
     )
     limit_x402: str = setting(
         "10/60s",
-        "Rate limit of POST /api/x402/* per client address: requests and seconds.",
+        "Rate limit of POST /api/x402/* per address: requests and seconds.",
     )
     limit_price: str = setting(
         "",
-        "Rate limit per client address of the requests to POST /api/x402/* that carry no payment "
-        "and ask for the price. Empty: they count towards GATEWAY_LIMIT_X402. A purchase is a "
-        "question and a paid request, so a shared 10/60s is five purchases a minute, and a program "
-        "that only checks prices can lock out a buyer behind the same address.",
+        "Rate limit of such requests without a payment, which return the price. Empty: they count "
+        "towards GATEWAY_LIMIT_X402, where a purchase takes two.",
         example="60/60s",
     )
     limit_direct: str = setting(
         "5/60s",
-        "Rate limit of POST /api/proxy-generate per client address: requests and seconds.",
+        "Rate limit of POST /api/proxy-generate per address.",
     )
-    limit_task: str = setting(
-        "5/1s", "Rate limit of GET /api/task/* per client address: requests and seconds."
-    )
+    limit_task: str = setting("5/1s", "Rate limit of GET /api/task/* per address.")
     # It may hold a password, so it is not shown.
     limits_url: str = setting(
         "",
-        "Redis in which the rate limits of all nodes on one database are counted together: "
-        "`redis://` or `rediss://`. Empty: each node counts by itself, and so does each while "
-        "Redis is silent. Logins are counted in the database either way. Needs the extra `redis` "
-        "(it is in the image).",
+        "Redis (`redis://` or `rediss://`, extra `redis`, in the image) that counts the rate "
+        "limits of all nodes together. Empty, or while Redis is silent: each node counts alone. "
+        "Logins are counted in the database.",
         example="rediss://:password@redis.example.com:6379/0",
         shown=False,
     )
     max_long_polls: int = setting(
         250,
-        "Requests to GET /api/task/* that may wait (`?wait=`) at the same time; more are answered "
-        "at once. Keep it below the number of connections that the proxy in front passes on, which "
-        "is 500 in fly.toml.",
+        "Maximum waiting requests to GET /api/task/* (`?wait=`); more are answered at once. Keep "
+        "it below the proxy's connections.",
     )
     max_long_polls_per_address: int = setting(
         20,
-        "Requests to GET /api/task/* of one client address that may wait (`?wait=`) at the same "
-        "time; more are answered at once.",
+        "The same, of one address.",
     )
     body_memory_mb: int = setting(
         64,
-        "Megabytes (10⁶ bytes) of request bodies that are held in memory at the same time. One "
-        "address may take half. Where there is no room for a body, unfinished bodies of addresses "
-        "that take more are refused first, and then the body itself: with 503 and Retry-After. "
-        "While bodies are decoded, the process takes up to twice as much memory for them.",
+        "Megabytes (10⁶ bytes) of request bodies in memory; half for one address. Beyond it, "
+        "unfinished bodies of heavier addresses are refused first, then new ones: 503 with "
+        "Retry-After.",
     )
-    workers: int = setting(4, "Number of tasks that are generated at the same time.")
+    workers: int = setting(4, "Number of tasks that are generated concurrently.")
     bind: str = setting(
         "127.0.0.1:8080",
-        "Address and port. Only this machine reaches the default; `[::]:8080` takes IPv4, too.",
+        "Address and port. The default is for this machine only; `[::]:8080` accepts IPv4, too.",
         example="0.0.0.0:8080",
     )
     server: str = setting(
         "hypercorn",
-        "HTTP server: `hypercorn`, or `uvicorn`, which takes less of "
-        "the processor for a request and needs the extra `fast` (it is in the image).",
+        "HTTP server: `hypercorn`, or `uvicorn`, which uses less processor time and needs the "
+        "extra `fast` (in the image).",
         example="uvicorn",
     )
     plugins_disabled: tuple[str, ...] = setting(
         (),
-        "Plugins, separated by commas, that are not loaded although they are installed, by their "
-        "names in `gateway plugins`. They sell nothing, and their settings are not read.",
+        "Installed plugins, separated by commas, that are not loaded, by their names in `gateway "
+        "plugins`.",
         example="gateway_acme,gateway_kie",
     )
     sandbox: bool = setting(
         False,
-        "Whether the sandbox image model is on sale. A program draws its pictures; it is not an AI "
+        "Whether the sandbox's endpoints are on sale. A program draws their pictures, not an AI "
         "model.",
     )
     confirmations: int = setting(
         1,
-        "Depth in blocks that a direct transfer must have to pay. Its own block counts, so 1 takes "
-        "a transfer as soon as it is mined.",
+        "Blocks that a direct transfer must have, its own included; 1 accepts it once mined.",
     )
     max_transfer_age_hours: float = setting(
-        24.0, "Hours after which a transfer no longer pays in the direct flow."
+        24.0, "Hours for which a transfer pays in the direct flow."
     )
     tx_patience: float = setting(
         4.0,
-        "Seconds to wait for a submitted transaction that the chain knows and has not mined. A "
-        "transaction that the chain does not know counts as not found at once.",
+        "Seconds to wait for a transaction that the chain knows and has not mined.",
     )
-    retention_days: float = setting(7.0, "Days for which outputs are kept; then they are deleted.")
+    retention_days: float = setting(7.0, "Days for which outputs are kept.")
     outputs_url: str = setting(
         "",
-        "Bucket for the outputs at any S3-compatible store, and a prefix in it. Empty: the outputs "
-        "are kept in the data folder. `s3://` alone: the bucket that BUCKET_NAME names, as on Fly.",
+        "S3-compatible bucket and prefix for the outputs. Empty: the data folder. `s3://`: the "
+        "bucket in BUCKET_NAME, as on Fly.",
         example="s3://my-bucket/outputs",
     )
     min_free_disk_mb: int = setting(
         200,
-        "Megabytes (10⁶ bytes) that must be free in the data folder. With less, or with fewer "
-        "than 300 free inodes, the gateway sells nothing, because it could not keep the outputs.",
+        "Megabytes (10⁶ bytes) that must be free in the data folder. Below it, or below 300 free "
+        "inodes, nothing is sold.",
     )
     allow_loopback_links: bool = setting(
         False,
-        "Whether a vendor's result may be fetched from this machine (127.0.0.1, ::1 or localhost, "
-        "by http as well), for the author of a plugin whose vendor is a program beside the "
-        "gateway. It is refused unless base_url and bind are on this machine, and all of rpc_urls "
-        "too or the network is base-sepolia: a gateway that others reach, or that sells for "
-        "real money, never fetches from its own network.",
+        "Whether vendors' results may be fetched from this machine, also by http, for a vendor "
+        "that is a program beside the gateway. Refused unless base_url and bind are on this "
+        "machine, and so are all rpc_urls or the network is base-sepolia.",
     )
     log_format: str = setting("json", "Format of log lines: `json`, or `console` for a terminal.")
     # It holds a password, so it is not shown.

@@ -92,7 +92,7 @@ class Outcome:
         await self._act_on(error, failure, registered)
 
     async def _act_on(self, error: Exception, failure: Failure, registered: Registered) -> None:  # noqa: C901 - one case an error
-        """Fail or delay the task. The cases are the rows of docs/providers.md, in order."""
+        """Fail or delay the task. docs/providers.md has a table of the cases."""
         upstream = registered.upstream
         is_idempotent = upstream.traits.idempotent_submit
         match error:

@@ -22,47 +22,46 @@ from typing import Any, TextIO
 from gateway.telemetry import signals
 
 # Capacity of the queue: a few thousand lines.
-_MAX_CHARS = 1_000_000
-_CHARS_AT_ONCE = 65_536
+_MAX_BYTES = 1_000_000
+_BYTES_AT_ONCE = 65_536
 # How long `close` waits for a slow or stopped reader.
 _CLOSE_S = 3.0
 _STANDARD_DESCRIPTORS = (0, 1, 2)
 
 
 class LogQueue:
-    """Writes text to file descriptors, in order, from its own thread."""
+    """Writes lines to file descriptors, in order, from its own thread."""
 
-    def __init__(self, most_chars: int = _MAX_CHARS) -> None:
-        self._most_chars = most_chars
-        self._queue: queue.SimpleQueue[tuple[int, bytes, int]] = queue.SimpleQueue()
+    def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._queue: queue.SimpleQueue[tuple[int, bytes]] = queue.SimpleQueue()
         # The garbage collector may log within `put`, in the same thread.
         self._lock = threading.RLock()
-        self._waiting_chars = 0
+        self._waiting_bytes = 0
         # Dropped lines that have not been reported yet.
         self._dropped = 0
         self._is_closing = False
         self._thread = threading.Thread(target=self._write_forever, name="log", daemon=True)
         self._thread.start()
 
-    def put(self, descriptor: int, text: str, encoding: str = "utf-8") -> None:
-        """Queue a text, or drop it if the queue is full."""
-        size = len(text)
+    def put(self, descriptor: int, data: bytes) -> None:
+        """Queue lines, or drop them if the queue is full."""
         with self._lock:
             # The writer's own line about dropped lines is always accepted.
-            is_taken = self._waiting_chars < self._most_chars or (
+            is_taken = self._waiting_bytes < self._max_bytes or (
                 threading.current_thread() is self._thread
             )
             if is_taken:
-                self._waiting_chars += size
+                self._waiting_bytes += len(data)
         if is_taken:
-            self._queue.put((descriptor, text.encode(encoding, "backslashreplace"), size))
+            self._queue.put((descriptor, data))
         else:
-            self._count_dropped(text.count("\n"))
+            self._count_dropped(data.count(b"\n"))
 
     def close(self, timeout_s: float = _CLOSE_S) -> bool:
         """Flush the queue; returns whether that succeeded in time."""
         self._is_closing = True
-        self._queue.put((-1, b"", 0))
+        self._queue.put((-1, b""))
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
@@ -72,17 +71,17 @@ class LogQueue:
         while not (self._is_closing and self._queue.empty()):
             batch = self._take_batch()
             for descriptor, texts in itertools.groupby(batch, operator.itemgetter(0)):
-                self._write(descriptor, b"".join(text for _, text, _ in texts))
+                self._write(descriptor, b"".join(text for _, text in texts))
             with self._lock:
-                self._waiting_chars -= sum(size for _, _, size in batch)
+                self._waiting_bytes -= sum(len(text) for _, text in batch)
 
-    def _take_batch(self) -> list[tuple[int, bytes, int]]:
+    def _take_batch(self) -> list[tuple[int, bytes]]:
         """Wait for a text, and return it with those queued behind it."""
         batch = [self._queue.get()]
-        size = batch[0][2]
-        while size < _CHARS_AT_ONCE and not self._queue.empty():
+        size = len(batch[0][1])
+        while size < _BYTES_AT_ONCE and not self._queue.empty():
             batch.append(self._queue.get())
-            size += batch[-1][2]
+            size += len(batch[-1][1])
         return batch
 
     def _write(self, descriptor: int, data: bytes) -> None:
@@ -113,48 +112,22 @@ class LogQueue:
             # Imported late: `serve` first hides modules that structlog would load.
             import structlog  # noqa: PLC0415
 
+            # The list of log events finds this name.
             _log = structlog.get_logger()
             _log.warning("log.dropped", lines=lines)
 
 
-class _QueuedBytes(io.RawIOBase):
-    """The `buffer` of a queued stream, for programs that print bytes."""
+class _QueuedOutput(io.RawIOBase):
+    """The bytes of a standard stream, whose writes never wait."""
 
-    def __init__(self, stream: "_QueuedStream") -> None:
-        self._stream = stream
-
-    def write(self, data: Any) -> int:
-        """Decode and queue the bytes."""
-        self._stream.write(bytes(data).decode(self._stream.encoding, "backslashreplace"))
-        return len(data)
-
-    def writable(self) -> bool:
-        """Return True: this stream only writes."""
-        return True
-
-
-class _QueuedStream(io.TextIOBase):
-    """A text stream whose writes never wait."""
-
-    def __init__(self, log: LogQueue, descriptor: int, encoding: str) -> None:
+    def __init__(self, log: LogQueue, descriptor: int) -> None:
         self._log = log
         self._descriptor = descriptor
-        self._encoding = encoding
-        self.buffer = _QueuedBytes(self)
 
-    def write(self, text: str) -> int:
-        """Queue the text."""
-        if not isinstance(text, str):
-            raise TypeError(f"write takes a text, not {type(text).__name__}")
-        if text:
-            self._log.put(self._descriptor, text, self._encoding)
-        return len(text)
-
-    # A plain attribute on Python's own streams, but their base class does not allow assignment.
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        """The encoding of the replaced stream."""
-        return self._encoding
+    def write(self, data: Any) -> int:
+        """Queue the bytes."""
+        self._log.put(self._descriptor, bytes(data))
+        return len(data)
 
     def isatty(self) -> bool:
         """Whether the lines go to a terminal."""
@@ -187,14 +160,16 @@ def queued_output() -> Iterator[None]:
             sys.stdout, sys.stderr = before
 
 
-def _queued(log: LogQueue, stream: TextIO | None, descriptor: int) -> Any:
+def _queued(log: LogQueue, stream: TextIO | None, descriptor: int) -> TextIO:
     """Return a queued stream; `stream` is None if the descriptor was closed at startup."""
-    if stream is None:
-        return _QueuedStream(log, descriptor, "utf-8")
-    try:
-        return _QueuedStream(log, stream.fileno(), stream.encoding)
-    except (OSError, ValueError):
-        return stream
+    encoding = "utf-8"
+    if stream is not None:
+        try:
+            descriptor, encoding = stream.fileno(), stream.encoding
+        except (OSError, ValueError):
+            return stream
+    output: Any = _QueuedOutput(log, descriptor)
+    return io.TextIOWrapper(output, encoding, "backslashreplace", write_through=True)
 
 
 def _fill_standard_descriptors() -> None:

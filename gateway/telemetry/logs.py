@@ -81,7 +81,8 @@ def redacting(redactor: Redactor, packages: Iterable[str] = ()) -> structlog.typ
         if value is None or isinstance(value, bool | int | float):
             return value
         if isinstance(value, str):
-            return redactor.clean(value if len(value) <= _MAX_CHARS else _cut(value))
+            is_long = len(value) > _MAX_CHARS
+            return redactor.clean(value[:_MAX_CHARS] + REDACTED if is_long else value)
         if isinstance(value, Mapping):
             return {clean(str(name)): clean(each) for name, each in value.items()}
         if isinstance(value, list | tuple | set | frozenset):
@@ -90,8 +91,11 @@ def redacting(redactor: Redactor, packages: Iterable[str] = ()) -> structlog.typ
 
     def process(_: Any, __: str, event_dict: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
         foreign = own.find_foreign_names(event_dict)
-        if _is_plain(event_dict) and not redactor.may_hold(_join_texts(event_dict, foreign)):
-            return event_dict
+        # As in most events.
+        if _PLAIN.issuperset(map(type, event_dict.values())):
+            texts = [value for value in event_dict.values() if isinstance(value, str)]
+            if not redactor.may_hold("\n".join((*texts, *foreign))):
+                return event_dict
         cleaned = {}
         for name, value in event_dict.items():
             is_ours = name in _OURS or (name == "event" and own.has_event(value))
@@ -153,26 +157,11 @@ def _render_json(_: Any, __: str, event: Mapping[str, Any]) -> str:
     return json.dumps(event)
 
 
-def _is_plain(event: Mapping[str, Any]) -> bool:
-    """Whether an event holds only strings and numbers, as every request's event does."""
-    return _PLAIN.issuperset(map(type, event.values()))
-
-
-def _join_texts(event: Mapping[str, Any], names: Collection[str]) -> str:
-    texts = [value for value in event.values() if isinstance(value, str)]
-    texts.extend(names)
-    return "\n".join(texts)
-
-
-def _cut(text: str) -> str:
-    return text[:_MAX_CHARS] + REDACTED
-
-
 @contextlib.contextmanager
 def redacted_output(redactor: Redactor) -> Iterator[None]:
     """Redact secrets and prompts in the output of plugins and in Python's own messages."""
     out, err = _Redacted(sys.stdout, redactor), _Redacted(sys.stderr, redactor)
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with contextlib.redirect_stdout(out.text), contextlib.redirect_stderr(err.text):
         try:
             yield
         finally:
@@ -180,8 +169,8 @@ def redacted_output(redactor: Redactor) -> Iterator[None]:
             err.end()
 
 
-class _Redacted(io.TextIOBase):
-    """A text stream that redacts secrets and prompts, line by line.
+class _Redacted(io.RawIOBase):
+    """A stream that redacts secrets and prompts, line by line.
 
     It buffers until the end of a line, because `print` writes its arguments one by one.
     """
@@ -191,39 +180,27 @@ class _Redacted(io.TextIOBase):
         self._redactor = redactor
         # Holds each thread's unfinished line.
         self._local = threading.local()
+        raw: Any = self
+        self.text = io.TextIOWrapper(raw, "utf-8", "backslashreplace", write_through=True)
 
-    def write(self, text: str) -> int:
+    def write(self, data: Any) -> int:
         """Write complete lines; buffer the rest."""
-        whole, newline, rest = (getattr(self._local, "line", "") + text).rpartition("\n")
+        text = getattr(self._local, "line", "") + bytes(data).decode(errors="replace")
+        whole, newline, rest = text.rpartition("\n")
         if len(rest) > _MAX_CHARS:
-            whole, newline, rest = whole + newline + rest, "", ""
+            whole, newline, rest = text, "", ""
         self._local.line = rest
         if whole or newline:
             self._stream.write(self._redactor.clean(whole) + newline)
             self._stream.flush()
-        return len(text)
+        return len(data)
 
     def end(self) -> None:
         """Write the unfinished line."""
-        self.write("")
         rest, self._local.line = getattr(self._local, "line", ""), ""
         if rest:
             self._stream.write(self._redactor.clean(rest))
         self._stream.flush()
-
-    def flush(self) -> None:
-        """Do nothing: an unfinished line may end in half of a secret."""
-
-    @property
-    def buffer(self) -> "_Bytes":
-        """The stream for callers that write bytes."""
-        return _Bytes(self)
-
-    # A plain attribute on Python's own streams, but their base class does not allow assignment.
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        """The encoding of the wrapped stream."""
-        return self._stream.encoding
 
     def isatty(self) -> bool:
         """Whether the wrapped stream is a terminal."""
@@ -232,22 +209,6 @@ class _Redacted(io.TextIOBase):
     def fileno(self) -> int:
         """Return the wrapped stream's file descriptor."""
         return self._stream.fileno()
-
-    def writable(self) -> bool:
-        """Return True: this stream only writes."""
-        return True
-
-
-class _Bytes(io.RawIOBase):
-    """Writes bytes as text."""
-
-    def __init__(self, stream: _Redacted) -> None:
-        self._stream = stream
-
-    def write(self, data: Any) -> int:
-        """Decode and write the bytes."""
-        self._stream.write(bytes(data).decode(errors="replace"))
-        return len(data)
 
     def writable(self) -> bool:
         """Return True: this stream only writes."""

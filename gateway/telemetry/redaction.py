@@ -196,20 +196,15 @@ def secrets_of(
             yield value
 
 
-def _addresses_in(secret: str) -> Iterator[str]:
-    """Yield each URL of a list separated by spaces, and the parts that may be a key."""
-    for word in secret.split():
-        if "://" in word:
-            yield word
-            # The topic of an `ntfy://` URL is its host, and anyone who knows the topic can read it.
-            yield urlsplit(word).netloc
-            yield from _secrets_in_address(word)
-
-
 def _secrets_in_field(field: "attrs.Attribute[Any]", value: Any) -> Iterator[str]:
     if isinstance(field.default, ts.SecretStr):
         yield str(value)
-        yield from _addresses_in(str(value))
+        for word in str(value).split():
+            if "://" in word:
+                yield word
+                # An `ntfy://` URL's topic is its host, and anyone who knows it can read the topic.
+                yield urlsplit(word).netloc
+                yield from _secrets_in_address(word)
     elif not field.repr:
         for address in (value,) if isinstance(value, str) else value:
             yield from _secrets_in_address(address)

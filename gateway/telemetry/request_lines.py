@@ -13,9 +13,6 @@ from typing import Any, TextIO
 
 import structlog
 
-_EVENT = "request"
-# A line with more fields, such as a plugin's context, is not plain.
-_FIELDS = frozenset(("event", "method", "rule", "status", "ms", "request"))
 _METHODS = ("GET", "POST")
 _LINE = (
     '{"method": "%s", "rule": "%s", "status": %d, "ms": %s, "event": "request", '
@@ -25,7 +22,7 @@ _log = structlog.get_logger()
 
 
 class RequestLines:
-    """A structlog processor that writes plain request lines and passes on every other event.
+    """A structlog processor that writes plain request lines, before any other event.
 
     `stream` is the process's unredacted output.
     """
@@ -41,12 +38,9 @@ class RequestLines:
     def __call__(
         self, _: Any, __: str, event: MutableMapping[str, Any]
     ) -> MutableMapping[str, Any]:
-        """Write a plain request and raise `DropEvent`; return every other event as it is."""
-        if not is_plain(event):
-            self.flush()
-            return event
-        self.add(event["method"], event["rule"], event["status"], event["ms"], event["request"])
-        raise structlog.DropEvent
+        """Write the queued lines before another event."""
+        self.flush()
+        return event
 
     def add(self, method: str, rule: str, status: int, ms: float, request: str) -> None:
         """Queue a request's line for the next loop iteration; without a loop, write it now."""
@@ -88,16 +82,3 @@ def log_request(method: str, rule: str | None, status: int, ms: float, request: 
     # Values from a client may contain anything, so they go through the redactor.
     own = {} if request is None else {"request": request}
     _log.info("request", method=method, rule=rule, status=status, ms=ms, **own)
-
-
-def is_plain(event: MutableMapping[str, Any]) -> bool:
-    """Whether an event is a request line without any value from a client or a plugin.
-
-    `log_request` includes the request's id only if the gateway generated it.
-    """
-    return (
-        event.get("event") == _EVENT
-        and event.keys() == _FIELDS
-        and event["method"] in _METHODS
-        and event["rule"] is not None
-    )

@@ -28,30 +28,26 @@ class Spans:
         A plugin's exception is logged and ignored. If the block raises, `about` gets the class name
         as `error`, never the message: it may quote a prompt.
         """
-        with contextlib.ExitStack() as opened:
-            for opener in self.openers:
-                opened.enter_context(_contained(opener, name, about))
-            try:
-                yield
-            except BaseException as error:
-                about["error"] = type(error).__name__
-                raise
+        opened = []
+        for opener in self.openers:
+            with _logged(name):
+                span = opener(name, about)
+                span.__enter__()
+                opened.append(span)
+        try:
+            yield
+        except BaseException as error:
+            about["error"] = type(error).__name__
+            raise
+        finally:
+            for span in reversed(opened):
+                with _logged(name):
+                    span.__exit__(None, None, None)
 
 
 @contextlib.contextmanager
-def _contained(opener: OpenSpan, name: str, about: About) -> Iterator[None]:
-    span = None
-    try:
-        span = opener(name, about)
-        span.__enter__()
-    except Exception as error:  # noqa: BLE001 - a plugin may raise anything
-        _log.warning("tracing.failed", span=name, error=type(error).__name__)
-        span = None
+def _logged(name: str) -> Iterator[None]:
     try:
         yield
-    finally:
-        if span is not None:
-            try:
-                span.__exit__(None, None, None)
-            except Exception as error:  # noqa: BLE001 - as above
-                _log.warning("tracing.failed", span=name, error=type(error).__name__)
+    except Exception as error:  # noqa: BLE001 - a plugin may raise anything
+        _log.warning("tracing.failed", span=name, error=type(error).__name__)

@@ -1,6 +1,7 @@
 """Builds the Quart apps: the core's routes, and an app for each mount of a plugin."""
 
 import asyncio
+import functools
 from collections.abc import Callable
 from typing import Any, NoReturn, cast
 from urllib.parse import urlparse
@@ -20,12 +21,12 @@ from gateway.running.gateway import Gateway
 from gateway.settings import Settings
 from gateway.telemetry.spans import About, Spans
 from gateway.web.front import Asgi, Message, Receive, Send, headers
-from gateway.web.front.answers import WHOLE_ANSWER, answer_error, answer_errors, send_answer
+from gateway.web.front.answers import WHOLE_ANSWER, answer_error, answer_errors
 from gateway.web.front.body_memory import SMALL_BODY_BYTES, BodyMemory, CountedBody
 from gateway.web.front.current import EXTENSION, address_of
 from gateway.web.front.event_stream import EventConnection
 from gateway.web.front.fast_path import FastPath
-from gateway.web.front.headers import begin_request, end_request, own_headers, shared_headers
+from gateway.web.front.headers import begin_request, finish
 from gateway.web.front.routing import RouteTable, add_routes
 from gateway.web.routes import discovery, files, generate, health, tasks
 from gateway.web.routes.files import static_folder
@@ -50,17 +51,14 @@ def make_app(settings: Settings, catalog: Catalog) -> Quart:
     add_routes(app, _TABLE.routes)
     for module in (files, discovery):
         app.register_blueprint(module.blueprint)
-
-    def make_mounted(mount: Mount) -> Quart:
-        return _make_mounted(app, mount, settings, memory)
-
+    make_mounted = functools.partial(_make_mounted, app, settings, memory)
     # The documented way to add ASGI middleware to Quart.
     app.asgi_app = Mounts(app, make_mounted)  # type: ignore[assignment, method-assign]
     app.asgi_app = FastPath(app, _TABLE, memory)  # type: ignore[assignment, method-assign]
     return app
 
 
-def _make_mounted(app: Quart, mount: Mount, settings: Settings, memory: BodyMemory) -> Quart:
+def _make_mounted(app: Quart, settings: Settings, memory: BodyMemory, mount: Mount) -> Quart:
     """Import the blueprint of a mount, and return an app that shares the state of `app`."""
     module, _, function = mount.blueprint.partition(":")
     blueprint = getattr(import_in_turn(module), function)()
@@ -176,6 +174,9 @@ class TracedApp:
             return
         path = "/".join(scope["path"].split("/")[:_SHOWN_PARTS])
         about: About = {"method": scope["method"], "path": path}
+        # A whole answer would bypass `note_and_send`.
+        extensions = dict(scope.get("extensions") or {})
+        extensions.pop(WHOLE_ANSWER, None)
 
         async def note_and_send(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -185,14 +186,7 @@ class TracedApp:
             await send(message)
 
         with self.spans.around("request", about):
-            await self.behind(_without_whole_answers(scope), receive, note_and_send)
-
-
-def _without_whole_answers(scope: Message) -> Message:
-    """Copy a scope without the extension that bypasses `send`, where the span reads the status."""
-    extensions = dict(scope.get("extensions") or {})
-    extensions.pop(WHOLE_ANSWER, None)
-    return {**scope, "extensions": extensions}
+            await self.behind({**scope, "extensions": extensions}, receive, note_and_send)
 
 
 class Mounts:
@@ -254,10 +248,8 @@ class Mounts:
         headers = dict(scope["headers"])
         start = begin_request(headers.get(b"x-request-id", b"").decode("latin1"))
         answer = answer_error(gateway, error, mount.paths[0].removesuffix("/*"))
-        shared = shared_headers(gateway, scope["path"], scope["method"])
-        end_request(gateway, start, scope["method"], None, answer.status)
         timeout_s = self._app.config["RESPONSE_TIMEOUT"]
-        await send_answer(answer, own_headers(start), shared, scope, send, timeout_s)
+        await finish(gateway, start, answer, None, scope, send, timeout_s)
 
 
 def _path_of(scope: Message) -> str:

@@ -8,7 +8,7 @@ import structlog
 
 from gateway.catalog.catalog import Registered
 from gateway.concurrency.awaiting import EagerStart
-from gateway.domain import Attachment, Endpoint, GenerationRequest
+from gateway.domain import Endpoint, GenerationRequest
 from gateway.domain.extraction import read_schema
 from gateway.errors import (
     ExecutionError,
@@ -19,13 +19,13 @@ from gateway.errors import (
 )
 from gateway.running.gateway import Gateway
 from gateway.telemetry.redaction import hide_prompt
-from gateway.web import wire
+from gateway.web import bodies
 from gateway.web.front.body_memory import SMALL_BODY_BYTES
 
 _MAX_KEY_CHARS = 255
 # An emoji takes 12 bytes in ASCII-only JSON.
 _MAX_BYTES_PER_CHAR = 12
-_Body = TypeVar("_Body", bound=wire.GenerationBody)
+_Body = TypeVar("_Body", bound=bodies.GenerationBody)
 _log = structlog.get_logger()
 
 
@@ -36,10 +36,7 @@ def check_idempotency_key(key: str | None) -> str | None:
     return key
 
 
-def check_callback(gateway: Gateway, url: str | None) -> None:
-    """Raise `ValidationError` for a `callbackUrl` to which this gateway sends no events."""
-    if url is None:
-        return
+def _check_callback(gateway: Gateway, url: str) -> None:
     if gateway.callbacks is None:
         raise ValidationError(
             "This gateway sends no events: leave callbackUrl out, and poll the task."
@@ -50,18 +47,18 @@ def check_callback(gateway: Gateway, url: str | None) -> None:
 async def decode(gateway: Gateway, kind: type[_Body], data: bytes) -> _Body:
     """Decode a body, a large one in a thread; raises `ValidationError`."""
     if len(data) <= SMALL_BODY_BYTES:
-        return wire.read(kind, data)
-    return await gateway.intake.bodies.run(wire.read, kind, data)
+        return bodies.read(kind, data)
+    return await gateway.intake.bodies.run(bodies.read, kind, data)
 
 
 async def decode_generation(
     gateway: Gateway, endpoint: Endpoint, data: bytes
-) -> wire.GenerationBody:
+) -> bodies.GenerationBody:
     """Decode the body of a request to an endpoint; raises `ValidationError`.
 
     Without a file the body may have 64 KB, not counting 12 bytes for each character of the prompt.
     """
-    body = await decode(gateway, wire.GenerationBody, data)
+    body = await decode(gateway, bodies.GenerationBody, data)
     escaped_bytes = _MAX_BYTES_PER_CHAR * len(body.prompt or "")
     if not endpoint.takes_file and len(data) - escaped_bytes > SMALL_BODY_BYTES:
         raise PayloadTooLarge("The body is too large.")
@@ -69,7 +66,7 @@ async def decode_generation(
 
 
 async def check_request(
-    gateway: Gateway, body: wire.GenerationBody, registered: Registered, address: str
+    gateway: Gateway, body: bodies.GenerationBody, registered: Registered, address: str
 ) -> GenerationRequest:
     """Return the request after the checks of its endpoint and its provider.
 
@@ -78,22 +75,26 @@ async def check_request(
     check now, and `TooManyRequests` if the client's files took too much time.
     """
     hide_prompt(body.prompt)
-    check_callback(gateway, body.callback_url)
-    generation = await _check_by_provider(gateway, body, registered, address)
+    if body.callback_url is not None:
+        _check_callback(gateway, body.callback_url)
+    endpoint, upstream = registered.endpoint, registered.upstream
+    if body.file is None:
+        generation = bodies.request_of(body, endpoint)
+    else:
+        # This hashes the file.
+        generation = await gateway.intake.bodies.run(bodies.request_of, body, endpoint)
+    if endpoint.extracts_data:
+        _check_schema(generation.prompt)
+    if endpoint.counts_pages or endpoint.edits_pictures or upstream.validating:
+        generation = await _check_by_provider(gateway, generation, registered, address)
     if body.callback_url is None:
         return generation
     return attrs.evolve(generation, callback_url=body.callback_url)
 
 
 async def _check_by_provider(
-    gateway: Gateway, body: wire.GenerationBody, registered: Registered, address: str
+    gateway: Gateway, generation: GenerationRequest, registered: Registered, address: str
 ) -> GenerationRequest:
-    endpoint = registered.endpoint
-    generation = await _make_request(gateway, body, endpoint)
-    if endpoint.extracts_data:
-        _check_schema(generation.prompt)
-    if not (endpoint.counts_pages or endpoint.edits_pictures or registered.upstream.validating):
-        return generation
     try:
         checking = EagerStart(_validate_in_turn(gateway, generation, registered, address))
         if checking.is_done:
@@ -107,7 +108,9 @@ async def _check_by_provider(
         raise
     except Exception as error:
         # A plugin may raise anything. Its message may quote the buyer's request and is not logged.
-        _log.warning("request.not_validated", slug=endpoint.slug, error=type(error).__name__)
+        _log.warning(
+            "request.not_validated", slug=registered.endpoint.slug, error=type(error).__name__
+        )
         raise ExecutionError(
             "The request cannot be checked now; nothing was charged. Try again later."
         ) from error
@@ -119,15 +122,6 @@ def _check_schema(prompt: str) -> None:
         read_schema(prompt)
     except ValueError as error:
         raise ValidationError(str(error)) from None
-
-
-async def _make_request(
-    gateway: Gateway, body: wire.GenerationBody, endpoint: Endpoint
-) -> GenerationRequest:
-    if body.file is None:
-        return wire.request_of(body, endpoint)
-    # This hashes the file.
-    return await gateway.intake.bodies.run(wire.request_of, body, endpoint)
 
 
 async def _validate_in_turn(
@@ -149,22 +143,16 @@ async def _validate(
     gateway: Gateway, generation: GenerationRequest, registered: Registered
 ) -> GenerationRequest:
     """Count the pages, and check the picture and the provider's rules."""
-    endpoint, upstream = registered.endpoint, registered.upstream
-    if endpoint.counts_pages and generation.attachment is not None:
-        generation = await _count_pages(gateway, generation, generation.attachment, endpoint)
-    if endpoint.edits_pictures and generation.attachment is not None:
-        await gateway.intake.sent_pictures.check(generation.attachment)
-    await upstream.validate(generation, endpoint)
+    endpoint, attachment = registered.endpoint, generation.attachment
+    if endpoint.counts_pages and attachment is not None:
+        pages = await gateway.intake.pages.count(attachment)
+        if pages is not None and endpoint.max_pages is not None and pages > endpoint.max_pages:
+            raise InvalidInput(
+                f"The document has {pages:,} pages; "
+                f"this endpoint takes up to {endpoint.max_pages:,}."
+            )
+        generation = attrs.evolve(generation, pages=pages)
+    if endpoint.edits_pictures and attachment is not None:
+        await gateway.intake.sent_pictures.check(attachment)
+    await registered.upstream.validate(generation, endpoint)
     return generation
-
-
-async def _count_pages(
-    gateway: Gateway, generation: GenerationRequest, attachment: Attachment, endpoint: Endpoint
-) -> GenerationRequest:
-    """Add the document's page count; raises `InvalidInput` for too many pages."""
-    pages = await gateway.intake.pages.count(attachment)
-    if pages is not None and endpoint.max_pages is not None and pages > endpoint.max_pages:
-        raise InvalidInput(
-            f"The document has {pages:,} pages; this endpoint takes up to {endpoint.max_pages:,}."
-        )
-    return attrs.evolve(generation, pages=pages)

@@ -27,27 +27,23 @@ class BackupSettings:
     backup_url: str = setting(
         "",
         "Private S3-compatible bucket with a prefix, or file:///folder, for copies of the "
-        "database, which hold payers and prompts. Empty: no copies.",
+        "database, which hold payers and prompts. Empty: none.",
         example="s3://my-backups/gateway",
     )
     backup_hours: float = setting(1.0, "Hours between two copies.")
     backup_s3_endpoint: str = setting(
         "",
-        "Address of that store. Empty: AWS_ENDPOINT_URL_S3, else Amazon's.",
+        "Address of that store; empty as for GATEWAY_OUTPUTS_ENDPOINT.",
         example="https://fly.storage.tigris.dev",
     )
     backup_s3_region: str = setting(
         "",
-        "Region of that bucket. Empty: AWS_REGION, else `us-east-1` at Amazon and `auto` "
-        "elsewhere.",
+        "Its region; empty as for GATEWAY_OUTPUTS_REGION.",
         example="eu-central-1",
     )
-    backup_s3_addressing: str = setting(
-        "auto", "As GATEWAY_OUTPUTS_ADDRESSING, for the bucket of the copies."
-    )
+    backup_s3_addressing: str = setting("auto", "As GATEWAY_OUTPUTS_ADDRESSING.")
     backup_s3_access_key_id: ts.SecretStr = secret(
-        "Key that may list, write, read and delete in the bucket of the copies; not the "
-        "outputs' key.",
+        "Key that may list, write, read and delete there; not the outputs' key.",
         example="tid_...",
     )
     backup_s3_secret_access_key: ts.SecretStr = secret("Secret of that key.", example="tsec_...")

@@ -47,8 +47,7 @@ class BucketSettings:
 
     outputs_endpoint: str = setting(
         "",
-        "Address of the store of GATEWAY_OUTPUTS_URL, also for buyers. Empty: "
-        "AWS_ENDPOINT_URL_S3, else Amazon's.",
+        "Address of that store, also for buyers. Empty: AWS_ENDPOINT_URL_S3, else Amazon's.",
         example="https://fly.storage.tigris.dev",
     )
     outputs_region: str = setting(

@@ -20,7 +20,7 @@ from gateway.errors import ExecutionError, PaymentRequired, ValidationError
 from gateway.payments import Accepted
 from gateway.running.gateway import Gateway
 from gateway.telemetry.redaction import hide_prompt
-from gateway.web import wire
+from gateway.web import bodies
 from gateway.web.routes.generate import PRICE_LIMIT, make_challenge
 from gateway.web.routes.tasks import TASK_LIMIT, poll_task, read_wait_s
 from gateway.web.validation import check_request, decode_generation
@@ -94,7 +94,7 @@ async def _sell(gateway: Gateway, registered: Registered, call: ToolCall) -> dic
         asked = await _read_arguments(gateway, registered.endpoint, call)
         if asked.url is not None:
             quote = gateway.quote(
-                registered.endpoint, wire.request_without_file(asked.body, registered.endpoint)
+                registered.endpoint, bodies.request_without_file(asked.body, registered.endpoint)
             )
             if header is not None:
                 gateway.payments.methods.first.read(header)
@@ -163,7 +163,7 @@ async def _poll_purchase(gateway: Gateway, task_id: str, call: ToolCall) -> dict
 class _Asked:
     """The arguments of a call: a request's body, and the URL of a file to fetch."""
 
-    body: wire.GenerationBody
+    body: bodies.GenerationBody
     url: str | None
 
 
@@ -181,7 +181,7 @@ async def _read_arguments(gateway: Gateway, endpoint: Endpoint, call: ToolCall) 
     body = await decode_generation(gateway, endpoint, data)
     hide_prompt(body.prompt)
     if file is not None:
-        body = wire.with_file(body, file, body.file_name)
+        body = bodies.with_file(body, file, body.file_name)
     if url is None:
         return _Asked(body, None)
     if not isinstance(url, str):
@@ -199,11 +199,11 @@ def _name_of(url: str) -> str:
         raise ValidationError("fileUrl is no address.") from None
 
 
-async def _fetch(gateway: Gateway, asked: _Asked, incoming: Incoming) -> wire.GenerationBody:
+async def _fetch(gateway: Gateway, asked: _Asked, incoming: Incoming) -> bodies.GenerationBody:
     """Return the body with the linked file; raises `ValidationError`, `BodiesFull` and others."""
     body, url = asked.body, asked.url
     if url is None:
         return body
     incoming.admit(MAX_FILE_BYTES)
     file = await gateway.find(SdkServer).linked_files.fetch(url, incoming.address)
-    return wire.with_file(body, file, body.file_name)
+    return bodies.with_file(body, file, body.file_name)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 import attrs
 import msgspec
 
-from gateway.web import wire
+from gateway.web import bodies, wire
 from gateway.web.front.answers import JSON, NOT_STORED, Answer
 from gateway_mcp import MESSAGE_BYTES
 
@@ -100,7 +100,7 @@ async def read_message(gateway: "Gateway", data: bytes) -> Message:
 
 def _read(data: bytes) -> Message:
     try:
-        if wire.has_too_many_brackets(data):
+        if bodies.has_too_many_brackets(data):
             raise refusal(PARSE_ERROR, "The message nests brackets too deeply, or has too many.")
         envelope = _ENVELOPE.decode(data)
         if len(data) > MESSAGE_BYTES:

@@ -14,19 +14,18 @@ class McpSettings:
 
     mcp: bool = setting(
         True,
-        "Whether agents may buy at POST /mcp. Needs the extra `mcp` (in the image). The first "
-        "message takes 26 MB of memory.",
+        "Whether agents may buy at POST /mcp. Needs the extra `mcp` (in the image).",
     )
     mcp_origins: tuple[str, ...] = setting(
         (),
-        "Origins of web pages, separated by commas, that may use POST /mcp; `*`: all. The "
-        "gateway's own pages and programs always may.",
+        "Origins of web pages, separated by commas, that may use POST /mcp, besides the gateway's "
+        "own; `*`: all.",
         example="https://inspector.example.com",
     )
     limit_mcp: str = setting(
         "60/60s",
-        "Rate limit of POST /mcp per client address: messages and seconds. Calls also count "
-        "for the limit of the same HTTP request.",
+        "Rate limit of POST /mcp per address. Calls also count for the limit of the same HTTP "
+        "request.",
     )
 
     def validate(self, _: Settings) -> Mapping[str, bool]:

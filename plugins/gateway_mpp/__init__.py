@@ -17,8 +17,7 @@ class MppSettings:
 
     enabled: bool = setting(
         default=False,
-        about="Whether buyers may also pay by the Machine Payments Protocol (`Authorization: "
-        "Payment …`, method evm). Each 402 then has a second challenge of some 600 bytes.",
+        about="Whether buyers may also pay by the [Machine Payments Protocol](mpp.md).",
         switches_on=True,
     )
 

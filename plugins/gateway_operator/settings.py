@@ -19,83 +19,72 @@ class OperatorSettings:
     """Settings of the login, metrics and alarms. Thresholds are written `soon/urgent`."""
 
     admin_password: ts.SecretStr = secret(
-        "Admin password in plain text. Prefer its hash, GATEWAY_ADMIN_PASSWORD_HASH."
+        "Admin password in plain text; prefer GATEWAY_ADMIN_PASSWORD_HASH."
     )
     admin_password_hash: ts.SecretStr = secret(
-        "argon2 hash of the admin password, made by `gateway hash-password`. In a shell, put it "
-        "between single quotes, which keep its `$`. If neither the hash nor the password is set, "
-        "the first start makes a password and prints it once.",
+        "argon2 hash of the admin password, made by `gateway hash-password`; in a shell, between "
+        "single quotes. Without hash and password, the first start makes a password and prints it "
+        "once.",
         example="$argon2id$v=19$m=65536,t=3,p=4$...",
     )
-    limit_login: str = setting(
-        "5/300s", "Rate limit of POST /admin/login per client address: requests and seconds."
-    )
+    limit_login: str = setting("5/300s", "Rate limit of POST /admin/login per address.")
     limit_login_total: str = setting(
         "60/300s",
-        "Rate limit of POST /admin/login over all addresses together. A browser that has opened "
-        "the admin page in the last 30 days counts by itself, so others cannot lock it out.",
+        "Rate limit of POST /admin/login over all addresses. Browsers that opened the admin page "
+        "in the last 30 days have limits of their own.",
     )
     metrics_bind: str = setting(
         "",
-        "Address and port of the metrics for Prometheus, at /metrics. Empty: no metrics. They show "
-        "your sales and income, so use an address that only your own network reaches. On Fly.io, "
-        "use the machine's private address, `fly-local-6pn`.",
+        "Private address and port of /metrics for Prometheus, which shows your income; on Fly.io "
+        "`fly-local-6pn`. Empty: none.",
         example="127.0.0.1:9091",
     )
     # The address may hold a secret, so it is not shown.
     alarm_webhook: str = setting(
         "",
-        "URL that receives each alarm as a signed POST of JSON (docs/alarms.md). Needs "
-        "GATEWAY_ALARM_WEBHOOK_SECRET. A URL in a private network is allowed; plain http is "
-        "allowed only there.",
+        "URL that receives each alarm as a signed POST of JSON (docs/alarms.md); plain http in "
+        "private networks only.",
         example="https://alerts.example.com/gateway",
         shown=False,
     )
     alarm_webhook_secret: ts.SecretStr = secret(
-        "Secret that signs those requests (Standard Webhooks): `whsec_` and 24 to 64 random bytes "
-        "in Base64, as `openssl rand -base64 32` prints them.",
+        "Secret that signs them: `whsec_` and 24 to 64 random bytes in Base64 (`openssl rand "
+        "-base64 32`).",
         example="whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
     )
     alarm_urls: ts.SecretStr = secret(
-        "More channels for alarms, as Apprise URLs separated by spaces or commas: ntfy, Telegram, "
-        "Slack, Discord, e-mail and about 130 more. Needs the extra `alarms`, which the image has.",
+        "Apprise URLs for alarms, separated by spaces or commas: ntfy, Telegram, Slack, e-mail and "
+        "others. Needs the extra `alarms` (in the image).",
         example="ntfys://my-topic mailto://user:password@example.com",
     )
     alarm_gas: str = setting(
         "200/20",
-        "Settlements that the remaining gas can pay for. Below the first number, or below three "
-        "days' sales, an alarm is raised; below the second it is urgent.",
+        "Settlements that the gas still pays for, `soon/urgent`; three days' sales count as soon.",
     )
     alarm_failures: str = setting(
         "5/15",
-        "Failures among an endpoint's newest 20 finished tasks that raise an alarm, and that make "
-        "it urgent. Refusals by a content policy do not count.",
+        "Failures in an endpoint's newest 20 tasks, without content policy, `soon/urgent`.",
     )
-    alarm_refund_hours: float = setting(
-        24.0, "Hours that a refund may wait for the operator's decision before an alarm is raised."
-    )
+    alarm_refund_hours: float = setting(24.0, "Hours that a refund may wait for your decision.")
     alarm_unclaimed_hours: str = setting(
         "1/24",
-        "Hours after which a transfer that bought nothing raises an alarm, and is urgent.",
+        "Age in hours of an unused transfer, `soon/urgent`.",
     )
     alarm_queue_seconds: str = setting(
         "60/600",
-        "Seconds that the oldest paid task may wait in the queue before an alarm, and before an "
-        "urgent one.",
+        "Seconds that the oldest paid task waits in the queue, `soon/urgent`.",
     )
     # It holds the secret by which the other side knows the gateway.
     heartbeat_url: str = setting(
         "",
-        "URL that the gateway requests (GET) every minute while no alarm is urgent and the "
-        "database accepts writes, such as a check of healthchecks.io or a push monitor of Uptime "
-        "Kuma. A dead machine sends no requests, so that service notifies you.",
+        "URL that the gateway requests every minute while no alarm is urgent and the database "
+        "takes writes, such as a check of healthchecks.io.",
         example="https://hc-ping.com/your-uuid",
         shown=False,
     )
     digest_at: str = setting(
         "07:00",
-        "When the daily digest is sent to the same channels, in UTC: sales, debts, margin and open "
-        "conditions. `off`: never. Without a channel nothing is sent.",
+        "Time (UTC) of the daily digest to the same channels; `off`: never.",
         example="18:30",
     )
 

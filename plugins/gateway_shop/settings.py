@@ -19,23 +19,23 @@ class ShopSettings:
 
     brand_color: str = setting(
         "",
-        "Colour of buttons and links on the pages for people, as six hexadecimal digits. Where it "
-        "would be hard to read, the pages use a lighter or darker tone of it.",
+        "Colour of buttons and links on the public pages, as six hexadecimal digits; adjusted if "
+        "it would be hard to read.",
         example="#0f766e",
     )
     logo_url: str = setting(
         "",
-        "Address of a picture, by https, that the pages for people show beside the name.",
+        "Address (https) of the logo on the public pages.",
         example="https://example.com/logo.svg",
     )
     imprint_url: str = setting(
         "",
-        "Address of the imprint, by https; the pages for people link to it.",
+        "Address (https) of the imprint, which the public pages link to.",
         example="https://example.com/imprint",
     )
     terms_url: str = setting(
         "",
-        "Address of the terms of sale, by https; the pages for people link to it.",
+        "Address (https) of the terms of sale, which the public pages link to.",
         example="https://example.com/terms",
     )
     play_key: str = setting(

@@ -14,10 +14,9 @@ class WebhookSettings:
 
     webhooks: str = setting(
         "on",
-        "Whether a buyer may set a `callbackUrl` that is notified when the task ends: `on`, `off`, "
-        "or `local`. With `on`, GATEWAY_BASE_URL must be https, because the response to the "
-        "purchase contains a secret. `local` is for a gateway that is reached from this machine "
-        "only, such as `gateway demo`: it sends to this machine only, also by http.",
+        "Whether a buyer may set a `callbackUrl`: `on` (needs an https GATEWAY_BASE_URL, because "
+        "the purchase's response contains a secret), `off`, or `local`, which sends to this "
+        "machine only, also by http, as in `gateway demo`.",
     )
 
     def validate(self, settings: Settings) -> Mapping[str, bool]:

@@ -28,8 +28,8 @@ class AzureDocumentsSettings:
 
     endpoint: str = setting(
         "",
-        "Endpoint of your Document Intelligence resource. With the key, it puts "
-        "`azure-documents` on sale.",
+        "Endpoint of your Document Intelligence resource; with the key, it puts `azure-documents` "
+        "on sale.",
         example="https://your-name.cognitiveservices.azure.com",
         switches_on=True,
     )
@@ -38,7 +38,7 @@ class AzureDocumentsSettings:
     price: str = setting("0.08", "USDC of a document of up to 5 pages.")
     page_prices: tuple[str, ...] = setting(
         ("6:0.30", "21:0.75", "51:1.50"),
-        "USDC of longer documents, as `pages:price`: the price from that many pages on.",
+        "USDC of longer documents: `pages:price` from that many pages on.",
         example="6:0.30,21:0.75,51:1.50",
     )
     page_cost: str = setting(
@@ -49,8 +49,8 @@ class AzureDocumentsSettings:
     max_pages: int = setting(100, "Maximum pages of a file; the free tier reads 2.")
     extensions: tuple[str, ...] = setting(
         _PAGED,
-        "Accepted file extensions; .docx, .xlsx and .html are possible, too. Their pages are not "
-        "counted: any length has the lowest price.",
+        "Accepted extensions; also possible: .docx, .xlsx and .html, whose pages are not counted "
+        "(lowest price).",
         example=".pdf,.docx",
     )
     max_concurrency: int = setting(8, "Concurrent jobs; 0: no limit.")

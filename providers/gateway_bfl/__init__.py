@@ -23,17 +23,14 @@ class BflSettings:
     )
     models: tuple[str, ...] = setting(
         tuple(model.slug for model in MODELS),
-        "Models of Black Forest Labs on sale: known slugs, or other models with their price in "
-        "USDC and a known model that takes the same request.",
+        "Models on sale ([providers.md](providers.md#prices-and-models)).",
         example="bfl-flux-2-pro,flux-3-fast=0.05 like bfl-flux-3-image",
     )
     base_url: str = setting(
         "https://api.bfl.ai",
         "Address of the API; https://api.eu.bfl.ai and https://api.us.bfl.ai stay in their region.",
     )
-    max_concurrency: int = setting(
-        20, "Concurrent generations at Black Forest Labs, which allows 24; 0: no limit."
-    )
+    max_concurrency: int = setting(20, "Concurrent generations (24 are allowed); 0: no limit.")
     submits_per_minute: int = setting(0, "Submits per minute; 0: no limit.")
 
 

@@ -97,13 +97,13 @@ class DoclingSettings:
     price: str = setting("0.02", "USDC of a document of up to 20 pages.")
     page_prices: tuple[str, ...] = setting(
         ("21:0.05", "51:0.10"),
-        "USDC of longer documents, as `pages:price`: the price from that many pages on.",
+        "USDC of longer documents: `pages:price` from that many pages on.",
         example="21:0.05,51:0.10",
     )
     max_pages: int = setting(100, "Maximum pages of a file.")
     extensions: tuple[str, ...] = setting(
         _ENDINGS,
-        "Accepted file extensions. Pages are counted in PDF, .pptx and TIFF files.",
+        "Accepted extensions. Pages are counted in PDF, .pptx and TIFF.",
         example=".pdf,.docx",
     )
     max_concurrency: int = setting(2, "Documents converted concurrently; 0: no limit.")

@@ -1,8 +1,10 @@
 """Detects the type of a ZIP file from its directory, without unpacking it."""
 
 import io
+import re
 import struct
 import zipfile
+import zlib
 
 from gateway_documents.errors import ENCRYPTED, Unreadable
 
@@ -25,6 +27,13 @@ _OPEN_DOCUMENTS = {
     b"application/vnd.oasis.opendocument.presentation": "odp",
     b"application/vnd.oasis.opendocument.spreadsheet": "ods",
 }
+_TYPES = "[Content_Types].xml"
+_MAX_TYPES_BYTES = 1_000_000
+# Media types of main parts; those of files with macros begin with "ms-".
+_MAIN_PART = re.compile(
+    rb"\b(?:ms-)?(word(?:processingml)?|presentationml|powerpoint|spreadsheetml|excel)"
+    rb"\.[\w.]{1,40}\.main\+xml"
+)
 _DAMAGED = "The file is damaged or incomplete: the directory of its ZIP container cannot be read."
 
 
@@ -38,20 +47,33 @@ def kind_of(data: bytes) -> str | None:
     if any(member.flag_bits & _ENCRYPTED_FLAG for member in members):
         raise Unreadable(ENCRYPTED)
     names = {member.filename for member in members}
-    if "[Content_Types].xml" in names:
-        return _office_kind(names)
+    if _TYPES in names:
+        return _office_kind(names, data)
     if "META-INF/container.xml" in names:
         return "epub"
     # The first member is stored, so the media type is in the file's first bytes (ODF 1.3 part 2).
     return next((kind for mark, kind in _OPEN_DOCUMENTS.items() if mark in data[:150]), None)
 
 
-def _office_kind(names: set[str]) -> str | None:
+def _office_kind(names: set[str], data: bytes) -> str | None:
     if "xl/workbook.bin" in names:
-        raise Unreadable("The file is a binary workbook (.xlsb): save it as .xlsx.")
+        raise Unreadable(
+            "The kind of the file is unknown here, a binary workbook: save it as .xlsx."
+        )
     folders = {"word/": "docx", "ppt/": "pptx", "xl/": "xlsx"}
     kinds = {kind for folder, kind in folders.items() if any(n.startswith(folder) for n in names)}
-    return kinds.pop() if len(kinds) == 1 else None
+    return kinds.pop() if len(kinds) == 1 else _declared_kind(data)
+
+
+def _declared_kind(data: bytes) -> str | None:
+    """Return the kind of the main part, which may be in any folder."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive, archive.open(_TYPES) as part:
+            found = _MAIN_PART.search(part.read(_MAX_TYPES_BYTES))
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, ValueError):
+        raise Unreadable(_DAMAGED) from None
+    kinds = {b"word": "docx", b"pres": "pptx", b"powe": "pptx", b"spre": "xlsx", b"exce": "xlsx"}
+    return kinds[found[1][:4]] if found else None
 
 
 def _members(data: bytes) -> list[zipfile.ZipInfo]:
@@ -60,7 +82,7 @@ def _members(data: bytes) -> list[zipfile.ZipInfo]:
         raise Unreadable(_DAMAGED)
     directory_bytes = _END.unpack_from(data, at)[5]
     if directory_bytes > _MAX_DIRECTORY_BYTES:
-        raise Unreadable("The file holds too many parts to be an ordinary document.")
+        raise Unreadable("The file is too large: it holds too many parts for a document.")
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return archive.infolist()
@@ -74,5 +96,5 @@ def _refuse_bombs(members: list[zipfile.ZipInfo], packed_bytes: int) -> None:
     ratio_is_absurd = unpacked_bytes > max(_RATIO_FROM_BYTES, MAX_RATIO * packed_bytes)
     if unpacked_bytes > MAX_UNPACKED_BYTES or ratio_is_absurd:
         raise Unreadable(
-            f"The file unpacks to {unpacked_bytes // 1_000_000:,} MB, which is too much to parse."
+            f"The file is too large: it unpacks to {unpacked_bytes // 1_000_000:,} MB."
         )

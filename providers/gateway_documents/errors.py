@@ -2,6 +2,8 @@
 
 from gateway.sandbox.errors import SandboxRefusal
 
+# Every sentence for a buyer contains one of these, and only one.
+REASONS = ("empty", "encrypted", "damaged", "unknown", "too large", "too slow", "no text")
 DAMAGED = "The file is damaged, or of another kind than its name says."
 EMPTY = "The file is empty."
 ENCRYPTED = "The file is encrypted: save it without a password."
@@ -14,4 +16,4 @@ TOO_DEEP = "The file is too large: its parts are nested too deeply."
 
 
 class Unreadable(SandboxRefusal):
-    """The file can never be parsed; the message is for the buyer."""
+    """Raised for a file that can never be parsed; the message is for the buyer."""

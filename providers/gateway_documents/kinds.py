@@ -65,7 +65,7 @@ def recognise(extension: str, data: bytes) -> str:
     kind = "picture" if extension in PICTURES else KINDS.get(extension)
     if kind is None:
         endings = ", ".join((*KINDS, *PICTURES))
-        raise Unreadable(f"The name of the file must end in one of {endings}.")
+        raise Unreadable(f"The kind of the file is unknown: its name must end in one of {endings}.")
     if not data.strip(b"\0\t\n\r "):
         raise Unreadable(EMPTY)
     found = _binary_kind(data)
@@ -75,7 +75,8 @@ def recognise(extension: str, data: bytes) -> str:
     elif kind == "pdf" and found is None:
         is_right = _PDF_HEADER in data[:_PDF_HEADER_WITHIN]
     if not is_right:
-        raise Unreadable(f"The name ends in {extension}, but the file is {_name(found)}.")
+        named = f"The kind of the file is unknown: it is named {extension}"
+        raise Unreadable(f"{named}, but the file is {_name(found)}.")
     return kind
 
 
@@ -97,4 +98,4 @@ def _binary_kind(data: bytes) -> str | None:
 
 
 def _name(kind: str | None) -> str:
-    return _NAMES[kind] if kind else "of an unknown kind"
+    return _NAMES[kind] if kind else "something else"

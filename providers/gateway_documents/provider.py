@@ -17,8 +17,8 @@ from gateway_documents.kinds import recognise
 from gateway_documents.page_reader import MAX_PAGES, PageReader
 
 _SENTENCES = {
-    "out of time": "The file takes too much time to parse.",
-    "out of memory": "The file takes too much memory to parse.",
+    "out of time": "The file is too slow to parse: it takes too much time.",
+    "out of memory": "The file is too large: it takes too much memory to parse.",
     "crashed": "The file is damaged, or takes too much memory to parse.",
 }
 _NO_OCR = "The file contains no text, only a picture of it, which this gateway cannot read."
@@ -133,8 +133,8 @@ class DocumentParser:
             self._check_pictures_can_be_read()
         if self._pictures is not None and len(textless) > MAX_PAGES:
             raise Unreadable(
-                f"{len(textless):,} pages of the file are pictures; "
-                f"this gateway reads up to {MAX_PAGES} of them."
+                f"The file is too large: {len(textless):,} pages of the file are pictures, "
+                f"and this gateway reads up to {MAX_PAGES} of them."
             )
 
     def _check_pictures_can_be_read(self) -> None:

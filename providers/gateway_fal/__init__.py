@@ -23,18 +23,15 @@ class FalSettings:
     )
     models: tuple[str, ...] = setting(
         tuple(model.slug for model in MODELS),
-        "Models of fal.ai on sale: known slugs, or other models with their price in USDC and a "
-        "known model that takes the same request.",
+        "Models on sale ([providers.md](providers.md#prices-and-models)).",
         example="fal-flux-2-pro,fal-ai/new-model=0.08 like fal-nano-banana-2",
     )
     base_url: str = setting("https://queue.fal.run", "Address of fal's queue.")
     platform_url: str = setting(
         "https://api.fal.ai", "Address of fal's platform API, which checks the key."
     )
-    max_concurrency: int = setting(
-        2, "Concurrent generations at fal.ai, where new accounts have 2; 0: no limit."
-    )
-    submits_per_minute: int = setting(0, "Submits to fal.ai per minute; 0: no limit.")
+    max_concurrency: int = setting(2, "Concurrent generations; new accounts have 2; 0: no limit.")
+    submits_per_minute: int = setting(0, "Submits per minute; 0: no limit.")
 
 
 @hookimpl

@@ -46,8 +46,7 @@ class GeminiSettings:
     )
     models: tuple[str, ...] = setting(
         ON_SALE,
-        "Models of the Gemini API on sale: known slugs, or other models with their price in USDC "
-        "and a known model that takes the same request.",
+        "Models on sale ([providers.md](providers.md#prices-and-models)).",
         example="gemini-3-pro-image,gemini-4-image=0.08 like gemini-3-1-flash-lite-image",
     )
     base_url: str = setting(

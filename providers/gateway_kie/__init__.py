@@ -23,14 +23,13 @@ class KieSettings:
     )
     models: tuple[str, ...] = setting(
         tuple(model.slug for model in MODELS),
-        "Models of kie.ai on sale: known slugs, or other models with their price in USDC and a "
-        "known model that takes the same request.",
+        "Models on sale ([providers.md](providers.md#prices-and-models)).",
         example="kie-flux-2-pro,new-model=0.08 like kie-nano-banana-2-lite",
     )
     base_url: str = setting("https://api.kie.ai", "Address of kie.ai's API.")
-    max_concurrency: int = setting(20, "Concurrent generations at kie.ai; 0: no limit.")
+    max_concurrency: int = setting(20, "Concurrent generations; 0: no limit.")
     submits_per_minute: int = setting(
-        100, "Submits to kie.ai per minute; it accepts 20 in ten seconds; 0: no limit."
+        100, "Submits per minute (kie.ai accepts 20 in ten seconds); 0: no limit."
     )
 
 

@@ -84,15 +84,13 @@ class LlamaParseSettings:
     version: str = setting("latest", "Version of the tier; a date pins it.")
     price: str = setting(
         "",
-        "USDC of a document of up to 5 pages; empty: 0.03, with the tier `agentic` 0.10, with "
-        "`agentic_plus` 0.45.",
+        "USDC of a document of up to 5 pages; empty: 0.03, `agentic` 0.10, `agentic_plus` 0.45.",
         example="0.03",
     )
     page_prices: tuple[str, ...] = setting(
         (),
-        "USDC of longer documents, as `pages:price`: the price from that many pages on. Empty: as "
-        "in the example, more with the tiers `agentic` (6:0.38, 21:0.95, 51:1.90) and "
-        "`agentic_plus` (6:1.70, 21:4.25, 51:8.50).",
+        "USDC of longer documents: `pages:price` from that many pages on. Empty: as in the "
+        "example; `agentic`: 6:0.38, 21:0.95, 51:1.90; `agentic_plus`: 6:1.70, 21:4.25, 51:8.50.",
         example="6:0.12,21:0.30,51:0.60",
     )
     page_cost: str = setting(
@@ -106,15 +104,14 @@ class LlamaParseSettings:
     )
     extract_price: str = setting(
         "",
-        "USDC for data from a document of up to 5 pages; empty: 0.08, with the tier `agentic` "
-        "0.25, with `agentic_plus` 0.90.",
+        "USDC for data from a document of up to 5 pages; empty: 0.08, `agentic` 0.25, "
+        "`agentic_plus` 0.90.",
         example="0.08",
     )
     extract_page_prices: tuple[str, ...] = setting(
         (),
-        "USDC for data from longer documents, as in page_prices. Empty: as in the example, more "
-        "with the tiers `agentic` (6:0.95, 21:2.40, 51:4.70) and `agentic_plus` (6:3.60, 21:9.00, "
-        "51:17.80).",
+        "The same for data from longer documents. Empty: as in the example; `agentic`: 6:0.95, "
+        "21:2.40, 51:4.70; `agentic_plus`: 6:3.60, 21:9.00, 51:17.80.",
         example="6:0.30,21:0.75,51:1.50",
     )
     extract_page_cost: str = setting(
@@ -124,12 +121,12 @@ class LlamaParseSettings:
         example="0.01",
     )
     max_pages: int = setting(
-        100, "Maximum pages of a file; files that are not counted are read up to this page."
+        100, "Maximum pages of a file; uncounted files are read up to this page."
     )
     extensions: tuple[str, ...] = setting(
         _PAGED,
-        "Accepted file extensions; those of other Office files are possible, too. Their pages are "
-        "not counted: any length has the lowest price.",
+        "Accepted extensions; also possible: other Office files, whose pages are not counted "
+        "(lowest price).",
         example=".pdf,.docx",
     )
     max_concurrency: int = setting(8, "Concurrent jobs; 0: no limit.")

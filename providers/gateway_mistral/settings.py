@@ -56,12 +56,12 @@ class MistralSettings:
     )
     model: str = setting(
         "mistral-ocr-4-1",
-        "Model that reads the documents. Meaning and cost of `mistral-ocr-latest` change.",
+        "Model that reads the documents. `mistral-ocr-latest` changes in meaning and cost.",
     )
     price: str = setting("0.03", "USDC of a document of up to 5 pages.")
     page_prices: tuple[str, ...] = setting(
         ("6:0.12", "21:0.30", "51:0.60"),
-        "USDC of longer documents, as `pages:price`: the price from that many pages on.",
+        "USDC of longer documents: `pages:price` from that many pages on.",
         example="6:0.12,21:0.30,51:0.60",
     )
     page_cost: str = setting(
@@ -74,7 +74,7 @@ class MistralSettings:
     )
     extract_page_prices: tuple[str, ...] = setting(
         ("4:0.10",),
-        "USDC for data from longer documents, as in page_prices.",
+        "The same for data from longer documents.",
         example="4:0.10,9:0.60",
     )
     extract_page_cost: str = setting(
@@ -86,8 +86,8 @@ class MistralSettings:
     extract_max_pages: int = setting(8, "Maximum pages of a PDF for data extraction.")
     extensions: tuple[str, ...] = setting(
         (".pdf", *PICTURES),
-        "Accepted file extensions; .docx and .pptx are possible, too. Pages of a .docx are not "
-        "counted: any length has the lowest price.",
+        "Accepted extensions; also possible: .docx, whose pages are not counted (lowest price), "
+        "and .pptx.",
         example=".pdf,.png,.jpg",
     )
     max_concurrency: int = setting(4, "Documents read concurrently; 0: no limit.")

@@ -74,7 +74,7 @@ class OpenAISettings:
     )
     base_url: str = setting(
         OPENAI,
-        "Address of that API. Servers other than OpenAI's need no key.",
+        "Address of that API. Other servers need no key.",
         example="http://127.0.0.1:8000/v1",
         # Some operators put a key into the path.
         shown=False,
@@ -84,21 +84,21 @@ class OpenAISettings:
     )
     image_quality: str = setting(
         "medium",
-        "Quality at OpenAI: `low`, `medium`, `high`, `xhigh`, `max` or `auto`. It determines your "
-        "cost of a picture. Not sent to other servers.",
+        "Quality at OpenAI, which determines your cost: `low`, `medium`, `high`, `xhigh`, `max` or "
+        "`auto`. Not sent to other servers.",
     )
     image_price: str = setting(
         "",
-        "USDC for one picture at 1K; compare your cost. Empty: for gpt-image-2.5-flare 0.03, "
-        "0.04, 0.08, 0.14, 0.32 or 0.32, by the quality; for another model 0.08, at `high` and "
-        "`auto` 0.32, and `xhigh` and `max` need a price; at another server 0.08.",
+        "USDC for one picture at 1K. Empty: for gpt-image-2.5-flare 0.03, 0.04, 0.08, 0.14, 0.32 "
+        "or 0.32, by the quality; for another model 0.08, at `high` and `auto` 0.32 (`xhigh` and "
+        "`max` need a price); at another server 0.08.",
         example="0.08",
     )
     image_price_2k: str = setting(
-        "", "USDC for one picture at 2K; empty: twice the price at 1K.", example="0.16"
+        "", "The same at 2K; empty: twice the price at 1K.", example="0.16"
     )
     image_price_4k: str = setting(
-        "", "USDC for one picture at 4K; empty: three times the price at 1K.", example="0.24"
+        "", "The same at 4K; empty: three times the price at 1K.", example="0.24"
     )
     image_resolutions: tuple[str, ...] = setting(
         ("1K",), "Resolutions on sale, of 1K, 2K and 4K.", example="1K,2K,4K"
@@ -111,10 +111,10 @@ class OpenAISettings:
     )
     edit_price: str = setting(
         "",
-        "USDC for one edit; compare your cost. Empty: 0.02 more than a picture at 1K.",
+        "USDC for one edit. Empty: 0.02 more than a picture at 1K.",
         example="0.10",
     )
-    max_concurrency: int = setting(0, "Concurrent pictures; 0: as many as there are workers.")
+    max_concurrency: int = setting(0, "Concurrent pictures; 0: as many as workers.")
 
 
 def model_on_sale(section: OpenAISettings, *, asked: str = "") -> Model:

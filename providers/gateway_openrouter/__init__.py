@@ -23,13 +23,12 @@ class OpenRouterSettings:
     )
     models: tuple[str, ...] = setting(
         tuple(model.slug for model in MODELS),
-        "Models of OpenRouter on sale: known slugs, or other models with their price in USDC and a "
-        "known model that takes the same request.",
+        "Models on sale ([providers.md](providers.md#prices-and-models)).",
         example="openrouter-flux-3-image,krea/krea-2-large=0.10 like openrouter-flux-3-image",
     )
     base_url: str = setting("https://openrouter.ai/api/v1", "Address of OpenRouter's API.")
-    max_concurrency: int = setting(20, "Concurrent generations at OpenRouter; 0: no limit.")
-    submits_per_minute: int = setting(0, "Submits to OpenRouter per minute; 0: no limit.")
+    max_concurrency: int = setting(20, "Concurrent generations; 0: no limit.")
+    submits_per_minute: int = setting(0, "Submits per minute; 0: no limit.")
 
 
 @hookimpl

@@ -23,14 +23,14 @@ class ReplicateSettings:
     )
     models: tuple[str, ...] = setting(
         tuple(model.slug for model in MODELS),
-        "Models of Replicate on sale: known slugs, or other models with their price in USDC and a "
-        "known model that takes the same request; `owner/name`, or `owner/name:version`.",
+        "Models on sale ([providers.md](providers.md#prices-and-models)): slugs, `owner/name`, or "
+        "`owner/name:version`.",
         example="replicate-flux-2-pro,owner/new-model=0.08 like replicate-flux-schnell",
     )
     base_url: str = setting("https://api.replicate.com", "Address of Replicate's API.")
-    max_concurrency: int = setting(20, "Concurrent generations at Replicate; 0: no limit.")
+    max_concurrency: int = setting(20, "Concurrent generations; 0: no limit.")
     submits_per_minute: int = setting(
-        500, "Predictions created per minute; Replicate accepts 600; 0: no limit."
+        500, "Submits per minute (Replicate accepts 600); 0: no limit."
     )
 
 

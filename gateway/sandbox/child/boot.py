@@ -4,7 +4,6 @@ import importlib.util
 import json
 import sys
 import types
-from importlib.machinery import ModuleSpec
 
 
 class _LazyPackage(types.ModuleType):
@@ -19,14 +18,10 @@ class _LazyPackage(types.ModuleType):
         if name.startswith("__"):
             raise AttributeError(name)
         self.__class__ = types.ModuleType  # type: ignore[assignment]
-        _loader_of(self.__spec__).exec_module(self)
+        if self.__spec__ is None or self.__spec__.loader is None:
+            raise ImportError("an announced package needs a loader")
+        self.__spec__.loader.exec_module(self)
         return getattr(self, name)
-
-
-def _loader_of(spec: ModuleSpec | None) -> "importlib.abc.Loader":
-    if spec is None or spec.loader is None:
-        raise ImportError("an announced package needs a loader")
-    return spec.loader
 
 
 def announce(name: str) -> None:

@@ -199,7 +199,10 @@ def start(order: Mapping[str, Any]) -> None:
     hide_memory()
     with _exit_on_hang_up(control):
         for entry in order["warm"]:
-            _warm(entry)
+            if ":" in entry:
+                _load_function(entry)()
+            else:
+                importlib.import_module(entry)
         function = _load_function(order["function"])
     _close_standard_streams()
     gc.collect()
@@ -243,13 +246,6 @@ def _wait_for_hang_up(control: socket.socket, loaded: socket.socket) -> None:
     poller.register(loaded, 0)
     if any(fd == control.fileno() for fd, _ in poller.poll()):
         os._exit(0)
-
-
-def _warm(entry: str) -> None:
-    if ":" in entry:
-        _load_function(entry)()
-    else:
-        importlib.import_module(entry)
 
 
 def _load_function(entry: str) -> Function:

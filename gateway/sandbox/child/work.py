@@ -83,13 +83,12 @@ def _read_call(conversation: socket.socket) -> list[bytes | str]:
     tag, count = HEAD.unpack(_read(conversation, HEAD.size))
     if tag != CALL:
         raise EOFError(f"expected a call, not {tag!r}")
-    return [_read_argument(conversation) for _ in range(count)]
-
-
-def _read_argument(conversation: socket.socket) -> bytes | str:
-    tag, size = HEAD.unpack(_read(conversation, HEAD.size))
-    payload = _read(conversation, size)
-    return payload.decode() if tag == TEXT else payload
+    arguments: list[bytes | str] = []
+    for _ in range(count):
+        tag, size = HEAD.unpack(_read(conversation, HEAD.size))
+        payload = _read(conversation, size)
+        arguments.append(payload.decode() if tag == TEXT else payload)
+    return arguments
 
 
 def _read(conversation: socket.socket, size: int) -> bytes:

@@ -15,19 +15,12 @@ from werkzeug.exceptions import HTTPException
 
 from gateway.concurrency.awaiting import EagerStart
 from gateway.errors import (
-    BodiesFull,
     ChainUnavailable,
-    ChecksFull,
     GatewayError,
     MethodNotAllowed,
     NotFound,
-    NoWorkers,
     PayloadTooLarge,
-    Restarting,
-    StoreUnavailable,
-    TooManyRequests,
     ValidationError,
-    WrongNode,
 )
 from gateway.running.gateway import Gateway
 from gateway.web import wire
@@ -46,16 +39,6 @@ WHOLE_ANSWER = "gateway.whole_answer"
 _LONG_BODY_S = 600.0
 # Forbidden in headers, as in uvicorn. Line breaks are counted instead.
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-# Errors with a Retry-After.
-_LATER = (
-    TooManyRequests,
-    BodiesFull,
-    ChecksFull,
-    Restarting,
-    NoWorkers,
-    WrongNode,
-    StoreUnavailable,
-)
 _log = structlog.get_logger()
 
 
@@ -185,7 +168,7 @@ def answer_error(gateway: Gateway, error: Exception, rule: str) -> Answer:
     """Return the answer to an error, and log unexpected ones; `rule` is the route's path."""
     if isinstance(error, GatewayError):
         return _answer_gateway_error(gateway, error)
-    if isinstance(error, HTTPException) and _is_clients(error):
+    if isinstance(error, HTTPException) and 400 <= (error.code or 0) < 500:  # noqa: PLR2004
         allowed = getattr(error, "valid_methods", None)
         answer = _answer_gateway_error(gateway, _translate(error), status=error.code)
         more = {"Allow": ", ".join(allowed)} if allowed else {}
@@ -206,13 +189,10 @@ def _answer_gateway_error(
     if error.details is not None and not isinstance(error, ChainUnavailable):
         body["details"] = gateway.redactor.clean(error.details)
     headers = dict(NOT_STORED)
-    if isinstance(error, _LATER):
-        headers["Retry-After"] = str(error.retry_after_s)
+    retry_after_s = getattr(error, "retry_after_s", None)
+    if retry_after_s is not None:
+        headers["Retry-After"] = str(retry_after_s)
     return json_answer(body, status or error.status, headers)
-
-
-def _is_clients(error: HTTPException) -> bool:
-    return HTTPStatus.BAD_REQUEST <= (error.code or 0) < HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 def _translate(error: HTTPException) -> GatewayError:

@@ -49,7 +49,7 @@ class BodyMemory:
             return False
         for other in others:
             other.evict()
-        self._change(body.address, more_bytes)
+        self.hold(body.address, more_bytes)
         self._arriving[body] = None
         return True
 
@@ -60,8 +60,11 @@ class BodyMemory:
         return fits and own <= self._most_bytes * _PER_ADDRESS
 
     def hold(self, address: str, more_bytes: int) -> None:
-        """Count a complete small body after `has_room`; a negative number releases it."""
-        self._change(address, more_bytes)
+        """Count bytes, such as a small body after `has_room`; a negative number releases them."""
+        self._taken_bytes += more_bytes
+        self._by_address[address] += more_bytes
+        if not self._by_address[address]:
+            del self._by_address[address]
 
     def protect(self, body: "CountedBody") -> None:
         """Protect a complete body from eviction."""
@@ -70,7 +73,7 @@ class BodyMemory:
     def give_back(self, body: "CountedBody", taken_bytes: int) -> None:
         """Release all bytes of a body."""
         self.protect(body)
-        self._change(body.address, -taken_bytes)
+        self.hold(body.address, -taken_bytes)
 
     def _bodies_to_refuse(self, own: int, missing: float) -> "list[CountedBody] | None":
         """Return the oldest bodies that together free `missing` bytes; None if they are too few.
@@ -88,12 +91,6 @@ class BodyMemory:
             if missing <= 0:
                 break
         return found if missing <= 0 else None
-
-    def _change(self, address: str, more_bytes: int) -> None:
-        self._taken_bytes += more_bytes
-        self._by_address[address] += more_bytes
-        if not self._by_address[address]:
-            del self._by_address[address]
 
 
 class CountedBody:

@@ -16,7 +16,7 @@ from quart import Quart
 from gateway.concurrency.awaiting import EagerStart
 from gateway.running.gateway import Gateway
 from gateway.web.front import Asgi, Message, Receive, Send
-from gateway.web.front.answers import Answer, answer_error, send_answer
+from gateway.web.front.answers import Answer, answer_error
 from gateway.web.front.body_memory import (
     SMALL_BODY_BYTES,
     BodyMemory,
@@ -24,7 +24,7 @@ from gateway.web.front.body_memory import (
     CountedBody,
 )
 from gateway.web.front.current import EXTENSION, client_address, peer_of
-from gateway.web.front.headers import begin_request, end_request, own_headers, shared_headers
+from gateway.web.front.headers import begin_request, finish
 from gateway.web.front.routing import Route, RouteTable
 from gateway.web.server.connection_limits import OUTBOX, Outbox, UnreadMemory
 
@@ -90,10 +90,8 @@ class FastPath:
             answer = await _answer(gateway, route, asked)
         except ClientDisconnected:
             return
-        shared = shared_headers(gateway, scope["path"], scope["method"])
-        end_request(gateway, start, scope["method"], route.rule, answer.status)
         timeout_s = self._app.config["RESPONSE_TIMEOUT"]
-        sending = send_answer(answer, own_headers(start), shared, scope, send, timeout_s)
+        sending = finish(gateway, start, answer, route.rule, scope, send, timeout_s)
         if answer.pieces is None:
             await sending
             return

@@ -14,18 +14,12 @@ from gateway.running.gateway import Gateway
 from gateway.telemetry import signals
 from gateway.telemetry.redaction import hide_prompt
 from gateway.telemetry.request_lines import log_request
-from gateway.web.front.answers import LAST
+from gateway.web.front import Message, Send
+from gateway.web.front.answers import LAST, Answer, send_answer
 from gateway.web.front.current import current_gateway
 
 # Paths with CORS for any origin.
-_PUBLIC = (
-    "/api/",
-    "/.well-known/",
-    "/files/",
-    "/llms.txt",
-    "/sitemap.xml",
-    "/favicon.ico",
-)
+_PUBLIC = ("/api/", "/.well-known/", "/files/", "/llms.txt", "/sitemap.xml", "/favicon.ico")
 # Entry points of agents, which link to the other documents (RFC 8288, RFC 8631).
 _OPENED_FIRST = ("/", "/llms.txt", "/.well-known/agent-manifest.json")
 _REQUEST_HEADERS = (
@@ -36,10 +30,7 @@ _ANSWER_HEADERS = (
     "PAYMENT-REQUIRED, PAYMENT-RESPONSE, X-PAYMENT-RESPONSE, Retry-After, X-Request-Id, "
     "Accept-Ranges, Content-Range, Content-Disposition, ETag, Link"
 )
-_CORS = (
-    ("Access-Control-Allow-Origin", "*"),
-    ("Access-Control-Expose-Headers", _ANSWER_HEADERS),
-)
+_CORS = (("Access-Control-Allow-Origin", "*"), ("Access-Control-Expose-Headers", _ANSWER_HEADERS))
 # A browser reads these in the answer to a preflight only.
 _PREFLIGHT = (
     ("Access-Control-Allow-Methods", "GET, POST, OPTIONS"),
@@ -102,27 +93,23 @@ def own_headers(start: RequestStart) -> list[tuple[str, str]]:
 
 def shared_headers(gateway: Gateway, path: str, method: str) -> tuple[tuple[str, str], ...]:
     """Return the headers of every answer to this path and method."""
-    methods = gateway.payments.methods
-    is_public = path.startswith(_PUBLIC) or _is_mounted_for_all(gateway, path)
+    methods, links = gateway.payments.methods, ""
+    if path in _OPENED_FIRST:
+        api = f'<{gateway.openapi}>; rel="service-desc", ' if gateway.openapi else ""
+        links = f'{api}</llms.txt>; rel="describedby"'
+    is_public = path.startswith(_PUBLIC)
+    if not is_public:
+        mount = gateway.lifecycle.find_mount(path)
+        is_public = mount is not None and mount.is_public
     return _make_shared_headers(
         is_https=gateway.settings.is_https,
-        links=_links(gateway.openapi) if path in _OPENED_FIRST else "",
+        links=links,
         is_public=is_public,
         is_preflight=is_public and method == "OPTIONS",
         is_last=gateway.readiness.is_draining,
         asked=methods.further_request_headers,
         answered=methods.further_answer_headers,
     )
-
-
-def _links(openapi: str) -> str:
-    guide = '</llms.txt>; rel="describedby"'
-    return f'<{openapi}>; rel="service-desc", {guide}' if openapi else guide
-
-
-def _is_mounted_for_all(gateway: Gateway, path: str) -> bool:
-    mount = gateway.lifecycle.find_mount(path)
-    return mount is not None and mount.is_public
 
 
 # There are only a few combinations.
@@ -166,3 +153,18 @@ def end_request(
     signals.request_answered.send(rule=rule, status=status, seconds=seconds)
     given = None if start.is_given else start.name
     log_request(method, rule, status, round(seconds * 1000, 1), given)
+
+
+async def finish(
+    gateway: Gateway,
+    start: RequestStart,
+    answer: Answer,
+    rule: str | None,
+    scope: Message,
+    send: Send,
+    timeout_s: float,
+) -> None:
+    """Log a request and send its answer, without Quart."""
+    shared = shared_headers(gateway, scope["path"], scope["method"])
+    end_request(gateway, start, scope["method"], rule, answer.status)
+    await send_answer(answer, own_headers(start), shared, scope, send, timeout_s)

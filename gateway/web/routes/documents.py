@@ -183,11 +183,15 @@ def list_resources(gateway: Gateway) -> dict[str, Any]:
 
 
 def _describe_resource(gateway: Gateway, endpoint: Endpoint) -> dict[str, Any]:
-    challenge = _read_challenge(gateway, endpoint)
+    challenge = gateway.payments.methods.first.challenge(gateway.quote(endpoint), None, 2)
+    header = challenge.headers.get("PAYMENT-REQUIRED")
+    if header is None:
+        raise NotFound("This gateway's way to pay has no x402 v2 challenge.")
+    terms = json.loads(base64.b64decode(header))
     return {
-        "resource": challenge["resource"],
+        "resource": terms["resource"],
         "type": "http",
-        "accepts": challenge["accepts"],
+        "accepts": terms["accepts"],
         "input": {
             "method": "POST",
             # Each slug has its own route.
@@ -200,14 +204,6 @@ def _describe_resource(gateway: Gateway, endpoint: Endpoint) -> dict[str, Any]:
     }
 
 
-def _read_challenge(gateway: Gateway, endpoint: Endpoint) -> Any:
-    challenge = gateway.payments.methods.first.challenge(gateway.quote(endpoint), None, 2)
-    header = challenge.headers.get("PAYMENT-REQUIRED")
-    if header is None:
-        raise NotFound("This gateway's way to pay has no x402 v2 challenge.")
-    return json.loads(base64.b64decode(header))
-
-
 def describe_agent(gateway: Gateway) -> dict[str, Any]:
     """Return the ERC-8004 registration file, to which an on-chain registration points.
 
@@ -216,13 +212,20 @@ def describe_agent(gateway: Gateway) -> dict[str, Any]:
     settings, base = gateway.settings, gateway.settings.base_url
     services = [
         {"name": "web", "endpoint": f"{base}/"},
-        *_list_openapi(gateway),
         {"name": "DID", "endpoint": make_did(base), "version": "v1"},
     ]
+    if gateway.openapi:
+        openapi = {"name": "OpenAPI", "endpoint": base + gateway.openapi, "version": "3.1.0"}
+        services.insert(1, openapi)
     for one in gateway.documents:
         services += [{"name": name, "endpoint": base + path} for name, path in one.services.items()]
     if settings.contact_email:
         services.append({"name": "email", "endpoint": settings.contact_email})
+    registrations = []
+    for text in settings.agent_registrations:
+        # Such as `eip155:8453:0x8004…/22`.
+        registry, _, number = text.rpartition("/")
+        registrations.append({"agentId": int(number), "agentRegistry": registry})
     endpoints = list(gateway.catalog)
     titles = ", ".join(endpoint.title for endpoint in endpoints) or "nothing at the moment"
     return {
@@ -234,21 +237,8 @@ def describe_agent(gateway: Gateway) -> dict[str, Any]:
         "services": services,
         "x402Support": True,
         "active": bool(endpoints),
-        "registrations": [_read_registration(text) for text in settings.agent_registrations],
+        "registrations": registrations,
     }
-
-
-def _list_openapi(gateway: Gateway) -> list[dict[str, str]]:
-    if not gateway.openapi:
-        return []
-    endpoint = gateway.settings.base_url + gateway.openapi
-    return [{"name": "OpenAPI", "endpoint": endpoint, "version": "3.1.0"}]
-
-
-def _read_registration(text: str) -> dict[str, Any]:
-    """Convert a registration of the settings, such as `eip155:8453:0x8004…/22`."""
-    registry, _, number = text.rpartition("/")
-    return {"agentId": int(number), "agentRegistry": registry}
 
 
 def list_addresses(gateway: Gateway) -> str:

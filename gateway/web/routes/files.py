@@ -163,7 +163,11 @@ class Assets:
         if name not in self._kept:
             if name not in self._built_names().values():
                 raise NotFound("There is no such file. GET / shows what is sold here.")
-            self._kept[name] = _read(self._path(name))
+            path = self._path(name)
+            data = path.read_bytes()
+            packed = gzip.compress(data, mtime=0) if path.suffix in _COMPRESSED else None
+            media_type = _MEDIA_TYPES[path.suffix]
+            self._kept[name] = Asset(media_type=media_type, data=data, gzipped=packed)
         return self._kept[name]
 
     def _built_names(self) -> Mapping[str, str]:
@@ -173,12 +177,6 @@ class Assets:
 
     def _path(self, name: str) -> Path:
         return self.folder / name
-
-
-def _read(path: Path) -> Asset:
-    data = path.read_bytes()
-    packed = gzip.compress(data, mtime=0) if path.suffix in _COMPRESSED else None
-    return Asset(media_type=_MEDIA_TYPES[path.suffix], data=data, gzipped=packed)
 
 
 def answer_asset(found: Asset) -> Response:

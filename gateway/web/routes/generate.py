@@ -16,7 +16,7 @@ from gateway.payments import Accepted
 from gateway.payments.direct import PayerProof, proof_digest
 from gateway.payments.methods import WayToPay
 from gateway.running.gateway import Gateway
-from gateway.web import wire
+from gateway.web import bodies, wire
 from gateway.web.front.answers import JSON, NOT_STORED, Answer
 from gateway.web.front.body_memory import SMALL_BODY_BYTES
 from gateway.web.front.routing import Asked, Route
@@ -64,7 +64,10 @@ async def answer_x402(gateway: Gateway, asked: Asked) -> Answer:
     try:
         accepted = await gateway.payments.accept(way, quote, generation, payment, key)
     except PaymentRequired as refusal:
-        return _answer_refusal(gateway, quote, refusal, asked, way)
+        refused = make_challenge(gateway, quote, refusal.reason, _read_version(asked), way)
+        if refusal.details:
+            refused = attrs.evolve(refused, body={**refused.body, "details": refusal.details})
+        return _answer_challenge(refused)
     return _answer_started(gateway, accepted, generation)
 
 
@@ -97,7 +100,7 @@ def _max_body_bytes(catalog: Catalog, slug: str) -> int:
 
 async def _decode_body(
     gateway: Gateway, endpoint: Endpoint, data: bytes
-) -> tuple[wire.GenerationBody, str]:
+) -> tuple[bodies.GenerationBody, str]:
     """Return the decoded body and its digest, which is empty if no payment method needs it."""
     body, digest = await decode_generation(gateway, endpoint, data), ""
     if gateway.payments.methods.binds_body:
@@ -129,28 +132,16 @@ def make_challenge(
         if quote.selling != "everything":
             reason = gateway.sale_problem(quote.endpoint.slug)
         if quote.selling == "transfers":
-            reason = f"{reason} {_explain_transfer(gateway, quote)}"
+            amount, base_url = wire.decimal(quote.price_units), gateway.settings.base_url
+            reason = (
+                f"{reason} Send {amount} USDC on {quote.network.name} to {quote.wallet}, "
+                f"then its hash as txHash to {base_url}/api/proxy-generate."
+            )
     return gateway.payments.methods.challenge(quote, reason, version, refused)
-
-
-def _explain_transfer(gateway: Gateway, quote: Quote) -> str:
-    return (
-        f"Send {wire.decimal(quote.price_units)} USDC on {quote.network.name} to {quote.wallet}, "
-        f"then its hash as txHash to {gateway.settings.base_url}/api/proxy-generate."
-    )
 
 
 def _answer_price(gateway: Gateway, quote: Quote, asked: Asked) -> Answer:
     return _answer_challenge(make_challenge(gateway, quote, None, _read_version(asked)))
-
-
-def _answer_refusal(
-    gateway: Gateway, quote: Quote, refusal: PaymentRequired, asked: Asked, way: WayToPay
-) -> Answer:
-    refused = make_challenge(gateway, quote, refusal.reason, _read_version(asked), way)
-    if refusal.details:
-        refused = attrs.evolve(refused, body={**refused.body, "details": refusal.details})
-    return _answer_challenge(refused)
 
 
 def _read_version(asked: Asked) -> int:
@@ -165,7 +156,7 @@ def _answer_challenge(challenge: Challenge) -> Answer:
 async def answer_direct(gateway: Gateway, asked: Asked) -> Answer:
     """Start a generation paid for by an earlier USDC transfer (spec §4.2)."""
     # The bytes have no name here: otherwise a file stays in memory twice during the checks.
-    body = await decode(gateway, wire.DirectBody, await asked.read_body())
+    body = await decode(gateway, bodies.DirectBody, await asked.read_body())
     if gateway.settings.require_payer_signature and body.payer_signature is None:
         raise ValidationError(
             "payerSignature is missing. This gateway takes a transfer only with its sender's "
@@ -183,16 +174,16 @@ async def answer_direct(gateway: Gateway, asked: Asked) -> Answer:
 
 
 async def _read_payer_proof(
-    gateway: Gateway, body: wire.DirectBody, quote: Quote
+    gateway: Gateway, body: bodies.DirectBody, quote: Quote
 ) -> PayerProof | None:
     """Return `payerSignature` with the digest that it must sign."""
     if body.payer_signature is None:
         return None
     if body.file is None:
-        request_hash = wire.request_hash(body)
+        request_hash = bodies.request_hash(body)
     else:
         # This hashes the file.
-        request_hash = await gateway.intake.bodies.run(wire.request_hash, body)
+        request_hash = await gateway.intake.bodies.run(bodies.request_hash, body)
     return PayerProof(
         digest=proof_digest(quote, body.tx_hash, request_hash),
         signature=bytes.fromhex(body.payer_signature[2:]),
@@ -201,21 +192,13 @@ async def _read_payer_proof(
 
 def _answer_started(gateway: Gateway, accepted: Accepted, generation: GenerationRequest) -> Answer:
     headers = {**JSON, **NOT_STORED, **accepted.headers}
-    body = wire.started(accepted.task, _callback_secret(gateway, accepted, generation))
-    return Answer(200, wire.dumps(body).encode(), headers)
-
-
-def _callback_secret(
-    gateway: Gateway, accepted: Accepted, generation: GenerationRequest
-) -> str | None:
-    """Return the secret that signs a task's events; None without a `callbackUrl`."""
-    if gateway.callbacks is None or not generation.callback_url:
-        return None
-    try:
-        return gateway.callbacks.secret_of(accepted.task.id)
-    except Exception:  # noqa: BLE001 - a plugin may raise anything, and the task is paid for
-        _log.exception("part.failed", part="callbacks", step="secret_of")
-        return None
+    callback_secret = None
+    if generation.callback_url and gateway.callbacks is not None:
+        try:
+            callback_secret = gateway.callbacks.secret_of(accepted.task.id)
+        except Exception:  # noqa: BLE001 - a plugin may raise anything, and the task is paid for
+            _log.exception("part.failed", part="callbacks", step="secret_of")
+    return Answer(200, wire.encode(wire.started(accepted.task, callback_secret)), headers)
 
 
 ROUTES = (

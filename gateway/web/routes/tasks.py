@@ -71,7 +71,9 @@ async def _stream_task(gateway: Gateway, task_id: str) -> AsyncGenerator[bytes, 
             task = await _find_task(gateway, task_id)
             if task != shown:
                 shown, number = task, number + 1
-                event = _as_event(number, await _encode_task(gateway, task))
+                # One line of data, because JSON escapes line breaks.
+                head = f"id: {number}\nevent: task\ndata: ".encode()
+                event = (await _encode_task(gateway, task)).within(head, b"\n\n")
                 async for piece in event.pieces(gateway.long_texts):
                     yield piece
                 comment_at = now() + timing.stream_quiet_s
@@ -84,11 +86,6 @@ async def _stream_task(gateway: Gateway, task_id: str) -> AsyncGenerator[bytes, 
             await subscription.wait(max(min(pauses), 0.0))
 
 
-def _as_event(number: int, shown: ShownTask) -> ShownTask:
-    """Return one event; its data is one line, because JSON escapes line breaks."""
-    return shown.within(f"id: {number}\nevent: task\ndata: ".encode(), b"\n\n")
-
-
 async def poll_task(
     gateway: Gateway, task_id: str, wait_s: float, client: str
 ) -> tuple[Task, list[str]]:
@@ -98,12 +95,21 @@ async def poll_task(
 
 
 async def _poll(gateway: Gateway, task_id: str, wait_s: float, client: str) -> Task:
-    if wait_s > 0:
-        with gateway.long_polls.counted(client) as may_wait:
-            task = await _wait_for_task(gateway, task_id, wait_s if may_wait else 0.0)
-    else:
-        task = await _wait_for_task(gateway, task_id, wait_s)
-    return task
+    """Return the task when it is done, or after `wait_s` seconds; raises `NotFound`."""
+    if wait_s <= 0:
+        return await _find_task(gateway, task_id)
+    deadline = gateway.now() + wait_s
+    with (
+        gateway.long_polls.counted(client) as may_wait,
+        gateway.notifications.subscribed(task_id) as subscription,
+    ):
+        while True:
+            task = await _find_task(gateway, task_id)
+            left_s = deadline - gateway.now()
+            is_over = task.is_done or left_s <= 0 or gateway.readiness.is_drained
+            if is_over or not may_wait:
+                return task
+            await subscription.wait(min(left_s, seconds_to_poll(gateway.poll_s)))
 
 
 async def _encode_task(gateway: Gateway, task: Task) -> ShownTask:
@@ -119,20 +125,6 @@ async def show_body(gateway: Gateway, task: Task) -> dict[str, Any]:
     """Return the body of a task without a long text, with fresh links to its outputs."""
     links = await _make_links(gateway, task)
     return wire.task(task, network=gateway.settings.network, links=links)
-
-
-async def _wait_for_task(gateway: Gateway, task_id: str, wait_s: float) -> Task:
-    """Return the task when it is done, or after `wait_s` seconds; raises `NotFound`."""
-    if wait_s <= 0:
-        return await _find_task(gateway, task_id)
-    deadline = gateway.now() + wait_s
-    with gateway.notifications.subscribed(task_id) as subscription:
-        while True:
-            task = await _find_task(gateway, task_id)
-            left_s = deadline - gateway.now()
-            if task.is_done or left_s <= 0 or gateway.readiness.is_drained:
-                return task
-            await subscription.wait(min(left_s, seconds_to_poll(gateway.poll_s)))
 
 
 async def _find_task(gateway: Gateway, task_id: str) -> Task:

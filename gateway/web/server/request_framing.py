@@ -152,7 +152,12 @@ def _check_lines(lines: bytes | bytearray, most: int) -> None:
 
 
 def _body_of(head: bytes, small: bytes) -> Body:
-    _check_version(head[: head.index(b"\n")].rstrip(b"\r")[-len(b" HTTP/1.1") :])
+    version = head[: head.index(b"\n")].rstrip(b"\r")[-len(b" HTTP/1.1") :]
+    if version not in _VERSIONS:
+        is_other = _VERSION.fullmatch(version) is not None
+        raise RefusedError(
+            HTTPStatus.HTTP_VERSION_NOT_SUPPORTED if is_other else HTTPStatus.BAD_REQUEST
+        )
     if not any(name in small for name in _FRAMED):
         return LengthBody(0)
     lengths: set[bytes] = set()
@@ -173,11 +178,3 @@ def _body_of(head: bytes, small: bytes) -> Body:
     if not _LENGTH.fullmatch(length):
         raise RefusedError(HTTPStatus.BAD_REQUEST)
     return LengthBody(int(length))
-
-
-def _check_version(end: bytes) -> None:
-    if end not in _VERSIONS:
-        is_other = _VERSION.fullmatch(end) is not None
-        raise RefusedError(
-            HTTPStatus.HTTP_VERSION_NOT_SUPPORTED if is_other else HTTPStatus.BAD_REQUEST
-        )

@@ -53,12 +53,11 @@ def serve(settings: Settings, create_app: Callable[..., Quart]) -> None:
     listener = listen(settings.bind)
     with redacted_output(redactor):
         app = create_app(settings, redactor=redactor)
-        _run_app(run, app, listener)
-    _raise_if_unfit(app)
-
-
-def _raise_if_unfit(app: Quart) -> None:
-    """Raise `SettingsError` if the process ended because of its database, so that it restarts."""
+        # `_serve` raises startup errors, and the error handlers log all others.
+        app.logger.disabled = True
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_serve(run, app, listener))
+    # The process ended because of its database, so it must be restarted.
     gateway: Gateway | None = app.extensions.get(EXTENSION)
     if gateway is not None and gateway.store.fitness.problem:
         raise SettingsError(gateway.store.fitness.problem)
@@ -76,13 +75,6 @@ def run_of(settings: Settings) -> Run:
     )
     run: Run = open_server(settings)
     return run
-
-
-def _run_app(run: Run, app: Quart, listener: socket.socket) -> None:
-    # `_serve` raises startup errors, and the error handlers log all others.
-    app.logger.disabled = True
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(run, app, listener))
 
 
 def listen(bind: str) -> socket.socket:
@@ -104,17 +96,10 @@ def listen(bind: str) -> socket.socket:
             f"{bind} {problem}. Stop the other program, or choose another address and port, such "
             "as GATEWAY_BIND=127.0.0.1:8081"
         ) from None
-    _cut_off_silent_readers(listener)
-    return listener
-
-
-def _cut_off_silent_readers(listener: socket.socket) -> None:
-    """Make the kernel abort connections whose clients do not read an answer.
-
-    Accepted connections inherit the option, which exists on Linux only.
-    """
+    # Linux then aborts connections whose clients read no answer. Accepted sockets inherit it.
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(IDLE_S * 1000))
+    return listener
 
 
 def _resolve(bind: str) -> tuple[socket.AddressFamily, tuple[Any, ...]]:
@@ -133,15 +118,16 @@ async def _serve(run: Run, app: Quart, listener: socket.socket) -> None:
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, _stop_selling, app, asked)
-    collection = asyncio.create_task(_start_garbage_collection(app), name="collect")
-    stopping = asyncio.create_task(_drain_then_stop(app, asked, stop), name="stop")
-    fitness = asyncio.create_task(_stop_if_unfit(app, asked), name="fitness")
+    tasks = [
+        asyncio.create_task(_start_garbage_collection(app), name="collect"),
+        asyncio.create_task(_drain_then_stop(app, asked, stop), name="stop"),
+        asyncio.create_task(_stop_if_unfit(app, asked), name="fitness"),
+    ]
     try:
         await run(app, listener, stop)
     finally:
-        collection.cancel()
-        stopping.cancel()
-        fitness.cancel()
+        for task in tasks:
+            task.cancel()
 
 
 async def _start_garbage_collection(app: Quart) -> None:

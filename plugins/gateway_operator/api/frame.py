@@ -10,7 +10,7 @@ import attrs
 from quart import Response, request
 
 from gateway.errors import ValidationError
-from gateway.web import wire
+from gateway.web import bodies
 from gateway.web.front.answers import NOT_STORED, json_answer
 from gateway.web.front.current import current_gateway
 from gateway_operator.desk.references import shorten_ids
@@ -82,7 +82,7 @@ async def read_body(*names: str, needed: Collection[str] = ()) -> dict[str, Any]
     Raises `ValidationError` for an unknown field, and for a missing one of `needed`.
     """
     data = cast(bytes, await request.get_data(as_text=False))
-    body = dict(wire.read_object(data)) if data else {}
+    body = dict(bodies.read_object(data)) if data else {}
     unknown = sorted(set(body) - set(names))
     if unknown:
         # The field is not quoted: it is user input.

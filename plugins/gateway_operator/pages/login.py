@@ -8,7 +8,7 @@ from quart import Response, g, redirect, request
 from werkzeug.wrappers import Response as Redirect
 
 from gateway.errors import ValidationError
-from gateway.web import wire
+from gateway.web import bodies, wire
 from gateway.web.front.current import address, current_gateway
 from gateway_operator.desk import sessions
 from gateway_operator.pages.devices import remember_device
@@ -103,7 +103,7 @@ async def _read_login() -> tuple[str, str]:
         password, code = g.form.get("password"), g.form.get("code", "")
     else:
         data = cast(bytes, await request.get_data(as_text=False))
-        password, code = wire.read_login(data)
+        password, code = bodies.read_login(data)
     if not isinstance(password, str) or not 1 <= len(password) <= MAX_PASSWORD_CHARS:
         raise ValidationError(
             f"password must be a string of 1 to {MAX_PASSWORD_CHARS:,} characters."

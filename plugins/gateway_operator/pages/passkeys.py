@@ -5,7 +5,7 @@ from typing import Any, cast
 from quart import Response, current_app, request
 
 from gateway.errors import InvalidCredentials, NeedsFresh, ValidationError, WrongValue
-from gateway.web import wire
+from gateway.web import bodies, wire
 from gateway.web.front.current import address
 from gateway_operator.desk import passkeys, sessions
 from gateway_operator.desk.passkeys import Asking
@@ -104,7 +104,7 @@ async def _read_answer() -> dict[str, Any]:
     """Return the browser's response; raises `ValidationError` unless it is a JSON object."""
     if request.mimetype != "application/json":
         raise ValidationError("Send the passkey's answer as application/json.")
-    return dict(wire.read_object(cast(bytes, await request.get_data(as_text=False))))
+    return dict(bodies.read_object(cast(bytes, await request.get_data(as_text=False))))
 
 
 def _asking(purpose: str) -> Asking:

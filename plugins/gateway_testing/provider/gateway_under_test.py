@@ -27,7 +27,7 @@ from gateway.sandbox.pictures import Pictures
 from gateway.settings import Settings
 from gateway.store import SqliteStore
 from gateway.tasks import TaskTiming, WorkerPool
-from gateway.web.wire import GenerationBody, request_of
+from gateway.web.bodies import GenerationBody, request_of
 from gateway_testing.fakes.server import FakeServer
 
 # A scene's timeout, long because the machine may be busy.

@@ -93,10 +93,10 @@ def decode(data: bytes, *, may_declare: bool = False) -> Decoded:
         raise Unreadable(EMPTY)
     found = _known(data, may_declare=may_declare) or _guessed(data)
     if found is None:
-        raise Unreadable("The file is not text in any known character set: save it as UTF-8.")
+        raise Unreadable("The character set of the file is unknown: save it as UTF-8.")
     if control := _NOT_TEXT.search(found.text):
         code = f"U+{ord(control[0]):04X}"
-        raise Unreadable(f"The file is not text: it contains the control character {code}.")
+        raise Unreadable(f"The kind of the file is unknown: text has no control character {code}.")
     return found
 
 

@@ -52,9 +52,17 @@ def find(data: bytes) -> dict[int, PlainPage]:
             with contextlib.suppress(pypdfium2.PdfiumError):
                 text_page = document[number].get_textpage()
                 text = text_page.get_text_range()
-                found[number] = PlainPage(text, [*_find_on_page(text_page, text)])
+                shifted = [*_find_on_page(text_page, text)]
+                found[number] = PlainPage(_inside(text_page, text), shifted)
                 text_page.close()
     return found
+
+
+def _inside(page: pypdfium2.PdfTextPage, text: str) -> str:
+    """Return the text of a page without words outside its box, which a reader does not see."""
+    inside: str = page.get_text_bounded()
+    # Its spaces are worse.
+    return text if "".join(inside.split()) == "".join(text.split()) else inside
 
 
 def write_into(markdown: str, shifted: Iterable[Shifted]) -> str:

@@ -85,7 +85,7 @@ def _picture(data: bytes, number: int) -> Image.Image:
     with Image.open(io.BytesIO(data), formats=_KINDS) as image:
         image.seek(number)
         if image.width * image.height > _MAX_PIXELS:
-            raise Unreadable("The picture has more than 40 million pixels.")
+            raise Unreadable("The picture is too large: it has more than 40 million pixels.")
         upright = ImageOps.exif_transpose(image)
     if not upright.has_transparency_data:
         return upright.convert("RGB")

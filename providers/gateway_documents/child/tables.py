@@ -3,11 +3,13 @@
 import re
 from collections.abc import Iterable, Sequence
 
+from gateway_documents.child import escaping
 from gateway_documents.errors import Unreadable
 
 # Cells of the largest table, including empty ones; writing it takes ten seconds.
 MAX_CELLS = 5_000_000
 _PIPE = re.compile(r"(?<!\\)\|")
+_BREAK = re.compile(r"(?<!\\)<br>")
 _RULE = re.compile(r"\|(?: *:?-+:? *\|)+")
 _FENCE = re.compile(r" {0,3}(?:```|~~~)")
 
@@ -16,9 +18,14 @@ Row = Sequence[str]
 
 
 def cell_text(value: str) -> str:
-    """Return a text on one line, with its pipes escaped; empty lines of it become one `<br>`."""
-    lines = (" ".join(line.split()) for line in value.strip().splitlines())
-    return _PIPE.sub(r"\\|", "<br>".join(line for line in lines if line))
+    """Return a text as the Markdown of a cell, which shows it as it is."""
+    return cell_markdown(escaping.inline(value.strip()))
+
+
+def cell_markdown(markdown: str) -> str:
+    """Return Markdown on one line, with its pipes escaped; its line breaks become `<br>`."""
+    lines = (" ".join(line.split()) for line in markdown.splitlines())
+    return "<br>".join(line for line in lines if line).replace("|", "\\|")
 
 
 def to_markdown(rows: Iterable[Row], *, keep_columns: bool = False) -> str:
@@ -65,8 +72,8 @@ def is_rule(line: str) -> bool:
 def cells(row: str) -> list[str]:
     """Return the texts of a row's cells, as they were before `cell_text`."""
     inner = row.strip().removeprefix("|").removesuffix("|")
-    parts = (part.strip().replace("\\|", "|") for part in _PIPE.split(inner))
-    return [part.replace("<br>", "\n") for part in parts]
+    parts = (_BREAK.sub("\n", part.strip()) for part in _PIPE.split(inner))
+    return [escaping.shown(part) for part in parts]
 
 
 def _used_columns(rows: Sequence[Row]) -> list[int]:

@@ -50,7 +50,7 @@ def _read_prologue(part: IO[bytes]) -> None:
 
 
 def _refuse(*_: object) -> None:
-    raise Unreadable("The file declares XML entities, which no Office program does.")
+    raise Unreadable("The file is damaged: it declares XML entities, which no Office program does.")
 
 
 def _stop(*_: object) -> None:

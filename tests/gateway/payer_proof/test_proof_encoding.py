@@ -5,7 +5,7 @@ import hashlib
 
 import pytest
 
-from gateway.web import wire
+from gateway.web import bodies, wire
 from tests.cases import each
 from tests.conftest import nothing_charged
 from tests.gateway.payer_proof.purchases import (
@@ -103,7 +103,7 @@ async def test_the_request_is_hashed_as_javascript_writes_it(gateway, expected, 
     body = {"slug": "x", "txHash": "0x" + "ab" * 32, "payerSignature": "0x00"} | fields
     sent = wire.dumps(body | {"resolution": fields.get("resolution"), "unknown": "field"})
     sent = sent if isinstance(sent, bytes) else sent.encode()
-    assert wire.request_hash(wire.read(wire.DirectBody, sent)).hex() == expected
+    assert bodies.request_hash(bodies.read(bodies.DirectBody, sent)).hex() == expected
     assert hashlib.sha256(written(body).encode()).hexdigest() == expected
 
 

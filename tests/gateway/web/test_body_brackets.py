@@ -8,7 +8,7 @@ import tracemalloc
 import pytest
 
 from gateway.errors import ValidationError
-from gateway.web import wire
+from gateway.web import bodies
 from tests.gateway.web.test_bodies import DIRECT, OPEN, X402, refused
 
 _PIECE = 64 * 1024  # how much of a body is scanned at once
@@ -16,7 +16,7 @@ _PIECE = 64 * 1024  # how much of a body is scanned at once
 
 def is_taken(data: bytes) -> bool:
     try:
-        wire.read(wire.GenerationBody, data)
+        bodies.read(bodies.GenerationBody, data)
     except ValidationError:
         return False
     return True

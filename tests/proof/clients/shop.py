@@ -12,6 +12,7 @@ from gateway_demo.chain import PlayChain
 from gateway_demo.tour.client import Client, open_session
 from gateway_demo.tour.place import Place
 from gateway_demo.tour.processes import HOST, Child, choose_port
+from tests.patience import PATIENCE_S
 from tests.proof.clients.tap import Tap, tapping
 
 PRICE_UNITS = usdc("0.02")  # of `sandbox-image`
@@ -32,7 +33,9 @@ class Shop:
     def task(self, task_id: str) -> dict:
         """Return a task, requested from the gateway without the tap."""
         with open_session() as session:
-            return session.get(f"http://{HOST}:{self.port}/api/task/{task_id}", timeout=20).json()
+            return session.get(
+                f"http://{HOST}:{self.port}/api/task/{task_id}", timeout=PATIENCE_S
+            ).json()
 
     def customer(self) -> Account:
         """Return a new account with a dollar and no ETH: x402 needs none."""
@@ -80,4 +83,6 @@ def _await(gateway: Child, port: int, selling: str) -> None:
     with open_session() as session:
         gateway.wait_until(Client(url, session).answers)
         ready = f"{url}/api/ready"
-        gateway.wait_until(lambda: session.get(ready, timeout=20).json()["selling"] == selling)
+        gateway.wait_until(
+            lambda: session.get(ready, timeout=PATIENCE_S).json()["selling"] == selling
+        )

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gateway.plugins.manager import PluginManager
-from gateway.settings.model import Settings
+from tests.proof.deployment.names import SETTINGS
 
 ROOT = Path(__file__).parents[3]
 DEPLOY = ROOT / "deploy"
@@ -19,8 +18,6 @@ COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))
 SERVICES = COMPOSE["services"]
 GATEWAY = SERVICES["gateway"]
 CADDY = shutil.which("caddy")
-NAMES = {*Settings.__annotations__, *(n for one in PluginManager().sections() for n in one.fields)}
-SETTINGS = {f"GATEWAY_{name.upper()}" for name in NAMES}
 
 
 def mounts(service: dict) -> list[tuple[str, str]]:

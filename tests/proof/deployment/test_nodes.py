@@ -4,12 +4,10 @@ import re
 import tomllib
 from pathlib import Path
 
-import attrs
 import pytest
 import yaml
 
-from gateway.settings.model import Settings
-from gateway_bucket.settings import BucketSettings
+from tests.proof.deployment.names import SETTINGS
 
 ROOT = Path(__file__).parents[3]
 NODES = ROOT / "deploy" / "nodes"
@@ -20,11 +18,6 @@ GATEWAYS = {name: one for name, one in SERVICES.items() if name.startswith("gate
 GARAGE = tomllib.loads((NODES / "garage.toml").read_text("utf-8"))
 FLY = tomllib.loads((ROOT / "deploy" / "fly" / "fly.toml").read_text("utf-8"))
 FLY_ONE = tomllib.loads((ROOT / "fly.toml").read_text("utf-8"))
-SETTINGS = {
-    f"GATEWAY_{field.name.upper()}"
-    for kind in (Settings, BucketSettings)
-    for field in attrs.fields(kind)
-}
 # Variables that a shell, compose or a person fills in.
 ASKED = re.compile(r"\$\{([A-Z_]+)(?::[?-][^}]*)?\}")
 

@@ -14,7 +14,7 @@ from gateway_operator.metrics.numbers import Numbers, Totals
 from gateway_operator.metrics.state import State
 
 ROOT = Path(__file__).parents[3]
-ROW = re.compile(r"^\| `(\w+)` \| (\w+) \| ([^|]+) \| (.+) \|$", re.MULTILINE)
+ROW = re.compile(r"^- `(\w+)` \((\w+)(?:; ([^)]+))?\): (.+)$", re.MULTILINE)
 USED = re.compile(r"\bgateway_[a-z_]+")
 PART = re.compile(r"_(bucket|count|sum)$")
 NOTHING = Numbers(

@@ -5,9 +5,8 @@ from pathlib import Path
 import attrs
 
 _PAGE = Path(__file__).parents[3] / "docs" / "faults.md"
-_NONE = "-"
 # Between calls, or faults, with the same end.
-_OR = " / "
+_AND = "; "
 
 
 @attrs.frozen(kw_only=True)
@@ -58,14 +57,14 @@ def _rows(lines: list[str]) -> dict[str, dict[str, str]]:
         cells = {
             fault: end
             for heading, end in zip(headings, ends, strict=True)
-            if end != _NONE
-            for fault in heading.split(_OR)
+            if end
+            for fault in heading.split(_AND)
         }
-        for call in calls.split(_OR):
+        for call in calls.split(_AND):
             assert call not in rows, line
             rows[call.strip("`")] = cells
     return rows
 
 
 def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+    return [cell.strip() for cell in line.strip()[1:-1].split("|")]

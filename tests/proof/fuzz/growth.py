@@ -5,6 +5,7 @@ super-linear result is measured again before it counts.
 """
 
 import contextlib
+import functools
 import itertools
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from werkzeug.sansio.http import parse_cookie
 
 from gateway.domain import Attachment
 from gateway.errors import GatewayError
-from gateway.web import wire
+from gateway.web import bodies
 from gateway.web.front.current import client_address
 from gateway_documents import kinds as documents
 from gateway_documents.errors import Unreadable
@@ -146,9 +147,10 @@ def parsers(*, body_bytes: int, header_bytes: int = 16_000) -> list[Grown]:
     body = (_JSON_BEFORE, _JSON_UNITS, (b"", b'"}'))
     text = (_TEXT_BEFORE, _TEXT_UNITS, ("", "!"))
     file = (_FILE_BEFORE, _FILE_UNITS, (b"", b"\0"))
-    add("body of x402", lambda data: wire.read(wire.GenerationBody, data), body, body_bytes)
-    add("body of proxy-generate", lambda data: wire.read(wire.DirectBody, data), body, body_bytes)
-    add("body of a login", wire.read_login, body, body_bytes)
+    add("body of x402", lambda data: bodies.read(bodies.GenerationBody, data), body, body_bytes)
+    direct = functools.partial(bodies.read, bodies.DirectBody)
+    add("body of proxy-generate", direct, body, body_bytes)
+    add("body of a login", bodies.read_login, body, body_bytes)
     add("payment header", messages.decode, text, header_bytes)
     add("MPP credential", MPP.read, text, header_bytes)
     add("trusted address", lambda header: client_address("peer", header), text, header_bytes)

@@ -13,7 +13,7 @@ from gateway.domain import Block, Choice
 from gateway.domain.eip3009 import BASE, transfers_to
 from gateway.errors import ChainUnavailable, PaymentRequired, ValidationError
 from gateway.store.rows import dump, dump_request
-from gateway.web import wire
+from gateway.web import bodies
 from gateway_mpp.challenges import read_echo
 from gateway_mpp.verifier import MppVerifier
 from gateway_x402 import messages
@@ -56,10 +56,10 @@ def read_body(data: bytes) -> str:
     """Parse a body for every endpoint; accepted ones can be stored too."""
     outcome = "refused"
     for kind, endpoint in itertools.product(
-        (wire.GenerationBody, wire.DirectBody), (_PICTURE, _PAPER)
+        (bodies.GenerationBody, bodies.DirectBody), (_PICTURE, _PAPER)
     ):
         try:
-            request = wire.request_of(wire.read(kind, data), endpoint)
+            request = bodies.request_of(bodies.read(kind, data), endpoint)
         except ValidationError:
             continue
         dump_request(request).encode()

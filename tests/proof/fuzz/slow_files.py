@@ -21,10 +21,14 @@ import documents_pdf as pdf
 from PIL import Image
 
 from gateway import Settings
+from gateway.running.intake import CHECKS
+from gateway.running.timing import Timing
+from gateway.sandbox.fair_share import FairShare
 from gateway_demo.chain import PlayChain
 from gateway_demo.sample import sample_pdf
 from gateway_testing.provider.samples import PICTURE
 from tests.conftest import WALLET, Running, new_account, running
+from tests.patience import PATIENCE_S
 
 # Slug, file name and bytes.
 File = tuple[str, str, bytes]
@@ -52,6 +56,9 @@ async def _run(chance: random.Random, honest: int) -> tuple[Counter[str], list[s
         chain.fund(_KEY.address, eth_wei=10**18, usdc_units=0)
         settings = attrs.evolve(_settings(folder), rpc_urls=(chain.rpc_url,))
         gateway = await stack.enter_async_context(running(settings))
+        # The order of checks is tested here, and not how fast this machine is.
+        gateway.services.timing = Timing(validation_s=PATIENCE_S)
+        gateway.services.intake.checks = FairShare(attrs.evolve(CHECKS, wait_s=PATIENCE_S))
         greedy = [
             asyncio.create_task(_send_without_end(gateway, slow, f"198.51.100.{at}", outcomes))
             for at in range(_GREEDY)

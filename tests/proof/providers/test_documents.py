@@ -133,7 +133,7 @@ async def test_a_name_that_belies_the_file_is_refused(parser):
     assert "but the file is a PDF" in await refusal(parser, "a.txt", named["report.pdf"])
     assert "but the file is an EPUB" in await refusal(parser, "a.xlsx", named["report.epub"])
     assert "a ZIP archive" in await refusal(parser, "a.docx", files.archive({"a": "b"}))
-    assert "of an unknown kind" in await refusal(parser, "a.pdf", b"just text")
+    assert "but the file is something else" in await refusal(parser, "a.pdf", b"just text")
     assert "must end in one of .pdf" in await refusal(parser, "a.exe", b"MZ")
     assert "must end in one of .pdf" in await refusal(parser, "pdf", named["report.pdf"])
 
@@ -150,8 +150,8 @@ async def test_a_request_without_a_file_is_refused(parser):
 
 
 async def test_nul_bytes_in_text_are_refused(parser):
-    assert "not text" in await refusal(parser, "a.txt", b"a\0b")
-    assert "not text" in await refusal(parser, "a.csv", b"a,b\n\x01,c")
+    assert "control character" in await refusal(parser, "a.txt", b"a\0b")
+    assert "control character" in await refusal(parser, "a.csv", b"a,b\n\x01,c")
 
 
 async def test_locked_and_old_office_files_are_refused_with_advice(parser):

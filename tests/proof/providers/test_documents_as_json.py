@@ -10,7 +10,7 @@ from documents_files import request
 from documents_pdf import Page, write
 
 import gateway_documents
-from gateway.web.wire import GenerationBody, request_of
+from gateway.web.bodies import GenerationBody, request_of
 from gateway_documents.child import tables
 from gateway_documents.provider import DocumentParser
 from tests.conftest import running

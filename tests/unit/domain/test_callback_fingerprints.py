@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.domain import Attachment, GenerationRequest
-from gateway.web import wire
+from gateway.web import bodies
 
 PICTURE = GenerationRequest(
     prompt="a boat", aspect_ratio="1:1", output_format="png", resolution="1K"
@@ -25,15 +25,15 @@ def test_a_request_without_it_keeps_its_fingerprint(request_, slug, expected):
 
 
 def test_a_body_without_it_keeps_its_request_hash():
-    body = wire.GenerationBody(prompt="é: a boat", aspect_ratio="1:1")
+    body = bodies.GenerationBody(prompt="é: a boat", aspect_ratio="1:1")
     expected = "6e5fa4cb761232f3b431b72e0d255ee8d8231cee1bd1d44f290e3fef31b32164"
-    assert wire.request_hash(body).hex() == expected
+    assert bodies.request_hash(body).hex() == expected
 
 
 def test_each_address_is_another_request():
     hooks = [None, HOOK, HOOK + "2"]
     requests = [GenerationRequest(prompt="a", callback_url=hook) for hook in hooks]
     assert len({request.fingerprint("picture") for request in requests}) == 3
-    bodies = [wire.GenerationBody(prompt="a", callback_url=hook) for hook in hooks]
-    assert len({wire.request_hash(body) for body in bodies}) == 3
-    assert HOOK not in repr(requests) + repr(bodies)
+    sent = [bodies.GenerationBody(prompt="a", callback_url=hook) for hook in hooks]
+    assert len({bodies.request_hash(body) for body in sent}) == 3
+    assert HOOK not in repr(requests) + repr(sent)

@@ -18,7 +18,7 @@ from gateway.domain.description import (
 )
 from gateway.errors import ValidationError
 from gateway.plugins.installed import BUNDLED, OPTIONAL_PARTS
-from gateway.web import wire
+from gateway.web import bodies
 from gateway_testing.facts import ENDPOINT
 from tests.bundled_endpoints import bundled_catalog, bundled_endpoints
 from tests.gateway.web.test_bodies import (
@@ -61,7 +61,7 @@ def taken(body: dict | bytes, endpoint: Endpoint) -> bool:
     """Whether the real parser accepts a body at an endpoint."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     try:
-        wire.request_of(wire.read(wire.GenerationBody, data), endpoint)
+        bodies.request_of(bodies.read(bodies.GenerationBody, data), endpoint)
     except ValidationError:
         return False
     return True

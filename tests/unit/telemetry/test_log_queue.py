@@ -10,7 +10,7 @@ import structlog
 
 from gateway.telemetry.log_queue import LogQueue, queued_output
 
-LINE = "x" * 99 + "\n"
+LINE = b"x" * 99 + b"\n"
 
 
 @pytest.fixture
@@ -24,13 +24,13 @@ def test_lines_of_output_and_errors_keep_their_order(pipe):
     reader, writer = pipe
     second = os.dup(writer.fileno())
     log = LogQueue()
-    told = [f"{number}\n" for number in range(200)]
+    told = [b"%d\n" % number for number in range(200)]
     for number, line in enumerate(told):
         log.put(second if number % 3 else writer.fileno(), line)
     assert log.close()
     os.close(second)
     writer.close()
-    assert reader.read().decode() == "".join(told)
+    assert reader.read() == b"".join(told)
 
 
 def test_a_program_may_print_bytes_as_well(pipe, monkeypatch):
@@ -47,7 +47,7 @@ def test_a_program_may_print_bytes_as_well(pipe, monkeypatch):
 def test_a_pipe_that_another_process_made_non_blocking_loses_nothing(pipe):
     reader, writer = pipe
     os.set_blocking(writer.fileno(), False)
-    log = LogQueue(most_chars=10**7)
+    log = LogQueue(max_bytes=10**7)
     for _ in range(10_000):
         log.put(writer.fileno(), LINE)
     read = bytearray()
@@ -56,7 +56,7 @@ def test_a_pipe_that_another_process_made_non_blocking_loses_nothing(pipe):
     assert log.close(60)
     writer.close()
     reading.join()
-    assert read.decode() == LINE * 10_000
+    assert read == LINE * 10_000
 
 
 def test_lines_that_a_full_disk_did_not_take_are_counted_once_it_has_room(tmp_path, monkeypatch):
@@ -74,7 +74,10 @@ def test_lines_that_a_full_disk_did_not_take_are_counted_once_it_has_room(tmp_pa
     assert log.close()
     os.close(full)
     lines = (tmp_path / "log").read_text().splitlines()
-    assert (lines[0], json.loads(lines[1])) == (LINE.strip(), {"event": "log.dropped", "lines": 7})
+    assert (lines[0], json.loads(lines[1])) == (
+        LINE.decode().strip(),
+        {"event": "log.dropped", "lines": 7},
+    )
 
 
 class _Logger:
@@ -84,13 +87,13 @@ class _Logger:
         self._log, self._descriptor, self._written = log, descriptor, written
 
     def warning(self, event, **fields) -> None:
-        self._log.put(self._descriptor, json.dumps({"event": event, **fields}) + "\n")
+        self._log.put(self._descriptor, json.dumps({"event": event, **fields}).encode() + b"\n")
         self._written.set()
 
 
 def test_what_nobody_reads_is_not_waited_for(pipe):
     reader, writer = pipe
-    log = LogQueue(most_chars=200_000)
+    log = LogQueue(max_bytes=200_000)
     for _ in range(10_000):
         log.put(writer.fileno(), LINE)
     assert not log.close(0.01)

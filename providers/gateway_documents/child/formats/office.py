@@ -1,10 +1,11 @@
 """Word, PowerPoint, OpenDocument, rich text and EPUB, by anydoc."""
 
 import re
+from collections.abc import Sequence
 
 import anydoc
 
-from gateway_documents.child import word_xml, zip_parts
+from gateway_documents.child import slide_xml, word_xml, zip_parts
 from gateway_documents.child.parsed import Parsed
 from gateway_documents.errors import DAMAGED, ENCRYPTED, NO_TEXT, Unreadable
 
@@ -14,15 +15,17 @@ _BLANK_LINES = re.compile(r"\n{3,}")
 
 
 def parse_word(data: bytes) -> Parsed:
-    """Return a .docx without hidden text, with ruby and raised digits written out."""
+    """Return a .docx without hidden text and comments, which notes mention."""
     zip_parts.refuse_doctype(data)
-    return _parse(word_xml.prepared(data), "docx")
+    prepared, notes = word_xml.prepared(data)
+    return _parse(prepared, "docx", notes)
 
 
 def parse_slides(data: bytes) -> Parsed:
-    """Return the slides of a .pptx."""
+    """Return the slides of a .pptx that are not hidden."""
     zip_parts.refuse_doctype(data)
-    return _parse(data, "pptx")
+    prepared, notes = slide_xml.prepared(data)
+    return _parse(prepared, "pptx", notes)
 
 
 def parse_book(data: bytes) -> Parsed:
@@ -46,7 +49,7 @@ def parse_rich_text(data: bytes) -> Parsed:
     return _parse(data, "rtf")
 
 
-def _parse(data: bytes, kind: anydoc.Format | None) -> Parsed:
+def _parse(data: bytes, kind: anydoc.Format | None, notes: Sequence[str] = ()) -> Parsed:
     try:
         markdown = anydoc.to_markdown_bytes(data, kind)
     except anydoc.EncryptedError:
@@ -58,4 +61,4 @@ def _parse(data: bytes, kind: anydoc.Format | None) -> Parsed:
     text = _BLANK_LINES.sub("\n\n", _PICTURE_NAME.sub("", markdown)).strip("\n")
     if not text.strip():
         raise Unreadable(NO_TEXT)
-    return Parsed([text])
+    return Parsed([text], notes)

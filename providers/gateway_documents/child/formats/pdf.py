@@ -11,7 +11,7 @@ from pathlib import Path
 
 import liteparse
 
-from gateway_documents.child import raised_digits
+from gateway_documents.child import invisible_text, pdf_signs, raised_digits
 from gateway_documents.child.layout import grids, headings, heads, loose, spaces
 from gateway_documents.child.layout.blocks import to_markdown
 from gateway_documents.child.layout.plain import restore
@@ -35,6 +35,7 @@ _HEADING = re.compile(r"^(#{1,6}) (.+)$", re.MULTILINE)
 _MAX_LEVEL = 6
 # Holds the one reader.
 _reader: list[liteparse.LiteParse] = []
+_HIDDEN_NOTE = ("Text that the pages do not show was left out.",)
 _DECORATION = re.compile(r"[#*_`>\s|]+")
 
 
@@ -44,6 +45,8 @@ def parse(data: bytes) -> Parsed:
     A running header or footer stays on the first page that has it. Raises `Unreadable` for a PDF
     that is encrypted or cannot be opened.
     """
+    shown = invisible_text.removed(data)
+    data, has_hidden = shown, shown is not data
     pages = _read(data)
     running, plain_pages = _running_lines(pages), raised_digits.find(data)
     body = headings.body_style(pages)
@@ -58,11 +61,12 @@ def parse(data: bytes) -> Parsed:
                 text = spaces.close(restore(text, plain.text, page, data), plain.text)
                 text = raised_digits.write_into(text, plain.shifted)
             text = _without(text, running, number)
+            text = pdf_signs.escaped(text, layouts[number])
             text = _with_names(_with_levels(text, levels), page)
         else:
             textless[number] = _has_picture(page)
         texts.append(_CONTROLS.sub("", text).strip("\n"))
-    return Parsed(texts, textless=textless)
+    return Parsed(texts, _HIDDEN_NOTE if has_hidden else (), textless)
 
 
 def _arranged(page: liteparse.ParsedPage, body: headings.Style) -> list[liteparse.LayoutBlock]:
@@ -93,6 +97,7 @@ def warm_up() -> None:
     with _without_pool():
         _read(_ONE_PAGE)
     raised_digits.find(_ONE_PAGE)
+    invisible_text.removed(_ONE_PAGE)
 
 
 @contextlib.contextmanager

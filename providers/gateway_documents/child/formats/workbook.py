@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import python_calamine as calamine
 
-from gateway_documents.child import tables, workbook_xml, zip_parts
+from gateway_documents.child import escaping, tables, workbook_xml, zip_parts
 from gateway_documents.child.number_formats import formatter, general
 from gateway_documents.child.parsed import Parsed
 from gateway_documents.child.workbook_xml import SheetFacts
@@ -75,7 +75,7 @@ def _page(name: str, sheet: calamine.CalamineSheet, facts: SheetFacts) -> str:
         if not cells_of_row.get(column):
             cells_of_row[column] = tables.cell_text(text)
     table = tables.to_markdown(_visible(rows, facts))
-    return f"## {name}\n\n{table}" if table else ""
+    return f"## {escaping.inline(name)}\n\n{table}" if table else ""
 
 
 def _visible(rows: Mapping[int, Mapping[int, str]], facts: SheetFacts) -> Iterator[list[str]]:

@@ -7,7 +7,7 @@ from jsonschema import Draft202012Validator
 
 from gateway.domain.description import started_example
 from gateway.errors import ValidationError
-from gateway.web import wire
+from gateway.web import bodies
 from gateway_openapi.schemas import direct_request_schema, started_schema
 from tests.gateway.web.test_bodies import FILE, HASH, NO_STRINGS
 from tests.unit.domain.test_description import GOOD, PAPER, PICTURE, fits
@@ -35,7 +35,7 @@ DIRECT_REFUSED = {
 def test_a_refused_body_of_the_direct_flow_fails_its_schema(name):
     schema = direct_request_schema([PICTURE, PAPER])
     with pytest.raises(ValidationError):
-        wire.read(wire.DirectBody, json.dumps(DIRECT_REFUSED[name]).encode())
+        bodies.read(bodies.DirectBody, json.dumps(DIRECT_REFUSED[name]).encode())
     assert not fits(DIRECT_REFUSED[name], schema)
 
 
@@ -43,7 +43,7 @@ def test_a_body_of_the_direct_flow_that_is_taken_fits_its_schema():
     schema = direct_request_schema([PICTURE, PAPER])
     Draft202012Validator.check_schema(schema)
     for body in (DIRECT, {"slug": "paper", "txHash": HASH, **FILE}):
-        wire.read(wire.DirectBody, json.dumps(body).encode())
+        bodies.read(bodies.DirectBody, json.dumps(body).encode())
         assert fits(body, schema)
     signed = direct_request_schema([PICTURE], must_sign=True)
     assert not fits(DIRECT, signed)

@@ -21,6 +21,7 @@ from gateway.domain import (
 POLL_S = 2  # seconds
 # Limits amplification: for one payment, an event is sent up to six times to any address.
 MAX_EVENT_BYTES = 64 * 1024
+_BEFORE_SETTLEMENT = (PaymentState.RESERVED, PaymentState.SETTLING, PaymentState.RELEASED)
 # States without a name in the specification.
 _STATUS = {TaskStatus.HELD: "queued", TaskStatus.DROPPED: "failed"}
 
@@ -59,7 +60,7 @@ def task(task: Task, *, network: str, links: Sequence[str]) -> dict[str, Any]:
 
     `links` has a link for each output; it is empty after the outputs are deleted.
     """
-    status = _STATUS.get(task.status, str(task.status))
+    status, state = _STATUS.get(task.status, str(task.status)), task.payment.state
     held = {"decidedBy": _write_time(task.payment.decided_by)}
     return {
         "taskId": task.id,
@@ -77,7 +78,8 @@ def task(task: Task, *, network: str, links: Sequence[str]) -> dict[str, Any]:
         "expiresAt": _write_time(task.expires_at),
         "payment": {
             "flow": task.payment.method or str(task.payment.flow),
-            "state": _write_payment_state(task.payment.state),
+            # The field `refund` has the states after settlement.
+            "state": str(state if state in _BEFORE_SETTLEMENT else PaymentState.SETTLED),
             "amount": number(task.payment.paid_units or task.payment.price_units),
             "network": network,
             "transaction": task.payment.paid_tx if task.payment.method is None else None,
@@ -109,12 +111,6 @@ def event(
         if len(written) <= MAX_EVENT_BYTES:
             break
     return written
-
-
-def _write_payment_state(state: PaymentState) -> str:
-    """Return a payment's state up to settlement; the field `refund` has the later states."""
-    before = (PaymentState.RESERVED, PaymentState.SETTLING, PaymentState.RELEASED)
-    return str(state) if state in before else str(PaymentState.SETTLED)
 
 
 def _write_refund(refund: Refund | None) -> dict[str, Any] | None:

@@ -10,9 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypedDict, TypeVar
 
 import attrs
-import cattrs
 import msgspec
-from cattrs.gen import make_dict_structure_fn, override
 
 from gateway.domain import (
     ASPECT_RATIOS,
@@ -74,29 +72,6 @@ class DirectBody(GenerationBody):
     payer_signature: str | None = None
 
 
-class _GenerationFields(TypedDict, total=False):
-    """The msgspec schema of a `GenerationBody`; Base64 becomes bytes.
-
-    A wrong type stops msgspec before it builds the value.
-    """
-
-    fileBase64: bytes | None
-    prompt: str | None
-    aspect_ratio: str | None
-    output_format: str | None
-    resolution: str | None
-    fileName: str | None
-    callbackUrl: str | None
-
-
-class _DirectFields(_GenerationFields, total=False):
-    """The msgspec schema of a `DirectBody`."""
-
-    slug: str | None
-    txHash: str | None
-    payerSignature: str | None
-
-
 class _LoginFields(TypedDict, total=False):
     """The msgspec schema of `POST /admin/login`."""
 
@@ -111,37 +86,22 @@ _NAMES = {
     "tx_hash": "txHash",
     "payer_signature": "payerSignature",
 }
-# Names of fields without a default.
-_REQUIRED = {
-    kind: [
-        _NAMES.get(field.name, field.name)
-        for field in attrs.fields(kind)
-        if field.default is attrs.NOTHING
-    ]
-    for kind in (GenerationBody, DirectBody)
-}
-_DECODERS: dict[type, msgspec.json.Decoder[Any]] = {
-    GenerationBody: msgspec.json.Decoder(_GenerationFields),
-    DirectBody: msgspec.json.Decoder(_DirectFields),
-}
+_FIELD_NAMES = {name: field for field, name in _NAMES.items()}
+_REQUIRED: Mapping[type, tuple[str, ...]] = {GenerationBody: (), DirectBody: ("slug", "txHash")}
+
+
+def _decoder_of(kind: type["GenerationBody"]) -> "msgspec.json.Decoder[Any]":
+    """Return a decoder to a dictionary of a body's fields, in which Base64 has become bytes.
+
+    A wrong type stops msgspec before it builds the value.
+    """
+    fields = {_NAMES.get(one.name, one.name): one.type | None for one in attrs.fields(kind)}
+    return msgspec.json.Decoder(TypedDict("Fields", fields, total=False))  # type: ignore[operator]
+
+
+_DECODERS = {kind: _decoder_of(kind) for kind in (GenerationBody, DirectBody)}
 _LOGIN_DECODER = msgspec.json.Decoder(_LoginFields)
 _OBJECT_DECODER = msgspec.json.Decoder(dict[str, Any])
-_CONVERTER = cattrs.Converter(detailed_validation=False)
-
-
-def _check_text(value: Any, _: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError("must be a string")
-    return value
-
-
-_CONVERTER.register_structure_hook(str, _check_text)
-for _body in (GenerationBody, DirectBody):
-    _renamed: Any = {
-        field.name: override(rename=_NAMES.get(field.name, field.name))
-        for field in attrs.fields(_body)
-    }
-    _CONVERTER.register_structure_hook(_body, make_dict_structure_fn(_body, _CONVERTER, **_renamed))
 
 
 def read_login(data: bytes) -> tuple[str | None, str | None]:
@@ -163,12 +123,11 @@ def _read_object(data: bytes, decoder: "msgspec.json.Decoder[Any]") -> Mapping[s
         _check_encoding(data)
         fields: Mapping[str, Any] = decoder.decode(data)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        wrong = _NOT_A_STRING.fullmatch(str(error))
-        if wrong is not None:
+        if wrong := _NOT_A_STRING.fullmatch(str(error)):
             raise ValidationError(f"{wrong[1]} must be a string.") from None
-        raise ValidationError(
-            "The body must be a JSON object in UTF-8.", details=_explain(error)
-        ) from None
+        is_deep = isinstance(error, RecursionError)
+        details = "nested too deeply" if is_deep else str(error)[:200]
+        raise ValidationError("The body must be a JSON object in UTF-8.", details=details) from None
     return fields
 
 
@@ -223,7 +182,7 @@ def read(kind: type[Body], data: bytes) -> Body:
     for name in _REQUIRED[kind]:
         if envelope.get(name) is None:
             raise ValidationError(f"{name} is missing.")
-    body = _CONVERTER.structure(envelope, kind)
+    body = kind(**{_FIELD_NAMES.get(name, name): value for name, value in envelope.items()})
     _check_specification(body)
     return body
 
@@ -277,10 +236,6 @@ def _check_file(file: bytes, name: str | None) -> None:
         raise ValidationError("The file is empty.")
     if len(file) > MAX_FILE_BYTES:
         raise PayloadTooLarge("The file is larger than 7.5 MB.")
-
-
-def _explain(error: Exception) -> str:
-    return "nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
 
 
 def request_hash(body: GenerationBody) -> bytes:
