@@ -219,7 +219,7 @@ class Upstream:
         # A synchronous validation is done here, without a task of its own.
         checking = call_plain(self.validating.validate, request, endpoint)
         if checking is not None:
-            await self.call(_wait_for, checking)
+            await self.call(lambda: checking)
 
     async def probe(self) -> None:
         """Call the provider's `health`, if it has one."""
@@ -243,10 +243,6 @@ async def _validate_provider(
     checking = provider.validate(request, endpoint)
     if checking is not None:
         await checking
-
-
-async def _wait_for(checking: Awaitable[None]) -> None:
-    await checking
 
 
 async def _close_provider(provider: Closing) -> None:

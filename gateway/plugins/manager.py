@@ -41,6 +41,7 @@ from gateway.plugins.registration import (
     Offers,
     check_offer,
     claims_of_part,
+    claims_of_section,
     claims_of_way,
     endpoint_offer,
     find_taken,
@@ -224,34 +225,22 @@ class PluginManager:
         secret.
         """
         found: list[SectionOffer] = []
+        taken: dict[str, LoadedPlugin] = {}
         for plugin, offers in self._call_hook("register_settings", section_offer):
             sections = [SectionOffer(plugin.name, *offer) for offer in offers.values()]
-            clash = self._find_clash(found, plugin, sections)
-            if clash is not None:
-                self._leave_out(plugin.name, SettingsError(clash))
+            claims = [claim for section in sections for claim in claims_of_section(section)]
+            clash = next((claim for claim in claims if claim in taken), None)
+            if "" in offers and plugin.source != BUNDLED_SOURCE:
+                problem = "Only plugins of the gateway itself have settings without a prefix"
+            elif clash is not None:
+                both = f"{taken[clash].full_name} and {plugin.full_name}"
+                problem = f"Both {both} have {clash}. Uninstall one of the two."
+            else:
+                taken |= dict.fromkeys(claims, plugin)
+                found += sections
                 continue
-            found += sections
+            self._leave_out(plugin.name, SettingsError(problem))
         return found
-
-    def _find_clash(
-        self, found: list[SectionOffer], plugin: LoadedPlugin, sections: list[SectionOffer]
-    ) -> str | None:
-        """Return a sentence about a setting that a plugin may not have, if any."""
-        prefixes = {section.prefix: section.plugin for section in found if section.prefix}
-        owners = {name: section.plugin for section in found for name in section.fields}
-        for section in sections:
-            if not section.prefix and plugin.source != BUNDLED_SOURCE:
-                return "Only plugins of the gateway itself have settings without a prefix"
-            if section.prefix in prefixes:
-                first = self._plugins[prefixes[section.prefix]].full_name
-                names = f"settings named GATEWAY_{section.prefix.upper()}_…"
-                return (
-                    f"Both {first} and {plugin.full_name} have {names}. Uninstall one of the two."
-                )
-            for name in section.fields.keys() & owners.keys():
-                both = f"{self._plugins[owners[name]].full_name} and {plugin.full_name}"
-                return f"Both {both} have a setting {variable(name)}. Uninstall one of the two."
-        return None
 
     def _check_values(self, settings: Settings) -> None:
         """Raise `SettingsError` for a wrong value, and for a setting that no plugin defines.

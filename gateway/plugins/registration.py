@@ -24,7 +24,7 @@ from gateway.domain import (
     Traits,
 )
 from gateway.domain.description import missing_fields, way_to_require
-from gateway.settings import Settings, names_of, parse_limit
+from gateway.settings import SectionOffer, Settings, names_of, parse_limit, variable
 
 X402_HEADER = "X-PAYMENT"
 _HEADER_CLAIM = "Payment header "
@@ -99,6 +99,13 @@ def section_offer(prefix: str, kind: type) -> tuple[str, tuple[str, type]]:
         if name in attrs.fields_dict(Settings):
             raise ValueError(f"settings {prefix!r}: {name} is a setting of the gateway itself")
     return prefix, (prefix, kind)
+
+
+def claims_of_section(section: SectionOffer) -> Iterator[str]:
+    """Yield what only one plugin can have of its settings."""
+    if section.prefix:
+        yield f"settings named GATEWAY_{section.prefix.upper()}_…"
+    yield from (f"a setting {variable(name)}" for name in section.fields)
 
 
 def signed_offer(verifier: AuthorizationVerifier) -> tuple[str, AuthorizationVerifier]:

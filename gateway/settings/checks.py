@@ -12,7 +12,7 @@ from gateway.domain.eip3009 import NETWORKS, checksum_address
 from gateway.errors import SettingsError
 from gateway.installed import check_opener, find_opener
 from gateway.settings.model import ROLES, Settings
-from gateway.settings.sections import wrong
+from gateway.settings.sections import variable, wrong
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _KEY = re.compile(r"(0x)?[0-9a-fA-F]{64}")
@@ -38,23 +38,12 @@ def check_settings(settings: Settings) -> None:
 
 def check_limits(settings: Settings) -> None:
     """Raise `SettingsError` if limits use Redis and its client is missing."""
-    if not settings.limits_url:
-        return
-    check_opener(
-        "gateway.limits", "GATEWAY_LIMITS_URL", settings.limits_url, settings.plugins_disabled
-    )
-    if importlib.util.find_spec("redis") is None:
-        raise SettingsError(
-            "GATEWAY_LIMITS_URL is set, but redis cannot be found: run pip install "
-            "'generation-gateway[redis]', or unset the variable."
-        )
+    _check_opener(settings, "gateway.limits", "limits_url", "redis", extra="redis")
 
 
 def check_outputs(settings: Settings) -> None:
     """Raise `SettingsError` if no plugin opens the store of the outputs."""
-    url = settings.outputs_url
-    if url:
-        check_opener("gateway.outputs", "GATEWAY_OUTPUTS_URL", url, settings.plugins_disabled)
+    _check_opener(settings, "gateway.outputs", "outputs_url")
 
 
 def check_database(settings: Settings) -> None:
@@ -66,18 +55,26 @@ def check_database(settings: Settings) -> None:
                 "database: unset it, or name the database that others share, GATEWAY_DATABASE_URL."
             )
         return
-    check_opener(
-        "gateway.stores", "GATEWAY_DATABASE_URL", settings.database_url, settings.plugins_disabled
-    )
-    if importlib.util.find_spec("psycopg") is None:
-        raise SettingsError(
-            "GATEWAY_DATABASE_URL is set, but psycopg cannot be found: run pip install "
-            "'generation-gateway[postgres]', or unset the variable."
-        )
+    _check_opener(settings, "gateway.stores", "database_url", "psycopg", extra="postgres")
     if not settings.outputs_url:
         raise SettingsError(
             "GATEWAY_DATABASE_URL is set, but outputs would stay on this machine's disk, where the "
             "others cannot read them. Name a bucket: GATEWAY_OUTPUTS_URL=s3://my-bucket/outputs"
+        )
+
+
+def _check_opener(
+    settings: Settings, group: str, name: str, library: str = "", *, extra: str = ""
+) -> None:
+    """Raise `SettingsError` if a plugin or a library is missing for an address that is set."""
+    address = getattr(settings, name)
+    if not address:
+        return
+    check_opener(group, variable(name), address, settings.plugins_disabled)
+    if library and importlib.util.find_spec(library) is None:
+        raise SettingsError(
+            f"{variable(name)} is set, but {library} cannot be found: run pip install "
+            f"'generation-gateway[{extra}]', or unset the variable."
         )
 
 

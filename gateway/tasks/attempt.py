@@ -272,8 +272,7 @@ class Attempt:
         """
         check_shape(result)
         if not has_links(result):
-            # A copy, because a plugin may change its list later.
-            return attrs.evolve(result, outputs=tuple(result.outputs))
+            return await delivery.fetch(result)
         async with contextlib.AsyncExitStack() as turn, self.resources.slots.released():
             await turn.enter_async_context(self.resources.fetching)
             return await delivery.fetch(result)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from functools import partial
 
 import attrs
 import msgspec
@@ -16,7 +17,6 @@ from gateway.domain import (
     Link,
     Output,
     Result,
-    StoredResult,
 )
 from gateway.errors import LinkDead, ResultUnusable
 from gateway.sandbox import SandboxLost
@@ -46,6 +46,10 @@ class Delivery:
 
         Raises as `check_shape` does, and `LinkDead`.
         """
+        check_shape(result)
+        if type(result.outputs) is tuple and not has_links(result):
+            return result
+        # Copy the outputs, because a plugin may change its list later.
         outputs: list[Output | Link] = []
         for output in result.outputs:
             outputs.append(await self._download(output) if isinstance(output, Link) else output)
@@ -97,34 +101,30 @@ class Delivery:
 
         Deletes the outputs if the lease was lost.
         """
+        resources, lease = self.resources, self.lease
         # One folder per lease, so that attempts never overwrite each other's files.
-        folder = f"{self.lease.task_id}-{self.lease.token[:16].lower()}"
-        stored = await self.resources.retry_write(
-            lambda: self.resources.output_store.save(folder, result), self.lease.task_id
+        folder = f"{lease.task_id}-{lease.token[:16].lower()}"
+        stored = await resources.retry_write(
+            partial(resources.output_store.save, folder, result), lease.task_id
         )
-        provider = registered.upstream.provider.name
-        if await self._complete(stored, cost_of(result, registered, self.lease.request), provider):
-            seconds = max(0.0, self.resources.now() - self.lease.started_at)
-            signals.task_ended.send(slug=self.lease.slug, seconds=seconds)
-            _log.info("task.completed", task=self.lease.task_id, attempt=self.lease.attempt)
+        now = resources.now()
+        complete = partial(
+            resources.queue.complete,
+            lease,
+            stored,
+            expires_at=now + resources.retention_s,
+            now=now,
+            cost=cost_of(result, registered, lease.request),
+            provider=registered.upstream.provider.name,
+        )
+        if await resources.retry_write(complete, lease.task_id):
+            seconds = max(0.0, resources.now() - lease.started_at)
+            signals.task_ended.send(slug=lease.slug, seconds=seconds)
+            _log.info("task.completed", task=lease.task_id, attempt=lease.attempt)
         else:
             # Otherwise retention deletes them later.
             with contextlib.suppress(OutputStoreUnavailable):
-                await self.resources.output_store.delete(stored.outputs)
-
-    async def _complete(self, stored: StoredResult, cost: Cost | None, provider: str) -> bool:
-        now = self.resources.now()
-        return await self.resources.retry_write(
-            lambda: self.resources.queue.complete(
-                self.lease,
-                stored,
-                expires_at=now + self.resources.retention_s,
-                now=now,
-                cost=cost,
-                provider=provider,
-            ),
-            self.lease.task_id,
-        )
+                await resources.output_store.delete(stored.outputs)
 
 
 def check_shape(result: Result) -> None:

@@ -111,11 +111,8 @@ class Announcer:
     def start(self) -> None:
         """Start to listen to the other nodes."""
         if self.wakes is not None:
-            self.wakes.start(
-                WakeHandlers(
-                    on_queued=self.wake_workers, on_ended=self._wake_for_end, on_gap=self._wake_all
-                )
-            )
+            wake, on_ended = self.wake_workers, self._wake_for_end
+            self.wakes.start(WakeHandlers(on_queued=wake, on_ended=on_ended, on_gap=self._wake_all))
 
     def queued(self) -> None:
         """Announce a queued task. Call this after the commit."""
