@@ -14,6 +14,7 @@ from gateway import app as production
 from gateway.contracts import MethodPayment, PluginContext
 from gateway.errors import GatewayError, PaymentRequired
 from gateway.running.gateway import Gateway
+from gateway.running.timing import Timing
 from gateway.telemetry.redaction import Redactor
 from tests.proof.simulation import market
 from tests.proof.simulation.database import SimStore
@@ -145,6 +146,7 @@ class Life:
             refunds=production._make_refunds(context, store, settler),
             redactor=Redactor(),
             spans=manager.spans(settings),
+            timing=Timing(),
         )
         services = await production._open_gateway(site, parts)
         services.output_store = services.workers.resources.output_store = market.NoOutputs()

@@ -68,7 +68,7 @@ async def test_an_operator_makes_copies_and_drills_once_for_each_request(gateway
     await service.begin(desk, backups, attrs.evolve(PAGE, request="1234:b"), "drill")
     with pytest.raises(ActionRefused, match="A drill is already running"):
         await service.begin(desk, backups, attrs.evolve(PAGE, request="1234:c"), "drill")
-    await backups._begun
+    await backups._task
     assert (await service.status(desk)).good_drill is not None
     actions = await desk.records.actions(None, 9)
     assert [action.action for action in actions] == ["drill.now", "backup.now"]
@@ -84,7 +84,7 @@ async def test_of_two_requests_at_once_one_is_refused_and_not_recorded(gateway, 
         return_exceptions=True,
     )
     assert [type(result) for result in both] == [type(None), ActionRefused]
-    await backups._begun
+    await backups._task
     assert [action.action for action in await desk.records.actions(None, 9)] == ["backup.now"]
     # A request that was already carried out leaves the next run free.
     with pytest.raises(AlreadyDone):
