@@ -87,7 +87,11 @@ def test_a_page_escapes_signs_and_leaves_plain_text():
         ("end\\", "end\\\\"),
         ("x < y", "x < y"),
         ("<x", "<x"),
-        ("&lt; AT&T; R&D", "\\&lt; AT\\&T; R&D"),
+        ("&lt; &#9; &#xA0; AT&T; R&D;", "\\&lt; \\&#9; \\&#xA0; AT&T; R&D;"),
+        ("https://a.edu/~bob and https://a.edu/~al", "https://a.edu/~bob and https://a.edu/~al"),
+        ("(*a*), ~~b~~", "(\\*a\\*), \\~\\~b\\~\\~"),
+        ('a_"b"_c', 'a_"b"_c'),
+        ("_(x)_ a_b_", "\\_(x)\\_ a_b\\_"),
     ],
 )
 def test_only_signs_that_would_change_the_text_are_escaped(text, escaped):
