@@ -52,18 +52,22 @@ class PageReader:
     async def check(self, numbers: Sequence[int]) -> None:
         """Read the first of these pages until one has text; without a sandbox, none.
 
-        Raises the error of `Sandbox.call` or `Unreadable` if these are all pages and none has text.
+        Raises the error of `Sandbox.call` if no such page can be read, and `Unreadable` if these
+        are all pages and none has text.
         """
         if self.sandbox is None:
             return
         refusal: Exception = Unreadable(NO_TEXT)
+        are_blank = False
         for number in numbers[:_MAX_CHECKED]:
             try:
                 if (await self.sandbox.call(self.kind, str(number), self.data)).strip():
                     return
+                are_blank = True
             except (SandboxRefusal, SandboxEnded) as error:
                 refusal = error
-        if len(numbers) <= _MAX_CHECKED:
+        # The pages after blank ones may have text; after unreadable ones they are unreadable, too.
+        if not are_blank or len(numbers) <= _MAX_CHECKED:
             raise refusal
 
     async def _read(self, number: int, total: int, job: gateway.Job) -> str | Exception | None:

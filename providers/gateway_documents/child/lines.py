@@ -6,7 +6,7 @@ from itertools import takewhile
 
 import attrs
 
-from gateway_documents.child import tables
+from gateway_documents.child import escaping, tables
 
 # Two boxes are on one line if they share this part of the smaller box's height.
 _SAME_LINE = 0.5
@@ -159,7 +159,8 @@ def _text_of(boxes: Iterable[Box], body: float) -> str:
         if len(lines) > 1:
             part = tables.to_markdown(_grid(lines, _columns_of(lines)))
         else:
-            part = _heading_mark(lines[0], body) + " ".join(box.text for box in lines[0])
+            mark, words = _heading_mark(lines[0], body), " ".join(box.text for box in lines[0])
+            part = mark + escaping.inline(words) if mark else escaping.paragraph(words)
         if above is not None:
             is_block = len(lines) > 1 or part.startswith("#") or _ends_with_block(text)
             text += "\n\n" if is_block else _gap(above, lines[0][0])

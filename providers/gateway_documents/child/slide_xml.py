@@ -5,6 +5,7 @@ import posixpath
 import re
 import zipfile
 from collections.abc import Sequence
+from typing import Any
 
 from lxml import etree
 
@@ -43,7 +44,7 @@ def prepared(data: bytes) -> tuple[bytes, Sequence[str]]:
         return (zip_parts.with_parts(archive, changed) if changed else data), notes
 
 
-def _slide(part: bytes) -> etree._Element | None:
+def _slide(part: bytes) -> Any | None:
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
     try:
         root = etree.fromstring(part, parser)
@@ -52,13 +53,13 @@ def _slide(part: bytes) -> etree._Element | None:
     return root if root.tag in (f"{{{_NAMES}}}sld", f"{{{_STRICT}}}sld") else None
 
 
-def _empty(root: etree._Element) -> None:
+def _empty(root: Any) -> None:
     for tree in list(root.iter("{*}spTree")):
         for shape in tree[2:]:
             tree.remove(shape)
 
 
-def _remove_shapes(root: etree._Element) -> bool:
+def _remove_shapes(root: Any) -> bool:
     found = False
     for properties in list(root.iter("{*}cNvPr")):
         parent = properties.getparent()

@@ -204,8 +204,9 @@ async def test_a_picture_of_which_nothing_can_be_read_is_refused_before_payment(
     # Mirrored letters are those of an unknown script.
     mirrored = ImageOps.mirror(pictures.drawn(*SENTENCES, size=(1500, 300)))
     assert "another script" in await refusal(reader, "a.png", pictures.saved(mirrored))
-    both = pictures.saved(pictures.drawn(), mirrored, kind="PDF")
-    assert "another script" in await refusal(reader, "a.pdf", both)
+    for pages in ([pictures.drawn(), mirrored], [mirrored, mirrored, mirrored]):
+        scanned = pictures.saved(*pages, kind="PDF")
+        assert "another script" in await refusal(reader, "a.pdf", scanned)
 
 
 @needs_ocr
@@ -246,6 +247,11 @@ def test_known_scripts_are_legible():
     ):
         assert reading.is_legible(read(text, certainty=0.9, size=(360.0, 20.0)))
         assert not reading.is_doubtful(read(text, certainty=0.98, size=(360.0, 20.0)))
+
+
+def test_signs_in_a_picture_do_not_become_markdown():
+    lines = ["# 12 main street", "- item one", "<b>bold</b>", "---"]
+    assert to_text(read(*lines)) == "\\# 12 main street\n\\- item one\n\\<b>bold\\</b>\n\\---"
 
 
 def test_columns_of_vertical_writing_are_read_from_right_to_left():
