@@ -1,12 +1,14 @@
 """Removes the text of a PDF that its pages do not show: white on white, or on a hidden layer.
 
 Text that lies over a picture or a drawing stays: it was recognised there, or drawn as curves.
+White text stays where the drawn page would differ without it, as on a gradient.
 """
 
 import contextlib
 import ctypes
 import io
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -17,8 +19,8 @@ from pypdfium2 import raw
 _WHITE, _CLEAR = 250, 8
 # More objects of a page would take too long to compare; its text stays.
 _MAX_OBJECTS, _MAX_SUSPECTS = 20_000, 2_000
-# Pages that are drawn, twice, to find hidden layers, and pixels of one; a point is a pixel at most.
-_MAX_DRAWN, _MAX_PIXELS = 10, 2_000_000
+# Pages that are drawn, twice, to find hidden text, and pixels of one; a point is a pixel at most.
+_MAX_DRAWN, _MAX_PIXELS = 40, 2_000_000
 _LAYER = "OC"
 # Fonts that PDFium draws without a font file.
 _BUILT_IN = ("Helvetica", "Arial", "Times", "Courier", "Symbol", "ZapfDingbats")
@@ -31,30 +33,49 @@ _Edges = tuple[float, float, float, float]
 class _Page:
     """The objects of a page that matter."""
 
-    hidden: list[Any] = attrs.field(factory=list)
-    """Texts without a colour of their own."""
+    clear: list[Any] = attrs.field(factory=list)
+    """Texts that are never drawn."""
+    white: list[Any] = attrs.field(factory=list)
     layered: list[Any] = attrs.field(factory=list)
     backgrounds: list[_Edges] = attrs.field(factory=list)
 
 
 def removed(data: bytes) -> bytes:
-    """Return a PDF without invisible text, or the same bytes if it has none."""
+    """Return a PDF without invisible text, or the same bytes if it has none.
+
+    A PDF that would lose other letters stays as it is: PDFium does not write every kind of text.
+    """
     with contextlib.suppress(pypdfium2.PdfiumError):
         document = pypdfium2.PdfDocument(data)
-        changed = drawn = 0
+        kept: dict[int, Counter[str]] = {}
+        drawn = 0
         for number in range(len(document)):
             with contextlib.suppress(pypdfium2.PdfiumError):
                 page = document[number]
                 found = _objects(page)
-                texts = list(_without_background(found))
-                if found.layered and drawn < _MAX_DRAWN:
+                texts = _over_nothing(found, found.clear)
+                if (found.white or found.layered) and drawn < _MAX_DRAWN:
                     drawn += 1
-                    texts += _undrawn(page, document[number], found.layered)
-                changed += _remove(page, texts)
-        if changed:
+                    texts += _undrawn(page, document[number], found)
+                if (letters := _remove(page, texts)) is not None:
+                    kept[number] = letters
+        if kept:
             document.save(copy := io.BytesIO())
-            return copy.getvalue()
+            if _has(copy.getvalue(), kept):
+                return copy.getvalue()
     return data
+
+
+def _has(data: bytes, letters: Mapping[int, Counter[str]]) -> bool:
+    document = pypdfium2.PdfDocument(data)
+    return all(
+        some <= _letters(document[number].get_textpage().get_text_range())
+        for number, some in letters.items()
+    )
+
+
+def _letters(text: str) -> Counter[str]:
+    return Counter(filter(str.isalnum, text))
 
 
 def _objects(page: pypdfium2.PdfPage) -> _Page:
@@ -63,22 +84,28 @@ def _objects(page: pypdfium2.PdfPage) -> _Page:
     for at in range(count if count <= _MAX_OBJECTS else 0):
         one = raw.FPDFPage_GetObject(page, at)
         if raw.FPDFPageObj_GetType(one) == raw.FPDF_PAGEOBJ_TEXT:
-            if _is_colourless(one):
-                found.hidden.append(one)
+            if _is_clear(one):
+                found.clear.append(one)
+            elif _is_white(one):
+                found.white.append(one)
             elif _is_on_a_layer(one) and _is_drawable(one):
                 found.layered.append(one)
         elif not _is_white_path(one):
             found.backgrounds.append(_edges(one))
-    return found if len(found.hidden) + len(found.layered) <= _MAX_SUSPECTS else _Page()
+    suspects = len(found.clear) + len(found.white) + len(found.layered)
+    return found if suspects <= _MAX_SUSPECTS else _Page()
 
 
-def _is_colourless(text: Any) -> bool:
+def _is_clear(text: Any) -> bool:
     mode = raw.FPDFTextObj_GetTextRenderMode(text)
-    if mode == raw.FPDF_TEXTRENDERMODE_INVISIBLE:
-        return True
-    red, green, blue, alpha = _colour(text)
-    is_white = min(red, green, blue) >= _WHITE
-    return mode == raw.FPDF_TEXTRENDERMODE_FILL and (is_white or alpha <= _CLEAR)
+    is_filled = mode == raw.FPDF_TEXTRENDERMODE_FILL
+    return mode == raw.FPDF_TEXTRENDERMODE_INVISIBLE or (is_filled and _colour(text)[3] <= _CLEAR)
+
+
+def _is_white(text: Any) -> bool:
+    """Whether PDFium calls a text white, as also one that is filled with a gradient."""
+    mode = raw.FPDFTextObj_GetTextRenderMode(text)
+    return mode == raw.FPDF_TEXTRENDERMODE_FILL and min(_colour(text)[:3]) >= _WHITE
 
 
 def _is_white_path(one: Any) -> bool:
@@ -112,11 +139,12 @@ def _is_drawable(text: Any) -> bool:
     return is_built_in or raw.FPDFFont_GetIsEmbedded(font) == 1
 
 
-def _without_background(page: _Page) -> Iterator[Any]:
-    for text in page.hidden:
-        edges = _edges(text)
-        if not any(_overlap(edges, background) for background in page.backgrounds):
-            yield text
+def _over_nothing(page: _Page, texts: Sequence[Any]) -> list[Any]:
+    return [
+        text
+        for text in texts
+        if not any(_overlap(_edges(text), background) for background in page.backgrounds)
+    ]
 
 
 def _overlap(one: _Edges, other: _Edges) -> bool:
@@ -124,13 +152,25 @@ def _overlap(one: _Edges, other: _Edges) -> bool:
     return left < other[2] and other[0] < right and bottom < other[3] and other[1] < top
 
 
-def _undrawn(page: pypdfium2.PdfPage, copy: pypdfium2.PdfPage, texts: list[Any]) -> list[Any]:
-    """Return the texts without which the page looks the same. The copy loses its layers."""
+def _undrawn(page: pypdfium2.PdfPage, copy: pypdfium2.PdfPage, found: _Page) -> list[Any]:
+    """Return the texts without which the page looks the same. The copy loses them."""
     before = _draw(page)
-    for one in _objects(copy).layered:
+    same = _objects(copy)
+    for one in (*same.white, *same.layered):
         raw.FPDFPage_RemoveObject(copy, one)
     after = _draw(copy)
-    return [text for text in texts if _part(page, before, text) == _part(page, after, text)]
+    return [
+        text
+        for text in (*_over_nothing(found, found.white), *found.layered)
+        if _are_alike(_part(page, before, text), _part(page, after, text))
+        and (_is_drawable(text) or min(_part(page, after, text), default=255) >= _WHITE)
+    ]
+
+
+def _are_alike(one: bytes, other: bytes) -> bool:
+    return one == other or all(
+        abs(before - after) <= 255 - _WHITE for before, after in zip(one, other, strict=True)
+    )
 
 
 def _draw(page: pypdfium2.PdfPage) -> pypdfium2.PdfBitmap:
@@ -140,8 +180,8 @@ def _draw(page: pypdfium2.PdfPage) -> pypdfium2.PdfBitmap:
     return bitmap
 
 
-def _part(page: pypdfium2.PdfPage, drawn: pypdfium2.PdfBitmap, text: Any) -> list[bytes]:
-    """Return the rows of pixels at the place of a text."""
+def _part(page: pypdfium2.PdfPage, drawn: pypdfium2.PdfBitmap, text: Any) -> bytes:
+    """Return the pixels at the place of a text, row by row."""
     left, bottom, right, top = _edges(text)
     xs, ys = [], []
     for x, y in ((left, bottom), (right, top)):
@@ -150,16 +190,34 @@ def _part(page: pypdfium2.PdfPage, drawn: pypdfium2.PdfBitmap, text: Any) -> lis
         xs.append(min(max(across.value, 0), drawn.width))
         ys.append(min(max(down.value, 0), drawn.height))
     pixels, stride = memoryview(drawn.buffer).cast("B"), drawn.stride
-    return [
-        bytes(pixels[row * stride + min(xs) : row * stride + max(xs) + 1])
+    return b"".join(
+        pixels[row * stride + min(xs) : row * stride + min(max(xs) + 1, drawn.width)]
         for row in range(min(ys), min(max(ys) + 1, drawn.height))
-    ]
+    )
 
 
-def _remove(page: pypdfium2.PdfPage, texts: list[Any]) -> bool:
-    for text in texts:
+def _remove(page: pypdfium2.PdfPage, texts: Sequence[Any]) -> Counter[str] | None:
+    """Remove the texts, and return the letters that stay; None if nothing was removed.
+
+    White space is no hidden text.
+    """
+    if not texts:
+        return None
+    read = page.get_textpage()
+    words = [(text, word) for text in texts if (word := _text_of(text, read)).strip()]
+    letters = _letters(read.get_text_range())
+    letters.subtract(_letters("".join(word for _, word in words)))
+    read.close()
+    for text, _ in words:
         raw.FPDFPage_RemoveObject(page, text)
-    return bool(texts) and bool(raw.FPDFPage_GenerateContent(page))
+    return +letters if words and raw.FPDFPage_GenerateContent(page) else None
+
+
+def _text_of(text: Any, read: pypdfium2.PdfTextPage) -> str:
+    size = raw.FPDFTextObj_GetText(text, read, None, 0)
+    buffer = (ctypes.c_ushort * (size // 2 + 1))()
+    raw.FPDFTextObj_GetText(text, read, buffer, size)
+    return bytes(buffer).decode("utf-16-le", errors="replace").partition("\0")[0]
 
 
 def _colour(one: Any) -> tuple[int, int, int, int]:

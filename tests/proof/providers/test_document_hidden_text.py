@@ -51,12 +51,23 @@ def test_text_that_a_pdf_hides_is_left_out(hidden):
         line("words", "1 1 1 rg 0 0 0 RG 2 Tr"),
         f"/OC /P1 BDC {line('words')} EMC",
         "BT /F1 11 Tf 72 650 Td (words) Tj 0.3 0 Td (words) Tj ET",
+        "q 50 640 400 40 re W n /S1 sh Q " + line("words", "1 1 1 rg"),
+        "/Pattern cs /G1 scn 50 640 400 40 re f " + line("words", "1 1 1 rg"),
+        line("words", "/Pattern cs /G1 scn"),
+        line("words") + "BT 1 1 1 rg /F1 11 Tf 72 600 Td ( ) Tj ET",
     ],
 )
 def test_text_that_a_pdf_shows_or_that_was_recognised_in_a_picture_is_kept_once(shown):
     found = parsing.parse("pdf", layers.write(SEEN + shown))
     assert found.pages[0].startswith("Seen")
     assert found.pages[0].count("words") == 1
+    assert found.notes == ()
+
+
+def test_hidden_text_stays_where_its_removal_would_lose_letters_of_a_drawn_font():
+    drawn = "BT /F3 12 Tf 72 600 Td (abc) Tj ET "
+    found = parsing.parse("pdf", layers.write(SEEN + drawn + line("secret", "1 1 1 rg")))
+    assert "abc" in found.pages[0]
     assert found.notes == ()
 
 

@@ -280,10 +280,49 @@ def test_columns_of_sentences_are_no_table():
 
 def test_a_justified_paragraph_is_no_table():
     table = table_of(["kind of", "harbour", "than"], ["we do", "about", "coffee"])
+    table.rows[1][1].bbox = box(165, 112, 80, 10)
     found = loose.mend(page_of(), [table])
     assert [(one.kind, one.text) for one in found] == [
         ("paragraph", "kind of harbour than we do about coffee")
     ]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        (("apple", "manzana", "pomme"), ("house", "casa", "maison"), ("dog", "perro", "chien")),
+        (("data export", "no", "yes"), ("phone support", "no", "yes"), ("users", "yes", "yes")),
+    ],
+)
+def test_a_table_of_small_letters_in_aligned_columns_stays(rows):
+    table = table_of(*rows)
+    assert texts(loose.mend(page_of(), [table])[0]) == [list(row) for row in rows]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        (
+            ("annual maintenance of the heating", "120.00 EUR"),
+            ("cleaning of all windows and doors", "80.00 EUR"),
+            ("repair of broken roof tiles", "300.00 EUR"),
+            ("garden work in spring and autumn", "95.00 EUR"),
+        ),
+        (
+            ("API", "interface that programs use"),
+            ("CSV", "text file of values with commas"),
+            ("PDF", "file format of printed pages"),
+        ),
+    ],
+)
+def test_a_table_with_sentences_in_only_one_column_stays(rows):
+    table = table_of(*rows)
+    assert texts(loose.mend(page_of(), [table])[0]) == [list(row) for row in rows]
+
+
+def test_rows_that_are_wider_apart_than_lines_are_no_columns_of_sentences():
+    rows = [["cleaning of the large windows", "by two people in one afternoon"]] * 4
+    assert texts(loose.mend(page_of(), [table_of(*rows, pitch=20.0)])[0]) == rows
 
 
 def test_lines_of_one_cell_are_one_row():

@@ -5,8 +5,8 @@ import os
 import re
 import resource
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
 
 import liteparse
@@ -32,7 +32,7 @@ _DIGITS = re.compile(r"\d+")
 # Numbers of a running line that may be the page's, and the most digits of one.
 _MAX_NUMBERS, _MAX_PAGE_DIGITS = 8, 5
 _HEADING = re.compile(r"^(#{1,6}) (.+)$", re.MULTILINE)
-_MAX_LEVEL = 6
+_TITLE, _MAX_LEVEL = "#", 6
 # Holds the one reader.
 _reader: list[liteparse.LiteParse] = []
 _HIDDEN_NOTE = ("Text that the pages do not show was left out.",)
@@ -48,9 +48,10 @@ def parse(data: bytes) -> Parsed:
     shown = invisible_text.removed(data)
     data, has_hidden = shown, shown is not data
     pages = _read(data)
-    running, plain_pages = _running_lines(pages), raised_digits.find(data)
-    body = headings.body_style(pages)
+    plain_pages, body = raised_digits.find(data), headings.body_style(pages)
     layouts = [_arranged(page, body) for page in pages]
+    margins = [_margin_lines(*one) for one in zip(pages, layouts, strict=True)]
+    running = {kind: _running_lines(margins, kind) for kind in ("", _TITLE)}
     levels = _heading_levels(pages, layouts)
     texts, textless = [], {}
     for number, page in enumerate(pages):
@@ -60,7 +61,7 @@ def parse(data: bytes) -> Parsed:
             if plain := plain_pages.get(number):
                 text = spaces.close(restore(text, plain.text, page, data), plain.text)
                 text = raised_digits.write_into(text, plain.shifted)
-            text = _without(text, running, number)
+            text = _without(text, running, number, margins[number])
             text = pdf_signs.escaped(text, layouts[number])
             text = _with_names(_with_levels(text, levels), page)
         else:
@@ -129,34 +130,48 @@ def _read(data: bytes) -> Sequence[liteparse.ParsedPage]:
     return pages
 
 
-def _running_lines(pages: Sequence[liteparse.ParsedPage]) -> dict[str, int]:
-    """Return the keys of running headers and footers, each with its first page."""
+def _running_lines(margins: Sequence[Sequence[str]], kind: str) -> dict[str, int]:
+    """Return the keys of running headers and footers of a kind, each with its first page."""
     count: Counter[str] = Counter()
     first: dict[str, int] = {}
-    for number, page in enumerate(pages):
-        for line in set(_margin_lines(page, number)):
+    for number, lines in enumerate(margins):
+        keys = (_running_keys(line, number) for line in lines if line.startswith(kind))
+        for line in set(chain.from_iterable(keys)):
             count[line] += 1
             first.setdefault(line, number)
-    needed = max(_MIN_PAGES, _MIN_SHARE * len(pages))
+    needed = max(_MIN_PAGES, _MIN_SHARE * len(margins))
     return {line: first[line] for line, times in count.items() if times >= needed}
 
 
-def _margin_lines(page: liteparse.ParsedPage, number: int) -> Iterator[str]:
-    for block in page.blocks or ():
+def _margin_lines(page: liteparse.ParsedPage, blocks: Sequence[liteparse.LayoutBlock]) -> list[str]:
+    """Return the texts in the margins; those of headings begin with #."""
+    lines = []
+    for block in blocks:
         if block.text and block.bbox is not None:
             below = block.bbox.y + block.bbox.height
             if below < _MARGIN * page.height or block.bbox.y > (1 - _MARGIN) * page.height:
-                yield from _running_keys(block.text, number)
+                lines.append((_TITLE if block.kind == "heading" else "") + block.text)
+    return lines
 
 
-def _without(markdown: str, running: dict[str, int], number: int) -> str:
-    """Return a page without running lines."""
-    kept = [
-        paragraph
-        for paragraph in markdown.split("\n\n")
-        if all(running.get(key, number) == number for key in _running_keys(paragraph, number))
-    ]
-    return "\n\n".join(kept)
+def _without(
+    markdown: str, running: Mapping[str, dict[str, int]], number: int, margin: Sequence[str]
+) -> str:
+    """Return a page without those running lines that are in its margin.
+
+    A heading stays, also in the margin, unless the line is a heading on most pages.
+    """
+    left = Counter(map(_plain, margin))
+    paragraphs = markdown.split("\n\n")
+    dropped = set()
+    for at in sorted(range(len(paragraphs)), key=lambda at: paragraphs[at].startswith(_TITLE)):
+        plain = _plain(paragraphs[at])
+        first = running[_TITLE if paragraphs[at].startswith(_TITLE) else ""]
+        keys = _running_keys(plain, number)
+        if left[plain] and any(first.get(key, number) != number for key in keys):
+            left[plain] -= 1
+            dropped.add(at)
+    return "\n\n".join(text for at, text in enumerate(paragraphs) if at not in dropped)
 
 
 def _heading_levels(
@@ -198,12 +213,16 @@ def _running_keys(line: str, page: int) -> Iterator[str]:
 
     Lines that differ in another number, such as the total of an invoice, have no key in common.
     """
-    plain = " ".join(_DECORATION.sub(" ", line).split())
+    plain = _plain(line)
     yield plain
     for found in islice(_DIGITS.finditer(plain), _MAX_NUMBERS):
         if len(found[0]) <= _MAX_PAGE_DIGITS:
             offset = int(found[0]) - page
             yield f"{plain[: found.start()]}\0{offset}\0{plain[found.end() :]}"
+
+
+def _plain(line: str) -> str:
+    return " ".join(_DECORATION.sub(" ", line).split())
 
 
 def _key(line: str) -> str:

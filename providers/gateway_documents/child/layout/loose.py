@@ -14,6 +14,12 @@ from gateway_documents.child.lines import Box
 Row = list[LayoutCell]
 # Of pairs of cells, one below the other: the share of sentences that go on in the next cell.
 _FLOWING = 0.4
+# The least such share in each column, and the share of its rows that a column has text in.
+_FLOWING_EACH, _FILLED = 0.25, 0.5
+# Rows are no lines of the body if the gap between them is this part of a line's height.
+_APART = 0.7
+# Points by which the edges of aligned cells differ.
+_ALIGNED = 2.0
 _MIN_ROWS, _LONG_CELL = 3, 20
 # The share of cells of a justified paragraph that begin with a small letter.
 _LOWER = 0.6
@@ -61,26 +67,70 @@ def _around(some: Sequence[LayoutCell]) -> AnnotationRect | None:
 
 
 def _are_columns(rows: Sequence[Row]) -> bool:
-    """Whether sentences go on from row to row in most columns, as in text in columns."""
+    """Whether sentences go on from row to row in every column, as in text in columns."""
+    columns = [list(column) for column in zip(*rows, strict=False)]
+    filled = [column for column in columns if _filled(column) >= _FILLED * len(rows)]
+    return (
+        len(rows) >= _MIN_ROWS
+        and not _are_apart(rows)
+        and _flow(columns) >= _FLOWING
+        and all(_flow([column]) >= _FLOWING_EACH for column in filled)
+    )
+
+
+def _filled(column: Sequence[LayoutCell]) -> int:
+    return sum(bool(cell.text) for cell in column)
+
+
+def _flow(columns: Sequence[Sequence[LayoutCell]]) -> float:
+    """Return the share of cells, one below the other, whose sentence goes on."""
     pairs = [
         (above.text, below.text)
-        for upper, lower in pairwise(rows)
-        for above, below in zip(upper, lower, strict=False)
+        for column in columns
+        for above, below in pairwise(column)
         if above.text and below.text
     ]
     flowing = sum(
         len(above) >= _LONG_CELL and above[-1] not in ".!?:" and below[0].islower()
         for above, below in pairs
     )
-    return len(rows) >= _MIN_ROWS and flowing >= _FLOWING * max(len(pairs), 1)
+    return float(flowing / max(len(pairs), 1))
+
+
+def _are_apart(rows: Sequence[Row]) -> bool:
+    """Whether the gaps between most rows are wider than those between lines."""
+    boxes = [box for box in map(_around, rows) if box]
+    if len(boxes) < _MIN_ROWS:
+        return False
+    gap = statistics.median(below.y - above.y - above.height for above, below in pairwise(boxes))
+    return bool(gap > _APART * min(box.height for box in boxes))
 
 
 def _is_prose(rows: Sequence[Row]) -> bool:
     """Whether rows are the lines of a paragraph with wide spaces."""
     texts = [cell.text for row in rows for cell in row if cell.text]
     lower = sum(text[0].islower() for text in texts)
-    return lower >= _LOWER * len(texts) and not any(
-        char.isdigit() for text in texts for char in text
+    return (
+        lower >= _LOWER * len(texts)
+        and not any(char.isdigit() for text in texts for char in text)
+        and not _are_aligned(rows)
+    )
+
+
+def _are_aligned(rows: Sequence[Row]) -> bool:
+    """Whether the cells of each column begin, end or have their middle at one place."""
+    columns = [
+        [cell.bbox for cell in column if cell.text and cell.bbox]
+        for column in zip(*rows, strict=False)
+    ]
+    return len(rows) > 1 and all(
+        any(
+            max(places) - min(places) <= _ALIGNED
+            for part in (0, 0.5, 1)
+            if (places := [box.x + part * box.width for box in boxes])
+        )
+        for boxes in columns
+        if boxes
     )
 
 
