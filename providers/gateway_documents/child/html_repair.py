@@ -36,8 +36,12 @@ def repair(soup: BeautifulSoup) -> bool:
     """Leave out what is not shown, and move what is; return whether a style hid some text."""
     for comment in soup.find_all(string=lambda text: isinstance(text, PreformattedString)):
         comment.extract()
-    hidden = style_sheets.hidden_elements(soup)
-    hid_text = any(tag.name not in _NEVER_SHOWN and tag.get_text(strip=True) for tag in hidden)
+    hidden = style_sheets.hidden_parts(soup)
+    hid_text = any(
+        part.get_text(strip=True)
+        for part in hidden
+        if not isinstance(part, Tag) or part.name not in _NEVER_SHOWN
+    )
     for tag in (*hidden, *soup.find_all(_is_hidden)):
         tag.decompose()
     for tag in soup.find_all(_RENAMED):

@@ -8,6 +8,8 @@ from gateway_documents.errors import Unreadable
 
 # Cells of the largest table, including empty ones; writing it takes ten seconds.
 MAX_CELLS = 5_000_000
+# Cells that `find` returns.
+MAX_FOUND_CELLS = 1_000_000
 _PIPE = re.compile(r"(?<!\\)\|")
 _BREAK = re.compile(r"(?<!\\)<br>")
 _RULE = re.compile(r"\|(?: *:?-+:? *\|)+")
@@ -47,21 +49,28 @@ def to_markdown(rows: Iterable[Row], *, keep_columns: bool = False) -> str:
     return "\n".join(lines)
 
 
-def find(markdown: str) -> list[list[list[str]]]:
-    """Return the cells of each table in a text by row, the head first."""
+def find(markdown: str, limit: int = MAX_FOUND_CELLS) -> tuple[list[list[list[str]]], bool]:
+    """Return the cells of each table in a text by row, the head first, and whether all fit.
+
+    Rows after the limit of cells are left out.
+    """
     found: list[list[list[str]]] = []
     above, is_inside, is_code = "", False, False
     for line in map(str.strip, markdown.splitlines()):
         is_code ^= bool(_FENCE.match(line))
         is_row = line.startswith("|") and not is_code
-        if is_row and not is_inside and is_rule(line) and above.startswith("|"):
-            found.append([cells(above)])
-            is_inside = True
-        elif is_row and is_inside:
-            found[-1].append(cells(line))
-        is_inside &= is_row
+        is_head = is_row and not is_inside and bool(above) and is_rule(line)
+        if is_head or (is_row and is_inside):
+            row = above if is_head else line
+            limit -= max(row.count("|") - row.endswith("|"), 1)
+            if limit < 0:
+                return found, False
+            if is_head:
+                found.append([])
+            found[-1].append(cells(row))
+        is_inside = is_row and (is_inside or is_head)
         above = line if is_row else ""
-    return found
+    return found, True
 
 
 def is_rule(line: str) -> bool:
@@ -72,6 +81,9 @@ def is_rule(line: str) -> bool:
 def cells(row: str) -> list[str]:
     """Return the texts of a row's cells, as they were before `cell_text`."""
     inner = row.strip().removeprefix("|").removesuffix("|")
+    if "\\" not in inner and "<" not in inner:
+        # Most rows: a large file has a million of them.
+        return [part.strip() for part in inner.split("|")]
     parts = (_BREAK.sub("\n", part.strip()) for part in _PIPE.split(inner))
     return [escaping.shown(part) for part in parts]
 

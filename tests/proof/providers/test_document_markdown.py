@@ -5,11 +5,12 @@ import io
 import zlib
 from xml.sax.saxutils import escape
 
+import bs4
 import documents_pdf as pdf
 import pytest
 from documents_files import WORD, office
 
-from gateway_documents.child import escaping, libraries, parsing
+from gateway_documents.child import escaping, libraries, parsing, style_sheets
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -87,7 +88,11 @@ def test_a_page_escapes_signs_and_leaves_plain_text():
         ("end\\", "end\\\\"),
         ("x < y", "x < y"),
         ("<x", "<x"),
-        ("&lt; AT&T; R&D", "\\&lt; AT\\&T; R&D"),
+        ("&lt; &#9; &#xA0; AT&T; R&D;", "\\&lt; \\&#9; \\&#xA0; AT&T; R&D;"),
+        ("https://a.edu/~bob and https://a.edu/~al", "https://a.edu/~bob and https://a.edu/~al"),
+        ("(*a*), ~~b~~", "(\\*a\\*), \\~\\~b\\~\\~"),
+        ('a_"b"_c', 'a_"b"_c'),
+        ("_(x)_ a_b_", "\\_(x)\\_ a_b\\_"),
     ],
 )
 def test_only_signs_that_would_change_the_text_are_escaped(text, escaped):
@@ -156,7 +161,10 @@ def test_signs_count_where_a_browser_shows_text(page, text):
 @pytest.mark.parametrize(
     ("table", "rows"),
     [
-        ("1,5\n2,5\n3,75\n", ["1,5", "2,5", "3,75"]),
+        ("1,5\n2,5\n3,75 %\n", ["1,5", "2,5", "3,75 %"]),
+        ("Width\n1,5\n2,5\n", ["Width", "1,5", "2,5"]),
+        ("1,2\n1999,1200\n", ["1 | 2", "1999 | 1200"]),
+        ("1,2\n3,4\n", ["1 | 2", "3 | 4"]),
         ("Price\n1.200,50 €\n-2,5 €\n", ["Price", "1.200,50 €", "-2,5 €"]),
         ("x,y\n1,5\n2,5\n", ["x | y", "1 | 5", "2 | 5"]),
         ('a,b\n"x,1\ny,2\n', ["a | b", '"x | 1', "y | 2"]),
@@ -196,6 +204,12 @@ STYLE = (
         f"{STYLE}<div id=i><p>secret</p></div>",
         f"{STYLE}<p class=v style='visibility:visible'>secret</p>",
         f"{STYLE}<i class=s>secret</i>",
+        f"{STYLE}<style>@media print {{.h{{display:block}}}}</style><p class=h>secret</p>",
+        f"{STYLE}<style>.h::before, :root{{display:block}}</style><p class=h>secret</p>",
+        f"{STYLE}<style media=screen>.a{{display:none}}</style><p class=a>secret</p>",
+        "<style>/* a */ .a /* } */ {color:red; display:none; & b{top:0}}</style><p class=a>secret",
+        "<style>.a{display:none!important} x .a{display:block}</style><p class=a>secret</p>",
+        "<p style='visibility:hidden'>secret<b style='top:0'>secret</b></p>",
         "<p style='display:block; display: none'>secret</p>",
         "<dialog>secret</dialog>",
         "<canvas>secret</canvas><video>secret</video><iframe>secret</iframe>",
@@ -213,6 +227,21 @@ def test_elements_that_a_style_hides_are_left_out(hidden):
         f"{STYLE}<b class=s>words</b>",
         f"{STYLE}<p class=h style='display:block'>words</p>",
         "<p style='display:none;display:block'>words</p>",
+        (
+            "<style>.a{display:none!important} @media(width>9em)"
+            "{.b{display:block!important}}</style><p class='a b'>words</p>"
+        ),
+        "<style>.a{display:none} .acc.is-open > .a{display:block}</style><p class=a>words</p>",
+        "<style>.a{display:none} .a:first-child{display:block}</style><p class=a>words</p>",
+        "<style>.a{display:none} .a:not(.b, .c)[x='1,2']{display:block}</style><p class=a>words",
+        "<style>.a{display:none} #m .a{display:block}</style><p class=a>words</p>",
+        "<style>.a{display:none} .m{.a{display:block}}</style><p class=a>words</p>",
+        "<style>.m{.a{display:none}} .a:hover{display:none}</style><p class=a>words</p>",
+        "<style media=print>.a{display:none}</style><p class=a>words</p>",
+        "<style media='(max-width: 9em)'>.a{display:none}</style><p class=a>words</p>",
+        "<noscript><style>.a{display:none}</style></noscript><p class=a>words</p>",
+        "<template><style>.a{display:none}</style></template><p class=a>words</p>",
+        "<svg><style>.a{display:none}</style></svg><p class=a>words</p>",
         "<details><summary>More</summary>words</details>",
         "<dialog open>words</dialog>",
     ],
@@ -220,6 +249,48 @@ def test_elements_that_a_style_hides_are_left_out(hidden):
 def test_elements_that_a_browser_shows_are_kept(shown):
     assert "words" in parsed("html", shown)
     assert notes("html", shown) == ""
+
+
+def test_a_visible_part_of_an_invisible_element_is_kept():
+    page = (
+        "<style>.h{visibility:hidden} .v{visibility:visible}</style><div class=h>secret"
+        "<p>secret</p><div>secret<p class=v>words <i class=h>secret</i></p></div></div>"
+    )
+    assert parsed("html", page) == "words"
+    assert "style hides" in notes("html", page)
+
+
+@pytest.mark.parametrize(
+    "sheet",
+    [
+        *(
+            "a",
+            "/*",
+            "/**/",
+            "{",
+            "}",
+            "{}",
+            "a{",
+            "a,",
+            "(",
+            "[",
+            ":",
+            ".a",
+            "@media ",
+            "display ",
+        ),
+        *("display:", ";display:none", "a{display:none}", "a,{display:x;display:y}", " ", ".a:b("),
+    ],
+)
+def test_style_sheets_take_linear_time(sheet):
+    import time
+
+    text = sheet * (7_000_000 // len(sheet))
+    page = bs4.BeautifulSoup(f"<style>{text}{{display:none}}</style><p>words", "html.parser")
+    assert len(page.style.get_text()) > 6_000_000
+    started = time.process_time()
+    assert page.p not in style_sheets.hidden_parts(page)
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize(

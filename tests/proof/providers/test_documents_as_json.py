@@ -11,7 +11,7 @@ from documents_pdf import Page, write
 
 import gateway_documents
 from gateway.web.bodies import GenerationBody, request_of
-from gateway_documents.child import tables
+from gateway_documents.child import page_json, tables
 from gateway_documents.provider import DocumentParser
 from tests.conftest import running
 
@@ -85,14 +85,39 @@ async def test_a_document_of_as_many_pages_as_are_on_sale_is_read(parser):
 def test_cells_are_those_that_were_written():
     rows = [[tables.cell_text(cell) for cell in row] for row in TABLE]
     text = f"Before\n\n{tables.to_markdown(rows)}\n\nbetween | pipes\n\n{tables.to_markdown(rows)}"
-    assert tables.find(text) == [TABLE, TABLE]
+    assert tables.find(text) == ([TABLE, TABLE], True)
 
 
 def test_only_tables_are_tables():
     code = "```\n| a | b |\n|---|---|\n| 1 | 2 |\n```"
     for text in ("", "| a | b |", "|---|---|", "a | b\n---|---\n1 | 2", code, "| a |\n\n|---|"):
-        assert tables.find(text) == []
-    assert tables.find("| a |\n|:-:|") == [[["a"]]]
+        assert tables.find(text) == ([], True)
+    assert tables.find("| a |\n|:-:|") == ([[["a"]]], True)
+
+
+def test_code_in_a_cell_keeps_its_backslashes():
+    cells = tables.cells(r"| `a \| b \d \* \.` \* | \` \_ | ``x ` \*`` \# | `` \* ` |")
+    assert cells == [r"`a | b \d \* \.` *", "` _", r"``x ` \*`` #", "`` * `"]
+
+
+@pytest.mark.parametrize(
+    ("page", "listed"),
+    [
+        ("|a|b|\n|-|-|\n" + "|" * 7_400_000, 2),
+        ("|a|\n|-|\n" + "|1|\n" * 1_800_000, 1_000_000),
+        ("| ` \\* |\n|-|\n|" + "`\\*" * 2_000_000 + "|", 2),
+    ],
+)
+def test_cells_up_to_a_limit_are_described_in_linear_time(page, listed):
+    import time
+
+    started = time.process_time()
+    described = json.loads(page_json.describe([page, "|a|\n|-|"], ["first"]))
+    assert time.process_time() - started < 8
+    found = [cell for table in described["pages"][0]["tables"] for row in table for cell in row]
+    assert len(found) == listed
+    is_whole = described["pages"][1]["tables"] == [[["a"]]]
+    assert is_whole == (described["notes"] == ["first"]) == ("`" in page)
 
 
 def test_a_pictures_format_is_ignored():

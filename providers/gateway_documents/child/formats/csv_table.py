@@ -134,11 +134,16 @@ def _sniff(text: str) -> str:
 
 
 def _is_decimal_column(sample: str) -> bool:
-    """Whether the text is one column of numbers with decimal commas, under titles and a head."""
+    """Whether the text is one column of numbers with decimal commas.
+
+    A title or head without a comma shows it, or a sign after a number; `1,2` alone is two numbers.
+    """
     lines = [line.strip() for line in sample.splitlines() if line.strip()]
     at = next((at for at, line in enumerate(lines) if "," in line), len(lines))
     numbers = lines[at:]
-    return bool(numbers) and at <= _MAX_TITLES and all(map(_DECIMAL.fullmatch, numbers))
+    if not numbers or at > _MAX_TITLES or not all(map(_DECIMAL.fullmatch, numbers)):
+        return False
+    return at > 0 or any(line[-1] in "%€" for line in numbers)
 
 
 def _score(sample: str, delimiter: str) -> float:
