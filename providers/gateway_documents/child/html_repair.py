@@ -33,7 +33,7 @@ _PARTS = {"table": (*_SECTIONS, "tr", "caption", "colgroup", "col"), "tr": _CELL
 
 
 def repair(soup: BeautifulSoup) -> bool:
-    """Leave out what is not shown, and move what is; return whether a style hid some text."""
+    """Leave out hidden elements, and move shown ones; return whether a style hid text."""
     for comment in soup.find_all(string=lambda text: isinstance(text, PreformattedString)):
         comment.extract()
     hidden = style_sheets.hidden_parts(soup)
@@ -83,7 +83,7 @@ def _is_hidden(tag: Tag) -> bool:
 
 
 def _repair_table(soup: BeautifulSoup, table: Tag) -> None:
-    """Move what is in no cell before the table, and cells that are in no row into one."""
+    """Move content outside cells before the table, and cells outside rows into a row."""
     _repair_part(soup, table, table)
     for section in table.find_all(_SECTIONS, recursive=False):
         _repair_part(soup, table, section)
