@@ -11,7 +11,6 @@ import os
 import re
 import resource
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -167,7 +166,8 @@ def _demonstrate(gateway: Path, folder: Path) -> None:
             order = ["sandbox-image", "a quiet lake", "--key", "demo", "--yes", "--out", "bought"]
             _run([gateway, "buy", *order, "--url", url], folder)
         finally:
-            demo.send_signal(signal.SIGINT)
+            # A shell lets background jobs ignore SIGINT.
+            demo.terminate()
             rest = demo.communicate()[0]
             timer.cancel()
         if demo.returncode != 0:
