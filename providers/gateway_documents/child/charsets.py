@@ -64,6 +64,7 @@ _MAX_CONTROLS, _MAX_DAMAGED = 0.01, 0.05
 _DAMAGED = "\ufffd"
 # DOS and CP/M end text with it.
 _END_OF_FILE = "\x1a"
+_WHITE = " \t\n\r\f\v\ufeff"
 _ISO_2022 = re.compile(r"\x1b(?:\$|\(J)")
 _SAMPLE_BYTES = 4096
 # Every text has a space, a line break or a full stop, of ASCII or of East Asia.
@@ -98,6 +99,8 @@ def decode(data: bytes, *, may_declare: bool = False) -> Decoded:
 def _without_controls(text: str) -> str:
     """Return a text without a few stray control characters; many show that it is none."""
     text = text.strip("\0").removesuffix(_END_OF_FILE)
+    if not text.strip(_WHITE):
+        raise Unreadable(EMPTY)
     controls = _NOT_TEXT.findall(text)
     if len(controls) > _MAX_CONTROLS * len(text):
         code = f"U+{ord(controls[0]):04X}"
