@@ -68,12 +68,16 @@ def reserve(
         search_from_block=0,
     )
     claim(db, key, payment.id)
+    _insert_proof(db, payment.id, key, proof)
+    return insert_task(db, task, payment, TaskStatus.HELD)
+
+
+def _insert_proof(db: Connection, payment_id: int, key: str, proof: MethodProof) -> None:
     db.execute(
         """INSERT INTO method_proofs (payment_id, claim, proof, value_units, payer, refund_to)
            VALUES (?, ?, ?, ?, ?, ?)""",
-        (payment.id, key, proof.data, proof.value_units, proof.payer, proof.refund_to),
+        (payment_id, key, proof.data, proof.value_units, proof.payer, proof.refund_to),
     )
-    return insert_task(db, task, payment, TaskStatus.HELD)
 
 
 def begin_settling(db: Connection, payment_id: int, now: float) -> bool:
