@@ -25,10 +25,14 @@ def parse_word(data: bytes) -> Parsed:
 
 
 def parse_slides(data: bytes) -> Parsed:
-    """Return the slides of a .pptx that are not hidden."""
+    """Return the slides of a .pptx as pages; a hidden slide is an empty page."""
     zip_parts.refuse_doctype(data)
     prepared, notes = slide_xml.prepared(data)
-    return _parse(prepared, "pptx", notes)
+    before, *slides = _markdown(prepared, "pptx").split(slide_xml.MARK)
+    pages = [text.strip("\n") for text in slides] or [before]
+    if not any(map(str.strip, pages)):
+        raise Unreadable(NO_TEXT)
+    return Parsed(pages, notes)
 
 
 def parse_book(data: bytes) -> Parsed:
@@ -53,6 +57,13 @@ def parse_rich_text(data: bytes) -> Parsed:
 
 
 def _parse(data: bytes, kind: anydoc.Format | None, notes: Sequence[str] = ()) -> Parsed:
+    text = _markdown(data, kind)
+    if not text:
+        raise Unreadable(NO_TEXT)
+    return Parsed([text], notes)
+
+
+def _markdown(data: bytes, kind: anydoc.Format | None) -> str:
     try:
         markdown = anydoc.to_markdown_bytes(data, kind)
     except anydoc.EncryptedError:
@@ -61,7 +72,4 @@ def _parse(data: bytes, kind: anydoc.Format | None, notes: Sequence[str] = ()) -
         raise Unreadable("The file is too large to parse.") from None
     except anydoc.ConvertError:
         raise Unreadable(_OLD_WORD if _WORD_95.search(data) else DAMAGED) from None
-    text = _BLANK_LINES.sub("\n\n", _PICTURE_NAME.sub("", markdown)).strip("\n")
-    if not text.strip():
-        raise Unreadable(NO_TEXT)
-    return Parsed([text], notes)
+    return _BLANK_LINES.sub("\n\n", _PICTURE_NAME.sub("", markdown)).strip()
