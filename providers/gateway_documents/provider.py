@@ -54,7 +54,7 @@ class DocumentParser:
         """Refuse a file that is empty, encrypted, damaged, too large or misnamed.
 
         A sandboxed process parses it as `submit` does, so that what cannot be parsed or contains
-        no text is refused before payment. Of a scanned document, its first pages are read.
+        no text is refused before payment. Of a scanned document, up to four pages are read.
         """
         kind, data = await self._recognise(request)
         with suppress(gateway.Transient), _errors_of_the_gateway():
@@ -68,7 +68,7 @@ class DocumentParser:
             self._check_pages(textless, has_text=has_text)
             if not has_text:
                 reader = PageReader(sandbox=self._pictures, kind=kind, data=data)
-                await reader.check(list(textless))
+                await reader.check(textless)
 
     async def submit(self, request: gateway.GenerationRequest, job: gateway.Job) -> gateway.Result:
         """Parse the file; a cancellation kills the child process."""

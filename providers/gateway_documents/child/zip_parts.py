@@ -1,5 +1,6 @@
 """The parts of Office files: refuses document type declarations, and replaces parts."""
 
+import contextlib
 import io
 import zipfile
 from collections.abc import Mapping
@@ -17,10 +18,11 @@ class _Body(Exception):
 
 
 def refuse_doctype(data: bytes) -> None:
-    """Raise `Unreadable` if an XML part of an Office file has a document type declaration.
+    """Raise `Unreadable` if an XML part of an Office file has declarations of its own.
 
-    ECMA-376 part 2 forbids declarations. Refusing them stops billion laughs and external entities,
-    whatever the parser does. Only the beginning of each part is read.
+    Refusing them stops billion laughs and external entities, whatever the parser does. OpenOffice
+    names an external document type, which no parser here reads. Only the beginning of each part is
+    read.
     """
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         for member in archive.infolist():
@@ -42,14 +44,15 @@ def _read_prologue(part: IO[bytes]) -> None:
     parser = expat.ParserCreate()
     parser.StartDoctypeDeclHandler = _refuse
     parser.StartElementHandler = _stop
-    try:
+    # A broken part is not the document's, or its parser refuses it.
+    with contextlib.suppress(_Body, expat.ExpatError):
         while chunk := part.read(_CHUNK_BYTES):
             parser.Parse(chunk)
-    except _Body:
-        pass
 
 
-def _refuse(*_: object) -> None:
+def _refuse(_name: str, _system: str | None, _public: str | None, declares: int) -> None:
+    if not declares:
+        return
     raise Unreadable("The file is damaged: it declares XML entities, which no Office program does.")
 
 
