@@ -12,7 +12,7 @@ from pathlib import Path
 import liteparse
 import pypdfium2
 
-from gateway_documents.child import invisible_text, pdf_signs, raised_digits
+from gateway_documents.child import font_weights, invisible_text, pdf_signs, raised_digits
 from gateway_documents.child.layout import grids, headings, heads, loose, spaces
 from gateway_documents.child.layout.blocks import to_markdown
 from gateway_documents.child.layout.plain import restore
@@ -53,7 +53,7 @@ def parse(data: bytes) -> Parsed:
     _check_length(data)
     shown = invisible_text.removed(data)
     data, has_hidden = shown, shown is not data
-    pages = _read(data)
+    pages = _read(font_weights.mended(data))
     plain_pages, body = raised_digits.find(data), headings.body_style(pages)
     layouts = [_arranged(page, body) for page in pages]
     margins = [_margin_lines(*one) for one in zip(pages, layouts, strict=True)]
