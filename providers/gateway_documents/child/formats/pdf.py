@@ -12,7 +12,7 @@ from pathlib import Path
 import liteparse
 
 from gateway_documents.child import invisible_text, pdf_signs, raised_digits
-from gateway_documents.child.layout import grids, headings, heads, loose, spaces
+from gateway_documents.child.layout import borderless, grids, headings, heads, loose, spaces
 from gateway_documents.child.layout.blocks import to_markdown
 from gateway_documents.child.layout.plain import restore
 from gateway_documents.child.parsed import Parsed
@@ -72,6 +72,7 @@ def parse(data: bytes) -> Parsed:
 
 def _arranged(page: liteparse.ParsedPage, body: headings.Style) -> list[liteparse.LayoutBlock]:
     blocks = grids.replace_tables(page, list(page.blocks or ()))
+    blocks = borderless.replace_blocks(page, blocks)
     blocks = heads.attach(page, loose.mend(page, blocks))
     return headings.refine(page, blocks, body)
 
