@@ -13,7 +13,7 @@ import liteparse
 import pypdfium2
 
 from gateway_documents.child import font_weights, invisible_text, pdf_signs, raised_digits
-from gateway_documents.child.layout import grids, headings, heads, loose, spaces
+from gateway_documents.child.layout import borderless, grids, headings, heads, loose, spaces
 from gateway_documents.child.layout.blocks import to_markdown
 from gateway_documents.child.layout.plain import restore
 from gateway_documents.child.parsed import Parsed
@@ -89,6 +89,7 @@ def _check_length(data: bytes) -> None:
 
 def _arranged(page: liteparse.ParsedPage, body: headings.Style) -> list[liteparse.LayoutBlock]:
     blocks = grids.replace_tables(page, list(page.blocks or ()))
+    blocks = borderless.replace_blocks(page, blocks)
     blocks = heads.attach(page, loose.mend(page, blocks))
     return headings.refine(page, blocks, body)
 
