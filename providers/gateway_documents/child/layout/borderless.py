@@ -36,9 +36,10 @@ def replace_blocks(page: liteparse.ParsedPage, blocks: list[LayoutBlock]) -> lis
     for area in (words, *aligned.halves(words)):
         for group, above in aligned.find_groups(area):
             table, inside = _table(group, above, rules)
-            if all(word in words for word in inside):
+            used = set(inside)
+            if used.issubset(words):
                 blocks = _replaced(blocks, table, inside, words) or blocks
-                words = [word for word in words if word not in inside]
+                words = [word for word in words if word not in used]
     return blocks
 
 
@@ -92,17 +93,16 @@ def _replaced(
     kept: list[LayoutBlock] = []
     taken: list[LayoutBlock] = []
     rest: list[LayoutBlock] = []
-    at = None
+    at, used = None, set(inside)
     for block in blocks:
         box = box_of(block)
         own = [word for word in words if word.is_within(box)] if _has_text(block) else []
-        table_words = [word for word in own if word in inside]
-        if not table_words:
+        if used.isdisjoint(own):
             kept.append(block)
             continue
         at = len(kept) if at is None else at
         taken.append(block)
-        others = [word for word in own if word not in inside]
+        others = [word for word in own if word not in used]
         if others:
             part = replace(block, kind="paragraph", rows=None, header=None, text=text_of(others))
             rest.append(part)
