@@ -17,6 +17,8 @@ _NUMBER_GAP = 0.4
 # The largest gap between rows, in heights of a line.
 _ROW_GAP, _LABEL_GAP = 3.5, 6
 _MIN_ROWS, _MAX_STUBS = 3, 3
+# How far the first label may be indented, in heights of a line.
+_INDENT = 3
 # The most letters of a value, and of one without digits.
 _LONG_VALUE, _SHORT_VALUE = 20, 3
 # The share of values among the cells of a row, and of cells with text.
@@ -224,7 +226,10 @@ def _fits(group: Group, line: Line, cells: Sequence[Cell]) -> bool:
         return False
     spans = [Span.of(cell) for cell in cells]
     extent = group.extent
-    if spans[0].left < extent.left - line.height or spans[-1].right > extent.right + line.height:
+    if (
+        spans[0].left < extent.left - _INDENT * line.height
+        or spans[-1].right > extent.right + line.height
+    ):
         return False
     if len(cells) == 1:
         return spans[0].width <= _NARROW * extent.width

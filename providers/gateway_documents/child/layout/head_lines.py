@@ -16,8 +16,8 @@ _WIDER = 1.2
 _MAX_LINES, _MAX_LETTERS = 8, 60
 # The share of a table's width that a line of one text may have, and that a ruled line has.
 _NARROW, _LONG = 0.6, 0.6
-# A text in the middle of several: the distance of the middles, of their width.
-_SEVERAL, _CENTRAL = 2, 0.15
+# A text in the middle of several: the distance of the middles, of a column's width.
+_SEVERAL, _CENTRAL = 2, 0.35
 # Points by which a head and its column may begin apart.
 _SAME = 1.5
 
@@ -104,12 +104,9 @@ def _may_be_head(group: Group, line: Line, cells: Sequence[Cell]) -> bool:
 
 def rows(group: Group, lines: Sequence[Line], rules: Sequence[Rule]) -> list[list[str]]:
     """Return the rows of a head: texts over several columns are in rows of their own."""
-    found = [
-        text
-        for number in range(len(lines))
-        for text in _texts(group, number, lines, _rules_below(lines, number, group, rules))
-    ]
-    starts = _starts(lines)
+    found = [text for number in range(len(lines)) for text in _texts(group, number, lines, rules)]
+    has_wide = any(text.is_wide for text in found)
+    starts = [0] * len(lines) if has_wide else _starts(lines)
     made: dict[int, list[list[Cell]]] = {}
     for text in found:
         over = [
@@ -143,12 +140,16 @@ def _is_over(rule: Rule, cell: Cell) -> bool:
     return rule.start <= Span.of(cell).middle <= rule.end
 
 
-def _texts(group: Group, number: int, lines: Sequence[Line], rules: Sequence[Rule]) -> list[_Text]:
+def _texts(group: Group, number: int, lines: Sequence[Line], every: Sequence[Rule]) -> list[_Text]:
     """Return the texts of a line with their columns."""
-    below = [_cells(group, line) for line in lines[number + 1 : number + 2]]
+    rules = _rules_below(lines, number, group, every)
+    inner = [rule for rule in every if _middle(lines[0]) < rule.at < _middle(lines[-1])]
+    below = [cell for line in lines[number + 1 :] for cell in _cells(group, line)]
+    below.sort(key=lambda cell: cell[0].left)
     cells = _cells(group, lines[number])
     middles = [Span.of(cell).middle for cell in cells]
     texts = []
+    is_ruled = any(rule.start > group.columns[0].middle for rule in inner)
     for at, cell in enumerate(cells):
         own = [
             rule
@@ -156,8 +157,8 @@ def _texts(group: Group, number: int, lines: Sequence[Line], rules: Sequence[Rul
             if not any(_is_over(rule, other) for other in cells if other is not cell)
         ]
         first, last = _columns(group, Span.of(cell), own)
-        if first == last and below:
-            first, last = _over(group, at, middles, below[0]) or (first, last)
+        if first == last and not is_ruled:
+            first, last = _over(group, at, middles, below) or (first, last)
         texts.append(_Text(cell, first, last, number))
     return texts
 
@@ -172,13 +173,15 @@ def _over(
         if min(middles, key=lambda middle: abs(middle - Span.of(cell).middle)) == middles[at]
         and group.column_of(cell) > 0
     ]
-    if len(nearest) < _SEVERAL:
+    if not nearest:
         return None
-    whole = Span(nearest[0].left, nearest[-1].right)
-    if abs(whole.middle - middles[at]) > _CENTRAL * whole.width:
-        return None
-    columns = [_columns(group, span, ())[0] for span in (nearest[0], nearest[-1])]
-    return columns[0], columns[1]
+    columns = {_columns(group, span, ())[0] for span in nearest}
+    first, last = min(columns), max(columns)
+    left = min(span.left for span in nearest)
+    right = max(span.right for span in nearest)
+    pitch = (group.columns[last].middle - group.columns[first].middle) / max(last - first, 1)
+    is_central = abs((left + right) / 2 - middles[at]) <= _CENTRAL * pitch
+    return (first, last) if len(columns) >= _SEVERAL and is_central else None
 
 
 def _cells(group: Group, line: Line) -> list[Cell]:
@@ -191,15 +194,17 @@ def _cells(group: Group, line: Line) -> list[Cell]:
             for at, word in enumerate(cell)
             if at and any(abs(word.left - left) <= _SAME for left in lefts)
         ]
+        if len(cuts) < _SEVERAL:
+            cuts = []
         cells += [cell[start:end] for start, end in pairwise([0, *cuts, len(cell)])]
     return cells
 
 
 def _columns(group: Group, span: Span, rules: Sequence[Rule]) -> tuple[int, int]:
     """Return the first and the last column of a text: those over which its ruled line is."""
-    whole = group.extent.width
+    beside = group.columns[0].middle
     for rule in rules:
-        if rule.start <= span.middle <= rule.end and rule.end - rule.start < _LONG * whole:
+        if rule.start <= span.middle <= rule.end and rule.start > beside:
             under = [
                 at
                 for at, column in enumerate(group.columns)
