@@ -183,12 +183,13 @@ def _group(lines: Sequence[Line], at: int) -> tuple[Group, int]:
 def is_row(cells: Sequence[Cell]) -> bool:
     """Whether most cells but the first are values."""
     texts = [" ".join(word.text for word in cell) for cell in cells[1:]]
-    values = sum(map(_is_value, texts))
+    values = sum(map(is_value, texts))
     is_pair = len(texts) == 1 and not any(char.isdigit() for char in texts[0])
     return values > 0 and values >= _VALUES * len(texts) and not is_pair
 
 
-def _is_value(text: str) -> bool:
+def is_value(text: str) -> bool:
+    """Whether a text is a number, a mark or a short word with digits."""
     has_digit = any(char.isdigit() for char in text)
     return len(text) <= (_LONG_VALUE if has_digit else _SHORT_VALUE)
 
@@ -319,3 +320,8 @@ def halves(words: Sequence[Box]) -> list[list[Box]]:
     middle = Span.of(words).middle
     left = [word for word in words if (word.left + word.right) / 2 < middle]
     return [left, [word for word in words if (word.left + word.right) / 2 >= middle]]
+
+
+def goes_on(label: str) -> bool:
+    """Whether a label is the rest of the one above."""
+    return label[:1].islower() or label[:1] == "("

@@ -11,7 +11,8 @@ from gateway_documents.child.layout.rules import Rule
 
 # In heights of a line: the least gap between the texts of a head, the largest between its lines
 # without and with ruled lines, and the gap from which lines are rows of their own.
-_GAP, _NEAR, _FAR, _APART = 0.4, 0.9, 2.6, 0.7
+_GAP, _NEAR, _FAR, _APART = 0.4, 0.9, 2.6, 0.4
+_SAME_GAP = 0.8
 _WIDER = 1.2
 _MAX_LINES, _MAX_LETTERS = 8, 60
 # The share of a table's width that a line of one text may have, and that a ruled line has.
@@ -105,8 +106,8 @@ def _may_be_head(group: Group, line: Line, cells: Sequence[Cell]) -> bool:
 def rows(group: Group, lines: Sequence[Line], rules: Sequence[Rule]) -> list[list[str]]:
     """Return the rows of a head: texts over several columns are in rows of their own."""
     found = [text for number in range(len(lines)) for text in _texts(group, number, lines, rules)]
+    starts = _starts(lines, group.row_gap)
     has_wide = any(text.is_wide for text in found)
-    starts = [0] * len(lines) if has_wide else _starts(lines)
     made: dict[int, list[list[Cell]]] = {}
     for text in found:
         over = [
@@ -114,19 +115,21 @@ def rows(group: Group, lines: Sequence[Line], rules: Sequence[Rule]) -> list[lis
             for other in found
             if other.is_wide and other.line < text.line and other.is_over(text.first)
         ]
-        level = len({other.line for other in over}) + starts[text.line]
+        level = len({other.line for other in over})
+        if not has_wide:
+            level = starts[text.line]
         row = made.setdefault(level, [[] for _ in group.columns])
         row[text.first].append(text.words)
     return [[" ".join(map(text_of, cells)) for cells in made[level]] for level in sorted(made)]
 
 
-def _starts(lines: Sequence[Line]) -> list[int]:
-    """Return by line how many gaps above it are as wide as those between rows."""
+def _starts(lines: Sequence[Line], row_gap: float) -> list[int]:
+    """Return the row of each line: a gap as wide as that between rows starts one."""
     starts = [0]
     for above, below in pairwise(lines):
-        is_apart = below.top - above.bottom > _APART * below.height
-        starts.append(starts[-1] + is_apart)
-    return starts[: len(lines)]
+        gap = below.top - above.bottom
+        starts.append(starts[-1] + (gap > max(_APART * below.height, _SAME_GAP * row_gap)))
+    return starts
 
 
 def _rules_below(
@@ -143,7 +146,7 @@ def _is_over(rule: Rule, cell: Cell) -> bool:
 def _texts(group: Group, number: int, lines: Sequence[Line], every: Sequence[Rule]) -> list[_Text]:
     """Return the texts of a line with their columns."""
     rules = _rules_below(lines, number, group, every)
-    inner = [rule for rule in every if _middle(lines[0]) < rule.at < _middle(lines[-1])]
+    inner = [rule for rule in every if _middle(lines[0]) < rule.at < _middle(lines[number])]
     below = [cell for line in lines[number + 1 :] for cell in _cells(group, line)]
     below.sort(key=lambda cell: cell[0].left)
     cells = _cells(group, lines[number])
