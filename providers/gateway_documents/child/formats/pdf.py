@@ -12,7 +12,7 @@ from pathlib import Path
 import liteparse
 
 from gateway_documents.child import font_weights, invisible_text, pdf_signs, raised_digits
-from gateway_documents.child.layout import grids, headings, heads, loose, spaces
+from gateway_documents.child.layout import grids, headings, heads, loose, spaces, styles
 from gateway_documents.child.layout.blocks import to_markdown
 from gateway_documents.child.layout.plain import restore
 from gateway_documents.child.parsed import Parsed
@@ -48,7 +48,7 @@ def parse(data: bytes) -> Parsed:
     shown = invisible_text.removed(data)
     data, has_hidden = shown, shown is not data
     pages = _read(font_weights.mended(data))
-    plain_pages, body = raised_digits.find(data), headings.body_style(pages)
+    plain_pages, body = raised_digits.find(data), styles.body_style(pages)
     layouts = [_arranged(page, body) for page in pages]
     margins = [_margin_lines(*one) for one in zip(pages, layouts, strict=True)]
     running = {kind: _running_lines(margins, kind) for kind in ("", _TITLE)}
@@ -70,7 +70,7 @@ def parse(data: bytes) -> Parsed:
     return Parsed(texts, _HIDDEN_NOTE if has_hidden else (), textless)
 
 
-def _arranged(page: liteparse.ParsedPage, body: headings.Style) -> list[liteparse.LayoutBlock]:
+def _arranged(page: liteparse.ParsedPage, body: styles.Style) -> list[liteparse.LayoutBlock]:
     blocks = grids.replace_tables(page, list(page.blocks or ()))
     blocks = heads.attach(page, loose.mend(page, blocks))
     return headings.refine(page, blocks, body)
