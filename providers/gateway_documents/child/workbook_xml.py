@@ -37,7 +37,7 @@ _REFERENCE = re.compile(rb'(<(?:\w+:)?c\b[^<>]*?\br=")([A-Z]{1,3})(\d{1,7})"')
 _ROW_NUMBER = re.compile(rb'(<(?:\w+:)?row\b[^<>]*?\br=")(\d{1,7})"')
 _EXTENT = re.compile(rb"<(?:\w+:)?(?:dimension|mergeCell)\b[^<>]*>")
 # White space that is no text of a cell.
-_INDENT = re.compile(rb"(</?table:[^<>]*>|</text:p>)\s+(?=<)")
+_INDENT = re.compile(rb"(</?(?:table|office):[^<>]*>|</text:p>)\s+(?=<)")
 _ENTITIES = {"&quot;": '"', "&apos;": "'", "&lt;": "<", "&gt;": ">", "&amp;": "&"}
 _ENTITY = re.compile("|".join(_ENTITIES))
 
@@ -158,7 +158,7 @@ def _facts(sheet: bytes, styles: list[str]) -> SheetFacts:
         if place is None:
             continue
         at = int(place[2]) - 1, _column(place[1])
-        style = int(found.get(b"s", b"0"))
+        style = int(found.get(b"s") or b"0")
         if style < len(styles) and styles[style] and found.get(b"t", b"n") == b"n":
             formats[at] = styles[style]
         if found.get(b"t") == b"e" and (error := _ERROR.search(body)):

@@ -14,6 +14,8 @@ _PICTURE_NAME = re.compile(r"^image\d*\.(?:png|jpe?g|gif|bmp|tiff?|emf|wmf|svg)$
 # The first bytes of a document by Word 6 and 95, in the container of older Office files.
 _WORD_95 = re.compile(rb"\A\xd0\xcf\x11\xe0.*\xdc\xa5[\x65-\x68]\0", re.DOTALL)
 _OLD_WORD = "The kind of the file is unknown here, a document by Word 95: save it as .docx."
+# anydoc's words for a presentation without slides.
+_NO_SLIDES = "presentation has no slide list"
 _BLANK_LINES = re.compile(r"\n{3,}")
 
 
@@ -70,6 +72,8 @@ def _markdown(data: bytes, kind: anydoc.Format | None) -> str:
         raise Unreadable(ENCRYPTED) from None
     except anydoc.ResourceLimitError:
         raise Unreadable("The file is too large to parse.") from None
-    except anydoc.ConvertError:
+    except anydoc.ConvertError as error:
+        if _NO_SLIDES in str(error):
+            return ""
         raise Unreadable(_OLD_WORD if _WORD_95.search(data) else DAMAGED) from None
     return _BLANK_LINES.sub("\n\n", _PICTURE_NAME.sub("", markdown)).strip()

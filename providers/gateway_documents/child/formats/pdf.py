@@ -177,7 +177,8 @@ def _without(
 ) -> str:
     """Return a page without those running lines that are in its margin.
 
-    A heading stays, also in the margin, unless the line is a heading on most pages.
+    A heading stays, also in the margin, unless the line is a heading on most pages. A page of
+    only running lines keeps them.
     """
     left = Counter(map(_plain, margin))
     paragraphs = markdown.split("\n\n")
@@ -189,7 +190,8 @@ def _without(
         if left[plain] and any(first.get(key, number) != number for key in keys):
             left[plain] -= 1
             dropped.add(at)
-    return "\n\n".join(text for at, text in enumerate(paragraphs) if at not in dropped)
+    kept = (text for at, text in enumerate(paragraphs) if at not in dropped)
+    return markdown if len(dropped) == len(paragraphs) else "\n\n".join(kept)
 
 
 def _heading_levels(
