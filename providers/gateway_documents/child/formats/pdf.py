@@ -113,14 +113,14 @@ def warm_up() -> None:
             include_complexity=True,
         )
     )
-    with _without_pool():
+    with without_pool():
         _read(_ONE_PAGE)
     raised_digits.find(_ONE_PAGE)
     invisible_text.removed(_ONE_PAGE)
 
 
 @contextlib.contextmanager
-def _without_pool() -> Iterator[None]:
+def without_pool() -> Iterator[None]:
     """Let PDFium fail to reserve a pool of 1 GiB, and allocate ordinarily instead.
 
     The reservation counts as address space of every child, and left nothing of its limit.
