@@ -31,7 +31,7 @@ def replace_tables(page: liteparse.ParsedPage, blocks: list[LayoutBlock]) -> lis
     """
     if page.vector_graphics is None or not page.vector_graphics.lines:
         return blocks
-    words = [*_words(page)]
+    words = [*words_of(page)]
     for grid, table in find_tables(page, words):
         inside = [block for block in blocks if grid.contains(box_of(block))]
         if inside and _has_same_text(grid, table, inside, words):
@@ -59,7 +59,7 @@ def _has_same_text(
 ) -> bool:
     """Whether a table has all words of the blocks, no others, and not fewer columns."""
     columns = max((len(row) for block in inside for row in cells(block)), default=0)
-    texts, found = _letters(inside), _letters([table])
+    texts, found = letters_of(inside), letters_of([table])
     boxes = [box_of(block) for block in inside]
     return (
         columns <= len(cells(table)[0])
@@ -68,13 +68,16 @@ def _has_same_text(
     )
 
 
-def _words(page: liteparse.ParsedPage) -> Iterator[Box]:
+def words_of(page: liteparse.ParsedPage) -> Iterator[Box]:
+    """Yield the words of a page."""
     for item in page.text_items:
         for word in item.words or [item]:
             yield Box(word.x, word.x + word.width, word.y, word.y + word.height, word.text)
 
 
-def _letters(blocks: Iterable[LayoutBlock]) -> Counter[str]:
+def letters_of(blocks: Iterable[LayoutBlock]) -> Counter[str]:
+    """Return the letters and digits of blocks, each with its count."""
+    """Return the letters and digits of blocks, each with its count."""
     found: Counter[str] = Counter()
     for block in blocks:
         found.update(filter(str.isalnum, block.text or ""))

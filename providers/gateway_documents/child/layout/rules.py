@@ -81,13 +81,8 @@ class Grid:
 
 def find_grids(page: liteparse.ParsedPage, line_height: float) -> list[Grid]:
     """Return the grids of lines that meet, each at least as high as a line of text."""
-    lines = page.vector_graphics.lines if page.vector_graphics else []
-    if len(lines) > _MAX_LINES:
-        return []
-    seen = [line for line in lines if _is_seen(line)]
-    across = _merged(
-        Rule(line.y1, *sorted((line.x1, line.x2))) for line in seen if abs(line.y1 - line.y2) < 1
-    )
+    across = rules_across(page)
+    seen = _seen(page)
     down = _merged(
         Rule(line.x1, *sorted((line.y1, line.y2))) for line in seen if abs(line.x1 - line.x2) < 1
     )
@@ -103,6 +98,20 @@ def find_grids(page: liteparse.ParsedPage, line_height: float) -> list[Grid]:
             grid = Grid.of([*above.across, *rows], [*above.down, *columns], line_height)
         grids.append(grid)
     return grids
+
+
+def rules_across(page: liteparse.ParsedPage) -> list[Rule]:
+    """Return the lines of a page from left to right."""
+    return _merged(
+        Rule(line.y1, *sorted((line.x1, line.x2)))
+        for line in _seen(page)
+        if abs(line.y1 - line.y2) < 1
+    )
+
+
+def _seen(page: liteparse.ParsedPage) -> list[liteparse.VectorLine]:
+    lines = page.vector_graphics.lines if page.vector_graphics else []
+    return [line for line in lines if _is_seen(line)] if len(lines) <= _MAX_LINES else []
 
 
 def _that_meet(across: list[Rule], down: list[Rule]) -> Iterator[tuple[list[Rule], list[Rule]]]:
