@@ -69,6 +69,8 @@ _ISO_2022 = re.compile(r"\x1b(?:\$|\(J)")
 _SAMPLE_BYTES = 4096
 # Every text has a space, a line break or a full stop, of ASCII or of East Asia.
 _WITH_SIGNS = (0x00, 0x30)
+# Of the bytes of UTF-16 that are all below 0x80, half name an alphabet below U+2000.
+_MIN_CONTROLS = 0.4
 # Greek; a text is never only of letters with accents.
 _FIRST_ALPHABET = 0x03
 _HALF_WIDTH = re.compile(r"[\uff66-\uff9d]{2}")
@@ -210,7 +212,10 @@ def _wide_charset(data: bytes) -> str | None:
     """Return the charset of UTF-16 or UTF-32 without a mark: some of its bytes are controls."""
     sample = data[:_SAMPLE_BYTES]
     plain = sample.decode("latin_1")
-    if not _NOT_TEXT.search(plain) or _ISO_2022.search(plain):
+    controls = len(_NOT_TEXT.findall(plain))
+    if not controls or _ISO_2022.search(plain):
+        return None
+    if sample.isascii() and controls < _MIN_CONTROLS * len(sample):
         return None
     readings = {
         charset: codecs.getincrementaldecoder(charset)("replace").decode(sample)

@@ -36,6 +36,8 @@ _PLACE = re.compile(rb"([A-Z]{1,3})(\d{1,7})\Z")
 _REFERENCE = re.compile(rb'(<(?:\w+:)?c\b[^<>]*?\br=")([A-Z]{1,3})(\d{1,7})"')
 _ROW_NUMBER = re.compile(rb'(<(?:\w+:)?row\b[^<>]*?\br=")(\d{1,7})"')
 _EXTENT = re.compile(rb"<(?:\w+:)?(?:dimension|mergeCell)\b[^<>]*>")
+# White space that is no text of a cell.
+_INDENT = re.compile(rb"(</?(?:table|office):[^<>]*>|</text:p>)\s+(?=<)")
 _ENTITIES = {"&quot;": '"', "&apos;": "'", "&lt;": "<", "&gt;": ">", "&amp;": "&"}
 _ENTITY = re.compile("|".join(_ENTITIES))
 
@@ -82,6 +84,16 @@ def compacted(data: bytes, max_cells: int) -> bytes:
             if places and (columns[-1] + 1) * rows[-1] > max_cells:
                 changed[part] = _moved_together(sheet, columns, rows)
         return zip_parts.with_parts(archive, changed) if changed else data
+
+
+def unindented(data: bytes) -> bytes:
+    """Return an .ods without the white space between rows and cells, which calamine refuses."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        name = "content.xml"
+        content = archive.read(name) if name in archive.namelist() else b""
+        if not _INDENT.search(content):
+            return data
+        return zip_parts.with_parts(archive, {name: _INDENT.sub(rb"\1", content)})
 
 
 def _moved_together(sheet: bytes, columns: list[int], rows: list[int]) -> bytes:
@@ -146,7 +158,7 @@ def _facts(sheet: bytes, styles: list[str]) -> SheetFacts:
         if place is None:
             continue
         at = int(place[2]) - 1, _column(place[1])
-        style = int(found.get(b"s", b"0"))
+        style = int(found.get(b"s") or b"0")
         if style < len(styles) and styles[style] and found.get(b"t", b"n") == b"n":
             formats[at] = styles[style]
         if found.get(b"t") == b"e" and (error := _ERROR.search(body)):

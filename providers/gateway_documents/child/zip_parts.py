@@ -1,14 +1,32 @@
-"""The parts of Office files: refuses document type declarations, and replaces parts."""
+"""The parts of Office files: refuses document type declarations, parses and replaces parts."""
 
+import contextlib
 import io
+import posixpath
+import re
 import zipfile
 from collections.abc import Mapping
-from typing import IO
+from typing import IO, Any
 from xml.parsers import expat
 
-from gateway_documents.errors import Unreadable
+from lxml import etree
+
+from gateway_documents.errors import TOO_DEEP, Unreadable
 
 _CHUNK_BYTES = 65_536
+_STRAY_AMPERSAND = re.compile(rb"&(?!#?\w{1,32};)")
+# Characters that XML forbids, written as they are or as references.
+_CONTROL = re.compile(
+    rb"[\x01-\x08\x0b\x0c\x0e-\x1f]"
+    rb"|&#(?:0*(?:[1-8]|1[124-9]|2\d|3[01])|[xX]0*(?:[1-8bcefBCEF]|1[\da-fA-F]));"
+)
+# Entities were refused, so large parts are only that.
+_SAFELY: Any = {
+    "resolve_entities": False,
+    "no_network": True,
+    "load_dtd": False,
+    "huge_tree": True,
+}
 _XML_ENDINGS = (".xml", ".rels")
 
 
@@ -17,10 +35,11 @@ class _Body(Exception):
 
 
 def refuse_doctype(data: bytes) -> None:
-    """Raise `Unreadable` if an XML part of an Office file has a document type declaration.
+    """Raise `Unreadable` if an XML part of an Office file has declarations of its own.
 
-    ECMA-376 part 2 forbids declarations. Refusing them stops billion laughs and external entities,
-    whatever the parser does. Only the beginning of each part is read.
+    Refusing them stops billion laughs and external entities, whatever the parser does. OpenOffice
+    names an external document type, which no parser here reads. Only the beginning of each part is
+    read.
     """
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         for member in archive.infolist():
@@ -38,18 +57,60 @@ def with_parts(archive: zipfile.ZipFile, changed: Mapping[str, bytes]) -> bytes:
     return target.getvalue()
 
 
+def parsed(part: bytes) -> tuple[Any | None, bool]:
+    """Return the root of an XML part, and whether all of it was parsed.
+
+    The root is None for a part that is no XML. Raises `Unreadable` for one that is nested deeply.
+    """
+    for attempt in (part, _cleaned(part)):
+        with contextlib.suppress(etree.XMLSyntaxError):
+            return etree.fromstring(attempt, etree.XMLParser(**_SAFELY)), True
+    try:
+        return etree.fromstring(_cleaned(part), etree.XMLParser(recover=True, **_SAFELY)), False
+    except etree.XMLSyntaxError as error:
+        if "depth" in str(error):
+            raise Unreadable(TOO_DEEP) from None
+        return None, False
+
+
+def _cleaned(part: bytes) -> bytes:
+    """Return a part without the signs that careless programs leave in the text."""
+    return _STRAY_AMPERSAND.sub(b"&amp;", _CONTROL.sub(b"", part))
+
+
+def relations(archive: zipfile.ZipFile, name: str) -> dict[str, str]:
+    """Return the parts that a part refers to, by the name of the relation."""
+    folder, file = posixpath.split(name)
+    links = posixpath.join(folder, "_rels", f"{file}.rels")
+    root = parsed(archive.read(links))[0] if links in archive.namelist() else None
+    found = () if root is None else root.iter("{*}Relationship")
+    return {
+        relation.get("Id", ""): posixpath.normpath(
+            posixpath.join("/", folder, relation.get("Target", ""))
+        ).lstrip("/")
+        for relation in found
+    }
+
+
 def _read_prologue(part: IO[bytes]) -> None:
     parser = expat.ParserCreate()
     parser.StartDoctypeDeclHandler = _refuse
     parser.StartElementHandler = _stop
+    chunk = b""
     try:
         while chunk := part.read(_CHUNK_BYTES):
             parser.Parse(chunk)
     except _Body:
         pass
+    except expat.ExpatError:
+        # What is no XML declares nothing, in ASCII or UTF-16.
+        if b"<!" in chunk.replace(b"\0", b""):
+            raise
 
 
-def _refuse(*_: object) -> None:
+def _refuse(_name: str, _system: str | None, _public: str | None, declares: int) -> None:
+    if not declares:
+        return
     raise Unreadable("The file is damaged: it declares XML entities, which no Office program does.")
 
 

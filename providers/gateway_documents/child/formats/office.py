@@ -11,6 +11,11 @@ from gateway_documents.errors import DAMAGED, ENCRYPTED, NO_TEXT, Unreadable
 
 # anydoc prints the file's name of a picture without a description.
 _PICTURE_NAME = re.compile(r"^image\d*\.(?:png|jpe?g|gif|bmp|tiff?|emf|wmf|svg)$", re.MULTILINE)
+# The first bytes of a document by Word 6 and 95, in the container of older Office files.
+_WORD_95 = re.compile(rb"\A\xd0\xcf\x11\xe0.*\xdc\xa5[\x65-\x68]\0", re.DOTALL)
+_OLD_WORD = "The kind of the file is unknown here, a document by Word 95: save it as .docx."
+# anydoc's words for a presentation without slides.
+_NO_SLIDES = "presentation has no slide list"
 _BLANK_LINES = re.compile(r"\n{3,}")
 
 
@@ -22,10 +27,14 @@ def parse_word(data: bytes) -> Parsed:
 
 
 def parse_slides(data: bytes) -> Parsed:
-    """Return the slides of a .pptx that are not hidden."""
+    """Return the slides of a .pptx as pages; a hidden slide is an empty page."""
     zip_parts.refuse_doctype(data)
     prepared, notes = slide_xml.prepared(data)
-    return _parse(prepared, "pptx", notes)
+    before, *slides = _markdown(prepared, "pptx").split(slide_xml.MARK)
+    pages = [text.strip("\n") for text in slides] or [before]
+    if not any(map(str.strip, pages)):
+        raise Unreadable(NO_TEXT)
+    return Parsed(pages, notes)
 
 
 def parse_book(data: bytes) -> Parsed:
@@ -50,15 +59,21 @@ def parse_rich_text(data: bytes) -> Parsed:
 
 
 def _parse(data: bytes, kind: anydoc.Format | None, notes: Sequence[str] = ()) -> Parsed:
+    text = _markdown(data, kind)
+    if not text:
+        raise Unreadable(NO_TEXT)
+    return Parsed([text], notes)
+
+
+def _markdown(data: bytes, kind: anydoc.Format | None) -> str:
     try:
         markdown = anydoc.to_markdown_bytes(data, kind)
     except anydoc.EncryptedError:
         raise Unreadable(ENCRYPTED) from None
     except anydoc.ResourceLimitError:
         raise Unreadable("The file is too large to parse.") from None
-    except anydoc.ConvertError:
-        raise Unreadable(DAMAGED) from None
-    text = _BLANK_LINES.sub("\n\n", _PICTURE_NAME.sub("", markdown)).strip("\n")
-    if not text.strip():
-        raise Unreadable(NO_TEXT)
-    return Parsed([text], notes)
+    except anydoc.ConvertError as error:
+        if _NO_SLIDES in str(error):
+            return ""
+        raise Unreadable(_OLD_WORD if _WORD_95.search(data) else DAMAGED) from None
+    return _BLANK_LINES.sub("\n\n", _PICTURE_NAME.sub("", markdown)).strip()

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import io
+import re
 from collections.abc import Iterator, Mapping
 
 import python_calamine as calamine
@@ -14,6 +15,11 @@ from gateway_documents.errors import DAMAGED, ENCRYPTED, NO_TEXT, Unreadable
 
 _MIDNIGHT = dt.time()
 _ZIP = b"PK"
+# Records of an older workbook: its beginning, maybe the one against writing, and the password
+# (MS-XLS §2.4.117).
+_LOCKED = re.compile(
+    rb"\x09\x08(?:\x10\0.{16}|\x08\0.{8})(?:\x86\0\0\0)?\x2f\0[\x04-\xff]\0", re.DOTALL
+)
 
 
 def parse(data: bytes) -> Parsed:
@@ -25,7 +31,7 @@ def parse(data: bytes) -> Parsed:
     facts: dict[str, SheetFacts] = {}
     if data.startswith(_ZIP):
         zip_parts.refuse_doctype(data)
-        data = workbook_xml.compacted(data, tables.MAX_CELLS)
+        data = workbook_xml.unindented(workbook_xml.compacted(data, tables.MAX_CELLS))
         facts = workbook_xml.read(data)
     try:
         with calamine.load_workbook(io.BytesIO(data)) as book:
@@ -40,7 +46,8 @@ def parse(data: bytes) -> Parsed:
     except calamine.PasswordError:
         raise Unreadable(ENCRYPTED) from None
     except calamine.CalamineError:
-        raise Unreadable(DAMAGED) from None
+        is_locked = not data.startswith(_ZIP) and _LOCKED.search(data)
+        raise Unreadable(ENCRYPTED if is_locked else DAMAGED) from None
     pages = [page for page in pages if page]
     if not pages:
         raise Unreadable(NO_TEXT)
