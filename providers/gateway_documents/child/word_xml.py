@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 from lxml import etree
 
-from gateway_documents.child import word_runs, word_styles, zip_parts
+from gateway_documents.child import chart_xml, word_runs, word_styles, zip_parts
 from gateway_documents.child.word_headers import insert_headers
 from gateway_documents.child.word_lists import Lists
 from gateway_documents.child.word_runs import MAIN, text_of
@@ -19,7 +19,6 @@ _STRICT = "{http://purl.oclc.org/ooxml/wordprocessingml/main}"
 _STORIES = frozenset(("document", "footnotes", "endnotes", "comments", "hdr", "ftr"))
 _HIDDEN_NOTE = "Hidden text was left out."
 _COMMENTS_NOTE = "Comments were left out."
-_DAMAGED_NOTE = "The file is damaged in places; text may be missing there."
 
 
 def prepared(data: bytes) -> tuple[bytes, Sequence[str]]:
@@ -67,6 +66,8 @@ class _Document:
             word_styles.name_headings(word_styles.styles_of(root))
         elif kind in _STORIES:
             self._rewrite_story(root, name)
+        elif zip_parts.kind_of(root) == "chartSpace":
+            chart_xml.rewrite(root)
         else:
             return None
         part: bytes = etree.tostring(root, xml_declaration=True, encoding="UTF-8")
@@ -93,7 +94,7 @@ class _Document:
             return None
         root, is_whole = zip_parts.parsed(self.archive.read(name))
         if not is_whole:
-            self.notes[_DAMAGED_NOTE] = None
+            self.notes[zip_parts.DAMAGED_NOTE] = None
         for element in () if root is None else list(root.iter(f"{_STRICT}*")):
             element.tag = element.tag.replace(_STRICT, MAIN)
             for key in [key for key in element.attrib if key.startswith(_STRICT)]:

@@ -223,3 +223,26 @@ def test_parts_nested_deeply_are_refused():
     data = word("<w:sdt><w:sdtContent>" * 3000 + inside + "</w:sdtContent></w:sdt>" * 3000)
     with pytest.raises(Unreadable):
         parsing.parse("docx", data)
+
+
+def test_items_stand_behind_the_text_of_their_parent():
+    levels = level(0, "decimal", "Article %1") + level(1, "lowerLetter", "(%2)")
+    lists = (
+        f'<w:abstractNum w:abstractNumId="0">{levels}</w:abstractNum>'
+        '<w:num w:numId="1"><w:abstractNumId w:val="0"/></w:num>'
+    )
+    body = numbered("One", 1) + numbered("a", 1, 1) + paragraph("Text.") + numbered("b", 1, 1)
+    assert parsed(word(body, numbering=lists)).split("\n\n") == [
+        *("- Article 1 One", "  - (a) a", "Text.", "- (b) b"),
+    ]
+
+
+def test_the_first_row_of_a_table_is_its_head():
+    assert parsed(word(table(("long text here", "1"), ("x", "2")))) == (
+        "| long text here | 1 |\n| --- | --- |\n| x | 2 |"
+    )
+
+
+def test_numbers_of_empty_items_are_no_words():
+    with pytest.raises(Unreadable, match=r"^The file contains no text\.$"):
+        parsing.parse("docx", word(numbered("", 1) + numbered("", 1), numbering=lists()))

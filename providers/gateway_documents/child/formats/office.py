@@ -1,17 +1,12 @@
 """Word, PowerPoint, OpenDocument, rich text and EPUB, by anydoc."""
 
-import re
 from collections.abc import Sequence
 
 import anydoc
 
-from gateway_documents.child import slide_xml, word_xml, zip_parts
+from gateway_documents.child import office_markdown, slide_xml, word_xml, zip_parts
 from gateway_documents.child.parsed import Parsed
 from gateway_documents.errors import DAMAGED, ENCRYPTED, NO_TEXT, Unreadable
-
-# anydoc prints the file's name of a picture without a description.
-_PICTURE_NAME = re.compile(r"^image\d*\.(?:png|jpe?g|gif|bmp|tiff?|emf|wmf|svg)$", re.MULTILINE)
-_BLANK_LINES = re.compile(r"\n{3,}")
 
 
 def parse_word(data: bytes) -> Parsed:
@@ -58,7 +53,7 @@ def _parse(data: bytes, kind: anydoc.Format | None, notes: Sequence[str] = ()) -
         raise Unreadable("The file is too large to parse.") from None
     except anydoc.ConvertError:
         raise Unreadable(DAMAGED) from None
-    text = _BLANK_LINES.sub("\n\n", _PICTURE_NAME.sub("", markdown)).strip("\n")
-    if not text.strip():
+    text = office_markdown.tidied(markdown)
+    if not office_markdown.has_words(text):
         raise Unreadable(NO_TEXT)
     return Parsed([text], notes)
