@@ -61,12 +61,25 @@ class _Assembly:
     catalog: Catalog
     context: PluginContext
     store: SqlStore
-    settler: Settler
-    # None without a refund key.
-    refunds: Refunds | None
     redactor: Redactor
-    spans: Spans
     timing: Timing
+    settler: Settler = attrs.field(init=False)
+    # None without a refund key.
+    refunds: Refunds | None = attrs.field(init=False)
+    spans: Spans = attrs.field(init=False)
+
+    # Before anything is opened, so that a wrong key fails first.
+    @settler.default
+    def _make_settler(self) -> Settler:
+        return self.manager.settler(self.context)
+
+    @refunds.default
+    def _make_refunds(self) -> Refunds | None:
+        return _make_refunds(self.context, self.store, self.settler)
+
+    @spans.default
+    def _make_spans(self) -> Spans:
+        return self.manager.spans(self.context.settings)
 
 
 def create_app(
@@ -98,31 +111,26 @@ def create_app(
         now=now,
         find_endpoint=catalog.find_endpoint,
     )
-    # Before anything is opened, so that a wrong key fails first.
-    settler = manager.settler(context)
     parts = _Assembly(
         manager=manager,
         catalog=catalog,
         context=context,
         store=store,
-        settler=settler,
-        refunds=_make_refunds(context, store, settler),
         redactor=redactor,
-        spans=manager.spans(settings),
         timing=timing or Timing(),
     )
-    app = make_app(settings, catalog)
-    _trace(app, parts)
-    _run_while_serving(app, parts)
-    return app
+    return _make_app(parts)
 
 
-def _trace(app: Quart, parts: _Assembly) -> None:
-    """Trace requests and calls if a plugin wants spans."""
+def _make_app(parts: _Assembly) -> Quart:
+    """Create the app, which traces requests and calls if a plugin wants spans."""
+    app = make_app(parts.context.settings, parts.catalog)
     if parts.spans.openers:
         app.asgi_app = TracedApp(app.asgi_app, parts.spans)  # type: ignore[assignment, method-assign, arg-type]
         for upstream in parts.catalog.upstreams():
             upstream.spans = parts.spans
+    _run_while_serving(app, parts)
+    return app
 
 
 def _run_while_serving(app: Quart, parts: _Assembly) -> None:

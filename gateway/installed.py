@@ -63,19 +63,32 @@ def find_opener(group: str, value: str) -> str:
     )
 
 
+def check_scheme(group: str, variable: str, value: str) -> str:
+    """Return the place of the function for an address, as `find_opener` does.
+
+    Raises `SettingsError` if no plugin has one.
+    """
+    if place := find_opener(group, value):
+        return place
+    # A mistyped address may be a password, so only its scheme is shown.
+    name, known = urlsplit(value).scheme or "it", ", ".join(BUNDLED_OPENERS[group])
+    raise SettingsError(
+        f"{variable} needs a plugin for {name}, and none is installed. Install one with an entry "
+        f"point {name} in the group {group}, or set an address of {known}."
+    )
+
+
 def check_opener(group: str, variable: str, value: str, disabled: Iterable[str]) -> str:
-    """Return the place of the function for a variable's value, as `find_opener` does.
+    """Return the place of the function for an address, as `check_scheme` does.
 
     Raises `SettingsError` if no plugin has one, or a disabled one does.
     """
-    place = find_opener(group, value)
+    place = check_scheme(group, variable, value)
     plugin = place.partition(":")[0].partition(".")[0]
-    if not plugin or find_spec(plugin) is None:
-        # A mistyped address may be a password.
-        name = urlsplit(value).scheme or "it"
+    if find_spec(plugin) is None:
         raise SettingsError(
-            f"{variable} needs a plugin for {name}, and none is installed. Install "
-            f"{plugin or 'one'}, or unset {variable}."
+            f"{variable} needs the plugin {plugin}, which is not installed. Install it, or unset "
+            f"{variable}."
         )
     if is_disabled(plugin, disabled):
         raise SettingsError(

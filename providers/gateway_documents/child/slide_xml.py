@@ -1,4 +1,4 @@
-"""Removes what a presentation hides and rewrites what anydoc drops, before anydoc reads it."""
+"""Prepares a presentation for anydoc: without hidden parts, with what anydoc drops, and marked."""
 
 import io
 import posixpath
@@ -15,6 +15,22 @@ from gateway_documents.child.raised_digits import LOWERED, RAISED
 
 # lxml has no public name for it.
 Element = Any
+MARK = "\ufdd0slide\ufdd1"
+# The namespaces of slides and of their drawings, in ECMA-376's two editions.
+_DRAWINGS = {
+    "http://schemas.openxmlformats.org/presentationml/2006/main": (
+        "http://schemas.openxmlformats.org/drawingml/2006/main"
+    ),
+    "http://purl.oclc.org/ooxml/presentationml/main": "http://purl.oclc.org/ooxml/drawingml/main",
+}
+# A shape above and left of all others, so that it is read first.
+_MARK_SHAPE = (
+    '<p:sp xmlns:p="{slides}" xmlns:a="{drawings}">'
+    '<p:nvSpPr><p:cNvPr id="0" name=""/><p:cNvSpPr txBox="1"/><p:nvPr/></p:nvSpPr>'
+    '<p:spPr><a:xfrm><a:off x="-2000000000" y="-2000000000"/><a:ext cx="1" cy="1"/></a:xfrm>'
+    '</p:spPr><p:txBody><a:bodyPr/><a:p><a:r><a:rPr b="0" i="0" u="none" strike="noStrike"/>'
+    "<a:t>{mark}</a:t></a:r></a:p></p:txBody></p:sp>"
+)
 _NOTES = re.compile(rb"<(?:\w+:)?Relationship\b[^<>]*/relationships/notesSlide[\"'][^<>]*>")
 _LINK = (
     '<Relationship Id="unlinkedNotes" Target="/{}" Type="http://schemas.openxmlformats.org/'
@@ -28,7 +44,7 @@ def prepared(data: bytes) -> tuple[bytes, Sequence[str]]:
     """Return a .pptx without hidden slides and shapes, and sentences about them.
 
     Raised and lowered digits become characters, and footers shapes of the first slide that has
-    them. Notes that only refer to their slide are linked.
+    them. Notes that only refer to their slide are linked. Each slide's text begins with `MARK`.
     """
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         deck = _Deck(archive)
@@ -70,6 +86,7 @@ class _Deck:
         kind = zip_parts.kind_of(root)
         if kind == "sld":
             self._rewrite_slide(root, name)
+            _mark(root)
         elif kind == "chartSpace":
             chart_xml.rewrite(root)
         elif kind == "notes":
@@ -148,6 +165,17 @@ def _shift(run: Element) -> None:
     table = LOWERED if shift.startswith("-") else RAISED
     if all(ord(char) in table for char in text.text):
         text.text = text.text.translate(table)
+
+
+def _mark(root: Element) -> None:
+    slides = root.tag.rpartition("}")[0].removeprefix("{")
+    if slides not in _DRAWINGS:
+        return
+    shape = _MARK_SHAPE.format(slides=slides, drawings=_DRAWINGS[slides], mark=MARK)
+    tree = next(root.iter("{*}spTree"), None)
+    if tree is not None:
+        # The first two elements are the properties of the slide's group of shapes.
+        tree.insert(2, etree.fromstring(shape))
 
 
 def _empty(root: Element) -> None:

@@ -43,6 +43,8 @@ _PLACE = re.compile(rb"([A-Z]{1,3})(\d{1,7})\Z")
 _REFERENCE = re.compile(rb'(<(?:\w+:)?c\b[^<>]*?\br=")([A-Z]{1,3})(\d{1,7})"')
 _ROW_NUMBER = re.compile(rb'(<(?:\w+:)?row\b[^<>]*?\br=")(\d{1,7})"')
 _EXTENT = re.compile(rb"<(?:\w+:)?(?:dimension|mergeCell)\b[^<>]*>")
+# White space that is no text of a cell.
+_INDENT = re.compile(rb"(</?table:[^<>]*>|</text:p>)\s+(?=<)")
 # A reference in a formula, outside quotes.
 _CELL_NAME = re.compile(r'"[^"]*"|(?<![\w.])(\$?)([A-Z]{1,3})(\$?)(\d{1,7})(?![\w(])')
 _ENTITIES = {"&quot;": '"', "&apos;": "'", "&lt;": "<", "&gt;": ">", "&amp;": "&"}
@@ -125,6 +127,16 @@ def compacted(data: bytes, max_cells: int) -> bytes:
             if places and (columns[-1] + 1) * rows[-1] > max_cells:
                 changed[part] = _moved_together(sheet, columns, rows)
         return zip_parts.with_parts(archive, changed) if changed else data
+
+
+def unindented(data: bytes) -> bytes:
+    """Return an .ods without the white space between rows and cells, which calamine refuses."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        name = "content.xml"
+        content = archive.read(name) if name in archive.namelist() else b""
+        if not _INDENT.search(content):
+            return data
+        return zip_parts.with_parts(archive, {name: _INDENT.sub(rb"\1", content)})
 
 
 def _moved_together(sheet: bytes, columns: list[int], rows: list[int]) -> bytes:

@@ -85,8 +85,8 @@ def test_text_without_a_declared_charset_is_read(charset, text):
 
 
 def test_a_guess_from_a_few_letters_is_stated_and_others_are_not():
-    assert "a guess" in notes("csv", "Jméno,Město\nŽofie,Plzeň".encode("cp1250"))
-    assert "cp1250" in notes("csv", "Jméno,Město\nŽofie,Plzeň".encode("cp1250"))
+    assert "a guess" in notes("csv", "Žofie,Plzeň".encode("cp1250"))
+    assert "cp1250" in notes("csv", "Žofie,Plzeň".encode("cp1250"))
     assert notes("csv", "Jméno,Město\n".encode()) == ""
     assert notes("text", "Grüße, schöne Straße, Mühe, Käse. ".encode("cp1252") * 60) == ""
 

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import attrs
 import documents_files as files
 import documents_pdf as pdf
 import documents_pictures as pictures
@@ -48,8 +47,8 @@ def text_page(sentence: str) -> bytes:
     return pdf.write([page])
 
 
-async def parsed(parser, name, data, pages=None):
-    order = attrs.evolve(request(name, data), pages=pages)
+async def parsed(parser, name, data):
+    order = request(name, data)
     await parser.validate(order, gateway_documents.ENDPOINT)
     return (await parser.submit(order, Job())).text
 
@@ -126,7 +125,7 @@ async def test_a_scanned_pdf_is_read_page_by_page_and_progress_is_told(reader):
 @in_one_loop
 async def test_every_frame_of_a_tiff_is_read(reader):
     frames = [pictures.drawn(f"This is frame {at}.") for at in ("one", "two")]
-    text = await parsed(reader, "a.tif", pictures.saved(*frames, kind="TIFF"), pages=2)
+    text = await parsed(reader, "a.tif", pictures.saved(*frames, kind="TIFF"))
     assert text == "This is frame one.\n\nThis is frame two."
 
 
@@ -185,12 +184,10 @@ async def test_a_scan_keeps_its_headings_and_tables(reader):
     ]
 
 
-async def refusal(parser, name, data, pages=None):
+async def refusal(parser, name, data):
     """Return the message that refuses a file before payment."""
     with pytest.raises(gateway.InvalidInput) as refused:
-        await parser.validate(
-            attrs.evolve(request(name, data), pages=pages), gateway_documents.ENDPOINT
-        )
+        await parser.validate(request(name, data), gateway_documents.ENDPOINT)
     return str(refused.value)
 
 
@@ -293,7 +290,7 @@ async def test_more_pictures_than_are_read_are_refused_before_payment(with_reade
     tiny = pictures.saved(*[pictures.drawn(size=(20, 20))] * 51, kind="PDF")
     with pytest.raises(gateway.InvalidInput, match="51 pages of the file are pictures"):
         await parser.validate(request("a.pdf", tiny), gateway_documents.ENDPOINT)
-    frames = attrs.evolve(request("a.png", pictures.saved(pictures.drawn())), pages=51)
+    frames = request("a.tif", pictures.saved(*[pictures.drawn(size=(20, 20))] * 51, kind="TIFF"))
     with pytest.raises(gateway.InvalidInput, match="reads up to 50 of them"):
         await parser.validate(frames, gateway_documents.ENDPOINT)
 

@@ -9,10 +9,11 @@ from gateway import installed
 from gateway.errors import SettingsError
 from gateway.outputs import DiskOutputs, open_outputs
 from gateway.running.rate_limits import make_limits
-from gateway.settings import check_database, check_limits, check_outputs
+from gateway.settings import check_database, check_limits, check_outputs, load_settings
 from gateway.store.data_folder import open_store
 
 _POSTGRES = "postgresql://gateway:hunter2@db.example.com/gateway"
+_WALLET = "0x" + "b2" * 20
 _REDIS = "redis://:hunter2@db.example.com/0"
 
 
@@ -53,7 +54,9 @@ def test_with_the_plugins_all_are_fine(shared):
 
 def test_a_plugin_that_is_not_there_is_named(shared, monkeypatch):
     monkeypatch.setattr(installed, "find_spec", lambda _: None)
-    with pytest.raises(SettingsError, match=r"and none is installed\. Install gateway_nodes"):
+    with pytest.raises(
+        SettingsError, match=r"needs the plugin gateway_nodes, which is not installed"
+    ):
         open_store(shared)
 
 
@@ -91,5 +94,32 @@ def test_a_third_partys_entry_point_is_found_by_its_scheme(monkeypatch):
     monkeypatch.setattr(installed, "entry_points", lambda _: [entry])
     found = installed.load_opener("gateway.stores", "GATEWAY_DATABASE_URL", "acme://db/x", ())
     assert found.__name__ == "queued"
-    with pytest.raises(SettingsError, match="needs a plugin for other, and none is"):
-        installed.load_opener("gateway.stores", "GATEWAY_DATABASE_URL", "other://db/x", ())
+
+
+@pytest.mark.parametrize(
+    ("name", "group", "bundled"),
+    [
+        ("database_url", "gateway.stores", "postgres, postgresql"),
+        ("limits_url", "gateway.limits", "redis, rediss"),
+        ("outputs_url", "gateway.outputs", "s3"),
+    ],
+)
+def test_a_scheme_is_right_if_an_installed_plugin_opens_it(monkeypatch, name, group, bundled):
+    address = {name: "acme://hunter2@db.example.com"}
+    remedy = f"Install one with an entry point acme in the group {group}, or set an address of "
+    with pytest.raises(SettingsError, match=remedy + bundled) as refusal:
+        load_settings(wallet=_WALLET, **address)
+    assert "hunter2" not in str(refusal.value)
+    entry = EntryPoint("acme", "gateway_testing.facts:queued", group)
+    monkeypatch.setattr(installed, "entry_points", lambda asked: [entry] if asked == group else [])
+    # It needs no library of a bundled plugin either.
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    settings = load_settings(wallet=_WALLET, **{"outputs_url": "s3://my-bucket"} | address)
+    for check in (check_database, check_limits):
+        check(settings)
+
+
+@pytest.mark.parametrize("name", ["database_url", "limits_url", "outputs_url"])
+def test_a_value_without_a_scheme_gets_an_example(name):
+    with pytest.raises(SettingsError, match=rf"is not right\..* Example: GATEWAY_{name.upper()}="):
+        load_settings(wallet=_WALLET, **{name: "acme"})

@@ -1,5 +1,6 @@
 """Word, PowerPoint, OpenDocument, rich text and EPUB, by anydoc."""
 
+import re
 from collections.abc import Sequence
 
 import anydoc
@@ -7,6 +8,10 @@ import anydoc
 from gateway_documents.child import office_markdown, slide_xml, word_xml, zip_parts
 from gateway_documents.child.parsed import Parsed
 from gateway_documents.errors import DAMAGED, ENCRYPTED, NO_TEXT, Unreadable
+
+# The first bytes of a document by Word 6 and 95, in the container of older Office files.
+_WORD_95 = re.compile(rb"\A\xd0\xcf\x11\xe0.*\xdc\xa5[\x65-\x68]\0", re.DOTALL)
+_OLD_WORD = "The kind of the file is unknown here, a document by Word 95: save it as .docx."
 
 
 def parse_word(data: bytes) -> Parsed:
@@ -17,10 +22,14 @@ def parse_word(data: bytes) -> Parsed:
 
 
 def parse_slides(data: bytes) -> Parsed:
-    """Return the slides of a .pptx that are not hidden."""
+    """Return the slides of a .pptx as pages; a hidden slide is an empty page."""
     zip_parts.refuse_doctype(data)
     prepared, notes = slide_xml.prepared(data)
-    return _parse(prepared, "pptx", notes)
+    before, *slides = _markdown(prepared, "pptx").split(slide_xml.MARK)
+    pages = [text.strip("\n") for text in slides] or [before]
+    if not any(map(office_markdown.has_words, pages)):
+        raise Unreadable(NO_TEXT)
+    return Parsed(pages, notes)
 
 
 def parse_book(data: bytes) -> Parsed:
@@ -45,15 +54,18 @@ def parse_rich_text(data: bytes) -> Parsed:
 
 
 def _parse(data: bytes, kind: anydoc.Format | None, notes: Sequence[str] = ()) -> Parsed:
+    text = _markdown(data, kind)
+    if not office_markdown.has_words(text):
+        raise Unreadable(NO_TEXT)
+    return Parsed([text], notes)
+
+
+def _markdown(data: bytes, kind: anydoc.Format | None) -> str:
     try:
-        markdown = anydoc.to_markdown_bytes(data, kind)
+        return office_markdown.tidied(anydoc.to_markdown_bytes(data, kind))
     except anydoc.EncryptedError:
         raise Unreadable(ENCRYPTED) from None
     except anydoc.ResourceLimitError:
         raise Unreadable("The file is too large to parse.") from None
     except anydoc.ConvertError:
-        raise Unreadable(DAMAGED) from None
-    text = office_markdown.tidied(markdown)
-    if not office_markdown.has_words(text):
-        raise Unreadable(NO_TEXT)
-    return Parsed([text], notes)
+        raise Unreadable(_OLD_WORD if _WORD_95.search(data) else DAMAGED) from None

@@ -10,14 +10,17 @@ from itertools import chain, islice
 from pathlib import Path
 
 import liteparse
+import pypdfium2
 
-from gateway_documents.child import invisible_text, pdf_signs, raised_digits
+from gateway_documents.child import font_weights, invisible_text, pdf_signs, raised_digits
 from gateway_documents.child.layout import grids, headings, heads, loose, spaces
 from gateway_documents.child.layout.blocks import to_markdown
 from gateway_documents.child.layout.plain import restore
 from gateway_documents.child.parsed import Parsed
 from gateway_documents.errors import DAMAGED, ENCRYPTED, Unreadable
 
+MAX_PAGES = 1000
+_HEADER = b"%PDF-"
 # Databases refuse NUL.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
 # The part of a page's height, at the top and at the bottom, where running lines may be.
@@ -45,9 +48,12 @@ def parse(data: bytes) -> Parsed:
     A running header or footer stays on the first page that has it. Raises `Unreadable` for a PDF
     that is encrypted or cannot be opened.
     """
+    # liteparse reads nothing that precedes the header.
+    data = data[max(data.find(_HEADER), 0) :]
+    _check_length(data)
     shown = invisible_text.removed(data)
     data, has_hidden = shown, shown is not data
-    pages = _read(data)
+    pages = _read(font_weights.mended(data))
     plain_pages, body = raised_digits.find(data), headings.body_style(pages)
     layouts = [_arranged(page, body) for page in pages]
     margins = [_margin_lines(*one) for one in zip(pages, layouts, strict=True)]
@@ -68,6 +74,17 @@ def parse(data: bytes) -> Parsed:
             textless[number] = _has_picture(page)
         texts.append(_CONTROLS.sub("", text).strip("\n"))
     return Parsed(texts, _HIDDEN_NOTE if has_hidden else (), textless)
+
+
+def _check_length(data: bytes) -> None:
+    """Raise `Unreadable` for more pages than can be parsed in time."""
+    # A PDF that PDFium cannot open is refused by `_read`, which has the reason.
+    with contextlib.suppress(pypdfium2.PdfiumError):
+        pages = len(pypdfium2.PdfDocument(data))
+        if pages > MAX_PAGES:
+            raise Unreadable(
+                f"The file is too large: it has {pages:,} pages, and up to {MAX_PAGES:,} are read."
+            )
 
 
 def _arranged(page: liteparse.ParsedPage, body: headings.Style) -> list[liteparse.LayoutBlock]:

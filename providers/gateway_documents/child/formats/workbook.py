@@ -3,6 +3,7 @@
 import contextlib
 import datetime as dt
 import io
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import python_calamine as calamine
@@ -17,6 +18,11 @@ _COMMENTS_NOTE = "Comments were left out."
 _MIDNIGHT = dt.time()
 _ANY_DAY = dt.date(2000, 1, 1)
 _ZIP = b"PK"
+# Records of an older workbook: its beginning, maybe the one against writing, and the password
+# (MS-XLS §2.4.117).
+_LOCKED = re.compile(
+    rb"\x09\x08(?:\x10\0.{16}|\x08\0.{8})(?:\x86\0\0\0)?\x2f\0[\x04-\xff]\0", re.DOTALL
+)
 
 
 def parse(data: bytes) -> Parsed:
@@ -26,12 +32,12 @@ def parse(data: bytes) -> Parsed:
     as the formula. Hidden sheets, rows and columns are left out, with a note.
     """
     if not data.startswith(_ZIP):
-        return _parse(data, {}, ())
+        return _parse_older(data)
     zip_parts.refuse_doctype(data)
     if workbook_xml.is_utf_16(data):
         data = workbook_xml.repaired(data)
     notes = [_COMMENTS_NOTE] if workbook_xml.has_comments(data) else []
-    data = workbook_xml.compacted(data, tables.MAX_CELLS)
+    data = workbook_xml.unindented(workbook_xml.compacted(data, tables.MAX_CELLS))
     with contextlib.suppress(calamine.CalamineError):
         parsed = _parse(data, workbook_xml.read(data), notes)
         if parsed.pages or workbook_xml.repaired(data) is data:
@@ -41,6 +47,13 @@ def parse(data: bytes) -> Parsed:
     if not parsed.pages:
         raise Unreadable(DAMAGED)
     return parsed
+
+
+def _parse_older(data: bytes) -> Parsed:
+    try:
+        return _parse(data, {}, ())
+    except calamine.CalamineError:
+        raise Unreadable(ENCRYPTED if _LOCKED.search(data) else DAMAGED) from None
 
 
 def _parse(data: bytes, facts: Mapping[str, SheetFacts], notes: Sequence[str]) -> Parsed:

@@ -24,6 +24,11 @@ _MIN_LETTERS = 0.5
 _MAX_WORDS, _MAX_COMMAS = 12, 4
 
 
+def is_bold(font: str) -> bool:
+    """Whether the name of a font says that it is bold."""
+    return bool(_BOLD.search(font))
+
+
 @attrs.frozen
 class Style:
     """How a line is set."""
@@ -40,7 +45,7 @@ class Style:
     @property
     def is_bold(self) -> bool:
         """Whether the name of the font says so."""
-        return bool(_BOLD.search(self.font))
+        return is_bold(self.font)
 
     def is_like(self, other: "Style") -> bool:
         """Whether a reader could not tell the styles apart."""

@@ -309,7 +309,7 @@ async def test_without_the_setting_nothing_of_redis_is_there(gateway):
 
 @pytest.mark.parametrize(
     "url",
-    ["127.0.0.1:6379", "http://127.0.0.1", "redis://", "redis://host:port", "rediss://h:99999"],
+    ["127.0.0.1:6379", "redis://", "redis://host:port", "rediss://h:99999"],
 )
 def test_an_address_that_is_none_of_redis_stops_the_start(url):
     with pytest.raises(SettingsError, match=r"GATEWAY_LIMITS_URL is not right\. .*rediss://"):
