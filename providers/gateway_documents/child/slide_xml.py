@@ -10,8 +10,9 @@ from typing import Any
 import attrs
 from lxml import etree
 
-from gateway_documents.child import chart_xml, zip_parts
+from gateway_documents.child import chart_xml, diagram_xml, zip_parts
 from gateway_documents.child.raised_digits import LOWERED, RAISED
+from gateway_documents.errors import DAMAGED, NO_TEXT, Unreadable
 
 # lxml has no public name for it.
 Element = Any
@@ -36,7 +37,11 @@ _LINK = (
     '<Relationship Id="unlinkedNotes" Target="/{}" Type="http://schemas.openxmlformats.org/'
     'officeDocument/2006/relationships/notesSlide"/></Relationships>'
 )
+# Programs describe a picture by its file.
+_PICTURE_FILE = re.compile(r".{0,200}\.(?:png|jpe?g|gif|bmp|tiff?|emf|wmf|svg|webp)", re.IGNORECASE)
 _RUNNING = ("ftr", "hdr", "dt")
+# A line break in a text, as PowerPoint writes it (ECMA-376 part 1, §22.4.2.4).
+_BREAK = re.compile("_x000[BbDd]_")
 _ON, _OFF = ("1", "true"), ("0", "false")
 
 
@@ -51,6 +56,8 @@ def prepared(data: bytes) -> tuple[bytes, Sequence[str]]:
         names = sorted(name for name in archive.namelist() if name.lower().endswith(".xml"))
         for name in names:
             deck.rewrite(name)
+        if not deck.has_slides:
+            raise Unreadable(DAMAGED if zip_parts.DAMAGED_NOTE in deck.notes() else NO_TEXT)
         deck.link_notes()
         return zip_parts.with_parts(archive, deck.changed), deck.notes()
 
@@ -66,6 +73,7 @@ class _Deck:
     _has_hidden_shapes: bool = attrs.field(default=False, init=False)
     _has_comments: bool = attrs.field(default=False, init=False)
     _is_whole: bool = attrs.field(default=True, init=False)
+    has_slides: bool = attrs.field(default=False, init=False)
 
     def notes(self) -> list[str]:
         """Return the sentences about what was left out."""
@@ -87,13 +95,16 @@ class _Deck:
         if kind == "sld":
             self._rewrite_slide(root, name)
             _mark(root)
+            self.has_slides = True
         elif kind == "chartSpace":
             chart_xml.rewrite(root)
+        elif kind == "dataModel":
+            diagram_xml.rewrite(root)
         elif kind == "notes":
             self._speaker_notes.append(name)
         elif kind == "cmLst" and any(_texts(root)):
             self._has_comments = True
-        if kind in ("sld", "chartSpace") or not is_whole:
+        if kind in ("sld", "chartSpace", "dataModel") or not is_whole:
             part = etree.tostring(root, xml_declaration=True, encoding="UTF-8")
             self.changed[name] = part
 
@@ -126,6 +137,7 @@ class _Deck:
             _choose(alternatives)
         for run in root.iter("{*}r"):
             _shift(run)
+        drop_names(root)
         for holder in root.iter("{*}nvPr"):
             self._keep_footer(holder)
 
@@ -139,6 +151,16 @@ class _Deck:
         if text and next(shape.iter("{*}fld"), None) is None and text not in self._footers:
             self._footers.add(text)
             holder.remove(place)
+
+
+def drop_names(root: Element) -> None:
+    """Remove descriptions that are names of files, and objects, which only have a name."""
+    for properties in root.iter("{*}cNvPr", "{*}docPr"):
+        if _PICTURE_FILE.fullmatch(properties.get("descr", "").strip()):
+            del properties.attrib["descr"]
+    for frame in list(root.iter("{*}graphicFrame")):
+        if next(frame.iter("{*}oleObj"), None) is not None:
+            frame.getparent().remove(frame)
 
 
 def _texts(root: Element) -> Iterator[str]:
@@ -160,7 +182,10 @@ def _choose(alternatives: Element) -> None:
 def _shift(run: Element) -> None:
     properties, text = run.find("{*}rPr"), run.find("{*}t")
     shift = properties.get("baseline", "0") if properties is not None else "0"
-    if shift == "0" or text is None or not text.text:
+    if text is None or not text.text:
+        return
+    text.text = _BREAK.sub(" ", text.text)
+    if shift == "0":
         return
     table = LOWERED if shift.startswith("-") else RAISED
     if all(ord(char) in table for char in text.text):

@@ -49,6 +49,19 @@ def refuse_doctype(data: bytes) -> None:
                     _read_prologue(part)
 
 
+def with_slashes(data: bytes) -> bytes:
+    """Return an archive whose names have slashes: some programs write backslashes."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        names = archive.namelist()
+        if not any("\\" in name for name in names):
+            return data
+        target = io.BytesIO()
+        with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as copy:
+            for name in dict.fromkeys(names):
+                copy.writestr(name.replace("\\", "/"), archive.read(name))
+        return target.getvalue()
+
+
 def with_parts(archive: zipfile.ZipFile, changed: Mapping[str, bytes | None]) -> bytes:
     """Return a copy of an archive with other contents of some parts, and without those of None."""
     target = io.BytesIO()

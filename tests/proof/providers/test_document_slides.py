@@ -1,5 +1,6 @@
 """Presentations: equations, footers, notes, charts, SmartArt and damaged slides."""
 
+import datetime as dt
 import io
 import re
 import zipfile
@@ -152,3 +153,90 @@ def test_a_slide_with_a_mistake_in_its_xml_is_read():
 def test_slides_that_show_no_words_are_refused(shapes):
     with pytest.raises(Unreadable, match=r"^The file contains no text\.$"):
         parsing.parse("pptx", deck(shapes))
+
+
+def test_axes_name_the_values_and_formats_apply():
+    data = CategoryChartData(number_format="0%")
+    data.categories = [dt.date(2026, 1, 1), dt.date(2026, 2, 1)]
+    data.add_series("Share", (0.25, 0.5))
+
+    def fill(shapes):
+        frame = shapes.add_chart(XL_CHART_TYPE.LINE, 0, 0, 500, 500, data)
+        frame.chart.value_axis.axis_title.text_frame.text = "of all"
+
+    assert parsed(deck(fill)).splitlines() == [
+        *("|  | Share (of all) |", "| --- | --- |"),
+        *("| 2026-01-01 | 25% |", "| 2026-02-01 | 50% |"),
+    ]
+
+
+def test_a_chart_without_categories_counts_them():
+    data = CategoryChartData()
+    data.categories = ["a", "b"]
+    data.add_series("One", (None, 8))
+
+    def strip(name, part):
+        is_chart = name.startswith("ppt/charts/chart")
+        return re.sub(rb"(?s)<c:cat>.*?</c:cat>", b"", part) if is_chart else part
+
+    text = parsed(changed(chart(XL_CHART_TYPE.LINE, data), strip))
+    assert text.splitlines()[2:] == ["| 1 |  |", "| 2 | 8 |"]
+
+
+def point(number, *paragraphs):
+    text = "".join(f"<a:p><a:r><a:t>{one}</a:t></a:r></a:p>" for one in paragraphs)
+    return f'<dgm:pt modelId="{number}"><dgm:t>{text}</dgm:t></dgm:pt>'
+
+
+def test_smartart_has_the_order_of_its_tree_and_no_glued_words():
+    diagram = f"{OFFICE}/drawingml/2006/diagram"
+    links = "".join(
+        f'<dgm:cxn modelId="9{source}{order}" srcId="{source}" destId="{target}" srcOrd="{order}"/>'
+        for source, target, order in ((0, 1, 0), (0, 3, 1), (1, 2, 0))
+    )
+    points = point(0) + point(2, "Child") + point(3, "Last") + point(1, "First", "line")
+    data = (
+        f'<dgm:dataModel xmlns:dgm="{diagram}" {NAMES}><dgm:ptLst>{points}</dgm:ptLst>'
+        f"<dgm:cxnLst>{links}</dgm:cxnLst></dgm:dataModel>"
+    ).encode()
+    frame = (
+        '<p:graphicFrame><p:nvGraphicFramePr><p:cNvPr id="5" name="D"/><p:cNvGraphicFramePr/>'
+        f'<p:nvPr/></p:nvGraphicFramePr><a:graphic><a:graphicData uri="{diagram}"><dgm:relIds '
+        f'xmlns:dgm="{diagram}" xmlns:r="{OFFICE}/officeDocument/2006/relationships" r:dm="d1"/>'
+        "</a:graphicData></a:graphic></p:graphicFrame>"
+    )
+    link = (
+        f'<Relationship Id="d1" Type="{OFFICE}/officeDocument/2006/relationships/diagramData" '
+        'Target="../diagrams/data1.xml"/></Relationships>'
+    ).encode()
+    with zipfile.ZipFile(io.BytesIO(deck(frame))) as whole:
+        members = {name: whole.read(name) for name in whole.namelist()}
+    links_of_slide = "ppt/slides/_rels/slide1.xml.rels"
+    members[links_of_slide] = members[links_of_slide].replace(b"</Relationships>", link)
+    members["ppt/diagrams/data1.xml"] = data
+    assert parsed(archive(members)) == "- First line\n- Child\n- Last"
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        """<p:pic><p:nvPicPr><p:cNvPr id="5" name="P" descr="IMG_2034.jpg"/><p:cNvPicPr/><p:nvPr/>
+        </p:nvPicPr><p:blipFill/><p:spPr/></p:pic>""",
+        f"""<p:graphicFrame><p:nvGraphicFramePr><p:cNvPr id="5" name="O"/><p:cNvGraphicFramePr/>
+        <p:nvPr/></p:nvGraphicFramePr><a:graphic><a:graphicData
+        uri="{OFFICE}/presentationml/2006/ole"><p:oleObj name="Worksheet"
+        progId="Excel.Sheet.12"/></a:graphicData></a:graphic></p:graphicFrame>""",
+    ],
+)
+def test_names_of_pictures_and_objects_are_no_words(shapes):
+    with pytest.raises(Unreadable, match=r"^The file contains no text\.$"):
+        parsing.parse("pptx", deck(shapes))
+
+
+def test_a_presentation_without_slides_has_no_text():
+    with pytest.raises(Unreadable, match=r"^The file contains no text\.$"):
+        parsing.parse("pptx", deck())
+
+
+def test_a_line_break_of_a_title_is_no_code():
+    assert parsed(deck(shape("a_x000B_b"))) == "a b"

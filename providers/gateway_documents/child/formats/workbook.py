@@ -33,6 +33,7 @@ def parse(data: bytes) -> Parsed:
     """
     if not data.startswith(_ZIP):
         return _parse_older(data)
+    data = zip_parts.with_slashes(data)
     zip_parts.refuse_doctype(data)
     if workbook_xml.is_utf_16(data):
         data = workbook_xml.repaired(data)
