@@ -34,7 +34,7 @@ def parse(data: bytes) -> Parsed:
     """Return a page as Markdown."""
     decoded = decode(data, may_declare=True)
     with warnings.catch_warnings(action="ignore", category=XMLParsedAsHTMLWarning):
-        soup = BeautifulSoup(decoded.text, "lxml", element_classes={Tag: _Tag})
+        soup = BeautifulSoup(decoded.text.replace("\f", " "), "lxml", element_classes={Tag: _Tag})
     hid_text = html_repair.repair(soup)
     try:
         markdown = _Converter().convert_soup(soup)
