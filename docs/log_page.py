@@ -78,7 +78,7 @@ def find_events() -> dict[str, Event]:
     for path in _source_files():
         tree = ast.parse(path.read_text("utf-8"))
         for call, level in _log_calls(tree):
-            for name in _names_of(call.args[0], tree) if call.args else ():
+            for name in _names_of(call.args[0], tree):
                 event = found.setdefault(name, Event())
                 event.levels.add("error" if level == "exception" else level)
                 event.fields |= {keyword.arg for keyword in call.keywords if keyword.arg}
@@ -96,16 +96,19 @@ def _source_files() -> Iterator[Path]:
 
 
 def _log_calls(tree: ast.Module) -> Iterator[tuple[ast.Call, str]]:
-    """Yield each call of a logger and its level; a method that was put into a variable counts."""
+    """Yield each call of any logger and its level, also through a variable for the method.
+
+    `exception()` without an argument is of a future or a task.
+    """
     stored = {
-        target.id: max(levels)
+        target.id: max(levels, key=_LEVELS.index)
         for node in ast.walk(tree)
         if isinstance(node, ast.Assign)
         for target in node.targets
         if isinstance(target, ast.Name) and (levels := _levels_in(node.value))
     }
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Call):
+        if not (isinstance(node, ast.Call) and node.args):
             continue
         if isinstance(node.func, ast.Attribute) and (levels := _levels_in(node.func)):
             yield node, levels.pop()
@@ -114,13 +117,10 @@ def _log_calls(tree: ast.Module) -> Iterator[tuple[ast.Call, str]]:
 
 
 def _levels_in(node: ast.AST) -> set[str]:
-    """Return the levels of the logger's methods that an expression names without calling them."""
+    """Return the levels of the methods that an expression names without calling them."""
     if isinstance(node, ast.IfExp):
         return _levels_in(node.body) | _levels_in(node.orelse)
-    is_method = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
-    if is_method and node.value.id == "_log" and node.attr in _LEVELS:
-        return {node.attr}
-    return set()
+    return {node.attr} if isinstance(node, ast.Attribute) and node.attr in _LEVELS else set()
 
 
 def _names_of(argument: ast.expr, tree: ast.Module) -> set[str]:

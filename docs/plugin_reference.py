@@ -17,7 +17,7 @@ from gateway.domain.description import CAPABILITIES
 from gateway.domain.eip3009 import Network
 from gateway.domain.records import Log
 from gateway.errors import ProviderError
-from gateway.outputs.downloads import Downloader
+from gateway.outputs.downloads import TransportHolder
 from gateway.plugins import hookspecs
 from gateway_vendors.client import Files
 
@@ -165,7 +165,7 @@ def _result(sentence: str) -> str:
 def _class(name: str, kind: type) -> str:
     """Return a class: its first sentence, its fields with short comments, its methods."""
     doc = _doc(name, kind)
-    shown = [one for one in kind.__mro__ if one is kind or one is Downloader]
+    shown = [one for one in kind.__mro__ if one is kind or issubclass(one, TransportHolder)]
     lines = [line for one in shown for line in _fields(one)]
     lines += [
         _method(name, node)

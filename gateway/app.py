@@ -62,11 +62,31 @@ class _Assembly:
     context: PluginContext
     store: SqlStore
     settler: Settler
-    # None without a refund key.
-    refunds: Refunds | None
     redactor: Redactor
     spans: Spans
     timing: Timing
+    # None without a refund key.
+    refunds: Refunds | None = attrs.field(init=False)
+
+    @refunds.default
+    def _make_refunds(self) -> Refunds | None:
+        """Raise `SettingsError` for settings that do not work together."""
+        secret = load_key(self.context.settings, "refund")
+        if secret is None and self.context.settings.refunds == "automatic":
+            raise SettingsError(
+                "GATEWAY_REFUNDS is automatic, but GATEWAY_REFUND_KEY is not set. It is the "
+                "private key that sends refunds: it holds USDC for refunds and a little ETH."
+            )
+        refunds = Refunds(self.store, self.context, secret) if secret is not None else None
+        settling = {
+            getattr(self.settler, "address", None),
+            *getattr(self.settler, "addresses", ()),
+        }
+        if refunds is not None and refunds.address in settling:
+            raise SettingsError(
+                "GATEWAY_REFUND_KEY is the settlement key. Refunds need a key of their own."
+            )
+        return refunds
 
 
 def create_app(
@@ -81,9 +101,8 @@ def create_app(
 ) -> Quart:
     """Create a gateway as an app that a server can run.
 
-    Production passes at most settings and redactor; tests pass fakes for the rest.
-
-    Raises `SettingsError` for settings or plugins that do not work together.
+    Production passes at most settings and redactor; tests pass fakes for the rest. Raises
+    `SettingsError` for settings or plugins that do not work together.
     """
     settings = settings or load_settings()
     check_plain_keys(settings)
@@ -98,34 +117,28 @@ def create_app(
         now=now,
         find_endpoint=catalog.find_endpoint,
     )
-    # Before anything is opened, so that a wrong key fails first.
-    settler = manager.settler(context)
     parts = _Assembly(
         manager=manager,
         catalog=catalog,
         context=context,
         store=store,
-        settler=settler,
-        refunds=_make_refunds(context, store, settler),
+        # Before anything is opened, so that a wrong key fails first.
+        settler=manager.settler(context),
         redactor=redactor,
         spans=manager.spans(settings),
         timing=timing or Timing(),
     )
-    app = make_app(settings, catalog)
-    _trace(app, parts)
-    _run_while_serving(app, parts)
-    return app
+    return _make_app(parts)
 
 
-def _trace(app: Quart, parts: _Assembly) -> None:
-    """Trace requests and calls if a plugin wants spans."""
+def _make_app(parts: _Assembly) -> Quart:
+    """Create the app, which traces requests and calls if a plugin wants spans."""
+    app = make_app(parts.context.settings, parts.catalog)
     if parts.spans.openers:
         app.asgi_app = TracedApp(app.asgi_app, parts.spans)  # type: ignore[assignment, method-assign, arg-type]
         for upstream in parts.catalog.upstreams():
             upstream.spans = parts.spans
 
-
-def _run_while_serving(app: Quart, parts: _Assembly) -> None:
     @app.while_serving
     async def serve() -> AsyncGenerator[None, None]:
         try:
@@ -148,25 +161,7 @@ def _run_while_serving(app: Quart, parts: _Assembly) -> None:
             app.extensions[FAILURE] = error
             raise
 
-
-def _make_refunds(context: PluginContext, store: SqlStore, settler: Settler) -> Refunds | None:
-    """Create the sender of refunds; None without a refund key.
-
-    Raises `SettingsError` for settings that do not work together.
-    """
-    secret = load_key(context.settings, "refund")
-    if secret is None and context.settings.refunds == "automatic":
-        raise SettingsError(
-            "GATEWAY_REFUNDS is automatic, but GATEWAY_REFUND_KEY is not set. It is the private "
-            "key that sends refunds: it holds USDC for refunds and a little ETH."
-        )
-    refunds = Refunds(store, context, secret) if secret is not None else None
-    settling = {getattr(settler, "address", None), *getattr(settler, "addresses", ())}
-    if refunds is not None and refunds.address in settling:
-        raise SettingsError(
-            "GATEWAY_REFUND_KEY is the settlement key. Refunds need a key of their own."
-        )
-    return refunds
+    return app
 
 
 # -- with the open database

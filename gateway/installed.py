@@ -63,26 +63,38 @@ def find_opener(group: str, value: str) -> str:
     )
 
 
+def check_scheme(group: str, variable: str, value: str) -> str:
+    """Return the place of the function for an address; raises `SettingsError` without a plugin."""
+    place = find_opener(group, value)
+    plugin = _plugin_of(place)
+    if plugin and find_spec(plugin) is not None:
+        return place
+    # A mistyped address may be a password, so only its scheme is shown.
+    name, known = urlsplit(value).scheme or "it", ", ".join(BUNDLED_OPENERS[group])
+    wanted = plugin or f"one with an entry point {name} in the group {group}"
+    raise SettingsError(
+        f"{variable} needs a plugin for {name}, and none is installed. Install {wanted}, or set "
+        f"an address of {known}."
+    )
+
+
 def check_opener(group: str, variable: str, value: str, disabled: Iterable[str]) -> str:
-    """Return the place of the function for a variable's value, as `find_opener` does.
+    """Return the place of the function for an address, as `check_scheme` does.
 
     Raises `SettingsError` if no plugin has one, or a disabled one does.
     """
-    place = find_opener(group, value)
-    plugin = place.partition(":")[0].partition(".")[0]
-    if not plugin or find_spec(plugin) is None:
-        # A mistyped address may be a password.
-        name = urlsplit(value).scheme or "it"
-        raise SettingsError(
-            f"{variable} needs a plugin for {name}, and none is installed. Install "
-            f"{plugin or 'one'}, or unset {variable}."
-        )
+    place = check_scheme(group, variable, value)
+    plugin = _plugin_of(place)
     if is_disabled(plugin, disabled):
         raise SettingsError(
             f"{variable} needs {plugin}, but GATEWAY_PLUGINS_DISABLED names it. Take it out of "
             f"that list, or unset {variable}."
         )
     return place
+
+
+def _plugin_of(place: str) -> str:
+    return place.partition(":")[0].partition(".")[0]
 
 
 def load_opener(

@@ -336,6 +336,10 @@ class Traits:
     # Whether a job that takes too long is submitted again after `cancel`. Set this only if the
     # vendor states that a cancelled job generates and bills nothing more.
     resubmit_after_cancel: bool = False
+    # Whether `validate` itself refuses a file of more than `max_pages` pages. Otherwise, or if the
+    # price depends on the pages, the gateway counts them, and refuses a file whose pages two
+    # readers could count differently.
+    limits_pages: bool = False
     _cancellable: bool | None = attrs.field(default=None, alias="cancellable", repr=False, eq=False)
 
     def __attrs_post_init__(self) -> None:

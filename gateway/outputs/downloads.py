@@ -162,17 +162,35 @@ async def read_body(response: Any, *, max_bytes: int) -> bytes:
 
 
 @attrs.define
-class Downloader:
+class TransportHolder:
+    """Opens its transport for the first request, and keeps it until it is closed."""
+
+    tls: ssl.SSLContext | None = attrs.field(default=None, repr=False, kw_only=True)
+    """The trusted certificates. None: those of the system."""
+    _transport: Transport | None = attrs.field(default=None, init=False, repr=False)
+    _opening: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False, repr=False)
+
+    async def _open(self) -> Transport:
+        async with self._opening:
+            if self._transport is None:
+                self._transport = await open_transport(self.tls)
+            return self._transport
+
+    async def close(self) -> None:
+        """Close all connections; a later request opens new ones."""
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            await transport.close()
+
+
+@attrs.define
+class Downloader(TransportHolder):
     """Downloads links. It keeps connections to the vendor's API, so close it at the end."""
 
     max_bytes: int = attrs.field(default=MAX_DOWNLOAD_BYTES, kw_only=True)
     """The maximum response size."""
     follows_loopback: bool = attrs.field(default=False, kw_only=True)
     """Whether `download` also follows links to this machine (`GATEWAY_ALLOW_LOOPBACK_LINKS`)."""
-    tls: ssl.SSLContext | None = attrs.field(default=None, repr=False, kw_only=True)
-    """The trusted certificates. None: those of the system."""
-    _transport: Transport | None = attrs.field(default=None, init=False, repr=False)
-    _opening: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False, repr=False)
 
     async def download(self, url: str, *, timeout_s: float = 60.0) -> bytes:
         """Download a file that the API linked to; https only, without the API's headers.
@@ -216,18 +234,6 @@ class Downloader:
                 except transport.httpx.InvalidURL:
                     raise Transient("The link to the result leads nowhere.") from None
         raise Transient("The link to the result is redirected too often.")
-
-    async def _open(self) -> Transport:
-        async with self._opening:
-            if self._transport is None:
-                self._transport = await open_transport(self.tls)
-            return self._transport
-
-    async def close(self) -> None:
-        """Close all connections; a later request opens new ones."""
-        transport, self._transport = self._transport, None
-        if transport is not None:
-            await transport.close()
 
 
 @contextlib.asynccontextmanager

@@ -20,49 +20,61 @@ def core_parts(gateway: Gateway) -> list[Part]:
 
     They drain in this order. Purchases end before the workers, because a purchase queues a task.
     """
-    timing, store = gateway.timing, gateway.store
-    lifecycle, nodes = gateway.lifecycle, store.nodes
     poll = gateway.changes.poll
-    gas = GasRecords(store, gateway.chain)
 
     async def watch_fitness() -> None:
-        store.fitness.watch(lifecycle.mark_unfit)
-
-    async def step_down() -> None:
-        nodes.step_down()
+        gateway.store.fitness.watch(gateway.lifecycle.mark_unfit)
 
     async def watch_limits() -> None:
         await gateway.limits.find_problem()
 
     return [
         Part(name="fitness", start=watch_fitness),
-        Part(
-            name="leadership",
-            start=lambda: nodes.start(gateway.now),
-            drain=step_down,
-            close=nodes.stop,
-        ),
+        _leadership(gateway),
         _refunds(gateway),
         _payments(gateway),
         _tasks(gateway),
         gateway.events.make_part(),
         # Also before the first sale, so that a paused endpoint stays paused after a restart.
-        Part(name="endpoint-changes", start=poll, work=poll, every_s=timing.changes_s),
+        Part(name="endpoint-changes", start=poll, work=poll, every_s=gateway.timing.changes_s),
         Part(name="wallet", run=gateway.wallet.check_until_known),
         Part(
             name="probing", run=lambda: probe_forever(gateway.catalog), close=gateway.catalog.close
         ),
         Part(name="limits", run=watch_limits, close=gateway.limits.close),
+        *_upkeep(gateway),
+        Part(name="intake", close=gateway.intake.close),
+        Part(name="checks", close=gateway.shared_checks.close),
+    ]
+
+
+def _leadership(gateway: Gateway) -> Part:
+    nodes = gateway.store.nodes
+
+    async def step_down() -> None:
+        nodes.step_down()
+
+    return Part(
+        name="leadership",
+        start=lambda: nodes.start(gateway.now),
+        drain=step_down,
+        close=nodes.stop,
+    )
+
+
+def _upkeep(gateway: Gateway) -> list[Part]:
+    """Return the parts that tidy the database and the outputs."""
+    timing, store = gateway.timing, gateway.store
+    gas = GasRecords(store, gateway.chain)
+    return [
         Part(name="give-back-space", work=store.give_back_space, every_s=timing.give_back_space_s),
         Part(name="gas-records", work=gas.complete, every_s=timing.gas_records_s, only_leader=True),
         Part(
             name="retention",
             run=lambda: retention.sweep_forever(
-                store, gateway.output_store, gateway.now, is_mine=lifecycle.leads
+                store, gateway.output_store, gateway.now, is_mine=gateway.lifecycle.leads
             ),
         ),
-        Part(name="intake", close=gateway.intake.close),
-        Part(name="checks", close=gateway.shared_checks.close),
     ]
 
 

@@ -6,13 +6,13 @@ disagree about a file, it counts as the largest number, or is refused.
 
 import io
 import re
-import struct
 from typing import Any
 
 import pikepdf
 
 from gateway.sandbox.errors import SandboxRefusal
 from gateway.sandbox.slides_child import count_slides
+from gateway.sandbox.tiff_child import count_frames
 
 _HEADER = b"%PDF-"
 _AMBIGUOUS = (
@@ -29,11 +29,6 @@ _PLAIN_END = re.compile(rb"[\r\n]startxref[ \t\r\n]+\d{1,10}[ \t\r\n]+%%EOF[\0\t
 _MAX_LEVELS = 200
 # qpdf's number of a direct object.
 _NO_OBJECT = (0, 0)
-# More frames do not fit into 7.5 MB.
-_MAX_FRAMES = 1_000_000
-# TIFF 6.0 is version 42, BigTIFF is 43. For each: the formats of an offset and of the tag count,
-# and the size of a tag in bytes.
-_TIFF_VERSIONS = {42: ("I", "H", 12), 43: ("Q", "Q", 20)}
 
 
 def count(kind: str, data: bytes) -> bytes:
@@ -116,22 +111,4 @@ class _PageTree:
         return known
 
 
-def _count_tiff_frames(data: bytes) -> int:
-    """Follow the chain of directories until one repeats."""
-    try:
-        order = {b"II": "<", b"MM": ">"}[data[:2]]
-        (version,) = struct.unpack_from(order + "H", data, 2)
-        offset, number, tag_bytes = _TIFF_VERSIONS[version]
-        link, total = struct.Struct(order + offset), struct.Struct(order + number)
-        (at,) = link.unpack_from(data, 4 if version == 42 else 8)  # noqa: PLR2004 - TIFF 6.0
-        seen: set[int] = set()
-        while at and at not in seen and len(seen) < _MAX_FRAMES:
-            seen.add(at)
-            (tags,) = total.unpack_from(data, at)
-            (at,) = link.unpack_from(data, at + total.size + tags * tag_bytes)
-    except (KeyError, struct.error, OverflowError):
-        raise SandboxRefusal("The TIFF is damaged or incomplete.") from None
-    return len(seen)
-
-
-_COUNTERS = {"pdf": _count_pdf_pages, "pptx": count_slides, "tiff": _count_tiff_frames}
+_COUNTERS = {"pdf": _count_pdf_pages, "pptx": count_slides, "tiff": count_frames}

@@ -1,16 +1,18 @@
 """Checks values of settings; a mistake becomes one sentence with an example."""
 
+import contextlib
 import importlib.util
 import math
 import re
-from urllib.parse import urlsplit
+from collections.abc import Callable
+from urllib.parse import SplitResult, urlsplit
 
 import attrs
 
 from gateway.domain import usdc
 from gateway.domain.eip3009 import NETWORKS, checksum_address
 from gateway.errors import SettingsError
-from gateway.installed import check_opener, find_opener
+from gateway.installed import BUNDLED_OPENERS, check_opener, check_scheme, find_opener
 from gateway.settings.model import ROLES, Settings
 from gateway.settings.sections import variable, wrong
 
@@ -33,17 +35,16 @@ def check_settings(settings: Settings) -> None:
         if not is_right:
             state = "is not set" if getattr(settings, name) == "" else "is not right"
             raise wrong(name, attrs.fields_dict(Settings)[name], state)
+    for name, (group, _) in _ADDRESSES.items():
+        if address := getattr(settings, name):
+            check_scheme(group, variable(name), address)
     _check_wallet(settings)
 
 
-def check_limits(settings: Settings) -> None:
-    """Raise `SettingsError` if limits use Redis and its client is missing."""
-    _check_opener(settings, "gateway.limits", "limits_url", "redis", extra="redis")
-
-
-def check_outputs(settings: Settings) -> None:
-    """Raise `SettingsError` if no plugin opens the store of the outputs."""
-    _check_opener(settings, "gateway.outputs", "outputs_url")
+def check_openers(settings: Settings) -> None:
+    """Raise `SettingsError` if shared limits or outputs lack their plugin, or Redis its client."""
+    _check_opener(settings, "limits_url", "redis", extra="redis")
+    _check_opener(settings, "outputs_url")
 
 
 def check_database(settings: Settings) -> None:
@@ -55,7 +56,7 @@ def check_database(settings: Settings) -> None:
                 "database: unset it, or name the database that others share, GATEWAY_DATABASE_URL."
             )
         return
-    _check_opener(settings, "gateway.stores", "database_url", "psycopg", extra="postgres")
+    _check_opener(settings, "database_url", "psycopg", extra="postgres")
     if not settings.outputs_url:
         raise SettingsError(
             "GATEWAY_DATABASE_URL is set, but outputs would stay on this machine's disk, where the "
@@ -63,15 +64,14 @@ def check_database(settings: Settings) -> None:
         )
 
 
-def _check_opener(
-    settings: Settings, group: str, name: str, library: str = "", *, extra: str = ""
-) -> None:
-    """Raise `SettingsError` if a plugin or a library is missing for an address that is set."""
-    address = getattr(settings, name)
+def _check_opener(settings: Settings, name: str, library: str = "", *, extra: str = "") -> None:
+    """Raise `SettingsError` if a plugin is missing for an address, or a bundled one's library."""
+    address, (group, _) = getattr(settings, name), _ADDRESSES[name]
     if not address:
         return
-    check_opener(group, variable(name), address, settings.plugins_disabled)
-    if library and importlib.util.find_spec(library) is None:
+    place = check_opener(group, variable(name), address, settings.plugins_disabled)
+    is_bundled = place in BUNDLED_OPENERS[group].values()
+    if is_bundled and library and importlib.util.find_spec(library) is None:
         raise SettingsError(
             f"{variable(name)} is set, but {library} cannot be found: run pip install "
             f"'generation-gateway[{extra}]', or unset the variable."
@@ -128,8 +128,6 @@ def _check_values(settings: Settings) -> dict[str, bool]:
         "server": settings.server == "hypercorn"
         or bool(find_opener("gateway.servers", settings.server)),
         "client_ip_header": bool(_HEADER_NAME.fullmatch(settings.client_ip_header)),
-        "outputs_url": not settings.outputs_url
-        or bool(find_opener("gateway.outputs", settings.outputs_url)),
         "allow_loopback_links": not settings.allow_loopback_links or _is_test_only(settings),
         "created": bool(re.fullmatch(r"\d{4}-\d\d-\d\d", settings.created)),
         "updated": bool(re.fullmatch(r"(\d{4}-\d\d-\d\d)?", settings.updated)),
@@ -141,27 +139,26 @@ def _check_values(settings: Settings) -> dict[str, bool]:
         **{name: 0 < getattr(settings, name) < math.inf for name in _POSITIVE},
         **{name: is_limit(getattr(settings, name)) for name in _LIMITS},
         "limit_price": not settings.limit_price or is_limit(settings.limit_price),
-        "database_url": not settings.database_url or _is_postgres(settings.database_url),
-        "limits_url": not settings.limits_url or _is_redis(settings.limits_url),
+        **{name: _is_address(getattr(settings, name), *rule) for name, rule in _ADDRESSES.items()},
     }
 
 
-def _is_postgres(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return False
-    return parts.scheme in ("postgresql", "postgres") and bool(parts.path.strip("/"))
+def _is_address(text: str, group: str, is_right: Callable[[SplitResult], bool]) -> bool:
+    """Whether this is empty or an address. A third party's opener checks those of its scheme."""
+    with contextlib.suppress(ValueError):
+        url = urlsplit(text)
+        is_others = url.scheme not in BUNDLED_OPENERS[group]
+        return not text or ("://" in text and (is_others or is_right(url)))
+    return False
 
 
-def _is_redis(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        # Reading the port is what finds a wrong one.
-        _ = parts.port
-    except ValueError:
-        return False
-    return parts.scheme in ("redis", "rediss") and bool(parts.hostname)
+# The group of the plugins that open an address, and the check of those of the bundled plugins.
+_ADDRESSES: dict[str, tuple[str, Callable[[SplitResult], bool]]] = {
+    "database_url": ("gateway.stores", lambda url: bool(url.path.strip("/"))),
+    # Reading a wrong port raises `ValueError`.
+    "limits_url": ("gateway.limits", lambda url: url.port != 0 and bool(url.hostname)),
+    "outputs_url": ("gateway.outputs", lambda _: True),
+}
 
 
 def parse_keys(text: str) -> list[str]:

@@ -18,14 +18,6 @@ from gateway.contracts.payment_methods import (
 from gateway.domain import NO_ADDRESS, Flow, PaymentState, Task, TaskStatus
 from gateway.store import payments
 from gateway.store.payers import check_held_files, name_file_lock
-from gateway.store.payments import (
-    check_same_request,
-    claim,
-    find_idempotent,
-    insert_task,
-    is_claimed,
-    queue_task,
-)
 from gateway.store.rows import PAYMENT_COLUMNS, payment_of
 from gateway.store.sql import Connection, Row, Tables, as_read, as_write, dialect_of, locked
 
@@ -47,10 +39,10 @@ def reserve(
     held tasks reach their limit, and `ValueError` for a value below the price.
     """
     key = claim_key(method, proof.key)
-    if is_claimed(db, key):
+    if payments.is_claimed(db, key):
         return None
-    if idempotency_hash is not None and (known := find_idempotent(db, idempotency_hash)):
-        check_same_request(known, task.request_hash)
+    if idempotency_hash is not None and (known := payments.find_idempotent(db, idempotency_hash)):
+        payments.check_same_request(known, task.request_hash)
         return known
     if proof.value_units < task.price_units:
         raise ValueError(f"{key} is worth less than the price")
@@ -67,13 +59,17 @@ def reserve(
         payer_proven=0,
         search_from_block=0,
     )
-    claim(db, key, payment.id)
+    payments.claim(db, key, payment.id)
+    _insert_proof(db, payment.id, key, proof)
+    return payments.insert_task(db, task, payment, TaskStatus.HELD)
+
+
+def _insert_proof(db: Connection, payment_id: int, key: str, proof: MethodProof) -> None:
     db.execute(
         """INSERT INTO method_proofs (payment_id, claim, proof, value_units, payer, refund_to)
            VALUES (?, ?, ?, ?, ?, ?)""",
-        (payment.id, key, proof.data, proof.value_units, proof.payer, proof.refund_to),
+        (payment_id, key, proof.data, proof.value_units, proof.payer, proof.refund_to),
     )
-    return insert_task(db, task, payment, TaskStatus.HELD)
 
 
 def begin_settling(db: Connection, payment_id: int, now: float) -> bool:
@@ -123,7 +119,7 @@ def _settle(db: Connection, payment_id: int, key: str, value_units: int, now: fl
                updated_at = ? WHERE id = ?""",
         (PaymentState.SETTLED, placeholder_tx(key), value_units, now, payment_id),
     )
-    queue_task(db, payment_id, now)
+    payments.queue_task(db, payment_id, now)
 
 
 def placeholder_tx(key: str) -> str:

@@ -7,7 +7,7 @@ from gateway.errors import RefundRefused
 from gateway.store.events import add_event
 from gateway.store.nonces import write_down
 from gateway.store.rows import PAYMENT_COLUMNS, refund_case_of
-from gateway.store.sql import Connection, Tables, as_write, locked, placeholders
+from gateway.store.sql import Connection, Row, Tables, as_write, locked, placeholders
 
 DAY_S = 86_400
 # Takes the start time.
@@ -92,12 +92,7 @@ def begin(
            JOIN payments p ON p.id = r.payment_id WHERE r.payment_id = ?""",
         (payment_id,),
     ).fetchone()
-    if row["state"] not in (PaymentState.REFUND_DUE, PaymentState.REFUNDING):
-        raise RuntimeError(f"the refund of payment {payment_id} is {row['state']}")
-    if row["sender"] not in (None, sender):
-        raise RuntimeError(f"the refund of payment {payment_id} was begun by another key")
-    if row["recipient"] != recipient:
-        raise RuntimeError(f"the refund of payment {payment_id} goes to another address meanwhile")
+    _check_unchanged(row, payment_id, sender, recipient)
     if row["decision"] is None and row["begun_at"] is None:
         if cap_units is None:
             raise RuntimeError(f"the approval of payment {payment_id}'s refund was taken back")
@@ -110,6 +105,16 @@ def begin(
     )
     _change_state(db, payment_id, PaymentState.REFUNDING, now)
     return None if transaction is None else write_down(db, payment_id, transaction)
+
+
+def _check_unchanged(row: Row, payment_id: int, sender: str, recipient: str) -> None:
+    """Raise `RuntimeError` if a refund is closed, or its key or address is another."""
+    if row["state"] not in (PaymentState.REFUND_DUE, PaymentState.REFUNDING):
+        raise RuntimeError(f"the refund of payment {payment_id} is {row['state']}")
+    if row["sender"] not in (None, sender):
+        raise RuntimeError(f"the refund of payment {payment_id} was begun by another key")
+    if row["recipient"] != recipient:
+        raise RuntimeError(f"the refund of payment {payment_id} goes to another address meanwhile")
 
 
 def _check_cap(db: Connection, amount_units: int, cap_units: int, now: float) -> None:

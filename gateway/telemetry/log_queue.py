@@ -112,9 +112,7 @@ class LogQueue:
             # Imported late: `serve` first hides modules that structlog would load.
             import structlog  # noqa: PLC0415
 
-            # The list of log events finds this name.
-            _log = structlog.get_logger()
-            _log.warning("log.dropped", lines=lines)
+            structlog.get_logger().warning("log.dropped", lines=lines)
 
 
 class _QueuedOutput(io.RawIOBase):

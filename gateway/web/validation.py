@@ -144,7 +144,8 @@ async def _validate(
 ) -> GenerationRequest:
     """Count the pages, and check the picture and the provider's rules."""
     endpoint, attachment = registered.endpoint, generation.attachment
-    if endpoint.counts_pages and attachment is not None:
+    counts_pages = endpoint.prices_pages or not registered.upstream.traits.limits_pages
+    if endpoint.counts_pages and counts_pages and attachment is not None:
         pages = await gateway.intake.pages.count(attachment)
         if pages is not None and endpoint.max_pages is not None and pages > endpoint.max_pages:
             raise InvalidInput(

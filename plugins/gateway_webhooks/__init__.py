@@ -42,7 +42,7 @@ def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
         secrets=CallbackSecrets(gateway.context.derive_secret("webhooks")),
         sender=Sender(is_local=is_local),
         now=gateway.now,
-        is_mine=gateway.lifecycle.leads,
+        is_mine=lambda: _delivers(gateway),
     )
     gateway.keep(deliveries)
     register(
@@ -54,6 +54,24 @@ def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
             callbacks=_Callbacks(deliveries, is_local=is_local),
         )
     )
+
+
+async def _delivers(gateway: Gateway) -> bool:
+    """Whether this node delivers: the leader does, or the first other node if it has webhooks off.
+
+    No node delivers while there is no leader. The limits per payer and host are counted in one
+    process, so only one node may deliver.
+    """
+    if gateway.lifecycle.leads():
+        return True
+    records = gateway.store.nodes
+    nodes = await records.nodes()
+    senders = await gateway.store.read(queue.find_nodes)
+    leader = next((node.name for node in nodes if node.is_leader), None)
+    if leader is None or leader in senders:
+        return False
+    running = [node.name for node in nodes if node.roles and node.name in senders]
+    return running[:1] == [records.name]
 
 
 @attrs.frozen

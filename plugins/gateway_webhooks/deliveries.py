@@ -89,7 +89,7 @@ class Deliveries:
     now: Clock
     timing: DeliveryTiming = attrs.field(factory=DeliveryTiming)
     # False while another node delivers.
-    is_mine: Callable[[], bool] = attrs.field(default=lambda: True)
+    is_mine: Callable[[], Awaitable[bool]]
     queue: DeliveryQueue = attrs.field(init=False)
     _pace: Pace = attrs.field(factory=Pace, init=False)
     _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
@@ -127,7 +127,7 @@ class Deliveries:
             self._wake.clear()
             read_at, pause_s = loop.time(), self.timing.poll_s
             try:
-                due = await self._start_due() if self.is_mine() else None
+                due = await self._start_due() if await self.is_mine() else None
                 if due is not None:
                     pause_s = min(pause_s, max(due - self.now(), 0.0))
             except Exception:  # noqa: BLE001 - the dispatcher's edge
@@ -142,7 +142,7 @@ class Deliveries:
         due = await self.queue.earliest()
         if due is None or due > self.now():
             return due
-        while self.is_mine() and await self._start_some():
+        while await self.is_mine() and await self._start_some():
             pass
         return await self.queue.next_due(now=self.now())
 

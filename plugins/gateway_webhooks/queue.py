@@ -53,6 +53,12 @@ def take(db: Connection, events: Sequence[Event]) -> None:
             _add(db, event, row["payer"], urlsplit(row["callback_url"]).hostname or "")
 
 
+def find_nodes(db: Connection) -> set[str]:
+    """Return the names of the nodes that have webhooks on."""
+    rows = db.execute("SELECT DISTINCT node FROM event_readers WHERE reader = ?", (NAME,))
+    return {row["node"] for row in rows}
+
+
 def _add(db: Connection, event: Event, payer: str, host: str) -> None:
     db.execute(
         """INSERT INTO webhooks_deliveries (task_id, type, payer, host, at, due_at)

@@ -28,7 +28,8 @@ _OPEN_DOCUMENTS = {
     b"application/vnd.oasis.opendocument.spreadsheet": "ods",
 }
 _TYPES = "[Content_Types].xml"
-_MAX_TYPES_BYTES = 1_000_000
+_MEDIA_TYPE = "mimetype"
+_MAX_PART_BYTES = 1_000_000
 # Media types of main parts; those of files with macros begin with "ms-".
 _MAIN_PART = re.compile(
     rb"\b(?:ms-)?(word(?:processingml)?|presentationml|powerpoint|spreadsheetml|excel)"
@@ -51,8 +52,9 @@ def kind_of(data: bytes) -> str | None:
         return _office_kind(names, data)
     if "META-INF/container.xml" in names:
         return "epub"
-    # The first member is stored, so the media type is in the file's first bytes (ODF 1.3 part 2).
-    return next((kind for mark, kind in _OPEN_DOCUMENTS.items() if mark in data[:150]), None)
+    # It should be the first member and stored (ODF 1.3 part 2), but some programs pack it again.
+    media_type = _beginning(data, _MEDIA_TYPE) if _MEDIA_TYPE in names else b""
+    return _OPEN_DOCUMENTS.get(media_type.strip().removesuffix(b"-template"))
 
 
 def _office_kind(names: set[str], data: bytes) -> str | None:
@@ -67,13 +69,17 @@ def _office_kind(names: set[str], data: bytes) -> str | None:
 
 def _declared_kind(data: bytes) -> str | None:
     """Return the kind of the main part, which may be in any folder."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive, archive.open(_TYPES) as part:
-            found = _MAIN_PART.search(part.read(_MAX_TYPES_BYTES))
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, ValueError):
-        raise Unreadable(_DAMAGED) from None
+    found = _MAIN_PART.search(_beginning(data, _TYPES))
     kinds = {b"word": "docx", b"pres": "pptx", b"powe": "pptx", b"spre": "xlsx", b"exce": "xlsx"}
     return kinds[found[1][:4]] if found else None
+
+
+def _beginning(data: bytes, name: str) -> bytes:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive, archive.open(name) as part:
+            return part.read(_MAX_PART_BYTES)
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, ValueError):
+        raise Unreadable(_DAMAGED) from None
 
 
 def _members(data: bytes) -> list[zipfile.ZipInfo]:

@@ -12,7 +12,7 @@ from gateway_documents.provider import DocumentParser
 class DocumentExtractor:
     """Parses a document, and finds data in its Markdown, in the parser's sandbox."""
 
-    traits: ClassVar[gateway.Traits] = gateway.Traits(idempotent_submit=True)
+    traits: ClassVar[gateway.Traits] = gateway.Traits(idempotent_submit=True, limits_pages=True)
     parser: DocumentParser
     name: str = "extraction"
 

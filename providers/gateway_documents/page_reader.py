@@ -9,8 +9,8 @@ import gateway
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost, SandboxRefusal
 from gateway_documents.errors import NO_TEXT, Unreadable
 
-# Pages of a scan that are read before payment: some documents begin with a picture.
-_MAX_CHECKED = 2
+# Pages of a scan that are tried before payment, and how many may fail: each takes up to 12 s.
+_MAX_CHECKED, _MAX_FAILED = 4, 2
 # Maximum pages read as pictures per document: each takes 3 s, and other documents wait.
 MAX_PAGES = 50
 _UNREAD = "*(Page {number} is a picture, which was not read.)*"
@@ -49,26 +49,25 @@ class PageReader:
                 filled[number] = _UNREAD.format(number=number + 1)
         return filled
 
-    async def check(self, numbers: Sequence[int]) -> None:
-        """Read the first of these pages until one has text; without a sandbox, none.
+    async def check(self, textless: Mapping[int, bool]) -> None:
+        """Read a few of these pages until one has text; without a sandbox, none.
 
-        Raises the error of `Sandbox.call` if no such page can be read, and `Unreadable` if these
-        are all pages and none has text.
+        `textless` is as for `fill`. Raises the error of `Sandbox.call` if no page can be read, and
+        `Unreadable` if none has text.
         """
         if self.sandbox is None:
             return
         refusal: Exception = Unreadable(NO_TEXT)
-        are_blank = False
-        for number in numbers[:_MAX_CHECKED]:
+        failed = 0
+        for number in _sample(textless):
             try:
                 if (await self.sandbox.call(self.kind, str(number), self.data)).strip():
                     return
-                are_blank = True
             except (SandboxRefusal, SandboxEnded) as error:
-                refusal = error
-        # The pages after blank ones may have text; after unreadable ones they are unreadable, too.
-        if not are_blank or len(numbers) <= _MAX_CHECKED:
-            raise refusal
+                refusal, failed = error, failed + 1
+            if failed == _MAX_FAILED:
+                break
+        raise refusal
 
     async def _read(self, number: int, total: int, job: gateway.Job) -> str | Exception | None:
         """Read a page; None without a sandbox."""
@@ -81,3 +80,13 @@ class PageReader:
         self._done += 1
         await job.progress(self._done / total, f"{self._done} of {total} pages read")
         return answer.decode()
+
+
+def _sample(textless: Mapping[int, bool]) -> list[int]:
+    """Return the pages to try: from the whole document, and pictures before empty pages."""
+    chosen: list[int] = []
+    for wanted in (True, False):
+        pages = [page for page in list(textless)[:MAX_PAGES] if textless[page] is wanted]
+        left = min(_MAX_CHECKED - len(chosen), len(pages))
+        chosen += [pages[at * (len(pages) - 1) // max(left - 1, 1)] for at in range(left)]
+    return chosen

@@ -30,7 +30,7 @@ _log = structlog.get_logger()
 class DocumentParser:
     """Parses documents to Markdown, each in a fresh, limited child process."""
 
-    traits: ClassVar[gateway.Traits] = gateway.Traits(idempotent_submit=True)
+    traits: ClassVar[gateway.Traits] = gateway.Traits(idempotent_submit=True, limits_pages=True)
     name: str = "documents"
     _texts: Sandbox = attrs.field(factory=sandboxes.text_reader)
     _pictures: Sandbox | None = attrs.field(factory=sandboxes.picture_reader)
@@ -49,30 +49,34 @@ class DocumentParser:
     async def validate(
         self,
         request: gateway.GenerationRequest,
-        endpoint: gateway.Endpoint,  # noqa: ARG002 - of the protocol
+        endpoint: gateway.Endpoint,
     ) -> None:
         """Refuse a file that is empty, encrypted, damaged, too large or misnamed.
 
         A sandboxed process parses it as `submit` does, so that what cannot be parsed or contains
-        no text is refused before payment. Of a scanned document, its first pages are read.
+        no text is refused before payment. Of a scanned document, up to four pages are read.
         """
         kind, data = await self._recognise(request)
         with suppress(gateway.Transient), _errors_of_the_gateway():
-            textless: Mapping[int, bool] = dict.fromkeys(_frames(request), True)
-            has_text = False
-            if kind != "picture":
-                facts = json.loads((await self._texts.call_parts("check", kind, data))[0])
-                textless, has_text = _textless(facts), facts["has_text"]
+            facts = json.loads((await self._texts.call_parts("check", kind, data))[0])
+            if endpoint.max_pages is not None and facts["pages"] > endpoint.max_pages:
+                raise Unreadable(
+                    f"The file is too large: it has {facts['pages']:,} pages, "
+                    f"and this endpoint takes up to {endpoint.max_pages:,}."
+                )
+            textless, has_text = _textless(facts), facts["has_text"]
             self._check_pages(textless, has_text=has_text)
             if not has_text:
                 reader = PageReader(sandbox=self._pictures, kind=kind, data=data)
-                await reader.check(list(textless))
+                await reader.check(textless)
 
     async def submit(self, request: gateway.GenerationRequest, job: gateway.Job) -> gateway.Result:
         """Parse the file; a cancellation kills the child process."""
         kind, data = await self._recognise(request)
         with _errors_of_the_gateway():
-            textless, notes, pages = await self._read(kind, request, data)
+            about, *texts = await self._texts.call_parts("parse", kind, data)
+            facts, pages = json.loads(about), [text.decode() for text in texts]
+            textless, notes = _textless(facts), facts["notes"]
             if textless:
                 reader = PageReader(sandbox=self._pictures, kind=kind, data=data)
                 pages = await reader.fill(pages, textless, job)
@@ -117,17 +121,6 @@ class DocumentParser:
             kind = await asyncio.to_thread(recognise, attachment.extension, attachment.data)
         return kind, attachment.data
 
-    async def _read(
-        self, kind: str, request: gateway.GenerationRequest, data: bytes
-    ) -> tuple[Mapping[int, bool], Sequence[str], Sequence[str]]:
-        """Return `textless`, `notes` and `pages` of `Parsed`; a picture's frames are its pages."""
-        if kind == "picture":
-            frames = _frames(request)
-            return dict.fromkeys(frames, True), (), ["" for _ in frames]
-        about, *pages = await self._texts.call_parts("parse", kind, data)
-        facts = json.loads(about)
-        return _textless(facts), facts["notes"], [page.decode() for page in pages]
-
     def _check_pages(self, textless: Mapping[int, bool], *, has_text: bool) -> None:
         if not has_text:
             self._check_pictures_can_be_read()
@@ -145,10 +138,6 @@ class DocumentParser:
             _log.warning("documents.cannot_read_pictures", remedy=_WAY_OUT)
             self._has_warned = True
         raise Unreadable(_NO_OCR)
-
-
-def _frames(request: gateway.GenerationRequest) -> range:
-    return range(request.pages or 1)
 
 
 def _textless(facts: Mapping[str, Any]) -> Mapping[int, bool]:

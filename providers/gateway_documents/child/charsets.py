@@ -3,11 +3,12 @@
 import codecs
 import encodings.aliases
 import re
-from collections.abc import Sequence
+import unicodedata
 
 import attrs
-from charset_normalizer import from_bytes
+from charset_normalizer import CharsetMatch, from_bytes
 
+from gateway_documents.child import languages
 from gateway_documents.errors import EMPTY, Unreadable
 
 # Charsets that a page may declare or that are guessed, as modules of `encodings`. The child loads
@@ -46,26 +47,11 @@ _DECLARATION = re.compile(
 )
 # The HTML standard reads the first kilobyte; long comments and scripts precede some declarations.
 _DECLARATION_BYTES = 16_384
-# Letters outside ASCII by language, the languages by region. A Latin charset fits if one language
-# explains its letters, or else one region does.
-_REGIONS = tuple(
-    tuple(frozenset(letters + letters.upper()) for letters in region.split())
-    for region in (
-        (
-            "àâæçèéêëîïôùûüœÿ äöüßé áéíñóúü àáâãçéêíóôõúü àèéìîòù àçèéíïòóúü åäöæøéü éëïóöüèá "
-            "áæðéíóöúýþ çë"
-        ),
-        "áčďéěíňóřšťúůýž áäčďéíĺľňóôŕšťúýž ąćęłńóśźż áéíóöőúüű ăâîșțşţ ćčđšž",
-        "çğıİöşüâîû",
-        "āčēģīķļņšūžõŗ ąčęėįšųūž äõöüšž",
-    )
-)
-_ALPHABETS = tuple(alphabet for region in _REGIONS for alphabet in region)
-_REGIONAL_ALPHABETS = tuple(frozenset().union(*region) for region in _REGIONS)
-# A sign between letters shows the wrong charset; apostrophes, dashes and quotes do not.
-_SIGN_IN_WORD = re.compile(
-    r"[^\W\d_](?:[^\w\s\x21-\x7e'\u2019·\-\u2013—“”«»…\xad\xa0]|[²³¹¼½¾])+[^\W\d_]"
-)
+# Browsers read these as the latter, which has the same characters and more.
+_WIDER = {"latin_1": "cp1252", "iso8859_9": "cp1254", "iso8859_11": "cp874", "tis_620": "cp874"}
+_EXTENDED = {"shift_jis": "cp932", "gb2312": "gb18030", "big5": "big5hkscs", "euc_kr": "cp949"}
+_LABELS = {"windows_31j": "cp932", "iso_8859_8_i": "iso8859_8", "unicode_1_1_utf_8": "utf_8"}
+_VENDOR = re.compile(r"^(?:x_)*(?:windows_(?=\d))?")
 # The words that tell Latin charsets apart, and how many of them are enough.
 _WORD = re.compile(rb"[\x27-\x7e]{0,30}[\x80-\xff][\x27-\xff]{0,30}")
 _MAX_WORDS = 5_000
@@ -73,6 +59,20 @@ _NOT_ASCII = 0x80
 _SURE_FROM_BYTES = 200
 # Tab to carriage return, escape and DEL occur in real text; NEL to U+009F do not.
 _NOT_TEXT = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\ufffe\uffff]")
+# Of all characters, and of those outside ASCII. Browsers read such text, too.
+_MAX_CONTROLS, _MAX_DAMAGED = 0.01, 0.05
+_DAMAGED = "\ufffd"
+# DOS and CP/M end text with it.
+_END_OF_FILE = "\x1a"
+_ISO_2022 = re.compile(r"\x1b(?:\$|\(J)")
+_SAMPLE_BYTES = 4096
+# Every text has a space, a line break or a full stop, of ASCII or of East Asia.
+_WITH_SIGNS = (0x00, 0x30)
+# Of the bytes of UTF-16 that are all below 0x80, half name an alphabet below U+2000.
+_MIN_CONTROLS = 0.4
+# Greek; a text is never only of letters with accents.
+_FIRST_ALPHABET = 0x03
+_HALF_WIDTH = re.compile(r"[\uff66-\uff9d]{2}")
 
 
 @attrs.frozen
@@ -94,84 +94,159 @@ def decode(data: bytes, *, may_declare: bool = False) -> Decoded:
     found = _known(data, may_declare=may_declare) or _guessed(data)
     if found is None:
         raise Unreadable("The character set of the file is unknown: save it as UTF-8.")
-    if control := _NOT_TEXT.search(found.text):
-        code = f"U+{ord(control[0]):04X}"
+    return attrs.evolve(found, text=_without_controls(found.text))
+
+
+def _without_controls(text: str) -> str:
+    """Return a text without a few stray control characters; many show that it is none."""
+    text = text.strip("\0").removesuffix(_END_OF_FILE)
+    controls = _NOT_TEXT.findall(text)
+    if len(controls) > _MAX_CONTROLS * len(text):
+        code = f"U+{ord(controls[0]):04X}"
         raise Unreadable(f"The kind of the file is unknown: text has no control character {code}.")
-    return found
+    return _NOT_TEXT.sub("", text) if controls else text
 
 
 def _known(data: bytes, *, may_declare: bool) -> Decoded | None:
-    declared = _declared(data) if may_declare else None
-    # As browsers do: the latter charset has the same characters and more.
-    wider = {"latin_1": "cp1252", "shift_jis": "cp932", "gb2312": "gb18030"}.get(declared or "")
-    for charset in (_marked(data), "utf_8", declared, wider):
-        text = _try(data, charset) if charset is not None else None
-        # ISO-2022 and UTF-16 without a mark are valid UTF-8, with control characters.
-        if text is not None and "\x1b" not in text and not _NOT_TEXT.search(text):
-            return Decoded(text)
+    """Return the text by its mark, as UTF-8, or by its declaration, even if it is damaged."""
+    marked = _marked(data)
+    charsets = [marked] if marked else ["utf_8", *(_declared(data) if may_declare else ())]
+    for errors in ("strict", "replace"):
+        for charset in charsets:
+            text = _try(data, charset, errors)
+            if text is None or not _is_text(text) or not _is_likely(text, charset):
+                continue
+            if errors == "strict" or _is_readable(text, is_marked=charset == marked):
+                return Decoded(text)
     return None
+
+
+def _is_text(text: str) -> bool:
+    """Whether few characters are controls, and none is of an escape of ISO-2022."""
+    controls = len(_NOT_TEXT.findall(text.strip("\0").removesuffix(_END_OF_FILE)))
+    return controls <= _MAX_CONTROLS * len(text) and not _ISO_2022.search(text)
+
+
+def _is_likely(text: str, charset: str) -> bool:
+    """Whether the charset is none for Latin script, or the script is Latin."""
+    return charset not in (*_LATIN, "latin_1") or languages.has_ascii_letters(text)
+
+
+def _is_readable(text: str, *, is_marked: bool) -> bool:
+    """Whether few characters are damaged; the last one of a file may be cut."""
+    damaged = text.count(_DAMAGED)
+    if is_marked:
+        return damaged <= 1 + _MAX_DAMAGED * len(text)
+    others = sum(char > "\x7f" for char in text) - damaged
+    return others > 0 and damaged - text.endswith(_DAMAGED) <= _MAX_DAMAGED * others
 
 
 def _marked(data: bytes) -> str | None:
     return next((name for mark, name in _MARKS if data.startswith(mark)), None)
 
 
-def _declared(data: bytes) -> str | None:
-    """Return the charset that a page names, if it is one of `CHARSETS`."""
+def _declared(data: bytes) -> list[str]:
+    """Return the charset that a page names, and the ones that extend it, in order of preference."""
     found = _DECLARATION.search(data[:_DECLARATION_BYTES])
     if found is None:
-        return None
+        return []
     name = encodings.normalize_encoding(found[1].decode("ascii")).lower()
+    name = _LABELS.get(name) or _VENDOR.sub(_code_page, name)
     module = encodings.aliases.aliases.get(name, name)
-    return module if module in CHARSETS else None
+    # The declaration itself would not be readable in UTF-16.
+    likely = (_WIDER.get(module), module, _EXTENDED.get(module))
+    return [one for one in likely if one in CHARSETS and one not in _UNICODE]
+
+
+def _code_page(found: re.Match[str]) -> str:
+    return "cp" if found[0].endswith("windows_") else ""
 
 
 def _guessed(data: bytes) -> Decoded | None:
-    if (charset := _wide_charset(data)) and (text := _try(data, charset)) is not None:
+    if (charset := _wide_charset(data)) and (text := _try(data, charset, "replace")) is not None:
         return Decoded(text)
-    best = from_bytes(data, cp_isolation=[*_EAST_ASIAN, *_OTHER_SCRIPTS, *_LATIN]).best()
-    if best is not None and best.encoding not in _LATIN:
-        return Decoded(str(best), None if _is_long(data) else _label(best.encoding))
-    return _latin(data) or (Decoded(str(best), _label(best.encoding)) if best else None)
+    data = data.strip(b"\0")
+    found = from_bytes(data, cp_isolation=[*_EAST_ASIAN, *_OTHER_SCRIPTS, *_LATIN])
+    others = (
+        one for one in found if one.encoding not in _LATIN and languages.is_other_script(str(one))
+    )
+    best, other = found.best(), next(others, None)
+    if best is None:
+        return _latin(data) or _japanese(data)
+    if best.encoding in _LATIN or other is None:
+        return _latin(data) or _match(other or best, data)
+    return _match(other, data)
+
+
+def _match(found: CharsetMatch, data: bytes) -> Decoded:
+    is_sure = found.encoding not in _LATIN and _is_long(data)
+    return Decoded(str(found), None if is_sure else _label(found.encoding))
 
 
 def _latin(data: bytes) -> Decoded | None:
-    """Return the text in the first Latin charset whose letters belong to one language or region."""
-    words = b" ".join(_WORD.findall(data)[:_MAX_WORDS])
-    for alphabets in (_ALPHABETS, _REGIONAL_ALPHABETS):
-        fitting: dict[str, str] = {}
-        for charset in _LATIN:
-            sample = _try(words, charset)
-            if sample is not None and _is_plausible(sample, alphabets):
-                fitting.setdefault(sample, charset)
-        for charset in fitting.values():
-            if (text := _try(data, charset)) is not None:
-                is_sure = len(fitting) == 1 or _is_long(data)
-                return Decoded(text, None if is_sure else _label(charset))
+    """Return the text in the first Latin charset whose letters and words are of one language."""
+    sample = b" ".join(_WORD.findall(data)[:_MAX_WORDS])
+    readings: dict[str, str] = {}
+    for charset in _LATIN:
+        if (reading := _try(sample, charset)) is not None:
+            readings.setdefault(reading, charset)
+    words = languages.common_words(_WORD.sub(b" ", data[:_DECLARATION_BYTES]).decode())
+    fitting = languages.by_likelihood(readings, words)
+    for reading in fitting:
+        if (text := _try(data, readings[reading])) is not None:
+            is_sure = len(fitting) == 1 or _is_long(data)
+            return Decoded(text, None if is_sure else _label(readings[reading]))
     return None
 
 
-def _is_plausible(text: str, alphabets: Sequence[frozenset[str]]) -> bool:
-    signs = {char for char in set(text) if char > "\x7f"}
-    if any(char < "\xa0" for char in signs) or _SIGN_IN_WORD.search(text):
-        return False
-    letters = {char for char in signs if char.isalpha()} - {"ª", "º"}
-    return any(letters <= alphabet for alphabet in alphabets)
+def _japanese(data: bytes) -> Decoded | None:
+    """Return a text in Shift-JIS with katakana of half width, which statistics do not know."""
+    text = _try(data, "cp932")
+    return Decoded(text, _label("cp932")) if text and _HALF_WIDTH.search(text) else None
 
 
 def _wide_charset(data: bytes) -> str | None:
-    """Return the charset of UTF-16 or UTF-32 without a mark: many of its bytes are NUL."""
-    sample = data[:4096]
-    nul = tuple(sample[at::4].count(0) > len(sample) / 10 for at in range(4))
-    charsets: dict[tuple[bool, ...], str] = {
-        (False, True, False, True): "utf_16_le",
-        (True, False, True, False): "utf_16_be",
-        (False, True, True, True): "utf_32_le",
-        (True, True, True, False): "utf_32_be",
-        (False, False, True, True): "utf_32_le",
-        (True, True, False, False): "utf_32_be",
+    """Return the charset of UTF-16 or UTF-32 without a mark: some of its bytes are controls."""
+    sample = data[:_SAMPLE_BYTES]
+    plain = sample.decode("latin_1")
+    controls = len(_NOT_TEXT.findall(plain))
+    if not controls or _ISO_2022.search(plain):
+        return None
+    if sample.isascii() and controls < _MIN_CONTROLS * len(sample):
+        return None
+    readings = {
+        charset: codecs.getincrementaldecoder(charset)("replace").decode(sample)
+        for charset in ("utf_32_le", "utf_32_be", "utf_16_le", "utf_16_be")
     }
-    return charsets.get(nul)
+    likely = {
+        charset: _likelihood(text)
+        for charset, text in readings.items()
+        if _is_wide(text, needs_signs="16" in charset)
+    }
+    return max(likely, key=likely.__getitem__, default=None)
+
+
+def _is_wide(text: str, *, needs_signs: bool) -> bool:
+    """Whether nearly all are characters, and some of them signs, or all are of one alphabet."""
+    strange = sum(char == _DAMAGED or _is_strange(char) for char in text)
+    blocks = _blocks(text) if needs_signs else {0}
+    has_signs = not blocks.isdisjoint(_WITH_SIGNS)
+    if not text or strange > _MAX_CONTROLS * len(text):
+        return False
+    return has_signs or (len(blocks) == 1 < len(text) and min(blocks) >= _FIRST_ALPHABET)
+
+
+def _likelihood(text: str) -> tuple[float, int]:
+    """Return a greater value for the right order of bytes: more ASCII, and fewer alphabets."""
+    return sum(map(str.isascii, text)) / len(text), -len(_blocks(text))
+
+
+def _blocks(text: str) -> set[int]:
+    return {ord(char) >> 8 for char in text}
+
+
+def _is_strange(char: str) -> bool:
+    return unicodedata.category(char) in ("Cc", "Cn", "Co", "Cs") and char not in "\t\n\r\f\v"
 
 
 def _is_long(data: bytes) -> bool:
@@ -182,8 +257,8 @@ def _label(charset: str) -> str:
     return codecs.lookup(charset).name
 
 
-def _try(data: bytes, charset: str) -> str | None:
+def _try(data: bytes, charset: str, errors: str = "strict") -> str | None:
     try:
-        return data.decode(charset)
+        return data.decode(charset, errors)
     except UnicodeDecodeError:
         return None

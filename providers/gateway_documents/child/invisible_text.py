@@ -21,7 +21,11 @@ _WHITE, _CLEAR = 250, 8
 _MAX_OBJECTS, _MAX_SUSPECTS = 20_000, 2_000
 # Pages that are drawn, twice, to find hidden text, and pixels of one; a point is a pixel at most.
 _MAX_DRAWN, _MAX_PIXELS = 40, 2_000_000
-_LAYER = "OC"
+_LAYER = "OC\0".encode("utf-16-le")
+_BLACK = (0, 0, 0, 255)
+# Buffers for PDFium's answers: a page has thousands of objects.
+_parts = [ctypes.c_uint() for _ in range(4)]
+_name, _name_size = (raw.FPDF_WCHAR * 8)(), ctypes.c_ulong()
 # Fonts that PDFium draws without a font file.
 _BUILT_IN = ("Helvetica", "Arial", "Times", "Courier", "Symbol", "ZapfDingbats")
 
@@ -84,9 +88,12 @@ def _objects(page: pypdfium2.PdfPage) -> _Page:
     for at in range(count if count <= _MAX_OBJECTS else 0):
         one = raw.FPDFPage_GetObject(page, at)
         if raw.FPDFPageObj_GetType(one) == raw.FPDF_PAGEOBJ_TEXT:
-            if _is_clear(one):
+            mode = raw.FPDFTextObj_GetTextRenderMode(one)
+            colour = _colour(one) if mode == raw.FPDF_TEXTRENDERMODE_FILL else _BLACK
+            if mode == raw.FPDF_TEXTRENDERMODE_INVISIBLE or colour[3] <= _CLEAR:
                 found.clear.append(one)
-            elif _is_white(one):
+            elif min(colour[:3]) >= _WHITE:
+                # PDFium calls a text white also if it is filled with a gradient.
                 found.white.append(one)
             elif _is_on_a_layer(one) and _is_drawable(one):
                 found.layered.append(one)
@@ -94,18 +101,6 @@ def _objects(page: pypdfium2.PdfPage) -> _Page:
             found.backgrounds.append(_edges(one))
     suspects = len(found.clear) + len(found.white) + len(found.layered)
     return found if suspects <= _MAX_SUSPECTS else _Page()
-
-
-def _is_clear(text: Any) -> bool:
-    mode = raw.FPDFTextObj_GetTextRenderMode(text)
-    is_filled = mode == raw.FPDF_TEXTRENDERMODE_FILL
-    return mode == raw.FPDF_TEXTRENDERMODE_INVISIBLE or (is_filled and _colour(text)[3] <= _CLEAR)
-
-
-def _is_white(text: Any) -> bool:
-    """Whether PDFium calls a text white, as also one that is filled with a gradient."""
-    mode = raw.FPDFTextObj_GetTextRenderMode(text)
-    return mode == raw.FPDF_TEXTRENDERMODE_FILL and min(_colour(text)[:3]) >= _WHITE
 
 
 def _is_white_path(one: Any) -> bool:
@@ -118,17 +113,12 @@ def _is_white_path(one: Any) -> bool:
 
 
 def _is_on_a_layer(text: Any) -> bool:
+    marks = (raw.FPDFPageObj_GetMark(text, at) for at in range(raw.FPDFPageObj_CountMarks(text)))
     return any(
-        _mark_name(raw.FPDFPageObj_GetMark(text, at)) == _LAYER
-        for at in range(raw.FPDFPageObj_CountMarks(text))
+        raw.FPDFPageObjMark_GetName(mark, _name, ctypes.sizeof(_name), _name_size)
+        and bytes(_name).startswith(_LAYER)
+        for mark in marks
     )
-
-
-def _mark_name(mark: Any) -> str:
-    name, size = (raw.FPDF_WCHAR * 8)(), ctypes.c_ulong()
-    if not raw.FPDFPageObjMark_GetName(mark, name, ctypes.sizeof(name), size):
-        return ""
-    return bytes(name).decode("utf-16-le").partition("\0")[0]
 
 
 def _is_drawable(text: Any) -> bool:
@@ -221,10 +211,10 @@ def _text_of(text: Any, read: pypdfium2.PdfTextPage) -> str:
 
 
 def _colour(one: Any) -> tuple[int, int, int, int]:
-    parts = [ctypes.c_uint() for _ in range(4)]
-    raw.FPDFPageObj_GetFillColor(one, *parts)
-    red, green, blue, alpha = (part.value for part in parts)
-    return red, green, blue, alpha
+    if not raw.FPDFPageObj_GetFillColor(one, *_parts):
+        return 0, 0, 0, 0
+    red, green, blue, alpha = _parts
+    return red.value, green.value, blue.value, alpha.value
 
 
 def _edges(one: Any) -> _Edges:

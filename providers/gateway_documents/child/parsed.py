@@ -1,15 +1,23 @@
 """A parsed document, which every format's parser returns."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 import attrs
+
+# Some files have them between letters. Databases refuse NUL.
+_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\ufffe\uffff]")
+
+
+def _without_controls(pages: Sequence[str]) -> Sequence[str]:
+    return [_CONTROLS.sub("", page) for page in pages]
 
 
 @attrs.frozen
 class Parsed:
     """The Markdown of a document by page, in one piece if the format has no pages."""
 
-    pages: Sequence[str]
+    pages: Sequence[str] = attrs.field(converter=_without_controls)
     notes: Sequence[str] = ()
     """Sentences about parts that were left out, or read by a guess."""
     textless: Mapping[int, bool] = attrs.field(factory=dict)

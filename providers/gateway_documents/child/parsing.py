@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from gateway_documents.child.formats import csv_table, office, page, pdf, text, workbook
+from gateway_documents.child.formats import csv_table, office, page, pdf, picture, text, workbook
 from gateway_documents.child.parsed import Parsed
 from gateway_documents.errors import DAMAGED, NO_TEXT, TOO_DEEP, Unreadable
 
@@ -22,6 +22,7 @@ _PARSERS: Mapping[str, Callable[[bytes], Parsed]] = {
     "html": page.parse,
     "csv": csv_table.parse,
     "text": text.parse,
+    "picture": picture.parse,
 }
 
 

@@ -16,10 +16,10 @@ def work(action: str, about: str, data: bytes) -> list[bytes]:
     """Check or parse a file, describe its pages, or extract data from Markdown.
 
     "check" and "parse" take the kind of the file. "check" returns the facts as JSON, "parse" the
-    facts and the Markdown of each page, in UTF-8. The facts are `notes` and `textless` of `Parsed`
-    and `has_text`. "describe" takes JSON of the notes and of the pages, and returns JSON.
-    "extract" takes the buyer's prompt and Markdown, and returns JSON. Raises `Unreadable` for a
-    file that cannot be parsed, `MemoryError` at the memory limit.
+    facts and the Markdown of each page, in UTF-8. The facts are `notes` and `textless` of `Parsed`,
+    `has_text`, and the number of `pages`. "describe" takes JSON of the notes and of the pages, and
+    returns JSON. "extract" takes the buyer's prompt and Markdown, and returns JSON. Raises
+    `Unreadable` for a file that cannot be parsed, `MemoryError` at the memory limit.
     """
     if action == "describe":
         described = page_json.describe(json.loads(data), json.loads(about))
@@ -39,6 +39,7 @@ def _facts(parsed: Parsed) -> bytes:
     facts = {
         "has_text": parsed.has_text,
         "notes": list(parsed.notes),
+        "pages": len(parsed.pages),
         "textless": {str(page): is_picture for page, is_picture in parsed.textless.items()},
     }
     return json.dumps(facts).encode()

@@ -5,7 +5,7 @@ import pytest
 import structlog
 from document_sales import buy_parsing, pdf_of
 
-from gateway import AccountProblem, Transient, hookimpl
+from gateway import AccountProblem, Traits, Transient, hookimpl
 from gateway.running.timing import Timing
 from gateway.sandbox import Sandbox, SandboxLimits
 from tests.conftest import PNG, ScriptedPlugin, running
@@ -46,6 +46,18 @@ async def test_what_is_what_its_name_says_is_for_sale(counting):
         answer = await buy_parsing(counting, None, "paper", data, name=name)
         assert answer.status_code == 402
     assert (await buy_parsing(counting, None, "paper", pdf_of(6))).status_code == 400
+
+
+async def test_a_provider_that_limits_pages_itself_gets_what_the_gateway_cannot_count(
+    counting, provider
+):
+    async def sell(data):
+        return (await buy_parsing(counting, None, "paper", data)).status_code
+
+    broken = pdf_of(3) + b"\0" * 2000
+    assert await sell(broken) == 400
+    counting.services.catalog["paper"].upstream.traits = Traits(limits_pages=True)
+    assert await sell(broken) == 402
 
 
 async def test_a_document_that_is_counted_for_too_long_is_answered_all_the_same(counting):

@@ -85,8 +85,8 @@ def test_text_without_a_declared_charset_is_read(charset, text):
 
 
 def test_a_guess_from_a_few_letters_is_stated_and_others_are_not():
-    assert "a guess" in notes("csv", "Jméno,Město\nŽofie,Plzeň".encode("cp1250"))
-    assert "cp1250" in notes("csv", "Jméno,Město\nŽofie,Plzeň".encode("cp1250"))
+    assert "a guess" in notes("csv", "Žofie,Plzeň".encode("cp1250"))
+    assert "cp1250" in notes("csv", "Žofie,Plzeň".encode("cp1250"))
     assert notes("csv", "Jméno,Město\n".encode()) == ""
     assert notes("text", "Grüße, schöne Straße, Mühe, Käse. ".encode("cp1252") * 60) == ""
 
@@ -320,8 +320,8 @@ def test_numbers_of_a_workbook_look_as_in_excel():
         ('#,##0 "bags; large"', 3960, "3,960 bags; large"),
         ("[Red]0", -4, "-4"),
         ("[<100]0;0.0", 5, "5"),
-        ("# ?/?", 0.5, "0.5"),
-        ("0.00E+00", 12345, "12345"),
+        ("# ?/?", 0.5, "1/2"),
+        ("0.00E+00", 12345, "1.23E+04"),
         ("@", 5, "5"),
         ("0", 1e300, "1e+300"),
     ],

@@ -208,5 +208,5 @@ def test_hidden_slides_and_shapes_are_left_out_and_grouped_ones_kept():
     hidden._element.set("show", "0")
     presentation.save(file := io.BytesIO())
     found = parsing.parse("pptx", file.getvalue())
-    assert found.pages == ["grouped"]
+    assert found.pages == ["grouped", ""]
     assert list(found.notes) == ["Hidden slides, left out: 1.", "Hidden shapes were left out."]

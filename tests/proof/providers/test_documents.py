@@ -2,8 +2,10 @@
 
 import asyncio
 
+import attrs
 import documents_files as files
 import documents_hostile as hostile
+import documents_pdf as pdf
 import pytest
 from documents_files import request
 
@@ -204,3 +206,31 @@ async def test_a_csv_that_begins_like_a_picture_is_a_csv(parser):
 async def test_a_broken_or_hostile_pdf_is_refused_before_payment(parser):
     assert "damaged" in await refusal(parser, "a.pdf", files.sample_pdf()[:2000])
     assert "memory" in await refusal(parser, "a.pdf", hostile.pdf_bomb())
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        lambda data: b"HTTP/1.1 200 OK\r\n\r\n" + data,
+        lambda data: data + b"\0" * 5000,
+        lambda data: data.replace(b"startxref\n", b"startxref\n9"),
+        lambda data: data[: data.rindex(b"startxref")],
+        lambda data: data.replace(b"%PDF-1.4", b"%PDF-9.9"),
+    ],
+)
+async def test_a_pdf_that_readers_repair_is_read(parser, broken):
+    whole = files.sample_pdf()
+    data = broken(whole)
+    assert data != whole
+    await parser.validate(request("a.pdf", data), gateway_documents.ENDPOINT)
+    assert "3,960" in (await parser.submit(request("a.pdf", data), None)).text
+
+
+async def test_a_document_of_too_many_pages_is_refused_before_payment(parser):
+    page = pdf.Page()
+    page.text(80, 700, "Every page has a line.")
+    pages = [page] * 1001
+    assert "too large: it has 1,001 pages" in await refusal(parser, "a.pdf", pdf.write(pages))
+    short = attrs.evolve(gateway_documents.ENDPOINT, max_pages=1)
+    with pytest.raises(gateway.InvalidInput, match="too large: it has 2 pages"):
+        await parser.validate(request("a.pdf", pdf.write(pages[:2])), short)

@@ -1,5 +1,6 @@
 """`output_format: json`: a document's pages with the cells of their tables, beside the Markdown."""
 
+import io
 import json
 
 import attrs
@@ -65,17 +66,37 @@ async def test_pages_keep_their_numbers_and_notes_are_apart(parser):
         pages[number].text(72, 700, f"Words of page {number + 1} that are read.")
     found = await described(parser, "report.pdf", write(pages))
     assert ["Words" in page["markdown"] for page in found["pages"]] == [True, False, True]
-    found = await described(parser, "report.txt", files.ordinary_files()["report.txt"])
+    found = await described(parser, "report.txt", "Škoda Řip".encode("cp1250"))
     assert len(found["notes"]) == 1
     assert "character set" in found["notes"][0]
     assert "character set" not in found["pages"][0]["markdown"]
+
+
+async def test_slides_are_pages_and_keep_their_numbers(parser):
+    import pptx as library
+
+    deck = library.Presentation()
+    for title in ("Prices", "A hidden slide", "Contact"):
+        slide = deck.slides.add_slide(deck.slide_layouts[1])
+        slide.shapes.title.text = title
+        slide.placeholders[1].text_frame.text = f"Words about {title}."
+    deck.slides[1].element.set("show", "0")
+    deck.slides[2].notes_slide.notes_text_frame.text = "Say goodbye."
+    deck.save(file := io.BytesIO())
+    found = await described(parser, "a.pptx", file.getvalue())
+    assert [page["markdown"] for page in found["pages"]] == [
+        "## Prices\n\n- Words about Prices.",
+        "",
+        "## Contact\n\n- Words about Contact.\n\n> Say goodbye.",
+    ]
+    assert found["notes"] == ["Hidden slides, left out: 1."]
 
 
 async def test_a_document_of_as_many_pages_as_are_on_sale_is_read(parser):
     pages = [Page() for _ in range(gateway_documents.ENDPOINT.max_pages)]
     for number, page in enumerate(pages):
         page.text(72, 700, f"Words of page {number + 1} that are read.")
-    asked = attrs.evolve(document(data=write(pages), pages=len(pages)), output_format="json")
+    asked = attrs.evolve(document(data=write(pages)), output_format="json")
     await parser.validate(asked, gateway_documents.ENDPOINT)
     result = await parser.submit(asked, None)
     assert "Words of page 1000 " in result.text

@@ -37,11 +37,12 @@ def replace_blocks(page: liteparse.ParsedPage, blocks: list[LayoutBlock]) -> lis
         for area in (words, *aligned.halves(words)):
             for group, above in aligned.find_groups(area, least):
                 table, inside = _table(group, above, rules)
-                is_whole = all(word in words for word in inside)
-                if is_whole and (not group.is_small or _is_full(table)):
+                used = set(inside)
+                if used.issubset(words) and (not group.is_small or _is_full(table)):
                     needs_table = aligned.may_be_contents(group)
-                    blocks = _replaced(blocks, table, inside, words, needs_table) or blocks
-                    words = [word for word in words if word not in inside]
+                    replaced = _replaced(blocks, table, inside, words, needs_table=needs_table)
+                    blocks = replaced or blocks
+                    words = [word for word in words if word not in used]
     return blocks
 
 
@@ -95,6 +96,7 @@ def _replaced(
     table: LayoutBlock,
     inside: Sequence[Box],
     words: Sequence[Box],
+    *,
     needs_table: bool,
 ) -> list[LayoutBlock]:
     """Return the blocks with a table in the place of its words; none if words would be lost."""
@@ -102,18 +104,16 @@ def _replaced(
     below: list[LayoutBlock] = []
     taken: list[LayoutBlock] = []
     rest: list[LayoutBlock] = []
-    own = _words_by_block(blocks, words)
+    used, own = set(inside), _words_by_block(blocks, words)
     for number, block in enumerate(blocks):
-        if not any(word in inside for word in own[number]):
+        if used.isdisjoint(own[number]):
             (below if taken else above).append(block)
             continue
         taken.append(block)
-        others = [word for word in own[number] if word not in inside]
+        others = [word for word in own[number] if word not in used]
         before = [word for word in others if word.top < inside[0].top]
-        for part, place in (
-            (before, above),
-            ([word for word in others if word not in before], below),
-        ):
+        after = [word for word in others if word.top >= inside[0].top]
+        for part, place in ((before, above), (after, below)):
             if part:
                 rest.append(_paragraph(block, part))
                 place.append(rest[-1])

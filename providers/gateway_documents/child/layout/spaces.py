@@ -32,6 +32,8 @@ def _line(line: str, known: set[str]) -> str:
 
 def _size(words: list[str], known: set[str]) -> int:
     """Return how many of the first words are one word: mostly one."""
+    if words[0].strip(_MARKS) in known:
+        return 1
     for size in range(min(_MAX_PARTS, len(words)), 1, -1):
         parts = [word.strip(_MARKS) for word in words[:size]]
         whole = "".join(parts)

@@ -76,6 +76,9 @@ async def opened(path, *, tls=None, is_local=True, timeout_s=60.0, start=True, *
     async def render(event, task):
         return json.dumps({"type": event.type, "data": {"taskId": task.id}}).encode()
 
+    async def is_mine():
+        return True
+
     names = Names({"127.0.0.1": ["127.0.0.1"], "localhost": ["127.0.0.1"]})
     async with SqliteStore(put_database(path / "gateway.db")) as store:
         reader = EventReader(take=queue.take, only_with_callback=True)
@@ -87,6 +90,7 @@ async def opened(path, *, tls=None, is_local=True, timeout_s=60.0, start=True, *
             render=render,
             secrets=CallbackSecrets("installation"),
             sender=sender,
+            is_mine=is_mine,
             now=lambda: shop.at if shop is not None else NOW,
             timing=DeliveryTiming(**{"pauses_s": (0.0,) * 5, "poll_s": 0.02, **timing}),
         )
