@@ -48,3 +48,8 @@ async def fail_directly(gateway, payer: Payer, provider) -> dict:
     body = {"slug": "picture", "prompt": "a boat", "txHash": payer.transfer(20_000)}
     answer = await gateway.client.post("/api/proxy-generate", json=body)
     return await gateway.wait((await answer.get_json())["taskId"])
+
+
+@pytest.fixture
+def proxied(settings, proxy):
+    return attrs.evolve(settings, rpc_urls=(proxy.url,))

@@ -11,7 +11,7 @@ import pytest
 from gateway.running.timing import Timing
 from tests.conftest import running
 from tests.gateway.web.asgi_calls import Asked, Client, ask
-from tests.gateway.web.test_task_route import order, show
+from tests.gateway.web.orders import order, show
 
 STREAM = (b"accept", b"text/event-stream")
 HOST = (b"host", b"gateway.test")
