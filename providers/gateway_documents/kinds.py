@@ -2,7 +2,7 @@
 
 import re
 
-from gateway_documents import archives
+from gateway_documents.archives import kind_of
 from gateway_documents.errors import EMPTY, ENCRYPTED, Unreadable
 
 KINDS = {
@@ -85,7 +85,7 @@ def _binary_kind(data: bytes) -> str | None:
     if data.startswith(_PDF_HEADER):
         return "pdf"
     if data.startswith(_ZIP_HEADERS):
-        return archives.kind_of(data) or "zip"
+        return kind_of(data) or "zip"
     if data.startswith(_RICH_TEXT_HEADER):
         return "rtf"
     if _PICTURE_HEADER.match(data):
