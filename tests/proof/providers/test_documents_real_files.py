@@ -2,9 +2,11 @@
 
 import asyncio
 import io
+import re
 import zipfile
 
 import documents_files as files
+import documents_pdf as pdf
 import documents_pictures as pictures
 import pytest
 from documents_files import request
@@ -81,6 +83,33 @@ async def test_the_oldest_word_documents_are_named(parser):
     sentence = await refusal(parser, "a.doc", OLE + b"\xdc\xa5\x68\0" + bytes(600))
     assert "unknown" in sentence
     assert "Word 95" in sentence
+
+
+async def test_a_presentation_without_slides_has_no_text(parser):
+    with zipfile.ZipFile(io.BytesIO(files.pptx())) as archive:
+        main = archive.read("ppt/presentation.xml").decode()
+    empty = re.sub("<p:sldIdLst>.*</p:sldIdLst>", "", main)
+    assert empty != main
+    data = changed(files.pptx(), **{"ppt/presentation.xml": empty})
+    assert "no text" in await refusal(parser, "a.pptx", data)
+
+
+async def test_a_cell_may_name_an_empty_style(parser):
+    with zipfile.ZipFile(io.BytesIO(files.xlsx())) as archive:
+        sheet = archive.read("xl/worksheets/sheet1.xml").decode()
+    styled = sheet.replace("<c r=", '<c s="" r=')
+    assert styled != sheet
+    data = changed(files.xlsx(), **{"xl/worksheets/sheet1.xml": styled})
+    assert await text_of(parser, "a.xlsx", data) == await text_of(parser, "a.xlsx", files.xlsx())
+
+
+async def test_a_page_of_only_a_running_line_keeps_it(parser):
+    pages = []
+    for number in range(5):
+        pages.append(pdf.Page())
+        pages[-1].text(80, 800, f"Label {number}")
+    text = await text_of(parser, "a.pdf", pdf.write(pages))
+    assert text.split("\n\n") == [f"Label {number}" for number in range(5)]
 
 
 def test_characters_that_a_database_refuses_are_left_out():

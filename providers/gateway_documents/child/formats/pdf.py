@@ -13,7 +13,7 @@ import liteparse
 import pypdfium2
 
 from gateway_documents.child import font_weights, invisible_text, pdf_signs, raised_digits
-from gateway_documents.child.layout import borderless, grids, headings, heads, loose, spaces
+from gateway_documents.child.layout import borderless, grids, headings, heads, loose, spaces, styles
 from gateway_documents.child.layout.blocks import to_markdown
 from gateway_documents.child.layout.plain import restore
 from gateway_documents.child.parsed import Parsed
@@ -54,7 +54,7 @@ def parse(data: bytes) -> Parsed:
     shown = invisible_text.removed(data)
     data, has_hidden = shown, shown is not data
     pages = _read(font_weights.mended(data))
-    plain_pages, body = raised_digits.find(data), headings.body_style(pages)
+    plain_pages, body = raised_digits.find(data), styles.body_style(pages)
     layouts = [_arranged(page, body) for page in pages]
     margins = [_margin_lines(*one) for one in zip(pages, layouts, strict=True)]
     running = {kind: _running_lines(margins, kind) for kind in ("", _TITLE)}
@@ -87,7 +87,7 @@ def _check_length(data: bytes) -> None:
             )
 
 
-def _arranged(page: liteparse.ParsedPage, body: headings.Style) -> list[liteparse.LayoutBlock]:
+def _arranged(page: liteparse.ParsedPage, body: styles.Style) -> list[liteparse.LayoutBlock]:
     blocks = grids.replace_tables(page, list(page.blocks or ()))
     blocks = borderless.replace_blocks(page, blocks)
     blocks = heads.attach(page, loose.mend(page, blocks))
@@ -113,14 +113,14 @@ def warm_up() -> None:
             include_complexity=True,
         )
     )
-    with _without_pool():
+    with without_pool():
         _read(_ONE_PAGE)
     raised_digits.find(_ONE_PAGE)
     invisible_text.removed(_ONE_PAGE)
 
 
 @contextlib.contextmanager
-def _without_pool() -> Iterator[None]:
+def without_pool() -> Iterator[None]:
     """Let PDFium fail to reserve a pool of 1 GiB, and allocate ordinarily instead.
 
     The reservation counts as address space of every child, and left nothing of its limit.
@@ -177,7 +177,8 @@ def _without(
 ) -> str:
     """Return a page without those running lines that are in its margin.
 
-    A heading stays, also in the margin, unless the line is a heading on most pages.
+    A heading stays, also in the margin, unless the line is a heading on most pages. A page of
+    only running lines keeps them.
     """
     left = Counter(map(_plain, margin))
     paragraphs = markdown.split("\n\n")
@@ -189,7 +190,8 @@ def _without(
         if left[plain] and any(first.get(key, number) != number for key in keys):
             left[plain] -= 1
             dropped.add(at)
-    return "\n\n".join(text for at, text in enumerate(paragraphs) if at not in dropped)
+    kept = (text for at, text in enumerate(paragraphs) if at not in dropped)
+    return markdown if len(dropped) == len(paragraphs) else "\n\n".join(kept)
 
 
 def _heading_levels(

@@ -17,6 +17,8 @@ _NUMBER_GAP = 0.4
 # The largest gap between rows, in heights of a line.
 _ROW_GAP, _LABEL_GAP = 3.5, 6
 _MIN_ROWS, _MAX_STUBS = 3, 3
+# How far the first label may be indented, in heights of a line.
+_INDENT = 3
 # The most letters of a value, and of one without digits.
 _LONG_VALUE, _SHORT_VALUE = 20, 3
 # The share of values among the cells of a row, and of cells with text.
@@ -181,12 +183,13 @@ def _group(lines: Sequence[Line], at: int) -> tuple[Group, int]:
 def is_row(cells: Sequence[Cell]) -> bool:
     """Whether most cells but the first are values."""
     texts = [" ".join(word.text for word in cell) for cell in cells[1:]]
-    values = sum(map(_is_value, texts))
+    values = sum(map(is_value, texts))
     is_pair = len(texts) == 1 and not any(char.isdigit() for char in texts[0])
     return values > 0 and values >= _VALUES * len(texts) and not is_pair
 
 
-def _is_value(text: str) -> bool:
+def is_value(text: str) -> bool:
+    """Whether a text is a number, a mark or a short word with digits."""
     has_digit = any(char.isdigit() for char in text)
     return len(text) <= (_LONG_VALUE if has_digit else _SHORT_VALUE)
 
@@ -224,7 +227,10 @@ def _fits(group: Group, line: Line, cells: Sequence[Cell]) -> bool:
         return False
     spans = [Span.of(cell) for cell in cells]
     extent = group.extent
-    if spans[0].left < extent.left - line.height or spans[-1].right > extent.right + line.height:
+    if (
+        spans[0].left < extent.left - _INDENT * line.height
+        or spans[-1].right > extent.right + line.height
+    ):
         return False
     if len(cells) == 1:
         return spans[0].width <= _NARROW * extent.width
@@ -314,3 +320,8 @@ def halves(words: Sequence[Box]) -> list[list[Box]]:
     middle = Span.of(words).middle
     left = [word for word in words if (word.left + word.right) / 2 < middle]
     return [left, [word for word in words if (word.left + word.right) / 2 >= middle]]
+
+
+def goes_on(label: str) -> bool:
+    """Whether a label is the rest of the one above."""
+    return label[:1].islower() or label[:1] == "("
