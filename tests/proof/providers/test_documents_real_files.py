@@ -118,7 +118,15 @@ async def test_a_page_of_only_a_running_line_keeps_it(parser):
 async def test_a_file_of_only_marks_has_no_text(parser):
     for name, data in (("a.html", b"<p>-----</p>"), ("a.csv", b";;\n;;"), ("a.md", b"---\n")):
         assert "no text" in await refusal(parser, name, data), name
+    page = pdf.Page()
+    page.text(80, 700, "--- !")
+    assert "no text" in await refusal(parser, "a.pdf", pdf.write([page]))
     assert await text_of(parser, "a.txt", "\u2764".encode()) == "\u2764"
+
+
+def test_characters_without_a_meaning_are_no_words():
+    assert not Parsed(["\ufffd\ufffd \ue000", "| - |"]).has_text
+    assert Parsed(["", "7"]).has_text
 
 
 def test_characters_that_a_database_refuses_are_left_out():

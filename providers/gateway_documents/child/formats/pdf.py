@@ -22,7 +22,7 @@ from gateway_documents.child import (
 from gateway_documents.child.layout import borderless, grids, headings, heads, loose, spaces, styles
 from gateway_documents.child.layout.blocks import to_markdown
 from gateway_documents.child.layout.plain import restore
-from gateway_documents.child.parsed import Parsed
+from gateway_documents.child.parsed import Parsed, has_words
 from gateway_documents.errors import DAMAGED, ENCRYPTED, Unreadable
 
 MAX_PAGES = 1000
@@ -68,7 +68,7 @@ def parse(data: bytes) -> Parsed:
     texts, textless = [], {}
     for number, page in enumerate(pages):
         text = ""
-        if _CONTROLS.sub("", page.text or "").strip():
+        if has_words(page.text or ""):
             text = to_markdown(layouts[number]) or page.text or ""
             if plain := plain_pages.get(number):
                 text = spaces.close(restore(text, plain.text, page, data), plain.text)
