@@ -33,13 +33,16 @@ def replace_blocks(page: liteparse.ParsedPage, blocks: list[LayoutBlock]) -> lis
     if not 0 < len(words) <= _MAX_WORDS:
         return blocks
     rules = rules_across(page)
-    for area in (words, *aligned.halves(words)):
-        for group, above in aligned.find_groups(area):
-            table, inside = _table(group, above, rules)
-            used = set(inside)
-            if used.issubset(words):
-                blocks = _replaced(blocks, table, inside, words) or blocks
-                words = [word for word in words if word not in used]
+    for least in (aligned.MIN_ROWS, 1):
+        for area in (words, *aligned.halves(words)):
+            for group, above in aligned.find_groups(area, least):
+                table, inside = _table(group, above, rules)
+                used = set(inside)
+                if used.issubset(words) and (not group.is_small or _is_full(table)):
+                    needs_table = aligned.may_be_contents(group)
+                    replaced = _replaced(blocks, table, inside, words, needs_table=needs_table)
+                    blocks = replaced or blocks
+                    words = [word for word in words if word not in used]
     return blocks
 
 
@@ -56,6 +59,11 @@ def _table(
         bbox=_around(words),
         rows=[[LayoutCell(text) for text in row] for row in rows],
     ), words
+
+
+def _is_full(table: LayoutBlock) -> bool:
+    """Whether a head and all rows have texts in all columns."""
+    return len(table.rows or ()) > 1 and all(cell.text for row in cells(table) for cell in row)
 
 
 def _around(words: Sequence[Box]) -> AnnotationRect:
@@ -84,7 +92,12 @@ def _goes_on(group: Group, at: int) -> bool:
 
 
 def _replaced(
-    blocks: Sequence[LayoutBlock], table: LayoutBlock, inside: Sequence[Box], words: Sequence[Box]
+    blocks: Sequence[LayoutBlock],
+    table: LayoutBlock,
+    inside: Sequence[Box],
+    words: Sequence[Box],
+    *,
+    needs_table: bool,
 ) -> list[LayoutBlock]:
     """Return the blocks with a table in the place of its words; none if words would be lost."""
     above: list[LayoutBlock] = []
@@ -104,7 +117,8 @@ def _replaced(
             if part:
                 rest.append(_paragraph(block, part))
                 place.append(rest[-1])
-    if not taken or _loses(taken, [*rest, table]):
+    is_table = any(block.kind == "table" for block in taken)
+    if not taken or (needs_table and not is_table) or _loses(taken, [*rest, table]):
         return []
     return [*above, table, *below]
 
