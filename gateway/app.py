@@ -61,25 +61,30 @@ class _Assembly:
     catalog: Catalog
     context: PluginContext
     store: SqlStore
+    settler: Settler
     redactor: Redactor
+    spans: Spans
     timing: Timing
-    settler: Settler = attrs.field(init=False)
     # None without a refund key.
     refunds: Refunds | None = attrs.field(init=False)
-    spans: Spans = attrs.field(init=False)
-
-    # Before anything is opened, so that a wrong key fails first.
-    @settler.default
-    def _make_settler(self) -> Settler:
-        return self.manager.settler(self.context)
 
     @refunds.default
     def _make_refunds(self) -> Refunds | None:
-        return _make_refunds(self.context, self.store, self.settler)
-
-    @spans.default
-    def _make_spans(self) -> Spans:
-        return self.manager.spans(self.context.settings)
+        """Raise `SettingsError` for settings that do not work together."""
+        settings, settler = self.context.settings, self.settler
+        secret = load_key(settings, "refund")
+        if secret is None and settings.refunds == "automatic":
+            raise SettingsError(
+                "GATEWAY_REFUNDS is automatic, but GATEWAY_REFUND_KEY is not set. It is the "
+                "private key that sends refunds: it holds USDC for refunds and a little ETH."
+            )
+        refunds = Refunds(self.store, self.context, secret) if secret is not None else None
+        settling = {getattr(settler, "address", None), *getattr(settler, "addresses", ())}
+        if refunds is not None and refunds.address in settling:
+            raise SettingsError(
+                "GATEWAY_REFUND_KEY is the settlement key. Refunds need a key of their own."
+            )
+        return refunds
 
 
 def create_app(
@@ -94,9 +99,8 @@ def create_app(
 ) -> Quart:
     """Create a gateway as an app that a server can run.
 
-    Production passes at most settings and redactor; tests pass fakes for the rest.
-
-    Raises `SettingsError` for settings or plugins that do not work together.
+    Production passes at most settings and redactor; tests pass fakes for the rest. Raises
+    `SettingsError` for settings or plugins that do not work together.
     """
     settings = settings or load_settings()
     check_plain_keys(settings)
@@ -116,7 +120,10 @@ def create_app(
         catalog=catalog,
         context=context,
         store=store,
+        # Before anything is opened, so that a wrong key fails first.
+        settler=manager.settler(context),
         redactor=redactor,
+        spans=manager.spans(settings),
         timing=timing or Timing(),
     )
     return _make_app(parts)
@@ -129,11 +136,7 @@ def _make_app(parts: _Assembly) -> Quart:
         app.asgi_app = TracedApp(app.asgi_app, parts.spans)  # type: ignore[assignment, method-assign, arg-type]
         for upstream in parts.catalog.upstreams():
             upstream.spans = parts.spans
-    _run_while_serving(app, parts)
-    return app
 
-
-def _run_while_serving(app: Quart, parts: _Assembly) -> None:
     @app.while_serving
     async def serve() -> AsyncGenerator[None, None]:
         try:
@@ -156,25 +159,7 @@ def _run_while_serving(app: Quart, parts: _Assembly) -> None:
             app.extensions[FAILURE] = error
             raise
 
-
-def _make_refunds(context: PluginContext, store: SqlStore, settler: Settler) -> Refunds | None:
-    """Create the sender of refunds; None without a refund key.
-
-    Raises `SettingsError` for settings that do not work together.
-    """
-    secret = load_key(context.settings, "refund")
-    if secret is None and context.settings.refunds == "automatic":
-        raise SettingsError(
-            "GATEWAY_REFUNDS is automatic, but GATEWAY_REFUND_KEY is not set. It is the private "
-            "key that sends refunds: it holds USDC for refunds and a little ETH."
-        )
-    refunds = Refunds(store, context, secret) if secret is not None else None
-    settling = {getattr(settler, "address", None), *getattr(settler, "addresses", ())}
-    if refunds is not None and refunds.address in settling:
-        raise SettingsError(
-            "GATEWAY_REFUND_KEY is the settlement key. Refunds need a key of their own."
-        )
-    return refunds
+    return app
 
 
 # -- with the open database

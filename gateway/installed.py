@@ -64,17 +64,17 @@ def find_opener(group: str, value: str) -> str:
 
 
 def check_scheme(group: str, variable: str, value: str) -> str:
-    """Return the place of the function for an address, as `find_opener` does.
-
-    Raises `SettingsError` if no plugin has one.
-    """
-    if place := find_opener(group, value):
+    """Return the place of the function for an address; raises `SettingsError` without a plugin."""
+    place = find_opener(group, value)
+    plugin = plugin_of(place)
+    if plugin and find_spec(plugin) is not None:
         return place
     # A mistyped address may be a password, so only its scheme is shown.
     name, known = urlsplit(value).scheme or "it", ", ".join(BUNDLED_OPENERS[group])
+    wanted = plugin or f"one with an entry point {name} in the group {group}"
     raise SettingsError(
-        f"{variable} needs a plugin for {name}, and none is installed. Install one with an entry "
-        f"point {name} in the group {group}, or set an address of {known}."
+        f"{variable} needs a plugin for {name}, and none is installed. Install {wanted}, or set "
+        f"an address of {known}."
     )
 
 
@@ -84,18 +84,18 @@ def check_opener(group: str, variable: str, value: str, disabled: Iterable[str])
     Raises `SettingsError` if no plugin has one, or a disabled one does.
     """
     place = check_scheme(group, variable, value)
-    plugin = place.partition(":")[0].partition(".")[0]
-    if find_spec(plugin) is None:
-        raise SettingsError(
-            f"{variable} needs the plugin {plugin}, which is not installed. Install it, or unset "
-            f"{variable}."
-        )
+    plugin = plugin_of(place)
     if is_disabled(plugin, disabled):
         raise SettingsError(
             f"{variable} needs {plugin}, but GATEWAY_PLUGINS_DISABLED names it. Take it out of "
             f"that list, or unset {variable}."
         )
     return place
+
+
+def plugin_of(place: str) -> str:
+    """Return the plugin of a place, such as `gateway_acme.commands:COMMANDS`."""
+    return place.partition(":")[0].strip().partition(".")[0]
 
 
 def load_opener(

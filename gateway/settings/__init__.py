@@ -2,8 +2,7 @@
 
 from gateway.settings.checks import (
     check_database,
-    check_limits,
-    check_outputs,
+    check_openers,
     check_settings,
     is_chain_local,
     is_host_and_port,

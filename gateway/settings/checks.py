@@ -1,5 +1,6 @@
 """Checks values of settings; a mistake becomes one sentence with an example."""
 
+import contextlib
 import importlib.util
 import math
 import re
@@ -40,13 +41,9 @@ def check_settings(settings: Settings) -> None:
     _check_wallet(settings)
 
 
-def check_limits(settings: Settings) -> None:
-    """Raise `SettingsError` if limits use Redis and its client is missing."""
+def check_openers(settings: Settings) -> None:
+    """Raise `SettingsError` if shared limits or outputs lack their plugin, or Redis its client."""
     _check_opener(settings, "limits_url", "redis", extra="redis")
-
-
-def check_outputs(settings: Settings) -> None:
-    """Raise `SettingsError` if no plugin opens the store of the outputs."""
     _check_opener(settings, "outputs_url")
 
 
@@ -148,24 +145,18 @@ def _check_values(settings: Settings) -> dict[str, bool]:
 
 def _is_address(text: str, group: str, is_right: Callable[[SplitResult], bool]) -> bool:
     """Whether this is empty or an address. A third party's opener checks those of its scheme."""
-    try:
+    with contextlib.suppress(ValueError):
         url = urlsplit(text)
-        return not text or (
-            "://" in text and (url.scheme not in BUNDLED_OPENERS[group] or is_right(url))
-        )
-    except ValueError:
-        return False
-
-
-def _is_redis(url: SplitResult) -> bool:
-    # Reading the port raises `ValueError` for a wrong one.
-    return url.port != 0 and bool(url.hostname)
+        is_others = url.scheme not in BUNDLED_OPENERS[group]
+        return not text or ("://" in text and (is_others or is_right(url)))
+    return False
 
 
 # The group of the plugins that open an address, and the check of those of the bundled plugins.
 _ADDRESSES: dict[str, tuple[str, Callable[[SplitResult], bool]]] = {
     "database_url": ("gateway.stores", lambda url: bool(url.path.strip("/"))),
-    "limits_url": ("gateway.limits", _is_redis),
+    # Reading a wrong port raises `ValueError`.
+    "limits_url": ("gateway.limits", lambda url: url.port != 0 and bool(url.hostname)),
     "outputs_url": ("gateway.outputs", lambda _: True),
 }
 

@@ -11,7 +11,6 @@ import attrs
 import typed_settings as ts
 
 from gateway.domain.eip3009 import NETWORKS, Network
-from gateway.settings.identity import IdentitySettings
 from gateway.settings.sections import Section, check_section, read_section, secret, setting
 
 ROLES = frozenset(("web", "worker", "signer"))
@@ -36,7 +35,7 @@ class EndpointOverride:
 
 
 @attrs.frozen(kw_only=True)
-class Settings(IdentitySettings):
+class Settings:
     """The core's settings."""
 
     base_url: str = setting(
@@ -283,6 +282,33 @@ class Settings(IdentitySettings):
         "`signer` may lead (refunds, webhooks, retention), `all`. Each is needed on some "
         "machine.",
         example="web,signer",
+    )
+    # The presentation to buyers and registries.
+    name: str = setting(
+        "Generation Gateway",
+        "Name for buyers: in the agent manifest, llms.txt, the 402 and Bazaars.",
+    )
+    created: str = setting("2026-11-21", "Date (YYYY-MM-DD) of the first agent manifest.")
+    updated: str = setting(
+        "",
+        "Date (YYYY-MM-DD) of the catalogue's last change. Empty: GATEWAY_CREATED.",
+    )
+    contact_email: str = setting(
+        "",
+        "E-mail address in /openapi.json and the ERC-8004 file. Registries such as x402scan verify "
+        "ownership by it.",
+        example="operator@example.com",
+    )
+    ownership_proofs: tuple[str, ...] = setting(
+        (),
+        "A registry's proofs of your ownership, separated by commas, for /openapi.json.",
+        example="0x5f1c...",
+    )
+    agent_registrations: tuple[str, ...] = setting(
+        (),
+        "Registrations in ERC-8004 identity registries, separated by commas (chain, registry, "
+        "agent's number), for /.well-known/agent-registration.json.",
+        example="eip155:8453:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432/22",
     )
     endpoints: dict[str, EndpointOverride] = attrs.field(
         factory=dict,

@@ -17,7 +17,7 @@ from gateway.installed import load_opener
 from gateway.plugins.installed import BUNDLED, find_sections, prepare_database
 from gateway.running.gateway import Gateway
 from gateway.sandbox.child.prctl import hide_memory
-from gateway.settings import Settings, check_database, check_limits, check_outputs
+from gateway.settings import Settings, check_database, check_openers
 from gateway.store.data_folder import enter_data, lock_data
 from gateway.telemetry.logs import configure_logs, redacted_output
 from gateway.telemetry.redaction import Redactor, secrets_of
@@ -39,8 +39,7 @@ def serve(settings: Settings, create_app: Callable[..., Quart]) -> None:
     server that is not installed, and if the process must be restarted.
     """
     run = run_of(settings)
-    check_limits(settings)
-    check_outputs(settings)
+    check_openers(settings)
     check_database(settings)
     redactor = Redactor(secrets_of(settings, find_sections(settings)))
     configure_logs(settings.log_format, redactor, packages=BUNDLED)

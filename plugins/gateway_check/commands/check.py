@@ -28,8 +28,7 @@ from gateway.running.rate_limits import make_limits
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost
 from gateway.settings import (
     Settings,
-    check_limits,
-    check_outputs,
+    check_openers,
     load_settings,
 )
 from gateway.store.data_folder import enter_data, open_store
@@ -110,8 +109,7 @@ def run_checks(*, listing: bool = False, validator: str | None = None) -> list[R
     try:
         settings = load_settings()
         run_of(settings)
-        check_limits(settings)
-        check_outputs(settings)
+        check_openers(settings)
         find_sections(settings)
         enter_data(settings)
     except SettingsError as error:

@@ -64,10 +64,18 @@ _MAX_CONTROLS, _MAX_DAMAGED = 0.01, 0.05
 _DAMAGED = "\ufffd"
 # DOS and CP/M end text with it.
 _END_OF_FILE = "\x1a"
+# Rich text begins here, and the heads of a page saved with its pictures end here.
+_START = 2_000
+_WEB_ARCHIVE = re.compile(
+    r"(?:[\w-]+:.*\r?\n(?:[ \t]+.*\r?\n)*)*?content-type:\s*multipart/related", re.IGNORECASE
+)
+_WHITE = " \t\n\r\f\v\ufeff"
 _ISO_2022 = re.compile(r"\x1b(?:\$|\(J)")
 _SAMPLE_BYTES = 4096
 # Every text has a space, a line break or a full stop, of ASCII or of East Asia.
 _WITH_SIGNS = (0x00, 0x30)
+# Of the bytes of UTF-16 that are all below 0x80, half name an alphabet below U+2000.
+_MIN_CONTROLS = 0.4
 # Greek; a text is never only of letters with accents.
 _FIRST_ALPHABET = 0x03
 _HALF_WIDTH = re.compile(r"[\uff66-\uff9d]{2}")
@@ -92,12 +100,25 @@ def decode(data: bytes, *, may_declare: bool = False) -> Decoded:
     found = _known(data, may_declare=may_declare) or _guessed(data)
     if found is None:
         raise Unreadable("The character set of the file is unknown: save it as UTF-8.")
+    _refuse_other_kinds(found.text)
     return attrs.evolve(found, text=_without_controls(found.text))
+
+
+def _refuse_other_kinds(text: str) -> None:
+    """Raise `Unreadable` for formats of other programs that are text."""
+    if text[:_START].lstrip(_WHITE).startswith("{\\rtf"):
+        raise Unreadable("The kind of the file is unknown: it is rich text, so name it .rtf.")
+    if _WEB_ARCHIVE.match(text[:_START]):
+        raise Unreadable(
+            "The kind of the file is unknown: it is a web archive, so save it as HTML."
+        )
 
 
 def _without_controls(text: str) -> str:
     """Return a text without a few stray control characters; many show that it is none."""
     text = text.strip("\0").removesuffix(_END_OF_FILE)
+    if not text.strip(_WHITE):
+        raise Unreadable(EMPTY)
     controls = _NOT_TEXT.findall(text)
     if len(controls) > _MAX_CONTROLS * len(text):
         code = f"U+{ord(controls[0]):04X}"
@@ -207,7 +228,10 @@ def _wide_charset(data: bytes) -> str | None:
     """Return the charset of UTF-16 or UTF-32 without a mark: some of its bytes are controls."""
     sample = data[:_SAMPLE_BYTES]
     plain = sample.decode("latin_1")
-    if not _NOT_TEXT.search(plain) or _ISO_2022.search(plain):
+    controls = len(_NOT_TEXT.findall(plain))
+    if not controls or _ISO_2022.search(plain):
+        return None
+    if sample.isascii() and controls < _MIN_CONTROLS * len(sample):
         return None
     readings = {
         charset: codecs.getincrementaldecoder(charset)("replace").decode(sample)

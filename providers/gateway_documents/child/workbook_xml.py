@@ -44,7 +44,7 @@ _REFERENCE = re.compile(rb'(<(?:\w+:)?c\b[^<>]*?\br=")([A-Z]{1,3})(\d{1,7})"')
 _ROW_NUMBER = re.compile(rb'(<(?:\w+:)?row\b[^<>]*?\br=")(\d{1,7})"')
 _EXTENT = re.compile(rb"<(?:\w+:)?(?:dimension|mergeCell)\b[^<>]*>")
 # White space that is no text of a cell.
-_INDENT = re.compile(rb"(</?table:[^<>]*>|</text:p>)\s+(?=<)")
+_INDENT = re.compile(rb"(</?(?:table|office):[^<>]*>|</text:p>)\s+(?=<)")
 # A reference in a formula, outside quotes.
 _CELL_NAME = re.compile(r'"[^"]*"|(?<![\w.])(\$?)([A-Z]{1,3})(\$?)(\d{1,7})(?![\w(])')
 _ENTITIES = {"&quot;": '"', "&apos;": "'", "&lt;": "<", "&gt;": ">", "&amp;": "&"}
@@ -232,7 +232,7 @@ class _Reader:
         else:
             self._column += 1
         at = self._row, self._column
-        style, kind = cell.get(b"s", b"0"), cell.get(b"t", b"n")
+        style, kind = cell.get(b"s") or b"0", cell.get(b"t", b"n")
         code = self.styles[int(style)] if int(style) < len(self.styles) else ""
         if code and (kind == b"n" or (kind in _TEXTS and text_formatter(code))):
             self.formats[at] = code

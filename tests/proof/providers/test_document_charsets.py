@@ -103,3 +103,9 @@ def test_a_few_control_characters_are_left_out_and_many_refused():
 )
 def test_a_page_is_read_with_its_label_unless_it_is_wrong(label, charset, text):
     assert page(text, charset, label).startswith(text)
+
+
+@pytest.mark.parametrize("text", [b"a\0b", b"Line one\0\nline two is longer\0 end"])
+def test_ascii_with_stray_nuls_is_no_utf_16(text):
+    with pytest.raises(Unreadable, match="control character"):
+        decode(text)

@@ -9,7 +9,7 @@ from gateway import installed
 from gateway.errors import SettingsError
 from gateway.outputs import DiskOutputs, open_outputs
 from gateway.running.rate_limits import make_limits
-from gateway.settings import check_database, check_limits, check_outputs, load_settings
+from gateway.settings import check_database, check_openers, load_settings
 from gateway.store.data_folder import open_store
 
 _POSTGRES = "postgresql://gateway:hunter2@db.example.com/gateway"
@@ -31,7 +31,7 @@ def test_a_database_of_a_disabled_plugin_stops_the_start(shared, name):
     for start in (check_database, open_store):
         with pytest.raises(SettingsError, match=f"GATEWAY_DATABASE_URL {refusal}"):
             start(bare)
-    for start in (check_limits, lambda found: make_limits(found, lambda: 0.0, "secret")):
+    for start in (check_openers, lambda found: make_limits(found, lambda: 0.0, "secret")):
         with pytest.raises(SettingsError, match=f"GATEWAY_LIMITS_URL {refusal}"):
             start(bare)
 
@@ -40,23 +40,20 @@ def test_a_database_of_a_disabled_plugin_stops_the_start(shared, name):
 def test_a_bucket_of_a_disabled_plugin_stops_the_start(shared, name):
     bare = attrs.evolve(shared, plugins_disabled=(name,))
     refusal = "GATEWAY_OUTPUTS_URL needs gateway_bucket, but GATEWAY_PLUGINS_DISABLED names it"
-    for start in (check_outputs, lambda found: open_outputs(found, "secret")):
+    for start in (check_openers, lambda found: open_outputs(found, "secret")):
         with pytest.raises(SettingsError, match=refusal):
             start(bare)
 
 
 def test_with_the_plugins_all_are_fine(shared):
     check_database(shared)
-    check_limits(shared)
-    check_outputs(shared)
+    check_openers(shared)
     assert open_store(shared).nodes.has_others
 
 
 def test_a_plugin_that_is_not_there_is_named(shared, monkeypatch):
     monkeypatch.setattr(installed, "find_spec", lambda _: None)
-    with pytest.raises(
-        SettingsError, match=r"needs the plugin gateway_nodes, which is not installed"
-    ):
+    with pytest.raises(SettingsError, match=r"and none is installed\. Install gateway_nodes"):
         open_store(shared)
 
 
@@ -83,8 +80,7 @@ def test_a_scheme_alone_is_no_address_and_an_address_no_name(group, value):
 def test_without_an_address_no_plugin_is_asked_for(settings, monkeypatch):
     monkeypatch.setattr(installed, "find_spec", lambda _: None)
     check_database(settings)
-    check_limits(settings)
-    check_outputs(settings)
+    check_openers(settings)
     assert isinstance(open_outputs(settings, "secret"), DiskOutputs)
     assert not open_store(settings).nodes.has_others
 
@@ -115,7 +111,7 @@ def test_a_scheme_is_right_if_an_installed_plugin_opens_it(monkeypatch, name, gr
     # It needs no library of a bundled plugin either.
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     settings = load_settings(wallet=_WALLET, **{"outputs_url": "s3://my-bucket"} | address)
-    for check in (check_database, check_limits):
+    for check in (check_database, check_openers):
         check(settings)
 
 

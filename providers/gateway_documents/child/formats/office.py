@@ -25,6 +25,8 @@ _WORD_95 = re.compile(rb"\A\xd0\xcf\x11\xe0.*\xdc\xa5[\x65-\x68]\0", re.DOTALL)
 _MAX_CHUNK_DEPTH = 2
 _CHUNK_NOTE = "A file inside of the document could not be read."
 _OLD_WORD = "The kind of the file is unknown here, a document by Word 95: save it as .docx."
+# anydoc's words for a presentation without slides.
+_NO_SLIDES = "presentation has no slide list"
 
 
 def parse_word(data: bytes) -> Parsed:
@@ -108,5 +110,7 @@ def _markdown(data: bytes, kind: anydoc.Format | None) -> str:
         raise Unreadable(ENCRYPTED) from None
     except anydoc.ResourceLimitError:
         raise Unreadable("The file is too large to parse.") from None
-    except anydoc.ConvertError:
+    except anydoc.ConvertError as error:
+        if _NO_SLIDES in str(error):
+            return ""
         raise Unreadable(_OLD_WORD if _WORD_95.search(data) else DAMAGED) from None

@@ -15,6 +15,8 @@ _MAX_LINES, _MAX_PAIRS = 4_000, 40_000
 _WHITE = "ffffff"
 # Lines of text between the drawn rows of a table.
 _MAX_GAP = 4
+# The least height of a row, of a line's, whose box can be higher than its letters.
+_LEAST_ROW = 0.6
 
 
 @attrs.frozen
@@ -42,7 +44,7 @@ class Grid:
     @classmethod
     def of(cls, across: Sequence[Rule], down: Sequence[Rule], line_height: float) -> "Grid":
         """Return the grid of lines, without rows that are less high than a line of text."""
-        tops = _edges(across, down, max(line_height, 2 * NEAR))
+        tops = _edges(across, down, max(_LEAST_ROW * line_height, 2 * NEAR))
         return cls(across, down, tops, _edges(down, across, 2 * NEAR))
 
     @property
@@ -81,13 +83,8 @@ class Grid:
 
 def find_grids(page: liteparse.ParsedPage, line_height: float) -> list[Grid]:
     """Return the grids of lines that meet, each at least as high as a line of text."""
-    lines = page.vector_graphics.lines if page.vector_graphics else []
-    if len(lines) > _MAX_LINES:
-        return []
-    seen = [line for line in lines if _is_seen(line)]
-    across = _merged(
-        Rule(line.y1, *sorted((line.x1, line.x2))) for line in seen if abs(line.y1 - line.y2) < 1
-    )
+    across = rules_across(page)
+    seen = _seen(page)
     down = _merged(
         Rule(line.x1, *sorted((line.y1, line.y2))) for line in seen if abs(line.x1 - line.x2) < 1
     )
@@ -103,6 +100,20 @@ def find_grids(page: liteparse.ParsedPage, line_height: float) -> list[Grid]:
             grid = Grid.of([*above.across, *rows], [*above.down, *columns], line_height)
         grids.append(grid)
     return grids
+
+
+def rules_across(page: liteparse.ParsedPage) -> list[Rule]:
+    """Return the lines of a page from left to right."""
+    return _merged(
+        Rule(line.y1, *sorted((line.x1, line.x2)))
+        for line in _seen(page)
+        if abs(line.y1 - line.y2) < 1
+    )
+
+
+def _seen(page: liteparse.ParsedPage) -> list[liteparse.VectorLine]:
+    lines = page.vector_graphics.lines if page.vector_graphics else []
+    return [line for line in lines if _is_seen(line)] if len(lines) <= _MAX_LINES else []
 
 
 def _that_meet(across: list[Rule], down: list[Rule]) -> Iterator[tuple[list[Rule], list[Rule]]]:

@@ -10,7 +10,7 @@ import structlog
 from gateway import Settings
 from gateway.errors import SettingsError, TooManyRequests
 from gateway.running.rate_limits import RateLimits, make_limits
-from gateway.settings import check_limits, load_settings
+from gateway.settings import check_openers, load_settings
 from gateway.store import SqliteStore
 from gateway_operator.settings import operator_settings_of
 from gateway_operator.state import Operator
@@ -325,8 +325,8 @@ def test_an_address_with_an_option_that_is_none_stops_the_start():
 
 def test_redis_needs_its_client(monkeypatch):
     settings = Settings(limits_url="redis://127.0.0.1")
-    check_limits(settings)
+    check_openers(settings)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(SettingsError, match=r"generation-gateway\[redis\]"):
-        check_limits(settings)
-    check_limits(Settings())
+        check_openers(settings)
+    check_openers(Settings())

@@ -1,0 +1,226 @@
+"""The head of a table without drawn cells: its lines, and their texts by column."""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+import attrs
+
+from gateway_documents.child.layout.aligned import CAPTION, Cell, Group, Line, Span
+from gateway_documents.child.layout.grids import text_of
+from gateway_documents.child.layout.rules import Rule
+
+# In heights of a line: the least gap between the texts of a head, the largest between its lines
+# without and with ruled lines, and the gap from which lines are rows of their own.
+_GAP, _NEAR, _FAR, _APART = 0.4, 0.9, 2.6, 0.4
+_SAME_GAP = 0.8
+_WIDER = 1.2
+_MAX_LINES, _MAX_LETTERS = 8, 60
+# The share of a table's width that a line of one text may have, and that a ruled line has.
+_NARROW, _LONG = 0.6, 0.6
+# A text in the middle of several: the distance of the middles, of a column's width.
+_SEVERAL, _CENTRAL = 2, 0.35
+# Points by which a head and its column may begin apart.
+_SAME = 1.5
+
+
+@attrs.frozen
+class _Text:
+    """A text of a head: its columns, and the number of its line."""
+
+    words: Cell
+    first: int
+    last: int
+    line: int
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it belongs to several columns."""
+        return self.last > self.first
+
+    def is_over(self, column: int) -> bool:
+        """Whether it belongs to a column."""
+        return self.first <= column <= self.last
+
+
+def find(group: Group, above: Sequence[Line], rules: Sequence[Rule]) -> list[Line]:
+    """Return the lines of a table's head from top to bottom."""
+    long = [rule.at for rule in rules if _cover(rule, group.extent) >= _LONG * group.extent.width]
+    taken: list[Line] = []
+    sure = 0
+    is_ruled = False
+    below = group.rows[0][0]
+    near = max(_NEAR * below.height, _WIDER * group.row_gap)
+    for line in reversed(above[-_MAX_LINES:]):
+        cells = _cells(group, line)
+        gap = below.top - line.bottom
+        rule = any(_middle(line) < at < _middle(below) for at in long)
+        if rule and taken:
+            sure, is_ruled = len(taken), True
+        if gap > _FAR * line.height or not _may_be_head(group, line, cells):
+            break
+        taken.append(line)
+        below = line
+        if len(cells) > 1 and gap <= near and not is_ruled:
+            sure = len(taken)
+    else:
+        rule = False
+    top = next((line for line in reversed(above) if line not in taken), None)
+    edge = _middle(top) if top else 0
+    if taken and any(edge < at < _middle(taken[-1]) for at in long):
+        sure = len(taken)
+    return [*_without_labels(group, taken[:sure][::-1], long)]
+
+
+def _without_labels(group: Group, head: Sequence[Line], rules: Sequence[float]) -> Sequence[Line]:
+    """Return the lines of a head above the last ruled line, below which are only labels."""
+    size = len(head)
+    while size > 1 and len(head[size - 1].cells(_GAP)) == 1:
+        above, line = head[size - 2 : size]
+        if any(_middle(above) < at < _middle(line) for at in rules):
+            group.rows[:0] = [(line, line.cells(_GAP)) for line in head[size - 1 :]]
+            return head[: size - 1]
+        size -= 1
+    return head
+
+
+def _middle(line: Line) -> float:
+    return (line.top + line.bottom) / 2
+
+
+def _cover(rule: Rule, extent: Span) -> float:
+    return min(rule.end, extent.right) - max(rule.start, extent.left)
+
+
+def _may_be_head(group: Group, line: Line, cells: Sequence[Cell]) -> bool:
+    extent, span = group.extent, Span.of(line.words)
+    slack = 3 * line.height
+    return (
+        not CAPTION.match(line.text)
+        and extent.left - slack <= span.left
+        and cells[-1][0].left <= extent.right + slack
+        and all(len(text_of(cell)) <= _MAX_LETTERS for cell in cells)
+        and not (len(cells) == 1 and span.width > _NARROW * extent.width)
+    )
+
+
+def rows(group: Group, lines: Sequence[Line], rules: Sequence[Rule]) -> list[list[str]]:
+    """Return the rows of a head: texts over several columns are in rows of their own."""
+    found = [text for number in range(len(lines)) for text in _texts(group, number, lines, rules)]
+    starts = _starts(lines, group.row_gap)
+    has_wide = any(text.is_wide for text in found)
+    made: dict[int, list[list[Cell]]] = {}
+    for text in found:
+        over = [
+            other
+            for other in found
+            if other.is_wide and other.line < text.line and other.is_over(text.first)
+        ]
+        level = len({other.line for other in over})
+        if not has_wide:
+            level = starts[text.line]
+        row = made.setdefault(level, [[] for _ in group.columns])
+        row[text.first].append(text.words)
+    return [[" ".join(map(text_of, cells)) for cells in made[level]] for level in sorted(made)]
+
+
+def _starts(lines: Sequence[Line], row_gap: float) -> list[int]:
+    """Return the row of each line: a gap as wide as that between rows starts one."""
+    starts = [0]
+    for above, below in pairwise(lines):
+        gap = below.top - above.bottom
+        starts.append(starts[-1] + (gap > max(_APART * below.height, _SAME_GAP * row_gap)))
+    return starts
+
+
+def _rules_below(
+    lines: Sequence[Line], number: int, group: Group, rules: Iterable[Rule]
+) -> list[Rule]:
+    below = lines[number + 1] if number + 1 < len(lines) else group.rows[0][0]
+    return [rule for rule in rules if _middle(lines[number]) < rule.at < _middle(below)]
+
+
+def _is_over(rule: Rule, cell: Cell) -> bool:
+    return rule.start <= Span.of(cell).middle <= rule.end
+
+
+def _texts(group: Group, number: int, lines: Sequence[Line], every: Sequence[Rule]) -> list[_Text]:
+    """Return the texts of a line with their columns."""
+    rules = _rules_below(lines, number, group, every)
+    inner = [rule for rule in every if _middle(lines[0]) < rule.at < _middle(lines[number])]
+    below = [cell for line in lines[number + 1 :] for cell in _cells(group, line)]
+    below.sort(key=lambda cell: cell[0].left)
+    cells = _cells(group, lines[number])
+    middles = [Span.of(cell).middle for cell in cells]
+    texts = []
+    is_ruled = any(rule.start > group.columns[0].middle for rule in inner)
+    for at, cell in enumerate(cells):
+        own = [
+            rule
+            for rule in rules
+            if not any(_is_over(rule, other) for other in cells if other is not cell)
+        ]
+        first, last = _columns(group, Span.of(cell), own)
+        if first == last and not is_ruled:
+            first, last = _over(group, at, middles, below) or (first, last)
+        texts.append(_Text(cell, first, last, number))
+    return texts
+
+
+def _over(
+    group: Group, at: int, middles: Sequence[float], below: Sequence[Cell]
+) -> tuple[int, int] | None:
+    """Return the columns of the texts below, if a text is over the middle of several."""
+    nearest = [
+        Span.of(cell)
+        for cell in below
+        if min(middles, key=lambda middle: abs(middle - Span.of(cell).middle)) == middles[at]
+        and group.column_of(cell) > 0
+    ]
+    if not nearest:
+        return None
+    columns = {_columns(group, span, ())[0] for span in nearest}
+    first, last = min(columns), max(columns)
+    left = min(span.left for span in nearest)
+    right = max(span.right for span in nearest)
+    pitch = (group.columns[last].middle - group.columns[first].middle) / max(last - first, 1)
+    is_central = abs((left + right) / 2 - middles[at]) <= _CENTRAL * pitch
+    return (first, last) if len(columns) >= _SEVERAL and is_central else None
+
+
+def _cells(group: Group, line: Line) -> list[Cell]:
+    """Return the texts of a line, also those that begin where a column does."""
+    lefts = [column.left for column in group.columns[1:]]
+    cells: list[Cell] = []
+    for cell in line.cells(_GAP):
+        cuts = [
+            at
+            for at, word in enumerate(cell)
+            if at and any(abs(word.left - left) <= _SAME for left in lefts)
+        ]
+        if len(cuts) < _SEVERAL:
+            cuts = []
+        cells += [cell[start:end] for start, end in pairwise([0, *cuts, len(cell)])]
+    return cells
+
+
+def _columns(group: Group, span: Span, rules: Sequence[Rule]) -> tuple[int, int]:
+    """Return the first and the last column of a text: those over which its ruled line is."""
+    beside = group.columns[0].middle
+    for rule in rules:
+        if rule.start <= span.middle <= rule.end and rule.start > beside:
+            under = [
+                at
+                for at, column in enumerate(group.columns)
+                if rule.start <= column.middle <= rule.end
+            ]
+            if under:
+                return under[0], under[-1]
+    under = [
+        at for at, column in enumerate(group.columns) if span.left <= column.middle <= span.right
+    ]
+    if under:
+        return under[0], under[-1]
+    nearest = min(
+        range(len(group.columns)), key=lambda at: abs(group.columns[at].middle - span.middle)
+    )
+    return nearest, nearest
