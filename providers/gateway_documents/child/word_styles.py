@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from lxml import etree
@@ -69,6 +70,7 @@ def _hides(name: str, styles: Styles) -> bool:
     return next((hides for hides in found if hides is not None), False)
 
 
+@lru_cache(maxsize=1024)
 def level_of(name: str) -> int | None:
     """Return the level of a heading by the name or the id of its style, from 0."""
     name = name.strip().lower()
