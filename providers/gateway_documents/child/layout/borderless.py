@@ -27,14 +27,15 @@ def replace_blocks(page: liteparse.ParsedPage, blocks: list[LayoutBlock]) -> lis
 
     A table that would lose or repeat words is ignored.
     """
-    words = [*words_of(page)]
+    upright = [item for item in page.text_items if not item.rotation]
+    words = [*words_of(upright)]
     drawn = [box_of(block) for block in blocks if block.id == RULED]
     words = [word for word in words if not any(map(word.is_within, drawn))]
     if not 0 < len(words) <= _MAX_WORDS:
         return blocks
     rules = rules_across(page)
     for least in (aligned.MIN_ROWS, 1):
-        for area in (words, *aligned.halves(words)):
+        for area in aligned.areas(words):
             for group, above in aligned.find_groups(area, least):
                 table, inside = _table(group, above, rules)
                 used = set(inside)
