@@ -30,11 +30,12 @@ def certainty(lines: Sequence[Line]) -> float:
 
 
 def is_legible(lines: Sequence[Line]) -> bool:
-    """Whether the text is in a script that the reader knows."""
+    """Whether the text is in a script that the reader knows, and not only marks."""
     letters = [char for line in lines for char in line.text if char.isalpha()]
     greek = sum(ord(char) in _GREEK for char in letters)
     return (
-        _mean_certainty(lines) >= _LEGIBLE
+        any(char.isalnum() for line in lines for char in line.text)
+        and _mean_certainty(lines) >= _LEGIBLE
         and _letters_found(lines) >= _LETTERS
         and greek <= _GREEK_SHARE * len(letters)
     )

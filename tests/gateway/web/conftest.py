@@ -11,6 +11,11 @@ from gateway.tasks.notifications import Subscription
 @pytest.fixture
 def held(provider):
     """Keep the provider busy until the event is set."""
+    return keep_busy(provider)
+
+
+def keep_busy(provider) -> asyncio.Event:
+    """Keep the provider busy with the next task until the event is set."""
     release = asyncio.Event()
 
     async def step(request, job):

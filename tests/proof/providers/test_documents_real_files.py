@@ -112,6 +112,12 @@ async def test_a_page_of_only_a_running_line_keeps_it(parser):
     assert text.split("\n\n") == [f"Label {number}" for number in range(5)]
 
 
+async def test_a_file_of_only_marks_has_no_text(parser):
+    for name, data in (("a.html", b"<p>-----</p>"), ("a.csv", b";;\n;;"), ("a.md", b"---\n")):
+        assert "no text" in await refusal(parser, name, data), name
+    assert await text_of(parser, "a.txt", "\u2764".encode()) == "\u2764"
+
+
 def test_characters_that_a_database_refuses_are_left_out():
     assert Parsed(["T\0i\0t\0l\0e\0\tand\nmore\ufffe"]).pages == ["Title\tand\nmore"]
 
@@ -124,7 +130,8 @@ def test_a_scan_without_words_on_any_page_is_refused_before_payment():
 
     async def check() -> None:
         reader = DocumentParser()
-        for pages in ([empty] * 6, [photo] * 4, [empty, photo, empty]):
+        marks = pictures.drawn("! - !")
+        for pages in ([empty] * 6, [photo] * 4, [empty, photo, empty], [marks]):
             scanned = pictures.saved(*pages, kind="PDF")
             assert "no text" in await refusal(reader, "a.pdf", scanned)
         mostly_empty = pictures.saved(*[empty] * 6, full, kind="PDF")
