@@ -4,7 +4,7 @@ import documents_pdf as pdf
 import pytest
 from liteparse import AnnotationRect, LayoutBlock, ParsedPage, VectorGraphics
 
-from gateway_documents.child import libraries, parsing
+from gateway_documents.child import libraries, parsing, turned_pages
 from gateway_documents.child.layout import borderless
 
 BLACK = (0.0, 0.0, 0.0)
@@ -210,3 +210,17 @@ def test_a_page_of_only_a_table_is_read():
     page = pdf.Page()
     lines_of(page, PORTS[1:])
     assert rows_of(parsed(page)) == PORTS[1:]
+
+
+@pytest.mark.parametrize("angle", [90, 270])
+def test_a_table_turned_on_its_page_is_read(angle):
+    page = pdf.Page()
+    lines_of(page, PORTS)
+    turn = "0 1 -1 0 800 0 cm" if angle == 90 else "0 -1 1 0 -200 600 cm"
+    page.operators.insert(0, turn)
+    assert rows_of(parsed(page)) == PORTS
+
+
+def test_an_empty_page_is_not_turned():
+    turned = ParsedPage(1, 600, 800, "", text_items=[])
+    assert turned_pages.find([turned]) == {}

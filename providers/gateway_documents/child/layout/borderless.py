@@ -27,8 +27,7 @@ def replace_blocks(page: liteparse.ParsedPage, blocks: list[LayoutBlock]) -> lis
 
     A table that would lose or repeat words is ignored.
     """
-    upright = [item for item in page.text_items if not item.rotation]
-    words = [*words_of(upright)]
+    words = [*words_of(page)]
     drawn = [box_of(block) for block in blocks if block.id == RULED]
     words = [word for word in words if not any(map(word.is_within, drawn))]
     if not 0 < len(words) <= _MAX_WORDS:

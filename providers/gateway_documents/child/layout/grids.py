@@ -32,7 +32,7 @@ def replace_tables(page: liteparse.ParsedPage, blocks: list[LayoutBlock]) -> lis
     """
     if page.vector_graphics is None or not page.vector_graphics.lines:
         return blocks
-    words = [*words_of(page.text_items)]
+    words = [*words_of(page)]
     for grid, table in find_tables(page, words):
         inside = [block for block in blocks if grid.contains(box_of(block))]
         if inside and _has_same_text(grid, table, inside, words):
@@ -69,9 +69,9 @@ def _has_same_text(
     )
 
 
-def words_of(items: Iterable[liteparse.TextItem]) -> Iterator[Box]:
-    """Yield the words of texts."""
-    for item in items:
+def words_of(page: liteparse.ParsedPage) -> Iterator[Box]:
+    """Yield the words of a page."""
+    for item in page.text_items:
         for word in item.words or [item]:
             yield Box(word.x, word.x + word.width, word.y, word.y + word.height, word.text)
 
