@@ -18,6 +18,7 @@ from gateway_documents.child import (
     invisible_text,
     pdf_signs,
     raised_digits,
+    turned_pages,
 )
 from gateway_documents.child.layout import borderless, grids, headings, heads, loose, spaces, styles
 from gateway_documents.child.layout.blocks import to_markdown
@@ -60,6 +61,9 @@ def parse(data: bytes) -> Parsed:
     shown = invisible_text.removed(data)
     data, has_hidden = shown, shown is not data
     pages = _read(font_weights.mended(data))
+    if turns := turned_pages.find(pages):
+        data = turned_pages.upright(data, turns)
+        pages = _read(font_weights.mended(data))
     plain_pages, body = raised_digits.find(data), styles.body_style(pages)
     layouts = [_arranged(page, body) for page in pages]
     margins = [_margin_lines(*one) for one in zip(pages, layouts, strict=True)]
