@@ -36,15 +36,13 @@ class Box:
     top: float
     bottom: float
     text: str
-    certainty: float = 1.0
-    """Of the reader, from 0 to 1."""
 
     @classmethod
-    def around(cls, corners: Iterable[Sequence[float]], text: str, certainty: float = 1.0) -> "Box":
+    def around(cls, corners: Iterable[Sequence[float]], text: str) -> "Box":
         """Return the bounding box of four corners."""
         points = [(float(x), float(y)) for x, y in corners]
         xs, ys = [x for x, _ in points], [y for _, y in points]
-        return cls(min(xs), max(xs), min(ys), max(ys), text.strip(), certainty)
+        return cls(min(xs), max(xs), min(ys), max(ys), text.strip())
 
     @property
     def height(self) -> float:

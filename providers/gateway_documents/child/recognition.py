@@ -2,6 +2,7 @@
 
 import io
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import cv2
@@ -10,8 +11,11 @@ import pypdfium2
 from PIL import Image, ImageDraw, ImageOps
 from rapidocr import RapidOCR
 
-from gateway_documents.child import reading
-from gateway_documents.child.lines import Box, to_text
+from gateway_documents.child import reading, tables
+from gateway_documents.child.formats import pdf
+from gateway_documents.child.lines import to_text
+from gateway_documents.child.scans.lines import Line, by_direction
+from gateway_documents.child.scans.page import Page
 from gateway_documents.errors import UNREADABLE_SCRIPT, Unreadable
 
 # At this resolution, 8-point letters are 22 pixels high.
@@ -33,7 +37,11 @@ _SETTINGS = {
     "Rec.rec_batch_num": 1,
     # It takes one long line in four for upside down. `reading` judges the page as a whole.
     "Global.use_cls": False,
+    # Where columns are parted within a line.
+    "Global.return_word_box": True,
 }
+# The share of a page's letters in the tables of a page that is not read line by line.
+_TABLE_SHARE = 0.5
 # Holds the single reader, which is loaded before the fork.
 _reader: list[RapidOCR] = []
 
@@ -41,10 +49,12 @@ _reader: list[RapidOCR] = []
 def load_models() -> None:
     """Load rapidocr's models and Pillow's decoders by using each of them once."""
     cv2.setNumThreads(0)
+    pdf.warm_up()
     _reader.append(RapidOCR(params=_SETTINGS))
     word = Image.new("RGB", (200, 60), "white")
     ImageDraw.Draw(word).text((20, 15), "word", fill="black", font_size=30)
-    _read(word)
+    with pdf.without_pool():
+        _read(word)
     for kind in _KINDS:
         file = io.BytesIO()
         word.save(file, kind)
@@ -99,30 +109,41 @@ def _read(image: Image.Image) -> str:
         # An empty page needs no model.
         return ""
     pixels = np.asarray(image)
-    boxes = _boxes(pixels)
-    if reading.is_doubtful(boxes):
-        turned = _boxes(np.ascontiguousarray(np.rot90(pixels, 2)))
-        boxes = max(boxes, turned, key=reading.certainty)
-    if boxes and not reading.is_legible(boxes):
+    lines = _lines(pixels)
+    if reading.is_doubtful(lines):
+        turned = np.ascontiguousarray(np.rot90(pixels, 2))
+        if reading.certainty(others := _lines(turned)) > reading.certainty(lines):
+            pixels, lines = turned, others
+    if lines and not reading.is_legible(lines):
         raise Unreadable(UNREADABLE_SCRIPT)
-    return to_text(reading.upright(boxes, image.width))
+    return _markdown(cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY), lines)
 
 
-def _boxes(pixels: Any) -> list[Box]:
+def _markdown(brightness: Any, lines: Sequence[Line]) -> str:
+    """Return the text of a grey page, with that in other directions at its end."""
+    pages = (Page.of(brightness, group) for group in by_direction(lines))
+    return "\n\n".join(map(_arranged, pages))
+
+
+def _arranged(page: Page) -> str:
+    """Return the text of a page as of a PDF, or line by line as of a receipt."""
+    text = pdf.parse(page.to_pdf()).pages[0]
+    cells = "".join(cell for table in tables.find(text)[0] for row in table for cell in row)
+    is_table = len(cells) >= _TABLE_SHARE * len(text)
+    return text if is_table or page.has_sentences else to_text(page.boxes)
+
+
+def _lines(pixels: Any) -> list[Line]:
     found: Any = _reader[0](pixels)
     if found.boxes is None or found.txts is None:
         return []
-    each = zip(_level(found.boxes), found.txts, found.scores, strict=True)
-    return [Box.around(box, text, float(score)) for box, text, score in each]
-
-
-def _level(boxes: Any) -> Any:
-    """Turn corners by the angle at which most lines of a crooked page lie."""
-    corners = np.asarray(boxes, dtype=float)
-    across, down = corners[:, 1] - corners[:, 0], corners[:, 3] - corners[:, 0]
-    is_wide = np.linalg.norm(across, axis=1) >= np.linalg.norm(down, axis=1)
-    # Of a tall box, the angle between its long side and the vertical.
-    along = np.where(is_wide[:, None], across, np.stack([down[:, 1], -down[:, 0]], axis=1))
-    angle = float(np.median(np.arctan2(along[:, 1], along[:, 0])))
-    cos, sin = math.cos(angle), math.sin(angle)
-    return corners @ np.array([[cos, -sin], [sin, cos]])
+    each = zip(found.boxes, found.txts, found.scores, found.word_results, strict=True)
+    return [
+        Line(
+            np.asarray(corners, dtype=float),
+            text.strip(),
+            float(score),
+            [(word, np.asarray(place, dtype=float)) for word, _, place in words],
+        )
+        for corners, text, score, words in each
+    ]

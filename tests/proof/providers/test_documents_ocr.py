@@ -10,6 +10,7 @@ from pathlib import Path
 import documents_files as files
 import documents_pdf as pdf
 import documents_pictures as pictures
+import numpy as np
 import pytest
 import pytest_asyncio
 import structlog
@@ -21,6 +22,7 @@ import gateway_documents
 from gateway.sandbox import Sandbox
 from gateway_documents.child import reading
 from gateway_documents.child.lines import Box, to_text
+from gateway_documents.child.scans.lines import Line, Turn, by_direction
 from gateway_documents.provider import DocumentParser
 
 EXTRA = ("rapidocr", "onnxruntime", "pypdfium2")
@@ -155,7 +157,7 @@ SENTENCES = (
 async def test_a_page_in_any_rotation_is_read_in_order(reader, angle):
     upright = pictures.drawn(*SENTENCES, size=(1500, 300))
     page = upright.rotate(angle, expand=True, fillcolor="white")
-    assert await parsed(reader, "a.png", pictures.saved(page)) == "\n".join(SENTENCES)
+    assert await parsed(reader, "a.png", pictures.saved(page)) == " ".join(SENTENCES)
 
 
 TABLE = """\
@@ -216,11 +218,14 @@ async def test_a_scan_may_begin_with_pages_without_text(reader):
 
 
 def read(*texts, certainty=1.0, size=(600.0, 20.0)):
-    """Return the boxes of lines as the reader returns them."""
-    return [
-        Box(10, 10 + size[0], 30 * at, 30 * at + size[1], text, certainty)
-        for at, text in enumerate(texts)
-    ]
+    """Return lines as the reader returns them."""
+    return [line(text, 10, 30 * at, *size, certainty) for at, text in enumerate(texts)]
+
+
+def line(text, left, top, width, height, certainty=1.0):
+    right, bottom = left + width, top + height
+    corners = np.array([[left, top], [right, top], [right, bottom], [left, bottom]], float)
+    return Line(corners, text, certainty)
 
 
 # As the reader returned them for pages in these scripts.
@@ -248,14 +253,21 @@ def test_known_scripts_are_legible():
 
 def test_signs_in_a_picture_do_not_become_markdown():
     lines = ["# 12 main street", "- item one", "<b>bold</b>", "---"]
-    assert to_text(read(*lines)) == "\\# 12 main street\n\\- item one\n\\<b>bold\\</b>\n\\---"
+    boxes = [Box(10, 610, 30 * at, 30 * at + 20, text) for at, text in enumerate(lines)]
+    assert to_text(boxes) == "\\# 12 main street\n\\- item one\n\\<b>bold\\</b>\n\\---"
 
 
 def test_columns_of_vertical_writing_are_read_from_right_to_left():
-    columns = [Box(300 - 60 * at, 330 - 60 * at, 10, 400, text) for at, text in enumerate("三二一")]
-    lines = reading.upright(columns, 400)
-    assert [box.text for box in sorted(lines, key=lambda box: box.top)] == ["三", "二", "一"]
-    assert reading.upright(read("a", "b"), 400) == read("a", "b")
+    columns = [line(text, 300 - 60 * at, 10, 30, 390) for at, text in enumerate("一二三")]
+    turn = Turn.of(columns[0].direction, 400, 500)
+    boxes = [turn.box(column.corners, column.text) for column in columns]
+    assert [box.text for box in sorted(boxes, key=lambda box: box.top)] == ["一", "二", "三"]
+
+
+def test_lines_are_grouped_by_their_direction():
+    columns = [line(text, 300 - 60 * at, 10, 30, 390) for at, text in enumerate("一二三")]
+    title = line("title", 10, 10, 200, 20)
+    assert by_direction([title, *columns]) == [[title], columns]
 
 
 @needs_ocr
