@@ -71,17 +71,15 @@ class _Assembly:
     @refunds.default
     def _make_refunds(self) -> Refunds | None:
         """Raise `SettingsError` for settings that do not work together."""
-        secret = load_key(self.context.settings, "refund")
-        if secret is None and self.context.settings.refunds == "automatic":
+        settings, settler = self.context.settings, self.settler
+        secret = load_key(settings, "refund")
+        if secret is None and settings.refunds == "automatic":
             raise SettingsError(
                 "GATEWAY_REFUNDS is automatic, but GATEWAY_REFUND_KEY is not set. It is the "
                 "private key that sends refunds: it holds USDC for refunds and a little ETH."
             )
         refunds = Refunds(self.store, self.context, secret) if secret is not None else None
-        settling = {
-            getattr(self.settler, "address", None),
-            *getattr(self.settler, "addresses", ()),
-        }
+        settling = {getattr(settler, "address", None), *getattr(settler, "addresses", ())}
         if refunds is not None and refunds.address in settling:
             raise SettingsError(
                 "GATEWAY_REFUND_KEY is the settlement key. Refunds need a key of their own."

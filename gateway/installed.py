@@ -66,7 +66,7 @@ def find_opener(group: str, value: str) -> str:
 def check_scheme(group: str, variable: str, value: str) -> str:
     """Return the place of the function for an address; raises `SettingsError` without a plugin."""
     place = find_opener(group, value)
-    plugin = _plugin_of(place)
+    plugin = plugin_of(place)
     if plugin and find_spec(plugin) is not None:
         return place
     # A mistyped address may be a password, so only its scheme is shown.
@@ -84,7 +84,7 @@ def check_opener(group: str, variable: str, value: str, disabled: Iterable[str])
     Raises `SettingsError` if no plugin has one, or a disabled one does.
     """
     place = check_scheme(group, variable, value)
-    plugin = _plugin_of(place)
+    plugin = plugin_of(place)
     if is_disabled(plugin, disabled):
         raise SettingsError(
             f"{variable} needs {plugin}, but GATEWAY_PLUGINS_DISABLED names it. Take it out of "
@@ -93,8 +93,9 @@ def check_opener(group: str, variable: str, value: str, disabled: Iterable[str])
     return place
 
 
-def _plugin_of(place: str) -> str:
-    return place.partition(":")[0].partition(".")[0]
+def plugin_of(place: str) -> str:
+    """Return the plugin of a place, such as `gateway_acme.commands:COMMANDS`."""
+    return place.partition(":")[0].strip().partition(".")[0]
 
 
 def load_opener(

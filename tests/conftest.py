@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import json
 import math
 import os
 import sys
@@ -33,6 +32,7 @@ from gateway import (
     hookimpl,
     usdc,
 )
+from tests.authorizations import header_of, payload_of
 from tests.migrated_databases import put_database
 from tests.postgres_server import PostgresServer, start_or_skip
 
@@ -341,36 +341,6 @@ class Payer:
         return payload_of(signed, signature, version=version)
 
 
-def payload_of(signed: Authorization, signature: bytes, *, version: int = 1) -> dict:
-    payload = {
-        "signature": "0x" + signature.hex(),
-        "authorization": {
-            "from": signed.sender,
-            "to": signed.to,
-            "value": str(signed.units),
-            "validAfter": str(signed.valid_after),
-            "validBefore": str(signed.valid_before),
-            "nonce": "0x" + signed.nonce.hex(),
-        },
-    }
-    if version == 1:
-        return {"x402Version": 1, "scheme": "exact", "network": "base", "payload": payload}
-    accepted = {
-        "scheme": "exact",
-        "network": "eip155:8453",
-        "asset": "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",
-        "amount": str(signed.units),
-        "payTo": signed.to,
-        "maxTimeoutSeconds": 300,
-        "extra": {"name": "USD Coin", "version": "2"},
-    }
-    return {"x402Version": 2, "payload": payload, "accepted": accepted, "resource": {}}
-
-
-def header_of(payload: dict) -> str:
-    return base64.b64encode(json.dumps(payload).encode()).decode()
-
-
 @pytest.fixture
 def payer(chain: PlayChain) -> Payer:
     return Payer(chain)
@@ -409,40 +379,6 @@ async def buy(gateway, header, *, url="/api/x402/picture", name="X-PAYMENT", **f
     headers = {name: header} if header else {}
     body = {"prompt": "a boat"} | fields
     return await gateway.client.post(url, json=body, headers=headers)
-
-
-def cancel(chain: PlayChain, payer: Payer, nonce: bytes) -> None:
-    """Let the payer cancel an authorization (EIP-3009)."""
-    from eth_abi.abi import encode
-    from eth_keys.datatypes import PrivateKey
-    from eth_utils.crypto import keccak
-
-    from gateway_demo.chain import FAUCET_KEY
-    from gateway_demo.token import call_data, domain_separator
-
-    typehash = keccak(text="CancelAuthorization(address authorizer,bytes32 nonce)")
-    struct = encode(["bytes32", "address", "bytes32"], [typehash, payer.account.address, nonce])
-    digest = keccak(b"\x19\x01" + domain_separator(chain.chain_id, chain.usdc) + keccak(struct))
-    signature = PrivateKey(payer.account.key).sign_msg_hash(digest).to_bytes()
-    data = call_data(
-        "cancelAuthorization",
-        ["address", "bytes32", "uint8", "bytes32", "bytes32"],
-        *(payer.account.address, nonce, 27 + signature[64], signature[:32], signature[32:64]),
-    )
-    chain.send_transaction(FAUCET_KEY, chain.usdc, data)
-
-
-def multicall(*calls: tuple[str, bytes]) -> bytes:
-    """Encode a call of Multicall3 that makes several, all or nothing."""
-    from gateway_demo.token import call_data
-
-    entries = [(target, False, data) for target, data in calls]
-    return call_data("aggregate3", ["(address,bool,bytes)[]"], entries)
-
-
-def decoded(header: str) -> dict:
-    """Return the JSON in a Base64 header."""
-    return json.loads(base64.b64decode(header, validate=True))
 
 
 @pytest.fixture(scope="session")

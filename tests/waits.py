@@ -12,6 +12,9 @@ from gateway_facilitator_settler import FacilitatorSettler, FacilitatorTiming
 from gateway_facilitator_settler.client import TIMEOUTS_S
 from gateway_operator.state import Operator
 
+# Settlements that poll the chain often, and follow late payments soon.
+FAST = SettlementTiming(poll_s=0.02, full_check_s=0.1, late_poll_s=0.05, sweep_s=0.1)
+
 
 @attrs.frozen(kw_only=True)
 class Waits:

@@ -25,7 +25,9 @@ from gateway_testing.provider.samples import PICTURE
 
 # The tests' hostile files.
 sys.path[:0] = [str(HERE.root / part) for part in ("tests/proof/providers", "tests/proof/sandbox")]
-pdf, hidden = map(importlib.import_module, ("documents_pdf", "test_hidden_pages"))
+pdf, hidden, slides = map(
+    importlib.import_module, ("documents_pdf", "test_hidden_pages", "test_hidden_slides")
+)
 
 Row = tuple[str, str, str]
 _ADDRESS = "X-Real-IP"
@@ -63,9 +65,9 @@ def _page_rows(port: int) -> Iterator[Row]:
     """Ask for the price of documents with Azure, which bills a cent per page."""
     # Up to the endpoint's limit of 100 pages.
     repeated = hidden.root("[" + "3 0 R " * 90 + "]", 90)
-    first, *others = (hidden.relationship(at) for at in range(90))
-    entity = hidden.relationships(first + "".join(others).replace("/slide", "/&#115;lide"))
-    utf_16 = hidden.relationships(first + "".join(others))
+    first, *others = (slides.relationship(at) for at in range(90))
+    entity = slides.relationships(first + "".join(others).replace("/slide", "/&#115;lide"))
+    utf_16 = slides.relationships(first + "".join(others))
     utf_16 = utf_16.replace("?>", ' encoding="UTF-16"?>').encode("utf-16")
     seven = hidden.REPEATED["seven pages twelve times"][0]
     files = {
@@ -88,9 +90,9 @@ def _page_rows(port: int) -> Iterator[Row]:
 
 def _deck(links: str | bytes) -> bytes:
     """Return a presentation whose first slide has the usual name."""
-    listed = hidden.presentation(hidden.slide_list(90))
+    listed = slides.presentation(slides.slide_list(90))
     more = {"ppt/slides/slide1.xml": "<p:sld/>"}
-    return hidden.zipped(hidden.deck(listed=listed, links=links, more=more))
+    return slides.zipped(slides.deck(listed=listed, links=links, more=more))
 
 
 # -- point 5

@@ -14,7 +14,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from gateway.errors import SettingsError
-from gateway.installed import entry_points, is_disabled, modules_of
+from gateway.installed import entry_points, is_disabled, modules_of, plugin_of
 
 if TYPE_CHECKING:
     # `gateway --help` reads no settings.
@@ -89,7 +89,7 @@ def find_commands(own: Collection[str], warn: Callable[[str], None]) -> dict[str
     """
     found: dict[str, PluginCommand] = {}
     for table in _tables():
-        plugin = _plugin_of(table)
+        plugin = plugin_of(table)
         try:
             commands = list(_read_table(table))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a plugin may raise anything
@@ -120,7 +120,7 @@ def prepare_database(settings: "Settings") -> None:
         )
     installed = sorted(entry.value for entry in entry_points(group=_BEFORE_OPEN_GROUP))
     for place in dict.fromkeys((*BUNDLED_BEFORE_OPEN, *installed)):
-        if not is_disabled(_plugin_of(place), settings.plugins_disabled):
+        if not is_disabled(plugin_of(place), settings.plugins_disabled):
             resolve_name(place)(settings)
 
 
@@ -169,7 +169,7 @@ def find_disabled(chosen: Iterable[str], plugins: Collection[str]) -> set[str]:
     if not names:
         return set()
     known = {_module_of(plugin): plugin for plugin in plugins}
-    known |= {plugin: plugin for plugin in map(_plugin_of, _tables()) if plugin not in known}
+    known |= {plugin: plugin for plugin in map(plugin_of, _tables()) if plugin not in known}
     for module, name in names.items():
         if module not in known:
             near = difflib.get_close_matches(module, known, 1)
@@ -183,10 +183,6 @@ def find_disabled(chosen: Iterable[str], plugins: Collection[str]) -> set[str]:
 def _module_of(place: str) -> str:
     """Return the module of an entry point's value, such as `gateway_acme:plugin`."""
     return place.partition(":")[0].strip()
-
-
-def _plugin_of(table: str) -> str:
-    return _module_of(table).partition(".")[0]
 
 
 def _tables() -> list[str]:

@@ -58,7 +58,7 @@ CHECKS = Shares(
     wait_s=15.0,
     # An ordinary file takes half a second, the largest picture 1.5 s, and a scanned page 3 to 5 s.
     protected_s=6.0,
-    # Four of the slowest files; in the long run a quarter of a CPU.
+    # Two of the slowest files; in the long run a quarter of a CPU.
     budget_s=20.0,
     refill_per_s=0.25,
 )

@@ -49,11 +49,13 @@ _FIRST_BYTES_WITH_PAGES = (*_ZIP, *_TIFF, *_OLDER_OFFICE)
 # HEIF and AVIF have their type after the length of the first box (ISO/IEC 14496-12 §4.3).
 _BOXED = (".heif", ".avif")
 _BOX = b"ftyp"
-_REASONS = {
-    "out of time": "that takes too much time",
-    "out of memory": "that takes too much memory",
-    "crashed": "the file is damaged, or that takes too much memory",
+_SENTENCES = {
+    "out of time": "The file is too slow to read: counting its pages takes too much time.",
+    "out of memory": "The file is too large: counting its pages takes too much memory.",
+    "crashed": "The file is damaged, or counting its pages takes too much memory.",
 }
+# Zeros, white space, and the marks of UTF-8 and UTF-16.
+_NOTHING = b"\0\t\n\v\f\r \xef\xbb\xbf\xff\xfe"
 # A PDF of 7 MB with 25,000 pages takes 1.5 s and 150 MB; one of 1,000 pages takes 0.1 s.
 _LIMITS = SandboxLimits(
     memory_bytes=500_000_000, cpu_s=3, wall_s=10.0, answer_bytes=100, nice=UNPAID_NICE
@@ -65,10 +67,12 @@ def _check_name(extension: str, data: bytes) -> None:
 
     A damaged PDF or TIFF passes, because its counter has a better message.
     """
-    if not data.strip(b"\0\t\n\r "):
+    if not data.strip(_NOTHING):
         raise InvalidInput("The file is empty.")
     if extension in _NEWER_OFFICE and data.startswith(_OLDER_OFFICE) and _ENCRYPTED in data:
         raise InvalidInput("The file is encrypted: save it without a password.")
+    if extension == ".pdf" and _is_pdf(data):
+        return
     if extension in _KINDS and not data.startswith(_FIRST_BYTES_WITH_PAGES) and not _is_pdf(data):
         return
     expected = _FIRST_BYTES.get(extension)
@@ -79,7 +83,8 @@ def _check_name(extension: str, data: bytes) -> None:
     else:
         is_right = not data.startswith(_FIRST_BYTES_WITH_PAGES)
     if not is_right or (extension != ".pdf" and _is_pdf(data)):
-        raise InvalidInput(f"The name of the file ends in {extension}, but it is something else.")
+        named = f"The kind of the file is unknown: its name ends in {extension}"
+        raise InvalidInput(f"{named}, but it is something else.")
 
 
 def _is_pdf(data: bytes) -> bool:
@@ -87,10 +92,10 @@ def _is_pdf(data: bytes) -> bool:
 
 
 def _make_sandbox() -> Sandbox:
+    child = "gateway.sandbox.pages_child"
     # ZIP's default character set must be loaded before the fork.
-    return Sandbox(
-        function="gateway.sandbox.pages_child:count", warm=("encodings.cp437",), limits=_LIMITS
-    )
+    warm = ("encodings.cp437", f"{child}:open_random_source")
+    return Sandbox(function=f"{child}:count", warm=warm, limits=_LIMITS)
 
 
 @attrs.define
@@ -114,9 +119,7 @@ class Pages:
         except SandboxRefusal as error:
             raise InvalidInput(str(error)) from None
         except SandboxEnded as error:
-            raise InvalidInput(
-                f"The pages of the file cannot be counted: {_REASONS[error.end]}."
-            ) from None
+            raise InvalidInput(_SENTENCES[error.end]) from None
         except SandboxLost as error:
             raise ExecutionError("The pages of the file cannot be counted now.") from error
 

@@ -39,6 +39,11 @@ def count(kind: str, data: bytes) -> bytes:
     return str(_COUNTERS[kind](data)).encode()
 
 
+def open_random_source() -> None:
+    """Let qpdf open its source of random numbers: AES-256 needs it, and a child opens no file."""
+    pikepdf.new().save(io.BytesIO(), encryption=pikepdf.Encryption(owner="any", R=6))
+
+
 def _count_pdf_pages(data: bytes) -> int:
     """Count the entries of the page tree, with repetitions, without reading any page.
 

@@ -16,12 +16,16 @@ import pytest
 
 from gateway.contracts import MethodPayment, MethodProof, PaymentMethod, Quote, Refused, Taken
 from gateway.contracts.payment_methods import claim_key
-from gateway.domain import Endpoint
-from gateway.domain.eip3009 import BASE
 from gateway.errors import PaymentRequired
 from gateway.payments.method_purchases import check_proof
 from gateway.plugins.registration import method_offer
-from gateway_testing.fakes.chain import NOW, WALLET, FakeChain, context_of, registered
+from gateway_testing.fakes.chain import (
+    NOW,
+    FakeChain,
+    context_of,
+    quote_of_picture,
+    registered,
+)
 from gateway_testing.malformed_headers import GARBAGE, damaged
 from gateway_testing.payment_contract import check_headers, check_reason
 
@@ -47,22 +51,7 @@ class PaymentMethodContract:
 
     @pytest.fixture
     def quote(self) -> Quote:
-        endpoint = Endpoint(
-            slug="picture",
-            title="A picture",
-            description="A picture.",
-            model="pixel",
-            provider="kit",
-            capability="text-to-image",
-            price_units=20_000,
-        )
-        return Quote(
-            endpoint=endpoint,
-            price_units=20_000,
-            wallet=WALLET,
-            network=BASE,
-            resource_url="https://gateway.example/api/x402/picture",
-        )
+        return quote_of_picture()
 
     @pytest.fixture
     def proof(self, method: PaymentMethod, quote: Quote) -> MethodProof:

@@ -19,10 +19,17 @@ import pytest
 
 from gateway.contracts import AuthorizationVerifier, Proof, Quote
 from gateway.contracts.payments import split_header_name
-from gateway.domain import Endpoint, Flow, Payment, PaymentState
-from gateway.domain.eip3009 import BASE, BASE_SEPOLIA
+from gateway.domain import Flow, Payment, PaymentState
+from gateway.domain.eip3009 import BASE_SEPOLIA
 from gateway.errors import ChainUnavailable, PaymentRequired, ValidationError
-from gateway_testing.fakes.chain import NOW, TX_HASH, WALLET, FakeChain, context_of, registered
+from gateway_testing.fakes.chain import (
+    NOW,
+    TX_HASH,
+    FakeChain,
+    context_of,
+    quote_of_picture,
+    registered,
+)
 from gateway_testing.malformed_headers import GARBAGE, damaged
 
 _HOOK = "register_authorization_verifier"
@@ -60,22 +67,7 @@ class PaymentVerifierContract:
 
     @pytest.fixture
     def quote(self) -> Quote:
-        endpoint = Endpoint(
-            slug="picture",
-            title="A picture",
-            description="A picture.",
-            model="pixel",
-            provider="kit",
-            capability="text-to-image",
-            price_units=20_000,
-        )
-        return Quote(
-            endpoint=endpoint,
-            price_units=20_000,
-            wallet=WALLET,
-            network=BASE,
-            resource_url="https://gateway.example/api/x402/picture",
-        )
+        return quote_of_picture()
 
     @pytest.fixture
     def proof(self, verifier: AuthorizationVerifier, quote: Quote) -> Proof:

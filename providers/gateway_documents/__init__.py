@@ -33,7 +33,7 @@ ENDPOINT = gateway.Endpoint(
     output_format=gateway.Choice(values=("markdown", "json")),
     file_extensions=(*KINDS, *PICTURES),
     max_pages=1000,
-    # A normal file takes 0.4 s and a hostile one 10 s of processor; the rest is for waiting.
+    # A normal file takes 0.4 s and a hostile one 15 s of processor; the rest is for waiting.
     timeout_s=60.0,
 )
 READING_PICTURES = attrs.evolve(

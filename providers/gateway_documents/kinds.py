@@ -2,7 +2,7 @@
 
 import re
 
-from gateway_documents import archives
+from gateway_documents.archives import kind_of
 from gateway_documents.errors import EMPTY, ENCRYPTED, Unreadable
 
 KINDS = {
@@ -26,6 +26,8 @@ KINDS = {
 }
 PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp")
 
+# Zeros, white space, and the marks of UTF-8 and UTF-16.
+_NOTHING = b"\0\t\n\v\f\r \xef\xbb\xbf\xff\xfe"
 _PDF_HEADER = b"%PDF-"
 # Acrobat and other readers accept this many bytes before the header.
 _PDF_HEADER_WITHIN = 1024
@@ -66,7 +68,7 @@ def recognise(extension: str, data: bytes) -> str:
     if kind is None:
         endings = ", ".join((*KINDS, *PICTURES))
         raise Unreadable(f"The kind of the file is unknown: its name must end in one of {endings}.")
-    if not data.strip(b"\0\t\n\r "):
+    if not data.strip(_NOTHING):
         raise Unreadable(EMPTY)
     found = _binary_kind(data)
     is_right = kind == found or (found == "ole" and kind in _OLDER)
@@ -85,7 +87,7 @@ def _binary_kind(data: bytes) -> str | None:
     if data.startswith(_PDF_HEADER):
         return "pdf"
     if data.startswith(_ZIP_HEADERS):
-        return archives.kind_of(data) or "zip"
+        return kind_of(data) or "zip"
     if data.startswith(_RICH_TEXT_HEADER):
         return "rtf"
     if _PICTURE_HEADER.match(data):

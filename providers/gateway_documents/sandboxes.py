@@ -9,10 +9,11 @@ _OCR_LIBRARIES = ("rapidocr", "onnxruntime", "pypdfium2")
 _LIMITS = SandboxLimits(
     # With 1.25 GB, PDFium reserves 1 GiB of it as a pool, which leaves too little for the rest.
     memory_bytes=1_150_000_000,
-    cpu_s=10,
+    # A PDF of 600 dense pages takes 8 s.
+    cpu_s=15,
     unpaid_memory_bytes=1_050_000_000,
-    unpaid_cpu_s=7,
-    wall_s=25.0,
+    unpaid_cpu_s=11,
+    wall_s=40.0,
     # Two hostile files may take 1 GB each; other files wait.
     children=2,
 )

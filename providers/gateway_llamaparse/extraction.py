@@ -7,7 +7,6 @@ from urllib.parse import quote
 import attrs
 
 from gateway import (
-    AccountProblem,
     Endpoint,
     GenerationRequest,
     Handle,
@@ -16,23 +15,18 @@ from gateway import (
     Pending,
     Result,
     ResultMissing,
-    SubmitUncertain,
     Transient,
 )
 from gateway.vendors import (
     answer_schema,
-    blamed_fields,
     check_job,
-    json_object,
     paid_pages,
     read_json,
     schema_of,
 )
-from gateway_llamaparse.jobs import REQUEST_S, Created, Jobs, job_error
+from gateway_llamaparse.jobs import REQUEST_S, Jobs, job_error
 
 _PATH = "/api/v2/extract"
-# Fields set by the adapter, not the buyer.
-_ADAPTER_FIELDS = {"tier", "parse_tier", "version"}
 # LlamaIndex's limits (read 2026-11).
 _MAX_LEVELS = 7
 
@@ -52,6 +46,7 @@ class ExtractJobs(Jobs):
 
     name: str = "llamaextract"
     purpose: ClassVar[str] = "extract"
+    own_fields: ClassVar[set[str]] = {"tier", "parse_tier", "version"}
 
     async def validate(
         self,
@@ -78,15 +73,7 @@ class ExtractJobs(Jobs):
         if schema is None:
             configuration["system_prompt"] = request.prompt
         order = {"file_input": await self.upload(request), "configuration": configuration}
-        answer = await self.outbound.request("POST", _PATH, json=order, timeout_s=REQUEST_S)
-        if answer.status not in range(200, 300):
-            if blamed_fields(json_object(answer), buyers="data_schema") & _ADAPTER_FIELDS:
-                raise AccountProblem("The provider does not know the tier or its version.")
-            answer.check()
-        created = await read_json(answer, Created)
-        if created is None or not created.id:
-            raise SubmitUncertain("The response reports success, but has no job.")
-        return Handle(id=created.id)
+        return await self.start_job(_PATH, order, buyers="data_schema")
 
     async def poll(self, handle: Handle, job: Job) -> Pending | Result:  # noqa: ARG002
         """Get a job, with its data if it is done."""

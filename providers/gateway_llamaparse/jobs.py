@@ -1,5 +1,6 @@
 """The provider: uploads a file, starts a job that parses it, and polls the job."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 from urllib.parse import quote
 
@@ -33,8 +34,6 @@ from gateway.vendors import (
 from gateway_llamaparse.settings import PARSER
 
 REQUEST_S = 60.0
-# Fields set by the adapter, not the buyer.
-_ADAPTER_FIELDS = {"tier", "version", "processing_control"}
 _FILE_FAULTS = (
     "UNSUPPORTED_FILE_TYPE",
     "PDF_IS_PROTECTED",
@@ -48,7 +47,7 @@ _CREDIT_MICROS = 1_250
 
 
 @attrs.frozen
-class Created:
+class _Created:
     """An uploaded file, or a started job."""
 
     id: str
@@ -90,6 +89,8 @@ class Jobs:
     traits: Traits = attrs.field(kw_only=True)
     name: str = PARSER.name
     purpose: ClassVar[str] = "parse"
+    # Fields set by the adapter, not the buyer.
+    own_fields: ClassVar[set[str]] = {"tier", "version", "processing_control"}
 
     async def submit(self, request: GenerationRequest, job: Job) -> Handle:
         """Upload one document, which is free, and start a job, which is billed."""
@@ -101,14 +102,16 @@ class Jobs:
             # An incomplete document is not sold.
             "processing_control": {"job_failure_conditions": {"allowed_page_failure_ratio": 0}},
         }
-        answer = await self.outbound.request(
-            "POST", "/api/v2/parse", json=order, timeout_s=REQUEST_S
-        )
+        return await self.start_job("/api/v2/parse", order)
+
+    async def start_job(self, path: str, order: Mapping[str, Any], *, buyers: str = "") -> Handle:
+        """Start a job; `buyers` is the field whose inner names the buyer chose."""
+        answer = await self.outbound.request("POST", path, json=order, timeout_s=REQUEST_S)
         if answer.status not in range(200, 300):
-            if blamed_fields(json_object(answer)) & _ADAPTER_FIELDS:
+            if blamed_fields(json_object(answer), buyers=buyers) & self.own_fields:
                 raise AccountProblem("The provider does not know the tier or its version.")
             answer.check()
-        created = await read_json(answer, Created)
+        created = await read_json(answer, _Created)
         if created is None or not created.id:
             raise SubmitUncertain("The response reports success, but has no job.")
         return Handle(id=created.id)
@@ -127,7 +130,7 @@ class Jobs:
             "POST", "/api/v1/beta/files", files=files, timeout_s=REQUEST_S, bills=False
         )
         answer.check()
-        created = await read_json(answer, Created)
+        created = await read_json(answer, _Created)
         if created is None or not created.id:
             raise Transient("The response to the upload has no file.")
         return created.id

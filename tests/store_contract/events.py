@@ -14,6 +14,21 @@ _DAY_S = 86_400.0
 _WITH_CALLBACK = GenerationRequest(prompt="a boat", callback_url="https://a.example/hook")
 
 
+async def begin_refund(store: SqlStore, task_id: str) -> int:
+    """Approve and begin the refund of a failed task; return its payment's id."""
+    case = await store.refunds.decide(task_id, Decision.APPROVED, recipient=None, note="", now=NOW)
+    await store.refunds.begin(
+        case.payment.id,
+        None,
+        sender=SIGNER,
+        recipient=case.recipient,
+        search_from_block=1,
+        cap_units=10**9,
+        now=NOW,
+    )
+    return case.payment.id
+
+
 @attrs.define
 class Shelf:
     """A plugin that keeps the ids of tasks in `meta`, and fails while it is broken."""
@@ -86,20 +101,9 @@ class EventsContract:
         await store.events.set_readers({"one": shelf.reader()}, now=NOW)
         lease = await leased(store)
         assert await store.queue.fail(lease, details="timed_out", error="Late.", now=NOW)
-        case = await store.refunds.decide(
-            lease.task_id, Decision.APPROVED, recipient=None, note="", now=NOW
-        )
-        await store.refunds.begin(
-            case.payment.id,
-            None,
-            sender=SIGNER,
-            recipient=case.recipient,
-            search_from_block=1,
-            cap_units=10**9,
-            now=NOW,
-        )
-        assert await store.refunds.end(case.payment.id, tx_hash(9), now=NOW + 5)
-        assert not await store.refunds.end(case.payment.id, tx_hash(9), now=NOW + 6)
+        payment_id = await begin_refund(store, lease.task_id)
+        assert await store.refunds.end(payment_id, tx_hash(9), now=NOW + 5)
+        assert not await store.refunds.end(payment_id, tx_hash(9), now=NOW + 6)
         assert await store.events.take("one", shelf.take, now=NOW) == 2
         assert [(event.type, event.at) for event in shelf.events] == [
             (EventType.TASK_FAILED, NOW),

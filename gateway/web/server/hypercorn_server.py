@@ -150,26 +150,31 @@ class _Exchange:
         )
         self._receive = receive
         self._send = send
-        # Messages that were received before the app asked for them.
-        self._early: deque[Message] = deque()
+        # Messages that the app has not got yet.
+        self._received: deque[Message] = deque()
         self._is_read = False
+        # Two tasks may read at the same time. One alone would get the last message.
+        self._reading = asyncio.Lock()
 
     async def receive(self) -> Message:
         """Return the next message of the request, then `http.disconnect`."""
-        if self._early:
-            return self._early.popleft()
-        if not self._is_read:
+        if not (self._received or self._is_read):
             self.guard.request_body()
-            return await self._receive_next()
+            await self._receive_next()
+        if self._received:
+            return self._received.popleft()
         if not self._is_over:
             await self.guard.wait_for_disconnect()
         return {"type": "http.disconnect"}
 
-    async def _receive_next(self) -> Message:
-        message = await self._receive()
-        self._is_read = not message.get("more_body", False)
-        self._is_over |= message["type"] == "http.disconnect"
-        return message
+    async def _receive_next(self) -> None:
+        async with self._reading:
+            if self._is_read:
+                return
+            message = await self._receive()
+            self._is_read = not message.get("more_body", False)
+            self._is_over |= message["type"] == "http.disconnect"
+            self._received.append(message)
 
     async def send(self, message: Message) -> None:
         """Send a message of the answer."""
@@ -189,7 +194,7 @@ class _Exchange:
             return
         self.guard.request_body()
         while not (self._is_read or self.guard.is_body_missing):
-            self._early.append(await self._receive_next())
+            await self._receive_next()
 
     def write_whole(self, status: int, lines: bytes, body: bytes) -> bool:
         """Write an answer in one piece; return False if the server must handle it.

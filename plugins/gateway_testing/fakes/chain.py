@@ -8,8 +8,8 @@ from typing import Any, cast
 import attrs
 import pluggy
 
-from gateway.contracts import Chain, PluginContext, SettlementJournal
-from gateway.domain import Block, Log, Receipt
+from gateway.contracts import Chain, PluginContext, Quote, SettlementJournal
+from gateway.domain import Block, Endpoint, Log, Receipt
 from gateway.domain.eip3009 import BASE, TRANSFER_TOPIC, topic, word
 from gateway.errors import ChainUnavailable
 from gateway.plugins import hookspecs
@@ -99,6 +99,26 @@ def context_of(chain: FakeChain, folder: Path, values: Mapping[str, Any]) -> Plu
         journal=cast(SettlementJournal, None),  # verifiers do not write
         now=lambda: float(NOW),
         derive_secret=lambda purpose: hashlib.sha256(purpose.encode()).hexdigest(),
+    )
+
+
+def quote_of_picture() -> Quote:
+    """Return a quote for a picture at 0.02 USDC."""
+    endpoint = Endpoint(
+        slug="picture",
+        title="A picture",
+        description="A picture.",
+        model="pixel",
+        provider="kit",
+        capability="text-to-image",
+        price_units=20_000,
+    )
+    return Quote(
+        endpoint=endpoint,
+        price_units=endpoint.price_units,
+        wallet=WALLET,
+        network=BASE,
+        resource_url="https://gateway.example/api/x402/picture",
     )
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from gateway.domain import PaymentState
+from gateway.domain import PaymentState, Task
+from gateway_testing.fakes.server import FakeServer
 from gateway_testing.provider.checks import (
     accepting_answer,
     api_of,
@@ -43,13 +44,7 @@ class SubmitScenes:
     ) -> None:
         server = api_of(gateway)
         server.set_answers(answer, accepting_answer(gateway), jobs=("made",))
-        task = await gateway.buy_and_wait()
-        if is_idempotent(gateway):
-            check_completed(task, advice=_IDEMPOTENT_ADVICE)
-            check_submits(server, 2, advice=_IDEMPOTENT_ADVICE)
-        else:
-            check_failed(task, "uncertain_submit", advice=_ADVICE)
-            check_submits(server, 1, advice=_ADVICE)
+        _check_unknown_outcome(gateway, server, await gateway.buy_and_wait(), _ADVICE)
 
     @pytest.mark.parametrize("answer", ["broken", *_ERRORS])
     async def test_a_submit_that_is_answered_with_an_error_of_the_server(
@@ -58,12 +53,7 @@ class SubmitScenes:
         server = api_of(gateway, answer)
         server.set_answers(answer, accepting_answer(gateway), jobs=("made",))
         task = await gateway.buy_and_wait()
-        if is_idempotent(gateway):
-            check_completed(task, advice=_IDEMPOTENT_ADVICE)
-            check_submits(server, 2, advice=_IDEMPOTENT_ADVICE)
-        else:
-            check_submits(server, 1, advice=_SERVER_ERROR_ADVICE)
-            check_failed(task, "uncertain_submit", advice=_SERVER_ERROR_ADVICE)
+        _check_unknown_outcome(gateway, server, task, _SERVER_ERROR_ADVICE)
 
     @pytest.mark.parametrize("answer", ["null", "[]", "7", '{"id": [null]}'])
     async def test_a_success_of_another_shape_is_not_asked_for_again(
@@ -88,10 +78,16 @@ class SubmitScenes:
                 break
         await (gateway.restart() if end == "stop" else gateway.crash_and_restart())
         server.end()
-        task = await gateway.wait_for_end(task_id)
-        if is_idempotent(gateway):
-            check_completed(task, advice=_IDEMPOTENT_ADVICE)
-            check_submits(server, 2, advice=_IDEMPOTENT_ADVICE)
-        else:
-            check_failed(task, "uncertain_submit", advice=_ADVICE)
-            check_submits(server, 1, advice=_ADVICE)
+        _check_unknown_outcome(gateway, server, await gateway.wait_for_end(task_id), _ADVICE)
+
+
+def _check_unknown_outcome(
+    gateway: GatewayUnderTest, server: FakeServer, task: Task, advice: str
+) -> None:
+    """Check that a task without an answer to its submit is sent again only if that is free."""
+    if is_idempotent(gateway):
+        check_completed(task, advice=_IDEMPOTENT_ADVICE)
+        check_submits(server, 2, advice=_IDEMPOTENT_ADVICE)
+    else:
+        check_submits(server, 1, advice=advice)
+        check_failed(task, "uncertain_submit", advice=advice)

@@ -64,6 +64,12 @@ _MAX_CONTROLS, _MAX_DAMAGED = 0.01, 0.05
 _DAMAGED = "\ufffd"
 # DOS and CP/M end text with it.
 _END_OF_FILE = "\x1a"
+# Rich text begins here, and the heads of a page saved with its pictures end here.
+_START = 2_000
+_WEB_ARCHIVE = re.compile(
+    r"(?:[\w-]+:.*\r?\n(?:[ \t]+.*\r?\n)*)*?content-type:\s*multipart/related", re.IGNORECASE
+)
+_WHITE = " \t\n\r\f\v\ufeff"
 _ISO_2022 = re.compile(r"\x1b(?:\$|\(J)")
 _SAMPLE_BYTES = 4096
 # Every text has a space, a line break or a full stop, of ASCII or of East Asia.
@@ -94,12 +100,25 @@ def decode(data: bytes, *, may_declare: bool = False) -> Decoded:
     found = _known(data, may_declare=may_declare) or _guessed(data)
     if found is None:
         raise Unreadable("The character set of the file is unknown: save it as UTF-8.")
+    _refuse_other_kinds(found.text)
     return attrs.evolve(found, text=_without_controls(found.text))
+
+
+def _refuse_other_kinds(text: str) -> None:
+    """Raise `Unreadable` for formats of other programs that are text."""
+    if text[:_START].lstrip(_WHITE).startswith("{\\rtf"):
+        raise Unreadable("The kind of the file is unknown: it is rich text, so name it .rtf.")
+    if _WEB_ARCHIVE.match(text[:_START]):
+        raise Unreadable(
+            "The kind of the file is unknown: it is a web archive, so save it as HTML."
+        )
 
 
 def _without_controls(text: str) -> str:
     """Return a text without a few stray control characters; many show that it is none."""
     text = text.strip("\0").removesuffix(_END_OF_FILE)
+    if not text.strip(_WHITE):
+        raise Unreadable(EMPTY)
     controls = _NOT_TEXT.findall(text)
     if len(controls) > _MAX_CONTROLS * len(text):
         code = f"U+{ord(controls[0]):04X}"

@@ -2,7 +2,7 @@
 
 import re
 
-from gateway_documents.child.layout.headings import is_bold
+from gateway_documents.child.layout.styles import is_bold
 
 _STEM = re.compile(rb"(?<=/StemV )[1-9]\d\d(?=[\s/>])")
 _NAME = re.compile(rb"/FontName\s*/([^\s/<>\[\]()]+)")

@@ -1,5 +1,7 @@
 """Brings an HTML page into the shape that browsers show, before it becomes Markdown."""
 
+from collections.abc import Collection, Iterable, Mapping
+
 from bs4 import BeautifulSoup
 from bs4.element import PageElement, PreformattedString, Tag
 
@@ -7,11 +9,11 @@ from gateway_documents.child import style_sheets
 
 # Never shown, or shown only by browsers without the feature.
 _NEVER_SHOWN = (
-    *("script", "style", "template", "noscript", "head", "datalist", "object", "svg"),
-    *("canvas", "video", "audio", "iframe", "rp"),
+    *("script", "style", "template", "noscript", "title", "datalist", "object", "svg"),
+    *("noembed", "canvas", "video", "audio", "iframe", "rp"),
 )
 # Fields of forms, which browsers draw apart.
-_FIELDS = ("option", "button", "label", "textarea", "input", "select", "legend")
+_FIELDS = ("option", "optgroup", "button", "label", "textarea", "input", "select", "legend")
 # Blocks that the converter takes for inline text, and old names of `pre`.
 _RENAMED = {
     **dict.fromkeys(
@@ -20,8 +22,11 @@ _RENAMED = {
     ),
     **dict.fromkeys(("aside", "figure", "figcaption", "center", "form", "hgroup", "search"), "div"),
     "menu": "ul",
+    # lxml leaves the start of a page without a body tag in the head.
+    "head": "div",
     **dict.fromkeys(("xmp", "listing", "plaintext"), "pre"),
 }
+_INLINE = ("a", "b", "strong", "i", "em", "u", "small", "label", "code", "mark", "time", "cite")
 _LEAVES = ("h1", "h2", "h3", "h4", "h5", "h6", "p", "div", "li", "dt", "dd")
 BLOCKS = (
     *_LEAVES,
@@ -29,54 +34,88 @@ BLOCKS = (
 )
 _SECTIONS = ("thead", "tbody", "tfoot")
 _CELLS = ("td", "th")
+_CELL_ROLES = ("row", "cell", "gridcell", "columnheader", "rowheader")
 _PARTS = {"table": (*_SECTIONS, "tr", "caption", "colgroup", "col"), "tr": _CELLS}
 
 
 def repair(soup: BeautifulSoup) -> bool:
     """Leave out hidden elements, and move shown ones; return whether a style hid text."""
-    for comment in soup.find_all(string=lambda text: isinstance(text, PreformattedString)):
-        comment.extract()
-    hidden = style_sheets.hidden_parts(soup)
-    hid_text = any(
-        part.get_text(strip=True)
-        for part in hidden
-        if not isinstance(part, Tag) or part.name not in _NEVER_SHOWN
-    )
-    for tag in (*hidden, *soup.find_all(_is_hidden)):
-        tag.decompose()
-    for tag in soup.find_all(_RENAMED):
-        tag.name = _RENAMED[tag.name]
-    for table in soup.find_all("table"):
+    hid_text = _leave_out_hidden(soup)
+    # One walk: a search of the whole page for each kind of tag takes seconds.
+    tags: dict[str, list[Tag]] = {}
+    for tag in _tags_in(soup):
+        tag.name = _RENAMED.get(tag.name, tag.name)
+        tags.setdefault(tag.name, []).append(tag)
+        if tag.get("role") in _CELL_ROLES:
+            _part_block(tag)
+    for table in tags.get("table", ()):
         _repair_table(soup, table)
-    for tag in soup.find_all(("tr", *_CELLS)):
-        if tag.find_parent("table") is None:
+    for tag in _of(tags, ("tr", *_CELLS)):
+        if tag.name in ("tr", *_CELLS) and tag.find_parent("table") is None:
             # Browsers ignore such a tag.
             tag.insert_before(" ")
             tag.name = "span"
-    for item in soup.find_all(("li", "dt", "dd")):
+    for item in _of(tags, ("li", "dt", "dd")):
         _repair_item(soup, item)
-    for link in soup.find_all("a", href=True):
-        _move_into_block(soup, link)
-    for field in soup.find_all(_FIELDS):
+    for link in tags.get("a", ()):
+        if link.has_attr("href"):
+            _move_into_block(soup, link)
+    for field in _of(tags, _FIELDS):
         _part_field(field)
     return hid_text
 
 
+def _leave_out_hidden(soup: BeautifulSoup) -> bool:
+    for text in list(soup.descendants):
+        if isinstance(text, PreformattedString):
+            text.extract()
+    style = style_sheets.styled(_tags_in(soup))
+    hid_text = any(
+        part.get_text(strip=True)
+        for part in style.hidden
+        if not isinstance(part, Tag) or part.name not in _NEVER_SHOWN
+    )
+    for tag in (*style.hidden, *filter(_is_hidden, _tags_in(soup))):
+        tag.decompose()
+    for tag in style.blocks:
+        _part_block(tag)
+    return hid_text
+
+
+def _tags_in(soup: BeautifulSoup) -> list[Tag]:
+    return [part for part in soup.descendants if isinstance(part, Tag)]
+
+
+def _of(tags: Mapping[str, list[Tag]], names: Iterable[str]) -> list[Tag]:
+    return [tag for name in names for tag in tags.get(name, ())]
+
+
+def children(tag: Tag, names: Collection[str]) -> list[Tag]:
+    """Return the children with these names."""
+    return [child for child in tag.children if isinstance(child, Tag) and child.name in names]
+
+
 def rows_of(table: Tag) -> list[Tag]:
     """Return the rows of a repaired table as browsers order them."""
-    rows: dict[str, list[Tag]] = {"thead": [], "tbody": [], "tfoot": []}
-    for part in table.find_all((*_SECTIONS, "tr"), recursive=False):
-        if part.name == "tr":
-            rows["tbody"].append(part)
+    head: list[Tag] = []
+    body: list[Tag] = []
+    foot: list[Tag] = []
+    for part in children(table, (*_SECTIONS, "tr")):
+        rows = [part] if part.name == "tr" else children(part, ("tr",))
+        if part.name == "thead" and not head:
+            head = rows
+        elif part.name == "tfoot" and not foot:
+            foot = rows
         else:
-            rows[part.name] += part.find_all("tr", recursive=False)
-    return [*rows["thead"], *rows["tbody"], *rows["tfoot"]]
+            body += rows
+    return [*head, *body, *foot]
 
 
 def _is_hidden(tag: Tag) -> bool:
     return (
         tag.name in _NEVER_SHOWN
         or tag.has_attr("hidden")
+        or tag.has_attr("popover")
         or (tag.name == "dialog" and not tag.has_attr("open"))
         or (tag.name == "img" and str(tag.get("src") or "").startswith("data:"))
     )
@@ -85,15 +124,15 @@ def _is_hidden(tag: Tag) -> bool:
 def _repair_table(soup: BeautifulSoup, table: Tag) -> None:
     """Move content outside cells before the table, and cells outside rows into a row."""
     _repair_part(soup, table, table)
-    for section in table.find_all(_SECTIONS, recursive=False):
+    for section in children(table, _SECTIONS):
         _repair_part(soup, table, section)
     rows = rows_of(table)
     for row in rows:
         _repair_part(soup, table, row)
-    cells = [cell for row in rows for cell in row.find_all(_CELLS, recursive=False)]
+    cells = [cell for row in rows for cell in children(row, _CELLS)]
     if len(cells) == 1 or table.get("role") in ("presentation", "none"):
         # A table for the layout only.
-        parts = (*table.find_all((*_SECTIONS, "caption"), recursive=False), *rows, *cells)
+        parts = (*children(table, (*_SECTIONS, "caption")), *rows, *cells)
         for tag in (table, *parts):
             tag.name = "div"
 
@@ -129,9 +168,10 @@ def _repair_item(soup: BeautifulSoup, item: Tag) -> None:
 
 def _move_into_block(soup: BeautifulSoup, link: Tag) -> None:
     """Put a link that is around blocks into the first of them."""
-    blocks = [tag for tag in link.find_all(_LEAVES) if tag.find(BLOCKS) is None]
-    if link.find(BLOCKS) is None:
+    inside = [part for part in link.descendants if isinstance(part, Tag)]
+    if not any(tag.name in BLOCKS for tag in inside):
         return
+    blocks = [tag for tag in inside if tag.name in _LEAVES and tag.find(BLOCKS) is None]
     block = next((tag for tag in blocks if tag.get_text(strip=True)), None)
     if block is not None:
         inner = soup.new_tag("a", href=str(link["href"]))
@@ -140,12 +180,24 @@ def _move_into_block(soup: BeautifulSoup, link: Tag) -> None:
     link.unwrap()
 
 
+def _part_block(tag: Tag) -> None:
+    if tag.decomposed or tag.parent is None:
+        return
+    if tag.name == "span":
+        tag.name = "div"
+    elif tag.name in _INLINE:
+        tag.insert_before(" ")
+        tag.insert_after(" ")
+
+
 def _part_field(field: Tag) -> None:
     if field.name == "input":
         field.replace_with(f" {_value_of(field)} ")
-    else:
-        field.insert_before(" ")
-        field.insert_after(" ")
+        return
+    field.insert_before(" ")
+    field.insert_after(" ")
+    if field.name == "optgroup" and field.get("label"):
+        field.insert(0, f"{field['label']} ")
 
 
 def _value_of(field: Tag) -> str:

@@ -8,7 +8,7 @@ import contextlib
 import ctypes
 import io
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -21,6 +21,9 @@ _WHITE, _CLEAR = 250, 8
 _MAX_OBJECTS, _MAX_SUSPECTS = 20_000, 2_000
 # Pages that are drawn, twice, to find hidden text, and pixels of one; a point is a pixel at most.
 _MAX_DRAWN, _MAX_PIXELS = 40, 2_000_000
+_SHOWN, _CLEAR_TEXT, _WHITE_TEXT = "", "clear", "white"
+# Forms within forms.
+_MAX_DEPTH = 5
 _LAYER = "OC\0".encode("utf-16-le")
 _BLACK = (0, 0, 0, 255)
 # Buffers for PDFium's answers: a page has thousands of objects.
@@ -87,20 +90,40 @@ def _objects(page: pypdfium2.PdfPage) -> _Page:
     count = raw.FPDFPage_CountObjects(page)
     for at in range(count if count <= _MAX_OBJECTS else 0):
         one = raw.FPDFPage_GetObject(page, at)
-        if raw.FPDFPageObj_GetType(one) == raw.FPDF_PAGEOBJ_TEXT:
-            mode = raw.FPDFTextObj_GetTextRenderMode(one)
-            colour = _colour(one) if mode == raw.FPDF_TEXTRENDERMODE_FILL else _BLACK
-            if mode == raw.FPDF_TEXTRENDERMODE_INVISIBLE or colour[3] <= _CLEAR:
-                found.clear.append(one)
-            elif min(colour[:3]) >= _WHITE:
-                # PDFium calls a text white also if it is filled with a gradient.
-                found.white.append(one)
-            elif _is_on_a_layer(one) and _is_drawable(one):
+        look = _look(one)
+        if look == _CLEAR_TEXT:
+            found.clear.append(one)
+        elif look == _WHITE_TEXT:
+            found.white.append(one)
+        elif raw.FPDFPageObj_GetType(one) == raw.FPDF_PAGEOBJ_TEXT:
+            if _is_on_a_layer(one) and _is_drawable(one):
                 found.layered.append(one)
         elif not _is_white_path(one):
             found.backgrounds.append(_edges(one))
     suspects = len(found.clear) + len(found.white) + len(found.layered)
     return found if suspects <= _MAX_SUSPECTS else _Page()
+
+
+def _look(one: Any, depth: int = 0) -> str:
+    """Return whether an object is a text that is clear or white, or a form of such texts only."""
+    kind = raw.FPDFPageObj_GetType(one)
+    if kind == raw.FPDF_PAGEOBJ_FORM and depth < _MAX_DEPTH:
+        looks = {_look(part, depth + 1) for part in _objects_of(one) if not _is_white_path(part)}
+        return max(looks) if looks and _SHOWN not in looks else _SHOWN
+    if kind != raw.FPDF_PAGEOBJ_TEXT:
+        return _SHOWN
+    mode = raw.FPDFTextObj_GetTextRenderMode(one)
+    colour = _colour(one) if mode == raw.FPDF_TEXTRENDERMODE_FILL else _BLACK
+    if mode == raw.FPDF_TEXTRENDERMODE_INVISIBLE or colour[3] <= _CLEAR:
+        return _CLEAR_TEXT
+    # PDFium calls a text white also if it is filled with a gradient.
+    return _WHITE_TEXT if min(colour[:3]) >= _WHITE else _SHOWN
+
+
+def _objects_of(form: Any) -> Iterator[Any]:
+    count = raw.FPDFFormObj_CountObjects(form)
+    for at in range(count if count <= _MAX_OBJECTS else 0):
+        yield raw.FPDFFormObj_GetObject(form, at)
 
 
 def _is_white_path(one: Any) -> bool:
@@ -204,6 +227,8 @@ def _remove(page: pypdfium2.PdfPage, texts: Sequence[Any]) -> Counter[str] | Non
 
 
 def _text_of(text: Any, read: pypdfium2.PdfTextPage) -> str:
+    if raw.FPDFPageObj_GetType(text) == raw.FPDF_PAGEOBJ_FORM:
+        return "".join(_text_of(part, read) for part in _objects_of(text))
     size = raw.FPDFTextObj_GetText(text, read, None, 0)
     buffer = (ctypes.c_ushort * (size // 2 + 1))()
     raw.FPDFTextObj_GetText(text, read, buffer, size)

@@ -5,6 +5,8 @@ from bs4.element import Tag
 from gateway_documents.child import escaping
 
 _TEX = "application/x-tex"
+# Rows of a matrix, and the cells of each.
+_PARTED = {"mtable": "; ", "mtr": ", "}
 _JOINED = {
     "msup": ("^",),
     "mroot": ("^1/",),
@@ -35,7 +37,7 @@ def _line(tag: Tag) -> str:
     if signs and len(parts) == len(signs) + 1:
         first, *rest = (_grouped(part) for part in parts)
         return first + "".join(sign + part for sign, part in zip(signs, rest, strict=True))
-    line = "".join(parts)
+    line = _PARTED.get(tag.name, "").join(parts)
     return f"\u221a({line})" if tag.name == "msqrt" else line
 
 

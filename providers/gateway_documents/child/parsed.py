@@ -1,7 +1,9 @@
 """A parsed document, which every format's parser returns."""
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 import attrs
 
@@ -11,6 +13,10 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\ufffe\uffff]")
 
 def _without_controls(pages: Sequence[str]) -> Sequence[str]:
     return [_CONTROLS.sub("", page) for page in pages]
+
+
+def _is_text(char: str) -> bool:
+    return char.isalnum() or unicodedata.category(char) == "So"
 
 
 @attrs.frozen
@@ -25,5 +31,5 @@ class Parsed:
 
     @property
     def has_text(self) -> bool:
-        """Whether a page has any text."""
-        return any(page.strip() for page in self.pages)
+        """Whether a page has a letter, digit or picture character, and not only marks."""
+        return any(map(_is_text, chain.from_iterable(self.pages)))

@@ -9,8 +9,11 @@ from gateway_documents.child import escaping
 
 # A star between spaces, and a low line inside a word.
 _NEEDLESS = re.compile(r"(?<=\s)\\(\*)(?=\s)|(?<=\w)\\(_)(?=\w)")
-# Formulas and line breaks of cells stay; tags, entities and code are words of the page.
-_SIGN = re.compile(r"\$[^$\n]+\$|<br>|(?<!\\)(?:<(?=[A-Za-z/!?][^<>]*>)|&(?=#?\w{1,32};)|`)")
+# Formulas and line breaks of cells stay; tags, entities and code are words of the page. Between
+# two amounts, as in `$5 <b> $6`, is no formula.
+_SIGN = re.compile(
+    r"\$(?!\s)[^$\n]*[^$\s]\$(?!\d)|<br>|(?<!\\)(?:<(?=[A-Za-z/!?][^<>]*>)|&(?=#?\w{1,32};)|`)"
+)
 _FENCE = "```"
 
 

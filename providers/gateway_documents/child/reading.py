@@ -31,10 +31,11 @@ def certainty(lines: Sequence[Line]) -> float:
 
 
 def is_legible(lines: Sequence[Line]) -> bool:
-    """Whether the text is in a script that the reader knows."""
+    """Whether the text is in a script that the reader knows, and not only marks."""
     greek = sum(len(word) for line in lines for word in _GREEK_WORD.findall(line.text))
     return (
-        _mean_certainty(lines) >= _LEGIBLE
+        any(char.isalnum() for line in lines for char in line.text)
+        and _mean_certainty(lines) >= _LEGIBLE
         and _letters_found(lines) >= _LETTERS
         and greek <= _GREEK_SHARE * _size(lines)
     )

@@ -132,7 +132,8 @@ def _shift(run: Element, properties: Element) -> None:
             text.text = (text.text or "").translate(table)
 
 
-def _run(text: str) -> Element:
+def run_of(text: str) -> Element:
+    """Return a run with this text."""
     run = etree.Element(f"{MAIN}r")
     etree.SubElement(run, f"{MAIN}t").text = text
     run[0].set(_SPACE, "preserve")
@@ -155,18 +156,18 @@ def _write_out_form_field(form: Element) -> None:
             None,
         )
         is_on = state is not None and state.get(f"{MAIN}val") not in _OFF
-        run.addprevious(_run(_CHECKED if is_on else _UNCHECKED))
+        run.addprevious(run_of(_CHECKED if is_on else _UNCHECKED))
     elif choices is not None:
         entries = [entry.get(f"{MAIN}val") or "" for entry in choices.findall(f"{MAIN}listEntry")]
         number = value_of(choices, "result") or value_of(choices, "default") or "0"
         if number.isdigit() and int(number) < len(entries):
-            run.addprevious(_run(entries[int(number)]))
+            run.addprevious(run_of(entries[int(number)]))
 
 
 def _write_out_word_art(art: Element) -> None:
     run = next(art.iterancestors(f"{MAIN}r"), None)
     if run is not None and (text := (art.get("string") or "").strip()):
-        run.addnext(_run(text))
+        run.addnext(run_of(text))
 
 
 def _write_out_ruby(ruby: Element) -> None:
@@ -187,7 +188,7 @@ def _write_out_ruby(ruby: Element) -> None:
 def _reading_runs(reading: Element) -> Iterator[Element]:
     text = "".join(element.text or "" for element in reading.iter(f"{MAIN}t"))
     if text:
-        yield _run(f" ({text})")
+        yield run_of(f" ({text})")
 
 
 def _complete_equation(equation: Element, names: str) -> None:

@@ -2,13 +2,14 @@
 
 import io
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 from lxml import etree
 
-from gateway_documents.child import word_runs, word_styles, zip_parts
+from gateway_documents.child import chart_xml, diagram_xml, word_runs, word_styles, zip_parts
+from gateway_documents.child.slide_xml import drop_names
 from gateway_documents.child.word_headers import insert_headers
 from gateway_documents.child.word_lists import Lists
 from gateway_documents.child.word_runs import MAIN, text_of
@@ -19,10 +20,19 @@ _STRICT = "{http://purl.oclc.org/ooxml/wordprocessingml/main}"
 _STORIES = frozenset(("document", "footnotes", "endnotes", "comments", "hdr", "ftr"))
 _HIDDEN_NOTE = "Hidden text was left out."
 _COMMENTS_NOTE = "Comments were left out."
-_DAMAGED_NOTE = "The file is damaged in places; text may be missing there."
 
 
-def prepared(data: bytes) -> tuple[bytes, Sequence[str]]:
+@attrs.frozen
+class Prepared:
+    """A .docx for anydoc, and what is left to do."""
+
+    data: bytes
+    notes: Sequence[str]
+    chunks: Mapping[str, tuple[str, bytes]]
+    """Files to be put into the text, by the mark in their place, with their names."""
+
+
+def prepared(data: bytes) -> Prepared:
     """Return a .docx that shows what anydoc drops, and sentences about parts that are left out.
 
     Ruby, symbols, form fields and raised or lowered digits become characters, headers and footers
@@ -35,7 +45,8 @@ def prepared(data: bytes) -> tuple[bytes, Sequence[str]]:
             part = document.rewritten(name)
             if part is not None:
                 changed[name] = part
-        return zip_parts.with_parts(archive, changed), tuple(document.notes)
+        copy = zip_parts.with_parts(archive, changed)
+        return Prepared(copy, tuple(document.notes), document.chunks)
 
 
 @attrs.define
@@ -43,6 +54,7 @@ class _Document:
     archive: zipfile.ZipFile
     notes: dict[str, None] = attrs.field(factory=dict, init=False)
     """Sentences in their order, each once."""
+    chunks: dict[str, tuple[str, bytes]] = attrs.field(factory=dict, init=False)
     names: Sequence[str] = attrs.field(init=False)
     _styles: word_styles.Styles = attrs.field(init=False)
     _hiding: set[str] = attrs.field(init=False)
@@ -67,6 +79,10 @@ class _Document:
             word_styles.name_headings(word_styles.styles_of(root))
         elif kind in _STORIES:
             self._rewrite_story(root, name)
+        elif zip_parts.kind_of(root) == "chartSpace":
+            chart_xml.rewrite(root)
+        elif zip_parts.kind_of(root) == "dataModel":
+            diagram_xml.rewrite(root)
         else:
             return None
         part: bytes = etree.tostring(root, xml_declaration=True, encoding="UTF-8")
@@ -75,12 +91,26 @@ class _Document:
     def _rewrite_story(self, root: Element, name: str) -> None:
         if root.tag == f"{MAIN}document":
             word_styles.head_paragraphs(root, self._styles)
+            self._mark_chunks(root, name)
             insert_headers(root, name, self.archive, self._parsed)
             Lists.of(next(self._parts_of("numbering"), None)).write_into(root, self._styles)
         elif root.tag == f"{MAIN}comments" and text_of(root):
             self.notes[_COMMENTS_NOTE] = None
+        drop_names(root)
         if word_runs.rewrite(root, self._hiding):
             self.notes[_HIDDEN_NOTE] = None
+
+    def _mark_chunks(self, root: Element, name: str) -> None:
+        links = zip_parts.relations(self.archive, name)
+        for chunk in list(root.iter(f"{MAIN}altChunk")):
+            link = next((value for key, value in chunk.items() if key.endswith("}id")), "")
+            part = links.get(link, "")
+            if part not in self.archive.namelist():
+                continue
+            mark = f"\ufdd2{len(self.chunks)}\ufdd3"
+            self.chunks[mark] = part, self.archive.read(part)
+            chunk.tag = f"{MAIN}p"
+            chunk.append(word_runs.run_of(mark))
 
     def _parts_of(self, kind: str) -> Iterator[Element]:
         for name in self.names:
@@ -93,7 +123,7 @@ class _Document:
             return None
         root, is_whole = zip_parts.parsed(self.archive.read(name))
         if not is_whole:
-            self.notes[_DAMAGED_NOTE] = None
+            self.notes[zip_parts.DAMAGED_NOTE] = None
         for element in () if root is None else list(root.iter(f"{_STRICT}*")):
             element.tag = element.tag.replace(_STRICT, MAIN)
             for key in [key for key in element.attrib if key.startswith(_STRICT)]:

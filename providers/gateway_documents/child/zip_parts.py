@@ -13,6 +13,7 @@ from lxml import etree
 
 from gateway_documents.errors import TOO_DEEP, Unreadable
 
+DAMAGED_NOTE = "The file is damaged in places; text may be missing there."
 _CHUNK_BYTES = 65_536
 _STRAY_AMPERSAND = re.compile(rb"&(?!#?\w{1,32};)")
 # Characters that XML forbids, written as they are or as references.
@@ -48,12 +49,27 @@ def refuse_doctype(data: bytes) -> None:
                     _read_prologue(part)
 
 
-def with_parts(archive: zipfile.ZipFile, changed: Mapping[str, bytes]) -> bytes:
-    """Return a copy of an archive with other contents of some parts."""
+def with_slashes(data: bytes) -> bytes:
+    """Return an archive whose names have slashes: some programs write backslashes."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        names = archive.namelist()
+        if not any("\\" in name for name in names):
+            return data
+        target = io.BytesIO()
+        with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as copy:
+            for name in dict.fromkeys(names):
+                copy.writestr(name.replace("\\", "/"), archive.read(name))
+        return target.getvalue()
+
+
+def with_parts(archive: zipfile.ZipFile, changed: Mapping[str, bytes | None]) -> bytes:
+    """Return a copy of an archive with other contents of some parts, and without those of None."""
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as copy:
         for name in dict.fromkeys(archive.namelist()):
-            copy.writestr(name, changed[name] if name in changed else archive.read(name))
+            part = changed[name] if name in changed else archive.read(name)
+            if part is not None:
+                copy.writestr(name, part)
     return target.getvalue()
 
 
@@ -62,26 +78,37 @@ def parsed(part: bytes) -> tuple[Any | None, bool]:
 
     The root is None for a part that is no XML. Raises `Unreadable` for one that is nested deeply.
     """
-    for attempt in (part, _cleaned(part)):
+    for attempt in (part, cleaned(part)):
         with contextlib.suppress(etree.XMLSyntaxError):
             return etree.fromstring(attempt, etree.XMLParser(**_SAFELY)), True
     try:
-        return etree.fromstring(_cleaned(part), etree.XMLParser(recover=True, **_SAFELY)), False
+        return etree.fromstring(cleaned(part), etree.XMLParser(recover=True, **_SAFELY)), False
     except etree.XMLSyntaxError as error:
         if "depth" in str(error):
             raise Unreadable(TOO_DEEP) from None
         return None, False
 
 
-def _cleaned(part: bytes) -> bytes:
+def cleaned(part: bytes) -> bytes:
     """Return a part without the signs that careless programs leave in the text."""
     return _STRAY_AMPERSAND.sub(b"&amp;", _CONTROL.sub(b"", part))
 
 
+def kind_of(root: Any) -> str:
+    """Return the name of a root without its namespace, which a broken part may not declare."""
+    name: str = root.tag
+    return name.rpartition("}")[2]
+
+
+def links_of(name: str) -> str:
+    """Return the part with the relations of a part."""
+    folder, file = posixpath.split(name)
+    return posixpath.join(folder, "_rels", f"{file}.rels")
+
+
 def relations(archive: zipfile.ZipFile, name: str) -> dict[str, str]:
     """Return the parts that a part refers to, by the name of the relation."""
-    folder, file = posixpath.split(name)
-    links = posixpath.join(folder, "_rels", f"{file}.rels")
+    folder, links = posixpath.dirname(name), links_of(name)
     root = parsed(archive.read(links))[0] if links in archive.namelist() else None
     found = () if root is None else root.iter("{*}Relationship")
     return {

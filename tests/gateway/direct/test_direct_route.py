@@ -10,7 +10,8 @@ from eth_account import Account
 
 from gateway_demo.chain import FAUCET_KEY, MULTICALL, OTHER_TOKEN
 from gateway_demo.token import call_data, transfer_call
-from tests.conftest import WALLET, Payer, header_of, multicall, nothing_charged, payload_of, running
+from tests.authorizations import header_of, multicall, payload_of
+from tests.conftest import WALLET, Payer, nothing_charged, running
 
 URL = "/api/proxy-generate"
 STRANGER = "0x" + "9" * 40

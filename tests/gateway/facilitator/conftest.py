@@ -4,11 +4,10 @@ import attrs
 import pytest
 from pytest_httpserver import HTTPServer
 
-from gateway.payments.settlement import SettlementTiming
 from gateway_facilitator_settler import FacilitatorTiming
 from gateway_facilitator_settler.client import TIMEOUTS_S
 from tests.gateway.facilitator.facilitators import FacilitatorSite, OfficialFacilitator
-from tests.waits import Waits, started_with
+from tests.waits import FAST, Waits, started_with
 
 
 @pytest.fixture
@@ -25,7 +24,7 @@ def facilitator_calls_s():
 def _fast(facilitator_timing, facilitator_calls_s):
     waits = Waits(
         outcome_s=2.0,
-        settlement=SettlementTiming(poll_s=0.02, full_check_s=0.1, late_poll_s=0.05, sweep_s=0.1),
+        settlement=FAST,
         facilitator=facilitator_timing,
         facilitator_calls_s=facilitator_calls_s,
     )

@@ -9,7 +9,8 @@ from x402.extensions.bazaar.facilitator import extract_discovery_info
 
 from gateway.settings import EndpointOverride
 from gateway_facilitator_settler.listings import read
-from tests.conftest import WALLET, buy, decoded, header_of, running
+from tests.authorizations import decoded, header_of
+from tests.conftest import WALLET, buy, running
 from tests.gateway.facilitator.facilitators import answer, says
 
 PRICE = 20_000

@@ -3,7 +3,8 @@
 import pytest
 
 from gateway_facilitator_settler import FacilitatorTiming
-from tests.conftest import WALLET, buy, decoded
+from tests.authorizations import decoded
+from tests.conftest import WALLET, buy
 from tests.waits import Waits, started_with
 
 PRICE = 20_000

@@ -20,7 +20,7 @@ from tests.gateway.facilitator.facilitators import (
 from tests.patience import until
 
 PRICE = 20_000
-# Through the whole gateway only one of each kind; test_facilitator_client.py has them all.
+# Through the whole gateway only one of each kind; client/test_requests.py has them all.
 TOLD = {
     name: LIES[name]
     for name in (

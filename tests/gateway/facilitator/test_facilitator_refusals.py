@@ -8,7 +8,8 @@ import structlog
 import typed_settings as ts
 
 from gateway_facilitator_settler.client import TIMEOUTS_S
-from tests.conftest import WALLET, buy, cancel, nothing_charged, running
+from tests.authorizations import cancel
+from tests.conftest import WALLET, buy, nothing_charged, running
 from tests.gateway.facilitator.facilitators import LIES, Seen, answer, hangs, says
 from tests.patience import PATIENCE_S
 

@@ -11,7 +11,7 @@ from gateway import ContentPolicy
 from gateway.cli import main
 from tests.conftest import running
 from tests.gateway.methods.tickets import TicketPlugin, Tickets, bought
-from tests.gateway.refunds.test_refund_commands import environment
+from tests.gateway.refunds.conftest import environment
 from tests.patience import until
 
 

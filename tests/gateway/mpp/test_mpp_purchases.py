@@ -9,7 +9,8 @@ import attrs
 import pytest
 
 from gateway.domain.eip3009 import checksum_address
-from tests.conftest import WALLET, decoded, header_of, nothing_charged, running
+from tests.authorizations import decoded, header_of
+from tests.conftest import WALLET, nothing_charged, running
 from tests.gateway.mpp.agent import (
     BODY,
     URL,

@@ -9,7 +9,8 @@ from gateway.domain import QUOTE_LIFE_S
 from gateway_operator.actions.endpoints import change_price
 from gateway_operator.audit_log import Actor
 from gateway_operator.state import Operator
-from tests.conftest import Payer, decoded, nothing_charged, running
+from tests.authorizations import decoded
+from tests.conftest import Payer, nothing_charged, running
 from tests.gateway.mpp.agent import BODY, URL, Agent, base64url, pair_hash, parsed, unpacked
 
 PROBLEMS = "https://paymentauth.org/problems/"

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from gateway.cli import main
-from tests.gateway.refunds.test_refund_commands import environment
+from tests.gateway.refunds.conftest import environment
 from tests.proof.faults.proxy import limits_logs
 from tests.redis_server import run_redis
 

@@ -11,7 +11,8 @@ import structlog
 from gateway_check.commands.check import run_checks
 from gateway_demo.chain import FAUCET_KEY
 from gateway_demo.token import call_data
-from tests.conftest import WALLET, buy, decoded, nothing_charged, operators_rows, running
+from tests.authorizations import decoded
+from tests.conftest import WALLET, buy, nothing_charged, operators_rows, running
 from tests.proof.faults.proxy import FaultProxy
 
 X402 = "settlement"

@@ -11,9 +11,10 @@ from x402.mechanisms.evm.exact import register_exact_evm_client
 from gateway import ChainUnavailable
 from gateway.errors import StoreUnavailable
 from gateway_operator.state import Operator
-from tests.conftest import WALLET, buy, decoded, running
+from tests.authorizations import decoded
+from tests.conftest import WALLET, buy, running
 from tests.gateway.operation.test_obstacles import call_token, check_now, wallet_without_gas
-from tests.gateway.web.test_task_route import FILE
+from tests.gateway.web.orders import FILE
 from tests.plugins.gateway_operator.app.test_api import API, token_of
 from tests.plugins.gateway_operator.app.test_api_of_endpoints import PATH, post
 from tests.proof.faults.proxy import EVERY, unavailable

@@ -10,8 +10,8 @@ from PIL import Image
 
 from gateway import Output, Result
 from tests.conftest import PNG, buy
+from tests.gateway.web.orders import FILE, order
 from tests.gateway.web.test_files_route import fetch, forged_link
-from tests.gateway.web.test_task_route import FILE, order
 from tests.patience import PATIENCE_S
 
 

@@ -10,7 +10,8 @@ from gateway_demo.chain import PlayChain
 from gateway_demo.chain import contracts as chain_contracts
 from gateway_demo.chain.server import RpcServer
 from gateway_demo.token import Authorization, call_data, transfer_call
-from tests.conftest import WALLET, decoded, header_of, payload_of
+from tests.authorizations import decoded, header_of, payload_of
+from tests.conftest import WALLET
 
 UNPROVEN = (400, "INVALID_PAYMENT")
 FIELDS = ("prompt", "aspect_ratio", "output_format", "resolution", "fileName", "fileBase64")

@@ -6,10 +6,11 @@ import attrs
 import pytest
 
 from gateway.domain import PaymentState
-from tests.conftest import WALLET, cancel, header_of, payload_of, running
+from tests.authorizations import cancel, header_of, payload_of
+from tests.conftest import WALLET, running
 from tests.gateway.payer_proof.conftest import OFTEN
 from tests.gateway.payer_proof.purchases import bought, buy, payments, receipt, refusal
-from tests.gateway.settlement.test_settlement import abandoned, never, waiting
+from tests.gateway.settlement.outcomes.purchases import abandoned, never, waiting
 from tests.patience import PATIENCE_S, until
 from tests.waits import Waits, started_with
 

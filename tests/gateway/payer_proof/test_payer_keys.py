@@ -4,7 +4,8 @@ import attrs
 import pytest
 from eth_account import Account
 
-from tests.conftest import WALLET, Payer, header_of, nothing_charged, payload_of, running
+from tests.authorizations import header_of, payload_of
+from tests.conftest import WALLET, Payer, nothing_charged, running
 from tests.gateway.payer_proof.purchases import (
     bought,
     buy,

@@ -7,7 +7,8 @@ from eth_account import Account
 
 from gateway_demo.chain import MULTICALL
 from gateway_demo.token import call_data
-from tests.conftest import WALLET, Payer, multicall, nothing_charged
+from tests.authorizations import multicall
+from tests.conftest import WALLET, Payer, nothing_charged
 from tests.gateway.payer_proof.purchases import (
     UNPROVEN,
     SmartPayer,

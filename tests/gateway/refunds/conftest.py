@@ -2,10 +2,13 @@
 
 import attrs
 import pytest
+from click.testing import CliRunner
 from eth_account import Account
 
 from gateway import ContentPolicy
+from gateway.cli import main
 from gateway.payments.refunds import RefundTiming
+from gateway.settings import variable
 from tests.conftest import Payer, buy
 from tests.waits import Waits, started_with
 
@@ -48,3 +51,26 @@ async def fail_directly(gateway, payer: Payer, provider) -> dict:
     body = {"slug": "picture", "prompt": "a boat", "txHash": payer.transfer(20_000)}
     answer = await gateway.client.post("/api/proxy-generate", json=body)
     return await gateway.wait((await answer.get_json())["taskId"])
+
+
+@pytest.fixture
+def proxied(settings, proxy):
+    return attrs.evolve(settings, rpc_urls=(proxy.url,))
+
+
+_COMMAND_SETTINGS = ("base_url", "wallet", "data_dir", "settlement_key", "refund_key", "refunds")
+
+
+def environment(settings) -> dict[str, str]:
+    """Return the variables of a command beside the gateway."""
+    variables = {variable(name): str(getattr(settings, name)) for name in _COMMAND_SETTINGS}
+    return variables | {"GATEWAY_RPC_URLS": ",".join(settings.rpc_urls)}
+
+
+@pytest.fixture
+def run(settings):
+    def command(*words, **variables):
+        env = environment(settings) | variables
+        return CliRunner().invoke(main, list(words), env=env)
+
+    return command

@@ -5,28 +5,17 @@ import contextlib
 import sqlite3
 
 import pytest
-from click.testing import CliRunner
 from eth_account import Account
 
-from gateway.cli import main
 from gateway.store.sqlite import migrations
 from tests.conftest import Payer, running
 from tests.gateway.refunds.conftest import fail_once
-from tests.gateway.refunds.test_refund_commands import environment, rows
+from tests.gateway.refunds.test_refund_commands import rows
 from tests.migrated_databases import put_database
 from tests.proof.faults.proxy import error
 
 EVERYTHING = 100_000_000  # what a payer starts with
 SOON = ("--wait", "0.3", "--json")
-
-
-@pytest.fixture
-def run(settings):
-    def command(*words, **variables):
-        env = environment(settings) | variables
-        return CliRunner().invoke(main, list(words), env=env)
-
-    return command
 
 
 @pytest.fixture

@@ -9,25 +9,8 @@ from click.testing import CliRunner
 from eth_account import Account
 
 from gateway.cli import main
-from gateway.settings import variable
 from tests.conftest import running
-from tests.gateway.refunds.conftest import fail_once
-
-NAMES = ("base_url", "wallet", "data_dir", "settlement_key", "refund_key", "refunds")
-
-
-def environment(settings) -> dict[str, str]:
-    variables = {variable(name): str(getattr(settings, name)) for name in NAMES}
-    return variables | {"GATEWAY_RPC_URLS": ",".join(settings.rpc_urls)}
-
-
-@pytest.fixture
-def run(settings):
-    def command(*words, **variables):
-        env = environment(settings) | variables
-        return CliRunner().invoke(main, list(words), env=env)
-
-    return command
+from tests.gateway.refunds.conftest import environment, fail_once
 
 
 @pytest.fixture

@@ -5,9 +5,10 @@ import pytest
 from eth_account import Account
 
 from gateway.chain.smart_wallets import KEY_GAS
-from tests.conftest import buy, decoded, running
+from tests.authorizations import decoded
+from tests.conftest import buy, running
 from tests.gateway.refunds.conftest import fail_once
-from tests.gateway.refunds.test_refunds import until_state
+from tests.gateway.refunds.steps import until_state
 
 PRICE = 20_000
 AUTOMATIC = {"onFailure": "automatic", "amount": "full", "to": "payer", "withinSeconds": 3600}

@@ -1,5 +1,4 @@
 """Refunds: each is paid once, to the right address, or waits with a reason."""
-# ruff: noqa: ASYNC110 - polls from outside, without an event
 
 import asyncio
 import sqlite3
@@ -10,53 +9,23 @@ from eth_account import Account
 
 from gateway.domain import Decision
 from gateway.errors import SettingsError
-from gateway.payments.refunds import Refunds, RefundTiming
+from gateway.payments.refunds import Refunds
 from gateway.settings import check_settings
-from gateway_demo.chain import FAUCET_KEY
-from gateway_demo.token import call_data
 from tests.conftest import Payer, running
 from tests.gateway.refunds.conftest import fail_directly, fail_once
-
-PRICE = 20_000
-
-
-async def refund_of(gateway, task) -> dict:
-    answer = await gateway.client.get(f"/api/task/{task['taskId']}")
-    return (await answer.get_json())["refund"]
-
-
-async def until_state(gateway, task, state) -> dict:
-    async with asyncio.timeout(60):
-        while (refund := await refund_of(gateway, task))["state"] != state:
-            await asyncio.sleep(0.02)
-    return refund
-
-
-async def until_sent(chain, key) -> None:
-    """Wait until the chain has a refund's transaction: it is stored before it is sent."""
-
-    def counted(until: str) -> str:
-        return chain.rpc.result("eth_getTransactionCount", key.address, until)
-
-    async with asyncio.timeout(60):
-        while counted("pending") == counted("latest"):
-            await asyncio.sleep(0.02)
-
-
-async def until_problem(gateway, task, words) -> None:
-    async with asyncio.timeout(60):
-        while words not in ((await case_of(gateway, task)).problem or ""):
-            await asyncio.sleep(0.02)
-
-
-async def case_of(gateway, task):
-    return await gateway.services.store.refunds.case(task["taskId"])
-
-
-async def approve(gateway, task, *, to=None) -> None:
-    await gateway.services.store.refunds.decide(
-        task["taskId"], Decision.APPROVED, recipient=to, note="", now=gateway.services.now()
-    )
+from tests.gateway.refunds.steps import (
+    PRICE,
+    approve,
+    call_token,
+    case_of,
+    late,
+    refund_of,
+    spend,
+    until_problem,
+    until_sent,
+    until_state,
+    without_its_money,
+)
 
 
 async def test_an_automatic_refund_reaches_the_payer_and_shows_in_the_task(
@@ -144,16 +113,6 @@ async def test_a_refund_that_is_on_its_way_survives_a_restart(
     async with running(automatic, provider, now=clock) as gateway:
         await until_state(gateway, second, "refunded")
     assert chain.usdc_balance(payer.account.address) == 100_000_000
-
-
-async def late(gateway, payer, provider, chain) -> dict:
-    """Fail a task whose settlement is mined, while its refund is not."""
-    chain.set_automine(True)
-    gateway.services.refunds._ledger, ledger = None, gateway.services.refunds._ledger
-    task = await fail_once(gateway, payer, provider)
-    chain.set_automine(False)
-    gateway.services.refunds._ledger = ledger
-    return task
 
 
 async def test_a_dropped_refund_is_sent_again(automatic, provider, payer, chain, clock, refund_key):
@@ -308,23 +267,6 @@ async def reverted(chain, account) -> int:
     )
 
 
-async def without_its_money(gateway, payer, provider, chain, refund_key) -> dict:
-    """Start a refund whose nonce goes to a transaction that takes the key's money."""
-    task = await late(gateway, payer, provider, chain)
-    await approve(gateway, task)
-    await until_state(gateway, task, "refunding")
-    await until_sent(chain, refund_key)
-    await gateway.services.refunds.close()
-    sent = await gateway.services.store._rows("SELECT tx_hash FROM sent_transactions")
-    for row in sent:
-        chain.rpc.result("anvil_dropTransaction", row["tx_hash"])
-    chain.set_automine(True)
-    spend(chain, refund_key, chain.usdc_balance(refund_key.address))
-    gateway.services.refunds.timing = RefundTiming(sweep_s=0.05, lag_s=0.0)
-    gateway.services.refunds.start()
-    return task
-
-
 async def test_a_refund_that_lost_its_money_goes_on_after_a_top_up(
     settings, provider, payer, chain, clock, refund_key
 ):
@@ -350,20 +292,6 @@ async def test_a_refund_that_the_token_refuses_ends_with_its_reason(
         await approve(gateway, task)
         await until_state(gateway, task, "refunded")
     assert chain.usdc_balance(payer.account.address) == 100_000_000
-
-
-def call_token(chain, name, account) -> None:
-    """Call a function of the token that only Circle may call on the real one."""
-    chain.send_transaction(FAUCET_KEY, chain.usdc, call_data(name, ["address"], account))
-
-
-def spend(chain, account, units) -> None:
-    """Send the key's money elsewhere with its next nonce."""
-    data = call_data("transfer", ["address", "uint256"], FAUCET_ADDRESS, units)
-    chain.send_transaction(account.key, chain.usdc, data)
-
-
-FAUCET_ADDRESS = Account.from_key(FAUCET_KEY).address
 
 
 SAME = "the settlement key"

@@ -14,7 +14,7 @@ from gateway_operator.actions.refunds import approve, choice_of, reject, take_ba
 from gateway_operator.audit_log import Actor
 from gateway_operator.state import Operator
 from tests.conftest import running
-from tests.gateway.refunds.test_refund_commands import environment
+from tests.gateway.refunds.conftest import environment
 from tests.gateway.refunds.test_refund_page import list_of, question
 from tests.operator_history import add_method_sale
 from tests.plugins.gateway_operator.app.operator import log_in, post, text_of

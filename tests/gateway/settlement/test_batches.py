@@ -1,22 +1,19 @@
 """With GATEWAY_SETTLEMENT_BATCH, payments that arrive during a send share a transaction."""
 
 import asyncio
-import json
-import threading
 
 import attrs
 import pytest
 
 from gateway.chain.transactions import MULTICALL3
 from gateway.errors import SettingsError
-from gateway.payments.settlement import SettlementTiming
 from gateway.settings import check_settings
-from gateway_demo.chain.server import RpcServer
 from gateway_operator.sql.payment_lists import open_payments
 from gateway_operator.sql.task_detail import find_task
 from tests.conftest import WALLET, Payer, buy, new_account, running
+from tests.gateway.settlement.faulty_rpc import FaultyRpc, delayed
 from tests.patience import PATIENCE_S, until
-from tests.waits import Waits, started_with
+from tests.waits import FAST, Waits, started_with
 
 PRICE = 20_000
 BUYERS = 5
@@ -24,43 +21,15 @@ BUYERS = 5
 
 @pytest.fixture(autouse=True)
 def _fast():
-    waits = Waits(
-        outcome_s=PATIENCE_S,
-        settlement=SettlementTiming(poll_s=0.02, full_check_s=0.1, late_poll_s=0.05, sweep_s=0.1),
-    )
-    with started_with(waits):
+    with started_with(Waits(outcome_s=PATIENCE_S, settlement=FAST)):
         yield
-
-
-class Gate:
-    """An endpoint that holds the first broadcast until the gate is open."""
-
-    def __init__(self, chain) -> None:
-        self._chain = chain
-        self._is_open = threading.Event()
-        self._server = RpcServer(self._answer, host="127.0.0.1", port=0)
-        self.url = self._server.url
-
-    def __enter__(self):
-        self._server.start()
-        return self
-
-    def __exit__(self, *_):
-        self.open()
-        self._server.stop()
-
-    def open(self) -> None:
-        self._is_open.set()
-
-    def _answer(self, body: bytes) -> bytes:
-        if json.loads(body)["method"] == "eth_sendRawTransaction":
-            self._is_open.wait(PATIENCE_S)
-        return self._chain.rpc.answer(body)
 
 
 @pytest.fixture
 def gate(chain):
-    with Gate(chain) as endpoint:
+    """An endpoint that holds the first broadcast until it is healed."""
+    with FaultyRpc(chain) as endpoint:
+        endpoint.faults["eth_sendRawTransaction"] = delayed
         yield endpoint
 
 
@@ -98,7 +67,7 @@ def sent_to(chain, tx_hash) -> str:
 
 async def test_who_comes_while_another_is_sent_shares_one_transaction(gateway, chain, gate):
     buying = await begin(gateway, [Payer(chain) for _ in range(BUYERS)])
-    gate.open()
+    gate.heal()
     tasks = await end(gateway, buying)
     assert {task["payment"]["state"] for task in tasks} == {"settled"}
     assert chain.usdc_balance(WALLET) == BUYERS * PRICE
@@ -113,7 +82,7 @@ async def test_who_comes_while_another_is_sent_shares_one_transaction(gateway, c
 
 
 async def test_a_lone_buyer_waits_for_nobody(gateway, chain, gate, payer):
-    gate.open()
+    gate.heal()
     (task,) = await end(gateway, [asyncio.create_task(buy(gateway, payer.header()))])
     assert sent_to(chain, task["payment"]["transaction"]) == chain.usdc.lower()
 
@@ -122,7 +91,7 @@ async def test_without_the_setting_nobody_shares(settings, provider, chain, gate
     settings = attrs.evolve(settings, settlement_batch=1)
     async with running(settings, provider) as gateway:
         buying = await begin(gateway, [Payer(chain) for _ in range(BUYERS)])
-        gate.open()
+        gate.heal()
         tasks = await end(gateway, buying)
     assert len({task["payment"]["transaction"] for task in tasks}) == BUYERS
 
@@ -133,7 +102,7 @@ async def test_who_empties_the_account_spoils_no_batch_and_is_barred(
     payers = [Payer(chain) for _ in range(BUYERS)]
     buying = await begin(gateway, payers)
     chain.set_automine(False)
-    gate.open()
+    gate.heal()
     store = gateway.services.store
 
     async def all_sent():
@@ -200,7 +169,7 @@ async def test_an_account_with_code_is_never_in_a_batch(gateway, chain, gate, mo
         return b"\xef\x01\x00" if address in coded else await code(address)
 
     monkeypatch.setattr(gateway.services.chain, "code", code_of)
-    gate.open()
+    gate.heal()
     tasks = await end(gateway, buying)
     assert len({task["payment"]["transaction"] for task in tasks}) == BUYERS
 
@@ -219,7 +188,7 @@ async def test_without_multicall3_each_is_settled_alone(gateway, chain, gate, mo
 
     monkeypatch.setattr(services.chain, "code", code_at)
     monkeypatch.setattr(services.chain, "call", call_of)
-    gate.open()
+    gate.heal()
     tasks = await end(gateway, buying)
     assert {task["payment"]["state"] for task in tasks} == {"settled"}
     assert len({task["payment"]["transaction"] for task in tasks}) == BUYERS
@@ -232,7 +201,7 @@ async def test_after_too_much_burned_gas_nobody_shares(gateway, chain, gate, mon
         return 10**18
 
     monkeypatch.setattr(gateway.services.store, "failed_gas", failed_gas)
-    gate.open()
+    gate.heal()
     tasks = await end(gateway, buying)
     assert len({task["payment"]["transaction"] for task in tasks}) == BUYERS
 

@@ -8,9 +8,10 @@ import pytest
 
 from gateway.payments.settlement import SettlementTiming
 from gateway_demo.chain import FAUCET_KEY
-from tests.conftest import WALLET, Payer, buy, cancel, header_of, payload_of, running
+from tests.authorizations import cancel, header_of, payload_of
+from tests.conftest import WALLET, Payer, buy, running
 from tests.patience import until
-from tests.waits import Waits, started_with
+from tests.waits import FAST, Waits, started_with
 
 PRICE = 20_000
 EVERYTHING = 100_000_000
@@ -18,11 +19,7 @@ EVERYTHING = 100_000_000
 
 @pytest.fixture(autouse=True)
 def _fast():
-    waits = Waits(
-        outcome_s=1.0,
-        settlement=SettlementTiming(poll_s=0.02, full_check_s=0.1, late_poll_s=0.05, sweep_s=0.1),
-    )
-    with started_with(waits):
+    with started_with(Waits(outcome_s=1.0, settlement=FAST)):
         yield
 
 

@@ -7,11 +7,11 @@ import attrs
 import pytest
 
 from gateway.chain.client import Web3Chain
-from gateway.payments.settlement import SettlementTiming
 from gateway_demo.chain import PlayChain
-from tests.conftest import WALLET, buy, cancel, running
+from tests.authorizations import cancel
+from tests.conftest import WALLET, buy, running
 from tests.proof.faults.proxy import ZERO_HASH, FaultProxy, preconfirmed
-from tests.waits import Waits, started_with
+from tests.waits import FAST, Waits, started_with
 
 PRICE = 20_000
 RECEIPT = "eth_getTransactionReceipt"
@@ -20,7 +20,7 @@ HASHES = {"zero hash": ZERO_HASH, "unknown hash": "0x" + "f1" * 32}
 
 @pytest.fixture(autouse=True)
 def _fast():
-    timing = SettlementTiming(poll_s=0.02, full_check_s=0.1, late_poll_s=0.05, sweep_s=0.1)
+    timing = FAST
     with started_with(Waits(outcome_s=0.3, settlement=timing)):
         yield
 

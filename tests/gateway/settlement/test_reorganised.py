@@ -14,7 +14,8 @@ from gateway.payments.refunds import RefundTiming
 from gateway.payments.settlement import SettlementTiming
 from gateway_demo.chain import FAUCET_KEY, MULTICALL
 from gateway_operator.sql.payment_lists import unused
-from tests.conftest import WALLET, Payer, buy, multicall, running
+from tests.authorizations import multicall
+from tests.conftest import WALLET, Payer, buy, running
 from tests.waits import Waits, started_with
 
 PRICE = 20_000

@@ -1,7 +1,6 @@
 """Purchases are settled side by side, by one key or by several."""
 
 import asyncio
-import json
 import threading
 
 import attrs
@@ -11,8 +10,8 @@ from eth_account import Account
 from gateway.app import create_app
 from gateway.errors import SettingsError
 from gateway.settings import check_settings
-from gateway_demo.chain.server import RpcServer
 from tests.conftest import WALLET, Payer, buy, operators_rows, running
+from tests.gateway.settlement.faulty_rpc import FaultyRpc
 
 BUYERS = 6
 PATIENCE_S = 30
@@ -51,27 +50,21 @@ def sent_by(chain, *accounts) -> list[int]:
     return [int(count, 16) if isinstance(count, str) else count for count in counts]
 
 
-class Together:
+class Together(FaultyRpc):
     """An endpoint that responds to a broadcast only when several are in progress."""
 
     def __init__(self, chain, parties: int) -> None:
-        self._chain = chain
+        super().__init__(chain)
         self._barrier = threading.Barrier(parties)
-        self._server = RpcServer(self._answer, host="127.0.0.1", port=0)
-        self.url = self._server.url
+        self.faults["eth_sendRawTransaction"] = self._wait
 
-    def __enter__(self):
-        self._server.start()
-        return self
+    def _wait(self, rpc, request, body: bytes) -> bytes:
+        self._barrier.wait(PATIENCE_S)
+        return self.chain.rpc.answer(body)
 
     def __exit__(self, *_):
         self._barrier.abort()
-        self._server.stop()
-
-    def _answer(self, body: bytes) -> bytes:
-        if json.loads(body)["method"] == "eth_sendRawTransaction":
-            self._barrier.wait(PATIENCE_S)
-        return self._chain.rpc.answer(body)
+        super().__exit__()
 
 
 async def test_no_broadcast_waits_for_another(settings, chain, gas_key, provider):

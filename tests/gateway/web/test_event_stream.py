@@ -11,7 +11,8 @@ import pytest
 from gateway.running.timing import Timing
 from tests.conftest import running
 from tests.gateway.web.asgi_calls import Asked, Client, ask
-from tests.gateway.web.test_task_route import order, show
+from tests.gateway.web.conftest import keep_busy
+from tests.gateway.web.orders import order, show
 
 STREAM = (b"accept", b"text/event-stream")
 HOST = (b"host", b"gateway.test")
@@ -67,18 +68,6 @@ class Listener:
         self.client.hang_up()
         async with asyncio.timeout(120):
             await self.task
-
-
-def keep_busy(provider) -> asyncio.Event:
-    """Keep the provider busy with the next task until the event is set."""
-    release = asyncio.Event()
-
-    async def step(request, job):
-        await job.progress(0.5)
-        await release.wait()
-
-    provider.script = [step]
-    return release
 
 
 @pytest.fixture

@@ -13,7 +13,16 @@ from gateway import hookimpl
 from gateway.settings import EndpointOverride
 from tests.conftest import ScriptedPlugin, ScriptedProvider, buy, running
 from tests.gateway.operation.test_obstacles import call_token
-from tests.gateway.web.asgi_calls import HUNG_UP, SILENT, WHOLE, Answered, Asked, Client, ask
+from tests.gateway.web.asgi_calls import (
+    HUNG_UP,
+    SILENT,
+    WHOLE,
+    Answered,
+    Asked,
+    Client,
+    ask,
+    ask_while_checking,
+)
 from tests.gateway.web.odd_requests import HOST, odd_requests
 from tests.patience import PATIENCE_S, skip_time, until
 
@@ -306,31 +315,14 @@ async def test_the_oldest_slow_body_of_the_greedy_makes_way_both_ways(
 async def test_a_whole_body_counts_while_its_check_waits_both_ways(
     settings, provider, clock, payer
 ):
-    came = asyncio.Queue()
-
-    async def validate(request, endpoint):
-        came.put_nowait(request)
-        await asyncio.get_running_loop().create_future()
-
     body = b'{"prompt":"a boat"}'.ljust(60_000)
     head = [HOST, (b"content-type", b"application/json"), (b"content-length", b"60000")]
     whole = attrs.evolve(PRICE, headers=head, pieces=[body], client="203.0.113.1")
     little = changed(settings, body_memory_mb=1)
     async with opened(little, provider, clock, payer) as (gateway, _):
-        provider.validate = validate
         fast = gateway.app.asgi_app
         for app in (fast, fast.behind):
-            clients = [Client(whole) for _ in range(8)]
-            asking = []
-            for client in clients:
-                asking.append(asyncio.create_task(app(whole.scope(), client.receive, client.send)))
-                await came.get()
-            async with asyncio.timeout(20):
-                refused = await ask(app, whole)
-            assert refused.status == 503
-            for client in clients:
-                client.hang_up()
-            await asyncio.gather(*asking)
+            assert (await ask_while_checking(app, provider, whole)).status == 503
 
 
 async def test_a_hang_up_ends_the_check_of_a_request_both_ways(settings, provider, clock, payer):

@@ -8,7 +8,7 @@ import pytest
 import structlog
 
 from tests.conftest import nothing_charged
-from tests.gateway.web.asgi_calls import SILENT, Asked, Client, ask
+from tests.gateway.web.asgi_calls import SILENT, Asked, Client, ask, ask_while_checking
 from tests.gateway.web.odd_requests import HOST, odd_requests
 from tests.gateway.web.test_fast_path import Both, changed, opened
 
@@ -143,31 +143,15 @@ async def test_a_purchase_whose_client_hangs_up_at_the_check_takes_nothing_both_
 async def test_the_body_of_a_purchase_counts_while_it_waits_both_ways(
     settings, provider, clock, payer, way
 ):
-    came = asyncio.Queue()
-
-    async def validate(request, endpoint):
-        came.put_nowait(request)
-        await asyncio.get_running_loop().create_future()
-
     (data,) = CHECKED[way].pieces
     headers = [each for each in CHECKED[way].headers if each[0] != b"content-length"]
     headers.append((b"content-length", b"60000"))
     large = attrs.evolve(CHECKED[way], headers=headers, pieces=[data.ljust(60_000)])
     little = changed(settings, body_memory_mb=1)
     async with opened(little, provider, clock, payer) as (gateway, _):
-        provider.validate = validate
         fast = gateway.app.asgi_app
         for app in (fast, fast.behind):
-            clients = [Client(large) for _ in range(8)]
-            asking = []
-            for client in clients:
-                asking.append(asyncio.create_task(app(large.scope(), client.receive, client.send)))
-                await came.get()
-            async with asyncio.timeout(20):
-                assert (await ask(app, large)).status == 503
-            for client in clients:
-                client.hang_up()
-            await asyncio.gather(*asking)
+            assert (await ask_while_checking(app, provider, large)).status == 503
 
 
 @pytest.mark.parametrize("way", CHECKED)

@@ -6,7 +6,7 @@ import pytest
 
 from gateway import Output, Result
 from tests.conftest import PNG, running
-from tests.gateway.web.test_task_route import FILE, order, show
+from tests.gateway.web.orders import FILE, order, show
 
 
 async def fetch(gateway, url, method="GET", **headers):

@@ -12,6 +12,7 @@ from gateway.web.server.serve import listen
 
 ASK = b"GET /%b HTTP/1.1\r\nHost: a\r\n\r\n"
 IDLE_S = 0.4
+AWAITS_BODY = asyncio.Event()
 
 
 async def app(scope, receive, send) -> None:
@@ -30,6 +31,9 @@ async def app(scope, receive, send) -> None:
     if scope["path"].endswith("cut"):
         await send(about | {"headers": [(b"content-length", b"5")]})
         return
+    if scope["path"] == "/unread":
+        await answer_while_the_body_comes(int(scope["query_string"]), receive, send)
+        return
     write_whole = scope["extensions"][WHOLE_ANSWER]
     if scope["path"] == "/whole" and write_whole(200, b"content-length: 2\r\nx: whole\r\n", b"ok"):
         return
@@ -42,6 +46,26 @@ async def app(scope, receive, send) -> None:
     await send({"type": "http.response.body", "body": b"ok"})
     if scope["path"] == "/lingers":
         await asyncio.sleep(IDLE_S / 2)
+
+
+async def answer_while_the_body_comes(steps, receive, send) -> None:
+    """Answer some steps of the loop after the body came, which another task reads, as in Quart."""
+
+    async def read():
+        while (await receive()).get("more_body"):
+            pass
+
+    reading = asyncio.create_task(read())
+    guard = connection_guard.CONNECTION.get()
+    while guard.is_body_missing:
+        AWAITS_BODY.set()
+        await asyncio.sleep(0)
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    lines = [(b"content-length", b"2")]
+    await send({"type": "http.response.start", "status": 200, "headers": lines})
+    await send({"type": "http.response.body", "body": b"ok"})
+    await reading
 
 
 async def send_events(receive, send) -> None:
@@ -108,6 +132,22 @@ async def test_an_idle_connection_is_closed(connect, asked):
 
 
 KEPT = pytest.mark.parametrize("patience", [{"IDLE_S": IDLE_S, "KEEP_ALIVE_S": 600}])
+
+
+@pytest.mark.parametrize("patience", [{"IDLE_S": 600, "KEEP_ALIVE_S": 600}])
+async def test_an_answer_at_the_moment_its_body_comes_is_sent(connect):
+    for steps in range(10):
+        reader, writer, _ = await connect()
+        AWAITS_BODY.clear()
+        head = b"PUT /unread?%d HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n"
+        writer.write(head % steps)
+        async with asyncio.timeout(60):
+            await AWAITS_BODY.wait()
+            writer.write(b"body")
+            assert (await reader.readuntil(b"ok")).startswith(b"HTTP/1.1 200")
+            assert (await ask(reader, writer)).endswith(b"ok")
+
+
 PATIENT = pytest.mark.parametrize("patience", [{"IDLE_S": 60, "KEEP_ALIVE_S": 60}])
 
 

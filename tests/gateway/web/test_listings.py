@@ -10,8 +10,9 @@ from PIL import Image
 from gateway import Documents
 from gateway.errors import SettingsError
 from gateway.settings.checks import check_settings
-from tests.conftest import WALLET, decoded, running
-from tests.gateway.web.test_discovery import BASE, get_json
+from tests.authorizations import decoded
+from tests.conftest import WALLET, running
+from tests.gateway.web.descriptions import BASE, get_json
 
 RESOURCES = "/.well-known/x402.json"
 AGENT = "/.well-known/agent-registration.json"

@@ -10,8 +10,8 @@ from gateway.web.front.answers import send_answer
 from gateway.web.routes.tasks import answer_task
 from tests.cases import each
 from tests.gateway.web.asgi_calls import Asked, ask
+from tests.gateway.web.orders import FILE, order, show
 from tests.gateway.web.test_event_stream import STREAM, Listener, asked
-from tests.gateway.web.test_task_route import FILE, order, show
 from tests.patience import skip_time
 
 HOST = (b"host", b"gateway.test")

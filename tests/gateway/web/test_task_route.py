@@ -1,79 +1,16 @@
 """GET /api/task/{taskId}: a caller's view of a generation."""
 
 import asyncio
-import contextlib
-import sqlite3
-import time
 import uuid
 
 import attrs
 import pytest
 
 from gateway import ContentPolicy, InvalidInput, RateLimited, Result, Transient, hookimpl
-from gateway.payments.settlement import SettlementTiming
-from gateway.tasks.notifications import Subscription
+from tests.authorizations import cancel
 from tests.cases import each
-from tests.conftest import PNG, ScriptedPlugin, cancel, running
-from tests.patience import until
-
-SECRET = "prompt-nobody-may-see"
-FILE = {"fileBase64": "aGVsbG8gc2VjcmV0", "fileName": "secret-name.txt"}
-FIELDS = {
-    "taskId",
-    "status",
-    "done",
-    "slug",
-    "capability",
-    "progress",
-    "attempt",
-    "maxAttempts",
-    "pollAfterSeconds",
-    "createdAt",
-    "startedAt",
-    "completedAt",
-    "expiresAt",
-    "payment",
-    "result",
-    "error",
-    "code",
-    "details",
-    "refund",
-}
-
-
-async def order(gateway, payer, *, slug="picture", **fields) -> str:
-    """Buy by x402 and return the task's id."""
-    units = 20_000 if slug == "picture" else 10_000
-    body = {"prompt": SECRET} | fields
-    answer = await gateway.client.post(
-        f"/api/x402/{slug}", json=body, headers={"X-PAYMENT": payer.header(units)}
-    )
-    assert answer.status_code == 200, await answer.get_json()
-    return (await answer.get_json())["taskId"]
-
-
-async def show(gateway, task_id, wait="0") -> dict:
-    answer = await gateway.client.get(f"/api/task/{task_id}?wait={wait}")
-    assert answer.status_code == 200
-    assert answer.headers["Cache-Control"] == "no-store"
-    body = await answer.get_json()
-    is_open = body["payment"]["state"] in ("reserved", "settling")
-    assert set(body) == FIELDS | ({"decidedBy"} if is_open else set())
-    return body
-
-
-@pytest.fixture
-def held(provider):
-    """Keep the provider busy until the event is set."""
-    release = asyncio.Event()
-
-    async def step(request, job):
-        await job.progress(0.5)
-        await release.wait()
-
-    provider.script = [step]
-    return release
-
+from tests.conftest import PNG, ScriptedPlugin, running
+from tests.gateway.web.orders import FIELDS, FILE, SECRET, order, show
 
 # -- states
 
@@ -136,127 +73,6 @@ async def test_a_direct_task_shows_what_was_paid(gateway, payer):
         "network": "base",
         "transaction": tx_hash,
     }
-
-
-@pytest.fixture
-def waits(monkeypatch):
-    """An event that is set once a request waits; then only a notification wakes the request."""
-    wait, is_waiting = Subscription.wait, asyncio.Event()
-
-    async def until_posted(subscription, timeout_s):
-        is_waiting.set()
-        await wait(subscription, 3600)
-
-    monkeypatch.setattr(Subscription, "wait", until_posted)
-    return is_waiting
-
-
-async def _answered(waiting) -> dict:
-    async with asyncio.timeout(60):
-        return await waiting
-
-
-async def test_waiting_ends_when_the_task_does(gateway, payer, held, waits):
-    """The task's end wakes the request: here no timer would."""
-    task_id = await order(gateway, payer)
-    waiting = asyncio.create_task(show(gateway, task_id, wait="30"))
-    await waits.wait()
-    held.set()
-    assert (await _answered(waiting))["status"] == "completed"
-
-
-async def test_waiting_ends_when_the_gateway_stops(gateway, payer, held, waits):
-    task_id = await order(gateway, payer)
-    waiting = asyncio.create_task(show(gateway, task_id, wait="30"))
-    await waits.wait()
-    gateway.services.lifecycle.stop_selling()
-    gateway.services.end_waits()
-    assert not (await _answered(waiting))["done"]
-    assert not (await _answered(show(gateway, task_id, wait="30")))["done"]
-    held.set()
-
-
-async def test_waiting_ends_when_another_process_ended_the_task(gateway, payer, provider):
-    """Without a notification, this process polls."""
-    has_started, end = asyncio.Event(), asyncio.Event()
-
-    async def step(request, job):
-        has_started.set()
-        await end.wait()
-
-    provider.script = [step]
-    services = gateway.services
-    services.timing = attrs.evolve(services.timing, poll_s=0.05)
-    task_id = await order(gateway, payer)
-    await has_started.wait()
-    waiting = asyncio.create_task(show(gateway, task_id, wait="30"))
-    with contextlib.closing(sqlite3.connect(services.settings.data_dir / "gateway.db")) as other:
-        other.execute("""UPDATE tasks SET status = 'completed', result = '{"text": "done"}'""")
-        other.commit()
-    assert (await _answered(waiting))["result"]["text"] == "done"
-    end.set()
-
-
-async def polled(gateway, task_id, client) -> dict:
-    """Poll from an address, with the longest wait."""
-    answer = await gateway.client.get(
-        f"/api/task/{task_id}?wait=30", scope_base={"client": (client, 50_000)}
-    )
-    assert answer.status_code == 200
-    return await answer.get_json()
-
-
-async def test_beyond_the_cap_of_an_address_or_of_all_the_present_state_is_told_at_once(
-    settings, provider, chain, payer, held
-):
-    changes = {"max_long_polls": 3, "max_long_polls_per_address": 2}
-    async with running(attrs.evolve(settings, **changes), provider) as gateway:
-        await gateway.services.payments.cutoff_block()
-        task_id = await order(gateway, payer)
-
-        def wait(client):
-            return asyncio.create_task(polled(gateway, task_id, client))
-
-        waiting = [wait("203.0.113.1"), wait("203.0.113.1"), wait("203.0.113.2")]
-        await until(lambda: gateway.services.long_polls.waiting == len(waiting))
-        for client in ("203.0.113.1", "203.0.113.2", "203.0.113.3"):
-            polled_task = await asyncio.wait_for(polled(gateway, task_id, client), 15)
-            assert not polled_task["done"]
-        assert not any(task.done() for task in waiting)
-        held.set()
-        assert all([(await task)["done"] for task in waiting])
-        assert (await polled(gateway, task_id, "203.0.113.3"))["done"]
-
-
-async def test_a_waiting_request_that_ended_makes_room_for_another(
-    settings, provider, chain, payer, held
-):
-    async with running(attrs.evolve(settings, max_long_polls=1), provider) as gateway:
-        await gateway.services.payments.cutoff_block()
-        task_id = await order(gateway, payer)
-        for _ in range(3):
-            await show(gateway, task_id, wait="0.1")
-            answer = await gateway.client.get("/api/task/none?wait=30")
-            assert answer.status_code == 404
-        waiting = asyncio.create_task(polled(gateway, task_id, "203.0.113.1"))
-        await until(lambda: gateway.services.long_polls.waiting)
-        held.set()
-        assert (await waiting)["done"]
-
-
-async def test_waiting_ends_after_the_seconds_asked_for(gateway, payer, held):
-    task_id = await order(gateway, payer)
-    began = time.perf_counter()
-    assert (await show(gateway, task_id, wait="0.3"))["status"] == "processing"
-    assert 0.25 < time.perf_counter() - began < 20  # seconds; the longest wait is 30
-    held.set()
-
-
-@each("wait", ["-1", "30.1", "1e9", "inf", "nan", "soon", "", "0x1"])
-async def test_waiting_is_a_number_from_0_to_30(gateway, payer, wait):
-    answer = await gateway.client.get(f"/api/task/{await order(gateway, payer)}?wait={wait}")
-    assert answer.status_code == 400
-    assert (await answer.get_json())["code"] == "VALIDATION_ERROR"
 
 
 @each(
@@ -362,17 +178,6 @@ async def test_an_attempt_that_hangs_is_cut_off_and_made_again(settings, provide
         assert (task["status"], task["details"]) == ("failed", "timed_out")
 
 
-# -- a payment that is not made
-
-
-@pytest.fixture
-def quick(gateway, chain):
-    """Give up soon on an unknown outcome, and poll the chain often."""
-    gateway.services.payments.outcome_s = 0.2
-    gateway.services.settlements.timing = SettlementTiming(poll_s=0.05, full_check_s=0.2)
-    chain.set_automine(False)
-
-
 async def _is_dropped(gateway, provider, task_id):
     task = await show(gateway, task_id, wait="10")
     assert (task["status"], task["done"]) == ("failed", True)
@@ -410,17 +215,6 @@ async def test_a_payer_who_cancels_gets_nothing(gateway, payer, provider, chain,
         "/api/x402/picture", json={"prompt": "a"}, headers={"X-PAYMENT": header}
     )
     assert again.status_code == 402
-
-
-async def test_waiting_ends_when_the_payment_turns_out_not_to_have_happened(
-    gateway, payer, provider, chain, quick, waits
-):
-    task_id = await order(gateway, payer)
-    waiting = asyncio.create_task(show(gateway, task_id, wait="30"))
-    await waits.wait()
-    chain.advance(400)
-    task = await _answered(waiting)
-    assert (task["status"], task["code"]) == ("failed", "PAYMENT_NOT_SETTLED")
 
 
 async def test_an_authorization_that_expires_unmined_takes_nothing(

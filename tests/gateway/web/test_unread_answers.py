@@ -12,7 +12,7 @@ from gateway.web.server import connection_limits
 from gateway.web.server.connection_limits import PIECE_BYTES
 from gateway.web.server.serve import listen
 from tests.cases import each
-from tests.gateway.web.test_task_route import FILE, order
+from tests.gateway.web.orders import FILE, order
 from tests.http_servers import SERVE
 from tests.patience import until
 

@@ -3,8 +3,9 @@
 import attrs
 import pytest
 
+from tests.authorizations import decoded
 from tests.bundled_endpoints import ALL_SET_UP
-from tests.conftest import decoded, running
+from tests.conftest import running
 
 # 60 characters.
 NAME = f"https://{'long-name-of-an-operator.' * 2}com"

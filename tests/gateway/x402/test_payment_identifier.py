@@ -3,8 +3,9 @@
 import pytest
 from x402.extensions.payment_identifier import append_payment_identifier_to_extensions
 
+from tests.authorizations import decoded, header_of
 from tests.cases import each
-from tests.conftest import WALLET, Payer, buy, decoded, header_of, nothing_charged
+from tests.conftest import WALLET, Payer, buy, nothing_charged
 
 PRICE = 20_000
 ID = "pay_7d5d747be160e280504c099d984bcfe0"

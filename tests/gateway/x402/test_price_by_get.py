@@ -3,8 +3,9 @@
 import attrs
 import pytest
 
+from tests.authorizations import decoded
 from tests.cases import each
-from tests.conftest import buy, decoded, nothing_charged, running
+from tests.conftest import buy, nothing_charged, running
 
 URL = "/api/x402/picture"
 FIREFOX = {

@@ -8,8 +8,9 @@ import pytest
 from gateway import Challenge, hookimpl
 from gateway.payments import PaymentMethods
 from gateway_x402.verifier import X402Verifier
+from tests.authorizations import decoded
 from tests.cases import each
-from tests.conftest import buy, decoded, nothing_charged, running
+from tests.conftest import buy, nothing_charged, running
 
 URL = "/api/x402/picture"
 BODY = {"prompt": "a boat"}

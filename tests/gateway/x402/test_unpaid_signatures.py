@@ -7,7 +7,8 @@ import pytest
 
 from gateway.payments.reconcile import EventSearch
 from gateway.payments.settlement import SettlementTiming
-from tests.conftest import WALLET, Payer, buy, cancel, nothing_charged
+from tests.authorizations import cancel
+from tests.conftest import WALLET, Payer, buy, nothing_charged
 
 PRICE = 20_000
 SPENT = "invalid_exact_evm_nonce_already_used"

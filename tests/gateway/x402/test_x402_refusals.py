@@ -9,17 +9,9 @@ from eth_account import Account
 
 from gateway.contracts.chain import CallReverted
 from gateway_demo.chain import FAUCET_KEY, OTHER_TOKEN
+from tests.authorizations import cancel, decoded, header_of, payload_of
 from tests.cases import each
-from tests.conftest import (
-    WALLET,
-    Payer,
-    buy,
-    cancel,
-    decoded,
-    header_of,
-    nothing_charged,
-    payload_of,
-)
+from tests.conftest import WALLET, Payer, buy, nothing_charged
 
 URL = "/api/x402/picture"
 CURVE_ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141

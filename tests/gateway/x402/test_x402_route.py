@@ -10,7 +10,8 @@ import pytest
 from gateway import ContentPolicy
 from gateway.settings import EndpointOverride
 from gateway_demo.chain import FAUCET_KEY
-from tests.conftest import WALLET, Payer, buy, decoded, header_of, nothing_charged, running
+from tests.authorizations import decoded, header_of
+from tests.conftest import WALLET, Payer, buy, nothing_charged, running
 from tests.patience import until
 
 URL = "/api/x402/picture"

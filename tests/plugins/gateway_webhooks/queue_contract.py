@@ -4,19 +4,19 @@ import pytest
 
 from gateway.contracts import Lease
 from gateway.contracts.parts import EventReader, EventType
-from gateway.domain import Decision, GenerationRequest
+from gateway.domain import GenerationRequest
 from gateway.store import SqlStore
 from gateway_testing.facts import (
     NOW,
     PAYER,
     RESULT,
-    SIGNER,
     leased,
     reserved,
     tx_hash,
 )
 from gateway_webhooks import queue
 from gateway_webhooks.queue import Delivery, DeliveryQueue
+from tests.store_contract.events import begin_refund
 
 _URL = "https://Buyer.example:8443/hook?token=1"
 _REQUEST = GenerationRequest(prompt="a boat", callback_url=_URL)
@@ -63,20 +63,9 @@ class WebhooksContract:
         lease = await leased(store, request=_REQUEST)
         assert await store.queue.fail(lease, details="timed_out", error="Late.", now=NOW)
         assert [event.type for event in await _due(store)] == [EventType.TASK_FAILED]
-        case = await store.refunds.decide(
-            lease.task_id, Decision.APPROVED, recipient=None, note="", now=NOW
-        )
-        await store.refunds.begin(
-            case.payment.id,
-            None,
-            sender=SIGNER,
-            recipient=case.recipient,
-            search_from_block=1,
-            cap_units=10**9,
-            now=NOW,
-        )
-        assert await store.refunds.end(case.payment.id, tx_hash(9), now=NOW)
-        assert not await store.refunds.end(case.payment.id, tx_hash(9), now=NOW)
+        payment_id = await begin_refund(store, lease.task_id)
+        assert await store.refunds.end(payment_id, tx_hash(9), now=NOW)
+        assert not await store.refunds.end(payment_id, tx_hash(9), now=NOW)
         kinds = [event.type for event in await _due(store)]
         assert kinds == [EventType.TASK_FAILED, EventType.REFUND_SENT]
         ids = {event.message_id for event in await _due(store)}

@@ -13,7 +13,8 @@ from x402.http.clients.requests import x402_requests
 from x402.http.utils import decode_payment_response_header
 from x402.mechanisms.evm.exact import register_exact_evm_client
 
-from tests.conftest import PNG, WALLET, decoded, header_of, payload_of
+from tests.authorizations import decoded, header_of, payload_of
+from tests.conftest import PNG, WALLET
 
 BODY = {"prompt": "a boat"}
 on_both_servers = pytest.mark.parametrize("http_server", ["hypercorn", "uvicorn"])

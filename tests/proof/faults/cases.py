@@ -7,7 +7,8 @@ from collections.abc import Callable
 import attrs
 
 from gateway_demo.chain import FAUCET_KEY
-from tests.conftest import Payer, header_of, payload_of
+from tests.authorizations import header_of, payload_of
+from tests.conftest import Payer
 from tests.proof.faults.proxy import FAULTS, says, time_out
 from tests.proof.faults.scene import CALM_S, Case, Scene
 

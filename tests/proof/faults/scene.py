@@ -12,19 +12,18 @@ from eth_account import Account
 from gateway import Settings
 from gateway.chain.client import Web3Chain
 from gateway.chain.retries import Cooldown, RetryTiming
-from gateway.payments.settlement import SettlementTiming
 from gateway_demo.chain import PlayChain
 from gateway_facilitator_settler import FacilitatorTiming
 from tests.conftest import WALLET, Payer, ScriptedProvider, running
 from tests.proof.faults.proxy import FaultProxy
-from tests.waits import Waits, started_with
+from tests.waits import FAST, Waits, started_with
 
 CALM_S = 10.0  # no time-out, however loaded the machine
 _MANY = "1000000/1s"
 # A tenth of production's times or less; six timeouts fit into a drive, as in production.
 _FAST = Waits(
     outcome_s=0.2,
-    settlement=SettlementTiming(poll_s=0.02, full_check_s=0.1, late_poll_s=0.05, sweep_s=0.1),
+    settlement=FAST,
 )
 _TIMING = RetryTiming(first_pause_s=0.005, longest_pause_s=0.005)
 

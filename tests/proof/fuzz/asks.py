@@ -8,7 +8,8 @@ from eth_account import Account
 from hypothesis import strategies as st
 
 from gateway_demo.token import USDC_ADDRESSES, Authorization
-from tests.conftest import WALLET, payload_of
+from tests.authorizations import payload_of
+from tests.conftest import WALLET
 from tests.proof.fuzz.hostile import ODD_TEXTS, dumped, mostly, mutated, spoiled, texts, values
 
 PICTURE = {"prompt": "a boat", "aspect_ratio": "16:9", "output_format": "png", "resolution": "1K"}

@@ -1,5 +1,8 @@
 """Long timeouts for busy machines, and databases that are already migrated."""
 
+import os
+import subprocess
+import sys
 from collections import defaultdict
 from pathlib import Path
 from zlib import crc32
@@ -54,3 +57,22 @@ def _patience(monkeypatch):
 def _migrated(tmp_path):
     """Give each gateway a database that needs no migration."""
     put_database(tmp_path / "gateway.db")
+
+
+def report_of(folder: Path, nodes: list[str]) -> str:
+    """Run tests of a folder in a pytest of their own; return its output."""
+    (folder / "pytest.ini").write_text(
+        "[pytest]\nasyncio_default_fixture_loop_scope = function\npythonpath = .\n"
+    )
+    root = _FOLDER.parents[2]
+    path = os.pathsep.join(str(root / part) for part in (".", "providers", "plugins"))
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=short", *nodes],
+        cwd=folder,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": path, "HOME": str(folder), "COLUMNS": "80"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    return run.stdout

@@ -1,12 +1,11 @@
 """The kit finds expensive mistakes, and explains how to fix them."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import attrs
 import pytest
+
+from tests.proof.kit.conftest import report_of
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "docs" / "examples" / "gateway-acme"
@@ -215,20 +214,7 @@ def report(tmp_path_factory):
         "= gateway_acme\n", "= None\n"
     )
     (folder / "test_all.py").write_text(whole + FORGOTTEN)
-    (folder / "pytest.ini").write_text(
-        "[pytest]\nasyncio_default_fixture_loop_scope = function\npythonpath = .\n"
-    )
-    path = os.pathsep.join(str(ROOT / part) for part in (".", "providers", "plugins"))
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=short", *nodes],
-        cwd=folder,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": path, "HOME": str(folder), "COLUMNS": "80"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    return run.stdout
+    return report_of(folder, nodes)
 
 
 def part_of(report, node):

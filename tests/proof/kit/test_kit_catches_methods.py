@@ -1,12 +1,11 @@
 """The kit finds the mistakes in a payment method that would give something away."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import attrs
 import pytest
+
+from tests.proof.kit.conftest import report_of
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "docs" / "examples" / "gateway-vouchers"
@@ -142,21 +141,8 @@ def report(tmp_path_factory):
     for name, mistake in MISTAKES.items():
         write_wrongly(folder, name, mistake)
     (folder / "test_all.py").write_text("".join(TESTS.format(name=name) for name in MISTAKES))
-    (folder / "pytest.ini").write_text(
-        "[pytest]\nasyncio_default_fixture_loop_scope = function\npythonpath = .\n"
-    )
     nodes = [f"test_all.py::Test_{name}::{mistake.scene}" for name, mistake in MISTAKES.items()]
-    path = os.pathsep.join(str(ROOT / part) for part in (".", "providers", "plugins"))
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=short", *nodes],
-        cwd=folder,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": path, "HOME": str(folder), "COLUMNS": "80"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    return run.stdout
+    return report_of(folder, nodes)
 
 
 # A single test: otherwise each process with a part of it would repeat the run.

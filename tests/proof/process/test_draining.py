@@ -9,8 +9,8 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.conftest import WALLET, Payer
+from tests.proof.process.connections import HEALTH, connected, is_refused, received
 from tests.proof.process.gateway_process import PATIENCE_S, PROMPT, until
-from tests.proof.process.test_http_attacks import HEALTH, connected, is_refused, received
 
 # No response: refused, reset, or cut off.
 NO_ANSWER = "no answer"

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
+from tests.proof.process.connections import bought, bought_big, is_held
 from tests.proof.process.gateway_process import until
-from tests.proof.process.test_http_attacks import bought, bought_big, is_held
 
 
 class Stream:

@@ -1,69 +1,29 @@
 """Slow, endless and broken requests to each server: docs/security.md, an unpaid client."""
 
 import contextlib
-import re
-import socket
-import struct
 import sys
-import time
-from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
-from tests.conftest import PNG, Payer
-from tests.proof.process.gateway_process import PATIENCE_S, until
-
-HEALTH = b"GET /api/health HTTP/1.1\r\nHost: a\r\n"
-ASK = b"POST /api/x402/slow HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
-PRICE = b'{"prompt":"a boat"}'
-CHUNKED = ASK + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
-# A request that must not be found in another one's body.
-HIDDEN = b"GET /api/hidden HTTP/1.1\r\nHost: a\r\n\r\n"
-
-
-def connected(gateway, *, timeout=60):
-    return contextlib.closing(
-        socket.create_connection(("127.0.0.1", gateway.port), timeout=timeout)
-    )
-
-
-def received(connection) -> bytes:
-    """Return everything until the server closes; a reset is an end as well."""
-    answer = b""
-    with contextlib.suppress(ConnectionError):
-        while piece := connection.recv(65536):
-            answer += piece
-    return answer
-
-
-def said(gateway, *pieces) -> bytes:
-    """Send bytes in pieces, and return everything until the server closes."""
-    with connected(gateway) as connection:
-        for piece in pieces:
-            with contextlib.suppress(ConnectionError):
-                connection.sendall(piece)
-            # So that they arrive one by one.
-            time.sleep(0.1)
-        return received(connection)
-
-
-def answers(gateway, *pieces) -> list[bytes]:
-    """Return the statuses of all final responses to the pieces."""
-    parts = said(gateway, *pieces).split(b"HTTP/1.1 ")[1:]
-    return [part[:3] for part in parts if not part.startswith(b"1")]
-
-
-def is_refused(gateway) -> bool:
-    try:
-        return said(gateway, HEALTH + b"\r\n") == b""
-    except ConnectionRefusedError:
-        return True
-
-
-def is_well(gateway) -> bool:
-    return gateway.request("GET", "/api/health")[0] == 200
-
+from tests.proof.process.connections import (
+    ASK,
+    CHUNKED,
+    HEALTH,
+    HIDDEN,
+    PRICE,
+    answers,
+    bought_big,
+    connected,
+    head_of,
+    is_closed,
+    is_held,
+    is_well,
+    next_bytes,
+    padded,
+    received,
+    said,
+)
+from tests.proof.process.gateway_process import until
 
 # -- too slow
 
@@ -109,16 +69,6 @@ def test_a_connection_stays_after_an_answer_for_longer_than_a_head_may_take(impa
         assert received(kept).startswith(b"HTTP/1.1 200 ")
 
 
-def is_closed(connection, drip) -> bool:
-    try:
-        connection.sendall(drip)
-        return connection.recv(65536) == b""
-    except TimeoutError:
-        return False
-    except ConnectionError:
-        return True
-
-
 def test_a_client_that_is_slow_with_its_body_is_cut_off(impatient):
     for drip in (b"", b" "):
         with connected(impatient, timeout=0.1) as connection:
@@ -129,37 +79,7 @@ def test_a_client_that_is_slow_with_its_body_is_cut_off(impatient):
     assert is_well(impatient)
 
 
-def next_bytes(connection, drip) -> bytes:
-    with contextlib.suppress(TimeoutError):
-        connection.sendall(drip)
-        return connection.recv(65536)
-    return b""
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-def bought(gateway, slug="slow") -> str:
-    """Buy, and repeat the same payment if a busy machine responds late."""
-    header = Payer(gateway.chain).header()
-
-    def attempt():
-        with contextlib.suppress(OSError):
-            return gateway.bought(header, slug)
-
-    return until(attempt)
-
-
-def bought_big(gateway) -> str:
-    """Buy a response larger than a connection's buffers, and wait for it."""
-    task_id = bought(gateway, "big")
-
-    def is_done():
-        with contextlib.suppress(OSError):
-            return gateway.task(task_id)["done"]
-
-    until(is_done)
-    return task_id
-
-
 def test_a_client_that_reads_no_answer_is_cut_off(impatient):
     task_id = bought_big(impatient)
     ask = f"GET /api/task/{task_id} HTTP/1.1\r\nHost: a\r\n".encode()
@@ -172,15 +92,6 @@ def test_a_client_that_reads_no_answer_is_cut_off(impatient):
     assert is_well(impatient)
 
 
-def is_held(gateway, connection) -> bool:
-    """Whether the server's process still has its end of a connection open."""
-    ports = f":{gateway.port:04X}", f":{connection.getsockname()[1]:04X}"
-    rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    ends = [row for row in rows if (row[1][-5:], row[2][-5:]) == ports]
-    # A socket that no process has open has no inode.
-    return any(row[9] != "0" for row in ends)
-
-
 # -- too much
 
 
@@ -188,11 +99,6 @@ def test_a_head_has_an_end(gateway):
     for line in (b"A: " + b"x" * 40_000, b"a:\r\n" * 10_000):
         assert answers(gateway, HEALTH + line, line) == [b"431"]
     assert is_well(gateway)
-
-
-def head_of(size: int) -> bytes:
-    """Return a whole head of `size` bytes."""
-    return HEALTH + b"A: " + b"x" * (size - len(HEALTH) - 7) + b"\r\n\r\n"
 
 
 LONG_HEADS = {
@@ -239,13 +145,6 @@ def test_a_trailer_has_an_end(gateway):
                 sent += connection.send(b"x" * 65536)
     assert sent < 10**9
     assert is_well(gateway)
-
-
-def padded(size: int, count: int) -> bytes:
-    """Return a price request, padded by `count` chunks of `size` spaces."""
-    chunk = b"%x\r\n%b\r\n" % (size, b" " * size)
-    first = b"%x\r\n%b\r\n" % (len(PRICE), PRICE)
-    return CHUNKED + first + chunk * count + b"0\r\n\r\n"
 
 
 def test_a_body_in_more_than_a_thousand_short_chunks_is_refused(gateway):
@@ -346,104 +245,3 @@ def test_what_a_client_says_about_its_address_is_not_believed(served):
         for place, name in enumerate(("X-Forwarded-For", "X-Forwarded-For", "Forwarded"))
     ]
     assert statuses == [404, 429, 429]
-
-
-# -- behaviour that ordinary clients rely on
-
-
-def test_requests_sent_together_are_answered_in_their_order(gateway):
-    more = b"GET /none HTTP/1.1\r\nHost: a\r\n\r\n"
-    last = b"GET /api/health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
-    ask = ASK + b"Content-Length: %d\r\n\r\n%b" % (len(PRICE), PRICE)
-    assert answers(gateway, ask + more + last) == [b"402", b"404", b"200"]
-
-
-def test_a_client_that_waits_for_leave_to_send_its_body_gets_it(gateway):
-    head = ASK + b"Connection: close\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n"
-    with connected(gateway) as connection:
-        connection.sendall(head % len(PRICE))
-        assert connection.recv(65536).startswith(b"HTTP/1.1 100 ")
-        connection.sendall(PRICE)
-        assert received(connection).startswith(b"HTTP/1.1 402 ")
-
-
-def test_an_answer_names_no_server_and_its_date(gateway):
-    head = said(gateway, HEALTH + b"Connection: close\r\n\r\n").partition(b"\r\n\r\n")[0]
-    names = [line.partition(b":")[0].lower() for line in head.split(b"\r\n")[1:]]
-    assert b"server" not in names
-    assert names.count(b"date") == 1
-    assert len(names) == len(set(names))
-
-
-def test_a_client_that_comes_before_the_app_has_started_is_answered(served):
-    """The port opens first, and the app starts slowly."""
-    served.patch(
-        "import asyncio, pathlib, gateway.app as app\n"
-        "check = app.check_network\n"
-        "async def slowly(*given):\n"
-        f"    while not pathlib.Path({str(served.folder / 'go-on')!r}).exists():\n"
-        "        await asyncio.sleep(0.02)\n"
-        "    await check(*given)\n"
-        "app.check_network = slowly\n"
-    )
-    served.process = served._run()
-
-    def first():
-        with contextlib.suppress(ConnectionRefusedError):
-            return socket.create_connection(("127.0.0.1", served.port), timeout=60)
-
-    with contextlib.closing(until(first)) as connection:
-        connection.sendall(HEALTH + b"Connection: close\r\n\r\n")
-        (served.folder / "go-on").touch()
-        assert received(connection).startswith(b"HTTP/1.1 200 ")
-
-
-def test_a_file_is_sent_whole_in_part_or_not_at_all(gateway):
-    gateway.let_go()
-    task = gateway.task(gateway.bought(Payer(gateway.chain).header()), wait_s=20)
-    url = urlsplit(task["result"]["outputs"][0]["url"])
-    path = f"{url.path}?{url.query}".encode()
-    for method in (b"GET", b"HEAD"):
-        ask = method + b" " + path + b" HTTP/1.1\r\nHost: a\r\nConnection: close\r\n%b\r\n"
-        head, _, body = said(gateway, ask % b"").partition(b"\r\n\r\n")
-        assert head.startswith(b"HTTP/1.1 200 ")
-        assert body == (PNG if method == b"GET" else b"")
-        assert b"\r\ncontent-length: %d" % len(PNG) in head.lower()
-        etag = re.search(rb"(?i)etag: (\S+)", head)[1]
-        assert answers(gateway, ask % (b"If-None-Match: %b\r\n" % etag)) == [b"304"]
-        assert answers(gateway, ask % b"Range: bytes=0-3\r\n") == [b"206"]
-
-
-def test_a_reset_connection_is_no_line_in_the_log(gateway):
-    rude = struct.pack("ii", 1, 0)
-    for begun in (b"", HEALTH, ASK + b"Content-Length: 5\r\n\r\n{", HEALTH + b"\r\n"):
-        with connected(gateway) as connection:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, rude)
-            connection.sendall(begun)
-    assert is_well(gateway)
-    assert "Traceback" not in gateway.log_text()
-    assert "rror" not in gateway.log_text()
-
-
-# -- shutdown
-
-
-def test_a_body_that_is_on_its_way_at_the_stop_gets_its_answer_and_no_connection(
-    served,
-    http_server,
-):
-    patient = "import gateway.web.server.connection_limits as limits\nlimits.GRACE_S = 100\n"
-    served.patch(patient, before_imports=True)
-    served.start()
-    with connected(served) as connection:
-        length = b"Content-Length: %d\r\n\r\n" % len(PRICE)
-        connection.sendall(ASK + b"Expect: 100-continue\r\n" + length)
-        assert connection.recv(65536).startswith(b"HTTP/1.1 100 ")
-        served.stop()
-        until(lambda: is_refused(served))
-        connection.sendall(PRICE)
-        answer = received(connection)
-    assert answer.startswith(b"HTTP/1.1 ")
-    # Hypercorn closes without the header.
-    assert b"\r\nconnection: close\r\n" in answer.lower() or http_server == "hypercorn"
-    assert served.process.wait(PATIENCE_S) == 0

@@ -3,7 +3,7 @@
 import base64
 import json
 
-from tests.proof.process.test_http_attacks import ASK, PRICE, connected, is_well, received
+from tests.proof.process.connections import ASK, PRICE, connected, is_well, received
 
 MAX_BYTES = 32 * 1024
 

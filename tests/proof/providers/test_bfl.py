@@ -3,7 +3,7 @@
 import attrs
 import pytest
 import vendor_site
-from vendor_site import BOAT, PlainJob, Vendor
+from vendor_site import BOAT, PlainJob, Vendor, raising
 
 import gateway_bfl
 from gateway import (
@@ -293,10 +293,7 @@ def test_tasks_may_be_asked_for_in_the_region_that_has_them(bfl):
 async def test_health_asks_how_many_credits_are_left(bfl, reply, error):
     bfl.answers("GET", "/v1/credits", reply)
     _, provider = bfl.on_sale()["bfl-flux-2-pro"]
-    if error is None:
+    with raising(error):
         await provider.health()
-    else:
-        with pytest.raises(error):
-            await provider.health()
     await provider.close()
     assert bfl.seen[0].headers["x-key"] == KEY

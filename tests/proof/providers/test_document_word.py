@@ -223,3 +223,66 @@ def test_parts_nested_deeply_are_refused():
     data = word("<w:sdt><w:sdtContent>" * 3000 + inside + "</w:sdtContent></w:sdt>" * 3000)
     with pytest.raises(Unreadable):
         parsing.parse("docx", data)
+
+
+def test_items_stand_behind_the_text_of_their_parent():
+    levels = level(0, "decimal", "Article %1") + level(1, "lowerLetter", "(%2)")
+    lists = (
+        f'<w:abstractNum w:abstractNumId="0">{levels}</w:abstractNum>'
+        '<w:num w:numId="1"><w:abstractNumId w:val="0"/></w:num>'
+    )
+    body = numbered("One", 1) + numbered("a", 1, 1) + paragraph("Text.") + numbered("b", 1, 1)
+    assert parsed(word(body, numbering=lists)).split("\n\n") == [
+        *("- Article 1 One", "  - (a) a", "Text.", "- (b) b"),
+    ]
+
+
+def test_the_first_row_of_a_table_is_its_head():
+    assert parsed(word(table(("long text here", "1"), ("x", "2")))) == (
+        "| long text here | 1 |\n| --- | --- |\n| x | 2 |"
+    )
+
+
+def test_numbers_of_empty_items_are_no_words():
+    with pytest.raises(Unreadable, match=r"^The file contains no text\.$"):
+        parsing.parse("docx", word(numbered("", 1) + numbered("", 1), numbering=lists()))
+
+
+def with_chunk(name, chunk):
+    kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/aFChunk"
+    link = f'<Relationship Id="c1" Type="{kind}" Target="{name}"/>'
+    body = paragraph("Before.") + '<w:altChunk r:id="c1"/>' + paragraph("After.")
+    return word(body, links=link, files={f"word/{name}": chunk})
+
+
+@pytest.mark.parametrize(
+    ("name", "chunk"),
+    [
+        ("a.html", b"<html><body><p>Words <b>inside</b></p></body></html>"),
+        ("a.txt", b"Words **inside**"),
+        ("a.rtf", rb"{\rtf1 Words {\b inside}\par}"),
+        ("a.docx", word(paragraph(run("Words ") + run("inside", "<w:b/>")))),
+        (
+            "a.mht",
+            b"""Content-Type: multipart/related; boundary="x"\n\n--x\nContent-Type: text/html
+Content-Transfer-Encoding: quoted-printable\n\n<p>Words <b>insid=65</b></p>\n--x--\n""",
+        ),
+    ],
+)
+def test_a_file_inside_of_a_document_is_read_in_its_place(name, chunk):
+    assert parsed(with_chunk(name, chunk)) == "Before.\n\nWords **inside**\n\nAfter."
+
+
+def test_a_broken_file_inside_of_a_document_costs_a_note():
+    assert parsed(with_chunk("a.rtf", b"")) == "Before.\n\n\n\nAfter."
+    assert "could not be read" in notes(with_chunk("a.docx", b"PK"))
+
+
+@pytest.mark.parametrize("name", ["word/document.xml", "word/_rels/document.xml.rels"])
+def test_backslashes_in_the_names_of_parts_are_slashes(name):
+    with zipfile.ZipFile(BytesIO(word(paragraph("Words")))) as whole:
+        members = {part: whole.read(part) for part in whole.namelist()}
+    members[name.replace("/", "\\")] = members.pop(name)
+    from documents_files import archive
+
+    assert parsed(archive(members)) == "Words"

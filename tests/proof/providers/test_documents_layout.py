@@ -14,7 +14,16 @@ from liteparse import (
 
 from gateway_documents.child import libraries, parsing
 from gateway_documents.child.formats import pdf as parser
-from gateway_documents.child.layout import grids, headings, heads, loose, plain, rules, spaces
+from gateway_documents.child.layout import (
+    grids,
+    headings,
+    heads,
+    loose,
+    plain,
+    rules,
+    spaces,
+    styles,
+)
 
 BLACK = (0.0, 0.0, 0.0)
 REGULAR, BOLD = "Harbour-Regular", "Harbour-Bold"
@@ -199,7 +208,7 @@ def test_the_text_behind_a_heading_is_a_paragraph():
         text="Prepare your content Collect the key points of the harbour.",
         bbox=box(60, 100, 300, 26),
     )
-    found = headings.refine(page, [block], headings.body_style([page]))
+    found = headings.refine(page, [block], styles.body_style([page]))
     assert [(one.kind, one.text) for one in found] == [
         ("heading", "Prepare your content"),
         ("paragraph", "Collect the key points of the harbour."),
@@ -222,7 +231,7 @@ def test_headings_are_told_from_other_bold_lines(text, below, kind):
         LayoutBlock(kind="heading", level=1, text=text, bbox=box(60, 100, 5 * len(text), 12)),
         LayoutBlock(kind="paragraph", text=below, bbox=box(60, 114, 300, 10)),
     ]
-    found = headings.refine(page, blocks, headings.body_style([page]))
+    found = headings.refine(page, blocks, styles.body_style([page]))
     assert found[0].kind == kind
     assert " ".join(one.text for one in found) == f"{text} {below}"
 

@@ -2,9 +2,11 @@
 
 import asyncio
 import io
+import re
 import zipfile
 
 import documents_files as files
+import documents_pdf as pdf
 import documents_pictures as pictures
 import pytest
 from documents_files import request
@@ -83,6 +85,39 @@ async def test_the_oldest_word_documents_are_named(parser):
     assert "Word 95" in sentence
 
 
+async def test_a_presentation_without_slides_has_no_text(parser):
+    with zipfile.ZipFile(io.BytesIO(files.pptx())) as archive:
+        main = archive.read("ppt/presentation.xml").decode()
+    empty = re.sub("<p:sldIdLst>.*</p:sldIdLst>", "", main)
+    assert empty != main
+    data = changed(files.pptx(), **{"ppt/presentation.xml": empty})
+    assert "no text" in await refusal(parser, "a.pptx", data)
+
+
+async def test_a_cell_may_name_an_empty_style(parser):
+    with zipfile.ZipFile(io.BytesIO(files.xlsx())) as archive:
+        sheet = archive.read("xl/worksheets/sheet1.xml").decode()
+    styled = sheet.replace("<c r=", '<c s="" r=')
+    assert styled != sheet
+    data = changed(files.xlsx(), **{"xl/worksheets/sheet1.xml": styled})
+    assert await text_of(parser, "a.xlsx", data) == await text_of(parser, "a.xlsx", files.xlsx())
+
+
+async def test_a_page_of_only_a_running_line_keeps_it(parser):
+    pages = []
+    for number in range(5):
+        pages.append(pdf.Page())
+        pages[-1].text(80, 800, f"Label {number}")
+    text = await text_of(parser, "a.pdf", pdf.write(pages))
+    assert text.split("\n\n") == [f"Label {number}" for number in range(5)]
+
+
+async def test_a_file_of_only_marks_has_no_text(parser):
+    for name, data in (("a.html", b"<p>-----</p>"), ("a.csv", b";;\n;;"), ("a.md", b"---\n")):
+        assert "no text" in await refusal(parser, name, data), name
+    assert await text_of(parser, "a.txt", "\u2764".encode()) == "\u2764"
+
+
 def test_characters_that_a_database_refuses_are_left_out():
     assert Parsed(["T\0i\0t\0l\0e\0\tand\nmore\ufffe"]).pages == ["Title\tand\nmore"]
 
@@ -95,7 +130,8 @@ def test_a_scan_without_words_on_any_page_is_refused_before_payment():
 
     async def check() -> None:
         reader = DocumentParser()
-        for pages in ([empty] * 6, [photo] * 4, [empty, photo, empty]):
+        marks = pictures.drawn("! - !")
+        for pages in ([empty] * 6, [photo] * 4, [empty, photo, empty], [marks]):
             scanned = pictures.saved(*pages, kind="PDF")
             assert "no text" in await refusal(reader, "a.pdf", scanned)
         mostly_empty = pictures.saved(*[empty] * 6, full, kind="PDF")

@@ -5,7 +5,7 @@ import json
 import attrs
 import pytest
 import vendor_site
-from vendor_site import BOAT, Vendor
+from vendor_site import BOAT, Vendor, raising
 
 import gateway_kie
 from gateway import (
@@ -265,10 +265,7 @@ async def test_a_task_without_a_picture(kie, case):
 async def test_health_asks_how_many_credits_are_left(kie, reply, error):
     kie.answers("GET", CREDIT, reply)
     _, provider = kie.on_sale()["kie-nano-banana-2"]
-    if error is None:
+    with raising(error):
         await provider.health()
-    else:
-        with pytest.raises(error):
-            await provider.health()
     await provider.close()
     assert kie.seen[0].headers["Authorization"] == f"Bearer {KEY}"

@@ -7,7 +7,7 @@ import pytest
 import vendor_site
 from openai_site import BOAT, KEY, PATH, PICTURE, CompatibleServer
 from pytest_httpserver import HTTPServer
-from vendor_site import PlainJob
+from vendor_site import PlainJob, raising
 
 import gateway_openai
 from gateway import (
@@ -275,11 +275,8 @@ def test_a_prompt_cannot_set_the_options_of_the_operators_server():
 async def test_health_asks_for_the_list_of_models(site, reply, raised):
     site.answers("GET", "/v1/models", reply)
     ((_, provider),) = site.on_sale().values()
-    if raised is None:
+    with raising(raised):
         await provider.health()
-    else:
-        with pytest.raises(raised):
-            await provider.health()
     await provider.close()
     (asked,) = site.seen
     assert asked.headers["Authorization"] == f"Bearer {KEY}"

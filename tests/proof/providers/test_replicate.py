@@ -3,7 +3,7 @@
 import attrs
 import pytest
 import vendor_site
-from vendor_site import BOAT, PlainJob, Vendor
+from vendor_site import BOAT, PlainJob, Vendor, raising
 
 import gateway_replicate
 from gateway import (
@@ -253,11 +253,8 @@ async def test_cancel_returns_once_replicate_has_said_so(replicate, status, erro
     replicate.answers("POST", f"{JOB}/cancel", (status, prediction(replicate, "canceled")))
     endpoint, provider = replicate.on_sale()["replicate-flux-2-pro"]
     handle = await provider.submit(BOAT, PlainJob(endpoint))
-    if error is None:
+    with raising(error):
         await provider.cancel(handle)
-    else:
-        with pytest.raises(error):
-            await provider.cancel(handle)
     await provider.close()
     assert [request.path for request in replicate.asked("POST")] == [FLUX, f"{JOB}/cancel"]
 
@@ -273,10 +270,7 @@ async def test_cancel_returns_once_replicate_has_said_so(replicate, status, erro
 async def test_health_asks_whose_the_token_is(replicate, reply, error):
     replicate.answers("GET", "/v1/account", reply)
     _, provider = replicate.on_sale()["replicate-flux-2-pro"]
-    if error is None:
+    with raising(error):
         await provider.health()
-    else:
-        with pytest.raises(error):
-            await provider.health()
     await provider.close()
     assert replicate.seen[0].headers["Authorization"] == f"Bearer {KEY}"

@@ -1,9 +1,11 @@
 """A fake vendor on this machine, and the adapter under test."""
 
+import contextlib
 import json
 from typing import ClassVar
 
 import attrs
+import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Response
 
@@ -114,6 +116,11 @@ class Vendor:
             return await seller.poll()
         finally:
             await seller.provider.close()
+
+
+def raising(error):
+    """Return a block that expects an error, or none if `error` is None."""
+    return contextlib.nullcontext() if error is None else pytest.raises(error)
 
 
 def on_sale(plugin, **values):

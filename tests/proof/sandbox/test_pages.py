@@ -18,13 +18,6 @@ from gateway.sandbox.pages import Pages
 from gateway_demo.sample import sample_pdf
 
 
-@pytest.fixture(scope="module")
-def pages():
-    pages = Pages()
-    yield pages
-    pages.close()
-
-
 async def refusal(pages, name, data):
     with pytest.raises(InvalidInput) as refused:
         await pages.count(Attachment(name=name, data=data))

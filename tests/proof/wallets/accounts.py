@@ -9,7 +9,8 @@ from gateway_demo.chain import FAUCET_KEY, PlayChain
 from gateway_demo.chain import contracts as chain_contracts
 from gateway_demo.chain.contracts import Contract
 from gateway_demo.token import Authorization
-from tests.conftest import WALLET, header_of, payload_of
+from tests.authorizations import header_of, payload_of
+from tests.conftest import WALLET
 
 MAGIC = bytes.fromhex("1626ba7e").ljust(32, b"\0")
 WRAPPED = bytes.fromhex("6492" * 16)

@@ -2,19 +2,14 @@
 
 import pytest
 
-from gateway.payments.settlement import SettlementTiming
 from gateway_demo.chain import PlayChain
 from tests.proof.wallets.accounts import SmartPayer, Undeployed, smart_payer, undeployed
-from tests.waits import Waits, started_with
+from tests.waits import FAST, Waits, started_with
 
 
 @pytest.fixture(autouse=True)
 def _fast():
-    waits = Waits(
-        outcome_s=1.0,
-        settlement=SettlementTiming(poll_s=0.02, full_check_s=0.1, late_poll_s=0.05, sweep_s=0.1),
-    )
-    with started_with(waits):
+    with started_with(Waits(outcome_s=1.0, settlement=FAST)):
         yield
 
 

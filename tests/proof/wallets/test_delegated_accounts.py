@@ -13,7 +13,8 @@ from gateway.chain.smart_wallets import KEY_GAS
 from gateway_demo.chain import FAUCET_KEY, PlayChain
 from gateway_demo.chain import contracts as chain_contracts
 from gateway_demo.token import call_data
-from tests.conftest import WALLET, buy, header_of, payload_of, running
+from tests.authorizations import header_of, payload_of
+from tests.conftest import WALLET, buy, running
 from tests.proof.wallets.accounts import MAGIC, SmartPayer, answering, hostile
 from tests.proof.wallets.buying import (
     SIGNATURE,

@@ -11,7 +11,8 @@ from eth_account import Account
 from gateway.chain.smart_wallets import WALLET_GAS
 from gateway_demo.chain import FAUCET_KEY
 from gateway_demo.token import call_data
-from tests.conftest import buy, header_of, nothing_charged, payload_of, running
+from tests.authorizations import header_of, payload_of
+from tests.conftest import buy, nothing_charged, running
 from tests.proof.wallets import accounts
 from tests.proof.wallets.accounts import MAGIC, answering, hostile, reverting, yes_after
 from tests.proof.wallets.buying import (

@@ -3,7 +3,8 @@
 import pytest
 from eth_account import Account
 
-from tests.conftest import WALLET, buy, header_of, payload_of
+from tests.authorizations import header_of, payload_of
+from tests.conftest import WALLET, buy
 from tests.proof.wallets.accounts import MAGIC, answering, hostile
 from tests.proof.wallets.buying import SIGNATURE, SPENT, bought, is_completed, refused, submit
 

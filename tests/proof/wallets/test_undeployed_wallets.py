@@ -14,7 +14,8 @@ from gateway.domain import Authorization as Signed
 from gateway.domain.eip3009 import BASE
 from gateway_demo.chain import FAUCET_KEY
 from gateway_demo.chain import contracts as chain_contracts
-from tests.conftest import WALLET, header_of, payload_of, running
+from tests.authorizations import header_of, payload_of
+from tests.conftest import WALLET, running
 from tests.proof.wallets.accounts import answering, hostile, reverting, wrap, yes_after
 from tests.proof.wallets.buying import (
     SIGNATURE,

@@ -15,8 +15,8 @@ from gateway import Choice, Quote
 from gateway.domain.eip3009 import BASE
 from gateway.domain.listing import bazaar_of, resource_of
 from gateway_x402 import messages
+from tests.authorizations import decoded
 from tests.bundled_endpoints import bundled_endpoints
-from tests.conftest import decoded
 
 NAME = "Generation Gateway"
 PAYMENT_REQUIRED = "PAYMENT-REQUIRED"

@@ -22,24 +22,12 @@ from gateway_testing.facts import (
     reserved,
 )
 from gateway_webhooks import queue
-from tests.migrated_databases import put_database
 
 PROOF = MethodProof(
     key="serial-1", data=b"\x00signed", value_units=50_000, payer="voucher serial-1"
 )
 CLAIM = "voucher:serial-1"
 TAKEN = Taken("redeemed 1")
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "gateway.db"
-
-
-@pytest.fixture
-async def store(path):
-    async with SqliteStore(put_database(path)) as opened:
-        yield opened
 
 
 async def pay(store, proof=PROOF, key=None, held=10**6, method="voucher", **changes):

@@ -1,18 +1,8 @@
 """The transactions whose times are requested, and the effect of an endpoint's lie on the books."""
 
-import pytest
-
 from gateway.domain import Block, Receipt
 from gateway.running.core_parts import GasRecords
-from gateway.store import SqliteStore
 from gateway_testing.facts import SIGNER, settling, signed_transaction, tx_hash
-from tests.migrated_databases import put_database
-
-
-@pytest.fixture
-async def store(tmp_path):
-    async with SqliteStore(put_database(tmp_path / "gateway.db")) as opened:
-        yield opened
 
 
 async def row_of(store, wanted):

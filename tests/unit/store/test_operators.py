@@ -8,14 +8,7 @@ import pytest
 
 from gateway.store import SqliteStore
 from gateway_operator.sql.records import OperatorRecords
-from tests.migrated_databases import put_database
 from tests.store_contract.operators import new_action
-
-
-@pytest.fixture
-async def store(tmp_path):
-    async with SqliteStore(put_database(tmp_path / "gateway.db")) as opened:
-        yield opened
 
 
 def _own_threads(before):

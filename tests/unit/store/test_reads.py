@@ -7,13 +7,6 @@ import pytest
 
 from gateway.store import SqliteStore
 from gateway_testing.facts import queued
-from tests.migrated_databases import put_database
-
-
-@pytest.fixture
-async def store(tmp_path):
-    async with SqliteStore(put_database(tmp_path / "gateway.db")) as opened:
-        yield opened
 
 
 @pytest.fixture(autouse=True)

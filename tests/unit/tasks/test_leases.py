@@ -29,8 +29,9 @@ async def deliver(shop, lease):
     await Delivery(shop.pool.resources, lease).store(PICTURE, shop.catalog[ENDPOINT.slug])
 
 
-async def test_who_lost_the_lease_changes_neither_the_result_nor_its_files(shop):
-    gate = Gate(result=Result(outputs=(Output(data=b"late", media_type="image/png"),)))
+async def overtaken(shop, late):
+    """Return a task that another process delivers, before its own attempt returns `late`."""
+    gate = Gate(result=Result(outputs=(late,)))
     shop.provider.script = [gate]
     shop.pool.start()
     task_id = await shop.accept()
@@ -38,7 +39,11 @@ async def test_who_lost_the_lease_changes_neither_the_result_nor_its_files(shop)
     await deliver(shop, await steal(shop, task_id))
     gate.open.set()
     await shop.idle()
-    task = await shop.store.task(task_id)
+    return await shop.store.task(task_id)
+
+
+async def test_who_lost_the_lease_changes_neither_the_result_nor_its_files(shop):
+    task = await overtaken(shop, Output(data=b"late", media_type="image/png"))
     assert (task.status, task.attempt) == ("completed", 2)
     (output,) = task.result.outputs
     assert output.sha256 == hashlib.sha256(PNG).hexdigest()
@@ -47,15 +52,7 @@ async def test_who_lost_the_lease_changes_neither_the_result_nor_its_files(shop)
 
 
 async def test_the_files_of_a_refused_result_are_deleted(shop):
-    gate = Gate(result=Result(outputs=(Output(data=b"late", media_type="image/jpeg"),)))
-    shop.provider.script = [gate]
-    shop.pool.start()
-    task_id = await shop.accept()
-    await passed(gate.entered)
-    await deliver(shop, await steal(shop, task_id))
-    gate.open.set()
-    await shop.idle()
-    task = await shop.store.task(task_id)
+    task = await overtaken(shop, Output(data=b"late", media_type="image/jpeg"))
     known = {shop.folder / output.key for output in task.result.outputs}
     assert {path for path in shop.folder.rglob("*") if path.is_file()} == known
 

@@ -12,11 +12,18 @@ from gateway_documents.child import escaping, tables
 from gateway_documents.child.charsets import decode
 from gateway_documents.child.formats.text import guess_note
 from gateway_documents.child.parsed import Parsed
+from gateway_documents.errors import NO_TEXT, Unreadable
 
 # Of two delimiters that fit, the earlier wins: with ";" the comma is a decimal comma.
 _DELIMITERS = "\t;,|"
+# These are common in text, too: all rows must have the same number of cells, and three at least.
+_RARE_DELIMITERS = "^~: "
+_MIN_RARE = 3
 # Excel's line that names the delimiter.
-_SEP_LINE = re.compile(r"\A\ufeff?\"?sep=(.)\"?(?:\r\n?|\n)", re.IGNORECASE)
+_SEP_LINE = re.compile(r"\A\ufeff?\"?sep ?=(?: (?=\S))?(.)\1*\"?[ \t]*(?:\r\n?|\n)", re.IGNORECASE)
+_SINGLE_QUOTED = re.compile(r"(?:^|(?<=[\t;,|]))\s*'[^'\r\n]*'\s*(?=$|[\t;,|\r])", re.MULTILINE)
+_OPENED = re.compile(r"(?:^|(?<=[\t;,|]))\s*'", re.MULTILINE)
+_SIGNS = f"{_DELIMITERS}{_RARE_DELIMITERS}\"'\r\n\f\v"
 # Separates nothing: text never contains it.
 _NO_DELIMITER = "\x1f"
 _DECIMAL = re.compile(r"[-+]?\d{1,3}(?:[.\s]?\d{3})*,\d+\s*[%€]?")
@@ -33,6 +40,8 @@ def parse(data: bytes) -> Parsed:
     text, delimiter = decoded.text, None
     if found := _SEP_LINE.match(text):
         text, delimiter = text[found.end() :], found[1]
+    if not text.strip(_SIGNS):
+        raise Unreadable(NO_TEXT)
     rows = _read(text, delimiter or _sniff(text))
     at = _head_of(rows)
     titles = [escaping.paragraph(" ".join(row).strip()) for row in rows[:at]]
@@ -53,7 +62,7 @@ def _width(row: list[str]) -> int:
 def _read(text: str, delimiter: str) -> list[list[str]]:
     csv.field_size_limit(len(text) + 1)
     lines = list(io.StringIO(text, newline=""))
-    rows = _read_strictly(lines, delimiter)
+    rows = _read_strictly(lines, delimiter, quote=_quote_of(text))
     if rows is None and '\\"' in text:
         rows = _read_strictly(lines, delimiter, escape="\\")
     if rows is None:
@@ -61,12 +70,24 @@ def _read(text: str, delimiter: str) -> list[list[str]]:
     return [row for row in rows if any(cell.strip() for cell in row)]
 
 
+def _quote_of(text: str) -> str:
+    """Return the single quote if it is around each cell that begins with it, and `"` else."""
+    sample = text[:_SAMPLE_CHARS]
+    quoted = len(_SINGLE_QUOTED.findall(sample)) if '"' not in sample else 0
+    return "'" if quoted and quoted == len(_OPENED.findall(sample)) else '"'
+
+
 def _read_strictly(
-    lines: list[str], delimiter: str, escape: str | None = None
+    lines: list[str], delimiter: str, *, escape: str | None = None, quote: str = '"'
 ) -> list[list[str]] | None:
     """Return the rows; None if quotes do not match."""
     reader = csv.reader(
-        lines, delimiter=delimiter, escapechar=escape, skipinitialspace=True, strict=True
+        lines,
+        delimiter=delimiter,
+        escapechar=escape,
+        quotechar=quote,
+        skipinitialspace=True,
+        strict=True,
     )
     try:
         return list(reader)
@@ -129,8 +150,16 @@ def _sniff(text: str) -> str:
     if _is_decimal_column(sample):
         return _NO_DELIMITER
     scores = {delimiter: _score(sample, delimiter) for delimiter in _DELIMITERS}
-    best = max(scores.values())
-    return next(d for d in _DELIMITERS if scores[d] >= 0.9 * best) if best else _NO_DELIMITER
+    if best := max(scores.values()):
+        return next(delimiter for delimiter in _DELIMITERS if scores[delimiter] >= 0.9 * best)
+    rare = (delimiter for delimiter in _RARE_DELIMITERS if _is_regular(sample, delimiter))
+    return next(rare, _NO_DELIMITER)
+
+
+def _is_regular(sample: str, delimiter: str) -> bool:
+    """Whether all rows, of which there are several, have the same number of cells."""
+    widths = [len([cell for cell in row if cell]) for row in _read(sample, delimiter)]
+    return len(widths) > 1 and len(set(widths)) == 1 and widths[0] >= _MIN_RARE
 
 
 def _is_decimal_column(sample: str) -> bool:

@@ -5,32 +5,60 @@ from collections.abc import Sequence
 
 import anydoc
 
-from gateway_documents.child import slide_xml, word_xml, zip_parts
+from gateway_documents.child import office_markdown, slide_xml, word_xml, zip_parts
+from gateway_documents.child.formats import chunks
 from gateway_documents.child.parsed import Parsed
-from gateway_documents.errors import DAMAGED, ENCRYPTED, NO_TEXT, Unreadable
+from gateway_documents.errors import DAMAGED, ENCRYPTED, NO_TEXT, TOO_DEEP, Unreadable
+from gateway_documents.kinds import recognise
 
-# anydoc prints the file's name of a picture without a description.
-_PICTURE_NAME = re.compile(r"^image\d*\.(?:png|jpe?g|gif|bmp|tiff?|emf|wmf|svg)$", re.MULTILINE)
 # The first bytes of a document by Word 6 and 95, in the container of older Office files.
 _WORD_95 = re.compile(rb"\A\xd0\xcf\x11\xe0.*\xdc\xa5[\x65-\x68]\0", re.DOTALL)
+# Files inside of files inside of a document.
+_MAX_CHUNK_DEPTH = 2
+_CHUNK_NOTE = "A file inside of the document could not be read."
 _OLD_WORD = "The kind of the file is unknown here, a document by Word 95: save it as .docx."
-_BLANK_LINES = re.compile(r"\n{3,}")
+# anydoc's words for a presentation without slides.
+_NO_SLIDES = "presentation has no slide list"
 
 
 def parse_word(data: bytes) -> Parsed:
     """Return a .docx without hidden text and comments, which notes mention."""
+    return _parse_word(data, _MAX_CHUNK_DEPTH)
+
+
+def _parse_word(data: bytes, depth: int) -> Parsed:
+    data = zip_parts.with_slashes(data)
     zip_parts.refuse_doctype(data)
-    prepared, notes = word_xml.prepared(data)
-    return _parse(prepared, "docx", notes)
+    prepared = word_xml.prepared(data)
+    text = _markdown(prepared.data, "docx")
+
+    def parse_office(kind: str, inner: bytes) -> Parsed:
+        recognise(f".{kind}", inner)
+        if kind == "rtf":
+            return parse_rich_text(inner)
+        if not depth:
+            raise Unreadable(TOO_DEEP)
+        return _parse_word(inner, depth - 1)
+
+    notes = dict.fromkeys(prepared.notes)
+    for mark, (name, inner) in prepared.chunks.items():
+        chunk = ""
+        try:
+            chunk = chunks.parse(name, inner, parse_office)
+        except Unreadable:
+            notes[_CHUNK_NOTE] = None
+        text = text.replace(mark, chunk)
+    return _parsed(text, tuple(notes))
 
 
 def parse_slides(data: bytes) -> Parsed:
     """Return the slides of a .pptx as pages; a hidden slide is an empty page."""
+    data = zip_parts.with_slashes(data)
     zip_parts.refuse_doctype(data)
     prepared, notes = slide_xml.prepared(data)
     before, *slides = _markdown(prepared, "pptx").split(slide_xml.MARK)
     pages = [text.strip("\n") for text in slides] or [before]
-    if not any(map(str.strip, pages)):
+    if not any(map(office_markdown.has_words, pages)):
         raise Unreadable(NO_TEXT)
     return Parsed(pages, notes)
 
@@ -56,20 +84,24 @@ def parse_rich_text(data: bytes) -> Parsed:
     return _parse(data, "rtf")
 
 
-def _parse(data: bytes, kind: anydoc.Format | None, notes: Sequence[str] = ()) -> Parsed:
-    text = _markdown(data, kind)
-    if not text:
+def _parse(data: bytes, kind: anydoc.Format | None) -> Parsed:
+    return _parsed(_markdown(data, kind), ())
+
+
+def _parsed(text: str, notes: Sequence[str]) -> Parsed:
+    if not office_markdown.has_words(text):
         raise Unreadable(NO_TEXT)
     return Parsed([text], notes)
 
 
 def _markdown(data: bytes, kind: anydoc.Format | None) -> str:
     try:
-        markdown = anydoc.to_markdown_bytes(data, kind)
+        return office_markdown.tidied(anydoc.to_markdown_bytes(data, kind))
     except anydoc.EncryptedError:
         raise Unreadable(ENCRYPTED) from None
     except anydoc.ResourceLimitError:
         raise Unreadable("The file is too large to parse.") from None
-    except anydoc.ConvertError:
+    except anydoc.ConvertError as error:
+        if _NO_SLIDES in str(error):
+            return ""
         raise Unreadable(_OLD_WORD if _WORD_95.search(data) else DAMAGED) from None
-    return _BLANK_LINES.sub("\n\n", _PICTURE_NAME.sub("", markdown)).strip()

@@ -3,6 +3,7 @@
 import re
 import warnings
 from collections.abc import Mapping
+from typing import Any
 
 import markdownify
 from bs4 import BeautifulSoup, XMLParsedAsHTMLWarning
@@ -33,7 +34,7 @@ def parse(data: bytes) -> Parsed:
     """Return a page as Markdown."""
     decoded = decode(data, may_declare=True)
     with warnings.catch_warnings(action="ignore", category=XMLParsedAsHTMLWarning):
-        soup = BeautifulSoup(decoded.text, "lxml")
+        soup = BeautifulSoup(decoded.text.replace("\f", " "), "lxml", element_classes={Tag: _Tag})
     hid_text = html_repair.repair(soup)
     try:
         markdown = _Converter().convert_soup(soup)
@@ -44,6 +45,19 @@ def parse(data: bytes) -> Parsed:
     if not _IMAGE.sub("", text).strip():
         raise Unreadable(NO_TEXT)
     return Parsed([text], (*guess_note(decoded.guess), *(_HIDDEN_NOTE if hid_text else ())))
+
+
+class _Tag(Tag):
+    """A tag that finds its parents quickly: markdownify asks for one of each tag."""
+
+    def find_parent(self, name: Any = None, attrs: Any = None, **more: Any) -> Tag | None:
+        """Return the next parent with a name, or as bs4 finds it."""
+        if not isinstance(name, str) or attrs or more:
+            return super().find_parent(name, attrs or {}, **more)
+        parent = self.parent
+        while parent is not None and parent.name != name:
+            parent = parent.parent
+        return parent
 
 
 class _Converter(markdownify.MarkdownConverter):
@@ -135,14 +149,17 @@ def _grid(table: Tag, texts: Mapping[int, str]) -> list[list[str]]:
     """Return a table's cells by row and column; a span leaves the cells it covers empty."""
     found = html_repair.rows_of(table)
     rows: list[dict[int, str]] = [{} for _ in found]
+    left = [1] * len(found)
+    for at in range(len(found) - 2, -1, -1):
+        left[at] += left[at + 1] if found[at].parent is found[at + 1].parent else 0
     for at, row in enumerate(found):
         column = 0
-        for cell in row.find_all(("td", "th"), recursive=False):
+        for cell in html_repair.children(row, ("td", "th")):
             while column in rows[at]:
                 column += 1
             right = max(_span(cell, "colspan"), 1)
-            # A row span of 0 reaches to the end.
-            below = min(_span(cell, "rowspan") or len(found), len(found) - at)
+            # A row span of 0 reaches to the end of the section, and no other further.
+            below = min(_span(cell, "rowspan") or len(found), left[at])
             for covered in rows[at : at + below]:
                 covered.update(dict.fromkeys(range(column, column + right), ""))
             rows[at][column] = texts.get(id(cell), "")

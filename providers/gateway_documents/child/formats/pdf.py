@@ -12,8 +12,14 @@ from pathlib import Path
 import liteparse
 import pypdfium2
 
-from gateway_documents.child import font_weights, invisible_text, pdf_signs, raised_digits
-from gateway_documents.child.layout import borderless, grids, headings, heads, loose, spaces
+from gateway_documents.child import (
+    font_weights,
+    form_fields,
+    invisible_text,
+    pdf_signs,
+    raised_digits,
+)
+from gateway_documents.child.layout import borderless, grids, headings, heads, loose, spaces, styles
 from gateway_documents.child.layout.blocks import to_markdown
 from gateway_documents.child.layout.plain import restore
 from gateway_documents.child.parsed import Parsed
@@ -27,8 +33,6 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
 _MARGIN = 0.1
 # The fewest pages, and the smallest share of them, that have a running header or footer.
 _MIN_PAGES, _MIN_SHARE = 3, 0.5
-# Longer names, and those with brackets, are a program's.
-_MAX_NAME = 40
 # Enough for a page, and too little for the pool.
 _WARM_UP_BYTES = 500_000_000
 _DIGITS = re.compile(r"\d+")
@@ -54,7 +58,7 @@ def parse(data: bytes) -> Parsed:
     shown = invisible_text.removed(data)
     data, has_hidden = shown, shown is not data
     pages = _read(font_weights.mended(data))
-    plain_pages, body = raised_digits.find(data), headings.body_style(pages)
+    plain_pages, body = raised_digits.find(data), styles.body_style(pages)
     layouts = [_arranged(page, body) for page in pages]
     margins = [_margin_lines(*one) for one in zip(pages, layouts, strict=True)]
     running = {kind: _running_lines(margins, kind) for kind in ("", _TITLE)}
@@ -69,8 +73,9 @@ def parse(data: bytes) -> Parsed:
                 text = raised_digits.write_into(text, plain.shifted)
             text = _without(text, running, number, margins[number])
             text = pdf_signs.escaped(text, layouts[number])
-            text = _with_names(_with_levels(text, levels), page)
-        else:
+            text = _with_levels(text, levels)
+        text = form_fields.named(text, page)
+        if not text and not (page.text or "").strip():
             textless[number] = _has_picture(page)
         texts.append(_CONTROLS.sub("", text).strip("\n"))
     return Parsed(texts, _HIDDEN_NOTE if has_hidden else (), textless)
@@ -87,7 +92,7 @@ def _check_length(data: bytes) -> None:
             )
 
 
-def _arranged(page: liteparse.ParsedPage, body: headings.Style) -> list[liteparse.LayoutBlock]:
+def _arranged(page: liteparse.ParsedPage, body: styles.Style) -> list[liteparse.LayoutBlock]:
     blocks = grids.replace_tables(page, list(page.blocks or ()))
     blocks = borderless.replace_blocks(page, blocks)
     blocks = heads.attach(page, loose.mend(page, blocks))
@@ -177,7 +182,8 @@ def _without(
 ) -> str:
     """Return a page without those running lines that are in its margin.
 
-    A heading stays, also in the margin, unless the line is a heading on most pages.
+    A heading stays, also in the margin, unless the line is a heading on most pages. A page of
+    only running lines keeps them.
     """
     left = Counter(map(_plain, margin))
     paragraphs = markdown.split("\n\n")
@@ -189,7 +195,8 @@ def _without(
         if left[plain] and any(first.get(key, number) != number for key in keys):
             left[plain] -= 1
             dropped.add(at)
-    return "\n\n".join(text for at, text in enumerate(paragraphs) if at not in dropped)
+    kept = (text for at, text in enumerate(paragraphs) if at not in dropped)
+    return markdown if len(dropped) == len(paragraphs) else "\n\n".join(kept)
 
 
 def _heading_levels(
@@ -214,16 +221,6 @@ def _with_levels(markdown: str, levels: dict[str, int]) -> str:
         return f"{'#' * level} {found[2]}"
 
     return _HEADING.sub(leveled, markdown)
-
-
-def _with_names(markdown: str, page: liteparse.ParsedPage) -> str:
-    """Return a page whose lines of only a form field's value begin with the field's name."""
-    lines = markdown.split("\n")
-    for field in page.form_fields or ():
-        name = field.alternate_name or field.name or ""
-        if field.value in lines and 0 < len(name) <= _MAX_NAME and "[" not in name:
-            lines[lines.index(field.value)] = f"{name}: {field.value}"
-    return "\n".join(lines)
 
 
 def _running_keys(line: str, page: int) -> Iterator[str]:

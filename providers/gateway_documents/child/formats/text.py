@@ -2,13 +2,10 @@
 
 from gateway_documents.child.charsets import decode
 from gateway_documents.child.parsed import Parsed
-from gateway_documents.errors import Unreadable
 
 
 def parse(data: bytes) -> Parsed:
     """Return a text as it is; form feeds become empty lines."""
-    if data.lstrip().startswith(b"{\\rtf"):
-        raise Unreadable("The kind of the file is unknown: it is rich text, so name it .rtf.")
     decoded = decode(data)
     text = decoded.text.replace("\r\n", "\n").replace("\r", "\n").replace("\f", "\n\n")
     return Parsed([text], guess_note(decoded.guess))

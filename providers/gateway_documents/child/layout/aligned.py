@@ -12,11 +12,15 @@ from gateway_documents.child.lines import Box, to_lines
 
 # In heights of a line: the least gap between cells, and between columns.
 _GAP, _GUTTER = 0.7, 0.25
-# The same between two numbers.
-_NUMBER_GAP = 0.4
+# The same between two numbers, and where other rows have a column.
+_NUMBER_GAP, _CUT_GAP = 0.4, 0.6
+# Points by which a word and its column may begin or end apart.
+_ALIGNED = 1.5
 # The largest gap between rows, in heights of a line.
 _ROW_GAP, _LABEL_GAP = 3.5, 6
-_MIN_ROWS, _MAX_STUBS = 3, 3
+MIN_ROWS, _MAX_STUBS = 3, 3
+# How far the first label may be indented, in heights of a line.
+_INDENT = 3
 # The most letters of a value, and of one without digits.
 _LONG_VALUE, _SHORT_VALUE = 20, 3
 # The share of values among the cells of a row, and of cells with text.
@@ -113,6 +117,11 @@ class Group:
     """How many rows have values."""
 
     @property
+    def is_small(self) -> bool:
+        """Whether only its head makes it a table."""
+        return self.values < MIN_ROWS
+
+    @property
     def extent(self) -> Span:
         """Where the columns are."""
         return Span(self.columns[0].left, self.columns[-1].right)
@@ -121,12 +130,29 @@ class Group:
     def row_gap(self) -> float:
         """The gap between most rows."""
         gaps = [below.top - above.bottom for (above, _), (below, _) in pairwise(self.rows)]
-        return statistics.median(gaps)
+        return statistics.median(gaps or [0])
 
     def column_of(self, cell: Cell) -> int:
         """Return the column in which a cell begins."""
         edges = [(left.right + right.left) / 2 for left, right in pairwise(self.columns)]
         return bisect_left(edges, min(Span.of(cell).middle, cell[0].right))
+
+    def cut(self, line: Line) -> list[Cell]:
+        """Return the cells of a line; a word that begins or ends with a column starts one."""
+        cells: list[Cell] = []
+        for cell in line.cells(_GAP):
+            end = cell[-1].right
+            starts = [
+                at
+                for at, (before, word) in enumerate(pairwise(cell), 1)
+                if word.left - before.right > _CUT_GAP * line.height
+                and any(
+                    abs(word.left - column.left) <= _ALIGNED or abs(end - column.right) <= _ALIGNED
+                    for column in self.columns[1:]
+                )
+            ]
+            cells += [cell[first:last] for first, last in pairwise([0, *starts[-1:], len(cell)])]
+        return cells
 
     def is_far(self, line: Line) -> bool:
         """Whether a line is too far below the last row."""
@@ -137,15 +163,15 @@ class Group:
         return line.top - last.bottom > gap * min(line.height, last.height)
 
 
-def find_groups(words: Sequence[Box]) -> Iterator[tuple[Group, list[Line]]]:
-    """Yield the tables among words, and the lines above each."""
+def find_groups(words: Sequence[Box], least: int = MIN_ROWS) -> Iterator[tuple[Group, list[Line]]]:
+    """Yield the tables of so many rows among words, and the lines above each."""
     lines = [Line.of(words) for words in to_lines(words)]
     at = start = 0
     while at < len(lines):
         group, end = _group(lines, at)
         while len(group.rows) > 1 and (_has_own_column(group) or _begins_with_head(group)):
             _drop_first(group)
-        if _is_table(group):
+        if _is_table(group, least):
             first = lines.index(group.rows[0][0])
             yield group, lines[start:first]
             at = start = end
@@ -159,7 +185,7 @@ def _group(lines: Sequence[Line], at: int) -> tuple[Group, int]:
     end = at
     for number in range(at, len(lines)):
         line = lines[number]
-        cells = line.cells(_GAP)
+        cells = group.cut(line)
         if group.rows and group.is_far(line):
             break
         if is_row(cells):
@@ -181,14 +207,16 @@ def _group(lines: Sequence[Line], at: int) -> tuple[Group, int]:
 def is_row(cells: Sequence[Cell]) -> bool:
     """Whether most cells but the first are values."""
     texts = [" ".join(word.text for word in cell) for cell in cells[1:]]
-    values = sum(map(_is_value, texts))
+    values = sum(map(is_value, texts))
     is_pair = len(texts) == 1 and not any(char.isdigit() for char in texts[0])
     return values > 0 and values >= _VALUES * len(texts) and not is_pair
 
 
-def _is_value(text: str) -> bool:
+def is_value(text: str) -> bool:
+    """Whether a text is a number, a mark or a short word with digits."""
     has_digit = any(char.isdigit() for char in text)
-    return len(text) <= (_LONG_VALUE if has_digit else _SHORT_VALUE)
+    is_mark = not any(map(str.isalnum, text))
+    return is_mark or len(text) <= (_LONG_VALUE if has_digit else _SHORT_VALUE)
 
 
 def _with_row(columns: list[Span], cells: Sequence[Cell], height: float) -> list[Span] | None:
@@ -224,7 +252,10 @@ def _fits(group: Group, line: Line, cells: Sequence[Cell]) -> bool:
         return False
     spans = [Span.of(cell) for cell in cells]
     extent = group.extent
-    if spans[0].left < extent.left - line.height or spans[-1].right > extent.right + line.height:
+    if (
+        spans[0].left < extent.left - _INDENT * line.height
+        or spans[-1].right > extent.right + line.height
+    ):
         return False
     if len(cells) == 1:
         return spans[0].width <= _NARROW * extent.width
@@ -266,9 +297,9 @@ def _has_own_column(group: Group) -> bool:
     return bool(set(first) - {column for row in others for column in row})
 
 
-def _is_table(group: Group) -> bool:
+def _is_table(group: Group, least: int) -> bool:
     width = len(group.columns)
-    if group.values < _MIN_ROWS or width < _PAIR:
+    if group.values < (MIN_ROWS if width == _PAIR else least) or width < _PAIR:
         return False
     rows = [_texts(group, cells) for _, cells in group.rows]
     rows = [row for row in rows if any(row[1:])]
@@ -279,7 +310,6 @@ def _is_table(group: Group) -> bool:
         filled >= _FILLED * width * len(rows)
         and level >= _LEVEL * group.values
         and not any(_flows(column) for column in columns)
-        and not (width == _PAIR and _are_contents(columns))
     )
 
 
@@ -298,12 +328,14 @@ def _flows(column: Sequence[str]) -> bool:
         if len(above) >= _LONG_CELL and len(below) > 0
     ]
     flowing = sum(above[-1] not in ".!?:" and below[0].islower() for above, below in long)
-    return flowing > _FLOWING * max(len(long), 1)
+    return flowing > max(1, _FLOWING * len(long))
 
 
-def _are_contents(columns: Sequence[Sequence[str]]) -> bool:
-    """Whether labels and numbers are a table of contents."""
-    numbers = [text for text in columns[1] if text]
+def may_be_contents(group: Group) -> bool:
+    """Whether labels and numbers may be a table of contents."""
+    if len(group.columns) > _PAIR:
+        return False
+    numbers = [row[1] for _, cells in group.rows if (row := _texts(group, cells))[1]]
     return all(text.isdigit() for text in numbers) and all(
         int(above) <= int(below) for above, below in pairwise(numbers)
     )
@@ -314,3 +346,8 @@ def halves(words: Sequence[Box]) -> list[list[Box]]:
     middle = Span.of(words).middle
     left = [word for word in words if (word.left + word.right) / 2 < middle]
     return [left, [word for word in words if (word.left + word.right) / 2 >= middle]]
+
+
+def goes_on(label: str) -> bool:
+    """Whether a label is the rest of the one above."""
+    return label[:1].islower() or label[:1] == "("

@@ -52,3 +52,10 @@ def box_of(block: LayoutBlock) -> Box:
     """Return the rectangle of a block; its text is left out."""
     box = block.bbox or liteparse.AnnotationRect(0, 0, 0, 0)
     return Box(box.x, box.x + box.width, box.y, box.y + box.height, "")
+
+
+def rectangle(boxes: Sequence[Box]) -> liteparse.AnnotationRect:
+    """Return the rectangle around boxes."""
+    left, top = min(box.left for box in boxes), min(box.top for box in boxes)
+    right, bottom = max(box.right for box in boxes), max(box.bottom for box in boxes)
+    return liteparse.AnnotationRect(left, top, right - left, bottom - top)

@@ -33,13 +33,16 @@ def replace_blocks(page: liteparse.ParsedPage, blocks: list[LayoutBlock]) -> lis
     if not 0 < len(words) <= _MAX_WORDS:
         return blocks
     rules = rules_across(page)
-    for area in (words, *aligned.halves(words)):
-        for group, above in aligned.find_groups(area):
-            table, inside = _table(group, above, rules)
-            used = set(inside)
-            if used.issubset(words):
-                blocks = _replaced(blocks, table, inside, words) or blocks
-                words = [word for word in words if word not in used]
+    for least in (aligned.MIN_ROWS, 1):
+        for area in (words, *aligned.halves(words)):
+            for group, above in aligned.find_groups(area, least):
+                table, inside = _table(group, above, rules)
+                used = set(inside)
+                if used.issubset(words) and (not group.is_small or _is_full(table)):
+                    needs_table = aligned.may_be_contents(group)
+                    replaced = _replaced(blocks, table, inside, words, needs_table=needs_table)
+                    blocks = replaced or blocks
+                    words = [word for word in words if word not in used]
     return blocks
 
 
@@ -56,6 +59,11 @@ def _table(
         bbox=_around(words),
         rows=[[LayoutCell(text) for text in row] for row in rows],
     ), words
+
+
+def _is_full(table: LayoutBlock) -> bool:
+    """Whether a head and all rows have texts in all columns."""
+    return len(table.rows or ()) > 1 and all(cell.text for row in cells(table) for cell in row)
 
 
 def _around(words: Sequence[Box]) -> AnnotationRect:
@@ -80,40 +88,63 @@ def _rows(group: Group) -> Iterator[list[str]]:
 
 
 def _goes_on(group: Group, at: int) -> bool:
-    if at + 1 == len(group.rows):
-        return False
-    below = text_of(group.rows[at + 1][1][0])
-    return below[:1].islower() or below[:1] == "("
+    return at + 1 < len(group.rows) and aligned.goes_on(text_of(group.rows[at + 1][1][0]))
 
 
 def _replaced(
-    blocks: Sequence[LayoutBlock], table: LayoutBlock, inside: Sequence[Box], words: Sequence[Box]
+    blocks: Sequence[LayoutBlock],
+    table: LayoutBlock,
+    inside: Sequence[Box],
+    words: Sequence[Box],
+    *,
+    needs_table: bool,
 ) -> list[LayoutBlock]:
     """Return the blocks with a table in the place of its words; none if words would be lost."""
-    kept: list[LayoutBlock] = []
+    above: list[LayoutBlock] = []
+    below: list[LayoutBlock] = []
     taken: list[LayoutBlock] = []
     rest: list[LayoutBlock] = []
-    at, used = None, set(inside)
-    for block in blocks:
-        box = box_of(block)
-        own = [word for word in words if word.is_within(box)] if _has_text(block) else []
-        if used.isdisjoint(own):
-            kept.append(block)
+    used, own = set(inside), _words_by_block(blocks, words)
+    for number, block in enumerate(blocks):
+        if used.isdisjoint(own[number]):
+            (below if taken else above).append(block)
             continue
-        at = len(kept) if at is None else at
         taken.append(block)
-        others = [word for word in own if word not in used]
-        if others:
-            part = replace(block, kind="paragraph", rows=None, header=None, text=text_of(others))
-            rest.append(part)
-            if others[0].top < inside[0].top:
-                kept.insert(at, part)
-                at += 1
-            else:
-                kept.append(part)
-    if at is None or _loses(taken, [*rest, table]):
+        others = [word for word in own[number] if word not in used]
+        before = [word for word in others if word.top < inside[0].top]
+        after = [word for word in others if word.top >= inside[0].top]
+        for part, place in ((before, above), (after, below)):
+            if part:
+                rest.append(_paragraph(block, part))
+                place.append(rest[-1])
+    is_table = any(block.kind == "table" for block in taken)
+    if not taken or (needs_table and not is_table) or _loses(taken, [*rest, table]):
         return []
-    return [*kept[:at], table, *kept[at:]]
+    return [*above, table, *below]
+
+
+def _words_by_block(blocks: Sequence[LayoutBlock], words: Sequence[Box]) -> list[list[Box]]:
+    """Return the words of each block; of several blocks, the smallest has them."""
+    boxes = [(at, box_of(block)) for at, block in enumerate(blocks) if _has_text(block)]
+    boxes.sort(key=lambda pair: (pair[1].right - pair[1].left) * pair[1].height)
+    own: list[list[Box]] = [[] for _ in blocks]
+    for word in words:
+        at = next((at for at, box in boxes if word.is_within(box)), None)
+        if at is not None:
+            own[at].append(word)
+    return own
+
+
+def _paragraph(block: LayoutBlock, words: Sequence[Box]) -> LayoutBlock:
+    return replace(
+        block,
+        kind="paragraph",
+        rows=None,
+        header=None,
+        level=None,
+        text=text_of(words),
+        bbox=_around(words),
+    )
 
 
 def _loses(blocks: Sequence[LayoutBlock], new: Sequence[LayoutBlock]) -> bool:

@@ -11,6 +11,7 @@ import liteparse
 from liteparse import AnnotationRect, LayoutBlock, LayoutCell
 
 from gateway_documents.child import tables
+from gateway_documents.child.layout.aligned import goes_on, is_value
 from gateway_documents.child.layout.blocks import RULED, box_of, cells
 from gateway_documents.child.layout.rules import NEAR, Grid, find_grids
 from gateway_documents.child.lines import Box, to_lines
@@ -109,10 +110,15 @@ def _rows(grid: Grid, words: Sequence[Box]) -> list[list[LayoutCell]]:
         or not all(cell.is_rectangle for cell in found)
     ):
         return []
-    rows = [[LayoutCell("")] * width for _ in range(height)]
+    words_at: list[list[list[Box]]] = [[[] for _ in range(width)] for _ in range(height)]
     for cell in filled:
-        for column, text in _split(grid, cell, texts[cell]):
-            rows[cell.top][column] = LayoutCell(text, grid.rectangle(cell.top, column))
+        for column, some in _split(grid, cell, texts[cell]):
+            words_at[cell.top][column] = some
+    rows = [
+        [_cell(grid, number, column, some) for column, some in enumerate(line)]
+        for number, row in enumerate(words_at)
+        for line in _lines(row)
+    ]
     columns = [at for at in range(width) if any(row[at].text for row in rows)]
     rows = [[row[at] for at in columns] for row in rows if any(cell.text for cell in row)]
     return rows if min(len(rows), len(columns)) >= _MIN_SIDE else []
@@ -177,16 +183,46 @@ def _square(grid: Grid, word: Box) -> tuple[int, int]:
     return min(max(row, 0), height - 1), min(max(column, 0), width - 1)
 
 
-def _split(grid: Grid, cell: Cell, words: Sequence[Box]) -> Iterator[tuple[int, str]]:
-    """Yield the texts of a cell by column: of several if the words have wide gaps at edges."""
+def _cell(grid: Grid, row: int, column: int, words: Sequence[Box]) -> LayoutCell:
+    return LayoutCell(text_of(words), grid.rectangle(row, column)) if words else LayoutCell("")
+
+
+def _lines(row: list[list[Box]]) -> list[list[list[Box]]]:
+    """Return the lines of a drawn row as rows if several have a label and values."""
+    found = [
+        [[word for word in line if word in cell] for cell in row]
+        for line in to_lines(word for cell in row for word in cell)
+    ]
+    valued = [line for line in found if any(line[1:])]
+    are_rows = len(valued) > 1 and all(line[0] and _has_values(line, row) for line in valued)
+    if not are_rows:
+        return [row]
+    lines: list[list[list[Box]]] = []
+    for line in found:
+        above = lines[-1] if lines else []
+        if above and not any(above[1:]) and goes_on(text_of(line[0])):
+            line[0] = above[0] + line[0]
+            lines.pop()
+        lines.append(line)
+    return lines
+
+
+def _has_values(line: Sequence[Sequence[Box]], row: Sequence[Sequence[Box]]) -> bool:
+    """Whether a line has values in most filled columns but the first, and nothing else."""
+    texts = [text_of(words) for words in line[1:] if words]
+    return all(map(is_value, texts)) and 2 * len(texts) >= sum(map(bool, row[1:]))
+
+
+def _split(grid: Grid, cell: Cell, words: Sequence[Box]) -> Iterator[tuple[int, list[Box]]]:
+    """Yield the words of a cell by column: of several if the words have wide gaps at edges."""
     left, rest = cell.left, list(words)
     for column in range(cell.left + 1, cell.behind):
         before = [word for word in rest if _middle(word) < grid.lefts[column]]
         after = [word for word in rest if _middle(word) >= grid.lefts[column]]
         if before and after and _gap(before, after) > _MIN_GAP * after[0].height:
-            yield left, text_of(before)
+            yield left, before
             left, rest = column, after
-    yield left, text_of(rest)
+    yield left, rest
 
 
 def _gap(before: Iterable[Box], after: Iterable[Box]) -> float:

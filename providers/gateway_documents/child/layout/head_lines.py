@@ -11,13 +11,14 @@ from gateway_documents.child.layout.rules import Rule
 
 # In heights of a line: the least gap between the texts of a head, the largest between its lines
 # without and with ruled lines, and the gap from which lines are rows of their own.
-_GAP, _NEAR, _FAR, _APART = 0.4, 0.9, 2.6, 0.7
+_GAP, _NEAR, _FAR, _APART = 0.4, 0.9, 2.6, 0.4
+_SAME_GAP = 0.8
 _WIDER = 1.2
 _MAX_LINES, _MAX_LETTERS = 8, 60
 # The share of a table's width that a line of one text may have, and that a ruled line has.
 _NARROW, _LONG = 0.6, 0.6
-# A text in the middle of several: the distance of the middles, of their width.
-_SEVERAL, _CENTRAL = 2, 0.15
+# A text in the middle of several: the distance of the middles, of a column's width.
+_SEVERAL, _CENTRAL = 2, 0.35
 # Points by which a head and its column may begin apart.
 _SAME = 1.5
 
@@ -104,12 +105,9 @@ def _may_be_head(group: Group, line: Line, cells: Sequence[Cell]) -> bool:
 
 def rows(group: Group, lines: Sequence[Line], rules: Sequence[Rule]) -> list[list[str]]:
     """Return the rows of a head: texts over several columns are in rows of their own."""
-    found = [
-        text
-        for number in range(len(lines))
-        for text in _texts(group, number, lines, _rules_below(lines, number, group, rules))
-    ]
-    starts = _starts(lines)
+    found = [text for number in range(len(lines)) for text in _texts(group, number, lines, rules)]
+    starts = _starts(lines, group.row_gap)
+    has_wide = any(text.is_wide for text in found)
     made: dict[int, list[list[Cell]]] = {}
     for text in found:
         over = [
@@ -117,19 +115,21 @@ def rows(group: Group, lines: Sequence[Line], rules: Sequence[Rule]) -> list[lis
             for other in found
             if other.is_wide and other.line < text.line and other.is_over(text.first)
         ]
-        level = len({other.line for other in over}) + starts[text.line]
+        level = len({other.line for other in over})
+        if not has_wide:
+            level = starts[text.line]
         row = made.setdefault(level, [[] for _ in group.columns])
         row[text.first].append(text.words)
     return [[" ".join(map(text_of, cells)) for cells in made[level]] for level in sorted(made)]
 
 
-def _starts(lines: Sequence[Line]) -> list[int]:
-    """Return by line how many gaps above it are as wide as those between rows."""
+def _starts(lines: Sequence[Line], row_gap: float) -> list[int]:
+    """Return the row of each line: a gap as wide as that between rows starts one."""
     starts = [0]
     for above, below in pairwise(lines):
-        is_apart = below.top - above.bottom > _APART * below.height
-        starts.append(starts[-1] + is_apart)
-    return starts[: len(lines)]
+        gap = below.top - above.bottom
+        starts.append(starts[-1] + (gap > max(_APART * below.height, _SAME_GAP * row_gap)))
+    return starts
 
 
 def _rules_below(
@@ -143,12 +143,16 @@ def _is_over(rule: Rule, cell: Cell) -> bool:
     return rule.start <= Span.of(cell).middle <= rule.end
 
 
-def _texts(group: Group, number: int, lines: Sequence[Line], rules: Sequence[Rule]) -> list[_Text]:
+def _texts(group: Group, number: int, lines: Sequence[Line], every: Sequence[Rule]) -> list[_Text]:
     """Return the texts of a line with their columns."""
-    below = [_cells(group, line) for line in lines[number + 1 : number + 2]]
+    rules = _rules_below(lines, number, group, every)
+    inner = [rule for rule in every if _middle(lines[0]) < rule.at < _middle(lines[number])]
+    below = [cell for line in lines[number + 1 :] for cell in _cells(group, line)]
+    below.sort(key=lambda cell: cell[0].left)
     cells = _cells(group, lines[number])
     middles = [Span.of(cell).middle for cell in cells]
     texts = []
+    is_ruled = any(rule.start > group.columns[0].middle for rule in inner)
     for at, cell in enumerate(cells):
         own = [
             rule
@@ -156,8 +160,8 @@ def _texts(group: Group, number: int, lines: Sequence[Line], rules: Sequence[Rul
             if not any(_is_over(rule, other) for other in cells if other is not cell)
         ]
         first, last = _columns(group, Span.of(cell), own)
-        if first == last and below:
-            first, last = _over(group, at, middles, below[0]) or (first, last)
+        if first == last and not is_ruled:
+            first, last = _over(group, at, middles, below) or (first, last)
         texts.append(_Text(cell, first, last, number))
     return texts
 
@@ -172,13 +176,15 @@ def _over(
         if min(middles, key=lambda middle: abs(middle - Span.of(cell).middle)) == middles[at]
         and group.column_of(cell) > 0
     ]
-    if len(nearest) < _SEVERAL:
+    if not nearest:
         return None
-    whole = Span(nearest[0].left, nearest[-1].right)
-    if abs(whole.middle - middles[at]) > _CENTRAL * whole.width:
-        return None
-    columns = [_columns(group, span, ())[0] for span in (nearest[0], nearest[-1])]
-    return columns[0], columns[1]
+    columns = {_columns(group, span, ())[0] for span in nearest}
+    first, last = min(columns), max(columns)
+    left = min(span.left for span in nearest)
+    right = max(span.right for span in nearest)
+    pitch = (group.columns[last].middle - group.columns[first].middle) / max(last - first, 1)
+    is_central = abs((left + right) / 2 - middles[at]) <= _CENTRAL * pitch
+    return (first, last) if len(columns) >= _SEVERAL and is_central else None
 
 
 def _cells(group: Group, line: Line) -> list[Cell]:
@@ -191,15 +197,17 @@ def _cells(group: Group, line: Line) -> list[Cell]:
             for at, word in enumerate(cell)
             if at and any(abs(word.left - left) <= _SAME for left in lefts)
         ]
+        if len(cuts) < _SEVERAL:
+            cuts = []
         cells += [cell[start:end] for start, end in pairwise([0, *cuts, len(cell)])]
     return cells
 
 
 def _columns(group: Group, span: Span, rules: Sequence[Rule]) -> tuple[int, int]:
     """Return the first and the last column of a text: those over which its ruled line is."""
-    whole = group.extent.width
+    beside = group.columns[0].middle
     for rule in rules:
-        if rule.start <= span.middle <= rule.end and rule.end - rule.start < _LONG * whole:
+        if rule.start <= span.middle <= rule.end and rule.start > beside:
             under = [
                 at
                 for at, column in enumerate(group.columns)

@@ -1,77 +1,40 @@
-"""Headings: parted from the text behind them, and those that are no headings made paragraphs."""
+"""Headings: parted from the text around them, and those that are no headings made paragraphs."""
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby
 
-import attrs
 import liteparse
-from liteparse import LayoutBlock, TextItem
+from liteparse import AnnotationRect, LayoutBlock
 
-from gateway_documents.child.layout.blocks import box_of
-from gateway_documents.child.lines import Box, to_lines
+from gateway_documents.child.layout import code
+from gateway_documents.child.layout.blocks import box_of, cells, rectangle
+from gateway_documents.child.layout.styles import PageLines, Style, TextLine
 
-_BOLD = re.compile(r"bold|black|heavy|demi|medi(?!um)|cmbx", re.IGNORECASE)
-_SUBSET = re.compile(r"^[A-Z]{6}\+")
 # The first sentence of a paragraph set in bold, and the begin of the next.
 _RUN_IN = re.compile(r"(?:\w{1,3}[.)] )?[^.]*\w{2,} [^.]*\w{2,}\. +[A-Z]")
-_MAX_LEVEL = 6
+_NUMBERED = re.compile(r"\d{1,2}(?:\.\d{1,2})*[.)] |\d{1,2}(?:\.\d{1,2})+ ")
+_LINK = re.compile(r"\]\([^()\s]*\)")
 # The least share of letters among letters and digits.
 _MIN_LETTERS = 0.5
 # A longer heading in the body's style, and one with so many commas, is a paragraph.
 _MAX_WORDS, _MAX_COMMAS = 12, 4
-
-
-def is_bold(font: str) -> bool:
-    """Whether the name of a font says that it is bold."""
-    return bool(_BOLD.search(font))
-
-
-@attrs.frozen
-class Style:
-    """How a line is set."""
-
-    font: str
-    size: int
-
-    @classmethod
-    def of(cls, item: TextItem) -> "Style":
-        """Return the style of a piece of text; a scaled font has the size 1."""
-        size = item.font_size or 0
-        return cls(_SUBSET.sub("", item.font_name or ""), round(size if size > 1 else item.height))
-
-    @property
-    def is_bold(self) -> bool:
-        """Whether the name of the font says so."""
-        return is_bold(self.font)
-
-    def is_like(self, other: "Style") -> bool:
-        """Whether a reader could not tell the styles apart."""
-        return self.is_bold == other.is_bold and abs(self.size - other.size) <= 0
-
-
-@attrs.frozen
-class _Line:
-    style: Style
-    letters: int
-
-
-def body_style(pages: Iterable[liteparse.ParsedPage]) -> Style:
-    """Return the style that most letters of a document have."""
-    count: Counter[Style] = Counter()
-    for page in pages:
-        for item in page.text_items:
-            count[Style.of(item)] += len(item.text)
-    return max(count, key=count.__getitem__, default=Style("", 0))
+# The most words of a heading that liteparse takes for a part of a paragraph.
+_MAX_PARTED = 20
+# Lines of one heading are not further apart, of the height of a line.
+_MAX_PITCH = 1.4
+_SENTENCE_ENDS = (".", ",", ";", ":")
 
 
 def refine(
     page: liteparse.ParsedPage, blocks: Sequence[LayoutBlock], body: Style
 ) -> list[LayoutBlock]:
     """Return the blocks of a page with headings that are one line or several of one style."""
-    parted = [part for block in blocks for part in _parts(page, block, body)]
+    lines = PageLines(page)
+    blocks = code.restore(lines, [*_without_frames(lines, blocks)], body)
+    parted: list[LayoutBlock] = []
+    for block in blocks:
+        parted += _parts(lines, block, body, parted[-1] if parted else None)
     refined: list[LayoutBlock] = []
     is_open = False
     for index, block in enumerate(parted):
@@ -79,62 +42,240 @@ def refine(
         if is_open and block.kind == "paragraph" and (block.text or "")[:1].islower():
             refined[-1].text = f"{refined[-1].text} {block.text}"
             continue
-        is_open = block.kind == "heading" and _is_run_in(block, below)
-        refined.append(_paragraph(block, block.text or "") if is_open else block)
+        is_open = block.kind == "heading" and (
+            _is_run_in(block, below) or _flows_on(lines, block, below, body)
+        )
+        if is_open:
+            refined.append(_paragraph(block, block.text or ""))
+        elif refined and _is_wrapped(lines, refined[-1], block):
+            refined[-1] = _joined(refined[-1], block)
+        else:
+            refined.append(block)
     return refined
 
 
-def _parts(page: liteparse.ParsedPage, block: LayoutBlock, body: Style) -> Iterator[LayoutBlock]:
-    if block.kind != "heading" or not block.text:
+def _flows_on(page: PageLines, block: LayoutBlock, below: LayoutBlock | None, body: Style) -> bool:
+    """Whether a line in letters of the body's size is the first one of the paragraph below it."""
+    if below is None or below.kind != "paragraph" or not (below.text or "")[:1].islower():
+        return False
+    lines, others = page.within(box_of(block)), page.within(box_of(below))
+    return (
+        bool(lines and others)
+        and lines[-1].style.size <= body.size
+        and _is_below(lines[-1], others[0])
+    )
+
+
+def _is_wrapped(page: PageLines, above: LayoutBlock, below: LayoutBlock) -> bool:
+    """Whether two headings are the lines of one."""
+    if above.kind != "heading" or below.kind != "heading":
+        return False
+    lines, others = page.within(box_of(above)), page.within(box_of(below))
+    return (
+        bool(lines and others)
+        and lines[-1].style == others[0].style
+        and _is_below(lines[-1], others[0])
+        and not _NUMBERED.match(below.text or "")
+        and not (above.text or "").endswith(_SENTENCE_ENDS)
+    )
+
+
+def _joined(above: LayoutBlock, below: LayoutBlock) -> LayoutBlock:
+    return replace(
+        above,
+        text=f"{above.text} {below.text}",
+        bbox=rectangle([box_of(above), box_of(below)]),
+    )
+
+
+def _without_frames(page: PageLines, blocks: Sequence[LayoutBlock]) -> Iterator[LayoutBlock]:
+    """Yield the blocks with the lines within frames, which count as tables of one column."""
+    for block in blocks:
+        rows = cells(block)
+        lines = page.within(box_of(block)) if rows and max(map(len, rows)) == 1 else []
+        if len(lines) > len(rows) and sum(line.letters for line in lines) == sum(
+            _count(row[0].text) for row in rows if row
+        ):
+            for group in _groups(lines):
+                text = " ".join(line.box.text for line in group)
+                yield LayoutBlock(kind="paragraph", text=text, bbox=_around(group))
+        else:
+            yield block
+
+
+def _parts(
+    page: PageLines, block: LayoutBlock, body: Style, above: LayoutBlock | None
+) -> Iterator[LayoutBlock]:
+    if not block.text or block.kind not in ("heading", "paragraph", "list_item"):
         yield block
         return
-    lines = _lines(page, block)
-    rest = block.text
-    styles = [[*group] for _, group in groupby(lines, key=lambda line: line.style)]
-    for number, group in enumerate(styles, 1):
-        letters = sum(line.letters for line in group)
-        at = len(rest) if number == len(styles) else _position(rest, letters)
-        text, rest = rest[:at].strip(), rest[at:]
-        if text:
-            is_heading = _is_heading(text, group[0].style, body, is_first=number == 1)
-            yield replace(block, text=text) if is_heading else _paragraph(block, text)
-    if not styles:
+    lines = page.within(box_of(block))
+    if block.kind == "heading":
+        yield from _parts_of_heading(block, lines, body)
+    else:
+        is_open = above is not None and above.kind == "heading"
+        open_lines = page.within(box_of(above)) if above and is_open else []
+        yield from _parts_of_text(block, lines, body, open_lines)
+
+
+def _parts_of_heading(
+    block: LayoutBlock, lines: Sequence[TextLine], body: Style
+) -> Iterator[LayoutBlock]:
+    if not lines:
         yield block
+    rest = block.text or ""
+    groups = _groups(lines)
+    for number, group in enumerate(groups, 1):
+        text, rest = _cut(rest, group, is_last=number == len(groups))
+        if text:
+            is_heading = _is_heading(text, group, body, is_first=number == 1)
+            yield replace(block, text=text) if is_heading else _paragraph(block, text)
+
+
+def _parts_of_text(
+    block: LayoutBlock, lines: Sequence[TextLine], body: Style, above: Sequence[TextLine]
+) -> Iterator[LayoutBlock]:
+    """Yield the parts of a paragraph or item that has headings among its lines.
+
+    `above` are the lines of a heading before it, whose last words may be in the paragraph.
+    """
+    whole = f"{block.marker or ''} {block.text}" if block.kind == "list_item" else block.text or ""
+    if _count(whole) != sum(line.letters for line in lines):
+        yield block
+        return
+    groups = _groups(lines, is_text=True)
+    marks = [_is_parted(groups, at, body) for at in range(len(groups))]
+    if above and groups and groups[0][0].is_bold and not body.is_bold:
+        is_wrapped = not _is_ended(above[-1], lines[0], [*above, *lines])
+        marks[0] = marks[0] or (is_wrapped and _continues(above[-1], lines[0]))
+    if any(marks):
+        yield from _cuts(block, whole, groups, marks)
+    else:
+        yield block
+
+
+def _cuts(
+    block: LayoutBlock, rest: str, groups: Sequence[list[TextLine]], marks: Sequence[bool]
+) -> Iterator[LayoutBlock]:
+    at = 0
+    while at < len(groups):
+        behind = at + 1
+        while behind < len(groups) and not marks[at] and not marks[behind]:
+            behind += 1
+        lines = [line for group in groups[at:behind] for line in group]
+        text, rest = _cut(rest, lines, is_last=behind == len(groups))
+        if marks[at]:
+            yield replace(
+                block,
+                kind="heading",
+                level=1,
+                text=text.strip("* "),
+                bbox=_around(lines),
+            )
+        elif at == 0 and block.kind == "list_item":
+            text = text.removeprefix(block.marker or "").strip()
+            yield replace(block, text=text, bbox=_around(lines))
+        else:
+            yield replace(
+                block,
+                kind="paragraph",
+                level=None,
+                text=text,
+                bbox=_around(lines),
+            )
+        at = behind
+
+
+def _groups(lines: Sequence[TextLine], *, is_text: bool = False) -> list[list[TextLine]]:
+    """Return lines in groups of one style whose lines are near each other.
+
+    In a text, also a bold line that ends early is the last of a group.
+    """
+    groups: list[list[TextLine]] = []
+    for line in lines:
+        above = groups[-1][-1] if groups else None
+        is_ended = is_text and above and above.is_bold and _is_ended(above, line, lines)
+        if above and not is_ended and _continues(above, line):
+            groups[-1].append(line)
+        else:
+            groups.append([line])
+    return groups
+
+
+def _continues(above: TextLine, below: TextLine) -> bool:
+    is_numbered = _NUMBERED.match(below.box.text)
+    return above.style == below.style and _is_below(above, below) and not is_numbered
+
+
+def _is_below(above: TextLine, below: TextLine) -> bool:
+    """Whether a line is the next one of a paragraph."""
+    return 0 < below.box.top - above.box.top <= _MAX_PITCH * above.box.height
+
+
+def _is_parted(groups: Sequence[list[TextLine]], at: int, body: Style) -> bool:
+    """Whether a group among the lines of a paragraph is a heading of its own."""
+    group = groups[at]
+    text = " ".join(line.box.text for line in group).strip()
+    is_strong = all(line.is_bold for line in group) and not body.is_bold
+    return (
+        at + 1 < len(groups)
+        and is_strong
+        and not groups[at + 1][0].is_bold
+        and not groups[at + 1][0].box.text[:1].islower()
+        and group[0].style.size >= body.size
+        and _is_ended(group[-1], groups[at + 1][0], [line for some in groups for line in some])
+        and len(text.split()) <= _MAX_PARTED
+        and not text.endswith(_SENTENCE_ENDS)
+        and not text[:1].islower()
+        and _is_heading(text, group, body, is_first=True)
+    )
+
+
+def _is_ended(line: TextLine, below: TextLine, around: Sequence[TextLine]) -> bool:
+    """Whether a line ends though the first word of the next one would have fitted."""
+    right = max(line.box.right for line in around)
+    words = below.box.text.split(maxsplit=1)
+    return line.box.right + below.letter_width * (len(words[0] if words else "") + 1) < right
 
 
 def _paragraph(block: LayoutBlock, text: str) -> LayoutBlock:
     return replace(block, kind="paragraph", level=None, text=text)
 
 
-def _is_heading(text: str, style: Style, body: Style, *, is_first: bool) -> bool:
+def _is_heading(text: str, lines: Sequence[TextLine], body: Style, *, is_first: bool) -> bool:
+    style = lines[0].style
     signs = [char for char in text if char.isalnum()]
     is_body = style.size <= body.size and style.is_bold <= body.is_bold
+    is_sentence = not is_first or len(text.split()) > _MAX_WORDS or text.endswith(_SENTENCE_ENDS)
     return (
         len(signs) > 1
         and sum(map(str.isalpha, signs)) >= _MIN_LETTERS * len(signs)
         and text.count(",") < _MAX_COMMAS
-        and not (is_body and (not is_first or len(text.split()) > _MAX_WORDS))
+        and not (is_body and is_sentence)
+        and not all(line.style.is_mono for line in lines)
     )
 
 
-def _lines(page: liteparse.ParsedPage, block: LayoutBlock) -> list[_Line]:
-    around = box_of(block)
-    inside = {}
-    for item in page.text_items:
-        box = Box(item.x, item.x + item.width, item.y, item.y + item.height, item.text)
-        if box.is_within(around):
-            inside[box] = item
-    lines = []
-    for line in to_lines(inside):
-        letters = [sum(map(str.isalnum, box.text)) for box in line]
-        longest = max(zip(letters, line, strict=True), key=lambda one: one[0])[1]
-        lines.append(_Line(Style.of(inside[longest]), sum(letters)))
-    return lines
+def _around(lines: Sequence[TextLine]) -> AnnotationRect:
+    return rectangle([line.box for line in lines])
+
+
+def _count(text: str) -> int:
+    return sum(map(str.isalnum, _LINK.sub("", text)))
+
+
+def _cut(text: str, lines: Sequence[TextLine], *, is_last: bool) -> tuple[str, str]:
+    """Return the begin of a text, which are these lines, and the rest."""
+    at = len(text) if is_last else _position(text, sum(line.letters for line in lines))
+    return text[:at].strip(), text[at:]
 
 
 def _position(text: str, letters: int) -> int:
     """Return the position behind a number of letters and digits, and behind their marks."""
+    links = {at for found in _LINK.finditer(text) for at in range(*found.span())}
     for at, char in enumerate(text):
+        if at in links:
+            continue
         if letters == 0 and char.isspace():
             return at
         letters -= char.isalnum()

@@ -40,7 +40,7 @@ def mend(page: liteparse.ParsedPage, blocks: Sequence[LayoutBlock]) -> list[Layo
             mended.append(block)
         elif _are_columns(rows):
             mended += [_text_block(column) for column in zip(*rows, strict=False)]
-        elif _is_prose(rows):
+        elif len(rows) == 1 or _is_prose(rows):
             text = " ".join(cell.text for row in rows for cell in row if cell.text)
             mended.append(LayoutBlock(kind="paragraph", text=text, bbox=block.bbox))
         else:

@@ -15,6 +15,8 @@ _MAX_LINES, _MAX_PAIRS = 4_000, 40_000
 _WHITE = "ffffff"
 # Lines of text between the drawn rows of a table.
 _MAX_GAP = 4
+# The least height of a row, of a line's, whose box can be higher than its letters.
+_LEAST_ROW = 0.6
 
 
 @attrs.frozen
@@ -42,7 +44,7 @@ class Grid:
     @classmethod
     def of(cls, across: Sequence[Rule], down: Sequence[Rule], line_height: float) -> "Grid":
         """Return the grid of lines, without rows that are less high than a line of text."""
-        tops = _edges(across, down, max(line_height, 2 * NEAR))
+        tops = _edges(across, down, max(_LEAST_ROW * line_height, 2 * NEAR))
         return cls(across, down, tops, _edges(down, across, 2 * NEAR))
 
     @property

@@ -7,8 +7,9 @@ import pytest
 
 from gateway.errors import ContentPolicy
 from gateway.tasks.notifications import LongPolls
+from tests.authorizations import header_of
 from tests.cases import each
-from tests.conftest import PNG, header_of, nothing_charged
+from tests.conftest import PNG, nothing_charged
 from tests.plugins.gateway_mcp.app.agent import MODERN, TASKS, Agent
 
 MCP = "http://gateway.test/mcp"

@@ -12,7 +12,7 @@ from gateway.domain.description import request_example
 from gateway_openapi import document as openapi
 from tests.cases import each
 from tests.conftest import PNG, buy, running
-from tests.gateway.web.test_discovery import BASE, Priced
+from tests.gateway.web.descriptions import BASE, Priced
 
 PATH = "/openapi.json"
 

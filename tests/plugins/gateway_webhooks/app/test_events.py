@@ -10,7 +10,7 @@ from standardwebhooks import WebhookVerificationError
 from gateway import ContentPolicy, Result
 from gateway_webhooks import Deliveries
 from tests.conftest import Payer, buy, running
-from tests.gateway.web.test_task_route import show
+from tests.gateway.web.orders import show
 from tests.plugins.gateway_webhooks.app.conftest import nothing_left, waits
 
 HOOK = "/hook?token=SECRET-IN-THE-ADDRESS"
