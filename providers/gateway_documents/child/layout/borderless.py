@@ -36,8 +36,10 @@ def replace_blocks(page: liteparse.ParsedPage, blocks: list[LayoutBlock]) -> lis
     if not 0 < len(words) <= _MAX_WORDS:
         return blocks
     rules = rules_across(page)
+    middle = aligned.Span.of(words).middle
     for least in (aligned.MIN_ROWS, 1):
-        for area in aligned.areas(words):
+        for side in (0, -1, 1):
+            area = aligned.side_of(words, middle, side)
             for group, above in aligned.find_groups(area, least):
                 table, inside = _table(group, above, rules)
                 used = set(inside)
