@@ -53,7 +53,7 @@ def find(group: Group, above: Sequence[Line], rules: Sequence[Rule]) -> list[Lin
     for line in reversed(above[-_MAX_LINES:]):
         cells = _cells(group, line)
         gap = below.top - line.bottom
-        rule = any(_middle(line) < at < _middle(below) for at in long)
+        rule = any(line.middle < at < below.middle for at in long)
         if rule and taken:
             sure, is_ruled = len(taken), True
         if gap > _FAR * line.height or not _may_be_head(group, line, cells):
@@ -65,8 +65,8 @@ def find(group: Group, above: Sequence[Line], rules: Sequence[Rule]) -> list[Lin
     else:
         rule = False
     top = next((line for line in reversed(above) if line not in taken), None)
-    edge = _middle(top) if top else 0
-    if taken and any(edge < at < _middle(taken[-1]) for at in long):
+    edge = top.middle if top else 0
+    if taken and any(edge < at < taken[-1].middle for at in long):
         sure = len(taken)
     return [*_without_labels(group, taken[:sure][::-1], long)]
 
@@ -78,17 +78,13 @@ def _without_labels(group: Group, head: Sequence[Line], rules: Sequence[float]) 
     """
     while len(head) > 1 and len(head[-1].cells(_GAP)) == 1:
         above, line = head[-2:]
-        is_below = any(_middle(above) < at < _middle(line) for at in rules)
+        is_below = any(above.middle < at < line.middle for at in rules)
         cell = line.cells(_GAP)[0]
         if group.column_of(cell) or not (is_below or not goes_on(text_of(cell))):
             break
         group.rows.insert(0, (line, [cell]))
         head = head[:-1]
     return head
-
-
-def _middle(line: Line) -> float:
-    return (line.top + line.bottom) / 2
 
 
 def _cover(rule: Rule, extent: Span) -> float:
@@ -140,7 +136,7 @@ def _rules_below(
     lines: Sequence[Line], number: int, group: Group, rules: Iterable[Rule]
 ) -> list[Rule]:
     below = lines[number + 1] if number + 1 < len(lines) else group.rows[0][0]
-    return [rule for rule in rules if _middle(lines[number]) < rule.at < _middle(below)]
+    return [rule for rule in rules if lines[number].middle < rule.at < below.middle]
 
 
 def _is_over(rule: Rule, cell: Cell) -> bool:
@@ -150,7 +146,7 @@ def _is_over(rule: Rule, cell: Cell) -> bool:
 def _texts(group: Group, number: int, lines: Sequence[Line], every: Sequence[Rule]) -> list[_Text]:
     """Return the texts of a line with their columns."""
     rules = _rules_below(lines, number, group, every)
-    inner = [rule for rule in every if _middle(lines[0]) < rule.at < _middle(lines[number])]
+    inner = [rule for rule in every if lines[0].middle < rule.at < lines[number].middle]
     below = [cell for line in lines[number + 1 :] for cell in _cells(group, line)]
     below.sort(key=lambda cell: cell[0].left)
     cells = _cells(group, lines[number])

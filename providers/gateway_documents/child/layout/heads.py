@@ -55,7 +55,7 @@ def _row(
         return []
     row = [""] * len(columns)
     for item in items:
-        middle = (item.left + item.right) / 2
+        middle, _ = item.middle
         at = next((at for at, (left, right) in enumerate(columns) if left <= middle <= right), None)
         if at is None or row[at] or len(item.text) > _MAX_LETTERS:
             return []
