@@ -19,6 +19,11 @@ _ALIGNED = 1.5
 # The largest gap between rows, in heights of a line.
 _ROW_GAP, _LABEL_GAP = 3.5, 6
 MIN_ROWS, _MAX_STUBS = 3, 3
+# The most columns of a table, as of an hour or a week each.
+_MAX_COLUMNS = 100
+# How many first rows may be left out of a table, and from how many lines in turn one may start
+# before a row that is in other columns, as of a form above a table.
+_MAX_DROPS, _MAX_STARTS = 8, 8
 # How far the first label may be indented, in heights of a line.
 _INDENT = 3
 # The most letters of a value, and of one without digits.
@@ -80,9 +85,14 @@ class Line:
         return cls(words, height, top, top + height)
 
     @property
+    def middle(self) -> float:
+        """The middle, from the top."""
+        return (self.top + self.bottom) / 2
+
+    @property
     def is_level(self) -> bool:
         """Whether the words are at one height, unlike the labels of a chart."""
-        middles = [(word.top + word.bottom) / 2 for word in self.words]
+        middles = [word.middle[1] for word in self.words]
         return max(middles) - min(middles) <= _SLANT * self.height
 
     @property
@@ -134,8 +144,13 @@ class Group:
 
     def column_of(self, cell: Cell) -> int:
         """Return the column in which a cell begins."""
-        edges = [(left.right + right.left) / 2 for left, right in pairwise(self.columns)]
-        return bisect_left(edges, min(Span.of(cell).middle, cell[0].right))
+        place = min(Span.of(cell).middle, cell[0].right)
+        edges = range(len(self.columns) - 1)
+        return bisect_left(edges, place, key=self._edge)
+
+    def _edge(self, column: int) -> float:
+        """Return the middle of the gap behind a column."""
+        return (self.columns[column].right + self.columns[column + 1].left) / 2
 
     def cut(self, line: Line) -> list[Cell]:
         """Return the cells of a line; a word that begins or ends with a column starts one."""
@@ -166,17 +181,21 @@ class Group:
 def find_groups(words: Sequence[Box], least: int = MIN_ROWS) -> Iterator[tuple[Group, list[Line]]]:
     """Yield the tables of so many rows among words, and the lines above each."""
     lines = [Line.of(words) for words in to_lines(words)]
-    at = start = 0
+    at = start = failed = 0
     while at < len(lines):
         group, end = _group(lines, at)
-        while len(group.rows) > 1 and (_has_own_column(group) or _begins_with_head(group)):
-            _drop_first(group)
+        _drop_heads(group)
         if _is_table(group, least):
-            first = lines.index(group.rows[0][0])
+            first = lines.index(group.rows[0][0], at)
             yield group, lines[start:first]
             at = start = end
-        else:
+            failed = 0
+        elif failed < _MAX_STARTS:
             at += 1
+            failed += 1
+        else:
+            at = max(at + 1, end - _MAX_STARTS)
+            failed = 0
 
 
 def _group(lines: Sequence[Line], at: int) -> tuple[Group, int]:
@@ -223,6 +242,8 @@ def _with_row(columns: list[Span], cells: Sequence[Cell], height: float) -> list
     """Return the columns with a row's cells; None if the row is in other columns."""
     spans = [Span.of(cell) for cell in cells]
     joined = _joined([*columns, *spans], _GUTTER * height)
+    if len(joined) > _MAX_COLUMNS:
+        return None
     if len(joined) < max(len(columns), len(cells)):
         # A long label covers empty cells.
         joined = _joined([*columns, *spans[1:]], _GUTTER * height)
@@ -264,6 +285,14 @@ def _fits(group: Group, line: Line, cells: Sequence[Cell]) -> bool:
 
 def _overlap(one: Span, other: Span) -> bool:
     return one.left < other.right and other.left < one.right
+
+
+def _drop_heads(group: Group) -> None:
+    """Remove the first rows while they look like a head."""
+    for _ in range(_MAX_DROPS):
+        if len(group.rows) <= 1 or not (_has_own_column(group) or _begins_with_head(group)):
+            break
+        _drop_first(group)
 
 
 def _drop_first(group: Group) -> None:
@@ -345,7 +374,7 @@ def side_of(words: Sequence[Box], middle: float, side: int) -> Sequence[Box]:
     """Return the words on the left (-1) or the right (1) of a page's middle, or all (0)."""
     if not side:
         return words
-    return [word for word in words if ((word.left + word.right) / 2 < middle) == (side < 0)]
+    return [word for word in words if (word.middle[0] < middle) == (side < 0)]
 
 
 def goes_on(label: str) -> bool:
