@@ -102,19 +102,17 @@ class Line:
 
     def cells(self, gap: float) -> list[Cell]:
         """Return the words between gaps, in heights of the line."""
-        cells: list[list[Box]] = []
-        for word in self.words:
-            if cells and not self._is_apart(cells[-1], word, gap):
-                cells[-1].append(word)
-            else:
-                cells.append([word])
+        cells = [[self.words[0]]]
+        end = self.words[0].right
+        for before, word in pairwise(self.words):
+            # The gap between two numbers may be narrow.
+            are_numbers = before.text[-1:].isdigit() and word.text[:1].isdigit()
+            least = min(gap, _NUMBER_GAP) if are_numbers else gap
+            if word.left - end > least * self.height:
+                cells.append([])
+            cells[-1].append(word)
+            end = max(end, word.right)
         return [*cells]
-
-    def _is_apart(self, cell: Cell, word: Box, gap: float) -> bool:
-        """Whether a word is behind a gap; that of two numbers may be narrow."""
-        are_numbers = cell[-1].text[-1:].isdigit() and word.text[:1].isdigit()
-        least = min(gap, _NUMBER_GAP) if are_numbers else gap
-        return word.left - max(box.right for box in cell) > least * self.height
 
 
 @attrs.define

@@ -1,5 +1,7 @@
 """The head of a table without drawn cells: its lines, and their texts by column."""
 
+import re
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
@@ -21,6 +23,8 @@ _NARROW, _LONG = 0.6, 0.6
 _SEVERAL, _CENTRAL = 2, 0.35
 # Points by which a head and its column may begin apart.
 _SAME = 1.5
+# A label and its value, as of the date and the number above the table of an invoice.
+_LABELLED = re.compile(r"\w: +\S*\d")
 
 
 @attrs.frozen
@@ -47,7 +51,7 @@ def find(group: Group, above: Sequence[Line], rules: Sequence[Rule]) -> list[Lin
     long = [rule.at for rule in rules if _cover(rule, group.extent) >= _LONG * group.extent.width]
     taken: list[Line] = []
     sure = 0
-    is_ruled = False
+    is_ruled, is_near = False, True
     below = group.rows[0][0]
     near = max(_NEAR * below.height, _WIDER * group.row_gap)
     for line in reversed(above[-_MAX_LINES:]):
@@ -60,10 +64,9 @@ def find(group: Group, above: Sequence[Line], rules: Sequence[Rule]) -> list[Lin
             break
         taken.append(line)
         below = line
-        if len(cells) > 1 and gap <= near and not is_ruled:
+        is_near = is_near and gap <= near
+        if len(cells) > 1 and is_near and not is_ruled:
             sure = len(taken)
-    else:
-        rule = False
     top = next((line for line in reversed(above) if line not in taken), None)
     edge = top.middle if top else 0
     if taken and any(edge < at < taken[-1].middle for at in long):
@@ -100,6 +103,7 @@ def _may_be_head(group: Group, line: Line, cells: Sequence[Cell]) -> bool:
         and cells[-1][0].left <= extent.right + slack
         and all(len(text_of(cell)) <= _MAX_LETTERS for cell in cells)
         and not (len(cells) == 1 and span.width > _NARROW * extent.width)
+        and not (len(cells) > 1 and any(_LABELLED.search(text_of(cell)) for cell in cells))
     )
 
 
@@ -145,46 +149,46 @@ def _is_over(rule: Rule, cell: Cell) -> bool:
 
 def _texts(group: Group, number: int, lines: Sequence[Line], every: Sequence[Rule]) -> list[_Text]:
     """Return the texts of a line with their columns."""
-    rules = _rules_below(lines, number, group, every)
     inner = [rule for rule in every if lines[0].middle < rule.at < lines[number].middle]
-    below = [cell for line in lines[number + 1 :] for cell in _cells(group, line)]
-    below.sort(key=lambda cell: cell[0].left)
-    cells = _cells(group, lines[number])
-    middles = [Span.of(cell).middle for cell in cells]
-    texts = []
     is_ruled = any(rule.start > group.columns[0].middle for rule in inner)
+    cells = _cells(group, lines[number])
+    below = _by_nearest(group, cells, lines[number + 1 :])
+    rules = [
+        (rule, [at for at, cell in enumerate(cells) if _is_over(rule, cell)])
+        for rule in _rules_below(lines, number, group, every)
+    ]
+    texts = []
     for at, cell in enumerate(cells):
-        own = [
-            rule
-            for rule in rules
-            if not any(_is_over(rule, other) for other in cells if other is not cell)
-        ]
+        own = [rule for rule, over in rules if over in ([], [at])]
         first, last = _columns(group, Span.of(cell), own)
         if first == last and not is_ruled:
-            first, last = _over(group, at, middles, below) or (first, last)
+            first, last = _over(group, Span.of(cell).middle, below[at]) or (first, last)
         texts.append(_Text(cell, first, last, number))
     return texts
 
 
-def _over(
-    group: Group, at: int, middles: Sequence[float], below: Sequence[Cell]
-) -> tuple[int, int] | None:
+def _by_nearest(group: Group, cells: Sequence[Cell], below: Iterable[Line]) -> list[list[Span]]:
+    """Return where the texts of the lines below are, for each cell those that it is nearest to."""
+    edges = [(Span.of(left).middle + Span.of(right).middle) / 2 for left, right in pairwise(cells)]
+    found: list[list[Span]] = [[] for _ in cells]
+    for line in below:
+        for cell in _cells(group, line):
+            if group.column_of(cell) > 0:
+                span = Span.of(cell)
+                found[bisect_left(edges, span.middle)].append(span)
+    return found
+
+
+def _over(group: Group, middle: float, below: Sequence[Span]) -> tuple[int, int] | None:
     """Return the columns of the texts below, if a text is over the middle of several."""
-    nearest = [
-        Span.of(cell)
-        for cell in below
-        if min(middles, key=lambda middle: abs(middle - Span.of(cell).middle)) == middles[at]
-        and group.column_of(cell) > 0
-    ]
-    if not nearest:
+    columns = {_columns(group, span, ())[0] for span in below}
+    if len(columns) < _SEVERAL:
         return None
-    columns = {_columns(group, span, ())[0] for span in nearest}
     first, last = min(columns), max(columns)
-    left = min(span.left for span in nearest)
-    right = max(span.right for span in nearest)
-    pitch = (group.columns[last].middle - group.columns[first].middle) / max(last - first, 1)
-    is_central = abs((left + right) / 2 - middles[at]) <= _CENTRAL * pitch
-    return (first, last) if len(columns) >= _SEVERAL and is_central else None
+    left = min(span.left for span in below)
+    right = max(span.right for span in below)
+    pitch = (group.columns[last].middle - group.columns[first].middle) / (last - first)
+    return (first, last) if abs((left + right) / 2 - middle) <= _CENTRAL * pitch else None
 
 
 def _cells(group: Group, line: Line) -> list[Cell]:
@@ -221,6 +225,10 @@ def _columns(group: Group, span: Span, rules: Sequence[Rule]) -> tuple[int, int]
     if under:
         return under[0], under[-1]
     nearest = min(
-        range(len(group.columns)), key=lambda at: abs(group.columns[at].middle - span.middle)
+        range(len(group.columns)),
+        key=lambda at: (
+            abs(group.columns[at].left - span.left) > _SAME,
+            abs(group.columns[at].middle - span.middle),
+        ),
     )
     return nearest, nearest
