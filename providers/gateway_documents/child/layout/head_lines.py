@@ -11,17 +11,23 @@ from gateway_documents.child.layout.aligned import CAPTION, Cell, Group, Line, S
 from gateway_documents.child.layout.grids import text_of
 from gateway_documents.child.layout.rules import Rule
 
-# In heights of a line: the least gap between the texts of a head, the largest between its lines
-# without and with ruled lines, and the gap from which lines are rows of their own.
-_GAP, _NEAR, _FAR, _APART = 0.4, 0.9, 2.6, 0.4
-_SAME_GAP = 0.8
-_WIDER = 1.2
+# In heights of a line. The gap between texts of a head: narrow columns, as of a statistic, have
+# heads that are closer than their values.
+_GAP = 0.4
+# The gap above a line of a head: most are as close as lines of text; tables with wide rows have
+# their head as far from the first row, and a head between ruled lines has more space (papers).
+_NEAR, _WIDER, _FAR = 0.9, 1.2, 2.6
+# The gap between rows of a head: less is a text of several lines in a narrow column.
+_APART = 0.4
+# Longer ones are captions or sentences above a table without a title. The lines bound the time.
 _MAX_LINES, _MAX_LETTERS = 8, 60
-# The share of a table's width that a line of one text may have, and that a ruled line has.
+# Of a table's width: a wider line of one text is a sentence or a title (reports); a shorter
+# ruled line is below one title over several columns (papers).
 _NARROW, _LONG = 0.6, 0.6
-# A text in the middle of several: the distance of the middles, of a column's width.
+# A title in the middle of several columns, as a year over two measures, without a ruled line: how
+# far the middles may be apart, of the distance between the columns.
 _SEVERAL, _CENTRAL = 2, 0.35
-# Points by which a head and its column may begin apart.
+# Points by which a head and its column may begin apart: tables aligned to the left.
 _SAME = 1.5
 # A label and its value, as of the date and the number above the table of an invoice.
 _LABELLED = re.compile(r"\w: +\S*\d")
@@ -110,7 +116,7 @@ def _may_be_head(group: Group, line: Line, cells: Sequence[Cell]) -> bool:
 def rows(group: Group, lines: Sequence[Line], rules: Sequence[Rule]) -> list[list[str]]:
     """Return the rows of a head: texts over several columns are in rows of their own."""
     found = [text for number in range(len(lines)) for text in _texts(group, number, lines, rules)]
-    starts = _starts(lines, group.row_gap)
+    starts = _starts(lines)
     has_wide = any(text.is_wide for text in found)
     made: dict[int, list[list[Cell]]] = {}
     for text in found:
@@ -127,12 +133,12 @@ def rows(group: Group, lines: Sequence[Line], rules: Sequence[Rule]) -> list[lis
     return [[" ".join(map(text_of, cells)) for cells in made[level]] for level in sorted(made)]
 
 
-def _starts(lines: Sequence[Line], row_gap: float) -> list[int]:
-    """Return the row of each line: a gap as wide as that between rows starts one."""
+def _starts(lines: Sequence[Line]) -> list[int]:
+    """Return the row of each line: a gap that is wider than within a text starts one."""
     starts = [0]
     for above, below in pairwise(lines):
         gap = below.top - above.bottom
-        starts.append(starts[-1] + (gap > max(_APART * below.height, _SAME_GAP * row_gap)))
+        starts.append(starts[-1] + (gap > _APART * below.height))
     return starts
 
 
