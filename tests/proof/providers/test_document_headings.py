@@ -2,8 +2,10 @@
 
 import documents_pdf as pdf
 import pytest
+from liteparse import AnnotationRect, LayoutBlock, ParsedPage, TextItem
 
 from gateway_documents.child import libraries, parsing
+from gateway_documents.child.layout import headings, styles
 
 BODY = "The harbour collects a fee from each boat"
 
@@ -108,3 +110,63 @@ def test_code_keeps_its_indentation():
         page.text(60 + 7.2 * spaces, 660 - 14 * at, line.strip(), font=pdf.BOLD, size=12)
     data = pdf.write([page]).replace(b"/Helvetica-Bold", b"/Courier")
     assert "\ndef fee(boat):\n    if boat.is_guest:\n        return 12\n```" in parsed(data)
+
+
+def test_a_bold_line_that_fills_its_line_is_the_begin_of_the_paragraph():
+    first = "Billing. The harbour collects a fee from each guest in the month after the stay."
+    data = page_of(
+        (LONG, pdf.REGULAR, 14),
+        ("boats of the village.", pdf.REGULAR, 14),
+        (first, pdf.BOLD, 30),
+        (f"Payments of {LONG}", pdf.REGULAR, 14),
+        ("boats of the village.", pdf.REGULAR, 14),
+    )
+    assert headings_of(data) == []
+
+
+def block_page(*items):
+    """Return the blocks of a page whose lines are `(text, top, font, size)`, one block each."""
+    texts = [
+        TextItem(text, 60, top, 5.0 * len(text), size, font_name=font, font_size=size)
+        for text, top, font, size in items
+    ]
+    body = [TextItem(BODY, 60, 400, 200, 10.0, font_name="Quay", font_size=10.0)] * 9
+    blocks = [
+        LayoutBlock(
+            kind="heading" if "Bold" in one.font_name else "paragraph",
+            text=one.text,
+            bbox=AnnotationRect(one.x, one.y, one.width, one.height),
+        )
+        for one in texts
+    ]
+    page = ParsedPage(1, 600, 800, "", text_items=[*texts, *body])
+    return headings.refine(page, blocks, styles.body_style([page]))
+
+
+@pytest.mark.parametrize(
+    ("top", "kind"), [(30, "paragraph"), (120, "heading")], ids=["running header", "heading"]
+)
+def test_a_small_bold_line_at_the_top_far_from_the_text_is_a_running_header(top, kind):
+    found = block_page(("Harbour rules", top, "Quay-Bold", 10.0), (BODY, 160, "Quay", 10.0))
+    assert found[0].kind == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "top", "size", "kind"),
+    [
+        ("Harbour rules", 120, 16.0, "heading"),
+        ("Harbour rules", 120, 11.0, "paragraph"),
+        ("Harbour rules", 20, 16.0, "paragraph"),
+        ("The harbour has rules.", 120, 16.0, "paragraph"),
+        ("a = b", 120, 16.0, "paragraph"),
+    ],
+)
+def test_a_paragraph_in_large_letters_is_a_heading(text, top, size, kind):
+    found = block_page((text, top, "Quay", size), (BODY, 160, "Quay", 10.0))
+    assert [one.kind for one in found] == [kind, "paragraph"]
+
+
+@pytest.mark.parametrize(("text", "kind"), [("Guests", "heading"), ("Guests,", "paragraph")])
+def test_a_line_that_ends_with_a_comma_is_no_heading(text, kind):
+    found = block_page((text, 120, "Quay-Bold", 10.0), (BODY, 160, "Quay", 10.0))
+    assert found[0].kind == kind

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
 import liteparse
 from liteparse import AnnotationRect, LayoutBlock
@@ -23,6 +24,14 @@ _MAX_WORDS, _MAX_COMMAS = 12, 4
 _MAX_PARTED = 20
 # Lines of one heading are not further apart, of the height of a line.
 _MAX_PITCH = 1.4
+# The least size of letters of a heading that liteparse takes for a paragraph, and its longest word.
+_LARGE, _MIN_WORD = 1.3, 3
+# Parts of a page's height: running headers in bold, and in large letters, end above.
+_TOP, _HEADER = 0.07, 0.08
+# How far a running header is from the text, of its own height.
+_FAR = 1.5
+# Points by which the left edges of aligned lines differ.
+_ALIGNED = 2.0
 _SENTENCE_ENDS = (".", ",", ";", ":")
 
 
@@ -33,37 +42,78 @@ def refine(
     lines = PageLines(page)
     blocks = code.restore(lines, [*_without_frames(lines, blocks)], body)
     parted: list[LayoutBlock] = []
-    for block in blocks:
-        parted += _parts(lines, block, body, parted[-1] if parted else None)
+    for block, below in zip_longest(blocks, blocks[1:]):
+        if below and _is_running(lines, block, below, body):
+            parted.append(_paragraph(block, block.text or ""))
+        elif _is_title(lines, block, body):
+            parted.append(replace(block, kind="heading", level=1))
+        else:
+            parted += _parts(lines, block, body, parted[-1] if parted else None)
+    return _assembled(lines, parted, body)
+
+
+def _assembled(page: PageLines, blocks: Sequence[LayoutBlock], body: Style) -> list[LayoutBlock]:
+    """Return the blocks with the lines of a heading, and of a run-in paragraph, as one."""
     refined: list[LayoutBlock] = []
     is_open = False
-    for index, block in enumerate(parted):
-        below = parted[index + 1] if index + 1 < len(parted) else None
-        if is_open and block.kind == "paragraph" and (block.text or "")[:1].islower():
-            refined[-1].text = f"{refined[-1].text} {block.text}"
+    for block, below in zip_longest(blocks, blocks[1:]):
+        if is_open and block.kind == "paragraph":
+            refined[-1] = replace(refined[-1], text=f"{refined[-1].text} {block.text}")
+            is_open = False
             continue
         is_open = block.kind == "heading" and (
-            _is_run_in(block, below) or _flows_on(lines, block, below, body)
+            _is_run_in(block, below) or _flows_on(page, block, below, body)
         )
         if is_open:
             refined.append(_paragraph(block, block.text or ""))
-        elif refined and _is_wrapped(lines, refined[-1], block):
+        elif refined and _is_wrapped(page, refined[-1], block):
             refined[-1] = _joined(refined[-1], block)
         else:
             refined.append(block)
     return refined
 
 
+def _is_running(page: PageLines, block: LayoutBlock, below: LayoutBlock, body: Style) -> bool:
+    """Whether a line is a running header: at the top, far from the text, in small letters."""
+    box = box_of(block)
+    if block.kind != "heading" or box.bottom > _TOP * page.height:
+        return False
+    lines = page.within(box)
+    is_far = box_of(below).top - box.bottom > _FAR * box.height
+    return is_far and bool(lines) and lines[0].style.size <= body.size
+
+
+def _is_title(page: PageLines, block: LayoutBlock, body: Style) -> bool:
+    """Whether a paragraph below the top of a page is a heading by the size of its letters."""
+    text, box = block.text or "", box_of(block)
+    words = text.split()
+    if block.kind != "paragraph" or box.bottom <= _HEADER * page.height or len(words) > _MAX_WORDS:
+        return False
+    lines = page.within(box)
+    return (
+        len(_groups(lines)) == 1
+        and all(line.style.size >= _LARGE * body.size for line in lines)
+        and any(len(word) >= _MIN_WORD for word in words)
+        and not text.endswith(_SENTENCE_ENDS)
+        and _is_heading(text, lines, body, is_first=True)
+    )
+
+
 def _flows_on(page: PageLines, block: LayoutBlock, below: LayoutBlock | None, body: Style) -> bool:
     """Whether a line in letters of the body's size is the first one of the paragraph below it."""
-    if below is None or below.kind != "paragraph" or not (below.text or "")[:1].islower():
+    if below is None or below.kind != "paragraph":
         return False
     lines, others = page.within(box_of(block)), page.within(box_of(below))
-    return (
-        bool(lines and others)
-        and lines[-1].style.size <= body.size
-        and _is_below(lines[-1], others[0])
+    if not lines or not others or lines[-1].style.size > body.size:
+        return False
+    last, first = lines[-1], others[0]
+    is_full = (
+        len(others) > 1
+        and last.style != first.style
+        and abs(last.box.left - first.box.left) <= _ALIGNED
+        and not _is_ended(last, first, others)
     )
+    return _is_below(last, first) and (is_full or (below.text or "")[:1].islower())
 
 
 def _is_wrapped(page: PageLines, above: LayoutBlock, below: LayoutBlock) -> bool:
@@ -252,6 +302,7 @@ def _is_heading(text: str, lines: Sequence[TextLine], body: Style, *, is_first: 
         and sum(map(str.isalpha, signs)) >= _MIN_LETTERS * len(signs)
         and text.count(",") < _MAX_COMMAS
         and not (is_body and is_sentence)
+        and not (style.size <= body.size and text.endswith((",", ";")))
         and not all(line.style.is_mono for line in lines)
     )
 

@@ -96,6 +96,7 @@ class PageLines:
     """The lines of a page, found by place."""
 
     def __init__(self, page: liteparse.ParsedPage) -> None:
+        self.height = page.height
         boxes = (
             (Box(one.x, one.x + one.width, one.y, one.y + one.height, one.text), one)
             for one in page.text_items
