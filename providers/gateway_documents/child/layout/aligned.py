@@ -341,13 +341,11 @@ def may_be_contents(group: Group) -> bool:
     )
 
 
-def areas(words: Sequence[Box]) -> list[Sequence[Box]]:
-    """Return all words, and those on the left and on the right of their middle."""
-    if not words:
-        return []
-    middle = Span.of(words).middle
-    left = [word for word in words if (word.left + word.right) / 2 < middle]
-    return [words, left, [word for word in words if (word.left + word.right) / 2 >= middle]]
+def side_of(words: Sequence[Box], middle: float, side: int) -> Sequence[Box]:
+    """Return the words on the left (-1) or the right (1) of a page's middle, or all (0)."""
+    if not side:
+        return words
+    return [word for word in words if ((word.left + word.right) / 2 < middle) == (side < 0)]
 
 
 def goes_on(label: str) -> bool:
