@@ -9,8 +9,8 @@ EMPTY = "The file is empty."
 ENCRYPTED = "The file is encrypted: save it without a password."
 NO_TEXT = "The file contains no text."
 UNREADABLE_SCRIPT = (
-    "The file contains no text that can be read: its pictures are blurred, or in another script "
-    "than Latin, Chinese or Japanese."
+    "The file contains no text that can be read: its pictures have none, are blurred, or are in "
+    "another script than Latin, Chinese or Japanese."
 )
 TOO_DEEP = "The file is too large: its parts are nested too deeply."
 

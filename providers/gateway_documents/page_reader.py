@@ -7,7 +7,7 @@ import attrs
 
 import gateway
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost, SandboxRefusal
-from gateway_documents.errors import NO_TEXT, Unreadable
+from gateway_documents.errors import UNREADABLE_SCRIPT, Unreadable
 
 # Pages of a scan that are tried before payment, and how many may fail: each takes up to 12 s.
 _MAX_CHECKED, _MAX_FAILED = 4, 2
@@ -57,7 +57,7 @@ class PageReader:
         """
         if self.sandbox is None:
             return
-        refusal: Exception = Unreadable(NO_TEXT)
+        refusal: Exception = Unreadable(UNREADABLE_SCRIPT)
         failed = 0
         for number in _sample(textless):
             try:

@@ -12,7 +12,7 @@ import structlog
 import gateway
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost, SandboxRefusal
 from gateway_documents import sandboxes
-from gateway_documents.errors import NO_TEXT, Unreadable
+from gateway_documents.errors import UNREADABLE_SCRIPT, Unreadable
 from gateway_documents.kinds import recognise
 from gateway_documents.page_reader import MAX_PAGES, PageReader
 
@@ -82,7 +82,7 @@ class DocumentParser:
                 pages = await reader.fill(pages, textless, job)
         parts = [page.strip("\n") for page in pages if page.strip()]
         if not parts:
-            raise gateway.InvalidInput(NO_TEXT if self._pictures else _NO_OCR)
+            raise gateway.InvalidInput(UNREADABLE_SCRIPT if self._pictures else _NO_OCR)
         text = "\n\n".join((*parts, *(f"*({note})*" for note in notes)))
         if request.output_format != "json":
             return gateway.Result(text=text)

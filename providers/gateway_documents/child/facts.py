@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 import attrs
 
-from gateway_documents.child import tables
+from gateway_documents.child import escaping, tables
 
 # Per document. Each rule scans a line once, so a document of this length takes a few seconds.
 MAX_CHARS = 500_000
@@ -56,14 +56,15 @@ def find_facts(markdown: str) -> Facts:
     found = Facts(tables=[rows for rows in list(_tables(lines)) if rows])
     for line in lines:
         if heading := _HEADING.fullmatch(line):
-            _add(found.headings, [heading[2]])
+            _add(found.headings, [escaping.shown(heading[2])])
         for label, value in _labelled(line):
             if len(found.values) < _MAX_FINDS:
-                found.values.setdefault(label, value)
+                found.values.setdefault(escaping.shown(label), escaping.shown(value))
         _add(found.dates, (match[0] for match in _DATE.finditer(line)))
         _add(found.amounts, (match[0] for match in _AMOUNT.finditer(line)))
     largest = [line.removeprefix("# ") for line in lines if line.startswith("# ")]
-    found.title = next(iter([*largest, *found.headings, *lines[:1]]), None)
+    title = next(iter([*largest, *found.headings, *lines[:1]]), None)
+    found.title = None if title is None else escaping.shown(title)
     return found
 
 

@@ -3,7 +3,6 @@
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from itertools import chain
 
 import attrs
 
@@ -15,8 +14,14 @@ def _without_controls(pages: Sequence[str]) -> Sequence[str]:
     return [_CONTROLS.sub("", page) for page in pages]
 
 
-def _is_text(char: str) -> bool:
-    return char.isalnum() or unicodedata.category(char) == "So"
+def has_words(text: str) -> bool:
+    """Whether a text has a letter, digit or picture character, and not only marks."""
+    return any(map(_is_word, text))
+
+
+def _is_word(char: str) -> bool:
+    # Replacement characters stand for unknown ones.
+    return char.isalnum() or (char != "\ufffd" and unicodedata.category(char) == "So")
 
 
 @attrs.frozen
@@ -31,5 +36,5 @@ class Parsed:
 
     @property
     def has_text(self) -> bool:
-        """Whether a page has a letter, digit or picture character, and not only marks."""
-        return any(map(_is_text, chain.from_iterable(self.pages)))
+        """Whether a page has words."""
+        return any(map(has_words, self.pages))

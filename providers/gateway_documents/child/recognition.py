@@ -2,6 +2,7 @@
 
 import io
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -42,6 +43,11 @@ _SETTINGS = {
 }
 # The share of a page's letters in the tables of a page that is not read line by line.
 _TABLE_SHARE = 0.5
+# The least share of a page's letters that its layout keeps.
+_WHOLE = 0.9
+# The end of a line between two characters of Chinese or Japanese, which have no spaces.
+_WIDE = r"[\u3001-\u30ff\u3400-\u9fff\uff00-\uffef]"
+_BROKEN = re.compile(f"(?<={_WIDE}) (?={_WIDE})")
 # Holds the single reader, which is loaded before the fork.
 _reader: list[RapidOCR] = []
 
@@ -127,10 +133,17 @@ def _markdown(brightness: Any, lines: Sequence[Line]) -> str:
 
 def _arranged(page: Page) -> str:
     """Return the text of a page as of a PDF, or line by line as of a receipt."""
-    text = pdf.parse(page.to_pdf()).pages[0]
+    text = pdf.parse(page.to_pdf()).pages[0].translate(page.rare)
     cells = "".join(cell for table in tables.find(text)[0] for row in table for cell in row)
-    is_table = len(cells) >= _TABLE_SHARE * len(text)
-    return text if is_table or page.has_sentences else to_text(page.boxes)
+    letters, expected = _letters(text), sum(_letters(box.text) for box in page.boxes)
+    is_document = page.has_sentences or _letters(cells) >= _TABLE_SHARE * letters
+    if is_document and letters >= _WHOLE * expected:
+        return _BROKEN.sub("", text)
+    return to_text(page.boxes)
+
+
+def _letters(text: str) -> int:
+    return sum(map(str.isalnum, text))
 
 
 def _lines(pixels: Any) -> list[Line]:

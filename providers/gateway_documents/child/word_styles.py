@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from lxml import etree
@@ -50,7 +51,7 @@ def chain(name: str | None, styles: Styles) -> Iterator[Element]:
 def name_headings(styles: Styles) -> None:
     """Give an outline level to styles that are headings by their name in some language."""
     for style in styles.values():
-        level = _level_of(value_of(style, "name") or "")
+        level = level_of(value_of(style, "name") or "")
         if level is not None and style.get(f"{MAIN}type", "paragraph") == "paragraph":
             _set_level(style, level)
 
@@ -59,7 +60,7 @@ def head_paragraphs(root: Element, styles: Styles) -> None:
     """Give an outline level to paragraphs with the id of a heading's style that does not exist."""
     for paragraph in root.iter(f"{MAIN}p"):
         name = value_of(paragraph, "pPr/pStyle")
-        level = _level_of(name) if name and name not in styles else None
+        level = level_of(name) if name and name not in styles else None
         if level is not None:
             _set_level(paragraph, level)
 
@@ -69,7 +70,8 @@ def _hides(name: str, styles: Styles) -> bool:
     return next((hides for hides in found if hides is not None), False)
 
 
-def _level_of(name: str) -> int | None:
+@lru_cache(maxsize=1024)
+def level_of(name: str) -> int | None:
     """Return the level of a heading by the name or the id of its style, from 0."""
     name = name.strip().lower()
     if _is_one_of(name, _TITLES):

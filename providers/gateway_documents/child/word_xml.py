@@ -18,7 +18,7 @@ from gateway_documents.child.word_runs import MAIN, text_of
 Element = Any
 _STRICT = "{http://purl.oclc.org/ooxml/wordprocessingml/main}"
 _STORIES = frozenset(("document", "footnotes", "endnotes", "comments", "hdr", "ftr"))
-_HIDDEN_NOTE = "Hidden text was left out."
+HIDDEN_NOTE = "Hidden text was left out."
 _COMMENTS_NOTE = "Comments were left out."
 
 
@@ -98,7 +98,7 @@ class _Document:
             self.notes[_COMMENTS_NOTE] = None
         drop_names(root)
         if word_runs.rewrite(root, self._hiding):
-            self.notes[_HIDDEN_NOTE] = None
+            self.notes[HIDDEN_NOTE] = None
 
     def _mark_chunks(self, root: Element, name: str) -> None:
         links = zip_parts.relations(self.archive, name)

@@ -130,8 +130,8 @@ def _read_prologue(part: IO[bytes]) -> None:
     except _Body:
         pass
     except expat.ExpatError:
-        # What is no XML declares nothing, in ASCII or UTF-16.
-        if b"<!" in chunk.replace(b"\0", b""):
+        # What is no XML, such as a cipher, declares nothing, in ASCII or UTF-16.
+        if b"<!DOCTYPE" in chunk.replace(b"\0", b""):
             raise
 
 

@@ -1,5 +1,6 @@
 """A JSON-RPC endpoint in front of the chain, and its faults."""
 
+import contextlib
 import json
 import threading
 
@@ -38,6 +39,14 @@ class FaultyRpc:
         if fault is None:
             return self.chain.rpc.answer(body)
         return fault(self, request, body)
+
+
+@contextlib.contextmanager
+def gated(chain):
+    """Yield an endpoint that holds the first broadcast until it is healed."""
+    with FaultyRpc(chain) as endpoint:
+        endpoint.faults["eth_sendRawTransaction"] = delayed
+        yield endpoint
 
 
 def silent(rpc, request, body):

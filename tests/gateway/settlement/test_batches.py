@@ -11,7 +11,7 @@ from gateway.settings import check_settings
 from gateway_operator.sql.payment_lists import open_payments
 from gateway_operator.sql.task_detail import find_task
 from tests.conftest import WALLET, Payer, buy, new_account, running
-from tests.gateway.settlement.faulty_rpc import FaultyRpc, delayed
+from tests.gateway.settlement.faulty_rpc import gated
 from tests.patience import PATIENCE_S, until
 from tests.waits import FAST, Waits, started_with
 
@@ -27,9 +27,7 @@ def _fast():
 
 @pytest.fixture
 def gate(chain):
-    """An endpoint that holds the first broadcast until it is healed."""
-    with FaultyRpc(chain) as endpoint:
-        endpoint.faults["eth_sendRawTransaction"] = delayed
+    with gated(chain) as endpoint:
         yield endpoint
 
 

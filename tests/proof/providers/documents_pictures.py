@@ -30,6 +30,21 @@ def report(rows: Sequence[Sequence[str]]) -> Image.Image:
     return image
 
 
+def ruled(rows: Sequence[Sequence[str]], width: int = 2) -> Image.Image:
+    """Return a picture of a table of two columns with lines of this width."""
+    image = Image.new("RGB", (900, 100 + 60 * len(rows)), "white")
+    draw = ImageDraw.Draw(image)
+    for line, row in enumerate(rows):
+        for column, cell in enumerate(row):
+            place = (50 + 400 * column, 40 + 60 * line)
+            draw.text((place[0] + 20, place[1] + 12), cell, fill="black", font_size=32)
+            if width:
+                draw.rectangle(
+                    (*place, place[0] + 400, place[1] + 60), outline="black", width=width
+                )
+    return image
+
+
 def saved(*images: Image.Image, kind: str = "PNG", **options) -> bytes:
     """Return pictures as one file."""
     file = io.BytesIO()

@@ -4,10 +4,19 @@ import zipfile
 from io import BytesIO
 
 import pytest
+from documents_files import archive, request
 from documents_word import equation, math, numbered, paragraph, run, table, word
 
+import gateway_documents
 from gateway_documents.child import libraries, parsing
 from gateway_documents.errors import Unreadable
+from gateway_documents.provider import DocumentParser
+
+BOOK = '<container><rootfiles><rootfile full-path="book.opf"/></rootfiles></container>'
+SPINE = (
+    '<package><manifest><item id="one" href="one.xhtml"/></manifest><spine><itemref idref="one"/>'
+    "</spine></package>"
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -207,8 +216,6 @@ def test_a_broken_part_does_not_take_the_others_with_it(name, broken):
     data = word(paragraph("Words"), **{name: ""})
     with zipfile.ZipFile(BytesIO(data)) as whole:
         members = {member: whole.read(member) for member in whole.namelist()}
-    from documents_files import archive
-
     broken_data = archive({**members, f"word/{name}.xml": broken})
     assert parsed(broken_data) == "Words"
     assert "damaged in places" in notes(broken_data)
@@ -278,11 +285,25 @@ def test_a_broken_file_inside_of_a_document_costs_a_note():
     assert "could not be read" in notes(with_chunk("a.docx", b"PK"))
 
 
+async def test_the_child_reads_them_without_opening_a_file():
+    mail = b"Content-Type: text/html\n\n<p>Words</p>"
+    chapter = {"META-INF/container.xml": BOOK, "book.opf": SPINE, "one.xhtml": "<p>Words<br>here"}
+    parser = DocumentParser(pictures=None)
+    try:
+        for name, data in {
+            "a.docx": with_chunk("a.mht", mail),
+            "a.epub": archive(chapter),
+            "a.rtf": rb"{\rtf1 Words {\v hidden}\par}",
+        }.items():
+            await parser.validate(request(name, data), gateway_documents.ENDPOINT)
+            assert "Words" in (await parser.submit(request(name, data), None)).text
+    finally:
+        await parser.close()
+
+
 @pytest.mark.parametrize("name", ["word/document.xml", "word/_rels/document.xml.rels"])
 def test_backslashes_in_the_names_of_parts_are_slashes(name):
     with zipfile.ZipFile(BytesIO(word(paragraph("Words")))) as whole:
         members = {part: whole.read(part) for part in whole.namelist()}
     members[name.replace("/", "\\")] = members.pop(name)
-    from documents_files import archive
-
     assert parsed(archive(members)) == "Words"

@@ -10,6 +10,7 @@ from documents_files import request, sample_pdf
 import gateway
 import gateway_documents
 from gateway import Settings
+from gateway_documents.child import facts
 from gateway_documents.extractor import DocumentExtractor
 from gateway_documents.provider import DocumentParser
 
@@ -68,6 +69,12 @@ async def test_a_question_gets_the_values_whose_labels_it_names_and_all_else(ext
     assert found["dates"] == ["30 October 2026", "2026-09-30"]
     assert found["amounts"] == ["$ 9,479.50", "$ 9.50", "$ 10.25"]
     assert found["tables"][0][1] == {"Item": "Decaf", "Quantity": "96", "Price": "$ 10.25"}
+
+
+def test_signs_that_markdown_escapes_are_read_without_backslashes():
+    found = facts.find_facts("# 5 \\* 3 \\_a\\_\n\nName: a\\_b\\_c")
+    assert (found.title, found.headings) == ("5 * 3 _a_", ["5 * 3 _a_"])
+    assert found.values["Name"] == "a_b_c"
 
 
 async def test_the_same_question_gets_the_same_answer(extractor):

@@ -21,8 +21,10 @@ import gateway
 import gateway_documents
 from gateway.sandbox import Sandbox
 from gateway_documents.child import reading
+from gateway_documents.child.formats import pdf as documents_of_pdf
 from gateway_documents.child.lines import Box, to_text
 from gateway_documents.child.scans.lines import Line, Turn, by_direction
+from gateway_documents.child.scans.page import Page
 from gateway_documents.provider import DocumentParser
 
 EXTRA = ("rapidocr", "onnxruntime", "pypdfium2")
@@ -186,6 +188,36 @@ async def test_a_scan_keeps_its_headings_and_tables(reader):
     ]
 
 
+@needs_ocr
+@pytest.mark.parametrize("angle", [0, 1.5, 180])
+@in_one_loop
+async def test_a_ruled_table_in_a_picture_keeps_its_cells(reader, angle):
+    rows = [("Item", "Price"), ("Green coffee", "3,960"), ("Tea", ""), ("Cocoa", "1,250")]
+    page = pictures.ruled(rows).rotate(angle, fillcolor="white")
+    assert await parsed(reader, "a.png", pictures.saved(page)) == (
+        "| Item | Price |\n| --- | --- |\n| Green coffee | 3,960 |\n| Tea |  |\n| Cocoa | 1,250 |"
+    )
+
+
+@needs_ocr
+@in_one_loop
+async def test_lines_of_a_receipt_stay_lines(reader):
+    shop = ["The Corner Shop", "14 Harbour Street", "Please come again"]
+    rows = [[shop[0]], [shop[1]], ["Green coffee", "3.50"], ["Total:", "3.50"], [shop[2]]]
+    text = await parsed(reader, "a.png", pictures.saved(pictures.ruled(rows, width=0)))
+    assert text.split("\n") == [" ".join(row) for row in rows]
+
+
+@needs_ocr
+def test_a_scanned_page_keeps_the_characters_of_all_scripts():
+    sentence = "Příliš žluťoučký kůň úpěl ďábelské ódy, as the 𠮷 said."
+    texts = (sentence, "人人生而自由，在尊严和权利上一律平等。港口上午九点开放。", "出", "A")
+    documents_of_pdf.warm_up()
+    page = Page.of(np.full((900, 900), 255, np.uint8), read(*texts))
+    found = documents_of_pdf.parse(page.to_pdf()).pages[0].translate(page.rare)
+    assert found.split() == " ".join(texts).split()
+
+
 async def refusal(parser, name, data):
     """Return the message that refuses a file before payment."""
     with pytest.raises(gateway.InvalidInput) as refused:
@@ -233,6 +265,8 @@ FOREIGN = {
     "Russian": (["  ,        ", "     k  "], 0.88),
     "Greek": (["εα  αιρ εναι αλ αι παε λτα στ π πλα"], 0.89),
     "Hebrew": ([' 7 79 7"07 7 a10  a D1n T7 79l 7'], 0.61),
+    "Greek capitals": (["OΛOI OI ANOPΩNIOI FENNIOYNTAI", "EΛEYOEPOI KAI IΣOI"], 0.94),
+    "Armenian": (["ınmbm  ıu hum ulu", "unmb  ıu hum ulu"], 0.83),
     "Thai": (["5ιιāun", "ιāun"], 0.6),
 }
 
@@ -245,6 +279,7 @@ def test_scripts_that_the_reader_does_not_know_are_illegible(texts, certainty):
 def test_known_scripts_are_legible():
     for text in (
         "The quick brown fox jumps over the lazy dog.",
+        "R is 4.7 kΩ and Δt is 3 μs",
         "今日は天気が良いので、川のそばの公園",
     ):
         assert reading.is_legible(read(text, certainty=0.9, size=(360.0, 20.0)))

@@ -71,7 +71,7 @@ async def test_a_child_can_open_nothing_and_is_limited(parser):
     task, child = await start_slow_document(parser)
     await eventually(lambda: limits_of(child)["Max open files"] == ["0", "0"])
     found = limits_of(child)
-    assert found["Max cpu time"] == ["10", "12"]
+    assert found["Max cpu time"] == ["15", "17"]
     assert found["Max file size"] == found["Max core file size"] == ["0", "0"]
     assert int(found["Max address space"][0]) <= 1_500_000_000
     assert of_process(child, "oom_score_adj").strip() == "1000"

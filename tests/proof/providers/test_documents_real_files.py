@@ -70,10 +70,13 @@ async def test_a_locked_file_is_not_called_damaged(parser):
     name = "urn:oasis:names:tc:opendocument:xmlns:manifest:1.0"
     manifest = f'<m:manifest xmlns:m="{name}"><m:file-entry m:full-path="content.xml">'
     manifest += '<m:encryption-data m:checksum="x"/></m:file-entry></m:manifest>'
-    cipher = {"content.xml": "\x02cipher", "META-INF/manifest.xml": manifest}
+    cipher = {"content.xml": "\x02cipher <!x", "META-INF/manifest.xml": manifest}
     beginning = b"\x09\x08\x10\0" + bytes(16)
     locked = OLE + beginning + b"\x2f\0\x06\0" + bytes(600)
-    for file, data in (("a.odt", changed(files.odt(), **cipher)), ("a.xls", locked)):
+    for_certificates = b"%PDF-1.7\n1 0 obj<</Filter/Adobe.PubSec/V 5>>endobj\n"
+    for_certificates += b"2 0 obj<</Pages 3 0 R>>endobj trailer<</Encrypt 1 0 R/Root 2 0 R>>\n%%EOF"
+    odt = changed(files.odt(), **cipher)
+    for file, data in (("a.odt", odt), ("a.xls", locked), ("a.pdf", for_certificates)):
         assert "encrypted" in await refusal(parser, file, data), file
     open_but_broken = OLE + beginning + b"\x42\0\x02\0" + bytes(600)
     assert "damaged" in await refusal(parser, "a.xls", open_but_broken)
@@ -115,7 +118,15 @@ async def test_a_page_of_only_a_running_line_keeps_it(parser):
 async def test_a_file_of_only_marks_has_no_text(parser):
     for name, data in (("a.html", b"<p>-----</p>"), ("a.csv", b";;\n;;"), ("a.md", b"---\n")):
         assert "no text" in await refusal(parser, name, data), name
+    page = pdf.Page()
+    page.text(80, 700, "--- !")
+    assert "no text" in await refusal(parser, "a.pdf", pdf.write([page]))
     assert await text_of(parser, "a.txt", "\u2764".encode()) == "\u2764"
+
+
+def test_characters_without_a_meaning_are_no_words():
+    assert not Parsed(["\ufffd\ufffd \ue000", "| - |"]).has_text
+    assert Parsed(["", "7"]).has_text
 
 
 def test_characters_that_a_database_refuses_are_left_out():

@@ -10,7 +10,8 @@ from eth_abi.abi import encode
 
 from gateway_demo.chain import FAUCET_KEY, PlayChain
 from tests.conftest import WALLET, Payer, running
-from tests.gateway.settlement.test_batches import Gate, begin
+from tests.gateway.settlement.faulty_rpc import gated
+from tests.gateway.settlement.test_batches import begin
 from tests.proof.wallets.accounts import BURNS_ALL, hostile, yes_after
 from tests.proof.wallets.buying import bought, until
 
@@ -169,7 +170,7 @@ async def test_a_wallet_that_burns_and_is_paid_for_by_others_counts(gateway, cha
 
 @pytest.fixture
 def gate(chain):
-    with Gate(chain) as endpoint:
+    with gated(chain) as endpoint:
         yield endpoint
 
 
@@ -181,7 +182,7 @@ async def burned_batch(settings, provider, chain, gas_key, gate, clock, code, ch
         payers = [Payer(chain) for _ in range(4)]
         buying = await begin(gateway, payers)
         chain.set_automine(False)
-        gate.open()
+        gate.heal()
         alone, batch = await until(lambda: len(found := waiting_of(chain, gas_key)) == 2 and found)
         batch, alone = sorted((alone, batch), key=lambda one: -one.gas)
         # The first of the batch leaves the others too little gas; the last one would leave them

@@ -30,6 +30,5 @@ def _page_in(message: Message) -> bytes:
     for part in message.walk():
         payload = part.get_payload(decode=True)
         if part.get_content_type() == "text/html" and isinstance(payload, bytes):
-            charset = part.get_content_charset() or "utf-8"
-            return payload.decode(charset, "replace").encode()
+            return payload
     return b""

@@ -1,15 +1,23 @@
 """Word, PowerPoint, OpenDocument, rich text and EPUB, by anydoc."""
 
 import re
+import zipfile
 from collections.abc import Sequence
 
 import anydoc
 
-from gateway_documents.child import office_markdown, slide_xml, word_xml, zip_parts
+from gateway_documents.child import (
+    book_xml,
+    office_markdown,
+    open_document,
+    rich_text,
+    slide_xml,
+    word_xml,
+    zip_parts,
+)
 from gateway_documents.child.formats import chunks
 from gateway_documents.child.parsed import Parsed
 from gateway_documents.errors import DAMAGED, ENCRYPTED, NO_TEXT, TOO_DEEP, Unreadable
-from gateway_documents.kinds import recognise
 
 # The first bytes of a document by Word 6 and 95, in the container of older Office files.
 _WORD_95 = re.compile(rb"\A\xd0\xcf\x11\xe0.*\xdc\xa5[\x65-\x68]\0", re.DOTALL)
@@ -33,7 +41,6 @@ def _parse_word(data: bytes, depth: int) -> Parsed:
     text = _markdown(prepared.data, "docx")
 
     def parse_office(kind: str, inner: bytes) -> Parsed:
-        recognise(f".{kind}", inner)
         if kind == "rtf":
             return parse_rich_text(inner)
         if not depth:
@@ -45,7 +52,7 @@ def _parse_word(data: bytes, depth: int) -> Parsed:
         chunk = ""
         try:
             chunk = chunks.parse(name, inner, parse_office)
-        except Unreadable:
+        except (Unreadable, zipfile.BadZipFile):
             notes[_CHUNK_NOTE] = None
         text = text.replace(mark, chunk)
     return _parsed(text, tuple(notes))
@@ -65,13 +72,14 @@ def parse_slides(data: bytes) -> Parsed:
 
 def parse_book(data: bytes) -> Parsed:
     """Return the chapters of an EPUB."""
-    return _parse(data, "epub")
+    return _parse(book_xml.prepared(data), "epub")
 
 
 def parse_open_document(data: bytes) -> Parsed:
     """Return an OpenDocument text or presentation."""
     zip_parts.refuse_doctype(data)
-    return _parse(data, None)
+    prepared, notes = open_document.prepared(data)
+    return _parsed(_markdown(prepared, None), notes)
 
 
 def parse_older(data: bytes) -> Parsed:
@@ -81,7 +89,8 @@ def parse_older(data: bytes) -> Parsed:
 
 def parse_rich_text(data: bytes) -> Parsed:
     """Return an .rtf."""
-    return _parse(data, "rtf")
+    prepared, has_hidden = rich_text.prepared(data)
+    return _parsed(_markdown(prepared, "rtf"), [word_xml.HIDDEN_NOTE] if has_hidden else ())
 
 
 def _parse(data: bytes, kind: anydoc.Format | None) -> Parsed:

@@ -22,8 +22,8 @@ _IN_LINKS = {32: "%20", 40: "%28", 41: "%29"}
 _IN_DESCRIPTIONS = {91: "\\[", 93: "\\]"}
 _SPACES = "".join(map(chr, range(0x21)))
 _HIDDEN_NOTE = ("Text that the page's style hides was left out.",)
-# Soft hyphens and spaces without a width.
-_UNSEEN = dict.fromkeys((0xAD, 0x200B, 0xFEFF))
+# Soft hyphens, spaces without a width, and DEL.
+_UNSEEN = dict.fromkeys((0x7F, 0xAD, 0x200B, 0xFEFF))
 _TICKS = re.compile(r"^[ \t]*(`{3,})", re.MULTILINE)
 _BLANK_LINES = re.compile(r"\n{3,}")
 # More columns or rows of one cell are a mistake or an attack; browsers stop at 1,000.

@@ -18,11 +18,12 @@ from gateway_documents.child import (
     invisible_text,
     pdf_signs,
     raised_digits,
+    turned_pages,
 )
 from gateway_documents.child.layout import borderless, grids, headings, heads, loose, spaces, styles
 from gateway_documents.child.layout.blocks import to_markdown
 from gateway_documents.child.layout.plain import restore
-from gateway_documents.child.parsed import Parsed
+from gateway_documents.child.parsed import Parsed, has_words
 from gateway_documents.errors import DAMAGED, ENCRYPTED, Unreadable
 
 MAX_PAGES = 1000
@@ -35,6 +36,8 @@ _MARGIN = 0.1
 _MIN_PAGES, _MIN_SHARE = 3, 0.5
 # Enough for a page, and too little for the pool.
 _WARM_UP_BYTES = 500_000_000
+# The name of an encryption that only the owner of a certificate can undo.
+_FOR_CERTIFICATES = b"Adobe.PubSec"
 _DIGITS = re.compile(r"\d+")
 # Numbers of a running line that may be the page's, and the most digits of one.
 _MAX_NUMBERS, _MAX_PAGE_DIGITS = 8, 5
@@ -58,6 +61,9 @@ def parse(data: bytes) -> Parsed:
     shown = invisible_text.removed(data)
     data, has_hidden = shown, shown is not data
     pages = _read(font_weights.mended(data))
+    if turns := turned_pages.find(pages):
+        data = turned_pages.upright(data, turns)
+        pages = _read(font_weights.mended(data))
     plain_pages, body = raised_digits.find(data), styles.body_style(pages)
     layouts = [_arranged(page, body) for page in pages]
     margins = [_margin_lines(*one) for one in zip(pages, layouts, strict=True)]
@@ -66,7 +72,7 @@ def parse(data: bytes) -> Parsed:
     texts, textless = [], {}
     for number, page in enumerate(pages):
         text = ""
-        if _CONTROLS.sub("", page.text or "").strip():
+        if has_words(page.text or ""):
             text = to_markdown(layouts[number]) or page.text or ""
             if plain := plain_pages.get(number):
                 text = spaces.close(restore(text, plain.text, page, data), plain.text)
@@ -148,7 +154,7 @@ def _read(data: bytes) -> Sequence[liteparse.ParsedPage]:
         raise
     except BaseException as error:  # noqa: BLE001 - a Rust panic is a BaseException
         words = str(error).lower()
-        is_locked = "password" in words or "encrypt" in words
+        is_locked = "password" in words or "encrypt" in words or _FOR_CERTIFICATES in data
         raise Unreadable(ENCRYPTED if is_locked else DAMAGED) from None
     return pages
 

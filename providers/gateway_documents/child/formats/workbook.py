@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import python_calamine as calamine
 
-from gateway_documents.child import escaping, tables, workbook_xml, zip_parts
+from gateway_documents.child import escaping, open_document, tables, workbook_xml, zip_parts
 from gateway_documents.child.number_formats import elapsed, formatter, general, text_formatter
 from gateway_documents.child.parsed import Parsed
 from gateway_documents.child.workbook_xml import SheetFacts
@@ -37,7 +37,8 @@ def parse(data: bytes) -> Parsed:
     zip_parts.refuse_doctype(data)
     if workbook_xml.is_utf_16(data):
         data = workbook_xml.repaired(data)
-    notes = [_COMMENTS_NOTE] if workbook_xml.has_comments(data) else []
+    data, found = open_document.prepared(data)
+    notes = [*found, *([_COMMENTS_NOTE] if workbook_xml.has_comments(data) else [])]
     data = workbook_xml.unindented(workbook_xml.compacted(data, tables.MAX_CELLS))
     with contextlib.suppress(calamine.CalamineError):
         parsed = _parse(data, workbook_xml.read(data), notes)

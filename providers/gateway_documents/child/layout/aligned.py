@@ -341,11 +341,13 @@ def may_be_contents(group: Group) -> bool:
     )
 
 
-def halves(words: Sequence[Box]) -> list[list[Box]]:
-    """Return the words on the left and the right of a page's middle."""
+def areas(words: Sequence[Box]) -> list[Sequence[Box]]:
+    """Return all words, and those on the left and on the right of their middle."""
+    if not words:
+        return []
     middle = Span.of(words).middle
     left = [word for word in words if (word.left + word.right) / 2 < middle]
-    return [left, [word for word in words if (word.left + word.right) / 2 >= middle]]
+    return [words, left, [word for word in words if (word.left + word.right) / 2 >= middle]]
 
 
 def goes_on(label: str) -> bool:

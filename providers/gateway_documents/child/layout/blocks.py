@@ -9,7 +9,7 @@ from gateway_documents.child import tables
 from gateway_documents.child.lines import Box
 
 RULED = "ruled"
-"""The `id` of a table whose cells are drawn."""
+"""The `id` of a table whose cells were found by drawn lines or by the places of words."""
 
 
 def to_markdown(blocks: Sequence[LayoutBlock]) -> str:

@@ -34,7 +34,7 @@ def replace_blocks(page: liteparse.ParsedPage, blocks: list[LayoutBlock]) -> lis
         return blocks
     rules = rules_across(page)
     for least in (aligned.MIN_ROWS, 1):
-        for area in (words, *aligned.halves(words)):
+        for area in aligned.areas(words):
             for group, above in aligned.find_groups(area, least):
                 table, inside = _table(group, above, rules)
                 used = set(inside)

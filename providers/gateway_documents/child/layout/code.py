@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from liteparse import LayoutBlock
 
-from gateway_documents.child.layout.blocks import box_of, cells, rectangle
+from gateway_documents.child.layout.blocks import RULED, box_of, cells, rectangle
 from gateway_documents.child.layout.styles import PageLines, Style, TextLine
 
 # Lines of one listing are not further apart, of the height of a line.
@@ -34,7 +34,8 @@ def restore(page: PageLines, blocks: Sequence[LayoutBlock], body: Style) -> list
 
 def _listing(page: PageLines, block: LayoutBlock, body: Style) -> list[TextLine]:
     """Return the lines of a block that is code; none if it is anything else."""
-    lines = page.within(box_of(block)) if block.kind in _KINDS else []
+    may_be_code = block.kind in _KINDS and block.id != RULED
+    lines = page.within(box_of(block)) if may_be_code else []
     is_mono = bool(lines) and all(
         style.is_mono for line in lines for style in (line.style, *line.styles)
     )

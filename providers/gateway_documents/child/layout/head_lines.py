@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import attrs
 
-from gateway_documents.child.layout.aligned import CAPTION, Cell, Group, Line, Span
+from gateway_documents.child.layout.aligned import CAPTION, Cell, Group, Line, Span, goes_on
 from gateway_documents.child.layout.grids import text_of
 from gateway_documents.child.layout.rules import Rule
 
@@ -72,14 +72,18 @@ def find(group: Group, above: Sequence[Line], rules: Sequence[Rule]) -> list[Lin
 
 
 def _without_labels(group: Group, head: Sequence[Line], rules: Sequence[float]) -> Sequence[Line]:
-    """Return the lines of a head above the last ruled line, below which are only labels."""
-    size = len(head)
-    while size > 1 and len(head[size - 1].cells(_GAP)) == 1:
-        above, line = head[size - 2 : size]
-        if any(_middle(above) < at < _middle(line) for at in rules):
-            group.rows[:0] = [(line, line.cells(_GAP)) for line in head[size - 1 :]]
-            return head[: size - 1]
-        size -= 1
+    """Return the lines of a head without the labels below it, which become rows.
+
+    A label is below the last ruled line, or is not the rest of the head's first text.
+    """
+    while len(head) > 1 and len(head[-1].cells(_GAP)) == 1:
+        above, line = head[-2:]
+        is_below = any(_middle(above) < at < _middle(line) for at in rules)
+        cell = line.cells(_GAP)[0]
+        if group.column_of(cell) or not (is_below or not goes_on(text_of(cell))):
+            break
+        group.rows.insert(0, (line, [cell]))
+        head = head[:-1]
     return head
 
 

@@ -23,10 +23,12 @@ _LONG, _LONG_SHARE = 12.0, 0.4
 # Each glyph is half as wide as its font's size, and is then stretched to its word.
 _GLYPH = 0.5
 
+# PDFium ignores the first byte of a range's end.
+_RANGES = " ".join(f"<{row:02x}00> <{row:02x}FF> <{row:02x}00>" for row in range(256))
 _TO_UNICODE = (
     "begincmap /CMapName /Unicode def /CMapType 2 def"
     " 1 begincodespacerange <0000> <FFFF> endcodespacerange"
-    " 1 beginbfrange <0000> <FFFF> <0000> endbfrange endcmap"
+    f" 256 beginbfrange {_RANGES} endbfrange endcmap"
 )
 
 
@@ -56,6 +58,11 @@ class Page:
         longer = sum(line.size for line in self.lines if line.length > _LONG * line.height)
         return longer >= _LONG_SHARE * sum(line.size for line in self.lines)
 
+    @property
+    def rare(self) -> dict[int, str]:
+        """The characters that have another code in the PDF, by that code."""
+        return {_code(char): char for box in self.boxes for char in box.text if char > "\uffff"}
+
     def to_pdf(self) -> bytes:
         """Return a PDF with the lines as its text layer."""
         scale, (width, height) = _LINE / self.line_height, self.turn.size
@@ -72,6 +79,8 @@ class Page:
             size = _LETTERS * high
             for left, right, text in _words(line, box, self.turn):
                 stretched = 100 * (right - left) / (_GLYPH * size * len(text))
+                # PDFium omits single letters that none of the machine's fonts have.
+                text += " " * (len(text) == 1)  # noqa: PLW2901
                 yield (
                     f"BT /F {size * scale:.3f} Tf {stretched:.2f} Tz"
                     f" 1 0 0 1 {_point(left, base, scale)} Tm <{_codes(text)}> Tj ET"
@@ -87,24 +96,31 @@ def _words(line: Line, box: Box, turn: Turn) -> Iterator[tuple[float, float, str
     words = [turn.box(corners, text) for text, corners in line.words]
     if "".join(word.text for word in words) != "".join(line.text.split()):
         words = [box]
-    rest, end = line.text, None
+    rest, left, end, text = line.text, box.left, box.left, ""
     for word in words:
-        is_parted = rest[:1].isspace()
-        rest = rest.lstrip()[len(word.text) :]
-        left = word.left
-        if end is not None and is_parted and left - end < _GAP * box.height:
-            left = max(left, end + _SPACE * box.height)
-            yield end, left, " "
-        end = max(word.right, left + 1)
-        yield left, end, word.text
+        is_parted, rest = rest[:1].isspace(), rest.lstrip()[len(word.text) :]
+        is_near = word.left - end < _GAP * box.height
+        if text and (is_parted or not is_near):
+            yield left, end, text
+            left, text = word.left, ""
+            if is_near:
+                left = max(left, end + _SPACE * box.height)
+                yield end, left, " "
+        end, text = max(word.right, left + 1), text + word.text
+    yield left, end, text
 
 
 def _codes(text: str) -> str:
-    return text.encode("utf-16-be", "replace").hex()
+    return "".join(f"{_code(char):04x}" for char in text)
+
+
+def _code(char: str) -> int:
+    """Return a character's code of two bytes; that of a rare one is for private use."""
+    return ord(char) if char <= "\uffff" else 0xE000 + ord(char) % 0x1900
 
 
 def _document(width: float, height: float, content: str) -> bytes:
-    """Return a PDF with a font whose codes are those of UTF-16."""
+    """Return a PDF with a font whose codes are characters."""
     descriptor = "/Flags 4 /FontBBox [0 -200 500 800] /ItalicAngle 0 /Ascent 800 /Descent -200"
     bodies = (
         "<< /Type /Catalog /Pages 2 0 R >>",
