@@ -33,6 +33,8 @@ CAPTION = re.compile(r"(?:table|figure|fig|exhibit|chart|source|note)s?\b", re.I
 # Text of columns: the share of cells whose sentence goes on in the next row.
 _LONG_CELL, _FLOWING = 20, 0.3
 _PAIR = 2
+# Rows that are no table are tried again from about so many of their lines.
+_RETRIES = 4
 # The share of cells with digits in a head, and in a table of numbers.
 _FEW, _MOST = 0.4, 0.8
 
@@ -176,7 +178,7 @@ def find_groups(words: Sequence[Box], least: int = MIN_ROWS) -> Iterator[tuple[G
             yield group, lines[start:first]
             at = start = end
         else:
-            at += 1
+            at += max(1, len(group.rows) // _RETRIES)
 
 
 def _group(lines: Sequence[Line], at: int) -> tuple[Group, int]:
