@@ -222,7 +222,7 @@ async def test_what_the_chains_clock_has_expired_is_no_bad_signature(gateway, pa
     """By the gateway's own clock it is valid for minutes."""
     header = payer.header()
     # The next check would stop all sales, because the clocks differ.
-    await gateway.services.settlements.obstacles.stop()
+    await gateway.silence_background()
     chain.advance(700)
     assert await refusal(gateway, header) == BEFORE
 
