@@ -186,7 +186,7 @@ class _Document:
         names = [name]
         for style in self._chain("paragraph", name):
             outline = _get(style, "default-outline-level")
-            if outline.isdigit():
+            if outline.isdecimal():
                 return outline
             names.append(_get(style, "display-name") or _get(style, "name"))
         levels = (level_of(one.replace("_20_", " ")) for one in names)
@@ -247,7 +247,7 @@ class _Document:
 
 def _repeats(element: Element, kind: str) -> int:
     number = _get(element, f"number-{kind}-repeated")
-    return int(number) if number.isdigit() else 1
+    return int(number) if number.isdecimal() else 1
 
 
 def _show_as_text(cell: Element) -> None:

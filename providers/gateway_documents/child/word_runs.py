@@ -1,5 +1,6 @@
 """Rewrites the runs of a Word part that anydoc drops or flattens as plain runs."""
 
+import re
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from typing import Any
@@ -19,6 +20,7 @@ _MATH = (
 _SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 TEXT_PATH = "{urn:schemas-microsoft-com:vml}textpath"
 _OLE = "{urn:schemas-microsoft-com:office:office}OLEObject"
+_HEX = re.compile(r"[\da-fA-F]{1,6}", re.ASCII)
 _OFF = ("0", "false", "off", "none")
 _CHECKED, _UNCHECKED = "\u2612", "\u2610"
 
@@ -113,9 +115,10 @@ def _is_hidden(run: Element, hiding: AbstractSet[str]) -> bool:
 
 def _name_symbols(run: Element, properties: Element | None) -> None:
     for symbol in run.findall(f"{MAIN}sym"):
-        code = int(symbol.get(f"{MAIN}char") or "0", 16)
+        code = symbol.get(f"{MAIN}char") or ""
+        number = int(code, 16) if _HEX.fullmatch(code) else 0
         symbol.tag = f"{MAIN}t"
-        symbol.text = symbols.character(symbol.get(f"{MAIN}font") or "", code)
+        symbol.text = symbols.character(symbol.get(f"{MAIN}font") or "", number)
     for text in run.findall(f"{MAIN}t"):
         if text.text and any("\uf000" <= char <= "\uf0ff" for char in text.text):
             fonts = properties.find(f"{MAIN}rFonts") if properties is not None else None
@@ -160,7 +163,7 @@ def _write_out_form_field(form: Element) -> None:
     elif choices is not None:
         entries = [entry.get(f"{MAIN}val") or "" for entry in choices.findall(f"{MAIN}listEntry")]
         number = value_of(choices, "result") or value_of(choices, "default") or "0"
-        if number.isdigit() and int(number) < len(entries):
+        if number.isdecimal() and int(number) < len(entries):
             run.addprevious(run_of(entries[int(number)]))
 
 

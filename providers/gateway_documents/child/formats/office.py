@@ -63,7 +63,7 @@ def _with_chunks(text: str, chunks_by_mark: Mapping[str, str]) -> str:
     """Return a text with files in place of their marks, in one line in rows of tables."""
     if not chunks_by_mark:
         return text
-    marks = re.compile("|".join(chunks_by_mark))
+    marks = re.compile("|".join(map(re.escape, chunks_by_mark)))
     in_cells = {mark: _in_cell(chunk) for mark, chunk in chunks_by_mark.items()}
 
     def filled(line: str) -> str:
