@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import attrs
@@ -54,10 +54,11 @@ class DocumentParser:
         """Refuse a file that is empty, encrypted, damaged, too large or misnamed.
 
         A sandboxed process parses it as `submit` does, so that what cannot be parsed or contains
-        no text is refused before payment. Of a scanned document, up to four pages are read.
+        no text is refused before payment. Of a scanned document, up to four pages are read. Raises
+        `Transient` if no process can check the file, so that nothing unchecked is sold.
         """
         kind, data = await self._recognise(request)
-        with suppress(gateway.Transient), _errors_of_the_gateway():
+        with _errors_of_the_gateway():
             facts = json.loads((await self._texts.call_parts("check", kind, data))[0])
             if endpoint.max_pages is not None and facts["pages"] > endpoint.max_pages:
                 raise Unreadable(
