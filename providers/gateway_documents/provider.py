@@ -11,7 +11,7 @@ import structlog
 
 import gateway
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost, SandboxRefusal
-from gateway_documents import sandboxes
+from gateway_documents import child, sandboxes
 from gateway_documents.errors import UNREADABLE_SCRIPT, Unreadable
 from gateway_documents.kinds import recognise
 from gateway_documents.page_reader import MAX_PAGES, PageReader
@@ -54,10 +54,17 @@ class DocumentParser:
         """Refuse a file that is empty, encrypted, damaged, too large or misnamed.
 
         A sandboxed process parses it as `submit` does, so that what cannot be parsed or contains
-        no text is refused before payment. Of a scanned document, up to four pages are read. Raises
-        `Transient` if no process can check the file, so that nothing unchecked is sold.
+        no text is refused before payment. Of a scanned document, up to four pages are read.
         """
         kind, data = await self._recognise(request)
+        try:
+            await self._check(kind, data, endpoint)
+        except gateway.Transient:
+            # `submit` refuses the same files, with a refund, but knows only its own page limit.
+            if endpoint.max_pages is not None and endpoint.max_pages < child.MAX_PAGES:
+                raise
+
+    async def _check(self, kind: str, data: bytes, endpoint: gateway.Endpoint) -> None:
         with _errors_of_the_gateway():
             facts = json.loads((await self._texts.call_parts("check", kind, data))[0])
             if endpoint.max_pages is not None and facts["pages"] > endpoint.max_pages:

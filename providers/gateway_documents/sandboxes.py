@@ -15,7 +15,7 @@ _LIMITS = SandboxLimits(
     unpaid_cpu_s=11,
     wall_s=40.0,
     # 16 MB of quotes have twice the size in JSON, once as Markdown and once as cells. A million
-    # cells and 10,000 pages add 5 MB, and text in pictures little.
+    # cells add 4 MB more, and text in pictures little.
     answer_bytes=80_000_000,
     # Two hostile files may take 1 GB each; other files wait.
     children=2,

@@ -14,7 +14,7 @@ from documents_pdf import Page, write
 
 import gateway_documents
 from gateway.web.bodies import GenerationBody, request_of
-from gateway_documents import sandboxes
+from gateway_documents import child, sandboxes
 from gateway_documents.child import page_json, tables, work
 from gateway_documents.provider import DocumentParser
 from tests.conftest import running
@@ -137,7 +137,7 @@ async def test_the_most_quotes_in_a_table_are_sold_as_json(parser):
 
 def test_the_sandbox_returns_the_largest_json():
     cells = "|a|\n|-|\n" + "|" * (tables.MAX_FOUND_CELLS - 2)
-    pages = ["x"] * (work.MAX_PAGES - 1) + [cells]
+    pages = ["x"] * (child.MAX_PAGES - 1) + [cells]
     quotes = '"' * (work.MAX_ANSWER_BYTES - sum(map(len, pages)))
     pages[-1] += quotes
     [described] = work.work("describe", "[]", json.dumps(pages).encode())

@@ -158,7 +158,7 @@ def test_importing_it_loads_no_parser():
     assert heavy & set(loaded) == set()
 
 
-async def test_nothing_is_sold_while_no_process_can_check_it(parser, monkeypatch):
+async def test_pages_that_only_validate_limits_are_not_sold_unchecked(parser, monkeypatch):
     short = attrs.evolve(gateway_documents.ENDPOINT, max_pages=1)
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(gateway.Transient, match="could not be started"):

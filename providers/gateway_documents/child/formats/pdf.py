@@ -13,6 +13,7 @@ import liteparse
 import pypdfium2
 
 from gateway_documents.child import (
+    MAX_PAGES,
     font_weights,
     form_fields,
     invisible_text,
@@ -26,7 +27,6 @@ from gateway_documents.child.layout.plain import restore
 from gateway_documents.child.parsed import Parsed, has_words
 from gateway_documents.errors import DAMAGED, ENCRYPTED, Unreadable
 
-MAX_PAGES = 1000
 _HEADER = b"%PDF-"
 # The part of a page's height, at the top and at the bottom, where running lines may be.
 _MARGIN = 0.1
