@@ -110,6 +110,17 @@ def _table(title: str, runs: Sequence[Run], pages: int) -> Table:
     return table
 
 
+def _print_worst(run: Run, count: int) -> None:
+    for metric in _METRICS:
+        scored = [
+            (scores[metric] or 0.0, name)
+            for name, scores in run.scores.items()
+            if scores[metric] is not None
+        ]
+        worst = ", ".join(f"{name} {score:.3f}" for score, name in sorted(scored)[:count])
+        print(f"{run.engine}, worst {metric}: {worst}")
+
+
 def _version(engine: str) -> str:
     return "this tree" if engine == "gateway" else metadata.version(engine)
 
@@ -121,6 +132,7 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", type=Path, default=HOME)
     parser.add_argument("--held-out", type=Path, help="PDFs that were not used for tuning")
     parser.add_argument("--only", nargs="+", metavar="engine", choices=ENGINES)
+    parser.add_argument("--worst", type=int, default=0, help="name so many worst documents")
     parser.add_argument("--smoke", action="store_true", help="three documents")
     chosen = parser.parse_args()
     if not (chosen.folder / "src").is_dir():
@@ -138,6 +150,8 @@ def main() -> None:
         pages = sum(len(PdfDocument(pdf)) for pdf, _ in documents.values())
         title = f"{folder}: {len(documents)} documents, {pages} pages"
         print_tables(console, [_table(title, runs, pages)])
+        for run in runs if chosen.worst else ():
+            _print_worst(run, chosen.worst)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ Where the operator has set `sandbox`, it also sells data from documents, found b
 
 `provider` is the provider. `kinds` and `archives` identify a file by its content.
 `sandboxes` makes the two sandboxes; one of them reads pictures of text, if the extra `ocr` is
-installed. `page_reader` puts that text into its pages. `extractor` has data found in the text.
+installed. `page_reader` puts that text into its pages. `checked` keeps the results of checks for
+the sales that follow. `extractor` has data found in the text.
 `child` runs inside the sandboxes and never imports the gateway.
 """
 

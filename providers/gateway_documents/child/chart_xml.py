@@ -119,5 +119,5 @@ def _flatten(reference: Element) -> None:
 def _points(level: Element) -> Iterator[tuple[int, str]]:
     for point in level.iter("{*}pt"):
         value = point.find("{*}v")
-        if value is not None and (index := point.get("idx", "")).isdigit():
+        if value is not None and (index := point.get("idx", "")).isdecimal():
             yield int(index), value.text or ""

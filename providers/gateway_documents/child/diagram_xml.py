@@ -25,7 +25,7 @@ def _in_order(root: Element, by_id: dict[str, Element]) -> Iterator[str]:
     children: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for link in root.iter("{*}cxn"):
         order = link.get("srcOrd", "")
-        if link.get("type", "parOf") == "parOf" and order.isdigit():
+        if link.get("type", "parOf") == "parOf" and order.isdecimal():
             children[link.get("srcId", "")].append((int(order), link.get("destId", "")))
     inner = {child for found in children.values() for _, child in found}
     left = [name for name in reversed(list(by_id)) if name not in inner]

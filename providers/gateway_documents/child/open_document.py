@@ -188,7 +188,7 @@ class _Document:
         names = [name]
         for style in self._chain("paragraph", name):
             outline = _get(style, "default-outline-level")
-            if outline.isdigit():
+            if outline.isdecimal():
                 return outline
             names.append(_get(style, "display-name") or _get(style, "name"))
         levels = (level_of(one.replace("_20_", " ")) for one in names)

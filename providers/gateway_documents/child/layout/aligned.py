@@ -2,7 +2,6 @@
 
 import re
 import statistics
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -33,6 +32,8 @@ CAPTION = re.compile(r"(?:table|figure|fig|exhibit|chart|source|note)s?\b", re.I
 # Text of columns: the share of cells whose sentence goes on in the next row.
 _LONG_CELL, _FLOWING = 20, 0.3
 _PAIR = 2
+# Rows that are no table are tried again from about so many of their lines.
+_RETRIES = 4
 # The share of cells with digits in a head, and in a table of numbers.
 _FEW, _MOST = 0.4, 0.8
 
@@ -50,6 +51,8 @@ class Span:
     @classmethod
     def of(cls, words: Sequence[Box]) -> "Span":
         """Return the span of words."""
+        if len(words) == 1:
+            return cls(words[0].left, words[0].right)
         return cls(min(word.left for word in words), max(word.right for word in words))
 
     @property
@@ -134,8 +137,11 @@ class Group:
 
     def column_of(self, cell: Cell) -> int:
         """Return the column in which a cell begins."""
-        edges = [(left.right + right.left) / 2 for left, right in pairwise(self.columns)]
-        return bisect_left(edges, min(Span.of(cell).middle, cell[0].right))
+        at = min(Span.of(cell).middle, cell[0].right)
+        for number, (left, right) in enumerate(pairwise(self.columns)):
+            if at <= (left.right + right.left) / 2:
+                return number
+        return len(self.columns) - 1
 
     def cut(self, line: Line) -> list[Cell]:
         """Return the cells of a line; a word that begins or ends with a column starts one."""
@@ -176,7 +182,7 @@ def find_groups(words: Sequence[Box], least: int = MIN_ROWS) -> Iterator[tuple[G
             yield group, lines[start:first]
             at = start = end
         else:
-            at += 1
+            at += max(1, len(group.rows) // _RETRIES)
 
 
 def _group(lines: Sequence[Line], at: int) -> tuple[Group, int]:
@@ -341,13 +347,11 @@ def may_be_contents(group: Group) -> bool:
     )
 
 
-def areas(words: Sequence[Box]) -> list[Sequence[Box]]:
-    """Return all words, and those on the left and on the right of their middle."""
-    if not words:
-        return []
-    middle = Span.of(words).middle
-    left = [word for word in words if (word.left + word.right) / 2 < middle]
-    return [words, left, [word for word in words if (word.left + word.right) / 2 >= middle]]
+def side_of(words: Sequence[Box], middle: float, side: int) -> Sequence[Box]:
+    """Return the words on the left (-1) or the right (1) of a page's middle, or all (0)."""
+    if not side:
+        return words
+    return [word for word in words if ((word.left + word.right) / 2 < middle) == (side < 0)]
 
 
 def goes_on(label: str) -> bool:

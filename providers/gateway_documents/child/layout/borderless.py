@@ -1,6 +1,7 @@
 """Puts tables without drawn cells in the place of the blocks that have their words."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -15,8 +16,12 @@ from gateway_documents.child.layout.rules import Rule, rules_across
 from gateway_documents.child.lines import Box
 
 _MAX_WORDS = 5_000
+# The fewest rows, and the side of the page: all of it, left or right.
+_PASSES = ((aligned.MIN_ROWS, 0), (aligned.MIN_ROWS, -1), (aligned.MIN_ROWS, 1), (1, 0))
 # The share of letters that may be missing or repeated.
 _MAX_LOST = 0.02
+# Words that may be missing: those that are written in other parts.
+_MAX_MISSING = 2
 _TOKEN = re.compile(r"\w+")
 # In heights of a line: rows that are further apart have one line.
 _APART = 0.7
@@ -33,16 +38,17 @@ def replace_blocks(page: liteparse.ParsedPage, blocks: list[LayoutBlock]) -> lis
     if not 0 < len(words) <= _MAX_WORDS:
         return blocks
     rules = rules_across(page)
-    for least in (aligned.MIN_ROWS, 1):
-        for area in aligned.areas(words):
-            for group, above in aligned.find_groups(area, least):
-                table, inside = _table(group, above, rules)
-                used = set(inside)
-                if used.issubset(words) and (not group.is_small or _is_full(table)):
-                    needs_table = aligned.may_be_contents(group)
-                    replaced = _replaced(blocks, table, inside, words, needs_table=needs_table)
-                    blocks = replaced or blocks
-                    words = [word for word in words if word not in used]
+    middle = aligned.Span.of(words).middle
+    for least, side in _PASSES:
+        area = aligned.side_of(words, middle, side)
+        for group, above in aligned.find_groups(area, least):
+            table, inside = _table(group, above, rules)
+            used = set(inside)
+            if used.issubset(words) and (not group.is_small or _is_full(table)):
+                needs_table = aligned.may_be_contents(group)
+                replaced = _replaced(blocks, table, inside, words, needs_table=needs_table)
+                blocks = replaced or blocks
+                words = [word for word in words if word not in used]
     return blocks
 
 
@@ -118,7 +124,9 @@ def _replaced(
                 rest.append(_paragraph(block, part))
                 place.append(rest[-1])
     is_table = any(block.kind == "table" for block in taken)
-    if not taken or (needs_table and not is_table) or _loses(taken, [*rest, table]):
+    placed = {word for some in own for word in some}
+    homeless = [word.text for word in words if word not in placed]
+    if not taken or (needs_table and not is_table) or _loses(taken, [*rest, table], homeless):
         return []
     return [*above, table, *below]
 
@@ -147,19 +155,27 @@ def _paragraph(block: LayoutBlock, words: Sequence[Box]) -> LayoutBlock:
     )
 
 
-def _loses(blocks: Sequence[LayoutBlock], new: Sequence[LayoutBlock]) -> bool:
-    """Whether new blocks lack words of the old ones, or repeat them."""
+def _loses(
+    blocks: Sequence[LayoutBlock], new: Sequence[LayoutBlock], homeless: Sequence[str]
+) -> bool:
+    """Whether new blocks lack words of the old ones, or repeat them.
+
+    The old ones may repeat words; `homeless` are those on the page that are in no block's place.
+    """
     before, after = letters_of(blocks), letters_of(new)
-    lost, more = (before - after).total(), (after - before).total()
-    if more > _MAX_LOST * after.total():
+    most = _MAX_LOST * after.total()
+    if (after - before).total() > most:
         return True
-    return lost > _MAX_LOST * after.total() and not _tokens(blocks) <= _tokens(new)
+    lost = _tokens(blocks) - _tokens(new)
+    missing = lost & Counter(token for text in homeless for token in _TOKEN.findall(text))
+    is_new = not lost.keys() <= _tokens(new).keys()
+    return missing.total() > _MAX_MISSING or ((before - after).total() > most and is_new)
 
 
-def _tokens(blocks: Sequence[LayoutBlock]) -> set[str]:
+def _tokens(blocks: Sequence[LayoutBlock]) -> Counter[str]:
     texts = [block.text or "" for block in blocks]
     texts += [cell.text for block in blocks for row in cells(block) for cell in row]
-    return {token for text in texts for token in _TOKEN.findall(text)}
+    return Counter(token for text in texts for token in _TOKEN.findall(text))
 
 
 def _has_text(block: LayoutBlock) -> bool:
