@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import os
 import posixpath
 import re
 import zipfile
@@ -12,12 +13,13 @@ import attrs
 from lxml import etree
 
 from gateway_documents.child import chart_xml, diagram_xml, zip_parts
-from gateway_documents.child.raised_digits import LOWERED, RAISED
+from gateway_documents.child.raised_digits import LOWERED, RAISED, shifted
 from gateway_documents.errors import DAMAGED, NO_TEXT, Unreadable
 
 # lxml has no public name for it.
 Element = Any
-MARK = "\ufdd0slide\ufdd1"
+# Random, so that no text contains it.
+MARK = f"\ufdd0{os.urandom(8).hex()}\ufdd1"
 # The namespaces of slides and of their drawings, in ECMA-376's two editions.
 _DRAWINGS = {
     "http://schemas.openxmlformats.org/presentationml/2006/main": (
@@ -214,9 +216,7 @@ def _shift(run: Element) -> None:
     text.text = _BREAK.sub(" ", text.text)
     if shift == "0":
         return
-    table = LOWERED if shift.startswith("-") else RAISED
-    if all(ord(char) in table for char in text.text):
-        text.text = text.text.translate(table)
+    text.text = shifted(text.text, LOWERED if shift.startswith("-") else RAISED)
 
 
 def _mark(root: Element) -> None:

@@ -1,6 +1,7 @@
 """Rewrites what anydoc drops or flattens in a Word file, before anydoc reads it."""
 
 import io
+import os
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -59,6 +60,8 @@ class _Document:
     """Sentences in their order, each once."""
     chunks: dict[str, tuple[str, bytes]] = attrs.field(factory=dict, init=False)
     names: Sequence[str] = attrs.field(init=False)
+    # In marks, so that no text contains one.
+    _secret: str = attrs.field(factory=lambda: os.urandom(8).hex(), init=False)
     _styles: word_styles.Styles = attrs.field(init=False)
     _hiding: set[str] = attrs.field(init=False)
 
@@ -116,7 +119,7 @@ class _Document:
             if part not in names:
                 continue
             if part not in marks:
-                marks[part] = f"\ufdd2{len(self.chunks)}\ufdd3"
+                marks[part] = f"\ufdd2{len(self.chunks)}-{self._secret}\ufdd3"
                 self.chunks[marks[part]] = part, self.archive.read(part)
             chunk.tag = f"{MAIN}p"
             chunk.append(word_runs.run_of(marks[part]))
