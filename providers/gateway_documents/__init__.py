@@ -14,6 +14,7 @@ from collections.abc import Callable
 import attrs
 
 import gateway
+from gateway_documents.child import MAX_PAGES
 from gateway_documents.extractor import DocumentExtractor
 from gateway_documents.kinds import KINDS, PICTURES
 from gateway_documents.provider import DocumentParser
@@ -33,7 +34,7 @@ ENDPOINT = gateway.Endpoint(
     required_fields=("fileBase64", "fileName"),
     output_format=gateway.Choice(values=("markdown", "json")),
     file_extensions=(*KINDS, *PICTURES),
-    max_pages=1000,
+    max_pages=MAX_PAGES,
     # A normal file takes 0.4 s and a hostile one 15 s of processor; the rest is for waiting.
     timeout_s=60.0,
 )

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import attrs
@@ -11,7 +11,7 @@ import structlog
 
 import gateway
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost, SandboxRefusal
-from gateway_documents import sandboxes
+from gateway_documents import child, sandboxes
 from gateway_documents.checked import CheckedResults
 from gateway_documents.errors import UNREADABLE_SCRIPT, Unreadable
 from gateway_documents.kinds import recognise
@@ -59,7 +59,17 @@ class DocumentParser:
         no text is refused before payment. Of a scanned document, up to four pages are read.
         """
         kind, data = await self._recognise(request)
-        with suppress(gateway.Transient), _errors_of_the_gateway():
+        try:
+            await self._check(request, endpoint, kind, data)
+        except gateway.Transient:
+            # `submit` refuses the same files, with a refund, but knows only its own page limit.
+            if endpoint.max_pages is not None and endpoint.max_pages < child.MAX_PAGES:
+                raise
+
+    async def _check(
+        self, request: gateway.GenerationRequest, endpoint: gateway.Endpoint, kind: str, data: bytes
+    ) -> None:
+        with _errors_of_the_gateway():
             about, *texts = await self._texts.call_parts("check", kind, data)
             facts = json.loads(about)
             if endpoint.max_pages is not None and facts["pages"] > endpoint.max_pages:

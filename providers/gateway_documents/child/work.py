@@ -2,15 +2,13 @@
 
 import json
 
-from gateway_documents.child import extraction, page_json, parsing
+from gateway_documents.child import MAX_PAGES, extraction, page_json, parsing
 from gateway_documents.child.parsed import Parsed
 from gateway_documents.errors import Unreadable
 
 # Markdown of ten thousand pages.
 MAX_ANSWER_BYTES = 16_000_000
 MAX_CHECKED_BYTES = 250_000
-# The sandbox returns up to 10,000 parts.
-MAX_PAGES = 9_999
 
 
 def work(action: str, about: str, data: bytes) -> list[bytes]:

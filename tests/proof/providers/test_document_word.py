@@ -271,7 +271,6 @@ def with_chunk(name, chunk):
     ("name", "chunk"),
     [
         ("a.html", b"<html><body><p>Words <b>inside</b></p></body></html>"),
-        ("a.txt", b"Words **inside**"),
         ("a.rtf", rb"{\rtf1 Words {\b inside}\par}"),
         ("a.docx", word(paragraph(run("Words ") + run("inside", "<w:b/>")))),
         (

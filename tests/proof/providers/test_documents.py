@@ -1,12 +1,14 @@
 """The document parser's output for ordinary files, and its refusals before payment."""
 
 import asyncio
+import io
 
 import attrs
 import documents_files as files
 import documents_hostile as hostile
 import documents_pdf as pdf
 import pytest
+import xlsxwriter
 from documents_files import request
 
 import gateway
@@ -235,6 +237,15 @@ async def test_a_document_of_too_many_pages_is_refused_before_payment(parser):
     short = attrs.evolve(gateway_documents.ENDPOINT, max_pages=1)
     with pytest.raises(gateway.InvalidInput, match="too large: it has 2 pages"):
         await parser.validate(request("a.pdf", pdf.write(pages[:2])), short)
+
+
+async def test_a_document_of_too_many_pages_is_refused_after_payment_too(parser):
+    with xlsxwriter.Workbook(book := io.BytesIO()) as sheets:
+        for number in range(1001):
+            sheets.add_worksheet().write(0, 0, number)
+    assert "more than 1,000 pages" in await refusal(parser, "a.xlsx", book.getvalue())
+    with pytest.raises(gateway.InvalidInput, match="too large: it has more than 1,000 pages"):
+        await parser.submit(request("a.xlsx", book.getvalue()), None)
 
 
 async def test_a_checked_file_is_not_parsed_again_after_payment(monkeypatch):
