@@ -4,7 +4,8 @@ Where the operator has set `sandbox`, it also sells data from documents, found b
 
 `provider` is the provider. `kinds` and `archives` identify a file by its content.
 `sandboxes` makes the two sandboxes; one of them reads pictures of text, if the extra `ocr` is
-installed. `page_reader` puts that text into its pages. `extractor` has data found in the text.
+installed. `page_reader` puts that text into its pages. `checked` keeps the results of checks for
+the sales that follow. `extractor` has data found in the text.
 `child` runs inside the sandboxes and never imports the gateway.
 """
 
@@ -13,6 +14,7 @@ from collections.abc import Callable
 import attrs
 
 import gateway
+from gateway_documents.child import MAX_PAGES
 from gateway_documents.extractor import DocumentExtractor
 from gateway_documents.kinds import KINDS, PICTURES
 from gateway_documents.provider import DocumentParser
@@ -32,7 +34,7 @@ ENDPOINT = gateway.Endpoint(
     required_fields=("fileBase64", "fileName"),
     output_format=gateway.Choice(values=("markdown", "json")),
     file_extensions=(*KINDS, *PICTURES),
-    max_pages=1000,
+    max_pages=MAX_PAGES,
     # A normal file takes 0.4 s and a hostile one 15 s of processor; the rest is for waiting.
     timeout_s=60.0,
 )

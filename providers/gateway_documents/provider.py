@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import attrs
@@ -11,7 +11,8 @@ import structlog
 
 import gateway
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost, SandboxRefusal
-from gateway_documents import sandboxes
+from gateway_documents import child, sandboxes
+from gateway_documents.checked import CheckedResults
 from gateway_documents.errors import UNREADABLE_SCRIPT, Unreadable
 from gateway_documents.kinds import recognise
 from gateway_documents.page_reader import MAX_PAGES, PageReader
@@ -34,6 +35,7 @@ class DocumentParser:
     name: str = "documents"
     _texts: Sandbox = attrs.field(factory=sandboxes.text_reader)
     _pictures: Sandbox | None = attrs.field(factory=sandboxes.picture_reader)
+    _checked: CheckedResults = attrs.field(factory=CheckedResults, init=False)
     _has_warned: bool = attrs.field(default=False, init=False)
 
     @property
@@ -57,8 +59,19 @@ class DocumentParser:
         no text is refused before payment. Of a scanned document, up to four pages are read.
         """
         kind, data = await self._recognise(request)
-        with suppress(gateway.Transient), _errors_of_the_gateway():
-            facts = json.loads((await self._texts.call_parts("check", kind, data))[0])
+        try:
+            await self._check(request, endpoint, kind, data)
+        except gateway.Transient:
+            # `submit` refuses the same files, with a refund, but knows only its own page limit.
+            if endpoint.max_pages is not None and endpoint.max_pages < child.MAX_PAGES:
+                raise
+
+    async def _check(
+        self, request: gateway.GenerationRequest, endpoint: gateway.Endpoint, kind: str, data: bytes
+    ) -> None:
+        with _errors_of_the_gateway():
+            about, *texts = await self._texts.call_parts("check", kind, data)
+            facts = json.loads(about)
             if endpoint.max_pages is not None and facts["pages"] > endpoint.max_pages:
                 raise Unreadable(
                     f"The file is too large: it has {facts['pages']:,} pages, "
@@ -69,12 +82,15 @@ class DocumentParser:
             if not has_text:
                 reader = PageReader(sandbox=self._pictures, kind=kind, data=data)
                 await reader.check(textless)
+            if texts:
+                self._checked.add(_name(request, kind), (about, *texts))
 
     async def submit(self, request: gateway.GenerationRequest, job: gateway.Job) -> gateway.Result:
-        """Parse the file; a cancellation kills the child process."""
+        """Parse the file, unless it was just checked; a cancellation kills the child process."""
         kind, data = await self._recognise(request)
         with _errors_of_the_gateway():
-            about, *texts = await self._texts.call_parts("parse", kind, data)
+            checked = self._checked.take(_name(request, kind))
+            about, *texts = checked or await self._texts.call_parts("parse", kind, data)
             facts, pages = json.loads(about), [text.decode() for text in texts]
             textless, notes = _textless(facts), facts["notes"]
             if textless:
@@ -138,6 +154,11 @@ class DocumentParser:
             _log.warning("documents.cannot_read_pictures", remedy=_WAY_OUT)
             self._has_warned = True
         raise Unreadable(_NO_OCR)
+
+
+def _name(request: gateway.GenerationRequest, kind: str) -> str:
+    """Return what identifies a file with the kind that its name says."""
+    return f"{kind} {request.attachment.sha256}" if request.attachment else kind
 
 
 def _textless(facts: Mapping[str, Any]) -> Mapping[int, bool]:

@@ -14,6 +14,9 @@ _LIMITS = SandboxLimits(
     unpaid_memory_bytes=1_050_000_000,
     unpaid_cpu_s=11,
     wall_s=40.0,
+    # 16 MB of quotes have twice the size in JSON, once as Markdown and once as cells. A million
+    # cells add 4 MB more, and text in pictures little.
+    answer_bytes=80_000_000,
     # Two hostile files may take 1 GB each; other files wait.
     children=2,
 )

@@ -8,7 +8,7 @@ from typing import Any
 from lxml import etree, html
 
 from gateway_documents.child import zip_parts
-from gateway_documents.child.raised_digits import LOWERED, RAISED
+from gateway_documents.child.raised_digits import LOWERED, RAISED, shifted
 from gateway_documents.errors import ENCRYPTED, NO_TEXT, Unreadable
 
 # lxml has no public name for it.
@@ -73,9 +73,8 @@ def _rewrite(root: Element) -> None:
             _remove(element)
     for element in root.iter("{*}sup", "{*}sub"):
         table = RAISED if zip_parts.kind_of(element) == "sup" else LOWERED
-        text = element.text or ""
-        if not len(element) and all(ord(char) in table for char in text):
-            element.text = text.translate(table)
+        if not len(element):
+            element.text = shifted(element.text or "", table)
     for reading in root.iter("{*}rt"):
         reading.text = f" ({''.join(reading.itertext()).strip()})"
     for element in root.iter("{*}dl", "{*}dt", "{*}dd"):

@@ -9,6 +9,7 @@ import attrs
 from charset_normalizer import CharsetMatch, from_bytes
 
 from gateway_documents.child import languages
+from gateway_documents.child.controls import NOT_TEXT
 from gateway_documents.errors import EMPTY, Unreadable
 
 # Charsets that a page may declare or that are guessed, as modules of `encodings`. The child loads
@@ -57,8 +58,6 @@ _WORD = re.compile(rb"[\x27-\x7e]{0,30}[\x80-\xff][\x27-\xff]{0,30}")
 _MAX_WORDS = 5_000
 _NOT_ASCII = 0x80
 _SURE_FROM_BYTES = 200
-# Tab to carriage return, escape and DEL occur in real text; NEL to U+009F do not.
-_NOT_TEXT = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\ufffe\uffff]")
 # Of all characters, and of those outside ASCII. Browsers read such text, too.
 _MAX_CONTROLS, _MAX_DAMAGED = 0.01, 0.05
 _DAMAGED = "\ufffd"
@@ -119,11 +118,11 @@ def _without_controls(text: str) -> str:
     text = text.strip("\0").removesuffix(_END_OF_FILE)
     if not text.strip(_WHITE):
         raise Unreadable(EMPTY)
-    controls = _NOT_TEXT.findall(text)
+    controls = NOT_TEXT.findall(text)
     if len(controls) > _MAX_CONTROLS * len(text):
         code = f"U+{ord(controls[0]):04X}"
         raise Unreadable(f"The kind of the file is unknown: text has no control character {code}.")
-    return _NOT_TEXT.sub("", text) if controls else text
+    return NOT_TEXT.sub("", text) if controls else text
 
 
 def _known(data: bytes, *, may_declare: bool) -> Decoded | None:
@@ -142,7 +141,7 @@ def _known(data: bytes, *, may_declare: bool) -> Decoded | None:
 
 def _is_text(text: str) -> bool:
     """Whether few characters are controls, and none is of an escape of ISO-2022."""
-    controls = len(_NOT_TEXT.findall(text.strip("\0").removesuffix(_END_OF_FILE)))
+    controls = len(NOT_TEXT.findall(text.strip("\0").removesuffix(_END_OF_FILE)))
     return controls <= _MAX_CONTROLS * len(text) and not _ISO_2022.search(text)
 
 
@@ -228,7 +227,7 @@ def _wide_charset(data: bytes) -> str | None:
     """Return the charset of UTF-16 or UTF-32 without a mark: some of its bytes are controls."""
     sample = data[:_SAMPLE_BYTES]
     plain = sample.decode("latin_1")
-    controls = len(_NOT_TEXT.findall(plain))
+    controls = len(NOT_TEXT.findall(plain))
     if not controls or _ISO_2022.search(plain):
         return None
     if sample.isascii() and controls < _MIN_CONTROLS * len(sample):

@@ -1,11 +1,13 @@
 """Puts the texts of SmartArt in the order of its tree, each in one paragraph."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
 # lxml has no public name for it.
 Element = Any
+_ORDER = re.compile("[0-9]{1,9}")
 
 
 def rewrite(root: Element) -> None:
@@ -25,7 +27,7 @@ def _in_order(root: Element, by_id: dict[str, Element]) -> Iterator[str]:
     children: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for link in root.iter("{*}cxn"):
         order = link.get("srcOrd", "")
-        if link.get("type", "parOf") == "parOf" and order.isdigit():
+        if link.get("type", "parOf") == "parOf" and _ORDER.fullmatch(order):
             children[link.get("srcId", "")].append((int(order), link.get("destId", "")))
     inner = {child for found in children.values() for _, child in found}
     left = [name for name in reversed(list(by_id)) if name not in inner]

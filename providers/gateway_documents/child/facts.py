@@ -99,8 +99,10 @@ def _pair_of_row(line: str) -> Iterator[tuple[str, str]]:
 
 
 def _is_total(cells: list[str]) -> bool:
-    """Whether a row of more columns has only a label and a value, at its end."""
-    return len(cells) > _PAIR and not any(cells[:-_PAIR])
+    """Whether a row of more columns has only a label, behind its first cell, and a last value."""
+    return (
+        len(cells) > _PAIR and not cells[0] and sum(map(bool, cells[1:-1])) == 1 == bool(cells[-1])
+    )
 
 
 def _tables(lines: list[str]) -> Iterator[list[dict[str, str]]]:

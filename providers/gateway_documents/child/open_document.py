@@ -1,6 +1,7 @@
 """Prepares OpenDocument files: without hidden parts, with what the parsers drop written out."""
 
 import io
+import re
 import zipfile
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -9,8 +10,8 @@ import attrs
 from lxml import etree
 
 from gateway_documents.child import zip_parts
-from gateway_documents.child.raised_digits import LOWERED, RAISED
-from gateway_documents.child.word_styles import level_of
+from gateway_documents.child.raised_digits import LOWERED, RAISED, shifted
+from gateway_documents.child.word_styles import MAX_CHAIN, level_of
 
 # lxml has no public name for it.
 Element = Any
@@ -31,6 +32,7 @@ _SHAPES = ("custom-shape", "rect", "ellipse", "circle", "polygon", "path", "line
 _FORMATTED = ("float", "percentage", "currency", "time")
 # A header or footer with a page number and fewer other letters is only that.
 _MIN_LETTERS = 11
+_COUNT = re.compile(r"\d{1,9}", re.ASCII)
 _HIDDEN_TEXT = "Hidden text was left out."
 _HIDDEN_CELLS = "Hidden rows and columns were left out."
 _COMMENTS = "Comments were left out."
@@ -123,10 +125,10 @@ class _Document:
             _remove(numbered)
 
     def _chain(self, family: str, name: str) -> Iterator[Element]:
-        seen: set[str] = set()
-        while (family, name) in self._by_name and name not in seen:
-            seen.add(name)
-            style = self._by_name[family, name]
+        for _ in range(MAX_CHAIN):
+            style = self._by_name.get((family, name))
+            if style is None:
+                return
             yield style
             name = _get(style, "parent-style-name")
 
@@ -186,7 +188,7 @@ class _Document:
         names = [name]
         for style in self._chain("paragraph", name):
             outline = _get(style, "default-outline-level")
-            if outline.isdigit():
+            if outline.isdecimal():
                 return outline
             names.append(_get(style, "display-name") or _get(style, "name"))
         levels = (level_of(one.replace("_20_", " ")) for one in names)
@@ -203,9 +205,8 @@ class _Document:
             "",
         )
         table = LOWERED if place.startswith(("sub", "-")) else RAISED
-        is_shifted = bool(place) and not place.startswith("0") and not len(span)
-        if is_shifted and all(ord(char) in table for char in span.text or ""):
-            span.text = (span.text or "").translate(table)
+        if place and not place.startswith("0") and not len(span):
+            span.text = shifted(span.text or "", table)
 
     def _remove_columns(self, table: Element) -> None:
         hidden: set[int] = set()
@@ -247,7 +248,7 @@ class _Document:
 
 def _repeats(element: Element, kind: str) -> int:
     number = _get(element, f"number-{kind}-repeated")
-    return int(number) if number.isdigit() else 1
+    return int(number) if _COUNT.fullmatch(number) else 1
 
 
 def _show_as_text(cell: Element) -> None:

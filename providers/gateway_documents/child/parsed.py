@@ -1,17 +1,15 @@
 """A parsed document, which every format's parser returns."""
 
-import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 
 import attrs
 
-# Some files have them between letters. Databases refuse NUL.
-_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\ufffe\uffff]")
+from gateway_documents.child import controls
 
 
 def _without_controls(pages: Sequence[str]) -> Sequence[str]:
-    return [_CONTROLS.sub("", page) for page in pages]
+    return [controls.removed(page) for page in pages]
 
 
 def has_words(text: str) -> bool:

@@ -3,7 +3,7 @@
 import contextlib
 import ctypes
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 import pypdfium2
@@ -16,6 +16,11 @@ _CANDIDATE = re.compile(r"(?<=[A-Za-z0-9)\]%])[-+\u2212]?\d")
 # Of the size of the character before.
 _SMALLER, _SHIFT = 0.85, 0.1
 _CONTEXT_WORDS = 3
+
+
+def shifted(text: str, table: Mapping[int, int | str]) -> str:
+    """Return a text by `RAISED` or `LOWERED`; the same text if it has other characters."""
+    return text.translate(table) if all(ord(char) in table for char in text) else text
 
 
 @attrs.frozen

@@ -1,6 +1,8 @@
 """Prepares a presentation for anydoc: without hidden parts, with what anydoc drops, and marked."""
 
 import io
+import itertools
+import os
 import posixpath
 import re
 import zipfile
@@ -11,12 +13,13 @@ import attrs
 from lxml import etree
 
 from gateway_documents.child import chart_xml, diagram_xml, zip_parts
-from gateway_documents.child.raised_digits import LOWERED, RAISED
+from gateway_documents.child.raised_digits import LOWERED, RAISED, shifted
 from gateway_documents.errors import DAMAGED, NO_TEXT, Unreadable
 
 # lxml has no public name for it.
 Element = Any
-MARK = "\ufdd0slide\ufdd1"
+# Random, so that no text contains it.
+MARK = f"\ufdd0{os.urandom(8).hex()}\ufdd1"
 # The namespaces of slides and of their drawings, in ECMA-376's two editions.
 _DRAWINGS = {
     "http://schemas.openxmlformats.org/presentationml/2006/main": (
@@ -32,11 +35,9 @@ _MARK_SHAPE = (
     '</p:spPr><p:txBody><a:bodyPr/><a:p><a:r><a:rPr b="0" i="0" u="none" strike="noStrike"/>'
     "<a:t>{mark}</a:t></a:r></a:p></p:txBody></p:sp>"
 )
-_NOTES = re.compile(rb"<(?:\w+:)?Relationship\b[^<>]*/relationships/notesSlide[\"'][^<>]*>")
-_LINK = (
-    '<Relationship Id="unlinkedNotes" Target="/{}" Type="http://schemas.openxmlformats.org/'
-    'officeDocument/2006/relationships/notesSlide"/></Relationships>'
-)
+# The same in both editions.
+_NOTES = "/relationships/notesSlide"
+_NOTES_TYPE = f"http://schemas.openxmlformats.org/officeDocument/2006{_NOTES}"
 # Programs describe a picture by its file.
 _PICTURE_FILE = re.compile(r".{0,200}\.(?:png|jpe?g|gif|bmp|tiff?|emf|wmf|svg|webp)", re.IGNORECASE)
 _RUNNING = ("ftr", "hdr", "dt")
@@ -105,31 +106,50 @@ class _Deck:
         elif kind == "cmLst" and any(_texts(root)):
             self._has_comments = True
         if kind in ("sld", "chartSpace", "dataModel") or not is_whole:
-            part = etree.tostring(root, xml_declaration=True, encoding="UTF-8")
-            self.changed[name] = part
+            self._change(name, root)
 
     def link_notes(self) -> None:
         """Let slides refer to their notes, which some programs leave out."""
-        for notes in self._speaker_notes:
-            for slide in zip_parts.relations(self.archive, notes).values():
-                if posixpath.basename(posixpath.dirname(slide)) == "slides":
-                    self._link(slide, notes)
+        by_slide = {
+            slide: notes
+            for notes in self._speaker_notes
+            for slide in zip_parts.relations(self.archive, notes).values()
+            if posixpath.basename(posixpath.dirname(slide)) == "slides"
+        }
+        for slide, notes in by_slide.items():
+            if slide not in self._hidden:
+                self._link(slide, notes)
 
     def _link(self, slide: str, notes: str) -> None:
-        links = zip_parts.links_of(slide)
-        if slide in self._hidden or links not in self.archive.namelist():
+        links = self._links_of(slide)
+        if links is None or next(_notes_of(links), None) is not None:
             return
-        part = self.archive.read(links)
-        if not _NOTES.search(part):
-            self.changed[links] = part.replace(b"</Relationships>", _LINK.format(notes).encode())
+        name = f"{{{etree.QName(links).namespace}}}Relationship"
+        etree.SubElement(links, name, Id="unlinkedNotes", Target=f"/{notes}", Type=_NOTES_TYPE)
+        self._change(zip_parts.links_of(slide), links)
+
+    def _unlink_notes(self, slide: str) -> None:
+        links = self._links_of(slide)
+        if links is not None:
+            for relation in list(_notes_of(links)):
+                links.remove(relation)
+            self._change(zip_parts.links_of(slide), links)
+
+    def _links_of(self, slide: str) -> Element | None:
+        try:
+            part = self.archive.read(zip_parts.links_of(slide))
+        except KeyError:
+            return None
+        return zip_parts.parsed(part)[0]
+
+    def _change(self, name: str, root: Element) -> None:
+        self.changed[name] = etree.tostring(root, xml_declaration=True, encoding="UTF-8")
 
     def _rewrite_slide(self, root: Element, name: str) -> None:
         if root.get("show") in _OFF:
             self._hidden.add(name)
             _empty(root)
-            links = zip_parts.links_of(name)
-            if links in self.archive.namelist():
-                self.changed[links] = _NOTES.sub(b"", self.archive.read(links))
+            self._unlink_notes(name)
             return
         if _remove_shapes(root):
             self._has_hidden_shapes = True
@@ -146,11 +166,19 @@ class _Deck:
         place = holder.find("{*}ph")
         if place is None or place.get("type") not in _RUNNING:
             return
-        shape = holder.getparent().getparent()
+        shape = next(itertools.islice(holder.iterancestors(), 1, None), None)
+        if shape is None or next(shape.iter("{*}fld"), None) is not None:
+            return
         text = " ".join(_texts(shape))
-        if text and next(shape.iter("{*}fld"), None) is None and text not in self._footers:
+        if text and text not in self._footers:
             self._footers.add(text)
             holder.remove(place)
+
+
+def _notes_of(links: Element) -> Iterator[Element]:
+    for relation in links.iterfind("{*}Relationship"):
+        if relation.get("Type", "").endswith(_NOTES):
+            yield relation
 
 
 def drop_names(root: Element) -> None:
@@ -174,7 +202,8 @@ def _choose(alternatives: Element) -> None:
     paragraph = alternatives.getparent()
     if paragraph is None or zip_parts.kind_of(paragraph) != "p":
         return
-    for child in alternatives[0]:
+    first = alternatives.find("*")
+    for child in () if first is None else list(first):
         alternatives.addprevious(child)
     paragraph.remove(alternatives)
 
@@ -187,9 +216,7 @@ def _shift(run: Element) -> None:
     text.text = _BREAK.sub(" ", text.text)
     if shift == "0":
         return
-    table = LOWERED if shift.startswith("-") else RAISED
-    if all(ord(char) in table for char in text.text):
-        text.text = text.text.translate(table)
+    text.text = shifted(text.text, LOWERED if shift.startswith("-") else RAISED)
 
 
 def _mark(root: Element) -> None:

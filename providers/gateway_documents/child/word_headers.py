@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from zipfile import ZipFile
 
+import attrs
+
 from gateway_documents.child import zip_parts
 from gateway_documents.child.word_runs import MAIN, TEXT_PATH, text_of
 
@@ -20,12 +22,11 @@ def insert_headers(
     One that an earlier section has, too, is left out. `parsed` returns the root of a part.
     """
     body = root.find(f"{MAIN}body")
-    links = zip_parts.relations(archive, name)
-    seen: set[str] = set()
+    copies = _Copies(zip_parts.relations(archive, name), parsed)
     for first, last, section in _sections(body) if body is not None else ():
-        for block in _blocks_of(section, "headerReference", links, parsed, seen):
+        for block in copies.blocks_of(section, "headerReference"):
             first.addprevious(block)
-        after = _blocks_of(section, "footerReference", links, parsed, seen)
+        after = copies.blocks_of(section, "footerReference")
         for block in after if last is section else reversed(after):
             last.addprevious(block) if last is section else last.addnext(block)
 
@@ -43,22 +44,32 @@ def _sections(body: Element) -> list[tuple[Element, Element, Element]]:
     return found
 
 
-def _blocks_of(
-    section: Element,
-    kind: str,
-    links: Mapping[str, str],
-    parsed: Callable[[str], Element | None],
-    seen: set[str],
-) -> list[Element]:
-    blocks = []
-    for reference in section.findall(f"{MAIN}{kind}"):
-        link = next((value for key, value in reference.items() if key.endswith("}id")), "")
-        root = parsed(links.get(link, ""))
-        if root is not None and _is_worth_it(root) and text_of(root) not in seen:
-            seen.add(text_of(root))
-            _cut_links(root)
-            blocks += list(root)
-    return blocks
+@attrs.define
+class _Copies:
+    """Copies each header and footer once, by its part and by its text."""
+
+    _links: Mapping[str, str]
+    _parsed: Callable[[str], Element | None]
+    _parts: set[str] = attrs.field(factory=set, init=False)
+    _texts: set[str] = attrs.field(factory=set, init=False)
+
+    def blocks_of(self, section: Element, kind: str) -> list[Element]:
+        """Return the blocks of a section's headers or footers that no earlier section has."""
+        blocks = []
+        for reference in section.findall(f"{MAIN}{kind}"):
+            link = next((value for key, value in reference.items() if key.endswith("}id")), "")
+            part = self._links.get(link, "")
+            if part not in self._parts:
+                self._parts.add(part)
+                blocks += self._copy(self._parsed(part))
+        return blocks
+
+    def _copy(self, root: Element | None) -> list[Element]:
+        if root is None or not _is_worth_it(root) or text_of(root) in self._texts:
+            return []
+        self._texts.add(text_of(root))
+        _cut_links(root)
+        return list(root)
 
 
 def _is_worth_it(root: Element) -> bool:

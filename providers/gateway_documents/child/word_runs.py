@@ -1,13 +1,15 @@
 """Rewrites the runs of a Word part that anydoc drops or flattens as plain runs."""
 
+import re
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
+from itertools import chain
 from typing import Any
 
 from lxml import etree
 
 from gateway_documents.child import symbols
-from gateway_documents.child.raised_digits import LOWERED, RAISED
+from gateway_documents.child.raised_digits import LOWERED, RAISED, shifted
 
 # lxml has no public name for it.
 Element = Any
@@ -20,6 +22,8 @@ _SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 TEXT_PATH = "{urn:schemas-microsoft-com:vml}textpath"
 _OLE = "{urn:schemas-microsoft-com:office:office}OLEObject"
 _OFF = ("0", "false", "off", "none")
+# The code of a symbol, and the number of a list's entry.
+_CODE, _NUMBER = re.compile(r"[\da-fA-F]{1,4}", re.ASCII), re.compile(r"\d{1,9}", re.ASCII)
 _CHECKED, _UNCHECKED = "\u2612", "\u2610"
 
 
@@ -82,8 +86,12 @@ def _remove_deletions(root: Element) -> None:
 
 
 def _remove_paragraph(paragraph: Element) -> None:
+    """Remove a paragraph unless it is the only one: a cell needs one."""
     parent = paragraph.getparent()
-    if parent is not None and len(parent.findall(f"{MAIN}p")) > 1:
+    others = chain(
+        paragraph.itersiblings(f"{MAIN}p"), paragraph.itersiblings(f"{MAIN}p", preceding=True)
+    )
+    if parent is not None and next(others, None) is not None:
         parent.remove(paragraph)
 
 
@@ -113,9 +121,10 @@ def _is_hidden(run: Element, hiding: AbstractSet[str]) -> bool:
 
 def _name_symbols(run: Element, properties: Element | None) -> None:
     for symbol in run.findall(f"{MAIN}sym"):
-        code = int(symbol.get(f"{MAIN}char") or "0", 16)
+        code = symbol.get(f"{MAIN}char") or ""
+        number = int(code, 16) if _CODE.fullmatch(code) else 0
         symbol.tag = f"{MAIN}t"
-        symbol.text = symbols.character(symbol.get(f"{MAIN}font") or "", code)
+        symbol.text = symbols.character(symbol.get(f"{MAIN}font") or "", number)
     for text in run.findall(f"{MAIN}t"):
         if text.text and any("\uf000" <= char <= "\uf0ff" for char in text.text):
             fonts = properties.find(f"{MAIN}rFonts") if properties is not None else None
@@ -127,7 +136,8 @@ def _shift(run: Element, properties: Element) -> None:
     place = value_of(properties, "vertAlign")
     table = {"superscript": RAISED, "subscript": LOWERED}.get(place or "")
     texts = list(run.iter(f"{MAIN}t"))
-    if table and all(ord(char) in table for text in texts for char in text.text or ""):
+    whole = "".join(text.text or "" for text in texts)
+    if table and shifted(whole, table) != whole:
         for text in texts:
             text.text = (text.text or "").translate(table)
 
@@ -160,7 +170,7 @@ def _write_out_form_field(form: Element) -> None:
     elif choices is not None:
         entries = [entry.get(f"{MAIN}val") or "" for entry in choices.findall(f"{MAIN}listEntry")]
         number = value_of(choices, "result") or value_of(choices, "default") or "0"
-        if number.isdigit() and int(number) < len(entries):
+        if _NUMBER.fullmatch(number) and int(number) < len(entries):
             run.addprevious(run_of(entries[int(number)]))
 
 

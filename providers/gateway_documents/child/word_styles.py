@@ -25,6 +25,8 @@ _HEADINGS = (
     *("nagłówek", "nadpis", "otsikko", "címsor", "başlık", "titlu", "naslov"),  # noqa: RUF001
     *("επικεφαλίδα", "заголовок", "标题", "標題", "見出し", "제목"),
 )
+MAX_CHAIN = 50
+"""A style and those that it is based on; Word's own are up to five."""
 _LEVEL = re.compile(r"(.+?)\s*([1-9])")
 
 
@@ -36,14 +38,25 @@ def styles_of(root: Element | None) -> Styles:
 
 def hiding(styles: Styles) -> set[str]:
     """Return the styles that hide text, also by the style that they are based on."""
-    return {name for name in styles if _hides(name, styles)}
+    hides: dict[str, bool] = {}
+    for name in styles:
+        below: list[str] = []
+        at, own = name, None
+        while own is None and at in styles and at not in hides:
+            below.append(at)
+            # Of a circle, no style hides text.
+            hides[at] = False
+            own = vanish(styles[at].find(f"{MAIN}rPr"))
+            at = value_of(styles[at], "basedOn") or ""
+        hides.update(dict.fromkeys(below, hides.get(at, False) if own is None else own))
+    return {name for name in styles if hides[name]}
 
 
 def chain(name: str | None, styles: Styles) -> Iterator[Element]:
-    """Yield a style and those that it is based on."""
-    seen: set[str] = set()
-    while name is not None and name in styles and name not in seen:
-        seen.add(name)
+    """Yield a style and those that it is based on, up to a number that no real file has."""
+    for _ in range(MAX_CHAIN):
+        if name is None or name not in styles:
+            return
         yield styles[name]
         name = value_of(styles[name], "basedOn")
 
@@ -63,11 +76,6 @@ def head_paragraphs(root: Element, styles: Styles) -> None:
         level = level_of(name) if name and name not in styles else None
         if level is not None:
             _set_level(paragraph, level)
-
-
-def _hides(name: str, styles: Styles) -> bool:
-    found = (vanish(style.find(f"{MAIN}rPr")) for style in chain(name, styles))
-    return next((hides for hides in found if hides is not None), False)
 
 
 @lru_cache(maxsize=1024)

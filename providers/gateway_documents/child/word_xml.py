@@ -1,6 +1,7 @@
 """Rewrites what anydoc drops or flattens in a Word file, before anydoc reads it."""
 
 import io
+import os
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -13,6 +14,7 @@ from gateway_documents.child.slide_xml import drop_names
 from gateway_documents.child.word_headers import insert_headers
 from gateway_documents.child.word_lists import Lists
 from gateway_documents.child.word_runs import MAIN, text_of
+from gateway_documents.errors import Unreadable
 
 # lxml has no public name for it.
 Element = Any
@@ -20,6 +22,8 @@ _STRICT = "{http://purl.oclc.org/ooxml/wordprocessingml/main}"
 _STORIES = frozenset(("document", "footnotes", "endnotes", "comments", "hdr", "ftr"))
 HIDDEN_NOTE = "Hidden text was left out."
 _COMMENTS_NOTE = "Comments were left out."
+# Places of files inside of a document.
+_MAX_CHUNKS = 1_000
 
 
 @attrs.frozen
@@ -29,7 +33,7 @@ class Prepared:
     data: bytes
     notes: Sequence[str]
     chunks: Mapping[str, tuple[str, bytes]]
-    """Files to be put into the text, by the mark in their place, with their names."""
+    """Files to be put into the text, by the mark in their places, with their names."""
 
 
 def prepared(data: bytes) -> Prepared:
@@ -56,6 +60,8 @@ class _Document:
     """Sentences in their order, each once."""
     chunks: dict[str, tuple[str, bytes]] = attrs.field(factory=dict, init=False)
     names: Sequence[str] = attrs.field(init=False)
+    # In marks, so that no text contains one.
+    _secret: str = attrs.field(factory=lambda: os.urandom(8).hex(), init=False)
     _styles: word_styles.Styles = attrs.field(init=False)
     _hiding: set[str] = attrs.field(init=False)
 
@@ -102,15 +108,21 @@ class _Document:
 
     def _mark_chunks(self, root: Element, name: str) -> None:
         links = zip_parts.relations(self.archive, name)
-        for chunk in list(root.iter(f"{MAIN}altChunk")):
+        names = set(self.archive.namelist())
+        marks: dict[str, str] = {}
+        found = list(root.iter(f"{MAIN}altChunk"))
+        if len(found) > _MAX_CHUNKS:
+            raise Unreadable(f"The file is too large: it contains {len(found):,} files.")
+        for chunk in found:
             link = next((value for key, value in chunk.items() if key.endswith("}id")), "")
             part = links.get(link, "")
-            if part not in self.archive.namelist():
+            if part not in names:
                 continue
-            mark = f"\ufdd2{len(self.chunks)}\ufdd3"
-            self.chunks[mark] = part, self.archive.read(part)
+            if part not in marks:
+                marks[part] = f"\ufdd2{len(self.chunks)}-{self._secret}\ufdd3"
+                self.chunks[marks[part]] = part, self.archive.read(part)
             chunk.tag = f"{MAIN}p"
-            chunk.append(word_runs.run_of(mark))
+            chunk.append(word_runs.run_of(marks[part]))
 
     def _parts_of(self, kind: str) -> Iterator[Element]:
         for name in self.names:

@@ -2,24 +2,25 @@
 
 import json
 
-from gateway_documents.child import extraction, page_json, parsing
+from gateway_documents.child import MAX_PAGES, extraction, page_json, parsing
 from gateway_documents.child.parsed import Parsed
 from gateway_documents.errors import Unreadable
 
 # Markdown of ten thousand pages.
 MAX_ANSWER_BYTES = 16_000_000
-# The sandbox returns up to 10,000 parts.
-MAX_PAGES = 9_999
+MAX_CHECKED_BYTES = 250_000
 
 
 def work(action: str, about: str, data: bytes) -> list[bytes]:
     """Check or parse a file, describe its pages, or extract data from Markdown.
 
-    "check" and "parse" take the kind of the file. "check" returns the facts as JSON, "parse" the
-    facts and the Markdown of each page, in UTF-8. The facts are `notes` and `textless` of `Parsed`,
-    `has_text`, and the number of `pages`. "describe" takes JSON of the notes and of the pages, and
-    returns JSON. "extract" takes the buyer's prompt and Markdown, and returns JSON. Raises
-    `Unreadable` for a file that cannot be parsed, `MemoryError` at the memory limit.
+    - "check" and "parse" take the kind of the file, and return the facts as JSON and the Markdown
+      of each page, in UTF-8. "check" leaves out pages of more than 250 kB in all. The facts are
+      `notes` and `textless` of `Parsed`, `has_text`, and the number of `pages`.
+    - "describe" takes JSON of the notes and of the pages, and returns JSON.
+    - "extract" takes the buyer's prompt and Markdown, and returns JSON.
+
+    Raises `Unreadable` for a file that cannot be parsed, `MemoryError` at the memory limit.
     """
     if action == "describe":
         described = page_json.describe(json.loads(data), json.loads(about))
@@ -28,11 +29,13 @@ def work(action: str, about: str, data: bytes) -> list[bytes]:
         return [extraction.extract(about, data.decode()).encode(errors="replace")]
     parsed = parsing.parse(about, data)
     pages = [page.encode(errors="replace") for page in parsed.pages]
-    if sum(map(len, pages)) > MAX_ANSWER_BYTES:
+    size = sum(map(len, pages))
+    if size > MAX_ANSWER_BYTES:
         raise Unreadable("The file is too large: it contains more than 16 MB of text.")
     if len(pages) > MAX_PAGES:
         raise Unreadable(f"The file is too large: it has more than {MAX_PAGES:,} pages.")
-    return [_facts(parsed)] if action == "check" else [_facts(parsed), *pages]
+    is_left_out = action == "check" and size > MAX_CHECKED_BYTES
+    return [_facts(parsed)] if is_left_out else [_facts(parsed), *pages]
 
 
 def _facts(parsed: Parsed) -> bytes:

@@ -233,7 +233,8 @@ class _Reader:
             self._column += 1
         at = self._row, self._column
         style, kind = cell.get(b"s") or b"0", cell.get(b"t", b"n")
-        code = self.styles[int(style)] if int(style) < len(self.styles) else ""
+        number = int(style) if style.isdigit() else 0
+        code = self.styles[number] if number < len(self.styles) else ""
         if code and (kind == b"n" or (kind in _TEXTS and text_formatter(code))):
             self.formats[at] = code
         if kind == b"e" and (error := _ERROR.search(body)):

@@ -11,16 +11,12 @@ from xml.parsers import expat
 
 from lxml import etree
 
+from gateway_documents.child import controls
 from gateway_documents.errors import TOO_DEEP, Unreadable
 
 DAMAGED_NOTE = "The file is damaged in places; text may be missing there."
 _CHUNK_BYTES = 65_536
 _STRAY_AMPERSAND = re.compile(rb"&(?!#?\w{1,32};)")
-# Characters that XML forbids, written as they are or as references.
-_CONTROL = re.compile(
-    rb"[\x01-\x08\x0b\x0c\x0e-\x1f]"
-    rb"|&#(?:0*(?:[1-8]|1[124-9]|2\d|3[01])|[xX]0*(?:[1-8bcefBCEF]|1[\da-fA-F]));"
-)
 # Entities were refused, so large parts are only that.
 _SAFELY: Any = {
     "resolve_entities": False,
@@ -78,11 +74,13 @@ def parsed(part: bytes) -> tuple[Any | None, bool]:
 
     The root is None for a part that is no XML. Raises `Unreadable` for one that is nested deeply.
     """
-    for attempt in (part, cleaned(part)):
-        with contextlib.suppress(etree.XMLSyntaxError):
-            return etree.fromstring(attempt, etree.XMLParser(**_SAFELY)), True
+    with contextlib.suppress(etree.XMLSyntaxError):
+        return etree.fromstring(part, etree.XMLParser(**_SAFELY)), True
+    part = cleaned(part)
+    with contextlib.suppress(etree.XMLSyntaxError):
+        return etree.fromstring(part, etree.XMLParser(**_SAFELY)), True
     try:
-        return etree.fromstring(cleaned(part), etree.XMLParser(recover=True, **_SAFELY)), False
+        return etree.fromstring(part, etree.XMLParser(recover=True, **_SAFELY)), False
     except etree.XMLSyntaxError as error:
         if "depth" in str(error):
             raise Unreadable(TOO_DEEP) from None
@@ -91,7 +89,7 @@ def parsed(part: bytes) -> tuple[Any | None, bool]:
 
 def cleaned(part: bytes) -> bytes:
     """Return a part without the signs that careless programs leave in the text."""
-    return _STRAY_AMPERSAND.sub(b"&amp;", _CONTROL.sub(b"", part))
+    return _STRAY_AMPERSAND.sub(b"&amp;", controls.NOT_XML.sub(b"", part))
 
 
 def kind_of(root: Any) -> str:

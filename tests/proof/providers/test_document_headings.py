@@ -170,3 +170,25 @@ def test_a_paragraph_in_large_letters_is_a_heading(text, top, size, kind):
 def test_a_line_that_ends_with_a_comma_is_no_heading(text, kind):
     found = block_page((text, 120, "Quay-Bold", 10.0), (BODY, 160, "Quay", 10.0))
     assert found[0].kind == kind
+
+
+def test_lines_behind_drawn_bullets_are_list_items():
+    page = pdf.Page()
+    page.text(60, 760, "The harbour collects fees from:")
+    for y, left, text in (
+        (740, 80, "boats of guests"),
+        (726, 80, "boats that stay for longer than a day,"),
+        (712, 80, "and that leave later"),
+        (698, 100, "boats of the village"),
+        (684, 60, "All others are free."),
+    ):
+        page.text(left, y, text)
+        if "later" not in text and "others" not in text:
+            page.operators.append(f"{left - 14} {y + 2} 4 4 re f")
+    assert parsed(pdf.write([page])) == (
+        "The harbour collects fees from:\n\n"
+        "- boats of guests\n"
+        "- boats that stay for longer than a day, and that leave later\n"
+        "  - boats of the village\n\n"
+        "All others are free."
+    )

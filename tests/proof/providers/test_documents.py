@@ -1,17 +1,20 @@
 """The document parser's output for ordinary files, and its refusals before payment."""
 
 import asyncio
+import io
 
 import attrs
 import documents_files as files
 import documents_hostile as hostile
 import documents_pdf as pdf
 import pytest
+import xlsxwriter
 from documents_files import request
 
 import gateway
 import gateway_documents
 from gateway import Settings
+from gateway_documents.checked import CheckedResults
 from gateway_documents.kinds import PICTURES
 from gateway_documents.provider import DocumentParser
 
@@ -234,3 +237,37 @@ async def test_a_document_of_too_many_pages_is_refused_before_payment(parser):
     short = attrs.evolve(gateway_documents.ENDPOINT, max_pages=1)
     with pytest.raises(gateway.InvalidInput, match="too large: it has 2 pages"):
         await parser.validate(request("a.pdf", pdf.write(pages[:2])), short)
+
+
+async def test_a_document_of_too_many_pages_is_refused_after_payment_too(parser):
+    with xlsxwriter.Workbook(book := io.BytesIO()) as sheets:
+        for number in range(1001):
+            sheets.add_worksheet().write(0, 0, number)
+    assert "more than 1,000 pages" in await refusal(parser, "a.xlsx", book.getvalue())
+    with pytest.raises(gateway.InvalidInput, match="too large: it has more than 1,000 pages"):
+        await parser.submit(request("a.xlsx", book.getvalue()), None)
+
+
+async def test_a_checked_file_is_not_parsed_again_after_payment(monkeypatch):
+    parser = DocumentParser(pictures=None)
+    small, large = request("a.pdf", files.sample_pdf()), request("a.txt", b"word " * 60_000)
+    for order in (small, large):
+        await parser.validate(order, gateway_documents.ENDPOINT)
+    await parser.close()
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    assert "3,960" in (await parser.submit(small, None)).text
+    for order in (small, large):
+        with pytest.raises(gateway.Transient):
+            await parser.submit(order, None)
+
+
+def test_results_of_checks_are_few_and_kept_for_minutes():
+    now = 0.0
+    results = CheckedResults(now=lambda: now)
+    for number in range(40):
+        results.add(f"{number}", [b"text"])
+    assert [results.take(name) for name in ("7", "8", "8")] == [None, [b"text"], None]
+    now = 301.0
+    assert results.take("39") is None
+    results.add("new", [b"text"])
+    assert results.take("new") == [b"text"]

@@ -2,9 +2,11 @@
 
 import io
 import json
+import zipfile
 
 import attrs
 import documents_files as files
+import documents_hostile as hostile
 import pytest
 from document_sales import buy_parsing, document
 from documents_files import request
@@ -12,7 +14,8 @@ from documents_pdf import Page, write
 
 import gateway_documents
 from gateway.web.bodies import GenerationBody, request_of
-from gateway_documents.child import page_json, tables
+from gateway_documents import child, sandboxes
+from gateway_documents.child import page_json, tables, work
 from gateway_documents.provider import DocumentParser
 from tests.conftest import running
 
@@ -101,6 +104,45 @@ async def test_a_document_of_as_many_pages_as_are_on_sale_is_read(parser):
     result = await parser.submit(asked, None)
     assert "Words of page 1000 " in result.text
     assert len(json.loads(result.outputs[0].data)["pages"]) == len(pages)
+
+
+async def is_sold_as_json(parser, name, data):
+    """Return the JSON of a file that is accepted before payment."""
+    await parser.validate(request(name, data), gateway_documents.ENDPOINT)
+    return await described(parser, name, data)
+
+
+async def test_control_characters_do_not_reach_the_json(parser):
+    row = b",".join([b"\x1b" * 60, b"\x0b" * 60]) + b"\n"
+    found = await is_sold_as_json(
+        parser, "a.csv", b"a,b\n" + row * 61_000 + b"\x1b[1mc\x1b[0m,d\x7f"
+    )
+    [[head, *rows, last]] = found["pages"][0]["tables"]
+    assert rows == [["", ""]] * 61_000
+    assert (head, last) == (["a", "b"], ["[1mc[0m", "d"])
+
+
+async def test_the_most_quotes_in_a_table_are_sold_as_json(parser):
+    rows, cell = 5_000, '"' * 3_190
+    sheet = f'<row><c t="inlineStr"><is><t>{cell}</t></is></c></row>' * rows
+    book = io.BytesIO(hostile.workbook(sheet))
+    with zipfile.ZipFile(book, "a") as archive:
+        # So that it is no bomb by its ratio.
+        archive.writestr("xl/media/noise", hostile.noise(400_000))
+    found = await is_sold_as_json(parser, "a.xlsx", book.getvalue())
+    [page] = found["pages"]
+    assert page["tables"] == [[[cell]] * rows]
+    assert page["markdown"].count(cell) == rows
+
+
+def test_the_sandbox_returns_the_largest_json():
+    cells = "|a|\n|-|\n" + "|" * (tables.MAX_FOUND_CELLS - 2)
+    pages = ["x"] * (child.MAX_PAGES - 1) + [cells]
+    quotes = '"' * (work.MAX_ANSWER_BYTES - sum(map(len, pages)))
+    pages[-1] += quotes
+    [described] = work.work("describe", "[]", json.dumps(pages).encode())
+    assert described.count(b'\\"') == 2 * len(quotes)
+    assert len(described) < sandboxes.text_reader().limits.answer_bytes
 
 
 def test_cells_are_those_that_were_written():

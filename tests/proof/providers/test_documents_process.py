@@ -10,12 +10,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import attrs
 import documents_files as files
 import documents_hostile as hostile
 import pytest
 from documents_files import request
 
 import gateway
+import gateway_documents
 from gateway.sandbox import Sandbox
 from gateway.sandbox.sandbox import Meter, metered
 from gateway_documents.provider import DocumentParser
@@ -154,3 +156,10 @@ def test_importing_it_loads_no_parser():
     loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     heavy = {"anydoc", "liteparse", "python_calamine", "markdownify", "lxml", "bs4", "rapidocr"}
     assert heavy & set(loaded) == set()
+
+
+async def test_pages_that_only_validate_limits_are_not_sold_unchecked(parser, monkeypatch):
+    short = attrs.evolve(gateway_documents.ENDPOINT, max_pages=1)
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(gateway.Transient, match="could not be started"):
+        await parser.validate(PAGE, short)

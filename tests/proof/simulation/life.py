@@ -143,7 +143,6 @@ class Life:
             context=context,
             store=store,
             settler=settler,
-            refunds=production._make_refunds(context, store, settler),
             redactor=Redactor(),
             spans=manager.spans(settings),
             timing=Timing(),

@@ -1,8 +1,7 @@
 """Word, PowerPoint, OpenDocument, rich text and EPUB, by anydoc."""
 
 import re
-import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import anydoc
 
@@ -12,6 +11,7 @@ from gateway_documents.child import (
     open_document,
     rich_text,
     slide_xml,
+    tables,
     word_xml,
     zip_parts,
 )
@@ -48,14 +48,39 @@ def _parse_word(data: bytes, depth: int) -> Parsed:
         return _parse_word(inner, depth - 1)
 
     notes = dict.fromkeys(prepared.notes)
+    texts: dict[str, str] = {}
     for mark, (name, inner) in prepared.chunks.items():
-        chunk = ""
         try:
-            chunk = chunks.parse(name, inner, parse_office)
-        except (Unreadable, zipfile.BadZipFile):
-            notes[_CHUNK_NOTE] = None
-        text = text.replace(mark, chunk)
-    return _parsed(text, tuple(notes))
+            texts[mark] = chunks.parse(name, inner, parse_office)
+        except MemoryError:
+            raise
+        except BaseException:  # noqa: BLE001 - parsers raise anything, and Rust panics
+            texts[mark], notes[_CHUNK_NOTE] = "", None
+    return _parsed(_with_chunks(text, texts), tuple(notes))
+
+
+def _with_chunks(text: str, chunks_by_mark: Mapping[str, str]) -> str:
+    """Return a text with files in place of their marks, in one line in rows of tables."""
+    if not chunks_by_mark:
+        return text
+    marks = re.compile("|".join(map(re.escape, chunks_by_mark)))
+    in_cells = {mark: _in_cell(chunk) for mark, chunk in chunks_by_mark.items()}
+
+    def filled(line: str) -> str:
+        found = in_cells if line.startswith("|") else chunks_by_mark
+        return marks.sub(lambda mark: found[mark[0]], line)
+
+    return "\n".join(map(filled, text.split("\n"))).strip("\n")
+
+
+def _in_cell(markdown: str) -> str:
+    """Return Markdown for a cell; of its own tables, each row becomes a line."""
+    lines = (
+        " / ".join(filter(None, tables.cells(line))) if line.startswith("|") else line
+        for line in markdown.splitlines()
+        if not tables.is_rule(line)
+    )
+    return tables.cell_markdown("\n".join(lines))
 
 
 def parse_slides(data: bytes) -> Parsed:

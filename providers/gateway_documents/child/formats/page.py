@@ -13,7 +13,7 @@ from gateway_documents.child import escaping, html_repair, mathml, tables
 from gateway_documents.child.charsets import decode
 from gateway_documents.child.formats.text import guess_note
 from gateway_documents.child.parsed import Parsed
-from gateway_documents.child.raised_digits import LOWERED, RAISED
+from gateway_documents.child.raised_digits import LOWERED, RAISED, shifted
 from gateway_documents.errors import NO_TEXT, Unreadable
 
 _IMAGE = re.compile(r"!\[\]\([^)]*\)")
@@ -118,11 +118,11 @@ class _Converter(markdownify.MarkdownConverter):
 
     def convert_sup(self, el: Tag, text: str, parent_tags: set[str]) -> str:  # noqa: ARG002
         """Return raised digits as characters, and other text as it is."""
-        return _shifted(text, RAISED)
+        return shifted(text, RAISED)
 
     def convert_sub(self, el: Tag, text: str, parent_tags: set[str]) -> str:  # noqa: ARG002
         """Return lowered digits as characters, and other text as it is."""
-        return _shifted(text, LOWERED)
+        return shifted(text, LOWERED)
 
     def convert_table(self, el: Tag, text: str, parent_tags: set[str]) -> str:  # noqa: ARG002
         """Return a table; one inside another's cell becomes lines of that cell."""
@@ -183,10 +183,6 @@ def _starts_line(text: NavigableString) -> bool:
         if isinstance(node, Tag) and node.name in html_repair.BLOCKS:
             return True
     return True
-
-
-def _shifted(text: str, table: Mapping[int, int | str]) -> str:
-    return text.translate(table) if all(ord(char) in table for char in text) else text
 
 
 def _span(cell: Tag, name: str) -> int:

@@ -13,6 +13,7 @@ import liteparse
 import pypdfium2
 
 from gateway_documents.child import (
+    MAX_PAGES,
     font_weights,
     form_fields,
     invisible_text,
@@ -26,10 +27,7 @@ from gateway_documents.child.layout.plain import restore
 from gateway_documents.child.parsed import Parsed, has_words
 from gateway_documents.errors import DAMAGED, ENCRYPTED, Unreadable
 
-MAX_PAGES = 1000
 _HEADER = b"%PDF-"
-# Databases refuse NUL.
-_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
 # The part of a page's height, at the top and at the bottom, where running lines may be.
 _MARGIN = 0.1
 # The fewest pages, and the smallest share of them, that have a running header or footer.
@@ -83,7 +81,7 @@ def parse(data: bytes) -> Parsed:
         text = form_fields.named(text, page)
         if not text and not (page.text or "").strip():
             textless[number] = _has_picture(page)
-        texts.append(_CONTROLS.sub("", text).strip("\n"))
+        texts.append(text.strip("\n"))
     return Parsed(texts, _HIDDEN_NOTE if has_hidden else (), textless)
 
 

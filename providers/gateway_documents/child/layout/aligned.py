@@ -2,7 +2,6 @@
 
 import re
 import statistics
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -21,9 +20,8 @@ _ROW_GAP, _LABEL_GAP = 3.5, 6
 MIN_ROWS, _MAX_STUBS = 3, 3
 # The most columns of a table, as of an hour or a week each.
 _MAX_COLUMNS = 100
-# How many first rows may be left out of a table, and from how many lines in turn one may start
-# before a row that is in other columns, as of a form above a table.
-_MAX_DROPS, _MAX_STARTS = 8, 8
+# How many first rows may be left out of a table, as lines of a form above it.
+_MAX_DROPS = 8
 # How far the first label may be indented, in heights of a line.
 _INDENT = 3
 # The most letters of a value, and of one without digits.
@@ -38,6 +36,8 @@ CAPTION = re.compile(r"(?:table|figure|fig|exhibit|chart|source|note)s?\b", re.I
 # Text of columns: the share of cells whose sentence goes on in the next row.
 _LONG_CELL, _FLOWING = 20, 0.3
 _PAIR = 2
+# Rows that are no table are tried again from about so many of their lines.
+_RETRIES = 4
 # The share of cells with digits in a head, and in a table of numbers.
 _FEW, _MOST = 0.4, 0.8
 
@@ -55,6 +55,8 @@ class Span:
     @classmethod
     def of(cls, words: Sequence[Box]) -> "Span":
         """Return the span of words."""
+        if len(words) == 1:
+            return cls(words[0].left, words[0].right)
         return cls(min(word.left for word in words), max(word.right for word in words))
 
     @property
@@ -142,13 +144,11 @@ class Group:
 
     def column_of(self, cell: Cell) -> int:
         """Return the column in which a cell begins."""
-        place = min(Span.of(cell).middle, cell[0].right)
-        edges = range(len(self.columns) - 1)
-        return bisect_left(edges, place, key=self._edge)
-
-    def _edge(self, column: int) -> float:
-        """Return the middle of the gap behind a column."""
-        return (self.columns[column].right + self.columns[column + 1].left) / 2
+        at = min(Span.of(cell).middle, cell[0].right)
+        for number, (left, right) in enumerate(pairwise(self.columns)):
+            if at <= (left.right + right.left) / 2:
+                return number
+        return len(self.columns) - 1
 
     def cut(self, line: Line) -> list[Cell]:
         """Return the cells of a line; a word that begins or ends with a column starts one."""
@@ -179,7 +179,7 @@ class Group:
 def find_groups(words: Sequence[Box], least: int = MIN_ROWS) -> Iterator[tuple[Group, list[Line]]]:
     """Yield the tables of so many rows among words, and the lines above each."""
     lines = [Line.of(words) for words in to_lines(words)]
-    at = start = failed = 0
+    at = start = 0
     while at < len(lines):
         group, end = _group(lines, at)
         _drop_heads(group)
@@ -187,13 +187,8 @@ def find_groups(words: Sequence[Box], least: int = MIN_ROWS) -> Iterator[tuple[G
             first = lines.index(group.rows[0][0], at)
             yield group, lines[start:first]
             at = start = end
-            failed = 0
-        elif failed < _MAX_STARTS:
-            at += 1
-            failed += 1
         else:
-            at = max(at + 1, end - _MAX_STARTS)
-            failed = 0
+            at += max(1, len(group.rows) // _RETRIES)
 
 
 def _group(lines: Sequence[Line], at: int) -> tuple[Group, int]:

@@ -17,6 +17,8 @@ from gateway_documents.child.layout.rules import Rule, rules_across
 from gateway_documents.child.lines import Box
 
 _MAX_WORDS = 5_000
+# The fewest rows, and the side of the page: all of it, left or right.
+_PASSES = ((aligned.MIN_ROWS, 0), (aligned.MIN_ROWS, -1), (aligned.MIN_ROWS, 1), (1, 0))
 # The share of letters that may be missing or repeated.
 _MAX_LOST = 0.02
 # Words that may be missing: those that are written in other parts.
@@ -37,13 +39,12 @@ def replace_blocks(page: liteparse.ParsedPage, blocks: list[LayoutBlock]) -> lis
     rules = rules_across(page)
     middle = aligned.Span.of(words).middle
     found = _Page.of(blocks, words)
-    for least in (aligned.MIN_ROWS, 1):
-        for side in (0, -1, 1):
-            area = aligned.side_of([*filter(found.has, words)], middle, side)
-            for group, above in aligned.find_groups(area, least):
-                table, inside = _table(group, above, rules)
-                if all(map(found.has, inside)) and (not group.is_small or _is_full(table)):
-                    found.put(table, inside, needs_table=aligned.may_be_contents(group))
+    for least, side in _PASSES:
+        area = aligned.side_of([*filter(found.has, words)], middle, side)
+        for group, above in aligned.find_groups(area, least):
+            table, inside = _table(group, above, rules)
+            if all(map(found.has, inside)) and (not group.is_small or _is_full(table)):
+                found.put(table, inside, needs_table=aligned.may_be_contents(group))
     return [place.block for place in found.places]
 
 

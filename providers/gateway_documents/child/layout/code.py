@@ -16,6 +16,8 @@ _KINDS = ("code", "table", "paragraph", "heading")
 
 def restore(page: PageLines, blocks: Sequence[LayoutBlock], body: Style) -> list[LayoutBlock]:
     """Return the blocks with neighbours that are lines of one listing as one block of code."""
+    if not page.has_mono:
+        return [*blocks]
     restored: list[LayoutBlock] = []
     above: list[TextLine] = []
     for block in blocks:

@@ -8,14 +8,13 @@ from itertools import zip_longest
 import liteparse
 from liteparse import AnnotationRect, LayoutBlock
 
-from gateway_documents.child.layout import code
+from gateway_documents.child.layout import bullets, code, texts
 from gateway_documents.child.layout.blocks import box_of, cells, rectangle
 from gateway_documents.child.layout.styles import PageLines, Style, TextLine
 
 # The first sentence of a paragraph set in bold, and the begin of the next.
 _RUN_IN = re.compile(r"(?:\w{1,3}[.)] )?[^.]*\w{2,} [^.]*\w{2,}\. +[A-Z]")
 _NUMBERED = re.compile(r"\d{1,2}(?:\.\d{1,2})*[.)] |\d{1,2}(?:\.\d{1,2})+ ")
-_LINK = re.compile(r"\]\([^()\s]*\)")
 # The least share of letters among letters and digits.
 _MIN_LETTERS = 0.5
 # A longer heading in the body's style, and one with so many commas, is a paragraph.
@@ -41,6 +40,7 @@ def refine(
     """Return the blocks of a page with headings that are one line or several of one style."""
     lines = PageLines(page)
     blocks = code.restore(lines, [*_without_frames(lines, blocks)], body)
+    blocks = bullets.mark(page, lines, blocks)
     parted: list[LayoutBlock] = []
     for block, below in zip_longest(blocks, blocks[1:]):
         if below and _is_running(lines, block, below, body):
@@ -144,7 +144,7 @@ def _without_frames(page: PageLines, blocks: Sequence[LayoutBlock]) -> Iterator[
         rows = cells(block)
         lines = page.within(box_of(block)) if rows and max(map(len, rows)) == 1 else []
         if len(lines) > len(rows) and sum(line.letters for line in lines) == sum(
-            _count(row[0].text) for row in rows if row
+            texts.count(row[0].text) for row in rows if row
         ):
             for group in _groups(lines):
                 text = " ".join(line.box.text for line in group)
@@ -176,7 +176,7 @@ def _parts_of_heading(
     rest = block.text or ""
     groups = _groups(lines)
     for number, group in enumerate(groups, 1):
-        text, rest = _cut(rest, group, is_last=number == len(groups))
+        text, rest = texts.cut(rest, group, is_last=number == len(groups))
         if text:
             is_heading = _is_heading(text, group, body, is_first=number == 1)
             yield replace(block, text=text) if is_heading else _paragraph(block, text)
@@ -190,7 +190,7 @@ def _parts_of_text(
     `above` are the lines of a heading before it, whose last words may be in the paragraph.
     """
     whole = f"{block.marker or ''} {block.text}" if block.kind == "list_item" else block.text or ""
-    if _count(whole) != sum(line.letters for line in lines):
+    if texts.count(whole) != sum(line.letters for line in lines):
         yield block
         return
     groups = _groups(lines, is_text=True)
@@ -213,7 +213,7 @@ def _cuts(
         while behind < len(groups) and not marks[at] and not marks[behind]:
             behind += 1
         lines = [line for group in groups[at:behind] for line in group]
-        text, rest = _cut(rest, lines, is_last=behind == len(groups))
+        text, rest = texts.cut(rest, lines, is_last=behind == len(groups))
         if marks[at]:
             yield replace(
                 block,
@@ -309,28 +309,6 @@ def _is_heading(text: str, lines: Sequence[TextLine], body: Style, *, is_first: 
 
 def _around(lines: Sequence[TextLine]) -> AnnotationRect:
     return rectangle([line.box for line in lines])
-
-
-def _count(text: str) -> int:
-    return sum(map(str.isalnum, _LINK.sub("", text)))
-
-
-def _cut(text: str, lines: Sequence[TextLine], *, is_last: bool) -> tuple[str, str]:
-    """Return the begin of a text, which are these lines, and the rest."""
-    at = len(text) if is_last else _position(text, sum(line.letters for line in lines))
-    return text[:at].strip(), text[at:]
-
-
-def _position(text: str, letters: int) -> int:
-    """Return the position behind a number of letters and digits, and behind their marks."""
-    links = {at for found in _LINK.finditer(text) for at in range(*found.span())}
-    for at, char in enumerate(text):
-        if at in links:
-            continue
-        if letters == 0 and char.isspace():
-            return at
-        letters -= char.isalnum()
-    return len(text)
 
 
 def _is_run_in(block: LayoutBlock, below: LayoutBlock | None) -> bool:

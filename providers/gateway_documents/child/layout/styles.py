@@ -97,6 +97,8 @@ class PageLines:
 
     def __init__(self, page: liteparse.ParsedPage) -> None:
         self.height = page.height
+        fonts = {item.font_name for item in page.text_items}
+        self.has_mono = any(_MONO.search(font or "") for font in fonts)
         boxes = (
             (Box(one.x, one.x + one.width, one.y, one.y + one.height, one.text), one)
             for one in page.text_items
