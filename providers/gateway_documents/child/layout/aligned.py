@@ -284,8 +284,10 @@ def _drop_heads(group: Group) -> None:
     """Remove the first rows while they look like a head."""
     for _ in range(_MAX_DROPS):
         if len(group.rows) <= 1 or not (_has_own_column(group) or _begins_with_head(group)):
-            break
+            return
         _drop_first(group)
+    # Rows of which each looks like a head are no table.
+    group.values = 0
 
 
 def _drop_first(group: Group) -> None:
