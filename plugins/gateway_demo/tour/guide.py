@@ -138,7 +138,7 @@ def _serve(screen: Screen, place: Place, children: tuple[Child, Child]) -> None:
     screen.part("Your turn", "chain and gateway run until Ctrl-C")
     screen.lines(place.invitation())
     try:
-        with screen.waiting("Serving. Press Ctrl-C to stop."):
+        with screen.waiting("Serving. Ctrl-C stops it."):
             while True:
                 for child in children:
                     child.check()

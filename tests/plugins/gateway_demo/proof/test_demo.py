@@ -213,7 +213,7 @@ def wait_until_closed(ports: set[int]) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_the_examples_of_the_docs_buy_from_the_running_demo_which_ctrl_c_ends(tmp_path):
-    with started(tmp_path, "Serving. Press Ctrl-C to stop.") as (demo, ports, text):
+    with started(tmp_path, "Serving. Ctrl-C stops it.") as (demo, ports, text):
         gateway = re.search(r"URL +(http://127\.0\.0\.1:\d+)", text)[1]
         rpc = re.search(r"JSON-RPC +(http://127\.0\.0\.1:\d+)", text)[1]
         for example, prompt in (
