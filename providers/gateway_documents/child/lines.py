@@ -49,6 +49,11 @@ class Box:
         """The height in pixels, at least 1."""
         return max(self.bottom - self.top, 1.0)
 
+    @property
+    def middle(self) -> tuple[float, float]:
+        """The middle, from the left and from the top."""
+        return (self.left + self.right) / 2, (self.top + self.bottom) / 2
+
     def is_beside(self, other: "Box") -> bool:
         """Whether both boxes are on one line."""
         shared = min(self.bottom, other.bottom) - max(self.top, other.top)
@@ -56,7 +61,7 @@ class Box:
 
     def is_within(self, other: "Box") -> bool:
         """Whether the middle is within another box."""
-        x, y = (self.left + self.right) / 2, (self.top + self.bottom) / 2
+        x, y = self.middle
         return other.left <= x <= other.right and other.top <= y <= other.bottom
 
 
@@ -69,7 +74,7 @@ def to_text(boxes: Iterable[Box]) -> str:
     Columns of running text are read one after the other; lines of a receipt stay lines.
     """
     found = list(boxes)
-    body = _body_height(found)
+    body = usual_height((box.height, len(box.text)) for box in found)
     return "\n\n".join(_text_of(block, body) for block in _columns(found))
 
 
@@ -180,14 +185,14 @@ def _heading_mark(line: Line, body: float) -> str:
     return "# " if height >= _TITLE * body else "## "
 
 
-def _body_height(boxes: Iterable[Box]) -> float:
-    """Return the height of most letters."""
-    by_height = sorted(boxes, key=lambda box: box.height)
-    left = sum(len(box.text) for box in by_height) / 2
-    for box in by_height:
-        left -= len(box.text)
+def usual_height(texts: Iterable[tuple[float, int]]) -> float:
+    """Return the height of most letters, from the height and the letters of each text."""
+    by_height = sorted(texts)
+    left = sum(letters for _, letters in by_height) / 2
+    for height, letters in by_height:
+        left -= letters
         if left <= 0:
-            return box.height
+            return height
     return 1.0
 
 

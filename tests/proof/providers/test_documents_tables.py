@@ -5,7 +5,8 @@ import pytest
 from liteparse import AnnotationRect, LayoutBlock, ParsedPage, VectorGraphics
 
 from gateway_documents.child import libraries, parsing, turned_pages
-from gateway_documents.child.layout import borderless
+from gateway_documents.child.layout import aligned, borderless
+from gateway_documents.child.lines import Box
 
 BLACK = (0.0, 0.0, 0.0)
 LEFTS = (60, 240, 330, 420)
@@ -224,3 +225,78 @@ def test_a_table_turned_on_its_page_is_read(angle):
 def test_an_empty_page_is_not_turned():
     turned = ParsedPage(1, 600, 800, "", text_items=[])
     assert turned_pages.find([turned]) == {}
+
+
+ADDRESSES = [("Customer: Smith Ltd", "Date: 12.03.2026"), ("4 High Street", "Due: 11.04.2026")]
+INVOICE = [
+    ["Pos", "Description", "Hours", "Total"],
+    ["1", "Advice in the harbour and preparation", "8", "960.00"],
+    ["2", "Licence for a year", "1", "499.00"],
+    ["3", "Support", "12", "1,020.00"],
+]
+
+
+@pytest.mark.parametrize("sentence", ["For our services we charge as follows.", ""])
+def test_lines_above_an_invoice_are_no_head(sentence):
+    page = pdf.Page()
+    lines_of(page, ADDRESSES, lefts=(60, 380), top=760)
+    page.text(60, 725, sentence)
+    lines_of(page, INVOICE, lefts=(60, 90, 330, 420), top=732 if not sentence else 705)
+    markdown = parsed(page)
+    assert rows_of(markdown) == INVOICE
+    assert sentence in markdown
+
+
+def test_a_table_below_lines_that_each_start_a_column_is_read():
+    page = pdf.Page()
+    steps = 45
+    for number in range(steps):
+        page.text(60, 780 - 9 * number, "step", size=7)
+        page.text(100 + 9 * number, 780 - 9 * number, str(number), size=7)
+    lines_of(page, PORTS, top=300)
+    markdown = parsed(page)
+    assert rows_of(markdown)[-len(PORTS) :] == PORTS
+    assert markdown.count("step") == steps
+
+
+def test_a_table_below_text_with_numbers_in_columns_is_read():
+    page = pdf.Page()
+    lines = 30
+    for number in range(lines):
+        y = 780 - 14 * number
+        page.text(60, y, "this label is a long piece of text going")
+        page.text(330, y, str(number))
+        page.text(420, y, "5")
+    lines_of(page, PORTS, top=250)
+    markdown = parsed(page)
+    assert rows_of(markdown)[-len(PORTS) :] == PORTS
+    assert markdown.count("this label") == lines
+
+
+def test_many_tables_among_text_are_read():
+    page = pdf.Page()
+    rows = [["Oak", "3", "7"], ["Elm", "4", "9"], ["Ash", "5", "2"]]
+    tables = 8
+    for number in range(tables):
+        top = 780 - 90 * number
+        page.text(60, top, f"Part {number} of the report has prose that is in no table at all")
+        lines_of(page, rows, lefts=(60, 240, 330), top=top - 26)
+    markdown = parsed(page)
+    assert rows_of(markdown) == rows * tables
+    assert [line for line in markdown.split("\n") if line.startswith("Part")] == [
+        f"Part {number} of the report has prose that is in no table at all"
+        for number in range(tables)
+    ]
+
+
+def test_a_row_of_more_columns_than_a_table_has_keeps_its_words():
+    columns = [aligned.Span(20.0 * at, 20.0 * at + 8) for at in range(101)]
+    words = [
+        Box(span.left, span.right, 10.0 * row, 10.0 * row + 8, str(row + at))
+        for row in range(4)
+        for at, span in enumerate(columns)
+    ]
+    assert [*aligned.find_groups(words)] == []
+    ((group, above),) = aligned.find_groups(words[:100] + words[101:201] + words[202:302])
+    assert [len(cells) for _, cells in group.rows] == [100] * 3
+    assert above == []

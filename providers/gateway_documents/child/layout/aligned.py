@@ -18,6 +18,10 @@ _ALIGNED = 1.5
 # The largest gap between rows, in heights of a line.
 _ROW_GAP, _LABEL_GAP = 3.5, 6
 MIN_ROWS, _MAX_STUBS = 3, 3
+# The most columns of a table, as of an hour or a week each.
+_MAX_COLUMNS = 100
+# How many first rows may be left out of a table, as lines of a form above it.
+_MAX_DROPS = 8
 # How far the first label may be indented, in heights of a line.
 _INDENT = 3
 # The most letters of a value, and of one without digits.
@@ -83,9 +87,14 @@ class Line:
         return cls(words, height, top, top + height)
 
     @property
+    def middle(self) -> float:
+        """The middle, from the top."""
+        return (self.top + self.bottom) / 2
+
+    @property
     def is_level(self) -> bool:
         """Whether the words are at one height, unlike the labels of a chart."""
-        middles = [(word.top + word.bottom) / 2 for word in self.words]
+        middles = [word.middle[1] for word in self.words]
         return max(middles) - min(middles) <= _SLANT * self.height
 
     @property
@@ -95,19 +104,17 @@ class Line:
 
     def cells(self, gap: float) -> list[Cell]:
         """Return the words between gaps, in heights of the line."""
-        cells: list[list[Box]] = []
-        for word in self.words:
-            if cells and not self._is_apart(cells[-1], word, gap):
-                cells[-1].append(word)
-            else:
-                cells.append([word])
+        cells = [[self.words[0]]]
+        end = self.words[0].right
+        for before, word in pairwise(self.words):
+            # The gap between two numbers may be narrow.
+            are_numbers = before.text[-1:].isdigit() and word.text[:1].isdigit()
+            least = min(gap, _NUMBER_GAP) if are_numbers else gap
+            if word.left - end > least * self.height:
+                cells.append([])
+            cells[-1].append(word)
+            end = max(end, word.right)
         return [*cells]
-
-    def _is_apart(self, cell: Cell, word: Box, gap: float) -> bool:
-        """Whether a word is behind a gap; that of two numbers may be narrow."""
-        are_numbers = cell[-1].text[-1:].isdigit() and word.text[:1].isdigit()
-        least = min(gap, _NUMBER_GAP) if are_numbers else gap
-        return word.left - max(box.right for box in cell) > least * self.height
 
 
 @attrs.define
@@ -175,10 +182,9 @@ def find_groups(words: Sequence[Box], least: int = MIN_ROWS) -> Iterator[tuple[G
     at = start = 0
     while at < len(lines):
         group, end = _group(lines, at)
-        while len(group.rows) > 1 and (_has_own_column(group) or _begins_with_head(group)):
-            _drop_first(group)
+        _drop_heads(group)
         if _is_table(group, least):
-            first = lines.index(group.rows[0][0])
+            first = lines.index(group.rows[0][0], at)
             yield group, lines[start:first]
             at = start = end
         else:
@@ -229,6 +235,8 @@ def _with_row(columns: list[Span], cells: Sequence[Cell], height: float) -> list
     """Return the columns with a row's cells; None if the row is in other columns."""
     spans = [Span.of(cell) for cell in cells]
     joined = _joined([*columns, *spans], _GUTTER * height)
+    if len(joined) > _MAX_COLUMNS:
+        return None
     if len(joined) < max(len(columns), len(cells)):
         # A long label covers empty cells.
         joined = _joined([*columns, *spans[1:]], _GUTTER * height)
@@ -270,6 +278,16 @@ def _fits(group: Group, line: Line, cells: Sequence[Cell]) -> bool:
 
 def _overlap(one: Span, other: Span) -> bool:
     return one.left < other.right and other.left < one.right
+
+
+def _drop_heads(group: Group) -> None:
+    """Remove the first rows while they look like a head."""
+    for _ in range(_MAX_DROPS):
+        if len(group.rows) <= 1 or not (_has_own_column(group) or _begins_with_head(group)):
+            return
+        _drop_first(group)
+    # Rows of which each looks like a head are no table.
+    group.values = 0
 
 
 def _drop_first(group: Group) -> None:
@@ -351,7 +369,7 @@ def side_of(words: Sequence[Box], middle: float, side: int) -> Sequence[Box]:
     """Return the words on the left (-1) or the right (1) of a page's middle, or all (0)."""
     if not side:
         return words
-    return [word for word in words if ((word.left + word.right) / 2 < middle) == (side < 0)]
+    return [word for word in words if (word.middle[0] < middle) == (side < 0)]
 
 
 def goes_on(label: str) -> bool:

@@ -2,15 +2,16 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
+import attrs
 import liteparse
-from liteparse import AnnotationRect, LayoutBlock, LayoutCell
+from liteparse import LayoutBlock, LayoutCell
 
 from gateway_documents.child.layout import aligned, head_lines
 from gateway_documents.child.layout.aligned import Group, Line
-from gateway_documents.child.layout.blocks import RULED, box_of, cells
+from gateway_documents.child.layout.blocks import RULED, box_of, cells, rectangle
 from gateway_documents.child.layout.grids import letters_of, text_of, words_of
 from gateway_documents.child.layout.rules import Rule, rules_across
 from gateway_documents.child.lines import Box
@@ -23,8 +24,6 @@ _MAX_LOST = 0.02
 # Words that may be missing: those that are written in other parts.
 _MAX_MISSING = 2
 _TOKEN = re.compile(r"\w+")
-# In heights of a line: rows that are further apart have one line.
-_APART = 0.7
 
 
 def replace_blocks(page: liteparse.ParsedPage, blocks: list[LayoutBlock]) -> list[LayoutBlock]:
@@ -39,17 +38,14 @@ def replace_blocks(page: liteparse.ParsedPage, blocks: list[LayoutBlock]) -> lis
         return blocks
     rules = rules_across(page)
     middle = aligned.Span.of(words).middle
+    found = _Page.of(blocks, words)
     for least, side in _PASSES:
-        area = aligned.side_of(words, middle, side)
+        area = aligned.side_of([*filter(found.has, words)], middle, side)
         for group, above in aligned.find_groups(area, least):
             table, inside = _table(group, above, rules)
-            used = set(inside)
-            if used.issubset(words) and (not group.is_small or _is_full(table)):
-                needs_table = aligned.may_be_contents(group)
-                replaced = _replaced(blocks, table, inside, words, needs_table=needs_table)
-                blocks = replaced or blocks
-                words = [word for word in words if word not in used]
-    return blocks
+            if all(map(found.has, inside)) and (not group.is_small or _is_full(table)):
+                found.put(table, inside, needs_table=aligned.may_be_contents(group))
+    return [place.block for place in found.places]
 
 
 def _table(
@@ -62,7 +58,7 @@ def _table(
     return LayoutBlock(
         kind="table",
         id=RULED,
-        bbox=_around(words),
+        bbox=rectangle(words),
         rows=[[LayoutCell(text) for text in row] for row in rows],
     ), words
 
@@ -70,12 +66,6 @@ def _table(
 def _is_full(table: LayoutBlock) -> bool:
     """Whether a head and all rows have texts in all columns."""
     return len(table.rows or ()) > 1 and all(cell.text for row in cells(table) for cell in row)
-
-
-def _around(words: Sequence[Box]) -> AnnotationRect:
-    left, top = min(word.left for word in words), min(word.top for word in words)
-    right, bottom = max(word.right for word in words), max(word.bottom for word in words)
-    return AnnotationRect(left, top, right - left, bottom - top)
 
 
 def _rows(group: Group) -> Iterator[list[str]]:
@@ -97,50 +87,79 @@ def _goes_on(group: Group, at: int) -> bool:
     return at + 1 < len(group.rows) and aligned.goes_on(text_of(group.rows[at + 1][1][0]))
 
 
-def _replaced(
-    blocks: Sequence[LayoutBlock],
-    table: LayoutBlock,
-    inside: Sequence[Box],
-    words: Sequence[Box],
-    *,
-    needs_table: bool,
-) -> list[LayoutBlock]:
-    """Return the blocks with a table in the place of its words; none if words would be lost."""
-    above: list[LayoutBlock] = []
-    below: list[LayoutBlock] = []
-    taken: list[LayoutBlock] = []
-    rest: list[LayoutBlock] = []
-    used, own = set(inside), _words_by_block(blocks, words)
-    for number, block in enumerate(blocks):
-        if used.isdisjoint(own[number]):
-            (below if taken else above).append(block)
-            continue
-        taken.append(block)
-        others = [word for word in own[number] if word not in used]
-        before = [word for word in others if word.top < inside[0].top]
-        after = [word for word in others if word.top >= inside[0].top]
-        for part, place in ((before, above), (after, below)):
-            if part:
-                rest.append(_paragraph(block, part))
-                place.append(rest[-1])
-    is_table = any(block.kind == "table" for block in taken)
-    placed = {word for some in own for word in some}
-    homeless = [word.text for word in words if word not in placed]
-    if not taken or (needs_table and not is_table) or _loses(taken, [*rest, table], homeless):
-        return []
-    return [*above, table, *below]
+@attrs.define(eq=False)
+class _Place:
+    """A block, and its words that are in no table."""
+
+    block: LayoutBlock
+    words: list[Box] = attrs.field(factory=list)
+
+    def parts(self, top: float) -> Iterator[list["_Place"]]:
+        """Yield the places of the words above a table, then of those beside and below it."""
+        above = [word for word in self.words if word.top < top]
+        below = [word for word in self.words if word.top >= top]
+        for words in (above, below):
+            yield [_Place(_paragraph(self.block, words), words)] if words else []
 
 
-def _words_by_block(blocks: Sequence[LayoutBlock], words: Sequence[Box]) -> list[list[Box]]:
-    """Return the words of each block; of several blocks, the smallest has them."""
-    boxes = [(at, box_of(block)) for at, block in enumerate(blocks) if _has_text(block)]
-    boxes.sort(key=lambda pair: (pair[1].right - pair[1].left) * pair[1].height)
-    own: list[list[Box]] = [[] for _ in blocks]
-    for word in words:
-        at = next((at for at, box in boxes if word.is_within(box)), None)
-        if at is not None:
-            own[at].append(word)
-    return own
+@attrs.define
+class _Page:
+    """The blocks of a page, and the block of each word that is in no table."""
+
+    places: list[_Place]
+    owners: dict[Box, _Place | None]
+    """None for a word that is in no block."""
+    homeless: Counter[str]
+    """What words that are in no block consist of."""
+
+    @classmethod
+    def of(cls, blocks: Sequence[LayoutBlock], words: Sequence[Box]) -> "_Page":
+        """Return a page; of several blocks around a word, the smallest has it."""
+        places = [_Place(block) for block in blocks]
+        boxes = [(place, box_of(place.block)) for place in places if _has_text(place.block)]
+        boxes.sort(key=lambda pair: (pair[1].right - pair[1].left) * pair[1].height)
+        owners: dict[Box, _Place | None] = {}
+        for word in words:
+            owners[word] = next((place for place, box in boxes if word.is_within(box)), None)
+            if place := owners[word]:
+                place.words.append(word)
+        return cls(places, owners, _tokens_of(word.text for word in words if not owners[word]))
+
+    def has(self, word: Box) -> bool:
+        """Whether a word is in no table."""
+        return word in self.owners
+
+    def put(self, table: LayoutBlock, inside: Sequence[Box], *, needs_table: bool) -> None:
+        """Put a table in the place of its words, unless words would be lost."""
+        used = {word: self.owners.pop(word) for word in set(inside)}
+        taken = {place for place in used.values() if place}
+        for place in taken:
+            place.words = [word for word in place.words if word not in used]
+        above, below = self._around(taken, inside[0].top)
+        old = [place.block for place in self.places if place in taken]
+        kept = set(self.places)
+        parts = [place for place in above + below if place not in kept]
+        new = [*(place.block for place in parts), table]
+        is_table = any(block.kind == "table" for block in old)
+        if old and (is_table or not needs_table) and not _loses(old, new, self.homeless):
+            self.places = [*above, _Place(table), *below]
+            self.owners |= {word: place for place in parts for word in place.words}
+        self.homeless -= _tokens_of(word.text for word, place in used.items() if not place)
+
+    def _around(self, taken: Collection[_Place], top: float) -> tuple[list[_Place], list[_Place]]:
+        """Return the places above a table, and those below it, without what it takes."""
+        above: list[_Place] = []
+        below: list[_Place] = []
+        is_below = False
+        for place in self.places:
+            if place in taken:
+                before, after = place.parts(top)
+                above += before
+                below += after
+                is_below = True
+            else:
+                (below if is_below else above).append(place)
+        return above, below
 
 
 def _paragraph(block: LayoutBlock, words: Sequence[Box]) -> LayoutBlock:
@@ -151,23 +170,23 @@ def _paragraph(block: LayoutBlock, words: Sequence[Box]) -> LayoutBlock:
         header=None,
         level=None,
         text=text_of(words),
-        bbox=_around(words),
+        bbox=rectangle(words),
     )
 
 
 def _loses(
-    blocks: Sequence[LayoutBlock], new: Sequence[LayoutBlock], homeless: Sequence[str]
+    blocks: Sequence[LayoutBlock], new: Sequence[LayoutBlock], homeless: Counter[str]
 ) -> bool:
     """Whether new blocks lack words of the old ones, or repeat them.
 
-    The old ones may repeat words; `homeless` are those on the page that are in no block's place.
+    The old ones may repeat words; `homeless` are those on the page that are in no block.
     """
     before, after = letters_of(blocks), letters_of(new)
     most = _MAX_LOST * after.total()
     if (after - before).total() > most:
         return True
     lost = _tokens(blocks) - _tokens(new)
-    missing = lost & Counter(token for text in homeless for token in _TOKEN.findall(text))
+    missing = lost & homeless
     is_new = not lost.keys() <= _tokens(new).keys()
     return missing.total() > _MAX_MISSING or ((before - after).total() > most and is_new)
 
@@ -175,6 +194,10 @@ def _loses(
 def _tokens(blocks: Sequence[LayoutBlock]) -> Counter[str]:
     texts = [block.text or "" for block in blocks]
     texts += [cell.text for block in blocks for row in cells(block) for cell in row]
+    return _tokens_of(texts)
+
+
+def _tokens_of(texts: Iterable[str]) -> Counter[str]:
     return Counter(token for text in texts for token in _TOKEN.findall(text))
 
 

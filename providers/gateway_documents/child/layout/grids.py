@@ -178,8 +178,9 @@ def _cells(grid: Grid) -> list[Cell]:
 
 def _square(grid: Grid, word: Box) -> tuple[int, int]:
     height, width = grid.size
-    row = bisect_right(grid.tops, (word.top + word.bottom) / 2) - 1
-    column = bisect_right(grid.lefts, (word.left + word.right) / 2) - 1
+    x, y = word.middle
+    row = bisect_right(grid.tops, y) - 1
+    column = bisect_right(grid.lefts, x) - 1
     return min(max(row, 0), height - 1), min(max(column, 0), width - 1)
 
 
@@ -217,8 +218,8 @@ def _split(grid: Grid, cell: Cell, words: Sequence[Box]) -> Iterator[tuple[int, 
     """Yield the words of a cell by column: of several if the words have wide gaps at edges."""
     left, rest = cell.left, list(words)
     for column in range(cell.left + 1, cell.behind):
-        before = [word for word in rest if _middle(word) < grid.lefts[column]]
-        after = [word for word in rest if _middle(word) >= grid.lefts[column]]
+        before = [word for word in rest if word.middle[0] < grid.lefts[column]]
+        after = [word for word in rest if word.middle[0] >= grid.lefts[column]]
         if before and after and _gap(before, after) > _MIN_GAP * after[0].height:
             yield left, before
             left, rest = column, after
@@ -227,10 +228,6 @@ def _split(grid: Grid, cell: Cell, words: Sequence[Box]) -> Iterator[tuple[int, 
 
 def _gap(before: Iterable[Box], after: Iterable[Box]) -> float:
     return min(word.left for word in after) - max(word.right for word in before)
-
-
-def _middle(word: Box) -> float:
-    return (word.left + word.right) / 2
 
 
 def text_of(words: Iterable[Box]) -> str:

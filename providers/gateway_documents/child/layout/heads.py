@@ -1,10 +1,12 @@
 """Rows of a table's head that liteparse leaves outside of the table."""
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from math import inf
 
+import attrs
 import liteparse
 from liteparse import LayoutBlock, LayoutCell
 
@@ -18,44 +20,63 @@ _ONE_LINE = 2
 _MAX_LETTERS = 60
 
 
+@attrs.frozen(eq=False)
+class _Line:
+    """A block of text outside of tables that may be a head."""
+
+    block: LayoutBlock
+    box: Box
+    items: Sequence[Box]
+    height: float
+
+
 def attach(page: liteparse.ParsedPage, blocks: Sequence[LayoutBlock]) -> list[LayoutBlock]:
     """Return the blocks with a line of texts above the columns of a table as its first row."""
     kept = list(blocks)
-    for table in [block for block in blocks if block.kind == "table"]:
+    found = [block for block in blocks if block.kind == "table"]
+    lines = [*_lines(page, blocks)] if found else []
+    for table in found:
         columns = _columns(table)
-        for block in [block for block in kept if block.kind in ("paragraph", "heading")]:
-            row = _row(page, block, table, columns)
+        around = box_of(table)
+        for line in lines:
+            row = _row(line, around, columns)
             if row:
-                kept.remove(block)
-                at = kept.index(table)
-                table = replace(table, header=None, rows=[row, *cells(table)])  # noqa: PLW2901
-                kept[at] = table
+                kept.remove(line.block)
+                lines.remove(line)
+                kept[kept.index(table)] = replace(table, header=None, rows=[row, *cells(table)])
                 break
     return kept
 
 
-def _row(
-    page: liteparse.ParsedPage,
-    block: LayoutBlock,
-    table: LayoutBlock,
-    columns: Sequence[tuple[float, float]],
-) -> list[LayoutCell]:
-    """Return the texts of a line by column; none if it is no head of the table."""
-    items = [*_items(page, box_of(block))]
-    around, line = box_of(table), box_of(block)
-    height = max((item.height for item in items), default=0)
-    is_above = -height / 2 <= around.top - line.bottom <= _NEAR * height
-    is_within = all(around.left <= item.left and item.right <= around.right for item in items)
+def _lines(page: liteparse.ParsedPage, blocks: Iterable[LayoutBlock]) -> Iterator[_Line]:
+    items = [
+        Box(item.x, item.x + item.width, item.y, item.y + item.height, item.text)
+        for item in page.text_items
+    ]
+    items.sort(key=lambda item: item.middle[1])
+    middles = [item.middle[1] for item in items]
+    for block in blocks:
+        if block.kind in ("paragraph", "heading"):
+            box = box_of(block)
+            near = items[bisect_left(middles, box.top) : bisect_right(middles, box.bottom)]
+            inside = [item for item in near if item.is_within(box)]
+            yield _Line(block, box, inside, max((item.height for item in inside), default=0))
+
+
+def _row(line: _Line, around: Box, columns: Sequence[tuple[float, float]]) -> list[LayoutCell]:
+    """Return the texts of a line by column; none if it is no head of the table around."""
+    items, height = line.items, line.height
+    is_above = -height / 2 <= around.top - line.box.bottom <= _NEAR * height
     if (
         not is_above
-        or not is_within
+        or not all(around.left <= item.left and item.right <= around.right for item in items)
         or len(items) < max(2, len(columns) // 2)
-        or line.height > 2 * height
+        or line.box.height > _ONE_LINE * height
     ):
         return []
     row = [""] * len(columns)
     for item in items:
-        middle = (item.left + item.right) / 2
+        middle, _ = item.middle
         at = next((at for at, (left, right) in enumerate(columns) if left <= middle <= right), None)
         if at is None or row[at] or len(item.text) > _MAX_LETTERS:
             return []
@@ -75,10 +96,3 @@ def _columns(table: LayoutBlock) -> list[tuple[float, float]]:
     gaps = [(right, left) for (_, right), (left, _) in pairwise(found)]
     edges = [-inf, *((right + left) / 2 for right, left in gaps), inf]
     return [*pairwise(edges)] if all(right <= left + 1 for right, left in gaps) else []
-
-
-def _items(page: liteparse.ParsedPage, around: Box) -> Iterator[Box]:
-    for item in page.text_items:
-        box = Box(item.x, item.x + item.width, item.y, item.y + item.height, item.text)
-        if box.is_within(around):
-            yield box

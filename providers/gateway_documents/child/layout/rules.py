@@ -74,7 +74,7 @@ class Grid:
 
     def contains(self, box: Box) -> bool:
         """Whether the middle of a box is within the outer lines."""
-        x, y = (box.left + box.right) / 2, (box.top + box.bottom) / 2
+        x, y = box.middle
         return (
             self.lefts[0] - NEAR <= x <= self.lefts[-1] + NEAR
             and self.tops[0] - NEAR <= y <= self.tops[-1] + NEAR

@@ -104,7 +104,7 @@ class PageLines:
             for one in page.text_items
         )
         self._pieces = sorted(boxes, key=lambda piece: piece[0].top + piece[0].bottom)
-        self._middles = [(box.top + box.bottom) / 2 for box, _ in self._pieces]
+        self._middles = [box.middle[1] for box, _ in self._pieces]
 
     def within(self, around: Box) -> list[TextLine]:
         """Return the lines in a rectangle from top to bottom."""

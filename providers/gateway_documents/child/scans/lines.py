@@ -104,14 +104,3 @@ def angle_of(lines: Sequence[Line]) -> float:
     first = lines[0].direction
     angles = [line.direction - first for line in lines if line.length >= least]
     return first + float(np.median([math.remainder(angle, math.tau) for angle in angles]))
-
-
-def body_height(lines: Iterable[Line]) -> float:
-    """Return the height of most letters."""
-    by_height = sorted(lines, key=lambda line: line.height)
-    left = sum(line.size for line in by_height) / 2
-    for line in by_height:
-        left -= line.size
-        if left <= 0:
-            return line.height
-    return 1.0

@@ -5,9 +5,9 @@ from typing import Any
 
 import attrs
 
-from gateway_documents.child.lines import Box
+from gateway_documents.child.lines import Box, usual_height
 from gateway_documents.child.scans import rules
-from gateway_documents.child.scans.lines import Line, Turn, angle_of, body_height
+from gateway_documents.child.scans.lines import Line, Turn, angle_of
 
 # In points: the height of most lines.
 _LINE = 10.0
@@ -48,7 +48,7 @@ class Page:
         height, width = brightness.shape
         turn = Turn.of(angle_of(lines), width, height)
         boxes = [turn.box(line.corners, line.text) for line in lines]
-        line_height = body_height(lines)
+        line_height = usual_height((line.height, line.size) for line in lines)
         ruled = rules.find(turn.picture(brightness), boxes, line_height)
         return cls(lines, turn, boxes, ruled, line_height)
 
