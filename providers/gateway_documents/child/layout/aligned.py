@@ -12,7 +12,7 @@ from gateway_documents.child.lines import Box, to_lines
 # In heights of a line: the least gap between cells, and between columns.
 _GAP, _GUTTER = 0.7, 0.25
 # The same between two numbers, and where other rows have a column.
-_NUMBER_GAP, _CUT_GAP = 0.4, 0.6
+LEAST_GAP, _CUT_GAP = 0.4, 0.6
 # Points by which a word and its column may begin or end apart.
 _ALIGNED = 1.5
 # The largest gap between rows, in heights of a line.
@@ -36,7 +36,7 @@ CAPTION = re.compile(r"(?:table|figure|fig|exhibit|chart|source|note)s?\b", re.I
 # Text of columns: the share of cells whose sentence goes on in the next row.
 _LONG_CELL, _FLOWING = 20, 0.3
 _PAIR = 2
-# Rows that are no table are tried again from about so many of their lines.
+# Rows that are no table are tried again from the lines at these parts of them.
 _RETRIES = 4
 # The share of cells with digits in a head, and in a table of numbers.
 _FEW, _MOST = 0.4, 0.8
@@ -109,7 +109,7 @@ class Line:
         for before, word in pairwise(self.words):
             # The gap between two numbers may be narrow.
             are_numbers = before.text[-1:].isdigit() and word.text[:1].isdigit()
-            least = min(gap, _NUMBER_GAP) if are_numbers else gap
+            least = min(gap, LEAST_GAP) if are_numbers else gap
             if word.left - end > least * self.height:
                 cells.append([])
             cells[-1].append(word)
@@ -176,8 +176,17 @@ class Group:
         return line.top - last.bottom > gap * min(line.height, last.height)
 
 
+def has_value(words: Sequence[Box]) -> bool:
+    """Whether any line has a value behind a gap. Pages of plain text, which are most, have none."""
+    return any(
+        is_value(" ".join(word.text for word in cell))
+        for line in to_lines(words)
+        for cell in Line.of(line).cells(_GAP)[1:]
+    )
+
+
 def find_groups(words: Sequence[Box], least: int = MIN_ROWS) -> Iterator[tuple[Group, list[Line]]]:
-    """Yield the tables of so many rows among words, and the lines above each."""
+    """Yield the tables of `least` rows or more among words, and the lines above each."""
     lines = [Line.of(words) for words in to_lines(words)]
     at = start = 0
     while at < len(lines):

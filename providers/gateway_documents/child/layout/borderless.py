@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import attrs
 import liteparse
@@ -14,7 +15,7 @@ from gateway_documents.child.layout.aligned import Group, Line
 from gateway_documents.child.layout.blocks import RULED, box_of, cells, rectangle
 from gateway_documents.child.layout.grids import letters_of, text_of, words_of
 from gateway_documents.child.layout.rules import Rule, rules_across
-from gateway_documents.child.lines import Box
+from gateway_documents.child.lines import Box, to_lines
 
 _MAX_WORDS = 5_000
 # The fewest rows, and the side of the page: all of it, left or right.
@@ -31,10 +32,12 @@ def replace_blocks(page: liteparse.ParsedPage, blocks: list[LayoutBlock]) -> lis
 
     A table that would lose or repeat words is ignored.
     """
+    if not _has_gap(page):
+        return blocks
     words = [*words_of(page)]
     drawn = [box_of(block) for block in blocks if block.id == RULED]
     words = [word for word in words if not any(map(word.is_within, drawn))]
-    if not 0 < len(words) <= _MAX_WORDS:
+    if not 0 < len(words) <= _MAX_WORDS or not aligned.has_value(words):
         return blocks
     rules = rules_across(page)
     middle = aligned.Span.of(words).middle
@@ -46,6 +49,16 @@ def replace_blocks(page: liteparse.ParsedPage, blocks: list[LayoutBlock]) -> lis
             if all(map(found.has, inside)) and (not group.is_small or _is_full(table)):
                 found.put(table, inside, needs_table=aligned.may_be_contents(group))
     return [place.block for place in found.places]
+
+
+def _has_gap(page: liteparse.ParsedPage) -> bool:
+    """Whether texts are beside one another, or words of a text apart. Most pages have neither."""
+    items = [Box(i.x, i.x + i.width, i.y, i.y + i.height, "") for i in page.text_items]
+    return any(len(line) > 1 for line in to_lines(items)) or any(
+        word.x - before.x - before.width > aligned.LEAST_GAP * word.height
+        for item in page.text_items
+        for before, word in pairwise(item.words or ())
+    )
 
 
 def _table(

@@ -156,7 +156,8 @@ def _without_frames(page: PageLines, blocks: Sequence[LayoutBlock]) -> Iterator[
 def _parts(
     page: PageLines, block: LayoutBlock, body: Style, above: LayoutBlock | None
 ) -> Iterator[LayoutBlock]:
-    if not block.text or block.kind not in ("heading", "paragraph", "list_item"):
+    is_text = block.kind in ("paragraph", "list_item")
+    if not block.text or not (block.kind == "heading" or (is_text and not page.has_one_style)):
         yield block
         return
     lines = page.within(box_of(block))

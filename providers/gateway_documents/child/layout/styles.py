@@ -40,12 +40,12 @@ class Style:
 
     @property
     def is_bold(self) -> bool:
-        """Whether the name of the font says so."""
+        """Whether the font is so by its name."""
         return is_bold(self.font)
 
     @property
     def is_italic(self) -> bool:
-        """Whether the name of the font says so."""
+        """Whether the font is so by its name."""
         return bool(_ITALIC.search(self.font))
 
     @property
@@ -98,6 +98,8 @@ class PageLines:
     def __init__(self, page: liteparse.ParsedPage) -> None:
         self.height = page.height
         fonts = {item.font_name for item in page.text_items}
+        sizes = {item.font_size for item in page.text_items}
+        self.has_one_style = len(fonts) == len(sizes) == 1
         self.has_mono = any(_MONO.search(font or "") for font in fonts)
         boxes = (
             (Box(one.x, one.x + one.width, one.y, one.y + one.height, one.text), one)

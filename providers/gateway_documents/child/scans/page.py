@@ -13,7 +13,7 @@ from gateway_documents.child.scans.lines import Line, Turn, angle_of
 _LINE = 10.0
 # Of a line's height: the letters, and what is below the base line.
 _LETTERS, _DESCENT = 0.8, 0.2
-# Boxes around lines with and without descenders differ by so much.
+# How much boxes around lines with and without descenders differ.
 _SAME_HEIGHT = 0.2
 # Of a line's height: the least space between words, and the least gap between columns.
 _SPACE, _GAP = 0.15, 1.0
