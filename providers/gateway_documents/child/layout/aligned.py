@@ -290,12 +290,12 @@ def _overlap(one: Span, other: Span) -> bool:
 
 
 def _drop_heads(group: Group) -> None:
-    """Remove the first rows while they look like a head."""
+    """Remove the first rows while they could be a head."""
     for _ in range(_MAX_DROPS):
         if len(group.rows) <= 1 or not (_has_own_column(group) or _begins_with_head(group)):
             return
         _drop_first(group)
-    # Rows of which each looks like a head are no table.
+    # Rows that could each be a head are no table.
     group.values = 0
 
 
