@@ -292,3 +292,20 @@ def ordinary_files() -> dict[str, bytes]:
         "report.txt": text.encode("cp1252"),
         "report.md": text.encode("utf-16"),
     }
+
+
+class Job:
+    """The part of a provider's job that is used."""
+
+    def __init__(self):
+        self.shown = []
+
+    async def progress(self, fraction, note=""):
+        self.shown.append(fraction)
+
+
+def text_page(sentence: str) -> bytes:
+    page = pdf.Page()
+    for line in range(8):
+        page.text(80, 700 - 20 * line, f"{sentence} This is line {line} of an ordinary page.")
+    return pdf.write([page])

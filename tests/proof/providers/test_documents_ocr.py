@@ -1,20 +1,17 @@
 """Pictures of text: read with the extra, refused before payment without it."""
 # ruff: noqa: RUF001 - other alphabets
 
-import asyncio
 import importlib.util
 import subprocess
 import sys
 from pathlib import Path
 
-import documents_files as files
 import documents_pdf as pdf
 import documents_pictures as pictures
 import numpy as np
 import pytest
 import pytest_asyncio
-import structlog
-from documents_files import request
+from documents_files import Job, request, text_page
 from PIL import ImageOps
 
 import gateway
@@ -34,23 +31,6 @@ in_one_loop = pytest.mark.asyncio(loop_scope="module")
 needs_pdfium = pytest.mark.skipif("pypdfium2" in MISSING, reason="pypdfium2 joins the PDFs")
 
 
-class Job:
-    """The part of a provider's job that is used."""
-
-    def __init__(self):
-        self.shown = []
-
-    async def progress(self, fraction, note=""):
-        self.shown.append(fraction)
-
-
-def text_page(sentence: str) -> bytes:
-    page = pdf.Page()
-    for line in range(8):
-        page.text(80, 700 - 20 * line, f"{sentence} This is line {line} of an ordinary page.")
-    return pdf.write([page])
-
-
 async def parsed(parser, name, data):
     order = request(name, data)
     await parser.validate(order, gateway_documents.ENDPOINT)
@@ -63,14 +43,6 @@ async def reader():
     parser = DocumentParser()
     yield parser
     await parser.close()
-
-
-@pytest.fixture(scope="module")
-def blind():
-    """Return a parser without it."""
-    parser = DocumentParser(pictures=None)
-    yield parser
-    asyncio.run(parser.close())
 
 
 @pytest.fixture
@@ -366,55 +338,6 @@ async def test_a_file_of_which_nothing_can_be_read_fails(with_reader):
 async def test_a_reader_that_is_killed_on_one_page_is_worth_another_try(with_reader):
     with pytest.raises(gateway.Transient, match="killed from outside"):
         await parsed(with_reader("vanish_on_odd_pages"), "a.pdf", pictures.scan("one", "two"))
-
-
-# -- without the extra
-
-
-async def test_without_the_extra_pictures_are_refused_before_payment(blind):
-    for name, data in {
-        "a.png": pictures.saved(pictures.drawn("Hello")),
-        "a.jpeg": pictures.saved(pictures.drawn("Hello"), kind="JPEG"),
-        "a.pdf": pictures.scan("Hello"),
-        "b.pdf": files.scanned_pdf(),
-    }.items():
-        with pytest.raises(gateway.InvalidInput, match="only a picture of it"):
-            await blind.validate(request(name, data), gateway_documents.ENDPOINT)
-        with pytest.raises(gateway.InvalidInput, match="only a picture of it"):
-            await blind.submit(request(name, data), Job())
-
-
-async def test_the_operator_is_told_the_way_out_once():
-    parser = DocumentParser(pictures=None)
-    with structlog.testing.capture_logs() as logs:
-        for _ in range(3):
-            with pytest.raises(gateway.InvalidInput):
-                await parser.validate(
-                    request("a.png", pictures.saved(pictures.drawn())), gateway_documents.ENDPOINT
-                )
-    assert [log["remedy"] for log in logs] == ["pip install 'generation-gateway[ocr]'"]
-
-
-@needs_pdfium
-async def test_without_the_extra_a_mixed_pdf_says_which_page_is_missing(blind):
-    data = pictures.joined(
-        text_page("Text here."), pictures.scan("Hello"), pdf.write([pdf.Page()]), text_page("More.")
-    )
-    text = await parsed(blind, "a.pdf", data)
-    assert text.count("not read") == 1
-    assert "*(Page 2 is a picture, which was not read.)*" in text
-    assert "Text here" in text.partition("*(")[0]
-    assert "More" in text.partition(")*")[2]
-
-
-async def test_what_is_no_picture_is_not_taken_for_one(blind):
-    for name, data in {"a.png": b"text", "a.jpg": files.sample_pdf(), "a.bmp": b"BMW,Audi"}.items():
-        with pytest.raises(gateway.InvalidInput, match="but the file is"):
-            await blind.validate(request(name, data), gateway_documents.ENDPOINT)
-    picture = pictures.saved(pictures.drawn())
-    for name in ("a.pdf", "a.docx", "a.txt"):
-        with pytest.raises(gateway.InvalidInput, match="but the file is a picture"):
-            await blind.validate(request(name, picture), gateway_documents.ENDPOINT)
 
 
 # -- from boxes to lines
