@@ -122,6 +122,7 @@ async def test_control_characters_do_not_reach_the_json(parser):
     assert (head, last) == (["a", "b"], ["[1mc[0m", "d"])
 
 
+@pytest.mark.full
 async def test_the_most_quotes_in_a_table_are_sold_as_json(parser):
     rows, cell = 5_000, '"' * 3_190
     sheet = f'<row><c t="inlineStr"><is><t>{cell}</t></is></c></row>' * rows
