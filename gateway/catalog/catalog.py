@@ -54,6 +54,13 @@ class Registered:
         return not self.is_paused and self.open_circuit is None
 
     @property
+    def counts_pages(self) -> bool:
+        """Whether the gateway counts a document's pages before payment."""
+        if self.endpoint.prices_pages:
+            return True
+        return self.endpoint.counts_pages and not self.upstream.traits.limits_pages
+
+    @property
     def open_circuit(self) -> CircuitBreaker | None:
         """The open circuit that takes it off sale, the vendor's first; None while it works."""
         both = (self.upstream.circuit, self.circuit)

@@ -335,6 +335,8 @@ def _mistakes_of(provider: Any) -> Iterator[str]:
     traits = getattr(provider, "traits", Traits())
     if not isinstance(traits, Traits):
         yield f"{kind}.traits is no gateway.Traits"
+    elif traits.limits_pages and not callable(getattr(provider, "validate", None)):
+        yield f"{kind}.traits.limits_pages is set, but it has no method validate"
     for name in ("max_concurrency", "submits_per_minute"):
         limit = getattr(traits, name)
         if limit is not None and not (_is_whole(limit) and limit > 0):

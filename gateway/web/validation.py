@@ -85,7 +85,7 @@ async def check_request(
         generation = await gateway.intake.bodies.run(bodies.request_of, body, endpoint)
     if endpoint.extracts_data:
         _check_schema(generation.prompt)
-    if endpoint.counts_pages or endpoint.edits_pictures or upstream.validating:
+    if registered.counts_pages or endpoint.edits_pictures or upstream.validating:
         generation = await _check_by_provider(gateway, generation, registered, address)
     if body.callback_url is None:
         return generation
@@ -144,8 +144,7 @@ async def _validate(
 ) -> GenerationRequest:
     """Count the pages, and check the picture and the provider's rules."""
     endpoint, attachment = registered.endpoint, generation.attachment
-    counts_pages = endpoint.prices_pages or not registered.upstream.traits.limits_pages
-    if endpoint.counts_pages and counts_pages and attachment is not None:
+    if registered.counts_pages and attachment is not None:
         pages = await gateway.intake.pages.count(attachment)
         if pages is not None and endpoint.max_pages is not None and pages > endpoint.max_pages:
             raise InvalidInput(

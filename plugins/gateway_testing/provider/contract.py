@@ -132,7 +132,7 @@ class PageScenes:
         self, gateway: GatewayUnderTest
     ) -> None:
         server, endpoint = api_of(gateway, "page_range"), gateway.sold.endpoint
-        if not endpoint.counts_pages or ".pdf" not in endpoint.file_extensions:
+        if not gateway.sold.counts_pages or ".pdf" not in endpoint.file_extensions:
             pytest.skip("the endpoint counts no pages")
         server.set_answers(accepting_answer(gateway), jobs=("made",))
         for gateway.pages in (2, 3):

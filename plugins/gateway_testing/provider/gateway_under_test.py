@@ -205,7 +205,7 @@ class GatewayUnderTest:
         """Return the buyer's request after the checks that precede payment."""
         endpoint, provider = self.sold.endpoint, self.sold.upstream.provider
         request = request_of(GenerationBody(**(self.fields | changes)), endpoint)
-        if endpoint.counts_pages and request.attachment is not None:
+        if self.sold.counts_pages and request.attachment is not None:
             request = attrs.evolve(request, pages=self.pages)
         if isinstance(provider, Validating):
             await _validate(provider, request, endpoint)

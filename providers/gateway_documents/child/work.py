@@ -15,8 +15,8 @@ def work(action: str, about: str, data: bytes) -> list[bytes]:
     """Check or parse a file, describe its pages, or extract data from Markdown.
 
     - "check" and "parse" take the kind of the file, and return the facts as JSON and the Markdown
-      of each page, in UTF-8. "check" leaves out pages of more than 250 kB in all. The facts are
-      `notes` and `textless` of `Parsed`, `has_text`, and the number of `pages`.
+      of each page, in UTF-8. "check" leaves the pages out if both have more than 250 kB. The
+      facts are `notes` and `textless` of `Parsed`, `has_text`, and the number of `pages`.
     - "describe" takes JSON of the notes and of the pages, and returns JSON.
     - "extract" takes the buyer's prompt and Markdown, and returns JSON.
 
@@ -34,8 +34,9 @@ def work(action: str, about: str, data: bytes) -> list[bytes]:
         raise Unreadable("The file is too large: it contains more than 16 MB of text.")
     if len(pages) > MAX_PAGES:
         raise Unreadable(f"The file is too large: it has more than {MAX_PAGES:,} pages.")
-    is_left_out = action == "check" and size > MAX_CHECKED_BYTES
-    return [_facts(parsed)] if is_left_out else [_facts(parsed), *pages]
+    facts = _facts(parsed)
+    is_left_out = action == "check" and len(facts) + size > MAX_CHECKED_BYTES
+    return [facts] if is_left_out else [facts, *pages]
 
 
 def _facts(parsed: Parsed) -> bytes:

@@ -8,9 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import documents_pdf as pdf
+import pytest
 
 import gateway
 from gateway_demo.sample import PALE, TABLE, sample_pdf
+from gateway_documents.child import parsing
+from gateway_documents.errors import Unreadable
 
 
 def request(name: str, data: bytes) -> gateway.GenerationRequest:
@@ -309,3 +312,20 @@ def text_page(sentence: str) -> bytes:
     for line in range(8):
         page.text(80, 700 - 20 * line, f"{sentence} This is line {line} of an ordinary page.")
     return pdf.write([page])
+
+
+def parsed(kind: str, data: bytes) -> str:
+    """Return the Markdown that the parser of a kind makes."""
+    return "\n\n".join(parsing.parse(kind, data).pages)
+
+
+def notes(kind: str, data: bytes) -> str:
+    """Return the sentences about omissions and guesses."""
+    return " ".join(parsing.parse(kind, data).notes)
+
+
+def refusal(kind: str, data: bytes) -> str:
+    """Return the sentence that refuses a file."""
+    with pytest.raises(Unreadable) as refused:
+        parsing.parse(kind, data)
+    return str(refused.value)

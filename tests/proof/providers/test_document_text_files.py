@@ -1,29 +1,15 @@
 """Text and CSV files: charsets, control characters, delimiters."""
 
 import pytest
+from documents_files import notes, parsed, refusal
 
-from gateway_documents.child import libraries, parsing
+from gateway_documents.child import libraries
 from gateway_documents.child.charsets import decode
-from gateway_documents.errors import Unreadable
 
 
 @pytest.fixture(scope="module", autouse=True)
 def loaded():
     libraries.load_lazy_parts()
-
-
-def parsed(kind, data):
-    return "\n\n".join(parsing.parse(kind, data).pages)
-
-
-def notes(kind, data):
-    return " ".join(parsing.parse(kind, data).notes)
-
-
-def refusal(kind, data):
-    with pytest.raises(Unreadable) as refused:
-        parsing.parse(kind, data)
-    return str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,7 @@ def test_a_wrong_endpoint_is_one_sentence_with_its_slug(changes, message):
         ({"submit": lambda self, request, job: None}, "submit is not an `async def`"),
         ({"health": lambda self: None}, "health is not an `async def`"),
         ({"traits": {"max_concurrency": 1}}, "traits is no gateway.Traits"),
+        ({"traits": Traits(limits_pages=True), "validate": None}, "has no method validate"),
         ({"traits": Traits(max_concurrency=0)}, "traits.max_concurrency is no whole number"),
         ({"traits": Traits(max_concurrency=-1)}, "traits.max_concurrency is no whole number"),
         ({"traits": Traits(max_concurrency="4")}, "traits.max_concurrency is no whole number"),
