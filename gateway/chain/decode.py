@@ -41,15 +41,25 @@ def read_block(raw: Any) -> Block:
         number=read_count(raw["number"]),
         hash=read_word(raw["hash"]),
         timestamp=read_count(raw["timestamp"]),
+        timestamp_ms=_read_milliseconds(raw),
     )
+
+
+def _read_milliseconds(raw: Any) -> int | None:
+    """Return `timestampMs`, or None if it is missing or contradicts the whole seconds."""
+    milliseconds = raw.get("timestampMs")
+    if milliseconds is None:
+        return None
+    count = read_count(milliseconds)
+    return count if count // 1000 == read_count(raw["timestamp"]) else None
 
 
 def read_receipt(raw: Any, raw_block: Any, tx_hash: str) -> Receipt | None:
     """Return the receipt of a transaction in a canonical block; `KeyError` without a status.
 
     `raw_block` is the endpoint's block with the receipt's number. Returns None if that block
-    is missing or has another hash: nodes with Flashblocks return receipts before a block contains
-    the transaction, with a zero hash or one that no block will have.
+    is missing or has another hash: some nodes return receipts before a block contains the
+    transaction, with a zero hash or one that no block will have.
     """
     if raw["transactionHash"].lower() != tx_hash:
         raise ValueError("the receipt of another transaction")

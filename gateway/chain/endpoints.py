@@ -22,6 +22,7 @@ from gateway.chain.retries import (
     RangeRefused,
     RetryBudget,
     RetryTiming,
+    StatePruned,
     read_failure,
     retry_refused,
 )
@@ -125,7 +126,7 @@ class Endpoint:
         if refusal.answer is not None:
             failure = read_failure(self.place, method, refusal.answer["error"])
             is_range = isinstance(failure, RangeRefused) and failure.is_certain
-            if is_range or isinstance(failure, (CallReverted, EndpointLags)):
+            if is_range or isinstance(failure, (CallReverted, EndpointLags, StatePruned)):
                 return dict(refusal.answer)
         raise EndpointRefused(
             f"RPC endpoint {self.place}: {refusal.message} at {method}",

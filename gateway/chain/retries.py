@@ -183,6 +183,12 @@ _LAGS = re.compile(
     r"|unknown block|could not find block|beyond (the )?(current )?head|after (the )?latest",
     re.IGNORECASE,
 )
+# Messages of a node that keeps no state as old as the block.
+_PRUNED = re.compile(
+    r"missing trie node|\bprun(ed|ing)\b|\bhistorical state\b|\barchive\b"
+    r"|\bstate\b.{0,120}\b(not |un)available|\bno state available",
+    re.IGNORECASE,
+)
 # Messages for a log query that would work over fewer blocks.
 _RANGE = re.compile(
     r"\bblocks?\b|\branges?\b|\bresults?\b|response size|too (large|wide|big|broad)|query timeout",
@@ -193,6 +199,10 @@ _NEVER = re.compile(
     r"authenticat|authori[sz]|forbidden|api.?key|not supported|not found", re.IGNORECASE
 )
 _NO_METHOD = -32601
+
+
+class StatePruned(ChainUnavailable):
+    """An endpoint keeps no state as old as the block of a call."""
 
 
 class RangeRefused(ChainUnavailable):
@@ -216,15 +226,16 @@ def read_failure(place: int, method: str, error: Any) -> Exception:
     is_failed_call = method == "eth_call" and _FAILED_CALL.search(message) is not None
     if (is_reverted and method in _MAY_REVERT) or is_failed_call:
         return CallReverted(message)
-    details = message[:200]
+    failed, details = f"RPC endpoint {place}: {method} failed", message[:200]
+    if method != LOGS and _PRUNED.search(message):
+        return StatePruned(f"RPC endpoint {place} has no old state at {method}", details=details)
     if code != _NO_METHOD and _LAGS.search(message):
         return EndpointLags(f"RPC endpoint {place} lacks a block at {method}", details=details)
-    failed = f"RPC endpoint {place}: {method} failed"
-    is_certain = method == LOGS and _RANGE.search(message) is not None
-    if is_certain:
-        return RangeRefused(failed, details=details, is_certain=True)
-    if code in _BUSY_CODES or _BUSY.search(message):
+    is_busy = code in _BUSY_CODES or _BUSY.search(message) is not None
+    if method == LOGS:
+        is_certain = _RANGE.search(message) is not None
+        if is_certain or not (is_busy or code == _NO_METHOD or _NEVER.search(message)):
+            return RangeRefused(failed, details=details, is_certain=is_certain)
+    if is_busy:
         return EndpointRefused(f"RPC endpoint {place} refuses {method} for now", details=details)
-    if method == LOGS and code != _NO_METHOD and not _NEVER.search(message):
-        return RangeRefused(failed, details=details, is_certain=False)
     return ChainUnavailable(failed, details=details)

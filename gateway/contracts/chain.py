@@ -84,10 +84,11 @@ class Chain(Protocol):
         """
         ...
 
-    async def call_uint(self, data: bytes, *, at: Block | None = None) -> int:
+    async def call_uint(self, data: bytes, *, at: Block | int | None = None) -> int:
         """Call the token and return one uint256, at the newest block or at the block `at`.
 
-        Any result but 32 bytes counts as no answer.
+        A block number is not pinned: a reorganisation may replace its block, so such an answer is
+        only a hint. Many endpoints keep no old state. Any result but 32 bytes counts as no answer.
         """
         ...
 

@@ -1,11 +1,12 @@
 """Records: data on the chain, and stored payments, tasks, outputs and refunds."""
 
 import enum
+import math
 
 import attrs
 
 # Seconds past `validBefore`. A log that no endpoint returns by then does not exist.
-LOG_LAG_S = 120
+LOG_LAG_S = 600
 
 # No key controls this address. Minted tokens come from it, and it is the placeholder payer of a
 # payment by a method.
@@ -18,8 +19,20 @@ class Block:
 
     number: int
     hash: str
-    # Unix seconds.
+    # Unix seconds. Base has five blocks a second, so five in a row share one.
     timestamp: int
+    # Unix milliseconds, or None if the endpoint does not report them.
+    timestamp_ms: int | None = attrs.field(default=None, eq=False)
+
+    def may_precede(self, at: float) -> bool:
+        """Whether the block may have been made at or before `at` (Unix seconds)."""
+        return at >= (self.timestamp if self.timestamp_ms is None else self.timestamp_ms / 1000)
+
+    def may_follow(self, at: float) -> bool:
+        """Whether the block may have been made at or after `at` (Unix seconds)."""
+        if self.timestamp_ms is None:
+            return self.timestamp >= math.floor(at)
+        return self.timestamp_ms / 1000 >= at
 
 
 @attrs.frozen(kw_only=True)
@@ -36,7 +49,7 @@ class Log:
 class Receipt:
     """The receipt of a transaction in a canonical block.
 
-    Nodes also return receipts of transactions that are in no block yet (Flashblocks). Only
+    Some nodes also return receipts of transactions that are in no block yet. Only
     `gateway.chain.decode.read_receipt` creates a `Receipt`, and it rejects those.
     """
 
@@ -199,7 +212,7 @@ class Payment:
     payer: str
     # None in the direct flow.
     authorization: Authorization | None = None
-    # The first block that can contain the transfer of an x402 payment.
+    # The first block whose transfer counts for an x402 payment: the one after the cutoff block.
     search_from_block: int = 0
     paid_tx: str | None = None
     paid_log_index: int | None = None
@@ -259,8 +272,6 @@ class RefundCase:
     sender: str | None
     # The refund's transaction; None until it is seen on-chain.
     tx_hash: str | None
-    # The first block that can contain the refund's transfer.
-    search_from_block: int | None
     created_at: float
     updated_at: float
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import attrs
 import structlog
 
-from gateway.chain.block_times import last_block_up_to
+from gateway.chain.block_times import last_block_by
 from gateway.concurrency.awaiting import outlive
 from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import Chain, Clock, NewTask, Quote
@@ -130,10 +130,11 @@ class Acceptance:
         )
 
     async def cutoff_block(self) -> int:
-        """Return the number of the last block before the database was created.
+        """Return the number of the last block that may be older than the database.
 
         Transfers up to it are refused: a new or restored database does not know their tasks, so
-        each could be spent twice. Raises `ChainUnavailable`.
+        each could be spent twice. It is the last block of its second, unless the endpoint reports
+        milliseconds. Raises `ChainUnavailable`.
         """
         return await self._cutoff.get(self._find_cutoff)
 
@@ -145,7 +146,7 @@ class Acceptance:
         known = await self.store.known_meta(_CUTOFF)
         if known is None:
             head = await self.chain.head()
-            found = await last_block_up_to(self.chain, head, self.born_at)
+            found = await last_block_by(self.chain, self.born_at, head=head)
             if head.timestamp < self.born_at - _STALE_S:
                 # The endpoint lags, so the number is too low to store.
                 return found

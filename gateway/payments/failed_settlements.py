@@ -12,14 +12,14 @@ from typing import Any
 import attrs
 import structlog
 
-from gateway.chain.block_times import last_block_before
+from gateway.chain.block_times import last_block_by
 from gateway.chain.smart_wallets import has_code
 from gateway.contracts import Chain, Clock, SignedTransaction
 from gateway.contracts.store import FailedSettlement
 from gateway.domain import Authorization, Payment, Receipt
 from gateway.domain.eip3009 import BALANCE_OF, Network, usual_gas, word
 from gateway.errors import ChainUnavailable
-from gateway.payments.reconcile import find_transfer, is_spent
+from gateway.payments.nonce_events import find_transfer, is_spent
 from gateway.store import SqlStore
 
 # No endpoint lags for this long. A nonce that still has no receipt was used by an unknown
@@ -202,7 +202,7 @@ class FailedSettlements:
 
         That raises the account's nonce; only signing payments does not.
         """
-        before = await last_block_before(self._chain, mined.first_sent_at - _CHECKED_S)
+        before = await last_block_by(self._chain, mined.first_sent_at - _CHECKED_S)
         at_first, at_last = await asyncio.gather(
             self._chain.transaction_count(signed.sender, at=await self._chain.block_at(before)),
             self._chain.transaction_count(signed.sender, at=mined.receipt.block),

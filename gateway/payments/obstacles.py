@@ -16,7 +16,7 @@ from gateway.domain.eip3009 import IS_BLACKLISTED, PAUSED, word
 from gateway.errors import ChainUnavailable, ExecutionError
 from gateway.settings import Settings
 
-# A warning is logged if the clock is off by this many seconds. Base has a block every two.
+# A warning is logged if the clock is off by this many seconds. Blocks carry whole seconds.
 WARNED_S = 15
 
 # x402 stops if the clock is off by this many seconds: an authorization's window of a few minutes

@@ -11,7 +11,6 @@ import attrs
 import structlog
 from eth_hash.auto import keccak
 
-from gateway.chain.block_times import last_block_before
 from gateway.chain.signer import Call, Signer
 from gateway.chain.smart_wallets import KEY_GAS, key_call, sign_authorization
 from gateway.concurrency.periodic import Periodic, always
@@ -26,12 +25,12 @@ from gateway.contracts import (
 from gateway.domain import Authorization, Block, Decision, Payment, PaymentState, RefundCase, usdc
 from gateway.domain.eip3009 import BALANCE_OF, Network, word
 from gateway.errors import ChainUnavailable, RefundRefused
-from gateway.payments.reconcile import find_event, is_spent
+from gateway.payments.nonce_events import find_event, is_spent
 from gateway.store import SqlStore
 
-# An endpoint that reports a nonce as unspent may lag by this many blocks (under 3 hours), so the
-# search for the refund begins this far before the head.
-_UNSPENT_MARGIN = 5_000
+# A copy of the database that was restored since may have sent the refund this long before this one
+# knew of it. Only a search of the logs needs a limit.
+_SENT_BEFORE_S = 86_400.0
 
 # A refund does not expire.
 _NEVER = 2**256 - 1
@@ -270,8 +269,7 @@ class Refunds:
         it.
         """
         if await is_spent(self._chain, self._sign(case), await self._chain.head()):
-            start = await last_block_before(self._chain, case.created_at)
-            await self._begin(case, None, start)
+            await self._begin(case, None)
         elif problem := self._known_shortage(case) or await self.problem_of(case):
             await self._ledger.note_problem(case.payment.id, problem)
         else:
@@ -305,9 +303,13 @@ class Refunds:
 
     async def _close(self, case: RefundCase, signed: Authorization, block: Block) -> None:
         """Store how the nonce was spent. Only our key can have signed that."""
-        start = case.search_from_block or 0
         event = await find_event(
-            self._chain, signed, self._settings.chain, from_block=start, known=block
+            self._chain,
+            signed,
+            self._settings.chain,
+            after=0,
+            since=case.created_at - _SENT_BEFORE_S,
+            known=block,
         )
         if event is None:
             return
@@ -358,13 +360,10 @@ class Refunds:
     async def _write_down(
         self, payment: Payment, unsigned: UnsignedTransaction
     ) -> SignedTransaction | None:
-        # The nonce was unspent a moment ago, so no block older than the margin has the refund.
-        head = await self._chain.head()
-        case = self._submitting[payment.id]
-        return await self._begin(case, unsigned, max(head.number - _UNSPENT_MARGIN, 0))
+        return await self._begin(self._submitting[payment.id], unsigned)
 
     async def _begin(
-        self, case: RefundCase, unsigned: UnsignedTransaction | None, start: int
+        self, case: RefundCase, unsigned: UnsignedTransaction | None
     ) -> SignedTransaction | None:
         """Store payment `refunding` and its transaction; return the transaction to send.
 
@@ -377,7 +376,6 @@ class Refunds:
             unsigned,
             sender=case.sender or self.address,
             recipient=case.recipient,
-            search_from_block=start,
             cap_units=None if is_approved else usdc(self._settings.refund_daily_cap),
             now=self._now(),
         )

@@ -29,9 +29,10 @@ _log = structlog.get_logger()
 class SettlementTiming:
     """Durations in seconds."""
 
-    # Between two reads of the receipt, while the buyer waits.
-    poll_s: float = 0.25
-    # Between two full checks, which also read the nonce and resend: two blocks of Base.
+    # Between two reads of the receipt, while the buyer waits: one block of Base.
+    poll_s: float = 0.2
+    # Between two full checks, which also read the nonce and resend. A transaction that was not
+    # lost is mined by then, even in blocks of 2 s.
     full_check_s: float = 4.0
     # Between two reads of the receipt after the first full check.
     late_poll_s: float = 1.0

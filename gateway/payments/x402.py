@@ -11,10 +11,9 @@ import attrs
 
 from gateway.chain.authorization_checks import SPENT
 from gateway.chain.smart_wallets import is_signed_by, is_signed_by_key, unwrap_authorization
-from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import AuthorizationVerifier, NewTask, Proof, Quote
 from gateway.contracts.store import PayerBusy, ReserveLimits
-from gateway.domain import Authorization, Block, Flow, GenerationRequest, PaymentState, Task
+from gateway.domain import Authorization, Flow, GenerationRequest, PaymentState, Task
 from gateway.domain.eip3009 import authorization_digest
 from gateway.errors import PaymentRequired, ValidationError
 from gateway.payments.accept import (
@@ -29,14 +28,6 @@ from gateway.payments.exposure import Exposure
 from gateway.payments.methods import PaymentMethods
 from gateway.payments.reconcile import EventSearch
 from gateway.payments.settlement import Settlements
-
-# An endpoint that reports a nonce as unspent may lag by this many blocks (under 3 hours), so the
-# search for the transfer begins this far before the head.
-_UNSPENT_MARGIN = 5_000
-
-# Purchases share one head for this time, about one block. It only decides where a search begins,
-# with a margin of thousands of blocks, so a stale head does no harm.
-_HEAD_TTL_S = 2.0
 
 
 @attrs.frozen(kw_only=True)
@@ -69,11 +60,6 @@ class X402Payments(Acceptance):
     settlements: Settlements
     exposure: Exposure
     search: EventSearch = attrs.field(factory=EventSearch)
-    _recent_head: SharedAnswer[Block] = attrs.field(init=False)
-
-    @_recent_head.default
-    def _make_recent_head(self) -> SharedAnswer[Block]:
-        return SharedAnswer(self.now, ttl_s=_HEAD_TTL_S)
 
     async def accept_x402(
         self,
@@ -236,17 +222,15 @@ class X402Payments(Acceptance):
         quote, signed = purchase.quote, purchase.signed
         # A restored database may have lost the tasks of earlier transfers.
         cutoff = await self.cutoff_block()
-        is_unspent, head, limits = await asyncio.gather(
-            purchase.verifier.check_chain(signed),
-            self._recent_head.get(self.chain.head),
-            self.exposure.limits(signed),
+        is_unspent, limits = await asyncio.gather(
+            purchase.verifier.check_chain(signed), self.exposure.limits(signed)
         )
         if is_unspent:
             await self.exposure.check_not_barred(signed.sender)
             await self.settlements.settler.check(signed, quote)
-            return max(head.number - _UNSPENT_MARGIN, cutoff + 1), limits
-        search_from = await self.search.find_payment(self.chain, signed, quote, cutoff)
-        return search_from, attrs.evolve(limits, most_open=None)
+            return cutoff + 1, limits
+        await self.search.check_payment(self.chain, signed, quote, cutoff)
+        return cutoff + 1, attrs.evolve(limits, most_open=None)
 
     async def _reserve_and_settle(
         self, purchase: _Purchase, search_from: int, limits: ReserveLimits

@@ -17,7 +17,7 @@ SENT_AUTOMATICALLY = """SELECT coalesce(sum(amount_units), 0) FROM refunds
 SELECT_CASE = f"""SELECT t.id AS task_id, t.slug, p.payer_proven, {PAYMENT_COLUMNS},
     r.amount_units, r.recipient, coalesce(lower(m.refund_to), p.payer) AS own_recipient, r.reason,
     r.decision, r.note, r.problem, r.sender, r.tx_hash,
-    r.search_from_block AS refund_from_block, r.created_at, r.updated_at
+    r.created_at, r.updated_at
     FROM refunds r JOIN payments p ON p.id = r.payment_id
     JOIN tasks t ON t.payment_id = p.id
     LEFT JOIN method_proofs m ON m.payment_id = p.id"""
@@ -74,7 +74,6 @@ def begin(
     transaction: SignedTransaction | UnsignedTransaction | None,
     sender: str,
     recipient: str,
-    search_from_block: int,
     cap_units: int | None,
     now: float,
 ) -> SignedTransaction | None:
@@ -99,9 +98,8 @@ def begin(
         _check_cap(db, row["amount_units"], cap_units, now)
     db.execute(
         """UPDATE refunds SET sender = ?, problem = NULL, begun_at = coalesce(begun_at, ?),
-               search_from_block = coalesce(search_from_block, ?), updated_at = ?
-           WHERE payment_id = ?""",
-        (sender, now, search_from_block, now, payment_id),
+               updated_at = ? WHERE payment_id = ?""",
+        (sender, now, now, payment_id),
     )
     _change_state(db, payment_id, PaymentState.REFUNDING, now)
     return None if transaction is None else write_down(db, payment_id, transaction)

@@ -177,7 +177,6 @@ def refund_case_of(row: Row) -> RefundCase:
         payment=payment_of(row),
         payer_proven=bool(row["payer_proven"]),
         decision=Decision(row["decision"]) if row["decision"] is not None else None,
-        search_from_block=row["refund_from_block"],
     )
 
 

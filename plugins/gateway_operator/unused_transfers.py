@@ -7,15 +7,14 @@ from collections.abc import Sequence
 import attrs
 import structlog
 
-from gateway.chain.block_times import last_block_before
+from gateway.chain.block_times import first_block_since, last_block_by
 from gateway.contracts import Chain, Clock
 from gateway.domain import MinedTransfer
 from gateway.errors import ChainUnavailable
 from gateway.store import SqlStore
 from gateway_operator.sql.payment_lists import unused
+from gateway_operator.transfer_search import transfer_pieces
 
-# Public RPC endpoints refuse queries over more blocks than this.
-_MAX_BLOCKS = 2_000
 # The background search covers this many days. It pauses this many seconds after each RPC call,
 # because sales need the same endpoint and public ones limit calls.
 _DAYS = 7.0
@@ -39,16 +38,13 @@ async def list_unused(
     `ChainUnavailable`.
     """
     head, now = await chain.safe_head(), time.time()
-    first = await last_block_before(chain, now - days * 86_400) + 1
-    last = min(head.number, await last_block_before(chain, now - hours * 3600))
+    first = await first_block_since(chain, now - days * 86_400, head=head)
+    last = await last_block_by(chain, now - hours * 3600, head=head)
     found: list[MinedTransfer] = []
-    for start in range(first, last + 1, _MAX_BLOCKS):
-        if start > first:
+    async for end, transfers in transfer_pieces(chain, first, last, recipient=wallet):
+        found += await store.sum(unused, transfers)
+        if end < last:
             await asyncio.sleep(_COMMAND_PAUSE_S)
-        end = min(start + _MAX_BLOCKS - 1, last)
-        transfers = await chain.transfer_logs(wallet, from_block=start, to_block=end)
-        paying = [each for each in transfers if each.amount_units and each.sender != wallet]
-        found += await store.sum(unused, paying)
     return found
 
 
@@ -65,8 +61,9 @@ class UnusedTransfer:
 class UnusedSearch:
     """Searches the last seven days, and keeps the result.
 
-    The first search makes about 150 log queries, one after the other; later ones read only new
-    blocks. Each also reads the times of the transfers' blocks.
+    The first search makes about 300 log queries, one after the other, or five times as many at an
+    endpoint limited to 2,000 blocks; later ones read only new blocks. Each also reads the times of
+    the transfers' blocks.
     """
 
     def __init__(self, chain: Chain, store: SqlStore, wallet: str, now: Clock) -> None:
@@ -112,10 +109,12 @@ class UnusedSearch:
             head = await self._chain.safe_head()
             self.since = self._now() - _DAYS * 86_400
             if self._next_block is None:
-                self._next_block = await last_block_before(self._chain, self.since) + 1
-            while self._next_block <= head.number:
-                end = min(self._next_block + _MAX_BLOCKS - 1, head.number)
-                await self._search_piece(self._next_block, end)
+                self._next_block = await first_block_since(self._chain, self.since, head=head)
+            pieces = transfer_pieces(
+                self._chain, self._next_block, head.number, recipient=self._wallet
+            )
+            async for end, transfers in pieces:
+                await self._note(transfers)
                 self._next_block = end + 1
                 await asyncio.sleep(self.pause_s)
             await self._forget_used(self.since)
@@ -127,11 +126,9 @@ class UnusedSearch:
         else:
             self.problem, self.searched_at = None, self._now()
 
-    async def _search_piece(self, first: int, last: int) -> None:
-        found = await self._chain.transfer_logs(self._wallet, from_block=first, to_block=last)
-        paying = [each for each in found if each.amount_units and each.sender != self._wallet]
-        hashes = {each.tx_hash for each in await self._store.sum(unused, paying)}
-        for each in paying:
+    async def _note(self, transfers: Sequence[MinedTransfer]) -> None:
+        hashes = {each.tx_hash for each in await self._store.sum(unused, transfers)}
+        for each in transfers:
             if each.tx_hash in hashes:
                 self._by_transaction.setdefault(each.tx_hash, []).append(each)
         self._drop_smallest()

@@ -9,15 +9,14 @@ from collections.abc import Sequence
 
 import attrs
 
-from gateway.chain.block_times import last_block_before
+from gateway.chain.block_times import first_block_since
 from gateway.domain import MinedTransfer
 from gateway_operator.books.span import Span
 from gateway_operator.desk.desk import Desk
 from gateway_operator.sql import ledger
 from gateway_operator.sql.ledger import Booked
+from gateway_operator.transfer_search import transfer_pieces
 
-# The limit of public RPC endpoints for one query.
-_MAX_BLOCKS = 2_000
 # A refund is booked when it is seen, after its block.
 _SEEN_AFTER_S = 7 * 86_400.0
 
@@ -74,8 +73,8 @@ async def reconcile(desk: Desk, span: Span) -> Reconciliation:
     Raises `ChainUnavailable`.
     """
     head = await desk.chain.safe_head()
-    first = await last_block_before(desk.chain, span.since) + 1
-    last = min(head.number, await last_block_before(desk.chain, span.until))
+    first = await first_block_since(desk.chain, span.since, head=head)
+    last = await first_block_since(desk.chain, span.until, head=head) - 1
     sales = await _compare_sales(desk, span, first, last)
     refunds = None
     if desk.refunds is not None:
@@ -104,14 +103,8 @@ async def _compare_refunds(desk: Desk, key: str, span: Span, first: int, last: i
 async def _transfers(
     desk: Desk, first: int, last: int, *, recipient: str | None = None, sender: str | None = None
 ) -> list[MinedTransfer]:
-    """Return transfers above 0, without those from an address to itself."""
-    found: list[MinedTransfer] = []
-    for start in range(first, last + 1, _MAX_BLOCKS):
-        end = min(start + _MAX_BLOCKS - 1, last)
-        found += await desk.chain.transfer_logs(
-            recipient, sender=sender, from_block=start, to_block=end
-        )
-    return [one for one in found if one.amount_units and one.sender != recipient]
+    pieces = transfer_pieces(desk.chain, first, last, recipient=recipient, sender=sender)
+    return [transfer async for _, transfers in pieces for transfer in transfers]
 
 
 async def _compare(

@@ -11,7 +11,7 @@ from gateway_operator.desk.desk import Desk
 
 OPEN = (PaymentState.REFUND_DUE, PaymentState.REFUNDING, PaymentState.REFUND_FAILED)
 DECIDABLE = (PaymentState.REFUND_DUE, PaymentState.REFUND_FAILED)
-# Half of Base's block time.
+# Between two reads of refunds that were sent.
 _POLL_S = 1.0
 
 

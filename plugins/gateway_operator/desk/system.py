@@ -12,7 +12,7 @@ _ANSWER_S = 5.0
 async def read_clock(chain: Chain, now: Clock) -> float:
     """Return the seconds that this machine's clock is ahead of the newest block; negative: behind.
 
-    Blocks are two seconds apart. Raises `ChainUnavailable`.
+    Blocks carry whole seconds. Raises `ChainUnavailable`.
     """
     asked_at = now()
     newest = await chain.newest_head()

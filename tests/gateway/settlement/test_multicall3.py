@@ -13,7 +13,7 @@ from gateway.chain.smart_wallets import KEY_GAS, key_call
 from gateway.chain.transactions import MULTICALL3, batch_data, read_successes
 from gateway.domain import Authorization
 from gateway.domain.eip3009 import BASE
-from gateway.payments.reconcile import find_transfer
+from gateway.payments.nonce_events import find_transfer
 from gateway_demo.chain import FAUCET_KEY, PlayChain
 from gateway_local_settler.batches import gas_of
 from tests.conftest import WALLET, Payer

@@ -103,9 +103,9 @@ async def test_a_look_is_made_once_a_minute_and_only_for_new_blocks(
     asked = []
     logs = desk.chain.transfer_logs
 
-    async def counted(wallet, *, from_block, to_block):
+    async def counted(wallet, *, sender, from_block, to_block):
         asked.append((from_block, to_block))
-        return await logs(wallet, from_block=from_block, to_block=to_block)
+        return await logs(wallet, sender=sender, from_block=from_block, to_block=to_block)
 
     monkeypatch.setattr(desk.chain, "transfer_logs", counted)
     await read_unused(desk, timeout_s=60.0)

@@ -6,23 +6,25 @@ import sqlite3
 import pytest
 import structlog
 
+from gateway.chain.log_ranges import LogsTooNarrow
 from gateway.domain import Block, MinedTransfer
 from gateway.errors import ChainUnavailable
 from gateway_operator import unused_transfers
 from gateway_operator.unused_transfers import UnusedSearch, list_unused
 
-WEEK_BLOCKS = 7 * 86_400 // 2
-HEAD = 40_000_000
-NOW = 2.0 * HEAD
+WEEK_BLOCKS = 7 * 86_400 * 5
+HEAD = 400_000_000
+NOW = HEAD / 5
 WALLET = "0x" + "a" * 40
 
 
 class Chain:
-    """A chain with a block every two seconds, and dust in every `dust_every`-th of them."""
+    """A chain with five blocks a second, and dust in every `dust_every`-th of them."""
 
     def __init__(self, dust_every: int) -> None:
         self.dust_every = dust_every
         self.log_queries = self.block_queries = 0
+        self.most_blocks = 10_000
         self.silent_after: int | None = None
 
     async def head(self) -> Block:
@@ -34,10 +36,12 @@ class Chain:
         self.block_queries += 1
         if self.silent_after is not None and self.block_queries > self.silent_after:
             raise ChainUnavailable("silent")
-        return Block(number=number, hash="0x", timestamp=2 * number)
+        return Block(number=number, hash="0x", timestamp=number // 5)
 
-    async def transfer_logs(self, wallet, *, from_block: int, to_block: int):
+    async def transfer_logs(self, wallet, *, sender: None, from_block: int, to_block: int):
         self.log_queries += 1
+        if to_block - from_block >= self.most_blocks:
+            raise LogsTooNarrow("at most 4,000 blocks")
         return [
             MinedTransfer(
                 tx_hash=f"0x{number:064x}",
@@ -79,10 +83,29 @@ def _search(chain: Chain) -> UnusedSearch:
 async def test_a_week_costs_so_many_questions_and_a_rest_after_each(rests):
     chain = Chain(dust_every=WEEK_BLOCKS // 3)
     await _search(chain).refresh(60.0)
-    assert chain.log_queries <= 152
+    assert chain.log_queries <= 303
     # For finding the first block, and the times of the findings.
-    assert chain.block_queries <= 60
+    assert chain.block_queries <= 30
     assert sum(rests) >= chain.log_queries * 0.5
+
+
+async def test_a_narrow_endpoint_is_asked_for_smaller_pieces_without_a_gap(rests):
+    chain = Chain(dust_every=WEEK_BLOCKS // 50)
+    chain.most_blocks = 4_000
+    search = _search(chain)
+    await search.refresh(60.0)
+    assert (search.problem, len(search.known)) == (None, 50)
+    # Pieces of 2,500 blocks, and the two that were refused.
+    assert chain.log_queries == -(-WEEK_BLOCKS // 2_500) + 2
+
+
+async def test_an_endpoint_that_is_too_narrow_is_named(rests):
+    chain = Chain(dust_every=WEEK_BLOCKS)
+    chain.most_blocks = 500
+    search = _search(chain)
+    await search.refresh(60.0)
+    assert search.problem == "at most 4,000 blocks"
+    assert chain.log_queries == 5
 
 
 async def test_dust_in_many_blocks_makes_no_more_than_a_fixed_number_of_questions(rests):
@@ -93,7 +116,7 @@ async def test_dust_in_many_blocks_makes_no_more_than_a_fixed_number_of_question
     # The newest are the largest here.
     assert min(one.transfer.block_number for one in search.known) > HEAD - 30 * 501
     assert search.left_out == WEEK_BLOCKS // 30 - 500
-    assert chain.block_queries <= 560
+    assert chain.block_queries <= 530
     assert sum(rests) >= 0.5 * (chain.log_queries + 500)
 
 
@@ -128,7 +151,7 @@ async def test_an_error_that_nobody_foresaw_is_logged_and_shown(rests):
 async def test_a_search_that_was_cut_off_goes_on_and_counts_nothing_twice(rests):
     chain = Chain(dust_every=WEEK_BLOCKS // 20)
     search = _search(chain)
-    chain.silent_after = 50
+    chain.silent_after = 25
     await search.refresh(60.0)
     assert search.problem is not None
     asked, chain.silent_after = chain.log_queries, None

@@ -1,0 +1,41 @@
+"""Reads the token's transfers over a long range of blocks, in pieces that endpoints accept."""
+
+from collections.abc import AsyncIterator, Sequence
+
+from gateway.chain.log_ranges import LogsTooNarrow
+from gateway.contracts import Chain
+from gateway.domain import MinedTransfer
+
+# Many endpoints answer for 10,000 blocks at once: 33 minutes of Base. A narrower one is asked
+# several times per piece.
+_PIECE_BLOCKS = 10_000
+# A piece is not made smaller than this.
+_LEAST_BLOCKS = 1_000
+
+
+async def transfer_pieces(
+    chain: Chain,
+    first: int,
+    last: int,
+    *,
+    recipient: str | None = None,
+    sender: str | None = None,
+) -> AsyncIterator[tuple[int, Sequence[MinedTransfer]]]:
+    """Yield (last block of a piece, its transfers above zero), oldest first.
+
+    Leaves out transfers from the recipient to itself. Raises `ChainUnavailable`.
+    """
+    size = _PIECE_BLOCKS
+    while first <= last:
+        end = min(first + size - 1, last)
+        try:
+            found = await chain.transfer_logs(
+                recipient, sender=sender, from_block=first, to_block=end
+            )
+        except LogsTooNarrow:
+            if size <= _LEAST_BLOCKS:
+                raise
+            size //= 2
+            continue
+        yield end, [one for one in found if one.amount_units and one.sender != recipient]
+        first = end + 1
