@@ -207,10 +207,15 @@ class Web3Chain:
             )
             return [read_event(log) for log in found]
 
+        # The index of logs may lag at one endpoint only, so an empty answer is not final.
         try:
-            return await self._rpc.ask_in_order(partial(ask, most_queries=_FEW_QUERIES))
+            return await self._rpc.ask_in_order(
+                partial(ask, most_queries=_FEW_QUERIES), is_final=bool
+            )
         except LogsTooNarrow:
-            return await self._rpc.ask_in_order(partial(ask, most_queries=_MANY_QUERIES))
+            return await self._rpc.ask_in_order(
+                partial(ask, most_queries=_MANY_QUERIES), is_final=bool
+            )
 
     def logs_limit(self) -> int | None:
         """Return the smallest block limit of log queries of all endpoints; None without one."""

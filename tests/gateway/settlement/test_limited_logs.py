@@ -1,5 +1,7 @@
 """Endpoints that limit log queries to a few blocks, like free plans."""
 
+import json
+
 import attrs
 import pytest
 
@@ -7,10 +9,11 @@ from gateway import ChainUnavailable
 from gateway.chain.client import Web3Chain
 from gateway.payments.reconcile import EventSearch
 from gateway_operator.unused_transfers import list_unused
-from tests.conftest import WALLET, buy
-from tests.proof.faults.proxy import limits_logs, unavailable
+from tests.conftest import WALLET, ScriptedProvider, buy, running
+from tests.proof.faults.proxy import limits_logs, says, unavailable
 
 LOGS = "eth_getLogs"
+STATE = "eth_call authorizationState"
 REFUSALS = {
     "names the limit": limits_logs(500, "query exceeds max block range {most}"),
     "names a range that works": limits_logs(
@@ -53,6 +56,19 @@ def submit(chain, payer):
     return payer.header(nonce=signed.nonce, valid_before=signed.valid_before)
 
 
+def forgets_state(words):
+    """Return the fault of a node that keeps the state of its newest block only."""
+
+    def fault(proxy, request, body):
+        at = request["params"][1]
+        if at == "latest" or at == {"blockHash": "0x" + proxy.chain.block.hash.hex()}:
+            return 200, proxy.chain.rpc.answer(body)
+        error = {"code": -32000, "message": words}
+        return 200, json.dumps({"jsonrpc": "2.0", "id": request["id"], "error": error}).encode()
+
+    return fault
+
+
 @pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS)
 async def test_a_payment_that_somebody_else_submitted_is_sold(
     gateway, chain, proxy, payer, refusal
@@ -60,11 +76,48 @@ async def test_a_payment_that_somebody_else_submitted_is_sold(
     gateway.services.payments.search = EventSearch(pause_s=0.01)
     header = submit(chain, payer)
     chain.mine(900)
+    proxy.break_call(STATE, forgets_state("missing trie node 12ab (path ) is not available"))
     proxy.break_call(LOGS, refusal)
     answer = await buy(gateway, header)
     assert answer.status_code == 200
     task = await gateway.wait((await answer.get_json())["taskId"])
     assert (task["status"], task["payment"]["state"]) == ("completed", "settled")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "missing trie node 0a3f (path ) state 0xbe is not available, not found",
+        "required historical state unavailable (reexec=128)",
+        "state at block #12 is pruned",
+        "No state available for block 0x1b",
+        "historical state 3fe2 is not available",
+        "Archive data is not in your plan.",
+        "header not found",
+    ],
+)
+async def test_an_endpoint_without_old_state_is_asked_for_logs(gateway, chain, proxy, payer, words):
+    header = submit(chain, payer)
+    chain.mine(20)
+    proxy.break_call(STATE, forgets_state(words))
+    before = proxy.seen.count(STATE)
+    answer = await buy(gateway, header)
+    assert answer.status_code == 200
+    task = await gateway.wait((await answer.get_json())["taskId"])
+    assert (task["status"], task["payment"]["state"]) == ("completed", "settled")
+    if words != "header not found":
+        # Nothing is asked again: the state does not come back.
+        assert proxy.seen.count(STATE) - before <= 6
+
+
+async def test_the_logs_of_the_next_endpoint_count_where_one_lags(settings, chain, proxy, payer):
+    proxy.break_call(LOGS, says([]))
+    settings = attrs.evolve(settings, rpc_urls=(proxy.url, chain.rpc_url))
+    async with running(settings, ScriptedProvider()) as gateway:
+        await gateway.services.payments.cutoff_block()
+        header = submit(chain, payer)
+        chain.mine(5)
+        assert (await buy(gateway, header)).status_code == 200
 
 
 async def test_the_range_that_an_endpoint_answers_for_is_remembered(chain, proxy, reader, payer):
