@@ -108,6 +108,11 @@ class SimulatedChain:
         """Give an account USDC, before anything happens."""
         self.state.balances[account] = units
 
+    def mine_before(self, seconds: float, transaction: Transaction) -> None:
+        """Mine a transaction that long before the history begins, the oldest first."""
+        number = max(self.number_before(seconds), self.kept[-1].number + 1)
+        self._append(number, self.state, [transaction])
+
     def calm_gas(self) -> None:
         """Make gas cheap, and give every key enough for it."""
         self.base_fee, self.gas_money = _QUIET_FEE, _GAS_MONEY

@@ -4,8 +4,11 @@ Implements `contracts.Chain` with the fail-over rules of `Web3Chain`: the first 
 result wins; None is believed only if an endpoint responded.
 """
 
+import random
 from collections.abc import Callable
 from typing import Any
+
+import attrs
 
 from gateway import Block, CallReverted, ChainUnavailable, Receipt
 from gateway.chain import decode
@@ -24,12 +27,31 @@ from tests.proof.simulation.world import World
 _SAFE_S = 16.0  # until the network calls a block safe
 _LAGS_S = (0.2, 0.2, 0.6, 2.0, 4.0, 10.0)  # of an endpoint behind
 _LOGS_BEHIND_S = 8.0
+_LAGGING_LOGS = 0.2  # of the endpoints index logs late, as some vendors do
+
+
+@attrs.frozen
+class Vendor:
+    """The limits that an endpoint has in every weather."""
+
+    kept_states: int | None  # of its newest blocks; None: of all
+    log_lag_s: float  # until the logs of a block can be searched
+
+    @classmethod
+    def draw(cls, seed: int, place: int) -> "Vendor":
+        """Return an endpoint's limits, drawn by its own random generator."""
+        dice = random.Random(f"vendor {seed} {place}")
+        return cls(
+            kept_states=dice.choice((None, None, None, 128)),
+            log_lag_s=dice.uniform(1.0, 180.0) if dice.random() < _LAGGING_LOGS else 0.0,
+        )
 
 
 class Node:
     """One endpoint: its newest block may be old, or a replaced one."""
 
     def __init__(self, place: int, chain: SimulatedChain, world: World) -> None:
+        self._vendor = Vendor.draw(world.seed, place)
         self._place = place
         self._chain = chain
         self._world = world
@@ -75,7 +97,19 @@ class Node:
         block = self._numbered(at, tip) if isinstance(at, int) else self._find(at.hash, tip)
         if block is None:
             raise ChainUnavailable("unknown block")
+        kept = self._vendor.kept_states
+        if kept is not None and block.number <= tip.number - kept:
+            self._world.faults["state of an old block gone"] += 1
+            raise ChainUnavailable("missing trie node")
         return block
+
+    def indexed(self) -> int:
+        """Return the newest block whose logs can be searched here."""
+        world, lag_s = self._world, self._vendor.log_lag_s
+        world.faults["log index late"] += bool(lag_s)
+        if world.strikes(world.odds.lag / 4, "logs behind"):
+            lag_s = max(lag_s, _LOGS_BEHIND_S)
+        return self._chain.number_before(lag_s)
 
 
 class FaultyRpc:
@@ -219,9 +253,7 @@ class FaultyRpc:
         who = topic(sender)
 
         def ask(node: Node) -> list[tuple[str, bool]]:
-            newest = min(node.find(known.hash).number, to_block)
-            if self._world.strikes(self._world.odds.lag / 4, "logs behind"):
-                newest = min(newest, self._chain.number_before(_LOGS_BEHIND_S))
+            newest = min(node.find(known.hash).number, to_block, node.indexed())
             return [
                 (receipt.tx_hash, log.topics[0] == AUTHORIZATION_USED_TOPIC)
                 for receipt in self._chain.head.state.mined.values()
