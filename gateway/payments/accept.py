@@ -26,8 +26,6 @@ _HEADER = re.compile(r"[A-Za-z0-9-]+")
 _CODE = re.compile(r"\w{1,80}", re.ASCII)
 # The cutoff block's key in the store.
 _CUTOFF = "floor_block"
-# An RPC endpoint lags if its newest block is this much older than the database.
-_STALE_S = 60
 _log = structlog.get_logger()
 
 
@@ -147,8 +145,8 @@ class Acceptance:
         if known is None:
             head = await self.chain.head()
             found = await last_block_by(self.chain, self.born_at, head=head)
-            if head.timestamp < self.born_at - _STALE_S:
-                # The endpoint lags, so the number is too low to store.
+            if head.may_precede(self.born_at):
+                # The endpoint may lag, so the number may be too low to store.
                 return found
             known = await self.store.meta(_CUTOFF, lambda: str(found))
         return int(known)

@@ -144,12 +144,12 @@ class EventSearch:
     pause_s: float = 1.0
 
     async def check_payment(
-        self, chain: Chain, signed: Authorization, quote: Quote, cutoff: int
+        self, chain: Chain, signed: Authorization, quote: Quote, *, cutoff: int, born_at: float
     ) -> None:
         """Return if the nonce was spent by a transfer that pays the quote.
 
-        Only blocks after `cutoff` count: the database may have lost the task of an earlier
-        transfer. Takes about twenty RPC calls for a nonce that was spent within the hour, or three
+        Only blocks after `cutoff` and `born_at` (Unix seconds) count: the database may have lost
+        the task of an earlier transfer. Takes about twenty RPC calls for a nonce that was spent within the hour, or three
         times as many if the logs lag.
 
         Raises `PaymentRequired` if the nonce paid for nothing here, and `ExecutionError` if the
@@ -159,7 +159,9 @@ class EventSearch:
             event = await self._find_event(chain, signed, quote, cutoff)
         except ChainUnavailable as error:
             raise ExecutionError(_UNKNOWN, details=error.message) from error
-        transfer = None if event is None else find_transfer(signed, event.receipt, quote.network)
+        transfer = None
+        if event is not None and not event.receipt.block.may_precede(born_at):
+            transfer = find_transfer(signed, event.receipt, quote.network)
         if transfer is None or transfer.amount_units < quote.price_units:
             raise PaymentRequired(SPENT)
 

@@ -229,7 +229,9 @@ class X402Payments(Acceptance):
             await self.exposure.check_not_barred(signed.sender)
             await self.settlements.settler.check(signed, quote)
             return cutoff + 1, limits
-        await self.search.check_payment(self.chain, signed, quote, cutoff)
+        await self.search.check_payment(
+            self.chain, signed, quote, cutoff=cutoff, born_at=self.born_at
+        )
         return cutoff + 1, attrs.evolve(limits, most_open=None)
 
     async def _reserve_and_settle(

@@ -84,7 +84,7 @@ class DirectVerifier:
         return head.number - receipt.block.number + 1 >= needed
 
     def _check_age(self, block: Block, floor_block: int, born_at: float, now: float) -> None:
-        """Raise `InvalidPayment` if the transfer is older than this database, or too old to accept.
+        """Raise `InvalidPayment` if the transfer may be older than this database, or is too old.
 
         The database does not know what an older transfer paid for. Block and time are both
         compared: an endpoint that lagged when the database was created reported too low a block.
@@ -94,7 +94,7 @@ class DirectVerifier:
                 "The transfer is older than this gateway's records.",
                 details=f"block {block.number} is not after block {floor_block}",
             )
-        if not block.may_follow(born_at):
+        if block.may_precede(born_at):
             raise InvalidPayment("The transfer is older than this gateway's records.")
         hours = self._settings.max_transfer_age_hours
         if not block.may_follow(now - hours * 3600):

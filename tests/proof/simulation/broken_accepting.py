@@ -5,10 +5,11 @@ from typing import Any
 import attrs
 
 from gateway.chain import signer
+from gateway.chain.block_times import first_block_since
 from gateway.domain import PaymentState
 from gateway.domain.eip3009 import transaction_key, transfer_calldata
 from gateway.errors import PaymentRequired, TxAlreadyUsed
-from gateway.payments import Payments, x402
+from gateway.payments import Payments, accept, x402
 from gateway.store import SqliteStore
 from gateway.store import payments as writes
 from gateway.store.sql import as_write
@@ -132,3 +133,10 @@ def any_request() -> Mutant:
         "a known authorization answers any request",
         ((x402, "_require_same_payment", lambda task, proof, new: task),),
     )
+
+
+def wrong_end_of_a_second() -> Mutant:
+    async def last_block_by(chain: Any, at: float, *, head: Any) -> int:
+        return await first_block_since(chain, at, head=head) - 1
+
+    return Mutant("the wrong end of a second", ((accept, "last_block_by", last_block_by),))

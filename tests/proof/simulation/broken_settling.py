@@ -7,11 +7,15 @@ from gateway.chain import decode
 from gateway.chain.signer import Signer
 from gateway.domain.eip3009 import AUTHORIZATION_STATE, BASE, word
 from gateway.payments import Reconciler, reconcile, refunds
+from gateway.payments.nonce_events import EventNotLogged, EventNotMined
 from gateway.store import nonces
 from gateway.store.sqlite import writer
 from gateway_facilitator_settler import FacilitatorSettler
 from tests.proof.simulation.loop import OWNER
 from tests.proof.simulation.mutant import ONE_USE, Mutant
+
+# 400 seconds of Base; it was 67 minutes when a block took two seconds.
+_OLD_WINDOW = 2_000
 
 
 def own_key(payment: Any) -> str:
@@ -42,6 +46,32 @@ def unpinned() -> Mutant:
         return bool(await chain.call_uint(call))
 
     return Mutant("negative proof from an unpinned block", ((reconcile, "is_spent", is_spent),))
+
+
+def window_in_blocks() -> Mutant:
+    original = reconcile.find_event
+
+    async def find_event(*arguments: Any, known: Any, **more: Any) -> Any:
+        event = await original(*arguments, known=known, **more)
+        is_old = event is not None and known.number - event.receipt.block.number > _OLD_WINDOW
+        return None if is_old else event
+
+    return Mutant("a window in blocks", ((reconcile, "find_event", find_event),))
+
+
+def missing_log_proves() -> Mutant:
+    original = reconcile.find_event
+
+    async def find_event(*arguments: Any, **more: Any) -> Any:
+        try:
+            return await original(*arguments, **more)
+        except (EventNotMined, EventNotLogged):
+            return None
+
+    return Mutant(
+        "a negative proof from logs that may lag",
+        ((reconcile, "find_event", find_event), (reconcile, "LOG_LAG_S", 0)),
+    )
 
 
 def status_alone() -> Mutant:

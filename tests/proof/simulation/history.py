@@ -8,7 +8,7 @@ from collections.abc import Callable
 import attrs
 
 from tests.proof.simulation import burners as gas_burners
-from tests.proof.simulation import crowd, invariants, late_payers, market
+from tests.proof.simulation import crowd, invariants, late_payers, market, old_sales
 from tests.proof.simulation.bank import Bank
 from tests.proof.simulation.chain import SimulatedChain
 from tests.proof.simulation.database import open_database
@@ -42,6 +42,7 @@ class Cast:
     customers: list[Customer]  # with vouchers
     spoilers: list[crowd.Spoiler] = attrs.field(factory=list)  # of batches
     burners: list[gas_burners.Burner] = attrs.field(factory=list)
+    old_buyers: list[old_sales.OldBuyer] = attrs.field(factory=list)  # of a lost database
 
     @classmethod
     def draw(cls, town: Town, dice: random.Random, bank: Bank | None) -> "Cast":
@@ -87,6 +88,7 @@ class Cast:
             *self.customers,
             *self.spoilers,
             *self.burners,
+            *self.old_buyers,
         ]
 
 
@@ -142,6 +144,8 @@ class History:
         if late := late_payers.draw(self.town, seed):
             self.cast.payers += late
             late_payers.open_long_ago(self.db)
+        else:
+            self.cast.old_buyers = old_sales.draw(self.town, seed, self.db)
         if terms.settlement != "relay":
             self.cast.burners = gas_burners.draw(self.town, seed, in_crowd=terms.batch > 1)
         self.lives = 0

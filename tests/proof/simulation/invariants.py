@@ -8,7 +8,15 @@ from typing import Any
 import attrs
 
 from gateway import GenerationRequest
-from tests.proof.simulation import burners, crowd, flippers, market, refunds, voucher_truth
+from tests.proof.simulation import (
+    burners,
+    crowd,
+    flippers,
+    market,
+    old_sales,
+    refunds,
+    voucher_truth,
+)
 from tests.proof.simulation.ground import Ground
 from tests.proof.simulation.people import DirectPayer, Payer
 from tests.proof.simulation.truth import Paid, Truth
@@ -64,6 +72,7 @@ def check(ground: Ground, cast: Any) -> list[str]:
     found += burners.check(ground)
     found += crowd.check(ground, cast.spoilers)
     found += voucher_truth.check(ground, cast.customers)
+    found += old_sales.check(cast.old_buyers, rows)
     found += _nonces(ground.db)
     found += _unwritten(ground)
     found += _forgotten(rows, cast)

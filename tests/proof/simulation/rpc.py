@@ -127,13 +127,20 @@ class FaultyRpc:
     async def close(self) -> None:
         self._life.check()
 
-    async def _first(self, ask: Callable[[Node], Any]) -> Any:
+    async def _first(
+        self, ask: Callable[[Node], Any], *, is_final: Callable[[Any], bool] = lambda _: True
+    ) -> Any:
+        answers = []
         for node in self._nodes:
             try:
-                return await self._one(node, ask)
+                answers.append(await self._one(node, ask))
             except ChainUnavailable:
                 continue
-        raise ChainUnavailable("The chain does not answer now.")
+            if is_final(answers[-1]):
+                break
+        if not answers:
+            raise ChainUnavailable("The chain does not answer now.")
+        return answers[-1]
 
     async def _one(self, node: Node, ask: Callable[[Node], Any]) -> Any:
         world = self._world
@@ -262,7 +269,7 @@ class FaultyRpc:
                 if _is_of_nonce(log, who, nonce)
             ]
 
-        return await self._first(ask)
+        return await self._first(ask, is_final=bool)
 
     async def code(self, address: str, *, at: Block | None = None) -> bytes:
         is_contract = address in self._chain.token.wallets or address == MULTICALL3
@@ -281,7 +288,7 @@ class FaultyRpc:
         return await self._first(ask)
 
     async def transfer_logs(
-        self, recipient: str, *, from_block: int, to_block: int
+        self, recipient: str | None, *, sender: str | None, from_block: int, to_block: int
     ) -> list[MinedTransfer]:
         raise ChainUnavailable("only reports ask for this")
 

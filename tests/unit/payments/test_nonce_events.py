@@ -45,8 +45,10 @@ async def find(chain: PacedChain, *, after: int = 0):
     return await find_event(chain, chain.signed, BASE, after=after, since=since, known=known)
 
 
-async def check(chain: PacedChain, *, cutoff: int = 0) -> None:
-    await EventSearch(pause_s=0.0).check_payment(chain, chain.signed, quote_of_picture(), cutoff)
+async def check(chain: PacedChain, *, cutoff: int = 0, born_at: float = 0.0) -> None:
+    await EventSearch(pause_s=0.0).check_payment(
+        chain, chain.signed, quote_of_picture(), cutoff=cutoff, born_at=born_at
+    )
 
 
 @pytest.mark.parametrize("age_s", AGES_S.values(), ids=AGES_S)
@@ -109,6 +111,16 @@ async def test_a_transfer_up_to_the_cutoff_block_does_not_count(paces):
         await check(chain, cutoff=chain.spent_in)
     event = await find(chain, after=chain.spent_in - 1)
     assert event.receipt.tx_hash == TX_HASH
+
+
+@pytest.mark.parametrize("paces", PACES.values(), ids=PACES)
+async def test_a_transfer_in_the_second_of_the_databases_birth_does_not_count(paces):
+    """The cutoff block was read from an endpoint that lagged."""
+    chain = spent_before(HOUR_S, paces=paces)
+    second = int(chain.time_of(chain.spent_in))
+    with pytest.raises(PaymentRequired, match="nonce_already_used"):
+        await check(chain, born_at=second + 0.9)
+    await check(chain, born_at=second - 0.1)
 
 
 async def test_an_endpoint_without_state_and_wide_logs_is_unknown_not_empty():
