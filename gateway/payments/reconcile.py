@@ -149,8 +149,8 @@ class EventSearch:
         """Return if the nonce was spent by a transfer that pays the quote.
 
         Only blocks after `cutoff` and `born_at` (Unix seconds) count: the database may have lost
-        the task of an earlier transfer. Takes about twenty RPC calls for a nonce that was spent within the hour, or three
-        times as many if the logs lag.
+        the task of an earlier transfer. Takes about twenty RPC calls for a nonce that was spent
+        within the hour, or three times as many if the logs lag.
 
         Raises `PaymentRequired` if the nonce paid for nothing here, and `ExecutionError` if the
         chain does not show the event yet.
