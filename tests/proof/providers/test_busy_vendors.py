@@ -139,20 +139,14 @@ async def submit(server, adapter, status, headers, body):
         await provider.close()
 
 
-@pytest.mark.parametrize(("adapter", "status", "headers", "body", "wait_s"), NOT_BEGUN)
-async def test_an_answer_before_work_begins_is_tried_again(
-    httpserver, adapter, status, headers, body, wait_s
+@pytest.mark.parametrize(
+    ("error", "adapter", "status", "headers", "body", "wait_s"),
+    [(NotAccepted, *row) for row in NOT_BEGUN] + [(RateLimited, *row) for row in TOO_MANY],
+)
+async def test_an_answer_before_work_begins_is_tried_again_after_the_vendors_wait(
+    httpserver, error, adapter, status, headers, body, wait_s
 ):
-    with pytest.raises(NotAccepted) as raised:
-        await submit(httpserver, adapter, status, headers, body)
-    assert raised.value.retry_after_s == wait_s
-
-
-@pytest.mark.parametrize(("adapter", "status", "headers", "body", "wait_s"), TOO_MANY)
-async def test_too_many_requests_wait_as_long_as_the_vendor_asks(
-    httpserver, adapter, status, headers, body, wait_s
-):
-    with pytest.raises(RateLimited) as raised:
+    with pytest.raises(error) as raised:
         await submit(httpserver, adapter, status, headers, body)
     assert raised.value.retry_after_s == wait_s
 
