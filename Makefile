@@ -20,15 +20,15 @@ install: $(VENV)/.installed
 
 # uv takes seconds, pip two minutes. uv ignores pip's configuration, so pip is the fallback for
 # indexes that only that configuration names.
-LOCKED := --quiet --require-hashes --no-deps --requirement
+LOCKED := --quiet --require-hashes --no-deps
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) deploy/check_python.py
 	$(PYTHON) -m venv $(VENV)
 	sed -n '/^uv==/,/[^\\]$$/p' constraints.txt >$(VENV)/uv.txt
-	$(BIN)/python -m pip install $(LOCKED) $(VENV)/uv.txt
-	$(BIN)/uv pip install --python $(BIN)/python $(LOCKED) constraints.txt || \
-		$(BIN)/python -m pip install $(LOCKED) constraints.txt
+	$(BIN)/python -m pip install $(LOCKED) --requirement $(VENV)/uv.txt
+	$(BIN)/uv pip install --python $(BIN)/python $(LOCKED) --requirement constraints.txt || \
+		$(BIN)/python -m pip install $(LOCKED) --requirement constraints.txt
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
@@ -210,10 +210,12 @@ SDKS ?= locked
 vendors: $(VENDORS_VENV)/.installed-$(SDKS)
 	$(VENDORS_VENV)/bin/python -m pytest -q tests/vendors
 
-$(VENDORS_VENV)/.installed-locked: tests/vendors/constraints.txt tests/vendors/docling_serve.txt
+VENDORS_LISTS := tests/vendors/constraints.txt tests/vendors/docling_serve.txt
+$(VENDORS_VENV)/.installed-locked: $(VENDORS_LISTS) | install
 	$(PYTHON) -m venv --clear $(VENDORS_VENV)
-	$(VENDORS_VENV)/bin/python -m pip install --quiet --require-hashes --no-deps \
-		$(addprefix --requirement ,$^)
+	$(BIN)/uv pip install --python $(VENDORS_VENV)/bin/python $(LOCKED) \
+		$(VENDORS_LISTS:%=--requirement %) || \
+		$(VENDORS_VENV)/bin/python -m pip install $(LOCKED) $(VENDORS_LISTS:%=--requirement %)
 	touch $@
 
 $(VENDORS_VENV)/.installed-newest: $(VENDORS_VENV)/.installed-locked

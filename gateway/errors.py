@@ -244,7 +244,15 @@ class Transient(ProviderError):
 
 
 class NotAccepted(Transient):
-    """The vendor documents that this response to a submit means "not accepted, not billed"."""
+    """The vendor documents that this response to a submit means "not accepted, not billed".
+
+    Costs a retry. `retry_after_s` is the wait in seconds that the vendor asks for, if any: until
+    then nothing is submitted to the provider.
+    """
+
+    def __init__(self, message: str = "", *, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class RateLimited(ProviderError):

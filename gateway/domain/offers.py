@@ -4,6 +4,7 @@ import datetime as dt
 import hashlib
 import json
 import math
+import re
 import warnings
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
@@ -26,6 +27,11 @@ PAYER_SIGNATURE = "0x([0-9a-fA-F]{2}){1,4096}"
 
 # Of a callback URL.
 MAX_CALLBACK_CHARS = 2_048
+
+_SLUG = re.compile(r"[a-z0-9]+(?:[-._][a-z0-9]+)*")
+_MAX_SLUG_CHARS = 100
+# The rule of `is_slug`, for messages.
+SLUG_RULE = f"a slug is at most {_MAX_SLUG_CHARS} of a-z and 0-9, with -, . or _ between"
 
 # The time in seconds for which the price of a 402 stays valid: x402's `maxTimeoutSeconds`.
 QUOTE_LIFE_S = 300
@@ -51,6 +57,11 @@ MAX_PICTURE_PIXELS = 25_000_000
 
 # The file extensions of such a picture, and the required format of its bytes.
 PICTURE_FORMATS = {".png": "png", ".jpg": "jpg", ".jpeg": "jpg", ".webp": "webp"}
+
+
+def is_slug(text: str) -> bool:
+    """Whether a text may be an endpoint's slug."""
+    return len(text) <= _MAX_SLUG_CHARS and _SLUG.fullmatch(text) is not None
 
 
 def usdc(amount: str) -> int:

@@ -39,6 +39,7 @@ from gateway.plugins.registration import (
     X402_HEADER,
     Offer,
     Offers,
+    RegistrationMistake,
     check_offer,
     claims_of_part,
     claims_of_section,
@@ -180,6 +181,8 @@ class PluginManager:
             except (Exception, SystemExit) as error:
                 if isinstance(error, SettingsError) and self._is_operators_mistake(name, settings):
                     raise
+                if isinstance(error, RegistrationMistake) and settings is not None:
+                    error = self._blame_settings(name, error, settings)
                 self._leave_out(name, error, sells_on=hook == "register_parts")
                 continue
             yield self._plugins[name], offers.taken
@@ -217,6 +220,15 @@ class PluginManager:
             return True
         mine = [section.fields for section in self.sections() if section.plugin == name]
         return any(settings.plugin_values.keys() & fields.keys() for fields in mine)
+
+    def _blame_settings(self, name: str, error: Exception, settings: Settings) -> Exception:
+        """Return the error with the plugin's settings that are set: one may be its cause."""
+        fields = {
+            k: v for one in self.sections() if one.plugin == name for k, v in one.fields.items()
+        }
+        given = sorted(one for one in fields.keys() & settings.plugin_values if fields[one].repr)
+        names = ", ".join(map(variable, given))
+        return SettingsError(f"{error}. Check {names}.") if given else error
 
     def sections(self) -> list[SectionOffer]:
         """Return the plugins' own settings.

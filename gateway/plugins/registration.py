@@ -24,11 +24,11 @@ from gateway.domain import (
     Traits,
 )
 from gateway.domain.description import missing_fields, way_to_require
+from gateway.domain.offers import SLUG_RULE, is_slug
 from gateway.settings import SectionOffer, Settings, names_of, parse_limit, variable
 
 X402_HEADER = "X-PAYMENT"
 _HEADER_CLAIM = "Payment header "
-_SLUG = re.compile(r"[a-z0-9]+(?:[-._][a-z0-9]+)*")
 _CAPABILITY = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 # The gateway itself processes these requests, and needs their fields. For other capabilities, the
 # test kit reports which fields agents expect.
@@ -42,7 +42,6 @@ _TAKEN = ("tx", "auth", "x402", "direct", "refund")
 _METHODS_ASYNC = ("check", "settle")
 _METHODS_CALLS = ("challenge", "read", "receipt_headers", *_METHODS_ASYNC)
 _EXTENSION = re.compile(r"\.[a-z0-9]+")
-_MAX_SLUG_CHARS = 100
 _FIELDS = ("prompt", "aspect_ratio", "output_format", "resolution", "fileBase64", "fileName")
 _RESERVED_FOLDERS = ("/api/", "/files/", "/.well-known/")
 _RESERVED = ("/llms.txt", "/robots.txt", "/sitemap.xml", "/favicon.ico")
@@ -53,6 +52,10 @@ _ASYNC = ("submit", "poll", "cancel", "health")
 Offer = Callable[..., tuple[str, Any]]
 
 
+class RegistrationMistake(ValueError):
+    """What a plugin registers is wrong. The message is a sentence without its full stop."""
+
+
 class Offers:
     """The registrations of one plugin through one hook."""
 
@@ -61,24 +64,24 @@ class Offers:
         self.taken: dict[str, Any] = {}
 
     def register(self, *args: Any, **named: Any) -> None:
-        """Take one offer; raises `ValueError` for a duplicate name."""
+        """Take one offer; raises `RegistrationMistake` for a duplicate name."""
         name, offered = self._offer(*args, **named)
         if name in self.taken:
-            raise ValueError(f"{name!r} is registered twice")
+            raise RegistrationMistake(f"{name!r} is registered twice")
         self.taken[name] = offered
 
 
 def endpoint_offer(endpoint: Endpoint, provider: Provider) -> tuple[str, tuple[Endpoint, Provider]]:
     """Return the slug and the arguments that the plugin registered.
 
-    Raises `ValueError` with a sentence that names the slug and the mistake, `TypeError` for an
-    object that is not an `Endpoint`.
+    Raises `RegistrationMistake` with a sentence that names the slug and the mistake, `TypeError`
+    for an object that is not an `Endpoint`.
     """
     if not isinstance(endpoint, Endpoint):
         raise TypeError(f"it registers a {type(endpoint).__name__}, not a gateway.Endpoint")
     mistake = next(chain(_mistakes_in(endpoint), _mistakes_of(provider)), None)
     if mistake is not None:
-        raise ValueError(f"endpoint {endpoint.slug!r}: {mistake}")
+        raise RegistrationMistake(f"endpoint {endpoint.slug!r}: {mistake}")
     return endpoint.slug, (endpoint, provider)
 
 
@@ -238,8 +241,8 @@ def settler_offer(
 def _mistakes_in(endpoint: Endpoint) -> Iterator[str]:
     """Yield mistakes. Later checks assume that earlier ones have found none."""
     slug = endpoint.slug
-    if not isinstance(slug, str) or not _SLUG.fullmatch(slug) or len(slug) > _MAX_SLUG_CHARS:
-        yield f"a slug is at most {_MAX_SLUG_CHARS} of a-z and 0-9, with -, . or _ between"
+    if not isinstance(slug, str) or not is_slug(slug):
+        yield SLUG_RULE
     for name in ("title", "description", "model", "provider"):
         text = getattr(endpoint, name)
         if not isinstance(text, str) or not text.strip():

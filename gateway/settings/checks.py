@@ -38,7 +38,19 @@ def check_settings(settings: Settings) -> None:
     for name, (group, _) in _ADDRESSES.items():
         if address := getattr(settings, name):
             check_scheme(group, variable(name), address)
+    _check_tables(settings)
     _check_wallet(settings)
+
+
+def _check_tables(settings: Settings) -> None:
+    """Raise `SettingsError` for an empty text in a table `[endpoints.<slug>]`."""
+    for slug, override in settings.endpoints.items():
+        for name in ("title", "description", "model"):
+            text = getattr(override, name)
+            if text is not None and not text.strip():
+                raise SettingsError(
+                    f"[endpoints.{slug}] {name} is empty. Write a text, or remove the line."
+                )
 
 
 def check_openers(settings: Settings) -> None:

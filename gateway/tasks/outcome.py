@@ -107,8 +107,8 @@ class Outcome:
                 registered.note_account_problem(error, failure.summary, pause_s=pause_s)
                 sentence = _OFF_SALE if error.scope == "vendor" else _NO_MODEL
                 await self.fail("provider_error", sentence)
-            case RateLimited():
-                await self._wait_as_asked(getattr(error, "retry_after_s", None), upstream)
+            case RateLimited() | NotAccepted(retry_after_s=float() | int()):
+                await self._wait_as_asked(error, upstream)
             case HandleLost() if not is_idempotent:
                 await self.fail("uncertain_submit", "The provider has lost the job.")
             case JobTimedOut():
@@ -160,15 +160,18 @@ class Outcome:
         error = of_account if outage.is_account else _AWAY
         await self.fail("provider_error", error)
 
-    async def _wait_as_asked(self, asked_s: object, upstream: Upstream) -> None:
+    async def _wait_as_asked(self, error: Exception, upstream: Upstream) -> None:
         """Retry after the pause that the provider asked for. Until then no task submits to it."""
         timing = self.resources.timing
-        wait_s = clamp(asked_s, *timing.rate_limit_s)
+        wait_s = clamp(getattr(error, "retry_after_s", None), *timing.rate_limit_s)
+        costs_attempt = isinstance(error, NotAccepted)
         upstream.pause_as_requested(wait_s, long_wait_s=timing.long_wait_s)
         if self.resources.now() + wait_s - self.lease.started_at > timing.max_waited_s:
             await self.fail("provider_error", "The provider was too busy for too long.")
+        elif costs_attempt and self.lease.attempt >= MAX_ATTEMPTS:
+            await self.fail("provider_error", _GAVE_UP)
         else:
-            await self._reschedule(wait_s, costs_attempt=False)
+            await self._reschedule(wait_s, costs_attempt=costs_attempt)
 
     async def _retry(self, details: str, error: str, *, most: int = MAX_ATTEMPTS) -> None:
         """Retry later, or fail the task after its last attempt."""

@@ -2,6 +2,8 @@
 
 import asyncio
 import base64
+import json
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,9 +16,11 @@ from gateway.web import wire
 from gateway.web.front.answers import answer_error
 from gateway_mcp.tools import GET_TASK
 
-# Larger pictures, and those beyond the total, are links only.
-_MAX_PICTURE_BYTES = 1_000_000
-_MAX_PICTURES_BYTES = 4_000_000
+# Claude refuses answers of more than 1,048,576 characters (PrefectHQ/fastmcp#1036). A picture that
+# does not fit, after Base64, is a link only. The rest is for the envelope and the receipt.
+_MAX_RESULT_CHARS = 1_048_576 - 48_576
+# Of a block with a picture, without its data.
+_BLOCK_CHARS = 100
 # Of a document's Markdown or JSON: some 6,000 tokens.
 _MAX_TEXT_CHARS = 25_000
 _log = structlog.get_logger()
@@ -37,7 +41,8 @@ async def show_task(
         text = await gateway.long_texts.first_chars(task)
         content += _write_text(text, _count_chars(task.result), links)
         body["result"]["text"] = (text or "")[:_MAX_TEXT_CHARS] or None
-        content += await _write_outputs(gateway, task.result.outputs, links, admit_pictures)
+        left = _MAX_RESULT_CHARS - len(json.dumps([content, body]))
+        content += await _write_outputs(gateway, task.result.outputs, links, admit_pictures, left)
     elif not task.is_done:
         content.append(_text(_explain_wait(task)))
     failed = task.is_done and task.result is None
@@ -72,38 +77,42 @@ async def _write_outputs(
     outputs: Sequence[StoredOutput],
     links: Sequence[str],
     admit_pictures: Callable[[], bool],
+    left: int,
 ) -> list[dict[str, Any]]:
-    """Return a link to each output that is not deleted, and the small pictures inline."""
-    content: list[dict[str, Any]] = []
-    chosen = _choose_pictures(outputs) if links else set()
+    """Return a link to each output that is not deleted, and the pictures that fit into `left`."""
+    linked = list(zip(outputs, map(_link, outputs, links), strict=False))
+    left -= len(json.dumps([link for _, link in linked]))
+    chosen = _choose_pictures([output for output, _ in linked], left)
     if chosen and not admit_pictures():
         chosen = set()
     until = asyncio.get_running_loop().time() + gateway.timing.pictures_s
-    for output, link in zip(outputs, links, strict=False):
-        content.append(
-            {
-                "type": "resource_link",
-                "uri": link,
-                "name": output.key.rpartition("/")[2],
-                "mimeType": output.media_type,
-                "size": output.size_bytes,
-            }
-        )
+    content: list[dict[str, Any]] = []
+    for output, link in linked:
+        content.append(link)
         if output.key in chosen:
             content += await _write_picture(gateway, output, until)
     return content
 
 
-def _choose_pictures(outputs: Sequence[StoredOutput]) -> set[str]:
-    """Return the keys of the pictures that are small enough for a response."""
-    left = _MAX_PICTURES_BYTES
+def _choose_pictures(outputs: Sequence[StoredOutput], left: int) -> set[str]:
+    """Return the keys of pictures that fit into a number of characters, in Base64."""
     chosen: set[str] = set()
     for output in outputs:
-        is_small = output.size_bytes <= min(left, _MAX_PICTURE_BYTES)
-        if is_small and output.media_type.startswith("image/"):
+        chars = _BLOCK_CHARS + 4 * math.ceil(output.size_bytes / 3)
+        if chars <= left and output.media_type.startswith("image/"):
             chosen.add(output.key)
-            left -= output.size_bytes
+            left -= chars
     return chosen
+
+
+def _link(output: StoredOutput, link: str) -> dict[str, Any]:
+    return {
+        "type": "resource_link",
+        "uri": link,
+        "name": output.key.rpartition("/")[2],
+        "mimeType": output.media_type,
+        "size": output.size_bytes,
+    }
 
 
 async def _write_picture(

@@ -21,7 +21,7 @@ _SERVER = "gateway_mcp.server"
 # web3 and the SDK both import pydantic. Two threads that import one library may see its modules
 # half initialized, so the SDK waits for web3. The limit is for a chain that does not respond.
 _WARM_UP_S = 30.0
-# Responses with pictures: each takes up to 16 MB until it is sent.
+# Responses with pictures: each takes up to 4 MB until it is sent.
 _MAX_PICTURED = 8
 _MAX_PICTURED_PER_ADDRESS = 4
 _REVISION = b"mcp-protocol-version"

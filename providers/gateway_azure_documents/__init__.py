@@ -6,7 +6,13 @@ On sale once `GATEWAY_AZURE_DOCUMENTS_ENDPOINT` and `GATEWAY_AZURE_DOCUMENTS_KEY
 from collections.abc import Callable
 
 from gateway import Endpoint, Outbound, Provider, Settings, Traits, hookimpl
-from gateway.vendors import base_url, document_endpoint, limit_or_none, page_cost_micros
+from gateway.vendors import (
+    base_url,
+    document_endpoint,
+    limit_or_none,
+    model_name,
+    page_cost_micros,
+)
 from gateway_azure_documents.analyzer import Analyzer
 from gateway_azure_documents.settings import (
     CHECKED,
@@ -47,12 +53,11 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
             )
         ),
     )
-    override = settings.endpoints.get(PARSER.slug)
-    model = override.model if override is not None and override.model else section.model
+    model = model_name(settings, PARSER.slug, section.model, name="azure_documents_model")
     endpoint = document_endpoint(
         PARSER,
         section,
-        model=section.model,
+        model=model,
         page_cost_micros=PAGE_COSTS.get(model) if cost is None else cost,
         checked=CHECKED if cost is None else None,
     )

@@ -1,6 +1,5 @@
 """The provider: starts a job on the operator's resource and polls it there."""
 
-import re
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -40,6 +39,8 @@ _ENDED = ("failed", "canceled", "skipped")
 # The API accepts a page range only for these files and reads others completely. So the gateway
 # refuses a presentation whose slides cannot be counted reliably.
 _RANGED = (".pdf", ".tif", ".tiff")
+# Microsoft's v3-error-guide: ServiceUnavailable, a transient error.
+_BUSY = (503,)
 # The depth to which nested errors are read.
 _MAX_DEPTH = 4
 _FILE_FAULTS = (
@@ -116,7 +117,7 @@ class Analyzer:
         if operation is None:
             raise Transient("The response has no job status.")
         if operation.status in _WAITING:
-            return Pending(note=operation.status, poll_after_s=_pause_s(answer))
+            return Pending(note=operation.status, poll_after_s=answer.retry_after_s)
         if operation.status in _ENDED:
             raise _job_error(operation)
         if operation.status != "succeeded" or operation.analyzeResult is None:
@@ -146,12 +147,7 @@ def _check(answer: Answer) -> None:
         raise AccountProblem(f"The resource does not know version {_VERSION} of the API.")
     if "ContentSourceTimeout" in codes:
         raise NotAccepted("The provider did not wait for the whole file.")
-    answer.check()
-
-
-def _pause_s(answer: Answer) -> float | None:
-    delay = answer.headers.get("retry-after", "")
-    return float(delay) if re.fullmatch("[0-9]{1,4}", delay) else None
+    answer.check(not_begun=_BUSY)
 
 
 def _job_error(operation: _Operation) -> Exception:

@@ -41,6 +41,8 @@ _FAILED = ("Error", "Failed")
 _LOST = "Task not found"
 _NOT_FOUND = 404
 _TOO_MANY = 429
+# help.bfl.ai/articles/2916279050: a high load; a 500 is an unexpected error, so it may follow work.
+_BUSY = (503,)
 # Fields set by the adapter from the buyer's choices.
 _ADAPTER_FIELDS = {"width", "height", "output_format", "aspect_ratio", "resolution"}
 # One credit, which is a cent, in 10⁻⁶ US dollars.
@@ -118,9 +120,9 @@ def _check(answer: Answer, body: dict[str, Any]) -> None:
             f"The model does not take our {name}: change the settings.", scope="choice"
         )
     wait_s = as_number(body.get("retry_after"))
-    if answer.status == _TOO_MANY and wait_s is not None and "retry-after" not in answer.headers:
+    if answer.status == _TOO_MANY and wait_s is not None and answer.retry_after_s is None:
         raise RateLimited("The provider asks to wait.", retry_after_s=wait_s)
-    answer.check()
+    answer.check(not_begun=_BUSY)
 
 
 def _task_error(task: dict[str, Any]) -> ContentPolicy | InvalidInput | JobFailed:

@@ -53,6 +53,8 @@ _WAITING = ("pending", "started")
 # The result has the status of the conversion.
 _DONE = ("success", "partial_success")
 _NOT_FOUND = 404
+# The queue is full: "Server is busy", with a Retry-After (docling-serve 1.38).
+_BUSY = (503,)
 # Fields set by the adapter, not the buyer.
 _ADAPTER_FIELDS = {"options", "sources", "target", "kind"}
 # A 422 with one of these in its `detail` text concerns the server's policy on targets, sources and
@@ -185,7 +187,7 @@ class Converter:
         )
         if answer.status not in range(200, 300):
             _check_fields(json_object(answer))
-            answer.check()
+            answer.check(not_begun=_BUSY)
         task = await read_json(answer, _Task)
         if task is None or not task.task_id:
             raise SubmitUncertain("The response reports success, but has no task.")

@@ -26,6 +26,16 @@ _FAILED = {
 }
 # Fields set by the adapter from the buyer's choices.
 _ADAPTER_FIELDS = {"aspect_ratio", "image_size", "resolution", "output_format"}
+# docs.fal.ai/model-apis/model-endpoints/reliability: unavailable, and not billed.
+_BUSY = (503,)
+# docs.fal.ai/documentation/model-apis/request-errors: these come before a runner has begun. Others,
+# such as `runner_disconnected`, may come during its work.
+_NOT_BEGUN = {
+    "startup_timeout",
+    "runner_scheduling_failure",
+    "runner_connection_refused",
+    "runner_connection_timeout",
+}
 _NOT_FOUND = 404
 _INPUT = (400, 413, 415, 422)
 _BROKEN = 500
@@ -41,7 +51,10 @@ _NOT_THE_JOBS = (401, 403, _NOT_FOUND, 429)
 def check_submit(answer: Answer, body: dict[str, Any]) -> None:
     """Raise the error that a submit's response means, if any."""
     _check_details(body)
-    answer.check()
+    kind = as_text(body.get("error_type")) or answer.headers.get("x-fal-error-type", "")
+    if kind in _NOT_BEGUN:
+        answer.check(not_begun=(answer.status,))
+    answer.check(not_begun=() if kind else _BUSY)
 
 
 def check_status(answer: Answer) -> None:

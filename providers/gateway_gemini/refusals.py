@@ -24,8 +24,12 @@ _ADAPTER_FIELDS = ("generation_config", "generationconfig", "model")
 _CHOICE_MESSAGES = ("aspect ratio", "image size")
 _KEY_MESSAGE = "api key"
 # According to ai.google.dev/gemini-api/docs/billing, a request that fails with 500 is not charged.
-# It does not mention 503, and a proxy's 500 does not have the name INTERNAL.
+# A proxy's 500 does not have the name INTERNAL.
 _NOT_CHARGED = (500, "INTERNAL")
+# ai.google.dev/gemini-api/docs/troubleshooting: temporarily overloaded or down.
+_UNAVAILABLE = 503
+# A 503 that comes after minutes of work (googleapis/python-genai#1808).
+_BROKEN_OFF = "deadline expired"
 _SPENT = re.compile(r"prepayment|credits are depleted|spending cap|limit: 0(?![\d.])")
 _SECONDS = re.compile(r"(\d{1,6}(?:\.\d{1,9})?)s")
 # google-genai 3.4.0 documents PUP_LIMITED_DISABLED as "account limited or disabled".
@@ -48,6 +52,8 @@ def check(answer: Answer, body: dict[str, Any]) -> None:
         _check_quota(error)
     if (answer.status, status) == _NOT_CHARGED:
         raise NotAccepted("The provider failed, and charges nothing for it.")
+    if answer.status == _UNAVAILABLE:
+        _check_overload(answer, error)
     answer.check()
 
 
@@ -105,10 +111,25 @@ def _check_quota(error: dict[str, Any]) -> None:
             raise AccountProblem("The provider's quota of the day is used up, or is zero.")
     if _SPENT.search(as_text(error.get("message")).lower()):
         raise AccountProblem("The provider's credit or quota is used up.")
+    if (wait_s := _asked_delay(error)) is not None:
+        raise RateLimited("The provider asks to wait.", retry_after_s=wait_s)
+
+
+def _check_overload(answer: Answer, error: dict[str, Any]) -> None:
+    """Raise `NotAccepted` for an overload, unless the model had begun."""
+    if _BROKEN_OFF in as_text(error.get("message")).lower():
+        return
+    if (wait_s := _asked_delay(error)) is not None:
+        raise NotAccepted("The provider is overloaded.", retry_after_s=wait_s)
+    answer.check(not_begun=(_UNAVAILABLE,))
+
+
+def _asked_delay(error: dict[str, Any]) -> float | None:
     for detail in _details(error, "RetryInfo"):
         wait = _SECONDS.fullmatch(as_text(detail.get("retryDelay")))
         if wait is not None:
-            raise RateLimited("The provider asks to wait.", retry_after_s=float(wait[1]))
+            return float(wait[1])
+    return None
 
 
 def _details(error: dict[str, Any], kind: str) -> Iterator[dict[str, Any]]:

@@ -11,6 +11,7 @@ from gateway.vendors import (
     base_url,
     document_endpoint,
     limit_or_none,
+    model_name,
     page_cost_micros,
 )
 from gateway_mistral.reader import Reader
@@ -54,8 +55,7 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
         ),
     )
     for parser, own, usual_costs in offers:
-        override = settings.endpoints.get(parser.slug)
-        model = override.model if override is not None and override.model else section.model
+        model = model_name(settings, parser.slug, section.model, name="mistral_model")
         cost = reader.page_costs[parser.capability]
         endpoint = document_endpoint(
             parser,

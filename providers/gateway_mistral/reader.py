@@ -38,6 +38,8 @@ from gateway_mistral.settings import PARSER, PICTURES, TIMEOUT_S
 
 # Only these models are known to accept the field (mistralai 3.7.0).
 _MODELS_WITH_BLOCKS = "mistral-ocr-4"
+# docs.mistral.ai/resources/error-glossary: overloaded, or under maintenance.
+_BUSY = (503,)
 _BROKEN_SCHEMA = "invalid_request_json_schema"
 
 
@@ -161,4 +163,4 @@ def _check(answer: Answer) -> None:
         raise InvalidInput("The provider cannot work with this JSON Schema.")
     if kind == "document_parser_too_many_pages":
         raise InvalidInput("The document has more pages than the provider takes.")
-    answer.check()
+    answer.check(not_begun=_BUSY)

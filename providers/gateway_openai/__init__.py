@@ -41,14 +41,8 @@ def register_endpoints(register: Callable[[Endpoint, Provider], None], settings:
         traits=traits(section),
         response_format=None if is_own else "b64_json",
     )
-    asked = _model_named_for("openai-image", settings)
-    model = model_on_sale(section, asked=asked)
+    model = model_on_sale(section, settings)
     register(picture_endpoint(model, provider="openai", checked=CHECKED), painter)
-    editing = edit_on_sale(section, asked=_model_named_for("openai-image-edit", settings))
+    editing = edit_on_sale(section, settings)
     if editing is not None:
         register(edit_endpoint(editing, provider="openai", checked=CHECKED), painter)
-
-
-def _model_named_for(slug: str, settings: Settings) -> str:
-    override = settings.endpoints.get(slug)
-    return override.model if override is not None and override.model else ""

@@ -9,6 +9,10 @@ _POLICY = ("moderation_blocked", "content_policy_violation", "content_filter")
 # These come with a 429 or a 400, but neither waiting nor another input helps.
 _ACCOUNT = (
     "insufficient_quota",
+    "credit_balance_exhausted",
+    "organization_spend_limit_exceeded",
+    "organization_usage_limit_exceeded",
+    "project_spend_limit_exceeded",
     "billing_hard_limit_reached",
     "billing_limit_user_error",
     "billing_not_active",
@@ -32,6 +36,9 @@ _ADAPTER_FIELDS = (
 )
 # Those that depend on the buyer's choices.
 _CHOSEN = ("size", "output_format")
+# developers.openai.com/api/docs/guides/error-codes: the model is overloaded. At Ollama, the queue
+# is full.
+_BUSY = (503,)
 _BAD_REQUEST = 400
 _FORBIDDEN = 403
 # A relay such as OpenRouter refuses content with a 403, and has the reasons in `metadata`.
@@ -43,7 +50,7 @@ def check(answer: Answer, body: Any) -> None:
     error = body.get("error") if isinstance(body, dict) else None
     if isinstance(error, dict):
         _check_error(answer.status, error)
-    answer.check()
+    answer.check(not_begun=_BUSY)
 
 
 def _check_error(status: int, error: dict[str, Any]) -> None:

@@ -5,8 +5,8 @@ import re
 import attrs
 import typed_settings as ts
 
-from gateway import SettingsError, Traits, secret, setting, usdc
-from gateway.vendors import Model, base_url, limit_or_none
+from gateway import Settings, SettingsError, Traits, secret, setting, usdc
+from gateway.vendors import Model, base_url, limit_or_none, model_name
 from gateway_openai.sizes import PRICE_FACTORS, RESOLUTIONS
 
 OPENAI = "https://api.openai.com/v1"
@@ -117,58 +117,52 @@ class OpenAISettings:
     max_concurrency: int = setting(0, "Concurrent pictures; 0: as many as workers.")
 
 
-def model_on_sale(section: OpenAISettings, *, asked: str = "") -> Model:
-    """Return the model on sale; raises `SettingsError` for an invalid setting.
-
-    `asked` is the model in the settings of the endpoint, which takes precedence.
-    """
+def model_on_sale(section: OpenAISettings, settings: Settings) -> Model:
+    """Return the model on sale; raises `SettingsError` for an invalid setting."""
+    model = model_name(settings, "openai-image", section.image_model, name="openai_image_model")
     resolutions = tuple(value for value in RESOLUTIONS if value in section.image_resolutions)
     if not resolutions:
         raise SettingsError(
             "GATEWAY_OPENAI_IMAGE_RESOLUTIONS is not right: one or more of 1K, 2K, 4K. "
             "Example: GATEWAY_OPENAI_IMAGE_RESOLUTIONS=1K,2K"
         )
-    _check_quality(section, asked or section.image_model)
-    prices = _prices(section, asked or section.image_model)
+    _check_quality(section, model)
+    prices = _prices(section, model)
     return Model(
         slug="openai-image",
-        id=asked or section.image_model,
+        id=model,
         title=f"Image by {section.image_model}",
         price=prices[resolutions[0]],
         prices={resolution: prices[resolution] for resolution in resolutions[1:]},
         resolutions=resolutions,
-        cost_micros=_cost_micros(section, asked or section.image_model),
+        cost_micros=_cost_micros(section, model),
         timeout_s=_TIMEOUT_S,
-        retires=_retires(section, asked or section.image_model),
+        retires=_retires(section, model),
     )
 
 
-def edit_on_sale(section: OpenAISettings, *, asked: str = "") -> Model | None:
-    """Return the model that edits pictures, if any; raises `SettingsError`.
-
-    `asked` is the model in the settings of the endpoint, which takes precedence.
-    """
-    model = section.edit_model or (section.image_model if is_openai(section) else "")
-    if not model:
+def edit_on_sale(section: OpenAISettings, settings: Settings) -> Model | None:
+    """Return the model that edits pictures, if any; raises `SettingsError`."""
+    named = section.edit_model.strip() or (section.image_model if is_openai(section) else "")
+    if not named:
         return None
-    _check_quality(section, asked or model)
+    model = model_name(settings, "openai-image-edit", named, name="openai_edit_model")
+    _check_quality(section, model)
     if section.edit_price:
         price = section.edit_price
         _checked_price("openai_edit_price", price)
     else:
-        price = (
-            f"{(usdc(_prices(section, asked or model)['1K']) + _SENT_PICTURE_UNITS) / 1_000_000:f}"
-        )
-    cost = _cost_micros(section, asked or model)
+        price = f"{(usdc(_prices(section, model)['1K']) + _SENT_PICTURE_UNITS) / 1_000_000:f}"
+    cost = _cost_micros(section, model)
     return Model(
         slug="openai-image-edit",
-        id=asked or model,
-        title=f"Image edit by {model}",
+        id=model,
+        title=f"Image edit by {named}",
         description="Changes a picture as a prompt says.",
         price=price,
         cost_micros=None if cost is None else cost + _SENT_PICTURE_MICROS,
         timeout_s=_TIMEOUT_S,
-        retires=_retires(section, asked or model),
+        retires=_retires(section, model),
     )
 
 

@@ -6,12 +6,17 @@ vendor behind OpenRouter is in `metadata.raw`.
 
 from typing import Any
 
+import attrs
+
 from gateway import AccountProblem, Answer, ContentPolicy, SubmitUncertain
 from gateway.vendors import as_object, as_text
 
 _BAD_REQUEST = 400
 _FORBIDDEN = 403
 _NOT_FOUND = 404
+# openrouter.ai/docs/api/errors: no provider is available, or all are overloaded. A 502 may follow
+# work: the provider's answer was invalid.
+_BUSY = (503, 529)
 # OpenRouter's own moderation adds these to a 403; any other 403 concerns the key.
 _FLAGS = ("reasons", "flagged_input")
 # Phrases with which the vendors behind OpenRouter refuse content.
@@ -30,7 +35,7 @@ def check(answer: Answer, body: dict[str, Any]) -> None:
     """Raise the error that a response means, if any."""
     error = as_object(body.get("error"))
     if not error:
-        answer.check()
+        answer.check(not_begun=_BUSY)
         return
     # After a model has started, the status may be 200 with an error in the body.
     code = error.get("code")
@@ -39,9 +44,8 @@ def check(answer: Answer, body: dict[str, Any]) -> None:
     _check_error(status, error)
     if status in range(200, 300):
         raise SubmitUncertain("OpenRouter reported success and an error.")
-    Answer(
-        status=status, headers=answer.headers, body=answer.body, may_be_billed=answer.may_be_billed
-    ).check()
+    # An error in a 200 may follow work.
+    attrs.evolve(answer, status=status).check(not_begun=() if is_late else _BUSY)
 
 
 def _check_error(status: int, error: dict[str, Any]) -> None:

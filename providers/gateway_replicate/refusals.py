@@ -55,7 +55,7 @@ def prediction_error(prediction: dict[str, Any]) -> ProviderError:
 def _check(answer: Answer, body: dict[str, Any]) -> None:
     """Raise the error of a status; the body's text may have the time to wait."""
     waiting = _RESETS.search(as_text(body.get("detail")))
-    if answer.status == _TOO_MANY and waiting and "retry-after" not in answer.headers:
+    if answer.status == _TOO_MANY and waiting and answer.retry_after_s is None:
         raise RateLimited("Replicate asks to wait.", retry_after_s=float(waiting[1]))
     answer.check()
 

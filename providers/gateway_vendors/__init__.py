@@ -32,7 +32,7 @@ from gateway_vendors.models import (
     picture_endpoint,
 )
 from gateway_vendors.pictures import PictureLimits, data_uri, picture_size, size_like
-from gateway_vendors.settings import base_url, limit_or_none
+from gateway_vendors.settings import base_url, limit_or_none, model_name
 
 __all__ = [
     "Answer",
@@ -58,6 +58,7 @@ __all__ = [
     "limit_or_none",
     "media_type",
     "model_endpoint",
+    "model_name",
     "models_on_sale",
     "page_cost_micros",
     "paid_pages",

@@ -2,8 +2,11 @@
 
 import asyncio
 import base64
+import email.utils
 import json
-from collections.abc import Mapping
+import re
+import time
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import attrs
@@ -11,6 +14,7 @@ import attrs
 from gateway.errors import (
     AccountProblem,
     InvalidInput,
+    NotAccepted,
     ProviderError,
     RateLimited,
     SubmitUncertain,
@@ -28,8 +32,9 @@ _FORBIDDEN = 403
 _NOT_FOUND = 404
 _INPUT = (400, 413, 415, 422)
 _TOO_MANY = 429
-# 99,999,999 seconds are three years.
-_MAX_RETRY_AFTER_DIGITS = 8
+# 99,999,999 seconds are three years. OpenAI's and Azure's clients also read decimals.
+_DELAY = re.compile(r"[0-9]{1,8}(\.[0-9]{1,6})?")
+_DELAYS_MS = ("retry-after-ms", "x-ms-retry-after-ms")
 
 
 @attrs.frozen(kw_only=True)
@@ -42,6 +47,15 @@ class Answer:
     body: bytes = attrs.field(repr=lambda body: f"<{len(body)} bytes>")
     may_be_billed: bool = False
     """Whether the vendor may charge for this request."""
+
+    @property
+    def retry_after_s(self) -> float | None:
+        """The wait in seconds that the headers ask for, or None."""
+        for name in _DELAYS_MS:
+            if _DELAY.fullmatch(text := self.headers.get(name, "")):
+                return float(text) / 1_000
+        text = self.headers.get("retry-after", "").strip()
+        return float(text) if _DELAY.fullmatch(text) else _seconds_until(text)
 
     def json(self) -> Any:
         """Parse the body as JSON. Raises `Transient` if it is not JSON."""
@@ -76,16 +90,30 @@ class Answer:
         except ValueError:
             raise SubmitUncertain("The provider's file is not Base64.") from None
 
-    def check(self) -> None:
+    def check(self, *, not_begun: Collection[int] = ()) -> None:
         """Raise the error that the status means; return for a 2xx.
+
+        `not_begun` has the statuses with which the vendor documents that it is too busy to begin:
+        `NotAccepted`, with the wait that it asks for. Only an answer in JSON or with a Retry-After
+        counts. Proxies use the same statuses if the vendor broke off in the middle of its work.
 
         A 5xx, or any status without a case here, does not show whether the vendor acted: raises
         `SubmitUncertain` if the request may be billed and `Transient` otherwise. Adapters with
         better knowledge of their vendor's errors read the body first.
         """
+        if self.status in not_begun and (self.retry_after_s is not None or self._is_object):
+            text = f"The provider is too busy to begin: status {self.status}."
+            raise NotAccepted(text, retry_after_s=self.retry_after_s)
         error = _status_error(self)
         if error is not None:
             raise error
+
+    @property
+    def _is_object(self) -> bool:
+        try:
+            return isinstance(self.json(), dict)
+        except Transient:
+            return False
 
     def check_poll(self) -> None:
         """Raise the error that a poll's status means; return for a 2xx.
@@ -137,7 +165,8 @@ def _status_error(answer: Answer) -> ProviderError | None:
     if status in _INPUT:
         return InvalidInput("The provider cannot work with this input.")
     if status == _TOO_MANY:
-        wait_s = _retry_after_s(answer.headers.get("retry-after", ""))
+        asked_s = answer.retry_after_s
+        wait_s = _RETRY_AFTER_S if asked_s is None else asked_s
         return RateLimited("The provider asks to wait.", retry_after_s=wait_s)
     return SubmitUncertain(message) if answer.may_be_billed else Transient(message)
 
@@ -156,7 +185,9 @@ def _is_firewall_block(answer: Answer) -> bool:
     return False
 
 
-def _retry_after_s(text: str) -> float:
-    """Parse Retry-After; a date, which is rare, counts as missing."""
-    is_number = text.isascii() and text.isdigit() and len(text) <= _MAX_RETRY_AFTER_DIGITS
-    return float(text) if is_number else _RETRY_AFTER_S
+def _seconds_until(date: str) -> float | None:
+    """Return the time until an HTTP date; None if it is none."""
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(date).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None

@@ -26,12 +26,16 @@ from gateway.domain.offers import (
     MAX_PROMPT_CHARS,
     OUTPUT_FORMATS,
     PICTURE_FORMATS,
+    SLUG_RULE,
     TEXT_TO_IMAGE,
+    is_slug,
 )
 from gateway.errors import SettingsError
 from gateway.settings.sections import variable
 from gateway_vendors.pictures import PictureLimits
 
+# Of a wrong value, in an error.
+_MAX_SHOWN_CHARS = 60
 _ADDED = re.compile(r"(?P<id>[^\s=]+)\s*=\s*(?P<price>\S+)(?:\s+like\s+(?P<like>\S+))?")
 
 
@@ -75,17 +79,23 @@ def models_on_sale(
     """Return the models that the operator selected, from the table or added to it.
 
     `chosen` is the operator's setting and `prefix` the adapter's, such as `acme`. Raises
-    `SettingsError` for an entry that is neither a slug of the table nor a model with a price, and
-    for an empty setting.
+    `SettingsError` for an entry that is neither a slug of the table nor a model with a price, for
+    two models with one slug, and for an empty setting.
     """
     entries = [entry.strip() for entry in chosen if entry.strip()]
     if not entries:
         raise _settings_error("is empty", table, prefix)
     known = {model.slug: model for model in table}
-    models = [
-        known[entry] if entry in known else _added_model(entry, table, prefix) for entry in entries
-    ]
-    return tuple({model.slug: model for model in models}.values())
+    models: dict[str, Model] = {}
+    for entry in entries:
+        model = known[entry] if entry in known else _added_model(entry, table, prefix)
+        first = models.setdefault(model.slug, model)
+        if first != model:
+            state = f"names {first.id!r} and {model.id!r}, which would both be {model.slug}"
+            if first.id == model.id:
+                state = f"names {model.id!r} twice, with different prices"
+            raise _settings_error(state, table, prefix)
+    return tuple(models.values())
 
 
 def picture_endpoint(model: Model, *, provider: str, checked: str | None = None) -> Endpoint:
@@ -149,13 +159,17 @@ def _added_model(entry: str, table: Sequence[Model], prefix: str) -> Model:
     parts = _ADDED.fullmatch(entry)
     if parts is None:
         raise _settings_error(
-            f"names {entry!r}, which is not known and has no price", table, prefix
+            f"names {_shortened(entry)}, which is not known and has no price", table, prefix
         )
     like = parts["like"] or table[0].slug
     pattern = next((model for model in table if model.slug == like), None)
     if pattern is None:
-        raise _settings_error(f"names {like!r} after `like`, which is not known", table, prefix)
+        state = f"names {_shortened(like)} after `like`, which is not known"
+        raise _settings_error(state, table, prefix)
     slug = _slug(parts["id"], prefix)
+    if not is_slug(slug):
+        names = f"names {_shortened(parts['id'])}, whose slug would be {_shortened(slug)}"
+        raise _settings_error(f"{names}: {SLUG_RULE}", table, prefix)
     if any(model.slug == slug for model in table):
         raise SettingsError(
             f"{variable(prefix)}_MODELS gives a price for {slug}, which has one. "
@@ -183,6 +197,10 @@ def _added_model(entry: str, table: Sequence[Model], prefix: str) -> Model:
 def _slug(model_id: str, prefix: str) -> str:
     plain = re.sub(r"[^a-z0-9]+", "-", model_id.lower()).strip("-")
     return plain if plain.startswith(f"{prefix}-") else f"{prefix}-{plain}"
+
+
+def _shortened(text: str) -> str:
+    return repr(text if len(text) <= _MAX_SHOWN_CHARS else f"{text[:_MAX_SHOWN_CHARS]}…")
 
 
 def _settings_error(state: str, table: Sequence[Model], prefix: str) -> SettingsError:

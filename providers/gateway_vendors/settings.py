@@ -3,6 +3,7 @@
 from urllib.parse import urlsplit
 
 from gateway.errors import SettingsError
+from gateway.settings import Settings
 from gateway.settings.sections import variable
 
 
@@ -38,3 +39,16 @@ def limit_or_none(value: int, *, name: str) -> int | None:
             f"Example: {variable(name)}=4"
         )
     return value or None
+
+
+def model_name(settings: Settings, slug: str, default: str, *, name: str) -> str:
+    """Return the model of the table `[endpoints.<slug>]`, else `default`.
+
+    `default` is the value of the setting `name`, such as `acme_model`. Raises `SettingsError` if
+    the model's name is empty.
+    """
+    override = settings.endpoints.get(slug)
+    model = (override.model if override is not None and override.model else default).strip()
+    if not model:
+        raise SettingsError(f"{variable(name)} is empty. Name a model, or unset it.")
+    return model

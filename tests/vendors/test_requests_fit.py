@@ -24,6 +24,7 @@ import gateway_gemini
 import gateway_llamaparse
 import gateway_mistral
 import gateway_openai
+from gateway_azure_documents.settings import AzureDocumentsSettings
 from tests.proof.kit.test_kit_azure_documents import AzureApi
 from tests.proof.kit.test_kit_bfl import BflApi
 from tests.proof.kit.test_kit_gemini import GeminiApi
@@ -179,7 +180,9 @@ async def test_documents_of_azure_are_sent_as_its_client_sends_them(adapter, beg
             ).result()
             theirs = fake.submitted[-1]
             assert (ask.path, ask.query, ask.json) == (theirs.path, theirs.query, theirs.json)
-    assert {ask.query.get("pages") for ask in ours} == {None, "1-1", "1-7"}
+    # A file whose pages were not counted is read up to the limit that its price is based on.
+    most = f"1-{AzureDocumentsSettings().max_pages}"
+    assert {ask.query.get("pages") for ask in ours} == {None, "1-1", "1-7", most}
 
 
 @pytest.mark.parametrize("adapter", ["gemini"])

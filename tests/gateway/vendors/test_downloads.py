@@ -59,6 +59,14 @@ async def test_a_link_is_fetched_under_its_own_name_and_without_our_key(site, na
     assert seen == [(f"{HOST}:{site.port}", None)]
 
 
+@pytest.mark.parametrize("coding", ["aws-chunked", "gzip", "none", "UTF-8, aws-chunked"])
+async def test_a_coding_that_the_file_does_not_have_is_ignored(site, names, client, coding):
+    picture = b"\x89PNG\r\n\x1a\n" + b"\0" * 900
+    headers = {"Content-Encoding": coding}
+    site.expect_request("/a.png").respond_with_data(picture, headers=headers)
+    assert await client.download(link(site)) == picture
+
+
 async def test_the_certificate_must_be_the_names_and_not_the_addresss(site, names, client):
     names["other.example"] = ["127.0.0.1"]
     site.expect_request("/a.png").respond_with_data("picture")

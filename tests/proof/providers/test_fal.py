@@ -15,6 +15,7 @@ from gateway import (
     InvalidInput,
     JobFailed,
     Link,
+    NotAccepted,
     Pending,
     Polling,
     Probing,
@@ -186,7 +187,7 @@ async def test_a_model_with_sizes_is_asked_for_one(fal, ratio, size):
         ((422, {"detail": [{"type": "content_policy_violation"}]}), ContentPolicy),
         ((422, "no json"), InvalidInput),
         ((408, {}), SubmitUncertain),
-        ((503, {"detail": "overloaded"}), SubmitUncertain),
+        ((503, {"detail": "overloaded"}), NotAccepted),
     ],
 )
 async def test_a_submit_that_is_refused(fal, reply, error):

@@ -69,7 +69,7 @@ ERRORS = {
     "the day's quota": (429, "RESOURCE_EXHAUSTED", [quota(DAY), RETRY], AccountProblem),
     "a quota of zero": (429, "RESOURCE_EXHAUSTED", [quota(MINUTE, quotaValue="0")], AccountProblem),
     "broken": (500, "INTERNAL", [], NotAccepted),
-    "overloaded": (503, "UNAVAILABLE", [], SubmitUncertain),
+    "overloaded": (503, "UNAVAILABLE", [], NotAccepted),
     "too slow": (504, "DEADLINE_EXCEEDED", [], SubmitUncertain),
     "an odd shape": (500, ["x"], {"@type": 5}, SubmitUncertain),
     "odd details": (429, "RESOURCE_EXHAUSTED", [None, {"@type": 5}, quota(5)], RateLimited),

@@ -175,7 +175,7 @@ async def test_an_error_of_the_upload_is_never_uncertain_and_parses_nothing(api,
 
 
 async def test_a_lost_answer_to_the_upload_is_transient(api, seller):
-    api.answers("POST", FILES, (200, FILE, {"Content-Encoding": "gzip"}))
+    api.answers("POST", FILES, (200, FILE, {"Content-Encoding": "br"}))
     with pytest.raises(Transient):
         await seller.submit()
     assert count(api, "POST", FILES) == 1
@@ -183,7 +183,7 @@ async def test_a_lost_answer_to_the_upload_is_transient(api, seller):
 
 async def test_a_lost_answer_to_the_parse_is_uncertain(api, seller):
     api.answers("POST", FILES, (200, FILE))
-    api.answers("POST", PARSE, (200, CREATED, {"Content-Encoding": "gzip"}))
+    api.answers("POST", PARSE, (200, CREATED, {"Content-Encoding": "br"}))
     with pytest.raises(SubmitUncertain):
         await seller.submit()
     assert count(api, "POST", PARSE) == 1

@@ -271,7 +271,7 @@ async def test_a_wait_that_is_asked_for_is_kept(api):
 
 
 async def test_an_answer_that_never_comes_is_uncertain(api):
-    api.answers("POST", PATH, (200, READING, {"Content-Encoding": "gzip"}))
+    api.answers("POST", PATH, (200, READING, {"Content-Encoding": "br"}))
     with pytest.raises(SubmitUncertain):
         await api.submit()
     assert count(api, "POST", PATH) == 1

@@ -10,6 +10,7 @@ import gateway_gemini.models
 import gateway_kie.models
 import gateway_openrouter.models
 import gateway_replicate.models
+from gateway import Settings
 from gateway.domain.costs import worst_sales
 from gateway.vendors import picture_endpoint
 from gateway_llamaparse.settings import TIERS
@@ -49,7 +50,7 @@ def test_every_row_and_every_larger_resolution_names_its_cost(slug):
 
 @pytest.mark.parametrize("quality", ["low", "medium", "high", "auto"])
 def test_every_quality_of_openai_is_sold_above_its_cost(quality):
-    model = model_on_sale(OpenAISettings(image_quality=quality))
+    model = model_on_sale(OpenAISettings(image_quality=quality), Settings())
     (sale,) = worst_sales(picture_endpoint(model, provider="openai"))
     assert sale.is_enough
 
@@ -57,7 +58,7 @@ def test_every_quality_of_openai_is_sold_above_its_cost(quality):
 def test_another_model_or_server_has_no_cost_that_would_be_made_up():
     other = OpenAISettings(image_model="gpt-image-9")
     own = OpenAISettings(base_url="http://127.0.0.1:8000/v1")
-    assert [model_on_sale(one).cost_micros for one in (other, own)] == [None, None]
+    assert [model_on_sale(one, Settings()).cost_micros for one in (other, own)] == [None, None]
 
 
 def test_every_tier_names_what_a_page_costs():

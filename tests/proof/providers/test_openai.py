@@ -16,6 +16,7 @@ from gateway import (
     ContentPolicy,
     InvalidInput,
     Link,
+    NotAccepted,
     Outbound,
     Polling,
     Probing,
@@ -142,7 +143,7 @@ ERRORS = {
         ContentPolicy,
     ),
     "a bad prompt": (400, {"code": "invalid_value", "param": "prompt"}, InvalidInput),
-    "overloaded": (503, {"code": None, "type": "server_error"}, SubmitUncertain),
+    "overloaded": (503, {"code": None, "type": "server_error"}, NotAccepted),
     "an odd code": (500, {"code": ["x"], "type": {}}, SubmitUncertain),
 }
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from gateway import RateLimited, Transient
+from gateway import NotAccepted, RateLimited, Transient
 from gateway.errors import ExecutionError
 from gateway.running.readiness import Readiness
 from tests.patience import until
@@ -96,3 +96,29 @@ async def test_a_refusal_between_failures_gives_no_attempt_back(tmp_path, clock)
     async with opened(tmp_path, api, clock, rate_limit_s=(0.01, 1.0)) as shop:
         task = await shop.ended(await shop.accept(PAPER))
     assert (task.status, task.attempt, len(api.submits)) == ("completed", 4, 7)
+
+
+async def test_a_vendor_that_is_too_busy_costs_an_attempt_and_is_left_alone(tmp_path, clock):
+    clock.frozen_at = clock()
+    api = PlainApi(*[NotAccepted("overloaded", retry_after_s=120)] * 9)
+    async with opened(tmp_path, api, clock) as shop:
+        task_id = await shop.accept(PAPER)
+        for submits in range(1, 4):
+            await until(lambda: len(api.submits) == submits)  # noqa: B023
+            await shop.idle()
+            clock.offset_s += 119
+            shop.pool.wake()
+            await asyncio.sleep(0.1)
+            assert len(api.submits) == submits
+            clock.offset_s += 1.1
+            shop.pool.wake()
+        task = await shop.ended(task_id)
+    assert (task.status, task.details, task.attempt) == ("failed", "provider_error", 4)
+
+
+@pytest.mark.parametrize("asked", [None, 0.01, float("nan"), -1])
+async def test_one_overload_is_tried_again(tmp_path, clock, asked):
+    api = PlainApi(NotAccepted("overloaded", retry_after_s=asked))
+    async with opened(tmp_path, api, clock, rate_limit_s=(0.01, 1.0), backoff_s=0.01) as shop:
+        task = await shop.ended(await shop.accept(PAPER))
+    assert (task.status, task.attempt, len(api.submits)) == ("completed", 2, 2)

@@ -1,6 +1,8 @@
 """An API's responses: the meaning of the status, the parsed content, and allowed URLs."""
 
 import base64
+import datetime as dt
+import email.utils
 import json
 import threading
 
@@ -10,6 +12,7 @@ from gateway import (
     AccountProblem,
     Answer,
     InvalidInput,
+    NotAccepted,
     RateLimited,
     SettingsError,
     SubmitUncertain,
@@ -59,12 +62,48 @@ def test_what_does_not_exist_is_the_models_problem_and_a_key_the_vendors(status,
 
 @pytest.mark.parametrize(
     ("header", "wait_s"),
-    [("7", 7.0), ("", 10.0), ("Wed, 21 Oct 2026 07:28:00 GMT", 10.0), ("-5", 10.0), ("1e9", 10.0)],
+    [
+        *(("7", 7.0), ("1.5", 1.5), (" 7 ", 7.0), ("", 10.0), ("-5", 10.0), ("1e9", 10.0)),
+        *(("nan", 10.0), ("9" * 9, 10.0), ("Wed, 21 Oct 2026 07:28:00 GMT", 0.0), ("soon", 10.0)),
+        ("Wed, 99 Oct 2026 07:28:00 GMT", 10.0),
+    ],
 )
 def test_too_many_requests_says_how_long_to_wait(header, wait_s):
     with pytest.raises(RateLimited) as raised:
         Answer(status=429, headers={"retry-after": header}, body=b"").check()
     assert raised.value.retry_after_s == wait_s
+
+
+def test_a_wait_may_be_a_date_or_milliseconds():
+    date = email.utils.format_datetime(dt.datetime.now(dt.UTC) + dt.timedelta(hours=1), usegmt=True)
+    answer = Answer(status=503, headers={"retry-after": date}, body=b"")
+    assert 0 < answer.retry_after_s <= 3600
+    for name in ("retry-after-ms", "x-ms-retry-after-ms"):
+        headers = {name: "1500", "retry-after": "9"}
+        assert Answer(status=503, headers=headers, body=b"").retry_after_s == 1.5
+    assert Answer(status=503, headers={}, body=b"").retry_after_s is None
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "body", "is_refusal"),
+    [
+        (503, {}, b'{"error": "busy"}', True),
+        (503, {"retry-after": "3"}, b"<html>", True),
+        (503, {"retry-after": "soon"}, b"<html>", False),
+        (503, {}, b"upstream connect error", False),
+        (503, {}, b'"busy"', False),
+        (503, {}, b"", False),
+        (500, {"retry-after": "3"}, b"{}", False),
+    ],
+)
+def test_only_the_vendors_own_answer_says_that_nothing_has_begun(status, headers, body, is_refusal):
+    answer = Answer(status=status, headers=headers, body=body, may_be_billed=True)
+    with pytest.raises(NotAccepted if is_refusal else SubmitUncertain) as raised:
+        answer.check(not_begun=(503,))
+    if is_refusal:
+        assert raised.value.retry_after_s == answer.retry_after_s
+    with pytest.raises(SubmitUncertain):
+        answer.check()
 
 
 @pytest.mark.parametrize("status", [408, 409, 500, 502, 503, 504, 520, 524, 529])

@@ -1,4 +1,4 @@
-"""Results hold pictures up to a megabyte, Markdown up to 25,000 characters, and links."""
+"""Results hold small pictures, Markdown up to 25,000 characters, and links."""
 
 import asyncio
 import contextlib

@@ -3,9 +3,11 @@
 import re
 
 import attrs
+import pytest
 
 from gateway import Endpoint, PriceStep
 from gateway.catalog.catalog import Catalog
+from gateway.contracts.store import EndpointChange
 from gateway_mcp.tools import input_schema, list_tools, slugs_of_tools
 
 PICTURE = Endpoint(
@@ -48,6 +50,29 @@ def test_two_slugs_never_share_a_tool_and_none_is_the_free_one():
     tools = [tool["name"] for tool in list_tools(catalog, "base")]
     assert len(tools) == len(set(tools)) == 5
     assert all(re.fullmatch(r"[a-z0-9_]{1,64}", name) for name in tools)
+
+
+@pytest.mark.parametrize("length", [63, 64, 65, 100])
+def test_a_long_slug_has_a_name_that_clients_take(length):
+    slugs = ["a-" * (length // 2 - 1) + end for end in ("b" * 20, "c" * 20)]
+    slugs = [slug[-length:].strip("-") for slug in slugs]
+    named = slugs_of_tools(catalog_of(*(attrs.evolve(PICTURE, slug=slug) for slug in slugs)))
+    assert sorted(named.values()) == sorted(slugs)
+    assert all(re.fullmatch(r"[a-z0-9_]{1,64}", name) for name in named)
+    if length > 64:
+        assert {name[:50] for name in named} <= {slug.replace("-", "_")[:50] for slug in slugs}
+    alone = slugs_of_tools(catalog_of(attrs.evolve(PICTURE, slug=slugs[0])))
+    assert alone.items() <= named.items()
+
+
+@pytest.mark.parametrize("gone", ["a-b", "a.b", "get-task"])
+def test_a_name_never_changes_to_another_endpoint(gone):
+    slugs = ("a-b", "a.b", "c" * 99, "get-task")
+    catalog = catalog_of(*(attrs.evolve(PICTURE, slug=slug) for slug in slugs))
+    before = slugs_of_tools(catalog)
+    catalog.change({gone: EndpointChange(paused_since=1.0, changed_at=1.0)})
+    after = slugs_of_tools(catalog)
+    assert after == {name: slug for name, slug in before.items() if slug != gone}
 
 
 def test_the_description_names_the_price_or_its_range():
