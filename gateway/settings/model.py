@@ -59,7 +59,8 @@ class Settings:
     rpc_urls: tuple[str, ...] = setting(
         ("https://mainnet.base.org",),
         "JSON-RPC endpoints of that chain, separated by commas, the best first. The default is "
-        "rate limited: put one of your own before it.",
+        "rate limited: put one of your own before it, with state of the last two hours and logs of "
+        "500 blocks per request. `gateway check` tries both.",
         example="https://base.example-rpc.com/v1/KEY,https://mainnet.base.org",
         shown=False,
     )
