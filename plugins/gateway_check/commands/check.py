@@ -38,6 +38,7 @@ from gateway_check.catalog import silence_logs
 from gateway_check.database import check_open_payments, find_checks
 from gateway_check.listing import check_listed, find_listing, listing_option, validator_option
 from gateway_check.live import evidence_option, live_option, run_live, yes_option
+from gateway_check.pace import check_pace
 from gateway_check.prices import check_models, check_prices
 from gateway_check.rpc import check_rpc
 from gateway_operator.tables import print_rows
@@ -141,6 +142,7 @@ async def _check_all(settings: Settings) -> list[Row]:
                 for place, url in enumerate(settings.rpc_urls, 1)
             ],
             await _make_row("clock", lambda: _check_clock(chain)),
+            await _make_row("pace", lambda: check_pace(settings, chain)),
             await _make_row("token", lambda: _check_token(settings, chain)),
             await _make_row("wallet", lambda: _check_wallet(settings, chain)),
             await _make_row("settlement", lambda: _check_settlement(settings, chain)),
