@@ -229,7 +229,8 @@ class Settings:
     )
     confirmations: int = setting(
         1,
-        "Blocks that a direct transfer must have, its own included; 1 accepts it once mined.",
+        "Blocks that a direct transfer must have, its own included; 1 accepts it once mined. Base "
+        "makes five a second since 2026-11-05, and made one in two seconds before.",
     )
     max_transfer_age_hours: float = setting(
         24.0, "Hours for which a transfer pays in the direct flow."
