@@ -164,13 +164,13 @@ bench-smoke: install
 	$(BIN)/python bench/paid.py --smoke
 	$(BIN)/python bench/peers.py --smoke --only gateway
 
-# `make bench-paid LATENCY_MS=50 KEYS=2 OLD=../older-checkout`; PER_BLOCK=1 mines every two seconds.
+# `make bench-paid LATENCY_MS=50 KEYS=2 OLD=../older-checkout`; BLOCK_MS=2000 slows the chain down.
 LATENCY_MS ?= 50
 KEYS ?= 1
 BY_TURNS := $(if $(OLD),--old $(OLD))
 bench-paid: install
 	$(BIN)/python bench/paid.py --latency-ms $(LATENCY_MS) --keys $(KEYS) $(BY_TURNS) \
-		$(if $(PER_BLOCK),--per-block)
+		$(if $(BLOCK_MS),--block-ms $(BLOCK_MS))
 
 # `make bench-nodes DATABASE_URL=postgresql://…`; its user may create databases, which are dropped.
 bench-nodes: install

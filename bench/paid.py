@@ -60,7 +60,7 @@ class Plan:
     clients: int
     rounds: int
     seconds: float
-    per_block: bool
+    block_ms: int
 
 
 def _key_settings(tree: Tree, keys: int) -> dict[str, object]:
@@ -81,7 +81,7 @@ def _contestants(plan: Plan) -> Iterator[list[Contestant]]:
             for server in tree.servers:
                 for keys in sorted({1, plan.keys}) if tree is HERE else [1]:
                     data = Path(stack.enter_context(folder()))
-                    rpc_url = stack.enter_context(stub_chain(per_block=plan.per_block))
+                    rpc_url = stack.enter_context(stub_chain(block_ms=plan.block_ms))
                     settings = server | _key_settings(tree, keys)
                     run = gateway_process(data, rpc_url, tree=tree, **settings)
                     port, pid = stack.enter_context(run)
@@ -146,7 +146,7 @@ def _measure(plan: Plan) -> dict[tuple[str, float, str], list[Round]]:
 
 
 def _table(plan: Plan, found: dict[tuple[str, float, str], list[Round]]) -> Table:
-    blocks = "every 2 s" if plan.per_block else "at once"
+    blocks = f"every {plan.block_ms} ms" if plan.block_ms else "at once"
     title = f"Paid purchases, {plan.clients} buyers, transactions mined {blocks}"
     columns = (
         "",
@@ -202,7 +202,7 @@ def _plan() -> Plan:
     parser.add_argument("--clients", type=int, default=sized(64, 2))
     parser.add_argument("--rounds", type=int, default=sized(3, 1))
     parser.add_argument("--seconds", type=float, default=sized(5.0, 0.1))
-    parser.add_argument("--per-block", action="store_true", help="mine every two seconds")
+    parser.add_argument("--block-ms", type=int, default=200, help="2000 as before Denim, 0 at once")
     parser.add_argument("--smoke", action="store_true", help="a few purchases only")
     chosen = parser.parse_args()
     _key_settings(HERE, chosen.keys)  # refused before anything runs
@@ -214,7 +214,7 @@ def _plan() -> Plan:
         clients=chosen.clients,
         rounds=chosen.rounds,
         seconds=chosen.seconds,
-        per_block=chosen.per_block,
+        block_ms=chosen.block_ms,
     )
 
 

@@ -103,11 +103,11 @@ def cpu_s(pid: int) -> float:
 
 
 @contextlib.contextmanager
-def stub_chain(latency_ms: float = 0.0, *, per_block: bool = False) -> Iterator[str]:
-    """Run the stub chain within the block; yields its URL."""
+def stub_chain(latency_ms: float = 0.0, *, block_ms: int | None = None) -> Iterator[str]:
+    """Run the stub chain within the block; yields its URL. Without `block_ms`, at Base's pace."""
     port = free_port()
     script = [str(BENCH / "stub_chain.py"), str(port), "--latency-ms", str(latency_ms)]
-    script += ["--per-block"] if per_block else []
+    script += [] if block_ms is None else ["--block-ms", str(block_ms)]
     with process(script, environment(), core=CLIENT_CORE) as running:
         wait_listening(port, running)
         yield f"http://127.0.0.1:{port}"

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import uvloop
-from stub_ledger import Ledger, Refused, block, head, number_of, read_call
+from stub_ledger import BLOCK_MS, Ledger, Refused, number_of, read_call
 
 from gateway.domain.eip3009 import (
     AUTHORIZATION_STATE,
@@ -24,7 +24,7 @@ from gateway.domain.eip3009 import (
     word,
 )
 
-_SAFE_BLOCKS = 10  # from the safe block to the newest
+_SAFE_S = 20  # from the safe block to the newest
 _REVERTED = 3
 _RICH_UNITS = 10**15
 _SPENT = "execution reverted: FiatTokenV2: authorization is used or canceled"
@@ -34,15 +34,15 @@ _NO, _YES = word(0), word(1)
 class StubChain:
     """The JSON-RPC methods. Those that begin with `bench_` belong to the measurement."""
 
-    def __init__(self, *, latency_ms: float, is_mined_at_once: bool) -> None:
+    def __init__(self, *, latency_ms: float, block_ms: int) -> None:
         self.latency_s = latency_ms / 1000
-        self._ledger = Ledger(is_mined_at_once=is_mined_at_once)
+        self._ledger = Ledger(block_ms=block_ms)
         self._calls: Counter[str] = Counter()
         self._methods: dict[str, Callable[[list[Any]], Any]] = {
             "eth_chainId": lambda _: hex(BASE.chain_id),
-            "eth_blockNumber": lambda _: hex(head()),
-            "eth_getBlockByNumber": lambda params: block(_read_number(params[0])),
-            "eth_getBlockByHash": lambda params: block(number_of(params[0])),
+            "eth_blockNumber": lambda _: hex(self._ledger.head()),
+            "eth_getBlockByNumber": lambda params: self._ledger.block(self._number(params[0])),
+            "eth_getBlockByHash": lambda params: self._ledger.block(number_of(params[0])),
             "eth_getTransactionReceipt": lambda params: self._ledger.receipt(params[0]),
             "eth_getTransactionByHash": self._transaction,
             "eth_getTransactionCount": lambda params: hex(self._ledger.count(*params)),
@@ -80,7 +80,7 @@ class StubChain:
 
     def _logs(self, params: list[Any]) -> list[dict[str, Any]]:
         wanted = params[0]
-        first, last = _read_number(wanted["fromBlock"]), _read_number(wanted["toBlock"])
+        first, last = self._number(wanted["fromBlock"]), self._number(wanted["toBlock"])
         return self._ledger.logs(first, last, wanted["topics"])
 
     def _call(self, call: dict[str, Any], which: Any = "latest", *_: Any) -> bytes:
@@ -97,19 +97,18 @@ class StubChain:
             return fixed[function]
         if function == AUTHORIZATION_STATE:
             sender, nonce = "0x" + data[16:36].hex(), "0x" + data[36:68].hex()
-            return _YES if self._ledger.is_used(sender, nonce, _read_number(which)) else _NO
+            return _YES if self._ledger.is_used(sender, nonce, self._number(which)) else _NO
         signed = read_call(data)
         if self._ledger.is_used(signed.sender, signed.nonce):
             raise Refused(_SPENT, _REVERTED)
         return b""
 
-
-def _read_number(which: Any) -> int:
-    """Return the number of a block given by tag, number or hash."""
-    if isinstance(which, dict):
-        return number_of(which["blockHash"])
-    named = {"latest": head(), "pending": head(), "safe": head() - _SAFE_BLOCKS}
-    return named[which] if which in named else int(which, 16)
+    def _number(self, which: Any) -> int:
+        """Return the number of a block given by tag, number or hash."""
+        if isinstance(which, dict):
+            return number_of(which["blockHash"])
+        ages_s = {"latest": 0, "pending": 0, "safe": _SAFE_S}
+        return self._ledger.head(ages_s[which]) if which in ages_s else int(which, 16)
 
 
 class StubProtocol(asyncio.Protocol):
@@ -169,9 +168,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("port", type=int)
     parser.add_argument("--latency-ms", type=float, default=0)
-    parser.add_argument("--per-block", action="store_true", help="mine every two seconds")
+    parser.add_argument("--block-ms", type=int, default=BLOCK_MS, help="0 mines at once")
     chosen = parser.parse_args()
-    chain = StubChain(latency_ms=chosen.latency_ms, is_mined_at_once=not chosen.per_block)
+    chain = StubChain(latency_ms=chosen.latency_ms, block_ms=chosen.block_ms)
     uvloop.run(_serve(chosen.port, chain))
 
 

@@ -1,7 +1,8 @@
 """The state of the stub chain: blocks by the clock, nonces, authorizations, receipts.
 
-A block begins every two seconds. Direct transfers need not be sent: a transaction whose hash begins
-with `DIRECT_PREFIX`, as no real one does, is a mined transfer of 0.02 USDC to the wallet.
+A block begins every 200 ms, as on Base, or at another pace. Direct transfers need not be sent: a
+transaction whose hash begins with `DIRECT_PREFIX`, as no real one does, is a mined transfer of
+0.02 USDC to the wallet.
 """
 
 import bisect
@@ -15,7 +16,7 @@ from place import WALLET
 
 from gateway.domain.eip3009 import AUTHORIZATION_USED_TOPIC, BASE, TRANSFER_TOPIC, keccak, topic
 
-BLOCK_S = 2
+BLOCK_MS = 200
 DIRECT_PREFIX = "0x" + "0" * 8
 _BLOCK_PREFIX = "0x" + "b" * 48
 _DIRECT_PAYER = "0x" + "2" * 40
@@ -97,28 +98,13 @@ def number_of(hash_: str) -> int:
     return int(hash_[len(_BLOCK_PREFIX) :], 16)
 
 
-def block(number: int) -> dict[str, Any]:
-    """Return a block in JSON-RPC format."""
-    return {
-        "number": hex(number),
-        "hash": block_hash(number),
-        "parentHash": block_hash(number - 1),
-        "timestamp": hex(number * BLOCK_S),
-        "baseFeePerGas": "0x5f5e100",
-    }
-
-
-def head() -> int:
-    return int(time.time()) // BLOCK_S
-
-
 class Ledger:
     """All sent and mined transactions; the state is that of the newest block."""
 
-    def __init__(self, *, is_mined_at_once: bool) -> None:
-        # At once: into the newest block, like a sequencer's preconfirmation. Otherwise into the
-        # next.
-        self._delay_blocks = 0 if is_mined_at_once else 1
+    def __init__(self, *, block_ms: int = BLOCK_MS) -> None:
+        # A transaction gets into the next block, or with a pace of 0 at once into the newest.
+        self._delay_blocks = 1 if block_ms else 0
+        self._block_ms = block_ms or BLOCK_MS
         self._mined: dict[str, Mined] = {}
         self._in_order: list[Mined] = []
         self._used: dict[tuple[str, str], int] = {}  # block by (sender, nonce)
@@ -127,6 +113,22 @@ class Ledger:
             str, dict[int, Sent]
         ] = {}  # by signer and nonce: an earlier nonce is missing
         self._direct: dict[str, int] = {}  # block by hash
+
+    def head(self, seconds_ago: float = 0.0) -> int:
+        """Return the number of the newest block, now or some time ago."""
+        return int((time.time() - seconds_ago) * 1000) // self._block_ms
+
+    def block(self, number: int) -> dict[str, Any]:
+        """Return a block in JSON-RPC format; Base's blocks have the milliseconds as well."""
+        time_ms = number * self._block_ms
+        precise = {"timestampMs": hex(time_ms)} if self._block_ms % 1000 else {}
+        return precise | {
+            "number": hex(number),
+            "hash": block_hash(number),
+            "parentHash": block_hash(number - 1),
+            "timestamp": hex(time_ms // 1000),
+            "baseFeePerGas": "0x5f5e100",
+        }
 
     @property
     def settled(self) -> int:
@@ -148,7 +150,7 @@ class Ledger:
         return sent.tx_hash
 
     def _mine(self, sent: Sent) -> None:
-        number = head() + self._delay_blocks
+        number = self.head() + self._delay_blocks
         key = (sent.authorization.sender, sent.authorization.nonce)
         mined = Mined(sent, number, len(self._in_order), is_success=key not in self._used)
         self._used.setdefault(key, number)
@@ -159,12 +161,12 @@ class Ledger:
     def count(self, signer: str, which: str) -> int:
         """Return an account's next nonce, by its mined transactions or with the `pending` ones."""
         blocks = self._blocks_of.get(signer.lower(), [])
-        return len(blocks) if which == "pending" else bisect.bisect_right(blocks, head())
+        return len(blocks) if which == "pending" else bisect.bisect_right(blocks, self.head())
 
     def is_used(self, sender: str, nonce: str, at: int | None = None) -> bool:
         """Return whether an authorization is spent, at a block or at the newest."""
         used_in = self._used.get((sender, nonce))
-        return used_in is not None and used_in <= (head() if at is None else at)
+        return used_in is not None and used_in <= (self.head() if at is None else at)
 
     def knows(self, tx_hash: str) -> bool:
         """Return whether a transaction is mined or in the next block."""
@@ -173,11 +175,11 @@ class Ledger:
     def receipt(self, tx_hash: str) -> dict[str, Any] | None:
         """Return the receipt of a mined transaction."""
         if tx_hash.startswith(DIRECT_PREFIX):
-            number = self._direct.setdefault(tx_hash, head())
+            number = self._direct.setdefault(tx_hash, self.head())
             transfer = _transfer_log(_DIRECT_PAYER, WALLET, _DIRECT_UNITS)
             return _receipt(tx_hash, number, _DIRECT_PAYER, [transfer])
         mined = self._mined.get(tx_hash)
-        if mined is None or mined.block > head():
+        if mined is None or mined.block > self.head():
             return None
         logs = _settlement_logs(mined.sent.authorization) if mined.is_success else []
         return _receipt(tx_hash, mined.block, mined.sent.signer, logs, is_success=mined.is_success)
@@ -187,7 +189,7 @@ class Ledger:
         start = bisect.bisect_left(self._in_order, first, key=lambda mined: mined.block)
         found = []
         for mined in self._in_order[start:]:
-            if mined.block > min(last, head()):
+            if mined.block > min(last, self.head()):
                 break
             receipt = self.receipt(mined.sent.tx_hash)
             logs = receipt["logs"] if receipt else []

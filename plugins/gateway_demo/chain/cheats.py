@@ -8,6 +8,7 @@ import attrs
 
 from gateway_demo.chain import json_values as chain_json
 from gateway_demo.chain import params as chain_params
+from gateway_demo.chain.faults import INVALID_PARAMS, RpcFault
 from gateway_demo.chain.methods import Method
 from gateway_demo.chain.node import Node
 
@@ -27,6 +28,7 @@ class Cheats:
             "evm_revert": lambda number: self.node.revert(chain_params.quantity(number)),
             "evm_increaseTime": self.increase_time,
             "evm_setAutomine": self.set_automine,
+            "evm_setIntervalMining": self.set_pace,
             "anvil_dropTransaction": self.drop_transaction,
             "play_fund": self.fund,
         }
@@ -40,6 +42,15 @@ class Cheats:
     def set_automine(self, on: Any) -> bool:
         """Turn automatic mining on or off."""
         self.node.set_automine(on=bool(on))
+        return True
+
+    def set_pace(self, milliseconds: Any) -> bool:
+        """Change the time between blocks, from the latest block on."""
+        is_number = isinstance(milliseconds, int)
+        count = milliseconds if is_number else chain_params.quantity(milliseconds)
+        if count <= 0:
+            raise RpcFault("invalid argument 0: milliseconds above 0", code=INVALID_PARAMS)
+        self.node.set_pace(count / 1000)
         return True
 
     def drop_transaction(self, value: Any) -> str | None:

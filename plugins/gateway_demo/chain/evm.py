@@ -6,6 +6,7 @@ block, store the chain id twice and search every block for a transaction.
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -14,7 +15,7 @@ from typing import Final
 import attrs
 import rlp
 from eth.abc import BlockHeaderAPI, ReceiptAPI, SignedTransactionAPI, StateAPI
-from eth.constants import CREATE_CONTRACT_ADDRESS, ZERO_HASH32
+from eth.constants import BLANK_ROOT_HASH, CREATE_CONTRACT_ADDRESS, ZERO_HASH32
 from eth.db.atomic import AtomicDB
 from eth.db.trie import make_trie_root_and_nodes
 from eth.vm.chain_context import ChainContext
@@ -31,6 +32,7 @@ GAS_LIMIT: Final = 60_000_000
 # Enough for hundreds of nested contract calls. py-evm sets 12,288 and py_ecc 100,000; with these a
 # deeply nested JSON body overflows the C stack and kills the process.
 sys.setrecursionlimit(min(sys.getrecursionlimit(), 3_000))
+_NUMBER_BYTES: Final = 8
 # Base's coinbase.
 FEE_VAULT: Final = Address(bytes.fromhex("4200000000000000000000000000000000000011"))
 
@@ -56,11 +58,21 @@ class Executed:
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class Block:
-    """A mined block, linked to its parent; the genesis block has no parent."""
+    """A block; empty ones between two others are not stored but made again when somebody asks.
+
+    So time costs nothing while nobody sends anything. The hash of such a block follows from the
+    block before the gap and the number; it is not the hash of its header.
+    """
 
     header: BlockHeaderAPI
-    parent: Block | None
+    # The stored block before it; the genesis block has none.
+    ancestor: Block | None
+    # Full Unix time, of which the header has only the seconds.
+    timestamp_ms: int
+    # From this block to the next, if it is empty.
+    pace_ms: int
     executed: tuple[Executed, ...] = ()
+    _made_hash: Hash32 | None = None
 
     @property
     def number(self) -> int:
@@ -75,7 +87,14 @@ class Block:
     @property
     def hash(self) -> Hash32:
         """The block's hash, 32 bytes."""
-        return self.header.hash
+        return self._made_hash or self.header.hash
+
+    @property
+    def parent(self) -> Block | None:
+        """The block with the number before."""
+        if self.ancestor is None or self.ancestor.number == self.number - 1:
+            return self.ancestor
+        return self.ancestor.empty(self.number - 1)
 
     def ancestors(self) -> Iterator[Block]:
         """Yield the blocks from this one to the genesis block."""
@@ -83,6 +102,35 @@ class Block:
         while block is not None:
             yield block
             block = block.parent
+
+    def empty(self, number: int) -> Block:
+        """Return the empty block with a later number, if nothing happened since this one."""
+        time_ms = self.timestamp_ms + (number - self.number) * self.pace_ms
+        header = _make_header(
+            number=number,
+            timestamp=time_ms // 1000,
+            parent_hash=self._hash_of(number - 1),
+            state_root=self.header.state_root,
+        )
+        return Block(
+            header=header,
+            ancestor=self,
+            timestamp_ms=time_ms,
+            pace_ms=self.pace_ms,
+            made_hash=self._hash_of(number),
+        )
+
+    def _hash_of(self, number: int) -> Hash32:
+        if number == self.number:
+            return self.hash
+        size = _NUMBER_BYTES
+        name = keccak(self.hash + number.to_bytes(size, "big"))
+        return Hash32(name[:-size] + number.to_bytes(size, "big"))
+
+
+def number_in(block_hash: bytes) -> int:
+    """Return the number that ends the hash of an empty block."""
+    return int.from_bytes(block_hash[-_NUMBER_BYTES:], "big")
 
 
 @attrs.define
@@ -92,18 +140,23 @@ class Evm:
     chain_id: int
     _db: AtomicDB = attrs.field(factory=AtomicDB, init=False)
 
-    def genesis(self, timestamp: int, edit: Callable[[StateAPI], None]) -> Block:
+    def genesis(self, timestamp_ms: int, pace_ms: int, edit: Callable[[StateAPI], None]) -> Block:
         """Make block 0, with the state that `edit` writes."""
-        header = _make_header(number=0, timestamp=timestamp)
+        header = _make_header(number=0, timestamp=timestamp_ms // 1000)
         state = self._open_state(header, header.state_root, ())
         edit(state)
         state.persist()
-        return Block(header=header.copy(state_root=state.state_root), parent=None)
+        return Block(
+            header=header.copy(state_root=state.state_root),
+            ancestor=None,
+            timestamp_ms=timestamp_ms,
+            pace_ms=pace_ms,
+        )
 
     def state(self, block: Block, *, base_fee_wei: int = BASE_FEE_WEI) -> StateAPI:
         """Open the state after `block`, with its number and time; writes are discarded."""
         header = block.header.copy(base_fee_per_gas=base_fee_wei)
-        before = block.parent.ancestors() if block.parent else ()
+        before = itertools.islice(block.ancestors(), 1, None)
         return self._open_state(header, block.header.state_root, before)
 
     def extend(
@@ -111,17 +164,18 @@ class Evm:
         parent: Block,
         transactions: Iterable[SignedTransactionAPI],
         *,
-        timestamp: int,
+        timestamp_ms: int,
         edit: Callable[[StateAPI], None] = lambda _: None,
     ) -> Block:
         """Build the next block from the given transactions, leaving out invalid ones.
 
-        `edit` writes to the state before the first transaction. `timestamp` is in Unix seconds and
-        raised to the parent's time if it is earlier.
+        `edit` writes to the state before the first transaction. `timestamp_ms` is Unix time and
+        raised to the parent's if it is earlier.
         """
+        timestamp_ms = max(timestamp_ms, parent.timestamp_ms)
         header = _make_header(
             number=parent.number + 1,
-            timestamp=max(timestamp, parent.timestamp),
+            timestamp=timestamp_ms // 1000,
             parent_hash=parent.hash,
             # Random, so that a block mined again after a revert has another hash.
             mix_hash=Hash32(os.urandom(32)),
@@ -134,7 +188,13 @@ class Evm:
             if done is not None:
                 header = _add_receipt(header, done.receipt)
                 executed.append(done)
-        return Block(header=_seal(header, state, executed), parent=parent, executed=tuple(executed))
+        return Block(
+            header=_seal(header, state, executed),
+            ancestor=parent,
+            timestamp_ms=timestamp_ms,
+            pace_ms=parent.pace_ms,
+            executed=tuple(executed),
+        )
 
     def _open_state(self, header: BlockHeaderAPI, root: bytes, before: Iterable[Block]) -> StateAPI:
         hashes = (block.hash for block in before)
@@ -148,6 +208,7 @@ def _make_header(
     timestamp: int,
     parent_hash: Hash32 = ZERO_HASH32,
     mix_hash: Hash32 = ZERO_HASH32,
+    state_root: Hash32 = BLANK_ROOT_HASH,
 ) -> BlockHeaderAPI:
     return CancunBlockHeader(
         block_number=BlockNumber(number),
@@ -159,6 +220,7 @@ def _make_header(
         nonce=bytes(8),
         parent_hash=parent_hash,
         mix_hash=mix_hash,
+        state_root=state_root,
     )
 
 

@@ -34,7 +34,7 @@ def block(value: Block, *, full: bool) -> Json:
     ]
     return {
         "number": hex(header.block_number),
-        "hash": data(header.hash),
+        "hash": data(value.hash),
         "parentHash": data(header.parent_hash),
         "nonce": data(header.nonce),
         "sha3Uncles": data(header.uncles_hash),
@@ -59,6 +59,7 @@ def block(value: Block, *, full: bool) -> Json:
         "blobGasUsed": "0x0",
         "excessBlobGas": "0x0",
         "parentBeaconBlockRoot": data(header.parent_beacon_block_root or b""),
+        **_write_time("timestampMs", value),
     }
 
 
@@ -93,7 +94,8 @@ def transaction(
         "r": hex(value.r),
         "s": hex(value.s),
     }
-    return {**fields, **_write_typed_fields(value)}
+    time = _write_time("blockTimestampMs", where) if where else {}
+    return {**fields, **time, **_write_typed_fields(value)}
 
 
 def receipt(where: Block, done: Executed) -> Json:
@@ -128,11 +130,17 @@ def logs(where: Block, done: Executed) -> Iterator[Json]:
             "blockNumber": hex(where.number),
             "blockHash": data(where.hash),
             "blockTimestamp": hex(where.timestamp),
+            **_write_time("blockTimestampMs", where),
             "transactionHash": data(done.transaction.hash),
             "transactionIndex": hex(done.index),
             "logIndex": hex(done.first_log + offset),
             "removed": False,
         }
+
+
+def _write_time(name: str, where: Block) -> Json:
+    """Write Base's optional field; a chain of whole seconds between blocks has none."""
+    return {name: hex(where.timestamp_ms)} if where.pace_ms % 1000 else {}
 
 
 def _write_typed_fields(value: SignedTransactionAPI) -> Json:

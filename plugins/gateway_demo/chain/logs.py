@@ -87,7 +87,7 @@ def _find_range(node: Node, first: Any, last: Any) -> list[Block]:
     begin, end = (_find_number(node, value) for value in (first, last))
     if begin > end and begin <= node.head.number:
         raise RpcFault("invalid block range params", code=INVALID_PARAMS)
-    return node.between(begin, end)
+    return node.with_transactions(begin, end)
 
 
 def _find_number(node: Node, value: Any) -> int:

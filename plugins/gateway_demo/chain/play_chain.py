@@ -18,7 +18,7 @@ from gateway_demo.chain import contracts as chain_contracts
 from gateway_demo.chain.contracts import Contract
 from gateway_demo.chain.evm import Block
 from gateway_demo.chain.methods import TIP_WEI
-from gateway_demo.chain.node import Node
+from gateway_demo.chain.node import BLOCK_TIME_S, Node
 from gateway_demo.chain.rpc import Rpc
 from gateway_demo.chain.server import RpcServer
 
@@ -43,10 +43,11 @@ class PlayChain:
         host: str = "127.0.0.1",
         port: int = 0,
         clock: Callable[[], float] = time.time,
+        block_time_s: float = BLOCK_TIME_S,
     ) -> None:
         self.chain_id = chain_id
         self.usdc = token.USDC_ADDRESSES.get(chain_id, token.USDC_ADDRESSES[8453])
-        self.node = Node.start(chain_id, clock, self._write_genesis)
+        self.node = Node.start(chain_id, clock, self._write_genesis, block_time_s=block_time_s)
         self.rpc = Rpc(self.node, self.usdc)
         self._server = RpcServer(self.rpc.answer, host=host, port=port)
 
@@ -162,6 +163,11 @@ class PlayChain:
         with self.node.lock:
             self.node.set_automine(on=on)
 
+    def set_pace(self, block_time_s: float) -> None:
+        """Change the time between blocks: 0.2 s as on Base, 2 s as before Denim, or another."""
+        with self.node.lock:
+            self.node.set_pace(block_time_s)
+
     def mine(self, blocks: int = 1) -> Block:
         """Mine pending transactions and return the latest block."""
         with self.node.lock:
@@ -170,7 +176,7 @@ class PlayChain:
             return self.node.head
 
     def advance(self, seconds: float) -> None:
-        """Move the chain's clock forward and mine a block there."""
+        """Move the chain's clock forward and mine a block there, after the blocks of that time."""
         with self.node.lock:
             self.node.advance(seconds)
 

@@ -20,9 +20,9 @@ WALLET = "0x" + "b2" * 20
 PAYER = "0x" + "a1" * 20
 TX_HASH = "0x" + "7a" * 32
 # The number of the newest block.
-HEAD = 1000
-# Seconds between two blocks.
-_BLOCK_S = 2
+HEAD = 100_000
+# As on Base, so that five blocks share a time.
+_BLOCKS_A_SECOND = 5
 
 
 @attrs.define
@@ -87,8 +87,8 @@ def block_hash(number: int) -> str:
 
 
 def time_of(number: int) -> int:
-    """Return the time of a block, in Unix seconds."""
-    return NOW - (HEAD - number) * _BLOCK_S
+    """Return the time of a block, in whole Unix seconds."""
+    return NOW + (number - HEAD) // _BLOCKS_A_SECOND
 
 
 def context_of(chain: FakeChain, folder: Path, values: Mapping[str, Any]) -> PluginContext:

@@ -265,7 +265,7 @@ async def test_a_transfer_pays_once_it_is_deep_enough(settings, provider, payer,
     async with running(patient, provider) as gateway:
         await gateway.services.payments.cutoff_block()
         tx_hash = payer.transfer(20_000)
-        # By default the chain makes a block every two seconds.
+        # By default the chain makes five blocks a second.
         chain.set_automine(False)
         chain.mine(2)
         assert await code(gateway, tx_hash) == "TX_NOT_FOUND"

@@ -1,4 +1,4 @@
-"""Flashblocks: a receipt before its block proves nothing, whatever its content."""
+"""A receipt before its block proves nothing, whatever its content."""
 # ruff: noqa: ASYNC110 - polls from outside, without an event
 
 import asyncio

@@ -211,7 +211,7 @@ async def test_the_hour_that_older_clients_in_go_sign_is_bought_with(gateway, pa
 
 async def test_a_good_signature_is_never_called_a_bad_one(gateway, payer, chain):
     """Valid since this second: the chain's newest block may be older and still refuse it."""
-    # By default the chain makes a block every two seconds.
+    # By default the chain makes five blocks a second.
     chain.set_automine(False)
     chain.mine()
     header = payer.header(valid_after=chain.block.timestamp)

@@ -241,7 +241,7 @@ ZERO_HASH = "0x" + "0" * 64
 
 
 def preconfirmed(block_hash: str, *, reverted: bool = False) -> Callable:
-    """Return the fault of a node with Flashblocks whose transactions get into no block.
+    """Return the fault of a node that returns receipts before blocks, of transactions in none.
 
     It has a receipt of each transaction that is pending, or that others' block contains already.
     """

@@ -1,59 +1,38 @@
-"""The chain itself: blocks every two seconds, a mempool that drops, replaced newest blocks."""
+"""The chain itself: blocks at a pace, a mempool that drops, replaced newest blocks.
 
+Blocks without a known transaction are not kept: all about them follows from their numbers.
+"""
+
+import bisect
+import contextvars
 import hashlib
-import json
+import random
 from collections import defaultdict
 
-import attrs
-
 from gateway import CallReverted
-from gateway.chain.transactions import MULTICALL3
 from gateway.domain import Block, Receipt
+from tests.proof.simulation.blocks import MinedBlock, Transaction, hash_of_block
+from tests.proof.simulation.pace import Pace
 from tests.proof.simulation.token import (
     TRANSFER_VRS,
     UNDOING,
     Call,
     State,
     Token,
-    read_batch,
     receipt_logs,
 )
 from tests.proof.simulation.world import EPOCH, World
 
-BLOCK_S = 2
-_FIRST_BLOCKS = 10  # older than the gateway
+# The people's transactions are included that often, or at every block of a slower chain.
+_ROUNDS_MS = (200, 600, 2_000, 2_000)
+_IDLE_MS = 2_000  # between two chances of a replaced block, if nothing is pending
 _QUIET_FEE = 10**7  # wei per gas
 _GAS_MONEY = 10**18
-_NUMBERS = ("nonce", "maxFeePerGas", "maxPriorityFeePerGas")  # of a signed transaction
 _RIGHT = 0.8  # of the preconfirmed receipts; the rest say "reverted"
 _ZERO_HASH = "0x" + "0" * 64
 _GAS_OF_CALL = 55_000
 _BURNED_GAS = 1_000_000
 _RAISE = 1.1  # a replacement must bid that much more
-
-
-@attrs.frozen(eq=False)
-class Transaction:
-    """A sent transaction."""
-
-    hash: str
-    sender: str
-    calls: tuple[Call, ...]
-    nonce: int | None = None  # None: its sender sees to its order
-    fee: int = 10**12
-    is_atomic: bool = True  # False: Multicall3 that lets single calls fail
-    is_sticky: bool = False  # its sender sends it until it is mined
-
-
-@attrs.frozen(eq=False)
-class MinedBlock:
-    """A block and the state after it."""
-
-    number: int
-    hash: str
-    timestamp: int
-    state: State
-    transactions: tuple[Transaction, ...] = ()
 
 
 class Underpriced(Exception):
@@ -78,30 +57,61 @@ class SimulatedChain:
         self.failed_calls: set[tuple[int, Call]] = set()  # of the gateway's
         self.stuck: dict[int, int] = {}  # endpoint → block it does not get past
         self._names = 0
-        empty = State({}, {}, {}, {})
-        self.blocks = [
-            MinedBlock(n, self._name(n), EPOCH - BLOCK_S * (_FIRST_BLOCKS - n), empty)
-            for n in range(_FIRST_BLOCKS + 1)
+        self.pace = Pace.draw(world.seed)
+        self._round_ms = random.Random(f"round {world.seed}").choice(_ROUNDS_MS)
+        # The blocks that differ from what follows from their numbers, oldest first.
+        self.kept = [
+            MinedBlock(0, hash_of_block("first", 0), self._time_of(0), State({}, {}, {}, {}))
         ]
         self.orphans: dict[int, MinedBlock] = {}
-        world.loop.call_later(BLOCK_S, self._tick)
+        self._context = contextvars.Context()  # its own: it outlives whoever sends something
+        self._plan(self._newest() + 1)
 
     @property
     def head(self) -> MinedBlock:
-        return self.blocks[-1]
+        return self.at(self.head_number)
+
+    @property
+    def head_number(self) -> int:
+        # At the very moment of a block, it is the newest only once it is made.
+        return min(self._newest(), self._next - 1)
 
     @property
     def state(self) -> State:
-        return self.head.state
+        return self.kept[-1].state
+
+    def at(self, number: int) -> MinedBlock:
+        """Return the block with a number up to the newest."""
+        place = bisect.bisect_right(self.kept, number, key=lambda block: block.number) - 1
+        before = self.kept[max(place, 0)]
+        if before.number == number:
+            return before
+        name = hash_of_block(f"{self.world.seed}/{number}", number)
+        return MinedBlock(number, name, self._time_of(number), before.state)
+
+    def number_before(self, seconds: float) -> int:
+        """Return the newest block of some seconds ago."""
+        return min(self._newest(seconds), self.head_number)
+
+    def _newest(self, seconds_ago: float = 0.0) -> int:
+        passed_ms = int((self.world.loop.time() - seconds_ago) * 1000 + 1e-3)
+        return self.pace.newest(EPOCH * 1000 + passed_ms)
+
+    def _time_of(self, number: int) -> int:
+        return self.pace.time_of(number) // 1000
 
     def _name(self, number: int) -> str:
         self._names += 1
-        name = f"{self.world.seed}/{number}/{self._names}"
-        return "0x" + hashlib.sha256(name.encode()).hexdigest()
+        return hash_of_block(f"{self.world.seed}/{number}/{self._names}", number)
 
     def fund(self, account: str, units: int) -> None:
         """Give an account USDC, before anything happens."""
         self.state.balances[account] = units
+
+    def mine_before(self, seconds: float, transaction: Transaction) -> None:
+        """Mine a transaction that long before the history begins, the oldest first."""
+        number = max(self.number_before(seconds), self.kept[-1].number + 1)
+        self._append(number, self.state, [transaction])
 
     def calm_gas(self) -> None:
         """Make gas cheap, and give every key enough for it."""
@@ -115,7 +125,10 @@ class SimulatedChain:
     # -- the mempool
 
     def new_transaction(self, sender: str, *calls: Call, **more: object) -> Transaction:
-        return Transaction(self._name(-1), sender, calls, **more)
+        self._names += 1
+        name = f"{self.world.seed}/{self._names}"
+        tx_hash = "0x" + hashlib.sha256(name.encode()).hexdigest()
+        return Transaction(tx_hash, sender, calls, **more)
 
     def add(self, transaction: Transaction, who: str) -> None:
         """Accept a transaction; a known one changes nothing."""
@@ -133,15 +146,41 @@ class SimulatedChain:
                 self.pending.remove(other)
                 break
         self.pending.append(transaction)
+        soonest = self._next_round(self.head_number)
+        if soonest < self._next:
+            self._timer.cancel()
+            self._plan(soonest)
         if self.world.is_traced:
             self.world.note(f"{who} sends {transaction.hash[:10]} nonce {transaction.nonce}")
 
     # -- blocks
 
+    def _plan(self, number: int) -> None:
+        """Make the block with this number in its time; those before it will be empty."""
+        self._next = number
+        moment = (self.pace.time_of(number) - EPOCH * 1000) / 1000
+        self._timer = self.world.loop.call_at(moment, self._tick, context=self._context.copy())
+
+    def _next_round(self, number: int) -> int:
+        """Return the next block after this one that may include transactions."""
+        passed = self.pace.time_of(number) // self._round_ms
+        return self.pace.first_from((passed + 1) * self._round_ms)
+
     def _tick(self) -> None:
-        self.world.loop.call_later(BLOCK_S, self._tick)
+        number = self._next
         if self.world.strikes(self.world.odds.reorganised, "block replaced"):
             self._reorganise()
+        chosen = self._choose() if self._next_round(number - 1) == number else []
+        if chosen:
+            self._append(number, self.state, chosen)
+            self._plan(number + 1)  # this block may be replaced
+        elif self.pending:
+            self._plan(self._next_round(number))
+        else:
+            self._plan(max(self.pace.newest(self.pace.time_of(number) + _IDLE_MS), number + 1))
+
+    def _choose(self) -> list[Transaction]:
+        """Take the transactions of the next block out of the mempool."""
         chosen, left, counts = [], [], dict(self.state.counts)
         for transaction in self.pending:
             fate = self._fate(transaction, counts)
@@ -150,8 +189,7 @@ class SimulatedChain:
             elif fate == "waits":
                 left.append(transaction)
         self.pending = left
-        number = self.head.number + 1
-        self._append(number, self.head.timestamp + BLOCK_S, self.state, chosen)
+        return chosen
 
     def _fate(self, transaction: Transaction, counts: dict[str, int]) -> str:
         world = self.world
@@ -167,10 +205,8 @@ class SimulatedChain:
         counts[transaction.sender] = counts.get(transaction.sender, 0) + 1
         return "mined"
 
-    def _append(
-        self, number: int, timestamp: int, before: State, chosen: list[Transaction]
-    ) -> None:
-        block_hash = self._name(number)
+    def _append(self, number: int, before: State, chosen: list[Transaction]) -> None:
+        block_hash, timestamp = self._name(number), self._time_of(number)
         state = before
         if chosen:
             state = before.copy()
@@ -180,7 +216,7 @@ class SimulatedChain:
                 state.mined[transaction.hash] = receipt
                 self.versions[transaction.hash].append(receipt)
                 index += len(receipt.logs)
-        self.blocks.append(MinedBlock(number, block_hash, timestamp, state, tuple(chosen)))
+        self.kept.append(MinedBlock(number, block_hash, timestamp, state, tuple(chosen)))
 
     def _execute(
         self,
@@ -238,13 +274,13 @@ class SimulatedChain:
         return how if how == UNDOING or transaction.hash in self.batches else 0
 
     def preconfirm(self, transaction: Transaction) -> Receipt:
-        """Return a receipt like a node with Flashblocks, before a block has the transaction.
+        """Return the receipt of a node that returns receipts before blocks.
 
         It runs each alone on the newest block, so order and outcome may differ in the end, and no
         block will have its hash.
         """
-        dice, number = self.world.dice, self.head.number + 1
-        timestamp = self.head.timestamp + BLOCK_S
+        dice, number = self.world.dice, self.head_number + 1
+        timestamp = self._time_of(number)
         raw, succeeded, state = [], dice.random() < _RIGHT, self.state.copy()
         for call in transaction.calls if succeeded else ():
             try:
@@ -283,7 +319,9 @@ class SimulatedChain:
         One block deep and nothing lost: confirmations=1 tolerates no more. Only a paying call is
         copied: gas-burning code in front would undo the settlement.
         """
-        lost = self.blocks.pop()
+        lost = self.head
+        if self.kept[-1] is lost:
+            self.kept.pop()
         self.orphans[lost.number] = lost
         chosen = list(lost.transactions)
         settled = {call.data for transaction in chosen for call in transaction.calls}
@@ -294,40 +332,4 @@ class SimulatedChain:
                 self.pending.remove(transaction)
                 chosen.insert(0, transaction)
                 break
-        self._append(lost.number, lost.timestamp, self.state, chosen)
-
-
-def encode_raw(sender: str, transaction: dict[str, object]) -> bytes:
-    """Return the bytes that the simulated key signs: readable and deterministic."""
-    facts = {
-        "sender": sender,
-        "to": bytes(transaction["to"]).hex(),
-        "data": bytes(transaction["data"]).hex(),
-        **{name: transaction[name] for name in _NUMBERS},
-    }
-    return json.dumps(facts).encode()
-
-
-def read_raw(raw: bytes) -> dict[str, object]:
-    """Return the fields that `encode_raw` was given."""
-    facts = json.loads(raw)
-    fields = {name: facts[name] for name in _NUMBERS}
-    return fields | {"to": bytes.fromhex(facts["to"]), "data": bytes.fromhex(facts["data"])}
-
-
-def raw_hash(raw: bytes) -> str:
-    return "0x" + hashlib.sha256(raw).hexdigest()
-
-
-def decode_raw(raw: bytes) -> Transaction:
-    facts = json.loads(raw)
-    to, data = "0x" + facts["to"], bytes.fromhex(facts["data"])
-    is_batch = to == MULTICALL3
-    return Transaction(
-        raw_hash(raw),
-        facts["sender"],
-        read_batch(data) if is_batch else (Call(facts["sender"], data, to),),
-        nonce=facts["nonce"],
-        fee=facts["maxFeePerGas"],
-        is_atomic=not is_batch,
-    )
+        self._append(lost.number, self.state, chosen)

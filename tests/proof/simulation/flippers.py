@@ -90,7 +90,7 @@ def check(ground: Ground, flippers: list[Flipper]) -> list[str]:
     """A wallet with code burns the gas of one transaction a day, not counting expired payments."""
     addresses = {flipper.address for flipper in flippers}
     burned: dict[str, set[str]] = {}
-    for block in ground.chain.blocks:
+    for block in ground.chain.kept:
         for transaction in block.transactions:
             if ground.chain.sent.get(transaction.hash) != "gateway":
                 continue

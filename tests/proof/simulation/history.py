@@ -8,7 +8,7 @@ from collections.abc import Callable
 import attrs
 
 from tests.proof.simulation import burners as gas_burners
-from tests.proof.simulation import crowd, invariants, market
+from tests.proof.simulation import crowd, invariants, late_payers, market
 from tests.proof.simulation.bank import Bank
 from tests.proof.simulation.chain import SimulatedChain
 from tests.proof.simulation.database import open_database
@@ -24,7 +24,7 @@ from tests.proof.simulation.weather import Weather
 from tests.proof.simulation.world import World
 
 _TROUBLE_S = 60.0  # after that the outside behaves
-_HEALING_S = 1500.0  # longest validBefore, the margins after it, and time to spare
+_HEALING_S = 4500.0  # longest validBefore, the margins after it, and time to spare
 _POLL_S = 3.0
 
 
@@ -139,6 +139,9 @@ class History:
             self.chain.batch_trouble = random.Random(f"gas {seed}").choice((0.0, 0.1, 0.5))
             payers, self.cast.spoilers = crowd.draw(self.town, seed)
             self.cast.payers += payers
+        if late := late_payers.draw(self.town, seed):
+            self.cast.payers += late
+            late_payers.open_long_ago(self.db)
         if terms.settlement != "relay":
             self.cast.burners = gas_burners.draw(self.town, seed, in_crowd=terms.batch > 1)
         self.lives = 0

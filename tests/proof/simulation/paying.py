@@ -48,15 +48,18 @@ def sign(
     to: str = market.WALLET,
     units: int = market.PRICE_UNITS,
     nonce: str | None = None,
+    valid_after: int | None = None,
 ) -> SignedHeader:
-    """Sign an authorization that is valid for some seconds."""
+    """Sign an authorization that is valid for some seconds; without `valid_after`, since now."""
     key, address = key_of(name)
     world = chain.world
+    if valid_after is None:
+        valid_after = world.dice.choice((0, int(world.now()) - 30))
     plain = Authorization(
         sender=address,
         recipient=to.lower(),
         value_units=units,
-        valid_after=world.dice.choice((0, int(world.now()) - 30)),
+        valid_after=valid_after,
         valid_before=int(world.now() + seconds),
         nonce=nonce or "0x" + world.dice.randbytes(32).hex(),
         signature=b"",

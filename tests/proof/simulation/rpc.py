@@ -4,8 +4,11 @@ Implements `contracts.Chain` with the fail-over rules of `Web3Chain`: the first 
 result wins; None is believed only if an endpoint responded.
 """
 
+import random
 from collections.abc import Callable
 from typing import Any
+
+import attrs
 
 from gateway import Block, CallReverted, ChainUnavailable, Receipt
 from gateway.chain import decode
@@ -17,48 +20,96 @@ from gateway.domain.eip3009 import (
     topic,
     uint,
 )
-from tests.proof.simulation.chain import MinedBlock, SimulatedChain, Underpriced, decode_raw
+from tests.proof.simulation.blocks import MinedBlock, decode_raw, number_of
+from tests.proof.simulation.chain import SimulatedChain, Underpriced
 from tests.proof.simulation.world import World
 
-_SAFE_DEPTH = 8  # blocks until the network calls one safe
+_SAFE_S = 16.0  # until the network calls a block safe
+_LAGS_S = (0.2, 0.2, 0.6, 2.0, 4.0, 10.0)  # of an endpoint behind
+_LOGS_BEHIND_S = 8.0
+_LAGGING_LOGS = 0.2  # of the endpoints index logs late, as some vendors do
+
+
+@attrs.frozen
+class Vendor:
+    """The limits that an endpoint has in every weather."""
+
+    kept_states: int | None  # of its newest blocks; None: of all
+    log_lag_s: float  # until the logs of a block can be searched
+
+    @classmethod
+    def draw(cls, seed: int, place: int) -> "Vendor":
+        """Return an endpoint's limits, drawn by its own random generator."""
+        dice = random.Random(f"vendor {seed} {place}")
+        return cls(
+            kept_states=dice.choice((None, None, None, 128)),
+            log_lag_s=dice.uniform(1.0, 180.0) if dice.random() < _LAGGING_LOGS else 0.0,
+        )
 
 
 class Node:
     """One endpoint: its newest block may be old, or a replaced one."""
 
     def __init__(self, place: int, chain: SimulatedChain, world: World) -> None:
+        self._vendor = Vendor.draw(world.seed, place)
         self._place = place
         self._chain = chain
         self._world = world
 
     def tip(self) -> MinedBlock:
         """Return the newest block that this endpoint knows now."""
-        world, blocks = self._world, self._chain.blocks
-        lag = 0
+        world, chain = self._world, self._chain
+        newest = number = chain.stuck.get(self._place, chain.head_number)
         if world.strikes(world.odds.lag, "endpoint behind"):
-            lag = world.dice.choice((1, 1, 2, 5))
-        newest = self._chain.stuck.get(self._place, len(blocks) - 1)
-        block = blocks[max(newest - lag, 0)]
-        orphan = self._chain.orphans.get(block.number)
-        if orphan and lag and world.strikes(0.5, "replaced block shown"):
-            return orphan
-        return block
+            number = min(chain.number_before(world.dice.choice(_LAGS_S)), newest)
+            orphan = next(reversed(chain.orphans.values()), None)
+            is_there = orphan is not None and number <= orphan.number <= newest
+            if is_there and world.strikes(0.5, "replaced block shown"):
+                return orphan
+        return chain.at(number)
 
     def find(self, block_hash: str) -> MinedBlock:
         """Return a block by hash. Raises `ChainUnavailable` if it is not known here yet."""
-        tip = self.tip()
-        candidates = [*self._chain.blocks[: tip.number + 1], *self._chain.orphans.values()]
-        for block in reversed(candidates):
-            if block.hash == block_hash and block.number <= tip.number:
-                return block
+        return self._find(block_hash, self.tip())
+
+    def _find(self, block_hash: str, tip: MinedBlock) -> MinedBlock:
+        number = number_of(block_hash)
+        if number <= tip.number:
+            for block in (self._chain.at(number), self._chain.orphans.get(number)):
+                if block is not None and block.hash == block_hash:
+                    return block
         raise ChainUnavailable("unknown block")
 
     def numbered(self, number: int) -> MinedBlock | None:
         """Return the block of a number in this endpoint's chain; None above its newest block."""
-        tip = self.tip()
+        return self._numbered(number, self.tip())
+
+    def _numbered(self, number: int, tip: MinedBlock) -> MinedBlock | None:
         if number >= tip.number:
             return tip if number == tip.number else None
-        return self._chain.blocks[number]
+        return self._chain.at(number)
+
+    def state_of(self, at: Block | int | None) -> MinedBlock:
+        """Return a block whose state is read. Raises `ChainUnavailable` if it is gone here."""
+        tip = self.tip()
+        if at is None:
+            return tip
+        block = self._numbered(at, tip) if isinstance(at, int) else self._find(at.hash, tip)
+        if block is None:
+            raise ChainUnavailable("unknown block")
+        kept = self._vendor.kept_states
+        if kept is not None and block.number <= tip.number - kept:
+            self._world.faults["state of an old block gone"] += 1
+            raise ChainUnavailable("missing trie node")
+        return block
+
+    def indexed(self) -> int:
+        """Return the newest block whose logs can be searched here."""
+        world, lag_s = self._world, self._vendor.log_lag_s
+        world.faults["log index late"] += bool(lag_s)
+        if world.strikes(world.odds.lag / 4, "logs behind"):
+            lag_s = max(lag_s, _LOGS_BEHIND_S)
+        return self._chain.number_before(lag_s)
 
 
 class FaultyRpc:
@@ -104,7 +155,7 @@ class FaultyRpc:
         def ask(node: Node) -> Block:
             if number > node.tip().number:
                 raise ChainUnavailable("unknown block")
-            return _block(self._chain.blocks[number])
+            return _block(self._chain.at(number))
 
         return await self._first(ask)
 
@@ -120,7 +171,7 @@ class FaultyRpc:
                 continue
         if not heads:
             raise ChainUnavailable("silent")
-        return max(heads, key=lambda block: block.timestamp)
+        return max(heads, key=lambda block: block.number)
 
     async def knows_transaction(self, tx_hash: str) -> bool:
         """Return whether a transaction is in a block or the mempool, unless it was lost."""
@@ -189,10 +240,10 @@ class FaultyRpc:
 
         return await self._first(ask)
 
-    async def call_uint(self, data: bytes, *, at: Block | None = None) -> int:
+    async def call_uint(self, data: bytes, *, at: Block | int | None = None) -> int:
         def ask(node: Node) -> int:
-            tip = node.tip() if at is None else node.find(at.hash)
-            return uint(self._chain.token.view(data, tip.state, tip.timestamp))
+            shown = node.state_of(at)
+            return uint(self._chain.token.view(data, shown.state, shown.timestamp))
 
         return await self._first(ask)
 
@@ -202,9 +253,7 @@ class FaultyRpc:
         who = topic(sender)
 
         def ask(node: Node) -> list[tuple[str, bool]]:
-            newest = min(node.find(known.hash).number, to_block)
-            if self._world.strikes(self._world.odds.lag / 4, "logs behind"):
-                newest -= 4
+            newest = min(node.find(known.hash).number, to_block, node.indexed())
             return [
                 (receipt.tx_hash, log.topics[0] == AUTHORIZATION_USED_TOPIC)
                 for receipt in self._chain.head.state.mined.values()
@@ -219,14 +268,15 @@ class FaultyRpc:
         is_contract = address in self._chain.token.wallets or address == MULTICALL3
 
         def ask(node: Node) -> bytes:
-            shown = node.tip() if at is None else node.find(at.hash)
+            shown = node.state_of(at)
             return b"\x5b" if is_contract or address in shown.state.burning else b""
 
         return await self._first(ask)
 
     async def safe_head(self) -> Block:
         def ask(node: Node) -> Block:
-            return _block(self._chain.blocks[max(node.tip().number - _SAFE_DEPTH, 0)])
+            safe = self._chain.number_before(_SAFE_S)
+            return _block(self._chain.at(min(safe, node.tip().number)))
 
         return await self._first(ask)
 
@@ -240,7 +290,7 @@ class FaultyRpc:
 
     async def transaction_count(self, address: str, *, at: Block | None = None) -> int:
         def ask(node: Node) -> int:
-            shown = node.tip() if at is None else node.find(at.hash)
+            shown = node.state_of(at)
             return shown.state.counts.get(address, 0)
 
         return await self._first(ask)

@@ -10,7 +10,7 @@ from typing import Any
 from gateway.chain import signer
 from gateway.tasks import outcome
 from gateway_local_settler import batches
-from tests.proof.simulation.chain import encode_raw, raw_hash, read_raw
+from tests.proof.simulation.blocks import encode_raw, raw_hash, read_raw
 from tests.proof.simulation.world import World
 
 

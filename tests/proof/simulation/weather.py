@@ -44,7 +44,7 @@ class Weather:
     async def _stuck(self, seconds: float) -> None:
         """Freeze one endpoint at this block."""
         chain = self.town.chain
-        chain.stuck[self.town.world.dice.randrange(2)] = chain.head.number
+        chain.stuck[self.town.world.dice.randrange(2)] = chain.head_number
         await asyncio.sleep(seconds)
         chain.stuck.clear()
 

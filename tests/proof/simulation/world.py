@@ -18,7 +18,7 @@ class Odds:
 
     rpc_error: float
     answer_lost: float  # a request's answer does not reach its client
-    lag: float  # an endpoint is blocks behind
+    lag: float  # an endpoint is behind
     late: float  # a call takes long
     send_swallowed: float  # an endpoint takes a transaction and forgets it
     not_mined: float  # a pending transaction waits for another block
@@ -49,8 +49,8 @@ class World:
         self.dice = random.Random(seed)
         self.loop = VirtualLoop()
         self.odds = Odds.draw(self.dice)
-        # How often an endpoint has the receipt of a pending transaction (Flashblocks).
-        self.preconfirmed = random.Random(f"flashblocks {seed}").choice((0.0, 0.0, 0.3, 0.9))
+        # How often an endpoint has the receipt of a pending transaction.
+        self.preconfirmed = random.Random(f"early receipts {seed}").choice((0.0, 0.0, 0.3, 0.9))
         self.faults: Counter[str] = Counter()
         self.is_healed = False
         self.silent_until = 0.0  # of the loop's time: no endpoint answers before

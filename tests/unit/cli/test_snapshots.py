@@ -201,7 +201,7 @@ MISTAKEN = {
 
 
 class StillChain:
-    """A chain of one thousand blocks, the newest of now, without any events."""
+    """A chain of one thousand blocks, five a second, the newest of now, without any events."""
 
     def __init__(self, settings):
         pass
@@ -212,7 +212,7 @@ class StillChain:
     newest_head = safe_head = head
 
     async def block_at(self, number):
-        timestamp = int(time.time()) - (1000 - number) * 2
+        timestamp = int(time.time()) + (number - 1000) // 5
         return Block(number=number, hash=f"0x{number:064x}", timestamp=timestamp)
 
     async def call_uint(self, data, **_):

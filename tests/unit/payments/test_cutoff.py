@@ -10,6 +10,9 @@ from gateway.store import SqliteStore
 from gateway_testing.fakes.chain import HEAD, NOW, FakeChain
 from tests.migrated_databases import put_database
 
+# Five blocks share the second of the database's birth; this is the last of them.
+_CUTOFF = HEAD - 496
+
 
 class SlowChain(FakeChain):
     """Records the requested blocks, and responds after a moment."""
@@ -37,7 +40,6 @@ def _acceptance(store: SqliteStore, chain: FakeChain) -> Acceptance:
         store=store,
         chain=chain,
         now=lambda: float(NOW),
-        # Fifty blocks of two seconds before the head.
         born_at=NOW - 100.0,
         check_serving=lambda _: None,
         check_wallet=nothing,
@@ -48,12 +50,12 @@ async def test_all_buyers_share_the_search_for_the_cutoff_block(store):
     chain = SlowChain()
     payments = _acceptance(store, chain)
     found = await asyncio.gather(*(payments.cutoff_block() for _ in range(20)))
-    assert found == [HEAD - 50] * 20
+    assert found == [_CUTOFF] * 20
     assert len(chain.numbers) == len(set(chain.numbers))
 
 
 async def test_a_known_cutoff_block_costs_no_call(store):
     await _acceptance(store, SlowChain()).cutoff_block()
     chain = SlowChain()
-    assert await _acceptance(store, chain).cutoff_block() == HEAD - 50
+    assert await _acceptance(store, chain).cutoff_block() == _CUTOFF
     assert not chain.numbers
