@@ -40,7 +40,7 @@ _RESEND_S = 2.0
 # Limit of a key's pending transactions. A node that accepts 16 per sender mines them in four
 # blocks: under a second on Base, and 8 s in blocks of 2 s, well within the 20 s that every accepted
 # authorization is still valid. A longer queue would mine transactions after their authorization has
-# expired, which burns gas. Batches of 100 payments fit twice into a block of Base: 64 take 32 blocks.
+# expired, which burns gas. Two batches of 100 payments fit into a block of Base, so 64 take 6.4 s.
 MAX_WAITING = 64
 # Cache time of a sufficient gas balance.
 _BALANCE_TTL_S = 15
