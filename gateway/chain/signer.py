@@ -32,14 +32,15 @@ from gateway.domain import Payment
 
 # The gateway sells only while the key can pay for this many more calls.
 _RESERVE_CALLS = 5
-# A transaction that is not mined after this time is replaced with a higher fee.
+# A transaction that is not mined after this time is replaced with a higher fee. On Base that is 75
+# blocks, in which the base fee rises by 35 % at most, and bids are twice the base fee.
 _STUCK_S = 15
 # Minimum time before a batch is sent again.
 _RESEND_S = 2.0
 # Limit of a key's pending transactions. A node that accepts 16 per sender mines them in four
 # blocks: under a second on Base, and 8 s in blocks of 2 s, well within the 20 s that every accepted
 # authorization is still valid. A longer queue would mine transactions after their authorization has
-# expired, which burns gas.
+# expired, which burns gas. Two batches of 100 payments fit into a block of Base, so 64 take 6.4 s.
 MAX_WAITING = 64
 # Cache time of a sufficient gas balance.
 _BALANCE_TTL_S = 15
@@ -324,8 +325,8 @@ class Signer:
     def _capped_fee(self, base_fee: int, priority: int) -> int:
         """Return twice the base fee plus the priority fee, at most the cap.
 
-        On Base full blocks double the base fee in 35 seconds (+0.4 % a block), and a transaction is
-        replaced after 15.
+        On Base full blocks double the base fee in 35 seconds: +0.4 % a block, by elasticity 5 and
+        denominator 1,000 since 2026-11-05 (base/base#4565). A transaction is replaced after 15.
         """
         return min(2 * base_fee + priority, self._cap_wei)
 

@@ -19,8 +19,9 @@ from gateway.chain.smart_wallets import KEY_GAS, is_signed_by_key
 from gateway.chain.transactions import MULTICALL3
 from gateway_local_settler.keys import SettlementKeys
 
-# For the transaction itself and Multicall3's loop. 100 payments stay below Base's gas limit for one
-# transaction, 2^24 (EIP-7825).
+# For the transaction itself and Multicall3's loop. 100 payments, the most that settings allow, have
+# 15,050,000 gas. Base allows a transaction 2^24 = 16,777,216 (EIP-7825; Base docs, "Throughput and
+# limits"), and a block 40,000,000 since 2026-11-05: 400,000,000 before, a tenth by base/base#4565.
 _OWN_GAS = 50_000
 _MIN = 2
 _MAX_WAIT_S = 1.0

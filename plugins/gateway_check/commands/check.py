@@ -38,7 +38,9 @@ from gateway_check.catalog import silence_logs
 from gateway_check.database import check_open_payments, find_checks
 from gateway_check.listing import check_listed, find_listing, listing_option, validator_option
 from gateway_check.live import evidence_option, live_option, run_live, yes_option
+from gateway_check.pace import check_pace
 from gateway_check.prices import check_models, check_prices
+from gateway_check.rpc import check_rpc
 from gateway_operator.tables import print_rows
 
 _CONFINED = "files are parsed in child processes with resource limits and a seccomp filter"
@@ -48,11 +50,6 @@ _LIMITED_ONLY = (
 )
 # Errors by which a check fails.
 _WRONG = (GatewayError, SettingsError, BackupFailed, OutputStoreUnavailable, ValueError, OSError)
-# An RPC endpoint is stale if its newest block is older than this.
-_STALE_S = 60
-# The number of blocks that the gateway's searches request at once.
-_LOG_BLOCKS = 2_000
-_SOME_NONCE = "0x" + "11" * 32
 
 
 @click.command()
@@ -145,6 +142,7 @@ async def _check_all(settings: Settings) -> list[Row]:
                 for place, url in enumerate(settings.rpc_urls, 1)
             ],
             await _make_row("clock", lambda: _check_clock(chain)),
+            await _make_row("pace", lambda: check_pace(settings, chain)),
             await _make_row("token", lambda: _check_token(settings, chain)),
             await _make_row("wallet", lambda: _check_wallet(settings, chain)),
             await _make_row("settlement", lambda: _check_settlement(settings, chain)),
@@ -247,29 +245,11 @@ async def _check_provider(upstream: Upstream) -> Row:
 
 
 async def _check_rpc(settings: Settings, url: str) -> str:
-    """Fetch the newest block and logs, as the gateway does."""
     chain = Web3Chain(attrs.evolve(settings, rpc_urls=(url,)))
     try:
-        began = time.perf_counter()
-        head = await chain.head()
-        ms = (time.perf_counter() - began) * 1000
-        first = max(head.number - _LOG_BLOCKS + 1, 0)
-        await chain.authorization_logs(
-            settings.wallet, _SOME_NONCE, from_block=first, to_block=head.number, known=head
-        )
-        await chain.transfer_logs(settings.wallet, from_block=first, to_block=head.number)
-        limit = chain.logs_limit()
+        return await check_rpc(settings, chain)
     finally:
         await chain.close()
-    age_s = time.time() - head.timestamp
-    if age_s > _STALE_S:
-        raise ValueError(
-            f"its newest block is {age_s:.0f} s behind this machine's clock: either the endpoint "
-            "has stopped, or the clock is ahead (see the row clock)"
-        )
-    known = f"chain {settings.chain.chain_id}, USDC's domain separator matches"
-    narrow = f", logs limited to {limit:,} blocks per request" if limit is not None else ""
-    return f"{known}, block {head.number}, {ms:.0f} ms{narrow}"
 
 
 async def _check_clock(chain: Web3Chain) -> str:

@@ -22,6 +22,8 @@ from gateway_operator.unused_transfers import UnusedSearch
 # Seconds that results shared by pages are cached.
 _SHARED_S = 2.0
 _MAX_SHARED = 64
+# Seconds between two measurements of the chain's pace.
+_PACE_TTL_S = 600.0
 # Free space is sampled every hour for a day, to predict when the disk is full.
 _SAMPLE_EVERY_S = 3_600.0
 _MAX_SAMPLES = 24
@@ -77,6 +79,9 @@ class Desk:
     # Values of the chain, with their age.
     last_seen: LastSeen = attrs.field(init=False)
 
+    # The chain's pace, which changes once in years.
+    last_paces: LastSeen = attrs.field(init=False)
+
     # Failing RPC endpoints, and the pace at which the disk fills.
     rpc_watch: RpcWatch = attrs.field(init=False, factory=RpcWatch)
     disk_pace: DiskPace = attrs.field(init=False, factory=DiskPace)
@@ -101,6 +106,10 @@ class Desk:
     @last_seen.default
     def _make_last_seen(self) -> LastSeen:
         return LastSeen(self.now)
+
+    @last_paces.default
+    def _make_last_paces(self) -> LastSeen:
+        return LastSeen(self.now, ttl_s=_PACE_TTL_S)
 
     @shared.default
     def _make_shared(self) -> SharedAnswers[Any]:

@@ -15,6 +15,7 @@ from gateway.contracts import Selling
 from gateway.contracts.parts import Condition as PartCondition
 from gateway.domain import Block
 from gateway.domain.eip3009 import BALANCE_OF, word
+from gateway_operator.desk.chain_pace import PaceFacts, read_pace
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.last_seen import Seen
 from gateway_operator.desk.machine_facts import MachineFacts, read_machine
@@ -106,6 +107,8 @@ class Facts:
     backup_at: float | None
     has_backup_url: bool
     machine: MachineFacts = attrs.field(factory=MachineFacts)
+    # None: not known.
+    pace: PaceFacts | None = None
 
     # Added by plugins' parts.
     of_parts: Sequence[PartCondition] = ()
@@ -130,11 +133,12 @@ async def read_facts(desk: Desk) -> Facts:
 async def _read_facts(desk: Desk) -> Facts:
     now = desk.now()
     read_stored = partial(_read_stored, is_automatic=desk.settings.refunds_automatically)
-    stored, head, checks, machine = await asyncio.gather(
+    stored, head, checks, machine, pace = await asyncio.gather(
         desk.store.sum(read_stored, now),
         desk.last_seen.ask("head", desk.chain.head),
         _ask_checks(desk),
         read_machine(desk),
+        read_pace(desk),
     )
     return Facts(
         at=now,
@@ -150,6 +154,7 @@ async def _read_facts(desk: Desk) -> Facts:
         backup_at=stored["backup_at"],
         has_backup_url=bool(getattr(desk.settings, "backup_url", "")),
         machine=machine,
+        pace=pace,
         of_parts=[] if desk.running is None else await desk.running.conditions(),
         open_by_method=stored["open_by_method"],
     )

@@ -32,10 +32,10 @@ class Seen(Generic[Value]):
 class LastSeen:
     """The last known value of each name."""
 
-    def __init__(self, now: Clock) -> None:
+    def __init__(self, now: Clock, *, ttl_s: float = TTL_S) -> None:
         self._now = now
         self._values: dict[str, Seen[Any]] = {}
-        self._shared: SharedAnswers[Seen[Any]] = SharedAnswers(now, ttl_s=TTL_S, most=_MAX)
+        self._shared: SharedAnswers[Seen[Any]] = SharedAnswers(now, ttl_s=ttl_s, most=_MAX)
 
     async def ask(self, name: str, call: Callable[[], Awaitable[Value]]) -> Seen[Value]:
         """Return the result of `call` within two seconds, else the last value of this name."""

@@ -1,7 +1,8 @@
-"""Conditions of machine, clock, backups, logins and unused transfers."""
+"""Conditions of machine, clock, pace of the chain, backups, logins and unused transfers."""
 
 from collections.abc import Callable, Iterator
 
+from gateway.chain.pace import describe_pace, paces_differ
 from gateway_operator.desk.condition import Condition, Level, Thresholds
 from gateway_operator.desk.facts import Facts
 from gateway_operator.desk.wording import age, counted
@@ -28,6 +29,26 @@ def _clock(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
             f"{' The RPC endpoint may also be behind.' if ahead_s > 0 else ''}"
         ),
         action="Synchronize the machine's clock by NTP.",
+        page="system",
+        button="Details",
+        href="/admin/system#rpc",
+    )
+
+
+def _pace(facts: Facts, _: Thresholds) -> Iterator[Condition]:
+    """Yield a change of the chain's pace, until the new one counts as usual."""
+    pace = facts.pace
+    if pace is None or not paces_differ(pace.now_s, pace.usual_s):
+        return
+    yield Condition(
+        condition="pace",
+        level="warn",
+        title=f"{describe_pace(pace.now_s).capitalize()}, not {describe_pace(pace.usual_s)}",
+        text=(
+            "GATEWAY_CONFIRMATIONS and the limits of RPC plans count blocks, so they now cover "
+            f"{pace.now_s / pace.usual_s:.0%} of the time. This notice ends after a day."
+        ),
+        action="Run `gateway check`, and set GATEWAY_CONFIRMATIONS for the new pace.",
         page="system",
         button="Details",
         href="/admin/system#rpc",
@@ -207,6 +228,7 @@ MACHINE_RULES: tuple[Callable[[Facts, Thresholds], Iterator[Condition]], ...] = 
     _dead_nodes,
     _rpc_endpoints,
     _clock,
+    _pace,
     _disk,
     _blocked,
     _refused_logins,

@@ -7,6 +7,7 @@ from typing import Literal
 import attrs
 
 from gateway.domain import PaymentState
+from gateway.domain.records import LOG_LAG_S
 from gateway.errors import NotFound
 from gateway.store.sql import Connection
 from gateway_operator.desk.desk import Desk
@@ -20,9 +21,10 @@ from gateway_operator.unused_transfers import UnusedTransfer
 _MAX = 100
 # Seconds to wait for the chain.
 _TIMEOUT_S = 2.0
-# Late after the first; an error this long after the authorization ended.
+# Late after the first; an error this long after the authorization ended. By then every log counts
+# as shown, and even a payment that is checked once a minute is closed.
 _LATE_S = 120.0
-_WRONG_S = 300.0
+_WRONG_S = LOG_LAG_S + 300.0
 # Another transfer of this amount so close to a payment looks like a duplicate.
 _TWICE_S = 86_400.0
 # Tolerance for block times when a transfer is compared with the database's creation.
@@ -239,9 +241,10 @@ def _describe_closing(row: PaymentRow, now: float) -> str:
     ends = datetime.fromtimestamp(row.valid_before, UTC).strftime("%H:%M:%S")
     if now <= row.valid_before:
         return f"{begun}, or the end of its authorization at {ends} UTC."
+    last = datetime.fromtimestamp(row.valid_before + LOG_LAG_S, UTC).strftime("%H:%M:%S")
     return (
-        f"Its authorization ended at {ends} UTC. The next block that an RPC endpoint shows closes "
-        "it: as paid if its event is there, else as never paid."
+        f"Its authorization ended at {ends} UTC. Its event closes it as paid, an unused nonce as "
+        f"never paid. A used nonce without an event closes it as never paid after {last} UTC."
     )
 
 

@@ -27,7 +27,7 @@ from gateway_operator.state import operator
 
 PAGE = "/admin/books"
 _BY = ("day", "endpoint")
-# 2,000 blocks are one RPC call.
+# A week of Base is about 300 RPC calls of 10,000 blocks.
 _MAX_COMPARED_DAYS = 7
 _COMPARE_S = 45.0
 

@@ -48,19 +48,51 @@ def test_a_clock_that_is_off_is_called_the_clock(rows, monkeypatch, offset_s, wo
     assert found["rpc 1"]["ok"] or "the clock is ahead" in found["rpc 1"]["found"]
 
 
+def no_old_state(chain, kept_blocks):
+    """Return the fault of an endpoint that keeps the state of its newest blocks only."""
+
+    def answer(proxy, request, body):
+        at = request["params"][1]
+        if at.startswith("0x") and int(at, 16) < chain.block.number - kept_blocks:
+            words = {"code": -32000, "message": "missing trie node"}
+            return 200, json.dumps({"jsonrpc": "2.0", "id": request["id"], "error": words}).encode()
+        return 200, proxy.chain.rpc.answer(body)
+
+    return answer
+
+
+STATE = "eth_call authorizationState"
+SLOW = "sales work, but `gateway transfers unused` and `gateway books --reconcile` would take"
+NO_STATE = "it keeps no state of two hours ago, so the transaction that spent a nonce must be"
+
+
 @pytest.mark.parametrize(
-    ("most", "is_ok", "words"),
+    ("most", "has_state", "is_ok", "words"),
     [
-        (500, True, ", logs limited to 500 blocks per request"),
-        (10, False, "answers for the logs of 10 blocks at once, and this search needs 100"),
-        (5_000, True, " ms"),
+        (5_000, True, True, " ms, keeps old state"),
+        (500, True, True, ", keeps old state, logs limited to 500 blocks per request"),
+        (10, True, False, SLOW),
+        (10, True, False, "answers for the logs of 10 blocks at once, and this search needs 10"),
+        (5_000, False, True, "no old state: a search for a spent nonce reads logs, 1 query"),
+        (500, False, True, "no old state: a search for a spent nonce reads logs, 5 queries"),
+        (4, False, False, NO_STATE),
+        (4, False, False, "4 blocks at once, and this search needs 6. Name another endpoint in"),
     ],
 )
-def test_an_rpc_endpoint_that_limits_its_logs_is_told(rows, chain, proxy, most, is_ok, words):
+def test_an_rpc_endpoint_must_allow_the_searches(rows, chain, proxy, most, has_state, is_ok, words):
     chain.mine(2_000)
     proxy.break_call("eth_getLogs", limits_logs(most, "up to a {most} block range"))
+    if not has_state:
+        proxy.break_call(STATE, no_old_state(chain, kept_blocks=128))
     row = rows(GATEWAY_RPC_URLS=proxy.url)["rpc 1"]
     assert (row["ok"], words in row["found"]) == (is_ok, True), row["found"]
+
+
+def test_an_rpc_endpoint_without_logs_is_wrong(rows, proxy):
+    proxy.break_call("eth_getLogs", limits_logs(0, "eth_getLogs is disabled"))
+    row = rows(GATEWAY_RPC_URLS=proxy.url)["rpc 1"]
+    assert not row["ok"]
+    assert "eth_getLogs is disabled" in row["found"]
 
 
 def test_the_redis_of_the_limits_is_asked_where_one_is_set(rows, tmp_path):

@@ -3,17 +3,20 @@
 import json
 from pathlib import Path
 
+import attrs
 import pytest
 from eth_hash.auto import keccak
 from eth_utils.address import to_canonical_address
 
 from gateway.chain.decode import read_receipt
 from gateway.chain.signer import Call
-from gateway.chain.smart_wallets import KEY_GAS, key_call
+from gateway.chain.smart_wallets import DEPLOYMENT_GAS, KEY_GAS, WALLET_GAS, key_call
 from gateway.chain.transactions import MULTICALL3, batch_data, read_successes
 from gateway.domain import Authorization
 from gateway.domain.eip3009 import BASE
+from gateway.errors import SettingsError
 from gateway.payments.nonce_events import find_transfer
+from gateway.settings.checks import check_settings
 from gateway_demo.chain import FAUCET_KEY, PlayChain
 from gateway_local_settler.batches import gas_of
 from tests.conftest import WALLET, Payer
@@ -21,6 +24,8 @@ from tests.conftest import WALLET, Payer
 REAL = json.loads(Path(__file__).with_name("multicall3.json").read_text())
 # EIP-7825: the maximum gas of one transaction.
 MAX_GAS = 2**24
+# Of a block of Base since 2026-11-05.
+BLOCK_GAS = 40_000_000
 UNITS = 20_000
 
 
@@ -97,6 +102,22 @@ def test_a_hundred_payments_fit_into_one_transaction(chain):
     assert gas_of(100) <= MAX_GAS
     assert used < gas_of(100) / 2
     assert chain.usdc_balance(WALLET) == 100 * UNITS
+
+
+def test_no_transaction_that_settings_allow_has_more_gas_than_base_accepts(settings):
+    def is_allowed(count: int) -> bool:
+        try:
+            check_settings(attrs.evolve(settings, settlement_batch=count))
+        except SettingsError:
+            return False
+        return True
+
+    counts = [count for count in range(1, 300) if is_allowed(count)]
+    assert counts == list(range(1, 101))
+    limits = [KEY_GAS, WALLET_GAS, DEPLOYMENT_GAS, *map(gas_of, counts)]
+    assert max(limits) <= MAX_GAS
+    # Two batches fit into one block, so 64 waiting ones take 32 blocks: 6.4 s.
+    assert 2 * max(limits) <= BLOCK_GAS
 
 
 def test_one_bad_authorization_fails_alone_and_the_transaction_succeeds(chain):

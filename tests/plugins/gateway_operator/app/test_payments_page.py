@@ -1,7 +1,10 @@
 """The page of payments: open payments, how each closes, and money that bought nothing."""
 
+from datetime import UTC, datetime
+
 import pytest
 
+from gateway.domain.records import LOG_LAG_S
 from gateway.errors import ChainUnavailable
 from gateway_operator.desk.payments import read_payments, read_unused
 from gateway_operator.state import Operator
@@ -43,6 +46,20 @@ async def test_an_open_payment_says_since_when_and_what_closes_it(gateway, desk,
     text = await text_of(await gateway.client.get(PAGE))
     assert "5 min" in text
     assert "its event closes it" in text
+
+
+async def test_an_open_payment_is_wrong_only_when_every_log_counts_as_shown(gateway, desk, clock):
+    await gateway.services.settlements._periodic.stop()
+    await desk.store.write(_add_open, Sale(at=clock(), status="processing", state="settling"))
+    (one,) = (await read_payments(desk)).open
+    ends = one.row.valid_before
+    closed_by = datetime.fromtimestamp(ends + LOG_LAG_S, UTC).strftime("%H:%M:%S UTC")
+    found = {}
+    for after_s in (-1, 1, LOG_LAG_S + 60, LOG_LAG_S + 301):
+        clock.offset_s += ends + after_s - clock()
+        (one,) = (await read_payments(desk)).open
+        found[after_s] = (one.shape == "bad", closed_by in one.closes)
+    assert list(found.values()) == [(False, False), (False, True), (False, True), (True, True)]
 
 
 def _add_open(db, sale):
