@@ -277,7 +277,7 @@ def _make_payments(
         settlements=Settlements(
             store,
             parts.settler,
-            Reconciler(store, chain, settings, now, announcer.ended),
+            Reconciler(store, chain, settings, now, born_at, announcer.ended),
             Obstacles(chain, parts.settler, settings.wallet_key, now),
             FailedSettlements(store, chain, settings.chain, now),
             announcer.queued,

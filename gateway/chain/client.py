@@ -34,11 +34,12 @@ from gateway.errors import ChainUnavailable
 from gateway.settings import Settings
 
 Answer = TypeVar("Answer")
+_AUTHORIZATION_TOPICS = (AUTHORIZATION_USED_TOPIC, AUTHORIZATION_CANCELED_TOPIC)
 # 0.001 gwei, which Base's sequencer accepts in quiet times.
 _MIN_PRIORITY_WEI = 1_000_000
 # Most queries per search, if an endpoint limits the blocks of each. 20 suffice for 10,000 blocks at
-# 500 per query. A search for a nonce, with money at stake, may take 400, once all endpoints have
-# turned out to be that narrow: two hours of Base, 39,000 blocks, at 100 per query.
+# 500 per query. A search for a nonce that a payment waits for may take 400: two hours of Base,
+# 39,000 blocks, at 100 per query.
 _FEW_QUERIES = 20
 _MANY_QUERIES = 400
 # Bids are twice the base fee, which rises by 2 % a second at most, in full blocks of Base.
@@ -182,16 +183,17 @@ class Web3Chain:
         return await self._rpc.ask_in_order(ask)
 
     async def authorization_logs(
-        self, sender: str, nonce: str, *, from_block: int, to_block: int, known: Block
+        self,
+        sender: str,
+        nonce: str,
+        *,
+        from_block: int,
+        to_block: int,
+        known: Block,
+        is_patient: bool = True,
     ) -> list[tuple[str, bool]]:
-        query = {
-            "address": self._network.token,
-            "topics": [
-                [AUTHORIZATION_USED_TOPIC, AUTHORIZATION_CANCELED_TOPIC],
-                topic(sender),
-                nonce,
-            ],
-        }
+        topics = [[*_AUTHORIZATION_TOPICS], topic(sender), nonce]
+        query = {"address": self._network.token, "topics": topics}
 
         async def ask(endpoint: Endpoint, most_queries: int) -> list[tuple[str, bool]]:
             # Raises at an endpoint that lags behind, so that the next one is asked.
@@ -207,15 +209,28 @@ class Web3Chain:
             )
             return [read_event(log) for log in found]
 
-        # The index of logs may lag at one endpoint only, so an empty answer is not final.
         try:
-            return await self._rpc.ask_in_order(
-                partial(ask, most_queries=_FEW_QUERIES), is_final=bool
-            )
+            return await self._rpc.ask_until_found(partial(ask, most_queries=_FEW_QUERIES))
         except LogsTooNarrow:
-            return await self._rpc.ask_in_order(
-                partial(ask, most_queries=_MANY_QUERIES), is_final=bool
-            )
+            if not is_patient:
+                raise
+            return await self._rpc.ask_until_found(partial(ask, most_queries=_MANY_QUERIES))
+
+    async def authorization_receipts(
+        self, sender: str, nonce: str, *, number: int
+    ) -> list[tuple[str, bool]]:
+        async def ask(endpoint: Endpoint) -> list[tuple[str, bool]]:
+            receipts = await endpoint.request("eth_getBlockReceipts", hex(number))
+            logs = [log for receipt in receipts for log in receipt["logs"]]
+            return [read_event(log) for log in logs if self._is_of_nonce(log, sender, nonce)]
+
+        return await self._rpc.ask_until_found(ask)
+
+    def _is_of_nonce(self, log: Any, sender: str, nonce: str) -> bool:
+        topics = [read_word(part) for part in log["topics"]]
+        is_event = topics[:1] != [] and topics[0] in _AUTHORIZATION_TOPICS
+        is_ours = log["address"].lower() == self._network.token
+        return is_ours and is_event and topics[1:] == [topic(sender), nonce]
 
     def logs_limit(self) -> int | None:
         """Return the smallest block limit of log queries of all endpoints; None without one."""

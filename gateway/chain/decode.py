@@ -46,11 +46,11 @@ def read_block(raw: Any) -> Block:
 
 
 def _read_milliseconds(raw: Any) -> int | None:
-    """Return `timestampMs`, or None if it is missing or contradicts the whole seconds."""
-    milliseconds = raw.get("timestampMs")
-    if milliseconds is None:
+    """Return the optional `timestampMs`, or None unless it fits the whole seconds."""
+    try:
+        count = read_count(raw["timestampMs"])
+    except (KeyError, TypeError, ValueError):
         return None
-    count = read_count(milliseconds)
     return count if count // 1000 == read_count(raw["timestamp"]) else None
 
 

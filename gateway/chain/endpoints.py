@@ -32,6 +32,7 @@ from gateway.errors import ChainUnavailable
 from gateway.telemetry import signals
 
 Answer = TypeVar("Answer")
+Found = TypeVar("Found")
 Check = Callable[["Endpoint"], Awaitable[None]]
 
 # A refused broadcast is retried for this long; the settlement driver sends it again later.
@@ -226,6 +227,30 @@ class RpcEndpoints:
 
         return await self._retry(ask_each, await self.connect())
 
+    async def ask_until_found(
+        self, ask: Callable[[Endpoint], Awaitable[list[Found]]]
+    ) -> list[Found]:
+        """Try the endpoints in order and return the first list that is not empty.
+
+        An endpoint's index may lag or have a hole, so an empty list is returned only if every
+        endpoint gave one. Raises `ChainUnavailable` if one failed and none found anything.
+        """
+
+        async def ask_each() -> list[Found]:
+            failures = []
+            for endpoint in self._in_order():
+                try:
+                    if found := await self._ask_checked(endpoint, ask):
+                        return found
+                except ChainUnavailable as error:
+                    failures.append(error)
+                    _log_failure(endpoint, error)
+            if failures:
+                raise _unavailable(failures)
+            return []
+
+        return await self._retry(ask_each, await self.connect())
+
     async def ask_everywhere(self, ask: Callable[[Endpoint], Awaitable[Answer]]) -> Answer:
         """Ask all endpoints concurrently, even resting ones, and return the first answer.
 
@@ -332,8 +357,8 @@ class RpcEndpoints:
 
 
 def _log_failure(endpoint: Endpoint, error: ChainUnavailable) -> None:
-    """Log a failure, unless `_begin_cooldown` has logged it."""
-    if not endpoint.cooldown.failures:
+    """Log a failure, unless `_begin_cooldown` has logged it, or it is usual for the endpoint."""
+    if not endpoint.cooldown.failures and not isinstance(error, StatePruned):
         _log.warning("rpc.failed", endpoint=endpoint.place, error=error.message)
 
 
@@ -341,6 +366,8 @@ def _unavailable(failures: Sequence[ChainUnavailable]) -> ChainUnavailable:
     """Return the error for a call that no endpoint answered; `EndpointRefused` is retried."""
     if narrow := [error for error in failures if isinstance(error, LogsTooNarrow)]:
         return narrow[0]
+    if failures and all(isinstance(error, StatePruned) for error in failures):
+        return failures[0]
     details = failures[-1].details or failures[-1].message if failures else None
     if any(isinstance(error, EndpointRefused) for error in failures):
         return EndpointRefused(UNREACHABLE, details=details)

@@ -64,14 +64,16 @@ class LogRange:
         """Return the logs of the blocks from `first` to `last`, oldest first.
 
         The newest blocks are searched first; `until_found` stops at the first part with logs.
-        Raises `LogsTooNarrow` if more than `most_queries` are needed, and as `request` does.
+        Raises `LogsTooNarrow` if more than `most_queries` are needed, at once unless one of the
+        first may find something, and as `request` does.
         """
         found: list[Any] = []
         details: str | None = None
+        needed, left = -(-(last - first + 1) // most_queries), most_queries
         while first <= last and not (until_found and found):
             size = self.limit or _ANY
-            if last - first >= size * most_queries:
-                raise self._too_narrow(size, -(-(last - first + 1) // most_queries), details)
+            if not left or (not until_found and last - first >= size * left):
+                raise self._too_narrow(size, needed, details)
             begin = max(first, last - size + 1)
             where = {"fromBlock": hex(begin), "toBlock": hex(last)}
             try:
@@ -81,7 +83,7 @@ class LogRange:
                 self._shrink(refusal, last - begin + 1)
                 continue
             self._is_proven = True
-            last = begin - 1
+            last, left = begin - 1, left - 1
         return found
 
     async def read_long(self, request: Request, query: dict[str, Any], **search: Any) -> list[Any]:

@@ -227,11 +227,11 @@ def read_failure(place: int, method: str, error: Any) -> Exception:
     if (is_reverted and method in _MAY_REVERT) or is_failed_call:
         return CallReverted(message)
     failed, details = f"RPC endpoint {place}: {method} failed", message[:200]
-    if method != LOGS and _PRUNED.search(message):
+    is_busy = code in _BUSY_CODES or _BUSY.search(message) is not None
+    if method != LOGS and not is_busy and _PRUNED.search(message):
         return StatePruned(f"RPC endpoint {place} has no old state at {method}", details=details)
     if code != _NO_METHOD and _LAGS.search(message):
         return EndpointLags(f"RPC endpoint {place} lacks a block at {method}", details=details)
-    is_busy = code in _BUSY_CODES or _BUSY.search(message) is not None
     if method == LOGS:
         is_certain = _RANGE.search(message) is not None
         if is_certain or not (is_busy or code == _NO_METHOD or _NEVER.search(message)):

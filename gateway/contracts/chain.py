@@ -93,12 +93,26 @@ class Chain(Protocol):
         ...
 
     async def authorization_logs(
-        self, sender: str, nonce: str, *, from_block: int, to_block: int, known: Block
+        self,
+        sender: str,
+        nonce: str,
+        *,
+        from_block: int,
+        to_block: int,
+        known: Block,
+        is_patient: bool = True,
     ) -> list[tuple[str, bool]]:
         """Return (transaction hash, whether it was used rather than cancelled) of a nonce's logs.
 
-        Only an endpoint that has the block `known` counts: any other may lag behind.
+        The newest blocks are searched first. An empty list means that every endpoint has the block
+        `known` and shows no log. A search that is not patient takes few queries.
         """
+        ...
+
+    async def authorization_receipts(
+        self, sender: str, nonce: str, *, number: int
+    ) -> list[tuple[str, bool]]:
+        """Return the same from the receipts of one block; not all endpoints offer them."""
         ...
 
     async def gas_balance(self, address: str) -> int:

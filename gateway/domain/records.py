@@ -212,7 +212,7 @@ class Payment:
     payer: str
     # None in the direct flow.
     authorization: Authorization | None = None
-    # The first block whose transfer counts for an x402 payment: the one after the cutoff block.
+    # The block from which nodes of the previous release search for the transfer of an x402 payment.
     search_from_block: int = 0
     paid_tx: str | None = None
     paid_log_index: int | None = None

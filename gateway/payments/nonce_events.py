@@ -1,13 +1,16 @@
 """Finds the event that spent the nonce of an authorization, by state or else by logs.
 
-The token's state shows in which block a nonce was spent, whatever the age and pace of the blocks,
-and its logs of that block name the transaction. An endpoint without old state leaves a search of
-the logs. Logs may lag behind state, so a missing log proves nothing.
+The token's state shows in which block a nonce was spent, whatever the age and pace of the blocks.
+That block's logs or receipts name the transaction. Without old state, or if the state is wrong, a
+search of the logs is left. Logs may lag behind state, so a missing log proves nothing.
 """
+
+from collections.abc import Awaitable
 
 import attrs
 
-from gateway.chain.block_times import first_block_since, last_block_by
+from gateway.chain.block_times import first_block_since
+from gateway.chain.retries import StatePruned
 from gateway.contracts import Chain
 from gateway.domain import Authorization, Block, Receipt, Transfer
 from gateway.domain.eip3009 import (
@@ -58,29 +61,36 @@ async def find_event(
     after: int,
     since: float,
     known: Block,
+    is_patient: bool = True,
 ) -> NonceEvent | None:
     """Return the event that spent a nonce, or None if it is not in a block after `after`.
 
-    The nonce must be spent at the block `known`. `since` (Unix seconds) limits a search of the
-    logs. State and logs are only hints: the event comes from the transaction's receipt.
+    The nonce must be spent at the block `known`. A search of the logs begins at `since` (Unix
+    seconds), and takes few queries unless it is patient. State and logs are only hints: the event
+    comes from the transaction's receipt.
 
-    Raises `EventNotMined` and `EventNotLogged`, which prove nothing, and `ChainUnavailable`.
+    Raises `EventNotMined` if state or a log shows an event that is not readable yet,
+    `EventNotLogged` if no endpoint shows a log, and `ChainUnavailable`.
     """
+    number, is_old = None, False
     try:
         number = await _find_block(chain, signed, after=after, known=known)
+        is_old = number is None
     except ChainUnavailable:
-        # No endpoint has state that old, or none answers; then the search of the logs fails too.
-        first, last = await _range_of(chain, signed, after=after, since=since, known=known)
-        event = await _find_in_logs(chain, signed, network, first, last, known)
-        if event is None:
-            raise EventNotLogged("No log shows yet what spent the nonce.") from None
-        return event
-    if number is None:
-        return None
-    event = await _find_in_logs(chain, signed, network, number, number, known)
-    if event is None:
-        raise EventNotMined("The logs do not show yet what spent the nonce.")
-    return event
+        # The search of the logs fails too if no endpoint answers.
+        number = None
+    if number is not None and (found := await _read_block(chain, signed, number, known)):
+        return await _read_event(chain, signed, network, found)
+    # Some endpoints answer with their newest state, or with none, whatever block is asked for.
+    first = max(await first_block_since(chain, since, head=known), after + 1)
+    found = await _search_logs(chain, signed, first, known, is_patient=is_patient)
+    if found is not None:
+        return await _read_event(chain, signed, network, found)
+    if number is not None:
+        raise EventNotMined("No log shows yet what spent the nonce.")
+    if not is_old:
+        raise EventNotLogged("No log shows what spent the nonce.")
+    return None
 
 
 async def _find_block(
@@ -88,55 +98,77 @@ async def _find_block(
 ) -> int | None:
     """Return the block that spent the nonce, or None if it is spent at the block `after` already.
 
-    Growing steps back, then a binary search: about twenty calls for an hour of Base.
+    Growing steps back, then a binary search: about twenty calls for an hour of Base. Raises
+    `StatePruned` if no endpoint keeps the state before that block, and `ChainUnavailable`.
     """
-    spent, step = known.number, _FIRST_STEP
-    while spent - step > after:
-        if not await is_spent(chain, signed, spent - step):
-            unspent = spent - step
-            break
-        spent, step = spent - step, step * _STEP_FACTOR
-    else:
-        unspent = max(after, 0)
-        if await is_spent(chain, signed, await chain.block_at(unspent)):
-            return None
-    while spent - unspent > 1:
-        middle = (unspent + spent) // 2
-        if await is_spent(chain, signed, middle):
-            spent = middle
-        else:
-            unspent = middle
+    after = max(after, 0)
+    # The nonce is unspent at `low`, or that state is gone.
+    spent, low, is_unspent, step = known.number, -1, False, _FIRST_STEP
+    while spent > after and spent - low > 1:
+        probe = (low + spent) // 2 if low >= 0 else max(spent - step, after)
+        try:
+            if await is_spent(chain, signed, probe):
+                spent, step = probe, step * _STEP_FACTOR
+            else:
+                low, is_unspent = probe, True
+        except StatePruned:
+            low, is_unspent = probe, False
+    if spent <= after:
+        return None
+    if not is_unspent:
+        raise StatePruned("No RPC endpoint keeps the state from before the nonce was spent.")
     return spent
 
 
-async def _range_of(
-    chain: Chain, signed: Authorization, *, after: int, since: float, known: Block
-) -> tuple[int, int]:
-    """Return (first, last) block whose logs may show the event."""
-    first = max(await first_block_since(chain, since, head=known), after + 1)
-    if known.timestamp <= signed.valid_before:
-        return first, known.number
-    return first, await last_block_by(chain, signed.valid_before, head=known)
+async def _read_block(chain: Chain, signed: Authorization, number: int, known: Block) -> str | None:
+    """Return the hash of the transaction that spent the nonce in a block, or None.
 
-
-async def _find_in_logs(
-    chain: Chain, signed: Authorization, network: Network, first: int, last: int, known: Block
-) -> NonceEvent | None:
-    """Return the event of the newest log in a range of blocks, or None if there is no log."""
-    found = await chain.authorization_logs(
-        signed.sender, signed.nonce, from_block=first, to_block=last, known=known
+    Its receipts show it even while the index of logs lags, but few endpoints offer them.
+    """
+    sender, nonce = signed.sender, signed.nonce
+    logs = chain.authorization_logs(sender, nonce, from_block=number, to_block=number, known=known)
+    return await _hash_of(logs) or await _hash_of(
+        chain.authorization_receipts(sender, nonce, number=number)
     )
-    if not found:
+
+
+async def _hash_of(reading: Awaitable[list[tuple[str, bool]]]) -> str | None:
+    """Return the transaction's hash of the first event, or None if there is no answer."""
+    try:
+        found = await reading
+    except ChainUnavailable:
         return None
-    tx_hash, _ = found[0]
+    return found[0][0] if found else None
+
+
+async def _search_logs(
+    chain: Chain, signed: Authorization, first: int, known: Block, *, is_patient: bool
+) -> str | None:
+    """Return the hash of the transaction in the newest log since a block, or None."""
+    found = await chain.authorization_logs(
+        signed.sender,
+        signed.nonce,
+        from_block=first,
+        to_block=known.number,
+        known=known,
+        is_patient=is_patient,
+    )
+    return found[0][0] if found else None
+
+
+async def _read_event(
+    chain: Chain, signed: Authorization, network: Network, tx_hash: str
+) -> NonceEvent:
+    """Return the event in a transaction's receipt; raises `EventNotMined` if it has none."""
     receipt = await chain.receipt(tx_hash)
-    event = None if receipt is None else _read_event(receipt, signed, network)
+    event = None if receipt is None else event_in(receipt, signed, network)
     if event is None:
         raise EventNotMined("A log shows an event that no canonical block holds.")
     return event
 
 
-def _read_event(receipt: Receipt, signed: Authorization, network: Network) -> NonceEvent | None:
+def event_in(receipt: Receipt, signed: Authorization, network: Network) -> NonceEvent | None:
+    """Return the event of the nonce in a receipt, or None."""
     nonce = (topic(signed.sender), signed.nonce)
     for log in receipt.logs:
         if log.address == network.token and log.topics[1:] == nonce:

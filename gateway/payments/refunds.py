@@ -25,12 +25,15 @@ from gateway.contracts import (
 from gateway.domain import Authorization, Block, Decision, Payment, PaymentState, RefundCase, usdc
 from gateway.domain.eip3009 import BALANCE_OF, Network, word
 from gateway.errors import ChainUnavailable, RefundRefused
-from gateway.payments.nonce_events import find_event, is_spent
+from gateway.payments.nonce_events import NonceEvent, event_in, find_event, is_spent
 from gateway.store import SqlStore
 
-# A copy of the database that was restored since may have sent the refund this long before this one
-# knew of it. Only a search of the logs needs a limit.
+# The logs of this time before the refund was due are searched too: a copy of the database, from
+# before a restore, may have sent it.
 _SENT_BEFORE_S = 86_400.0
+
+# Nodes of the previous release search for the refund from this many blocks before the head on.
+_OLDER_NODES_BLOCKS = 30_000
 
 # A refund does not expire.
 _NEVER = 2**256 - 1
@@ -303,7 +306,7 @@ class Refunds:
 
     async def _close(self, case: RefundCase, signed: Authorization, block: Block) -> None:
         """Store how the nonce was spent. Only our key can have signed that."""
-        event = await find_event(
+        event = await self._find_sent(case, signed) or await find_event(
             self._chain,
             signed,
             self._settings.chain,
@@ -321,6 +324,15 @@ class Refunds:
         await self._store.note_mined(event.receipt)
         await self._ledger.end(case.payment.id, tx_hash, now=self._now())
         _log.info("refund.paid", task=case.task_id, transaction=tx_hash)
+
+    async def _find_sent(self, case: RefundCase, signed: Authorization) -> NonceEvent | None:
+        """Return the event in one of the refund's own transactions, or None."""
+        sender = case.sender or self.address
+        for tx_hash in await self._store.sent_hashes(case.payment.id, sender):
+            receipt = await self._chain.receipt(tx_hash)
+            if receipt and (event := event_in(receipt, signed, self._settings.chain)):
+                return event
+        return None
 
     async def _give_up(self, case: RefundCase, problem: str) -> None:
         """Fail a refund that the token refuses, unless the endpoint may only lag.
@@ -371,11 +383,13 @@ class Refunds:
         changed the address or withdrawn the approval since `case` was read.
         """
         is_approved = case.decision is Decision.APPROVED
+        head = await self._chain.head()
         return await self._ledger.begin(
             case.payment.id,
             unsigned,
             sender=case.sender or self.address,
             recipient=case.recipient,
+            search_from_block=max(head.number - _OLDER_NODES_BLOCKS, 0),
             cap_units=None if is_approved else usdc(self._settings.refund_daily_cap),
             now=self._now(),
         )

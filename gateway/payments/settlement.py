@@ -31,6 +31,8 @@ class SettlementTiming:
 
     # Between two reads of the receipt, while the buyer waits: one block of Base.
     poll_s: float = 0.2
+    # Before the first one. With the time of the calls that is one block, too.
+    first_poll_s: float = 0.15
     # Between two full checks, which also read the nonce and resend. A transaction that was not
     # lost is mined by then, even in blocks of 2 s.
     full_check_s: float = 4.0
@@ -125,6 +127,9 @@ class Settlements:
         tx_hash, has_failed = await self._submit(payment)
         pause_s, unsent_pause_s = timing.poll_s, timing.poll_s
         full_at = now() + timing.full_check_s
+        if tx_hash is not None and self.addresses:
+            # Our key has just sent it. A facilitator's is mined already.
+            await asyncio.sleep(timing.first_poll_s)
         while True:
             is_full = now() >= full_at
             try:

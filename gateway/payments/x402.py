@@ -11,9 +11,10 @@ import attrs
 
 from gateway.chain.authorization_checks import SPENT
 from gateway.chain.smart_wallets import is_signed_by, is_signed_by_key, unwrap_authorization
+from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import AuthorizationVerifier, NewTask, Proof, Quote
 from gateway.contracts.store import PayerBusy, ReserveLimits
-from gateway.domain import Authorization, Flow, GenerationRequest, PaymentState, Task
+from gateway.domain import Authorization, Block, Flow, GenerationRequest, PaymentState, Task
 from gateway.domain.eip3009 import authorization_digest
 from gateway.errors import PaymentRequired, ValidationError
 from gateway.payments.accept import (
@@ -28,6 +29,11 @@ from gateway.payments.exposure import Exposure
 from gateway.payments.methods import PaymentMethods
 from gateway.payments.reconcile import EventSearch
 from gateway.payments.settlement import Settlements
+
+# Nodes of the previous release search this many blocks before a payment and as many after it. This
+# release searches by state.
+_OLDER_NODES_BLOCKS = 30_000
+_HEAD_TTL_S = 60.0
 
 
 @attrs.frozen(kw_only=True)
@@ -60,6 +66,11 @@ class X402Payments(Acceptance):
     settlements: Settlements
     exposure: Exposure
     search: EventSearch = attrs.field(factory=EventSearch)
+    _recent_head: SharedAnswer[Block] = attrs.field(init=False)
+
+    @_recent_head.default
+    def _make_recent_head(self) -> SharedAnswer[Block]:
+        return SharedAnswer(self.now, ttl_s=_HEAD_TTL_S)
 
     async def accept_x402(
         self,
@@ -222,17 +233,20 @@ class X402Payments(Acceptance):
         quote, signed = purchase.quote, purchase.signed
         # A restored database may have lost the tasks of earlier transfers.
         cutoff = await self.cutoff_block()
-        is_unspent, limits = await asyncio.gather(
-            purchase.verifier.check_chain(signed), self.exposure.limits(signed)
+        is_unspent, head, limits = await asyncio.gather(
+            purchase.verifier.check_chain(signed),
+            self._recent_head.get(self.chain.head),
+            self.exposure.limits(signed),
         )
+        search_from = max(head.number - _OLDER_NODES_BLOCKS, cutoff + 1)
         if is_unspent:
             await self.exposure.check_not_barred(signed.sender)
             await self.settlements.settler.check(signed, quote)
-            return cutoff + 1, limits
+            return search_from, limits
         await self.search.check_payment(
             self.chain, signed, quote, cutoff=cutoff, born_at=self.born_at
         )
-        return cutoff + 1, attrs.evolve(limits, most_open=None)
+        return search_from, attrs.evolve(limits, most_open=None)
 
     async def _reserve_and_settle(
         self, purchase: _Purchase, search_from: int, limits: ReserveLimits

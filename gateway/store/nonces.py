@@ -108,6 +108,16 @@ def unmined_of(db: Connection, payment_id: int, *signers: str) -> SignedTransact
     return signed_of(row) if row else None
 
 
+def sent_hashes(db: Connection, payment_id: int, signer: str) -> list[str]:
+    """Return the hashes of all of a key's transactions for a payment, newest first."""
+    rows = db.execute(
+        f"SELECT DISTINCT tx_hash, nonce, sent_at FROM ({_SENT_FOR}) AS sent "  # noqa: S608 - a constant
+        "WHERE signer || '' = ? ORDER BY nonce DESC, sent_at DESC",
+        (payment_id, payment_id, signer),
+    )
+    return [row["tx_hash"] for row in rows]
+
+
 def nonces_of(db: Connection, payment_id: int, *signers: str) -> int:
     """Return the number of nonces of these keys that a payment has used."""
     count: int = db.execute(

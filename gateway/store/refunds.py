@@ -74,6 +74,7 @@ def begin(
     transaction: SignedTransaction | UnsignedTransaction | None,
     sender: str,
     recipient: str,
+    search_from_block: int,
     cap_units: int | None,
     now: float,
 ) -> SignedTransaction | None:
@@ -83,7 +84,8 @@ def begin(
     without an approval counts against `cap_units` per 24 hours. Raises `RefundRefused` if the
     cap is reached, and `RuntimeError` if the refund is closed, was begun by another key, now
     goes to another address, or if the nonce was taken. `cap_units` None means that an approval
-    sends the refund; raises `RuntimeError` if that approval was withdrawn.
+    sends the refund; raises `RuntimeError` if that approval was withdrawn. Only nodes of the
+    previous release read `search_from_block`.
     """
     row = db.execute(
         """SELECT p.state, r.amount_units, r.decision, r.begun_at, r.sender,
@@ -98,8 +100,9 @@ def begin(
         _check_cap(db, row["amount_units"], cap_units, now)
     db.execute(
         """UPDATE refunds SET sender = ?, problem = NULL, begun_at = coalesce(begun_at, ?),
-               updated_at = ? WHERE payment_id = ?""",
-        (sender, now, now, payment_id),
+               search_from_block = coalesce(search_from_block, ?), updated_at = ?
+           WHERE payment_id = ?""",
+        (sender, now, search_from_block, now, payment_id),
     )
     _change_state(db, payment_id, PaymentState.REFUNDING, now)
     return None if transaction is None else write_down(db, payment_id, transaction)

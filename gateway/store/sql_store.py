@@ -201,6 +201,7 @@ class SqlStore(Tables, AbstractAsyncContextManager["SqlStore"], ABC):
     next_nonce = as_write(nonces.next_nonce)
     add_replacement = as_write(nonces.add_replacement)
     unmined_of = as_read(nonces.unmined_of)
+    sent_hashes = as_read(nonces.sent_hashes)
     nonces_of = as_read(nonces.nonces_of)
     waiting_of = as_read(nonces.waiting_of)
     failed_gas = as_read(nonces.failed_gas)

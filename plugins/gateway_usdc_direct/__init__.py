@@ -16,8 +16,8 @@ from gateway import (
 )
 from gateway.domain.eip3009 import transfers_to
 
-# One block of Base.
-_ASK_AGAIN_S = 0.2
+# About one block of Base.
+_ASK_AGAIN_S = 0.25
 _POLLS_OF_UNKNOWN = 3
 
 

@@ -22,6 +22,7 @@ async def begin_refund(store: SqlStore, task_id: str) -> int:
         None,
         sender=SIGNER,
         recipient=case.recipient,
+        search_from_block=1,
         cap_units=10**9,
         now=NOW,
     )

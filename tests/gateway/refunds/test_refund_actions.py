@@ -249,6 +249,7 @@ async def test_a_rejected_refund_to_another_address_wants_the_password_again(des
         None,
         sender=desk.sender().address,
         recipient=OTHER,
+        search_from_block=1,
         cap_units=None,
         now=1.0,
     )
@@ -269,6 +270,7 @@ async def test_a_refund_that_failed_is_retried(gateway, desk, owed):
         None,
         sender=desk.sender().address,
         recipient=owed.recipient,
+        search_from_block=1,
         cap_units=None,
         now=1.0,
     )

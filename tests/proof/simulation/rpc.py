@@ -47,6 +47,9 @@ class Vendor:
         )
 
 
+_NO_RECEIPTS = 0.7  # how often an endpoint has no receipts of whole blocks
+
+
 class Node:
     """One endpoint: its newest block may be old, or a replaced one."""
 
@@ -127,20 +130,25 @@ class FaultyRpc:
     async def close(self) -> None:
         self._life.check()
 
-    async def _first(
-        self, ask: Callable[[Node], Any], *, is_final: Callable[[Any], bool] = lambda _: True
-    ) -> Any:
-        answers = []
+    async def _first(self, ask: Callable[[Node], Any]) -> Any:
         for node in self._nodes:
             try:
-                answers.append(await self._one(node, ask))
+                return await self._one(node, ask)
             except ChainUnavailable:
                 continue
-            if is_final(answers[-1]):
-                break
-        if not answers:
+        raise ChainUnavailable("The chain does not answer now.")
+
+    async def _until_found(self, ask: Callable[[Node], list[Any]]) -> list[Any]:
+        has_failed = False
+        for node in self._nodes:
+            try:
+                if found := await self._one(node, ask):
+                    return found
+            except ChainUnavailable:
+                has_failed = True
+        if has_failed:
             raise ChainUnavailable("The chain does not answer now.")
-        return answers[-1]
+        return []
 
     async def _one(self, node: Node, ask: Callable[[Node], Any]) -> Any:
         world = self._world
@@ -255,21 +263,40 @@ class FaultyRpc:
         return await self._first(ask)
 
     async def authorization_logs(
-        self, sender: str, nonce: str, *, from_block: int, to_block: int, known: Block
+        self,
+        sender: str,
+        nonce: str,
+        *,
+        from_block: int,
+        to_block: int,
+        known: Block,
+        is_patient: bool = True,
     ) -> list[tuple[str, bool]]:
-        who = topic(sender)
-
         def ask(node: Node) -> list[tuple[str, bool]]:
             newest = min(node.find(known.hash).number, to_block, node.indexed())
-            return [
-                (receipt.tx_hash, log.topics[0] == AUTHORIZATION_USED_TOPIC)
-                for receipt in self._chain.head.state.mined.values()
-                if from_block <= receipt.block_number <= newest
-                for log in receipt.logs
-                if _is_of_nonce(log, who, nonce)
-            ]
+            return self._events(sender, nonce, from_block, newest)
 
-        return await self._first(ask, is_final=bool)
+        return await self._until_found(ask)
+
+    async def authorization_receipts(
+        self, sender: str, nonce: str, *, number: int
+    ) -> list[tuple[str, bool]]:
+        def ask(node: Node) -> list[tuple[str, bool]]:
+            if self._world.strikes(_NO_RECEIPTS, "no receipts of blocks"):
+                raise ChainUnavailable("the method does not exist")
+            return self._events(sender, nonce, number, min(number, node.tip().number))
+
+        return await self._until_found(ask)
+
+    def _events(self, sender: str, nonce: str, first: int, last: int) -> list[tuple[str, bool]]:
+        who = topic(sender)
+        return [
+            (receipt.tx_hash, log.topics[0] == AUTHORIZATION_USED_TOPIC)
+            for receipt in self._chain.head.state.mined.values()
+            if first <= receipt.block_number <= last
+            for log in receipt.logs
+            if _is_of_nonce(log, who, nonce)
+        ]
 
     async def code(self, address: str, *, at: Block | None = None) -> bytes:
         is_contract = address in self._chain.token.wallets or address == MULTICALL3

@@ -5,6 +5,7 @@ import math
 import attrs
 
 from gateway.chain.log_ranges import LogsTooNarrow
+from gateway.chain.retries import StatePruned
 from gateway.domain import Authorization, Block, Log, Receipt
 from gateway.domain.eip3009 import (
     AUTHORIZATION_CANCELED_TOPIC,
@@ -45,6 +46,8 @@ class PacedChain:
     """Seconds for which the endpoint keeps state."""
     log_lag_s: float = 0.0
     most_log_blocks: int = 10**12
+    has_receipts: bool = False
+    """Whether the endpoint offers the receipts of a block."""
     calls: dict[str, int] = attrs.field(factory=dict, init=False)
     # (first block, its time in tenths of a second, tenths between two blocks).
     _parts: list[tuple[int, int, int]] = attrs.field(init=False)
@@ -102,21 +105,37 @@ class PacedChain:
         self._count("state")
         number = at if isinstance(at, int) else at.number
         if self.now - self.time_of(number) > self.kept_s:
-            raise ChainUnavailable("missing trie node")
+            raise StatePruned("missing trie node")
         return int(self.spent_in is not None and number >= self.spent_in)
 
     async def authorization_logs(
-        self, sender: str, nonce: str, *, from_block: int, to_block: int, known: Block
+        self,
+        sender: str,
+        nonce: str,
+        *,
+        from_block: int,
+        to_block: int,
+        known: Block,
+        is_patient: bool = True,
     ) -> list[tuple[str, bool]]:
-        if to_block - from_block >= 400 * self.most_log_blocks:
+        is_there = self.spent_in is not None and from_block <= self.spent_in <= to_block
+        is_shown = is_there and self.now - self.time_of(self.spent_in) >= self.log_lag_s
+        # The newest part first.
+        read = to_block - (self.spent_in if is_shown else from_block) + 1
+        queries = -(-read // self.most_log_blocks)
+        most = 400 if is_patient else 20
+        self.calls["logs"] = self.calls.get("logs", 0) + min(queries, most)
+        if queries > most:
             raise LogsTooNarrow("too many queries")
-        self.calls["logs"] = self.calls.get("logs", 0) + -(
-            -(to_block - from_block + 1) // self.most_log_blocks
-        )
-        if self.spent_in is None or not from_block <= self.spent_in <= to_block:
-            return []
-        is_shown = self.now - self.time_of(self.spent_in) >= self.log_lag_s
         return [(TX_HASH, self.transfer is not None)] if is_shown else []
+
+    async def authorization_receipts(
+        self, sender: str, nonce: str, *, number: int
+    ) -> list[tuple[str, bool]]:
+        self._count("block receipts")
+        if not self.has_receipts:
+            raise ChainUnavailable("the method does not exist")
+        return [(TX_HASH, self.transfer is not None)] if number == self.spent_in else []
 
     async def receipt(self, tx_hash: str) -> Receipt | None:
         self._count("receipt")

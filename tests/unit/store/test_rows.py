@@ -171,7 +171,7 @@ def _live(db, task, life, result) -> None:
     if life == "rejected":
         refunds.decide(db, task.id, Decision.REJECTED, None, "abuse", NOW)
     elif life == "refunded":
-        refunds.begin(db, task.payment.id, None, "0xkey", task.payment.payer, 10**20, NOW)
+        refunds.begin(db, task.payment.id, None, "0xkey", task.payment.payer, 5, 10**20, NOW)
         refunds.end(db, task.payment.id, "0x" + "e" * 64, NOW)
 
 

@@ -155,6 +155,7 @@ async def _refund(gateway, task_id) -> None:
         None,
         sender="0x" + "11" * 20,
         recipient=case.recipient,
+        search_from_block=0,
         cap_units=None,
         now=now,
     )
