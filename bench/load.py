@@ -59,6 +59,8 @@ class Load:
     p99_ms: float
     wrong: int  # responses with another status, and broken connections
     answers: int = 0
+    mean_ms: float = 0.0  # 0 if wrk made the load
+    worst_ms: float = 0.0
     first_wrong: bytes = b""  # the body of the first response with another status
 
 
@@ -200,6 +202,8 @@ async def repeat(target: Target, requests: Sequence[NextRequest], seconds: float
         p99_ms=ranked[len(ranked) * 99 // 100] * 1000,
         wrong=len(refusals),
         answers=len(ranked),
+        mean_ms=sum(ranked) / len(ranked) * 1000,
+        worst_ms=ranked[-1] * 1000,
         first_wrong=refusals[0] if refusals else b"",
     )
 
