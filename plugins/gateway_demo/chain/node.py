@@ -107,10 +107,17 @@ class Node:
         self._by_hash[self._head.hash] = self._head
 
     def send(self, raw: bytes) -> bytes:
-        """Accept a signed transaction, mine it if automine is on, and return its hash."""
+        """Accept a signed transaction, mine it if automine is on, and return its hash.
+
+        It is mined at once, in the block whose time comes next: no block that contains it is older
+        than its sending.
+        """
         transaction = self.pool.add(raw, self.evm.state(self.head))
         if self.automine:
-            self.mine()
+            self.keep_up()
+            next_ms = _floor_ms(self._clock() + self._offset_s + BLOCK_TIME_S)
+            waiting = self.pool.in_order()
+            self._append(self.evm.extend(self.head, waiting, timestamp_ms=next_ms))
         return transaction.hash
 
     def mine(self, edit: Callable[[StateAPI], None] = lambda _: None) -> Block:

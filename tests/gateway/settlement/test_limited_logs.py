@@ -1,5 +1,6 @@
 """Endpoints that limit log queries to a few blocks, like free plans."""
 
+import contextlib
 import json
 
 import attrs
@@ -9,8 +10,10 @@ from gateway import ChainUnavailable
 from gateway.chain.client import Web3Chain
 from gateway.payments.reconcile import EventSearch
 from gateway_operator.unused_transfers import list_unused
+from tests.authorizations import cancel
 from tests.conftest import WALLET, ScriptedProvider, buy, running
-from tests.proof.faults.proxy import limits_logs, says, unavailable
+from tests.proof.faults.proxy import FaultProxy, limits_logs, says, unavailable
+from tests.proof.faults.proxy import error as internal_error
 
 LOGS = "eth_getLogs"
 STATE = "eth_call authorizationState"
@@ -48,6 +51,15 @@ async def reader(settings):
     await chain.close()
 
 
+@contextlib.contextmanager
+def another_proxy(chain):
+    """Yield a second endpoint of the chain."""
+    proxy = FaultProxy(chain)
+    proxy.start()
+    yield proxy
+    proxy.stop()
+
+
 def submit(chain, payer):
     """Submit a buyer's authorization as a third party does; returns the buyer's header."""
     signed = payer.authorization()
@@ -76,12 +88,35 @@ async def test_a_payment_that_somebody_else_submitted_is_sold(
     gateway.services.payments.search = EventSearch(pause_s=0.01)
     header = submit(chain, payer)
     chain.mine(900)
-    proxy.break_call(STATE, forgets_state("missing trie node 12ab (path ) is not available"))
     proxy.break_call(LOGS, refusal)
     answer = await buy(gateway, header)
     assert answer.status_code == 200
     task = await gateway.wait((await answer.get_json())["taskId"])
     assert (task["status"], task["payment"]["state"]) == ("completed", "settled")
+
+
+@pytest.mark.parametrize("most", [64, 300, 2_000])
+async def test_without_old_state_it_is_sold_by_logs(gateway, chain, proxy, payer, most):
+    header = submit(chain, payer)
+    chain.mine(900)
+    proxy.break_call(STATE, forgets_state("missing trie node 12ab (path ) is not available"))
+    proxy.break_call(LOGS, limits_logs(most, "at most {most} blocks"))
+    answer = await buy(gateway, header)
+    assert answer.status_code == 200
+    task = await gateway.wait((await answer.get_json())["taskId"])
+    assert (task["status"], task["payment"]["state"]) == ("completed", "settled")
+
+
+async def test_an_unpaid_client_cannot_cause_long_searches(gateway, chain, proxy, payer):
+    header = submit(chain, payer)
+    chain.mine(900)
+    proxy.break_call(STATE, forgets_state("missing trie node 12ab (path ) is not available"))
+    proxy.break_call(LOGS, limits_logs(10, "at most {most} blocks"))
+    answer = await buy(gateway, header)
+    assert answer.status_code == 500
+    assert "send the same request again" in (await answer.get_json())["error"]
+    # Some ranges are refused before the limit is known.
+    assert proxy.seen.count(LOGS) <= 30
 
 
 @pytest.mark.parametrize(
@@ -107,7 +142,7 @@ async def test_an_endpoint_without_old_state_is_asked_for_logs(gateway, chain, p
     assert (task["status"], task["payment"]["state"]) == ("completed", "settled")
     if words != "header not found":
         # Nothing is asked again: the state does not come back.
-        assert proxy.seen.count(STATE) - before <= 6
+        assert proxy.seen.count(STATE) - before <= 30
 
 
 async def test_the_logs_of_the_next_endpoint_count_where_one_lags(settings, chain, proxy, payer):
@@ -118,6 +153,35 @@ async def test_the_logs_of_the_next_endpoint_count_where_one_lags(settings, chai
         header = submit(chain, payer)
         chain.mine(5)
         assert (await buy(gateway, header)).status_code == 200
+
+
+async def test_an_endpoint_with_a_hole_in_its_logs_releases_nothing(
+    settings, chain, proxy, reader, payer
+):
+    """The other one has the log, and limits the range: it is asked for all of it."""
+    payer.transfer(20_000)
+    header_nonce = payer.authorization().nonce
+    cancel(chain, payer, header_nonce)
+    spent_in = chain.block.number
+    chain.mine(600)
+    proxy.break_call(LOGS, limits_logs(10, "at most {most} blocks"))
+    with another_proxy(chain) as holed:
+        holed.break_call(LOGS, says([]))
+        both = Web3Chain(attrs.evolve(settings, rpc_urls=(proxy.url, holed.url)))
+        known = await both.head()
+        search = {
+            "from_block": 0,
+            "to_block": known.number,
+            "known": known,
+        }
+        account = payer.account.address.lower()
+        found = await both.authorization_logs(account, "0x" + header_nonce.hex(), **search)
+        assert [is_use for _, is_use in found] == [False]
+        proxy.break_call(LOGS, unavailable)
+        with pytest.raises(ChainUnavailable):
+            await both.authorization_logs(account, "0x" + header_nonce.hex(), **search)
+        await both.close()
+    assert spent_in < known.number
 
 
 async def test_the_range_that_an_endpoint_answers_for_is_remembered(chain, proxy, reader, payer):
@@ -266,6 +330,7 @@ async def test_a_method_that_is_not_there_is_not_asked_for_again(chain, proxy, r
 async def test_a_spent_nonce_is_never_told_that_nothing_was_charged(gateway, chain, proxy, payer):
     header = submit(chain, payer)
     proxy.break_call(LOGS, limits_logs(0, "eth_getLogs is disabled"))
+    proxy.break_call("eth_getBlockReceipts", internal_error)
     answer = await buy(gateway, header)
     assert answer.status_code == 500
     error = (await answer.get_json())["error"]

@@ -46,6 +46,8 @@ class PacedChain:
     """Seconds for which the endpoint keeps state."""
     log_lag_s: float = 0.0
     most_log_blocks: int = 10**12
+    fixed_state: int | None = None
+    """The state of the nonce at every block but the newest; None: the true one."""
     has_receipts: bool = False
     """Whether the endpoint offers the receipts of a block."""
     calls: dict[str, int] = attrs.field(factory=dict, init=False)
@@ -106,6 +108,8 @@ class PacedChain:
         number = at if isinstance(at, int) else at.number
         if self.now - self.time_of(number) > self.kept_s:
             raise StatePruned("missing trie node")
+        if self.fixed_state is not None and number < self.newest:
+            return self.fixed_state
         return int(self.spent_in is not None and number >= self.spent_in)
 
     async def authorization_logs(

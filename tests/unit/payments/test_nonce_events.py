@@ -130,10 +130,35 @@ async def test_an_endpoint_without_state_and_wide_logs_is_unknown_not_empty():
         await check(chain)
 
 
-async def test_logs_are_searched_up_to_the_end_of_the_authorization():
-    """After a long outage, later blocks cannot have used it."""
+async def test_the_logs_of_a_long_outage_are_searched():
+    """The same nonce may have been signed again for later, so nothing is left out."""
     chain = spent_before(2 * 86_400.0, kept_s=1.0, most_log_blocks=10_000)
     event = await find(chain)
     assert event.receipt.block.number == chain.spent_in
-    # Two hours and ten minutes.
-    assert chain.calls["logs"] == 4
+    assert chain.calls["logs"] <= 90
+
+
+async def test_the_receipts_of_a_block_show_what_its_logs_do_not_yet():
+    chain = spent_before(1.2, log_lag_s=180.0, has_receipts=True)
+    await check(chain)
+    assert sum(chain.calls.values()) <= 12
+
+
+@pytest.mark.parametrize("answers", [0, 1], ids=["never spent", "always spent"])
+@pytest.mark.parametrize("age_s", [60.0, HOUR_S])
+async def test_an_endpoint_whose_state_is_always_the_same_is_not_believed(age_s, answers):
+    """It ignores the block, or has no state there; the logs show what happened."""
+    chain = spent_before(age_s, fixed_state=answers)
+    event = await find(chain)
+    assert event.receipt.block.number == chain.spent_in
+    await check(chain)
+
+
+@pytest.mark.parametrize("kept_s", [25.6, 300.0, 2_000.0])
+@pytest.mark.parametrize("age_s", [20.0, 250.0, 1_900.0])
+async def test_the_state_that_an_endpoint_keeps_is_used(age_s, kept_s):
+    chain = spent_before(age_s, kept_s=kept_s, most_log_blocks=500)
+    await check(chain)
+    if age_s < kept_s:
+        assert chain.calls["logs"] == 1
+    assert chain.calls["state"] <= 36
