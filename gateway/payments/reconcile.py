@@ -169,13 +169,16 @@ class EventSearch:
         """Return the event, or None if it is not after `cutoff`; search again while logs lag."""
 
         async def search() -> NonceEvent | None:
+            head = await chain.head()
+            if not await is_spent(chain, signed, head):
+                raise EventNotMined("The newest block of this endpoint is from before the event.")
             return await find_event(
                 chain,
                 signed,
                 quote.network,
                 after=cutoff,
                 since=_earliest_use(signed),
-                known=await chain.head(),
+                known=head,
                 is_patient=False,
             )
 

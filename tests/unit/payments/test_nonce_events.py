@@ -123,6 +123,14 @@ async def test_a_transfer_in_the_second_of_the_databases_birth_does_not_count(pa
     await check(chain, born_at=second - 0.1)
 
 
+async def test_an_endpoint_whose_newest_block_is_before_the_event_refuses_nothing():
+    """Another endpoint has shown that the nonce is spent."""
+    chain = spent_before(10.0)
+    cutoff, chain.now = chain.number_at(NOW - 20.0), NOW - 30.0
+    with pytest.raises(ExecutionError, match="send the same request again"):
+        await check(chain, cutoff=cutoff)
+
+
 async def test_an_endpoint_without_state_and_wide_logs_is_unknown_not_empty():
     chain = spent_before(HOUR_S, kept_s=1.0, most_log_blocks=10)
     chain.signed = attrs.evolve(chain.signed, valid_after=0)
