@@ -6,6 +6,7 @@ import os
 import pwd
 import stat
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
@@ -22,6 +23,8 @@ _OTHERS = 0o077
 # aside.
 _DATABASES = "gateway.db"
 _LOCK = "gateway.lock"
+# Seconds to wait for the lock.
+_LOCK_PATIENCE_S = 1.0
 _OUTPUTS = "outputs"
 
 
@@ -203,15 +206,30 @@ def lock_data(settings: Settings) -> TextIO:
             f"Cannot write to the folder {settings.data_dir} ({error.strerror}). "
             "Set another folder: GATEWAY_DATA_DIR=/data"
         ) from None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    if not _take_lock(lock):
         lock.close()
         raise SettingsError(
             f"Another gateway uses {settings.data_dir}. Stop it, or set another folder for this "
             "one: GATEWAY_DATA_DIR=/data2"
-        ) from None
+        )
     return lock
+
+
+def _take_lock(lock: TextIO) -> bool:
+    """Lock a file; return whether it could be locked.
+
+    A child that a killed gateway was starting holds its lock until the child has started, too.
+    """
+    deadline = time.monotonic() + _LOCK_PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.05)
+        else:
+            return True
 
 
 async def check_network(settings: Settings, store: SqlStore) -> None:
