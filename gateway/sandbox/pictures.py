@@ -14,12 +14,19 @@ from gateway.domain import (
     MAX_PICTURE_PIXELS,
     MIN_PICTURE_SIDE,
     PICTURE_FORMATS,
+    PICTURE_TYPES,
     Attachment,
     Link,
     Output,
     Result,
 )
-from gateway.errors import ContentPolicy, ExecutionError, InvalidInput, ResultUnusable
+from gateway.errors import (
+    ContentPolicy,
+    ExecutionError,
+    InvalidInput,
+    NotAsOrdered,
+    ResultUnusable,
+)
 from gateway.sandbox import (
     UNPAID_NICE,
     Sandbox,
@@ -29,7 +36,7 @@ from gateway.sandbox import (
     SandboxRefusal,
 )
 
-MEDIA_TYPES = {"png": "image/png", "jpg": "image/jpeg", "webp": "image/webp"}
+MEDIA_TYPES = PICTURE_TYPES
 # Per picture. 25 million pixels of noise take 75 MB.
 MAX_PICTURE_BYTES = 64_000_000
 _NAMES = {"png": "PNG", "jpg": "JPEG", "webp": "WebP"}
@@ -73,7 +80,8 @@ class Pictures:
         A valid picture in the right format keeps its bytes. `output_format` None keeps the format.
 
         Raises `ContentPolicy` for a result without pictures, which is how many APIs refuse a
-        prompt; `ResultUnusable` for a picture that cannot be sold; `SandboxLost` if the sandbox
+        prompt; `NotAsOrdered` for a picture of one flat colour, which is how others do;
+        `ResultUnusable` for a picture that cannot be sold; `SandboxLost` if the sandbox
         failed, which has nothing to do with the picture.
         """
         if not result.outputs:
@@ -98,6 +106,8 @@ class Pictures:
             problem = f"The provider's picture ended its decoder: {error.end}."
             raise ResultUnusable(problem) from error
         facts: dict[str, Any] = json.loads(report)
+        if facts.get("is_flat"):
+            raise NotAsOrdered("The provider's picture shows nothing: it is one flat colour.")
         return Output(
             data=new_bytes or output.data,
             media_type=MEDIA_TYPES[facts["format"]],

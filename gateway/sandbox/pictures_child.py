@@ -2,6 +2,7 @@
 
 import io
 import json
+from typing import cast
 
 from PIL import Image, ImageOps
 
@@ -12,6 +13,15 @@ _KINDS = {"PNG": "png", "JPEG": "jpg", "WEBP": "webp"}
 _SENT_KINDS = _KINDS | {"MPO": "jpg"}
 # One and a half times the pixels of the largest picture on sale.
 MAX_PIXELS = 4096 * 4096 * 3 // 2
+# Fewer pixels are too few to be judged as flat; no vendor sells a picture so small.
+_MIN_JUDGED_PIXELS = 128 * 128
+# Levels of a band, and how many of them the noise of one colour may take up.
+_LEVELS = 256
+_FLAT_LEVELS = 5
+# Levels of 16 bits for each level of 8.
+_LEVELS_16 = 257
+# A flat picture may have one pixel in so many of another colour.
+_STRAYS = 10_000
 # The EXIF tag.
 _ORIENTATION = 0x0112
 # PNG level 4 takes half the time of the default level, for 3 % more bytes.
@@ -38,8 +48,8 @@ def load_decoders() -> None:
 def check(wanted: str, data: bytes) -> tuple[bytes, bytes]:
     """Return format, width and height as JSON, and the new bytes if it was re-encoded.
 
-    `wanted` is a format, or empty to keep the picture's own. Raises `SandboxRefusal` for bytes that
-    cannot be sold as a picture.
+    Of a picture of one flat colour, the JSON has `is_flat` alone. `wanted` is a format, or empty to
+    keep the picture's own. Raises `SandboxRefusal` for bytes that cannot be sold as a picture.
     """
     try:
         facts, encoded = _check_picture(data, wanted)
@@ -88,6 +98,8 @@ def _check_picture(data: bytes, wanted: str) -> tuple[dict[str, object], bytes]:
         kind = _KINDS[image.format or ""]
         # Decode all of it, to detect truncation.
         image.load()
+        if is_flat(image):
+            return {"is_flat": True}, b""
         is_upright = image.getexif().get(_ORIENTATION, 1) in (0, 1)
         if is_upright and wanted in ("", kind):
             return {"format": kind, "width": image.width, "height": image.height}, b""
@@ -95,6 +107,31 @@ def _check_picture(data: bytes, wanted: str) -> tuple[dict[str, object], bytes]:
         upright = ImageOps.exif_transpose(image)
         encoded = _encode(upright, new_kind)
         return {"format": new_kind, "width": upright.width, "height": upright.height}, encoded
+
+
+def is_flat(image: Image.Image) -> bool:
+    """Whether a decoded picture is one colour, as safety filters return it: black, grey or white.
+
+    All but one of 10,000 pixels lie within five levels of each band, as seen: a fully transparent
+    picture is flat, and a black shape cut out by transparency is not.
+    """
+    if image.width * image.height < _MIN_JUDGED_PIXELS:
+        return False
+    if image.mode.startswith("I") or image.mode == "F":
+        low, high = cast(tuple[float, float], image.getextrema())
+        return high - low <= _FLAT_LEVELS * _LEVELS_16
+    # "RGBa" has every colour multiplied by its transparency.
+    seen = image.convert("RGBA").convert("RGBa") if image.has_transparency_data else image
+    if seen.mode not in ("L", "RGBa"):
+        seen = seen.convert("RGB")
+    counts, pixels = seen.histogram(), seen.width * seen.height
+    bands = (counts[at : at + _LEVELS] for at in range(0, len(counts), _LEVELS))
+    return all(pixels - _count_alike(band) <= pixels // _STRAYS for band in bands)
+
+
+def _count_alike(band: list[int]) -> int:
+    """Return the most pixels of a band within any few levels that follow each other."""
+    return max(sum(band[low : low + _FLAT_LEVELS]) for low in range(_LEVELS - _FLAT_LEVELS + 1))
 
 
 def _encode(image: Image.Image, kind: str) -> bytes:

@@ -16,6 +16,7 @@ from gateway.errors import (
     InvalidInput,
     JobFailed,
     LinkDead,
+    NotAsOrdered,
     NotFound,
     ResultUnusable,
 )
@@ -255,10 +256,15 @@ class Attempt:
     async def _fetch_and_check(
         self, result: Result, delivery: Delivery, endpoint: Endpoint
     ) -> Result:
-        """Return the checked result. A link to an unusable output counts as dead."""
+        """Return the checked result. A link to an unusable output counts as dead.
+
+        A whole picture that was not ordered does not: a fresh link leads to the same one.
+        """
         fetched = await self._fetch(result, delivery)
         try:
             return await delivery.check(fetched, endpoint)
+        except NotAsOrdered:
+            raise
         except ResultUnusable as error:
             if has_links(result):
                 raise LinkDead(str(error)) from error

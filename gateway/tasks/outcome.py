@@ -17,6 +17,7 @@ from gateway.errors import (
     JobFailed,
     LinkDead,
     NotAccepted,
+    NotAsOrdered,
     RateLimited,
     ResultUnusable,
     SubmitUncertain,
@@ -113,7 +114,7 @@ class Outcome:
                 await self.fail("uncertain_submit", "The provider has lost the job.")
             case JobTimedOut():
                 await self.fail("timed_out", "The provider took too long.")
-            case ResultUnusable() if not is_idempotent or isinstance(error, LinkDead):
+            case ResultUnusable() if not _is_free_again(error, is_idempotent=is_idempotent):
                 await self.fail("provider_error", upstream.error_text(error))
             case WriteFailed():
                 await self.fail("provider_error", "The result was made, but could not be kept.")
@@ -199,6 +200,12 @@ class Outcome:
             seconds = max(0.0, now - self.lease.started_at)
             signals.task_ended.send(slug=self.lease.slug, seconds=seconds)
             _log.warning("task.failed", task=self.lease.task_id, details=details)
+
+
+def _is_free_again(error: ResultUnusable, *, is_idempotent: bool) -> bool:
+    """Whether another result costs nothing. A dead link has been asked for again already."""
+    is_free = isinstance(error, NotAsOrdered) and error.is_free
+    return (is_free or is_idempotent) and not isinstance(error, LinkDead)
 
 
 def _is_of_model(error: Exception) -> bool:

@@ -7,7 +7,7 @@ import typed_settings as ts
 
 from gateway import SettingsError, Traits, secret, setting, usdc
 from gateway.vendors import Model, base_url, limit_or_none
-from gateway_openai.sizes import PRICE_FACTORS, RESOLUTIONS
+from gateway_openai.sizes import LEAST_PIXELS, PRICE_FACTORS, RESOLUTIONS
 
 OPENAI = "https://api.openai.com/v1"
 # The model with the best price for its quality: a medium picture costs a quarter of gpt-image-2's.
@@ -137,6 +137,7 @@ def model_on_sale(section: OpenAISettings, *, asked: str = "") -> Model:
         price=prices[resolutions[0]],
         prices={resolution: prices[resolution] for resolution in resolutions[1:]},
         resolutions=resolutions,
+        least_pixels=LEAST_PIXELS,
         cost_micros=_cost_micros(section, asked or section.image_model),
         timeout_s=_TIMEOUT_S,
         retires=_retires(section, asked or section.image_model),
