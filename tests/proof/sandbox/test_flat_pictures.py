@@ -69,14 +69,14 @@ FLAT = {
 SEEN = {
     "a line on white": drawn,
     "a thin line on black": lambda: drawn(ground="black", ink="#202020", width=1),
-    "two flat colours": lambda: drawn(ground="#ff0000", ink="#fc0000", width=40),
+    "two flat colours": lambda: drawn(ground="#ff0000", ink="#f20000", width=40),
     "a logo": cut_out,
     "paper with grain": lambda: noisy(248, 6),
     "a soft gradient": lambda: (
         Image.linear_gradient("L").resize(SIZE).point(lambda v: 240 + v // 25)
     ),
     "stars": lambda: noisy(6, 6).filter(ImageFilter.GaussianBlur(0.5)),
-    "16 bits": lambda: wide_gradient(),
+    "16 bits": wide_gradient,
     "bilevel": lambda: drawn("1", 1, 0),
     "too small to judge": lambda: Image.new("RGB", (64, 64)),
 }

@@ -147,8 +147,8 @@ def test_pages_as_json_do_not_replace_a_text_but_a_document_does():
             accept(PAPER, order(), Result(text=" ", outputs=(Output(data=b"x", media_type=kind),)))
     for kind, data in (("application/pdf", b"%PDF"), ("text/markdown", b"# A")):
         assert accept(PAPER, order(), Result(outputs=(Output(data=data, media_type=kind),)))
+    blank = Output(data=b"![a](b.png)", media_type="text/markdown")
     with pytest.raises(NotAsOrdered):
-        blank = Output(data=b"![a](b.png)", media_type="text/markdown")
         accept(PAPER, order(), Result(outputs=(blank,)))
     with pytest.raises(ResultUnusable, match="nothing"):
         accept(PAPER, order(), Result())
