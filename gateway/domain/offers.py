@@ -239,8 +239,8 @@ class Attachment:
 
     name: str
     data: bytes = attrs.field(repr=lambda data: f"<{len(data)} bytes>")
-    # The hash of the data, in hex.
-    sha256: str = attrs.field(init=False)
+    # The hash, in hex, of the bytes that the buyer sent. The data may have been put right since.
+    sha256: str = attrs.field()
 
     @sha256.default
     def _hash_data(self) -> str:

@@ -8,9 +8,7 @@ from PIL import Image, ImageOps
 
 from gateway.sandbox.errors import SandboxRefusal
 
-_KINDS = {"PNG": "png", "JPEG": "jpg", "WEBP": "webp"}
-# A phone's photo may contain a second, hidden picture. Pillow has another name for that.
-_SENT_KINDS = _KINDS | {"MPO": "jpg"}
+KINDS = {"PNG": "png", "JPEG": "jpg", "WEBP": "webp"}
 # One and a half times the pixels of the largest picture on sale.
 MAX_PIXELS = 4096 * 4096 * 3 // 2
 # Fewer pixels are too few to be judged as flat; no vendor sells a picture so small.
@@ -38,7 +36,7 @@ def load_decoders() -> None:
     Image.MAX_IMAGE_PIXELS = None
     exif = Image.Exif()
     exif[_ORIENTATION] = 6
-    for name, kind in _KINDS.items():
+    for name, kind in KINDS.items():
         file = io.BytesIO()
         Image.new("RGB", (1, 1)).save(file, name, exif=exif)
         for wanted in (kind, *_QUALITIES):
@@ -60,42 +58,14 @@ def check(wanted: str, data: bytes) -> tuple[bytes, bytes]:
     return json.dumps(facts).encode(), encoded
 
 
-def measure(data: bytes, least_side: str, most_pixels: str) -> bytes:
-    """Return the format of a buyer's picture: png, jpg or webp.
-
-    Decodes all of it, but only after checking its size. Raises `SandboxRefusal` with a message for
-    the buyer.
-    """
-    try:
-        return _measure_picture(data, int(least_side), int(most_pixels)).encode()
-    except (SandboxRefusal, MemoryError):
-        raise
-    except Exception:  # noqa: BLE001 - a decoder may raise anything
-        raise SandboxRefusal("The picture is damaged, or is no PNG, JPEG or WebP.") from None
-
-
-def _measure_picture(data: bytes, least_side: int, most_pixels: int) -> str:
-    with Image.open(io.BytesIO(data), formats=list(_KINDS)) as image:
-        kind, size = _SENT_KINDS[image.format or ""], f"{image.width:,} x {image.height:,} pixels"
-        if image.width * image.height > most_pixels:
-            raise SandboxRefusal(f"The picture has {size}; up to {most_pixels:,} in all are taken.")
-        if min(image.size) < least_side:
-            raise SandboxRefusal(f"The picture has {size}; each side needs {least_side} or more.")
-        if image.format != "MPO" and getattr(image, "n_frames", 1) != 1:
-            raise SandboxRefusal("The picture moves: send one that stands still.")
-        # Decode all of it, to detect truncation.
-        image.load()
-        return kind
-
-
 def _check_picture(data: bytes, wanted: str) -> tuple[dict[str, object], bytes]:
     """Return facts and new bytes; the latter are empty if the picture is unchanged."""
-    with Image.open(io.BytesIO(data), formats=list(_KINDS)) as image:
+    with Image.open(io.BytesIO(data), formats=list(KINDS)) as image:
         if image.width * image.height > MAX_PIXELS:
             raise SandboxRefusal("it has too many pixels")
         if getattr(image, "n_frames", 1) != 1:
             raise SandboxRefusal("it moves")
-        kind = _KINDS[image.format or ""]
+        kind = KINDS[image.format or ""]
         # Decode all of it, to detect truncation.
         image.load()
         if is_flat(image):

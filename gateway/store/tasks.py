@@ -33,7 +33,9 @@ from gateway.store.sql import (
 Which = Literal["all", "suspects", "others"]
 
 
-def leasable(db: Connection, blocked: Sequence[str], clock: float, which: Which) -> str:
+def leasable(
+    db: Connection, blocked: Sequence[str], clock: float = 0.0, which: Which = "all"
+) -> str:
     """Return FROM and WHERE for the tasks that may be leased; its parameters are `blocked`.
 
     Tasks of a blocked slug are included only if already submitted. `which` is as in

@@ -124,7 +124,7 @@ class Attempt:
         timing = self.resources.timing
         waited_s, lone_s = timing.heartbeat_s, timing.heartbeat_s
         while True:
-            if self.is_alone and (self.is_waiting or lone_s >= timing.lone_s):
+            if lone_s >= timing.lone_s:
                 await self._leave_alone()
             has_progress = self._job is not None and self._job.has_unwritten_progress
             if has_progress or waited_s >= timing.extend_s:
@@ -139,6 +139,8 @@ class Attempt:
 
     async def _leave_alone(self) -> None:
         """Let others run beside this attempt: it waits for a job, or has worked long enough."""
+        if not self.is_alone:
+            return
         self.is_alone = False
         try:
             await self.resources.queue.leave_alone(self.lease)
@@ -220,7 +222,9 @@ class Attempt:
         submitted = self.lease.handle or await self._submit(registered, job)
         delivery = Delivery(self.resources, self.lease)
         if isinstance(submitted, Handle):
-            poller = JobPoller(registered=registered, handle=submitted, job=job)
+            poller = JobPoller(
+                registered=registered, handle=submitted, job=job, on_pending=self._leave_alone
+            )
             result = await self._wait_for_job(poller, delivery, registered.endpoint)
         else:
             job.has_result = True
