@@ -128,7 +128,7 @@ def _in_srgb(image: Image.Image, profile: bytes | None) -> Image.Image:
             if "sRGB" not in ImageCms.getProfileDescription(source):
                 target = ImageCms.createProfile("sRGB")
                 return ImageCms.profileToProfile(colours, source, target, outputMode="RGB") or image
-        except ImageCms.PyCMSError:
+        except (ImageCms.PyCMSError, OSError):
             # A broken profile, or one of other colours: viewers ignore it too.
             pass
     return colours.convert("RGB")
