@@ -58,9 +58,7 @@ class WorkingContract(JobsContract):
         assert len({lease.token for lease in leases}) == 10
         assert max(map(len, rounds)) <= 3
 
-    async def test_a_lease_that_ended_counts_as_a_restart(
-        self, store: SqlStore
-    ) -> None:
+    async def test_a_lease_that_ended_counts_as_a_restart(self, store: SqlStore) -> None:
         first = await leased(store)
         assert await store.queue.lease(1, lease_s=60, now=NOW + 59.9) == []
         (second,) = await store.queue.lease(1, lease_s=60, now=NOW + 60)
