@@ -62,7 +62,7 @@ def lease_due(
     clock = lease_clock(db, now)
     if is_off(now, clock):
         return []
-    order = "lone_runs, due_at" if which == "suspects" else "due_at"
+    order = "restarts, due_at" if which == "suspects" else "due_at"
     due = db.execute(
         f"""SELECT id {leasable(db, blocked, clock, which)} AND due_at <= ?
             ORDER BY {order} LIMIT ? {dialect_of(db).skip_locked}""",

@@ -138,7 +138,7 @@ async def test_if_one_lone_attempt_after_another_is_killed_none_of_them_is_to_bl
     api = DeadlyApi()
     tasks = await live(tmp_path, api, clock, count=3)
     api.poison, api.is_first = set(tasks), False
-    for _ in range(9):
+    for _ in range(24):
         api.killed.clear()
         await live(tmp_path, api, clock)
     api.poison = set()
