@@ -113,7 +113,7 @@ class DocumentParser:
         return gateway.Output(data=described, media_type="application/json")
 
     async def extract(self, prompt: str, markdown: str) -> str:
-        """Return JSON from a document's Markdown, as `child.extraction.extract` does."""
+        """Return JSON from a document's Markdown, as `child.extraction.extraction` does."""
         with _errors_of_the_gateway():
             found = await self._texts.call("extract", prompt, markdown.encode())
         return found.decode()

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from gateway_documents.child import controls
+from gateway_documents.child.text import controls
 
 
 def _without_controls(pages: Sequence[str]) -> Sequence[str]:

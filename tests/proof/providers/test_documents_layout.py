@@ -13,8 +13,8 @@ from liteparse import (
 )
 
 from gateway_documents.child import libraries, parsing
-from gateway_documents.child.formats import pdf as parser
-from gateway_documents.child.layout import (
+from gateway_documents.child.pdf import pdf_document as parser
+from gateway_documents.child.pdf.layout import (
     grids,
     headings,
     heads,

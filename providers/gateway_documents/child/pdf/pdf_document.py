@@ -1,0 +1,271 @@
+"""PDF: the text layer with headings, lists and tables, by liteparse."""
+
+import contextlib
+import os
+import re
+import resource
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
+from pathlib import Path
+
+import liteparse
+import pypdfium2
+
+from gateway_documents.child import MAX_PAGES, raised_digits
+from gateway_documents.child.parsed import Parsed, has_words
+from gateway_documents.child.pdf import (
+    font_weights,
+    form_fields,
+    invisible_text,
+    pdf_signs,
+    turned_pages,
+)
+from gateway_documents.child.pdf.layout import (
+    borderless,
+    grids,
+    headings,
+    heads,
+    loose,
+    spaces,
+    styles,
+)
+from gateway_documents.child.pdf.layout.blocks import to_markdown
+from gateway_documents.child.pdf.layout.plain import restore
+from gateway_documents.errors import DAMAGED, ENCRYPTED, Unreadable
+
+_HEADER = b"%PDF-"
+# The part of a page's height, at the top and at the bottom, where running lines may be.
+_MARGIN = 0.1
+# The fewest pages, and the smallest share of them, that have a running header or footer.
+_MIN_PAGES, _MIN_SHARE = 3, 0.5
+# Enough for a page, and too little for the pool.
+_WARM_UP_BYTES = 500_000_000
+# The name of an encryption that only the owner of a certificate can undo.
+_FOR_CERTIFICATES = b"Adobe.PubSec"
+_DIGITS = re.compile(r"\d+")
+# Numbers of a running line that may be the page's, and the most digits of one.
+_MAX_NUMBERS, _MAX_PAGE_DIGITS = 8, 5
+_HEADING = re.compile(r"^(#{1,6}) (.+)$", re.MULTILINE)
+_TITLE, _MAX_LEVEL = "#", 6
+# Holds the one reader.
+_reader: list[liteparse.LiteParse] = []
+_HIDDEN_NOTE = ("Text that the pages do not show was left out.",)
+_DECORATION = re.compile(r"[#*_`>\s|]+")
+
+
+def parse(data: bytes) -> Parsed:
+    """Return the pages of a PDF; the ones without a text layer are in `textless`.
+
+    A running header or footer stays on the first page that has it. Raises `Unreadable` for a PDF
+    that is encrypted or cannot be opened.
+    """
+    # liteparse reads nothing that precedes the header.
+    data = data[max(data.find(_HEADER), 0) :]
+    _check_length(data)
+    shown = invisible_text.removed(data)
+    data, has_hidden = shown, shown is not data
+    pages = _read(font_weights.mended(data))
+    if turns := turned_pages.find(pages):
+        data = turned_pages.upright(data, turns)
+        pages = _read(font_weights.mended(data))
+    plain_pages, body = raised_digits.find(data), styles.body_style(pages)
+    layouts = [_arranged(page, body) for page in pages]
+    margins = [_margin_lines(*one) for one in zip(pages, layouts, strict=True)]
+    running = {kind: _running_lines(margins, kind) for kind in ("", _TITLE)}
+    levels = _heading_levels(pages, layouts)
+    texts, textless = [], {}
+    for number, page in enumerate(pages):
+        text = ""
+        if has_words(page.text or ""):
+            text = to_markdown(layouts[number]) or page.text or ""
+            if plain := plain_pages.get(number):
+                text = spaces.close(restore(text, plain.text, page, data), plain.text)
+                text = raised_digits.write_into(text, plain.shifted)
+            text = _without(text, running, number, margins[number])
+            text = pdf_signs.escaped(text, layouts[number])
+            text = _with_levels(text, levels)
+        text = form_fields.named(text, page)
+        if not text and not (page.text or "").strip():
+            textless[number] = _has_picture(page)
+        texts.append(text.strip("\n"))
+    return Parsed(texts, _HIDDEN_NOTE if has_hidden else (), textless)
+
+
+def _check_length(data: bytes) -> None:
+    """Raise `Unreadable` for more pages than can be parsed in time."""
+    # A PDF that PDFium cannot open is refused by `_read`, which has the reason.
+    with contextlib.suppress(pypdfium2.PdfiumError):
+        pages = len(pypdfium2.PdfDocument(data))
+        if pages > MAX_PAGES:
+            raise Unreadable(
+                f"The file is too large: it has {pages:,} pages, and up to {MAX_PAGES:,} are read."
+            )
+
+
+def _arranged(page: liteparse.ParsedPage, body: styles.Style) -> list[liteparse.LayoutBlock]:
+    blocks = grids.replace_tables(page, list(page.blocks or ()))
+    blocks = borderless.replace_blocks(page, blocks)
+    blocks = heads.attach(page, loose.mend(page, blocks))
+    return headings.refine(page, blocks, body)
+
+
+def warm_up() -> None:
+    """Make the reader and use it once: it cannot be made after a fork."""
+    _reader.append(
+        liteparse.LiteParse(
+            ocr_enabled=False,
+            quiet=True,
+            output_format="markdown",
+            # Without this, repeated lines of the body are dropped, too.
+            keep_headers_footers=True,
+            continue_on_page_error=True,
+            num_workers=1,
+            extract_blocks=True,
+            emit_word_boxes=True,
+            extract_vector_graphics=True,
+            image_mode="off",
+            extract_form_fields=True,
+            include_complexity=True,
+        )
+    )
+    with without_pool():
+        _read(_ONE_PAGE)
+    raised_digits.find(_ONE_PAGE)
+    invisible_text.removed(_ONE_PAGE)
+
+
+@contextlib.contextmanager
+def without_pool() -> Iterator[None]:
+    """Let PDFium fail to reserve a pool of 1 GiB, and allocate ordinarily instead.
+
+    The reservation counts as address space of every child, and left nothing of its limit.
+    """
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    with contextlib.suppress(OSError, ValueError):
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        used = pages * os.sysconf("SC_PAGE_SIZE")
+        resource.setrlimit(resource.RLIMIT_AS, (used + _WARM_UP_BYTES, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+
+
+def _read(data: bytes) -> Sequence[liteparse.ParsedPage]:
+    try:
+        pages: Sequence[liteparse.ParsedPage] = _reader[0].parse(data).pages
+    except MemoryError:
+        raise
+    except BaseException as error:  # noqa: BLE001 - a Rust panic is a BaseException
+        words = str(error).lower()
+        is_locked = "password" in words or "encrypt" in words or _FOR_CERTIFICATES in data
+        raise Unreadable(ENCRYPTED if is_locked else DAMAGED) from None
+    return pages
+
+
+def _running_lines(margins: Sequence[Sequence[str]], kind: str) -> dict[str, int]:
+    """Return the keys of running headers and footers of a kind, each with its first page."""
+    count: Counter[str] = Counter()
+    first: dict[str, int] = {}
+    for number, lines in enumerate(margins):
+        keys = (_running_keys(line, number) for line in lines if line.startswith(kind))
+        for line in set(chain.from_iterable(keys)):
+            count[line] += 1
+            first.setdefault(line, number)
+    needed = max(_MIN_PAGES, _MIN_SHARE * len(margins))
+    return {line: first[line] for line, times in count.items() if times >= needed}
+
+
+def _margin_lines(page: liteparse.ParsedPage, blocks: Sequence[liteparse.LayoutBlock]) -> list[str]:
+    """Return the texts in the margins; those of headings begin with #."""
+    lines = []
+    for block in blocks:
+        if block.text and block.bbox is not None:
+            below = block.bbox.y + block.bbox.height
+            if below < _MARGIN * page.height or block.bbox.y > (1 - _MARGIN) * page.height:
+                lines.append((_TITLE if block.kind == "heading" else "") + block.text)
+    return lines
+
+
+def _without(
+    markdown: str, running: Mapping[str, dict[str, int]], number: int, margin: Sequence[str]
+) -> str:
+    """Return a page without those running lines that are in its margin.
+
+    A heading stays, also in the margin, unless the line is a heading on most pages. A page of
+    only running lines keeps them.
+    """
+    left = Counter(map(_plain, margin))
+    paragraphs = markdown.split("\n\n")
+    dropped = set()
+    for at in sorted(range(len(paragraphs)), key=lambda at: paragraphs[at].startswith(_TITLE)):
+        plain = _plain(paragraphs[at])
+        first = running[_TITLE if paragraphs[at].startswith(_TITLE) else ""]
+        keys = _running_keys(plain, number)
+        if left[plain] and any(first.get(key, number) != number for key in keys):
+            left[plain] -= 1
+            dropped.add(at)
+    kept = (text for at, text in enumerate(paragraphs) if at not in dropped)
+    return markdown if len(dropped) == len(paragraphs) else "\n\n".join(kept)
+
+
+def _heading_levels(
+    pages: Sequence[liteparse.ParsedPage], layouts: Sequence[Sequence[liteparse.LayoutBlock]]
+) -> dict[str, int]:
+    """Return the level of each heading: the largest letters of the document are level 1."""
+    sizes: dict[str, float] = {}
+    for page, blocks in zip(pages, layouts, strict=True):
+        texts = [block.text for block in blocks if block.kind == "heading"]
+        letters = {item.text.strip(): item.font_size or 0.0 for item in page.text_items}
+        for text in filter(None, texts):
+            lines = [size for line, size in letters.items() if line and text.startswith(line)]
+            if lines:
+                sizes[_key(text)] = round(max(lines))
+    ranks = {size: rank for rank, size in enumerate(sorted(set(sizes.values()), reverse=True), 1)}
+    return {text: min(ranks[size], _MAX_LEVEL) for text, size in sizes.items()}
+
+
+def _with_levels(markdown: str, levels: dict[str, int]) -> str:
+    def leveled(found: re.Match[str]) -> str:
+        level = levels.get(_key(found[2]), len(found[1]))
+        return f"{'#' * level} {found[2]}"
+
+    return _HEADING.sub(leveled, markdown)
+
+
+def _running_keys(line: str, page: int) -> Iterator[str]:
+    """Yield a line, and the line with each number relative to the page's.
+
+    Lines that differ in another number, such as the total of an invoice, have no key in common.
+    """
+    plain = _plain(line)
+    yield plain
+    for found in islice(_DIGITS.finditer(plain), _MAX_NUMBERS):
+        if len(found[0]) <= _MAX_PAGE_DIGITS:
+            offset = int(found[0]) - page
+            yield f"{plain[: found.start()]}\0{offset}\0{plain[found.end() :]}"
+
+
+def _plain(line: str) -> str:
+    return " ".join(_DECORATION.sub(" ", line).split())
+
+
+def _key(line: str) -> str:
+    return _DIGITS.sub("0", _DECORATION.sub(" ", line)).strip()
+
+
+def _has_picture(page: liteparse.ParsedPage) -> bool:
+    found = page.complexity
+    if found is None:
+        return True
+    figures = found.layout.figure_count if found.layout else 0
+    return bool(found.full_page_image or found.image_block_count or figures)
+
+
+_ONE_PAGE = (
+    b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n"
+    b"2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n"
+    b"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]>>endobj\n"
+    b"trailer<</Root 1 0 R>>\n%%EOF"
+)
