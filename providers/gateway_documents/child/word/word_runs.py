@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
-from itertools import chain
 from typing import Any
 
 from lxml import etree
@@ -29,7 +28,6 @@ _CHECKED, _UNCHECKED = "\u2612", "\u2610"
 
 def rewrite(root: Element, hiding: AbstractSet[str]) -> bool:
     """Write out what anydoc drops and remove hidden text; return whether there was some."""
-    _remove_deletions(root)
     for hyphen in root.iter(f"{MAIN}noBreakHyphen"):
         # anydoc drops it, which joins the parts of a number.
         hyphen.tag, hyphen.text = f"{MAIN}t", "-"
@@ -64,35 +62,6 @@ def vanish(properties: Element | None) -> bool | None:
     """Return whether properties hide text; None without such a property."""
     hidden = properties.find(f"{MAIN}vanish") if properties is not None else None
     return None if hidden is None else hidden.get(f"{MAIN}val") not in _OFF
-
-
-def _remove_deletions(root: Element) -> None:
-    """Remove deleted text with its empty paragraphs and rows, which would count as list items."""
-    for deleted in list(root.iter(f"{MAIN}del", f"{MAIN}moveFrom")):
-        place = deleted.getparent()
-        if place is None or place.tag == f"{MAIN}rPr":
-            continue
-        gone = place.getparent() if place.tag == f"{MAIN}trPr" else deleted
-        if gone is not None and gone.getparent() is not None:
-            gone.getparent().remove(gone)
-    for properties in list(root.iter(f"{MAIN}pPr")):
-        mark = properties.find(f"{MAIN}rPr")
-        is_gone = mark is not None and any(
-            mark.find(f"{MAIN}{name}") is not None for name in ("del", "moveFrom")
-        )
-        paragraph = properties.getparent()
-        if is_gone and not any(child.tag == f"{MAIN}r" for child in paragraph.iter()):
-            _remove_paragraph(paragraph)
-
-
-def _remove_paragraph(paragraph: Element) -> None:
-    """Remove a paragraph unless it is the only one: a cell needs one."""
-    parent = paragraph.getparent()
-    others = chain(
-        paragraph.itersiblings(f"{MAIN}p"), paragraph.itersiblings(f"{MAIN}p", preceding=True)
-    )
-    if parent is not None and next(others, None) is not None:
-        parent.remove(paragraph)
 
 
 def _rewrite_runs(root: Element, hiding: AbstractSet[str]) -> bool:

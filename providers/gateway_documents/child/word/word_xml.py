@@ -11,7 +11,7 @@ from lxml import etree
 
 from gateway_documents.child.office import chart_xml, diagram_xml, zip_parts
 from gateway_documents.child.office.slide_xml import drop_names
-from gateway_documents.child.word import word_runs, word_styles
+from gateway_documents.child.word import word_changes, word_runs, word_styles
 from gateway_documents.child.word.word_headers import insert_headers
 from gateway_documents.child.word.word_lists import Lists
 from gateway_documents.child.word.word_runs import MAIN, text_of
@@ -131,7 +131,7 @@ class _Document:
                 yield root
 
     def _parsed(self, name: str) -> Element | None:
-        """Return the root of a part in the namespace of Word; None if it is no XML."""
+        """Return the root of a part in the namespace of Word, with its changes; None if no XML."""
         if name not in self.archive.namelist():
             return None
         root, is_whole = zip_parts.parsed(self.archive.read(name))
@@ -141,4 +141,6 @@ class _Document:
             element.tag = element.tag.replace(_STRICT, MAIN)
             for key in [key for key in element.attrib if key.startswith(_STRICT)]:
                 element.set(key.replace(_STRICT, MAIN), element.attrib.pop(key))
+        if root is not None and root.tag.removeprefix(MAIN) in _STORIES:
+            word_changes.accept(root)
         return root
