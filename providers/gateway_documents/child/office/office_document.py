@@ -15,13 +15,14 @@ from gateway_documents.child.office import (
     zip_parts,
 )
 from gateway_documents.child.parsed import Parsed
-from gateway_documents.child.word import chunks, word_xml
+from gateway_documents.child.word import binary_word, chunks, word_xml
 from gateway_documents.errors import DAMAGED, ENCRYPTED, NO_TEXT, TOO_DEEP, Unreadable
 
 # The first bytes of a document by Word 6 and 95, in the container of older Office files.
 _WORD_95 = re.compile(rb"\A\xd0\xcf\x11\xe0.*\xdc\xa5[\x65-\x68]\0", re.DOTALL)
 # Files inside of files inside of a document.
 _MAX_CHUNK_DEPTH = 2
+_HIDDEN = (word_xml.HIDDEN_NOTE,)
 _CHUNK_NOTE = "A file inside of the document could not be read."
 _OLD_WORD = "The kind of the file is unknown here, a document by Word 95: save it as .docx."
 # anydoc's words for a presentation without slides.
@@ -108,13 +109,14 @@ def parse_open_document(data: bytes) -> Parsed:
 
 def parse_older(data: bytes) -> Parsed:
     """Return a .doc or .ppt."""
-    return _parse(data, None)
+    shown, has_hidden = binary_word.shown(data)
+    return _parsed(_markdown(shown, None), _HIDDEN if has_hidden else ())
 
 
 def parse_rich_text(data: bytes) -> Parsed:
     """Return an .rtf."""
     prepared, has_hidden = rich_text.prepared(data)
-    return _parsed(_markdown(prepared, "rtf"), [word_xml.HIDDEN_NOTE] if has_hidden else ())
+    return _parsed(_markdown(prepared, "rtf"), _HIDDEN if has_hidden else ())
 
 
 def _parse(data: bytes, kind: anydoc.Format | None) -> Parsed:
