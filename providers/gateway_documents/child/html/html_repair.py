@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from bs4 import BeautifulSoup
 from bs4.element import PageElement, PreformattedString, Tag
 
-from gateway_documents.child.html import style_sheets
+from gateway_documents.child.html import html_lists, style_sheets
 
 # Never shown, or shown only by browsers without the feature.
 _NEVER_SHOWN = (
@@ -21,7 +21,7 @@ _RENAMED = {
         "div",
     ),
     **dict.fromkeys(("aside", "figure", "figcaption", "center", "form", "hgroup", "search"), "div"),
-    "menu": "ul",
+    **dict.fromkeys(("menu", "dir"), "ul"),
     # lxml leaves the start of a page without a body tag in the head.
     "head": "div",
     **dict.fromkeys(("xmp", "listing", "plaintext"), "pre"),
@@ -55,6 +55,7 @@ def repair(soup: BeautifulSoup) -> bool:
             # Browsers ignore such a tag.
             tag.insert_before(" ")
             tag.name = "span"
+    html_lists.repair(soup, _of(tags, html_lists.LISTS))
     for item in _of(tags, ("li", "dt", "dd")):
         _repair_item(soup, item)
     for link in tags.get("a", ()):
@@ -159,7 +160,7 @@ def _repair_part(soup: BeautifulSoup, table: Tag, part: Tag) -> None:
 
 def _repair_item(soup: BeautifulSoup, item: Tag) -> None:
     parent = item.parent
-    if item.name == "li" and parent is not None and parent.name not in ("ul", "ol"):
+    if item.name == "li" and parent is not None and parent.name not in html_lists.LISTS:
         item.wrap(soup.new_tag("ul"))
     elif item.name != "li" and parent is not None and parent.name in ("dt", "dd"):
         # The tag before was not closed.
