@@ -1,11 +1,14 @@
 """A parsed document, which every format's parser returns."""
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
 from gateway_documents.child.text import controls
+
+# More pages would make a sentence too long.
+_MAX_NAMED = 20
 
 
 def _without_controls(pages: Sequence[str]) -> Sequence[str]:
@@ -20,6 +23,18 @@ def has_words(text: str) -> bool:
 def _is_word(char: str) -> bool:
     # Replacement characters stand for unknown ones.
     return char.isalnum() or (char != "\ufffd" and unicodedata.category(char) == "So")
+
+
+def on_pages(sentence: str, pages: Iterable[int]) -> Sequence[str]:
+    """Return a sentence about pages, which count from 0: `{}` becomes "Pages 2, 5 and 6"."""
+    numbers = [f"{page + 1:,}" for page in sorted(pages)]
+    if not numbers:
+        return ()
+    if len(numbers) == 1:
+        return (sentence.format(f"Page {numbers[0]}"),)
+    shown, left = numbers[:_MAX_NAMED], len(numbers) - _MAX_NAMED
+    last = f"{left:,} more" if left > 0 else shown.pop()
+    return (sentence.format(f"Pages {', '.join(shown)} and {last}"),)
 
 
 @attrs.frozen

@@ -1,13 +1,10 @@
 """PDF: the text layer with headings, lists and tables, by liteparse."""
 
 import contextlib
-import os
 import re
-import resource
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
-from pathlib import Path
 
 import liteparse
 import pypdfium2
@@ -32,24 +29,19 @@ from gateway_documents.child.pdf.layout import (
 )
 from gateway_documents.child.pdf.layout.blocks import to_markdown
 from gateway_documents.child.pdf.layout.plain import restore
-from gateway_documents.errors import DAMAGED, ENCRYPTED, Unreadable
+from gateway_documents.child.pdf.pdf_reader import ONE_PAGE, load, read
+from gateway_documents.errors import Unreadable
 
 _HEADER = b"%PDF-"
 # The part of a page's height, at the top and at the bottom, where running lines may be.
 _MARGIN = 0.1
 # The fewest pages, and the smallest share of them, that have a running header or footer.
 _MIN_PAGES, _MIN_SHARE = 3, 0.5
-# Enough for a page, and too little for the pool.
-_WARM_UP_BYTES = 500_000_000
-# The name of an encryption that only the owner of a certificate can undo.
-_FOR_CERTIFICATES = b"Adobe.PubSec"
 _DIGITS = re.compile(r"\d+")
 # Numbers of a running line that may be the page's, and the most digits of one.
 _MAX_NUMBERS, _MAX_PAGE_DIGITS = 8, 5
 _HEADING = re.compile(r"^(#{1,6}) (.+)$", re.MULTILINE)
 _TITLE, _MAX_LEVEL = "#", 6
-# Holds the one reader.
-_reader: list[liteparse.LiteParse] = []
 _HIDDEN_NOTE = ("Text that the pages do not show was left out.",)
 _DECORATION = re.compile(r"[#*_`>\s|]+")
 
@@ -65,10 +57,11 @@ def parse(data: bytes) -> Parsed:
     _check_length(data)
     shown = invisible_text.removed(data)
     data, has_hidden = shown, shown is not data
-    pages = _read(font_weights.mended(data))
-    if turns := turned_pages.find(pages):
+    found = read(font_weights.mended(data))
+    if turns := turned_pages.find(found.pages):
         data = turned_pages.upright(data, turns)
-        pages = _read(font_weights.mended(data))
+        found = read(font_weights.mended(data))
+    pages = found.pages
     plain_pages, body = raised_digits.find(data), styles.body_style(pages)
     layouts = [_arranged(page, body) for page in pages]
     margins = [_margin_lines(*one) for one in zip(pages, layouts, strict=True)]
@@ -86,10 +79,11 @@ def parse(data: bytes) -> Parsed:
             text = pdf_signs.escaped(text, layouts[number])
             text = _with_levels(text, levels)
         text = form_fields.named(text, page)
-        if not text and not (page.text or "").strip():
+        if not text and not (page.text or "").strip() and number not in found.lost:
             textless[number] = _has_picture(page)
         texts.append(text.strip("\n"))
-    return Parsed(texts, _HIDDEN_NOTE if has_hidden else (), textless)
+    notes = (*found.notes, *(_HIDDEN_NOTE if has_hidden else ()))
+    return Parsed(texts, notes, textless)
 
 
 def _check_length(data: bytes) -> None:
@@ -111,57 +105,10 @@ def _arranged(page: liteparse.ParsedPage, body: styles.Style) -> list[liteparse.
 
 
 def warm_up() -> None:
-    """Make the reader and use it once: it cannot be made after a fork."""
-    _reader.append(
-        liteparse.LiteParse(
-            ocr_enabled=False,
-            quiet=True,
-            output_format="markdown",
-            # Without this, repeated lines of the body are dropped, too.
-            keep_headers_footers=True,
-            continue_on_page_error=True,
-            num_workers=1,
-            extract_blocks=True,
-            emit_word_boxes=True,
-            extract_vector_graphics=True,
-            image_mode="off",
-            extract_form_fields=True,
-            include_complexity=True,
-        )
-    )
-    with without_pool():
-        _read(_ONE_PAGE)
-    raised_digits.find(_ONE_PAGE)
-    invisible_text.removed(_ONE_PAGE)
-
-
-@contextlib.contextmanager
-def without_pool() -> Iterator[None]:
-    """Let PDFium fail to reserve a pool of 1 GiB, and allocate ordinarily instead.
-
-    The reservation counts as address space of every child, and left nothing of its limit.
-    """
-    limits = resource.getrlimit(resource.RLIMIT_AS)
-    with contextlib.suppress(OSError, ValueError):
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-        used = pages * os.sysconf("SC_PAGE_SIZE")
-        resource.setrlimit(resource.RLIMIT_AS, (used + _WARM_UP_BYTES, limits[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, limits)
-
-
-def _read(data: bytes) -> Sequence[liteparse.ParsedPage]:
-    try:
-        pages: Sequence[liteparse.ParsedPage] = _reader[0].parse(data).pages
-    except MemoryError:
-        raise
-    except BaseException as error:  # noqa: BLE001 - a Rust panic is a BaseException
-        words = str(error).lower()
-        is_locked = "password" in words or "encrypt" in words or _FOR_CERTIFICATES in data
-        raise Unreadable(ENCRYPTED if is_locked else DAMAGED) from None
-    return pages
+    """Make the reader and use every library once: none can be loaded after a fork."""
+    load()
+    raised_digits.find(ONE_PAGE)
+    invisible_text.removed(ONE_PAGE)
 
 
 def _running_lines(margins: Sequence[Sequence[str]], kind: str) -> dict[str, int]:
@@ -261,11 +208,3 @@ def _has_picture(page: liteparse.ParsedPage) -> bool:
         return True
     figures = found.layout.figure_count if found.layout else 0
     return bool(found.full_page_image or found.image_block_count or figures)
-
-
-_ONE_PAGE = (
-    b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n"
-    b"2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n"
-    b"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]>>endobj\n"
-    b"trailer<</Root 1 0 R>>\n%%EOF"
-)

@@ -14,7 +14,7 @@ from rapidocr import RapidOCR
 
 from gateway_documents.child import tables
 from gateway_documents.child.lines import to_text
-from gateway_documents.child.pdf import pdf_document
+from gateway_documents.child.pdf import pdf_document, pdf_reader
 from gateway_documents.child.scans import reading
 from gateway_documents.child.scans.lines import Line, by_direction
 from gateway_documents.child.scans.page import Page
@@ -60,7 +60,7 @@ def load_models() -> None:
     _reader.append(RapidOCR(params=_SETTINGS))
     word = Image.new("RGB", (200, 60), "white")
     ImageDraw.Draw(word).text((20, 15), "word", fill="black", font_size=30)
-    with pdf_document.without_pool():
+    with pdf_reader.without_pool():
         _read(word)
     for kind in _KINDS:
         file = io.BytesIO()
