@@ -1,6 +1,6 @@
 """The filled-in fields of a PDF's form: their names, and values that the page does not draw."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import liteparse
 
@@ -13,21 +13,21 @@ _OF_WORDS = ("text", "combobox", "listbox")
 _PASSWORD = 1 << 13
 
 
-def named(markdown: str, page: liteparse.ParsedPage) -> str:
+def named(markdown: str, fields: Sequence[liteparse.FormField]) -> str:
     """Return a page whose lines of only a field's value begin with the field's name.
 
     A program may leave it to readers to draw the values; those are added at the end.
     """
     lines = markdown.split("\n")
-    for field in page.form_fields or ():
+    for field in fields:
         if field.value in lines and _name(field):
             lines[lines.index(field.value)] = f"{_name(field)}: {field.value}"
-    return "\n\n".join(filter(None, ("\n".join(lines), *_undrawn(markdown, page))))
+    return "\n\n".join(filter(None, ("\n".join(lines), *_undrawn(markdown, fields))))
 
 
-def _undrawn(markdown: str, page: liteparse.ParsedPage) -> Iterator[str]:
+def _undrawn(markdown: str, fields: Sequence[liteparse.FormField]) -> Iterator[str]:
     drawn = _letters(markdown)
-    for field in page.form_fields or ():
+    for field in fields:
         is_shown = field.type in _OF_WORDS and not field.field_flags & _PASSWORD
         value = " ".join((field.value or "").split())
         if is_shown and _has_size(field) and value and _letters(value) not in drawn:

@@ -9,14 +9,14 @@ from itertools import chain, islice
 import liteparse
 import pypdfium2
 
-from gateway_documents.child import MAX_PAGES, raised_digits
+from gateway_documents.child import MAX_PAGES, escaping, raised_digits
 from gateway_documents.child.parsed import Parsed, has_words
 from gateway_documents.child.pdf import (
-    font_weights,
+    annotations,
     form_fields,
     invisible_text,
     pdf_signs,
-    turned_pages,
+    pdf_source,
 )
 from gateway_documents.child.pdf.layout import (
     borderless,
@@ -29,7 +29,7 @@ from gateway_documents.child.pdf.layout import (
 )
 from gateway_documents.child.pdf.layout.blocks import to_markdown
 from gateway_documents.child.pdf.layout.plain import restore
-from gateway_documents.child.pdf.pdf_reader import ONE_PAGE, load, read
+from gateway_documents.child.pdf.pdf_reader import ONE_PAGE, load
 from gateway_documents.errors import Unreadable
 
 _HEADER = b"%PDF-"
@@ -42,7 +42,6 @@ _DIGITS = re.compile(r"\d+")
 _MAX_NUMBERS, _MAX_PAGE_DIGITS = 8, 5
 _HEADING = re.compile(r"^(#{1,6}) (.+)$", re.MULTILINE)
 _TITLE, _MAX_LEVEL = "#", 6
-_HIDDEN_NOTE = ("Text that the pages do not show was left out.",)
 _DECORATION = re.compile(r"[#*_`>\s|]+")
 
 
@@ -55,13 +54,8 @@ def parse(data: bytes) -> Parsed:
     # liteparse reads nothing that precedes the header.
     data = data[max(data.find(_HEADER), 0) :]
     _check_length(data)
-    shown = invisible_text.removed(data)
-    data, has_hidden = shown, shown is not data
-    found = read(font_weights.mended(data))
-    if turns := turned_pages.find(found.pages):
-        data = turned_pages.upright(data, turns)
-        found = read(font_weights.mended(data))
-    pages = found.pages
+    source = pdf_source.prepare(data)
+    data, pages = source.data, source.pages
     plain_pages, body = raised_digits.find(data), styles.body_style(pages)
     layouts = [_arranged(page, body) for page in pages]
     margins = [_margin_lines(*one) for one in zip(pages, layouts, strict=True)]
@@ -78,12 +72,12 @@ def parse(data: bytes) -> Parsed:
             text = _without(text, running, number, margins[number])
             text = pdf_signs.escaped(text, layouts[number])
             text = _with_levels(text, levels)
-        text = form_fields.named(text, page)
-        if not text and not (page.text or "").strip() and number not in found.lost:
+        text = form_fields.named(text, source.fields.get(number, ()))
+        text = "\n\n".join((text, *map(escaping.paragraph, source.texts.get(number, ()))))
+        if not text.strip() and not (page.text or "").strip() and number not in source.lost:
             textless[number] = _has_picture(page)
         texts.append(text.strip("\n"))
-    notes = (*found.notes, *(_HIDDEN_NOTE if has_hidden else ()))
-    return Parsed(texts, notes, textless)
+    return Parsed(texts, source.notes, textless)
 
 
 def _check_length(data: bytes) -> None:
@@ -109,6 +103,7 @@ def warm_up() -> None:
     load()
     raised_digits.find(ONE_PAGE)
     invisible_text.removed(ONE_PAGE)
+    annotations.draw(ONE_PAGE)
 
 
 def _running_lines(margins: Sequence[Sequence[str]], kind: str) -> dict[str, int]:
