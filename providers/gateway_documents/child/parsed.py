@@ -45,9 +45,13 @@ class Parsed:
     notes: Sequence[str] = ()
     """Sentences about parts that were left out, or read by a guess."""
     textless: Mapping[int, bool] = attrs.field(factory=dict)
-    """Pages without text by number, from 0; True: surely a picture and not an empty page."""
+    """Pages to be read as pictures by number, from 0; True: surely no empty page.
+
+    They may have a little text of their own, such as a stamp.
+    """
 
     @property
     def has_text(self) -> bool:
-        """Whether a page has words."""
-        return any(map(has_words, self.pages))
+        """Whether a page has words that are its text."""
+        pages = enumerate(self.pages)
+        return any(has_words(page) for number, page in pages if number not in self.textless)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+FONTS = "/F1 3 0 R"
 HELVETICA = "<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>"
 
 
@@ -27,10 +28,10 @@ def raw_pdf(
 ) -> bytes:
     """Return a PDF of these content streams; a page of None is missing.
 
-    Pages have `entries`, and `resources` beside the font F1. `more` are objects by number, from 50.
+    Pages have `entries`, and `resources` beside `FONTS`. `more` are objects by number, from 50.
     """
     count = len(pages)
-    kids = " ".join(f"{10 + at} 0 R" for at in range(count))
+    kids = " ".join(f"{100 + at} 0 R" for at in range(count))
     objects: dict[int, str | bytes] = {
         1: f"<</Type/Catalog/Pages 2 0 R{catalog}>>",
         2: f"<</Type/Pages/Kids[{kids}]/Count {count}>>",
@@ -39,11 +40,11 @@ def raw_pdf(
     }
     for at, content in enumerate(pages):
         if content is not None:
-            objects[10 + at] = (
-                f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents {30 + at} 0 R"
-                f"/Resources<</Font<</F1 3 0 R>>{resources}>>{entries}>>"
+            objects[100 + at] = (
+                f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents {1100 + at} 0 R"
+                f"/Resources<</Font<<{FONTS}>>{resources}>>{entries}>>"
             )
-            objects[30 + at] = stream(content)
+            objects[1100 + at] = stream(content)
     return _assembled(objects)
 
 

@@ -17,6 +17,7 @@ from gateway_documents.child.pdf import (
     invisible_text,
     pdf_signs,
     pdf_source,
+    unknown_letters,
 )
 from gateway_documents.child.pdf.layout import (
     borderless,
@@ -46,7 +47,7 @@ _DECORATION = re.compile(r"[#*_`>\s|]+")
 
 
 def parse(data: bytes) -> Parsed:
-    """Return the pages of a PDF; the ones without a text layer are in `textless`.
+    """Return the pages of a PDF; the ones without a text layer of their own are in `textless`.
 
     A running header or footer stays on the first page that has it. Raises `Unreadable` for a PDF
     that is encrypted or cannot be opened.
@@ -64,7 +65,7 @@ def parse(data: bytes) -> Parsed:
     texts, textless = [], {}
     for number, page in enumerate(pages):
         text = ""
-        if has_words(page.text or ""):
+        if has_words(page.text or "") and number not in source.is_wrong:
             text = to_markdown(layouts[number]) or page.text or ""
             if plain := plain_pages.get(number):
                 text = spaces.close(restore(text, plain.text, page, data), plain.text)
@@ -74,7 +75,9 @@ def parse(data: bytes) -> Parsed:
             text = _with_levels(text, levels)
         text = form_fields.named(text, source.fields.get(number, ()))
         text = "\n\n".join((text, *map(escaping.paragraph, source.texts.get(number, ()))))
-        if not text.strip() and not (page.text or "").strip() and number not in source.lost:
+        if number in source.unread:
+            textless[number] = True
+        elif not text.strip() and not (page.text or "").strip() and number not in source.lost:
             textless[number] = _has_picture(page)
         texts.append(text.strip("\n"))
     return Parsed(texts, source.notes, textless)
@@ -104,6 +107,7 @@ def warm_up() -> None:
     raised_digits.find(ONE_PAGE)
     invisible_text.removed(ONE_PAGE)
     annotations.draw(ONE_PAGE)
+    unknown_letters.blank(ONE_PAGE)
 
 
 def _running_lines(margins: Sequence[Sequence[str]], kind: str) -> dict[str, int]:

@@ -6,7 +6,14 @@ from collections.abc import Set as AbstractSet
 import attrs
 import liteparse
 
-from gateway_documents.child.pdf import annotations, font_weights, invisible_text, turned_pages
+from gateway_documents.child.pdf import (
+    annotations,
+    font_weights,
+    invisible_text,
+    scanned_pages,
+    turned_pages,
+    unknown_letters,
+)
 from gateway_documents.child.pdf.pdf_reader import Pages, read
 
 _HIDDEN_NOTE = "Text that the pages do not show was left out."
@@ -21,6 +28,10 @@ class Source:
     lost: AbstractSet[int]
     """Pages that could not be read."""
     fields: Mapping[int, Sequence[liteparse.FormField]]
+    unread: AbstractSet[int]
+    """Pages that must be read as pictures, although they have some letters."""
+    is_wrong: AbstractSet[int]
+    """Those of them whose letters are wrong."""
     texts: Mapping[int, Sequence[str]]
     """Texts of annotations that readers draw themselves."""
     notes: Sequence[str]
@@ -33,8 +44,9 @@ def prepare(data: bytes) -> Source:
     """
     drawn = annotations.draw(data)
     shown = invisible_text.removed(drawn.data)
-    found, data_read = _upright(shown)
-    notes = [*found.notes, *drawn.notes]
+    decoded = unknown_letters.blank(shown)
+    found, data_read = _upright(decoded.data)
+    notes = [*found.notes, *drawn.notes, *decoded.notes]
     if shown is not drawn.data:
         notes.append(_HIDDEN_NOTE)
     return Source(
@@ -45,6 +57,8 @@ def prepare(data: bytes) -> Source:
             at: _shown(page.form_fields or (), drawn.unseen.get(at, frozenset()))
             for at, page in enumerate(found.pages)
         },
+        unread=decoded.unread | scanned_pages.find(data_read, found.pages),
+        is_wrong=frozenset() if decoded.is_blank else decoded.unread,
         texts=drawn.texts,
         notes=tuple(notes),
     )
