@@ -35,9 +35,11 @@ _NARROW = 0.6
 CAPTION = re.compile(r"(?:table|figure|fig|exhibit|chart|source|note)s?\b", re.IGNORECASE)
 # Text of columns: the share of cells whose sentence goes on in the next row.
 _LONG_CELL, _FLOWING = 20, 0.3
-_PAIR = 2
+PAIR = 2
 # Rows that are no table are tried again from the lines at these parts of them.
 _RETRIES = 4
+# Lines above the first row of a group: its label, and the head.
+_LABEL_AND_HEAD = 2
 # The share of cells with digits in a head, and in a table of numbers.
 _FEW, _MOST = 0.4, 0.8
 
@@ -125,6 +127,8 @@ class Group:
     rows: list[tuple[Line, Sequence[Cell]]] = attrs.field(factory=list)
     values: int = 0
     """How many rows have values."""
+    has_labels: bool = False
+    """Whether the first column has only labels of groups of rows, and a head."""
 
     @property
     def is_small(self) -> bool:
@@ -191,9 +195,10 @@ def find_groups(words: Sequence[Box], least: int = MIN_ROWS) -> Iterator[tuple[G
     at = start = 0
     while at < len(lines):
         group, end = _group(lines, at)
-        _drop_heads(group)
+        if not group.has_labels:
+            _drop_heads(group)
         if _is_table(group, least):
-            first = lines.index(group.rows[0][0], at)
+            first = lines.index(group.rows[0][0], start)
             yield group, lines[start:first]
             at = start = end
         else:
@@ -210,6 +215,8 @@ def _group(lines: Sequence[Line], at: int) -> tuple[Group, int]:
         if group.rows and group.is_far(line):
             break
         if is_row(cells):
+            if not group.rows:
+                _add_label(group, lines, number)
             columns = _with_row(group.columns, cells, line.height)
             if columns is None:
                 break
@@ -223,6 +230,27 @@ def _group(lines: Sequence[Line], at: int) -> tuple[Group, int]:
         group.rows.append((line, cells))
     del group.rows[len(group.rows) - others :]
     return group, end
+
+
+def _add_label(group: Group, lines: Sequence[Line], number: int) -> None:
+    """Begin a group with the label above its first row, if the head above has a column for it."""
+    if number < _LABEL_AND_HEAD:
+        return
+    head, label, row = lines[number - _LABEL_AND_HEAD : number + 1]
+    titles, labels, cells = (line.cells(_GAP) for line in (head, label, row))
+    first, behind = titles[0][0], Span.of(titles[0]).right
+    is_near = label.top - head.bottom <= _ROW_GAP * label.height
+    if (
+        len(labels) == 1
+        and len(titles) == len(cells) + 1
+        and is_near
+        and abs(labels[0][0].left - first.left) <= _ALIGNED
+        and behind <= cells[0][0].left
+        and Span.of(labels[0]).width <= _NARROW * Span.of(head.words).width
+    ):
+        group.columns = [Span(first.left, behind)]
+        group.rows.append((label, labels))
+        group.has_labels = True
 
 
 def is_row(cells: Sequence[Cell]) -> bool:
@@ -332,9 +360,9 @@ def _has_own_column(group: Group) -> bool:
 
 def _is_table(group: Group, least: int) -> bool:
     width = len(group.columns)
-    if group.values < (MIN_ROWS if width == _PAIR else least) or width < _PAIR:
+    if group.values < (MIN_ROWS if width == PAIR else least) or width < PAIR:
         return False
-    rows = [_texts(group, cells) for _, cells in group.rows]
+    rows = [texts(group, cells) for _, cells in group.rows]
     rows = [row for row in rows if any(row[1:])]
     filled = sum(bool(text) for row in rows for text in row)
     columns = [*zip(*rows, strict=True)]
@@ -346,7 +374,8 @@ def _is_table(group: Group, least: int) -> bool:
     )
 
 
-def _texts(group: Group, cells: Sequence[Cell]) -> list[str]:
+def texts(group: Group, cells: Sequence[Cell]) -> list[str]:
+    """Return the texts of a row by column."""
     row = [""] * len(group.columns)
     for cell in cells:
         row[group.column_of(cell)] += " ".join(word.text for word in cell)
@@ -362,23 +391,6 @@ def _flows(column: Sequence[str]) -> bool:
     ]
     flowing = sum(above[-1] not in ".!?:" and below[0].islower() for above, below in long)
     return flowing > max(1, _FLOWING * len(long))
-
-
-def may_be_contents(group: Group) -> bool:
-    """Whether labels and numbers may be a table of contents."""
-    if len(group.columns) > _PAIR:
-        return False
-    numbers = [row[1] for _, cells in group.rows if (row := _texts(group, cells))[1]]
-    return all(text.isdigit() for text in numbers) and all(
-        int(above) <= int(below) for above, below in pairwise(numbers)
-    )
-
-
-def side_of(words: Sequence[Box], middle: float, side: int) -> Sequence[Box]:
-    """Return the words on the left (-1) or the right (1) of a page's middle, or all (0)."""
-    if not side:
-        return words
-    return [word for word in words if (word.middle[0] < middle) == (side < 0)]
 
 
 def goes_on(label: str) -> bool:

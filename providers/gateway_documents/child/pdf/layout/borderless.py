@@ -43,12 +43,29 @@ def replace_blocks(page: liteparse.ParsedPage, blocks: list[LayoutBlock]) -> lis
     middle = aligned.Span.of(words).middle
     found = _Page.of(blocks, words)
     for least, side in _PASSES:
-        area = aligned.side_of([*filter(found.has, words)], middle, side)
+        area = _side_of([*filter(found.has, words)], middle, side)
         for group, above in aligned.find_groups(area, least):
             table, inside = _table(group, above, rules)
             if all(map(found.has, inside)) and (not group.is_small or _is_full(table)):
-                found.put(table, inside, needs_table=aligned.may_be_contents(group))
+                found.put(table, inside, needs_table=_may_be_contents(group))
     return [place.block for place in found.places]
+
+
+def _may_be_contents(group: Group) -> bool:
+    """Whether labels and numbers may be a table of contents."""
+    if len(group.columns) > aligned.PAIR:
+        return False
+    numbers = [row[1] for _, cells in group.rows if (row := aligned.texts(group, cells))[1]]
+    return all(text.isdigit() for text in numbers) and all(
+        int(above) <= int(below) for above, below in pairwise(numbers)
+    )
+
+
+def _side_of(words: Sequence[Box], middle: float, side: int) -> Sequence[Box]:
+    """Return the words on the left (-1) or the right (1) of a page's middle, or all (0)."""
+    if not side:
+        return words
+    return [word for word in words if (word.middle[0] < middle) == (side < 0)]
 
 
 def _has_gap(page: liteparse.ParsedPage) -> bool:

@@ -33,13 +33,37 @@ def replace_tables(page: liteparse.ParsedPage, blocks: list[LayoutBlock]) -> lis
     if page.vector_graphics is None or not page.vector_graphics.lines:
         return blocks
     words = [*words_of(page)]
-    for grid, table in find_tables(page, words):
+    tables_found = [*find_tables(page, words)]
+    blocks = _parted(blocks, tables_found)
+    for grid, table in tables_found:
         inside = [block for block in blocks if grid.contains(box_of(block))]
         if inside and _has_same_text(grid, table, inside, words):
             at = blocks.index(inside[0])
             blocks = [block for block in blocks if block not in inside]
             blocks.insert(at, table)
     return blocks
+
+
+def _parted(
+    blocks: Sequence[LayoutBlock], found: Sequence[tuple[Grid, LayoutBlock]]
+) -> list[LayoutBlock]:
+    """Return the blocks with the grids that are side by side in place of one table of them all."""
+    parted: list[LayoutBlock] = []
+    for block in blocks:
+        around = box_of(block)
+        inside = [table for _, table in found if box_of(table).is_within(around)]
+        inside.sort(key=lambda table: box_of(table).left)
+        is_several = block.kind == "table" and len(inside) > 1
+        if is_several and _are_beside(inside) and letters_of(inside) == letters_of([block]):
+            parted += inside
+        else:
+            parted.append(block)
+    return parted
+
+
+def _are_beside(found: Sequence[LayoutBlock]) -> bool:
+    boxes = [*map(box_of, found)]
+    return all(left.right <= right.left for left, right in pairwise(boxes))
 
 
 def find_tables(
