@@ -90,6 +90,10 @@ EVENTS: dict[str, str] = {
         "code."
     ),
     "loop.released": "The event loop runs again.",
+    "machine.short": (
+        "This machine lacks descriptors, processes, memory or disk space; the work is retried "
+        "here, and no provider is blamed."
+    ),
     "mcp.response_failed": (
         "The response to a paid purchase by MCP failed; the buyer uses `get_task`."
     ),
