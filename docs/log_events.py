@@ -15,6 +15,10 @@ EVENTS: dict[str, str] = {
         "the heartbeat stops."
     ),
     "background.failed": ("A fault ended background work until the next start: restart."),
+    "connections.refused": (
+        "All connections that the limit of open files allows are in use, and the address with most "
+        "gets no more: raise LimitNOFILE."
+    ),
     "part.failed": ("A fault in one step of a part; the other parts go on."),
     "backup.before_migration": "The copy before a migration was not uploaded; retried.",
     "backup.done": "A copy of the database was stored.",
