@@ -15,6 +15,10 @@ EVENTS: dict[str, str] = {
         "the heartbeat stops."
     ),
     "background.failed": ("A fault ended background work until the next start: restart."),
+    "connections.refused": (
+        "All connections that the limit of open files allows are in use, and the address with most "
+        "gets no more: raise LimitNOFILE."
+    ),
     "part.failed": ("A fault in one step of a part; the other parts go on."),
     "backup.before_migration": "The copy before a migration was not uploaded; retried.",
     "backup.done": "A copy of the database was stored.",
@@ -90,6 +94,10 @@ EVENTS: dict[str, str] = {
         "code."
     ),
     "loop.released": "The event loop runs again.",
+    "machine.short": (
+        "This machine lacks descriptors, processes, memory or disk space; the work is retried "
+        "here, and no provider is blamed."
+    ),
     "mcp.response_failed": (
         "The response to a paid purchase by MCP failed; the buyer uses `get_task`."
     ),

@@ -11,8 +11,11 @@ class End(enum.StrEnum):
     OUT_OF_MEMORY = "out of memory"
     # A C or Rust library crashed, often because an allocation failed, or an exception escaped.
     CRASHED = "crashed"
-    # Another process killed the child, such as the kernel when memory ran out.
+    # The machine's fault: the kernel killed the child when memory ran out, or it got too little of
+    # the processor.
     LOST = "lost"
+    # The machine had no process or memory left for a child.
+    NOT_STARTED = "not started"
 
 
 class SandboxRefusal(ValueError):
@@ -34,4 +37,11 @@ class SandboxEnded(RuntimeError):
 
 
 class SandboxLost(RuntimeError):
-    """There is no result, but the input is not to blame: try the call again."""
+    """There is no result, and this machine is to blame, not the input: try the call again.
+
+    `has_begun` is False if no child could be started.
+    """
+
+    def __init__(self, message: str = "", *, has_begun: bool = True) -> None:
+        super().__init__(message)
+        self.has_begun = has_begun

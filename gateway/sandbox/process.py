@@ -4,6 +4,7 @@ Megabytes are transferred in small pieces, so that the event loop never blocks.
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import socket
@@ -36,6 +37,10 @@ _KEPT_VARIABLES = ("LD_LIBRARY_PATH",)
 # Copying this much takes 0.1 ms.
 _PIECE_BYTES = 1 << 18
 _MAX_REFUSAL_BYTES = 1 << 16
+# A process closes its descriptors this long before its end, at most.
+_END_S = 1.0
+# Of an END frame.
+_MAX_END_BYTES = 64
 _MAX_ANSWER_PARTS = 10_000
 # Up to this size, joining (which holds the GIL) is faster than using a thread.
 _JOIN_ON_LOOP_BYTES = 1 << 20
@@ -59,31 +64,15 @@ class WarmedProcess:
         `function` and `warm` are as for `Sandbox`. Raises `SandboxLost` if the process cannot be
         started.
         """
-        order = json.dumps(
-            {
-                "function": function,
-                "warm": warm,
-                "limits": attrs.asdict(limits),
-                "path": [entry or str(Path.cwd()) for entry in sys.path],
-            }
-        )
-        kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
-        ours, theirs = socket.socketpair()
-        ours.settimeout(0)
         try:
-            with theirs:
-                # A new session, so that only the gateway receives Ctrl-C.
-                process = subprocess.Popen(  # noqa: S603 - a constant command, no shell
-                    [sys.executable, "-I", "-W", "ignore", _BOOT, order],
-                    stdin=theirs.fileno(),
-                    stdout=subprocess.DEVNULL,
-                    env=_ENVIRONMENT | kept,
-                    cwd="/",
-                    start_new_session=True,
-                )
+            ours, theirs = socket.socketpair()
+            with contextlib.ExitStack() as failing, theirs:
+                failing.callback(ours.close)
+                ours.settimeout(0)
+                process = _start_process(theirs, function, warm, limits)
+                failing.pop_all()
         except OSError as error:
-            ours.close()
-            raise SandboxLost(NOT_STARTED) from error
+            raise SandboxLost(NOT_STARTED, has_begun=False) from error
         return cls(ours, process)
 
     @property
@@ -93,8 +82,14 @@ class WarmedProcess:
 
     @contextmanager
     def conversation(self, *, is_paid: bool) -> Iterator[socket.socket]:
-        """Open a conversation with a new child. Leaving the block kills the child."""
-        ours, theirs = socket.socketpair()
+        """Open a conversation with a new child. Leaving the block kills the child.
+
+        Raises `SandboxLost` if this process is short of descriptors.
+        """
+        try:
+            ours, theirs = socket.socketpair()
+        except OSError as error:
+            raise SandboxLost(NOT_STARTED, has_begun=False) from error
         with ours:
             ours.settimeout(0)
             with theirs:
@@ -103,9 +98,39 @@ class WarmedProcess:
                 )
             yield ours
 
+    async def close_if_ended(self) -> None:
+        """Close the process if it has ended; wait shortly for that."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            await asyncio.to_thread(self.process.wait, _END_S)
+            self.close()
+
     def close(self) -> None:
         """End the process and its children."""
         self._finalizer()
+
+
+def _start_process(
+    control: socket.socket, function: str, warm: tuple[str, ...], limits: SandboxLimits
+) -> "subprocess.Popen[bytes]":
+    """Start the warmed process with its end of the control socket; raises `OSError`."""
+    order = json.dumps(
+        {
+            "function": function,
+            "warm": warm,
+            "limits": attrs.asdict(limits),
+            "path": [entry or str(Path.cwd()) for entry in sys.path],
+        }
+    )
+    kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    # A new session, so that only the gateway receives Ctrl-C.
+    return subprocess.Popen(  # noqa: S603 - a constant command, no shell
+        [sys.executable, "-I", "-W", "ignore", _BOOT, order],
+        stdin=control.fileno(),
+        stdout=subprocess.DEVNULL,
+        env=_ENVIRONMENT | kept,
+        cwd="/",
+        start_new_session=True,
+    )
 
 
 def _end_process(control: socket.socket, process: "subprocess.Popen[bytes]") -> None:
@@ -134,10 +159,23 @@ async def send_call(conversation: socket.socket, arguments: Sequence[bytes | str
 async def read_answer(
     conversation: socket.socket, most_bytes: int
 ) -> tuple[bytes, tuple[bytes, ...]]:
-    """Return the tag of the response and its parts.
+    """Return the tag of the response and its parts; END if the child ended before them.
 
-    Raises `EOFError` if the other side closed early, `OverflowError` for more than `most_bytes`.
+    Raises `EOFError` if the other side closed without an end, `OverflowError` for more than
+    `most_bytes`.
     """
+    try:
+        return await _read_frames(conversation, most_bytes)
+    except _EndOfStreamError as error:
+        # The child ended in the middle of a frame.
+        if end := _end_frame_in(error.rest):
+            return work.END, (end,)
+        raise
+
+
+async def _read_frames(
+    conversation: socket.socket, most_bytes: int
+) -> tuple[bytes, tuple[bytes, ...]]:
     tag, size = work.HEAD.unpack(await _read(conversation, work.HEAD.size))
     if tag != work.ANSWER:
         _check_size(size, _MAX_REFUSAL_BYTES)
@@ -145,11 +183,32 @@ async def read_answer(
     _check_size(size, _MAX_ANSWER_PARTS)
     parts = []
     for _ in range(size):
-        _, size = work.HEAD.unpack(await _read(conversation, work.HEAD.size))
+        tag_of_part, size = work.HEAD.unpack(await _read(conversation, work.HEAD.size))
+        if tag_of_part != work.BYTES:
+            # The child ended between two frames.
+            _check_size(size, _MAX_REFUSAL_BYTES)
+            return tag_of_part, (await _read(conversation, size),)
         most_bytes -= size
         _check_size(0, most_bytes)
         parts.append(await _read(conversation, size))
     return tag, tuple(parts)
+
+
+class _EndOfStreamError(EOFError):
+    """The conversation is closed. `rest` is what was read of the frame in progress."""
+
+    def __init__(self, rest: bytes) -> None:
+        super().__init__("the child's end of the conversation is closed")
+        self.rest = rest
+
+
+def _end_frame_in(rest: bytes) -> bytes | None:
+    """Return the payload of an END frame at the end of the bytes, if there is one."""
+    at = rest.rfind(work.END + bytes(2), -_MAX_END_BYTES)
+    if at < 0 or len(rest) < at + work.HEAD.size:
+        return None
+    payload = rest[at + work.HEAD.size :]
+    return payload if work.HEAD.unpack_from(rest, at)[1] == len(payload) else None
 
 
 def _check_size(size: int, most: int) -> None:
@@ -159,11 +218,12 @@ def _check_size(size: int, most: int) -> None:
 
 async def _read(conversation: socket.socket, size: int) -> bytes:
     loop = asyncio.get_running_loop()
-    pieces, missing = [], size
+    pieces: list[bytes] = []
+    missing = size
     while missing:
         piece = await loop.sock_recv(conversation, min(missing, _PIECE_BYTES))
         if not piece:
-            raise EOFError("the child's end of the conversation is closed")
+            raise _EndOfStreamError(b"".join(pieces[-2:]))
         pieces.append(piece)
         missing -= len(piece)
         if missing:

@@ -83,7 +83,7 @@ class Sandbox:
         """Call the function in a new child and return its result. Cancelling kills the child.
 
         Raises `SandboxRefusal` if the function raised it, `SandboxEnded` if the child hit a limit
-        or crashed, and `SandboxLost` if no child could be started or another process killed it.
+        or crashed, and `SandboxLost` if the machine could not start a child, or ended it.
         """
         return b"".join(await self.call_parts(*arguments))
 
@@ -97,7 +97,7 @@ class Sandbox:
             try:
                 return await self._call_once(arguments)
             except ConnectionError as error:
-                raise SandboxLost(NOT_STARTED) from error
+                raise SandboxLost(NOT_STARTED, has_begun=False) from error
 
     async def start(self) -> None:
         """Start the warmed process now, so that the first call need not wait for it."""
@@ -113,9 +113,13 @@ class Sandbox:
         async with self._starting:
             if self._running is None or not self._running.is_alive:
                 self.close()
-                self._running = await asyncio.to_thread(
-                    WarmedProcess.start, self.function, self.warm, self.limits
-                )
+                try:
+                    self._running = await asyncio.to_thread(
+                        WarmedProcess.start, self.function, self.warm, self.limits
+                    )
+                except RuntimeError as error:
+                    # No new thread could be started, if it is no `SandboxLost` already.
+                    raise SandboxLost(NOT_STARTED, has_begun=False) from error
             return self._running
 
     async def _call_once(self, arguments: tuple[bytes | str, ...]) -> tuple[bytes, ...]:
@@ -132,7 +136,11 @@ class Sandbox:
         except TimeoutError as error:
             running.close()
             raise SandboxLost("The sandboxed process does not answer.") from error
-        except (OSError, EOFError) as error:
+        except EOFError as error:
+            # If only the child has ended, those of other calls go on.
+            await running.close_if_ended()
+            raise ConnectionError("The child is gone.") from error
+        except OSError as error:
             running.close()
             raise ConnectionError("The warmed process is gone.") from error
         except OverflowError as error:
@@ -181,6 +189,10 @@ def _error_for(tag: bytes, words: str) -> Exception:
     if tag == work.FAULT:
         return SandboxEnded(End.CRASHED, words)
     end = words.partition("\n")[0]
-    if tag == work.END and end in (End.OUT_OF_TIME, End.OUT_OF_MEMORY, End.CRASHED):
-        return SandboxEnded(End(end))
-    return SandboxLost("The sandboxed process was killed from outside.")
+    if tag == work.END and end == End.NOT_STARTED:
+        return SandboxLost(NOT_STARTED, has_begun=False)
+    if tag == work.END and end == End.LOST:
+        return SandboxLost("The sandboxed process was killed from outside.")
+    # A child that ended without an answer has crashed, unless its end says more.
+    is_limit = tag == work.END and end in (End.OUT_OF_TIME, End.OUT_OF_MEMORY)
+    return SandboxEnded(End(end) if is_limit else End.CRASHED)

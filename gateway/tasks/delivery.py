@@ -62,7 +62,8 @@ class Delivery:
     async def _download(self, link: Link) -> Output:
         """Download an output. Retry after failures, but not if the file is too large."""
         timing = self.resources.timing
-        for pause_s in (*timing.download_pauses_s, None):
+        next_pause_s = self.resources.shortages.pauses(timing.download_pauses_s, self.lease.task_id)
+        while True:
             try:
                 data = await self.resources.links.download(
                     link.url, timeout_s=timing.download_timeout_s
@@ -74,10 +75,10 @@ class Delivery:
                 _log.warning("output.not_fetched", task=self.lease.task_id, reason=reason)
                 if is_known and not isinstance(error, LinkDead):
                     raise
+                pause_s = next_pause_s(error)
                 if pause_s is None:
                     raise LinkDead(reason if is_known else _NOT_FETCHED) from error
                 await asyncio.sleep(pause_s)
-        raise AssertionError
 
     async def check(self, result: Result, endpoint: Endpoint) -> Result:
         """Return the result for the buyer, after `check_result`.

@@ -27,6 +27,7 @@ from gateway.tasks.failure import Failure, describe_failure
 from gateway.tasks.job import AttemptJob, clamp
 from gateway.tasks.polling import JobTimedOut
 from gateway.tasks.resources import Resources, WriteFailed
+from gateway.tasks.shortage import has_begun
 from gateway.telemetry import signals
 
 # Enough for a status, a code and 200 characters of the vendor's message.
@@ -49,6 +50,7 @@ _NOT_THIS_CHOICE = (
 # Choices of a buyer other than the prompt: fields of the request and of the endpoint.
 _CHOICES = ("aspect_ratio", "resolution", "output_format")
 _AWAY = "The provider has not worked for too long. Nothing was made; a refund is due."
+_TOO_SHORT = "The gateway could not work for too long. Nothing was made; a refund is due."
 _UNCERTAIN = "The provider did not say whether it has accepted the request."
 _UNUSABLE = "The result was made, but is not what the endpoint sells."
 # Errors for which vendors bill nothing.
@@ -89,12 +91,16 @@ class Outcome:
         error = decisive_error(raised, upstream.traits, job)
         if self._is_buyer_error(error, registered):
             error = InvalidInput(_NOT_THIS_CHOICE)
-        if not isinstance(error, _NO_FAILURES):
+        lacked = self.resources.shortages.note(raised, self.lease.task_id)
+        if lacked is None and not isinstance(error, _NO_FAILURES):
             # An error that replaced another was not the vendor's response.
             is_of_model = error is raised and _is_of_model(error)
             circuit = registered.circuit if is_of_model else upstream.circuit
             circuit.failed(failure.summary, self.lease.task_id)
         signals.attempt_ended.send(provider=upstream.provider.name, result=_name_error(error))
+        if lacked is not None and _may_wait(error, job):
+            await self._wait_for_machine()
+            return
         await self._act_on(error, failure, registered)
 
     async def _act_on(self, error: Exception, failure: Failure, registered: Registered) -> None:  # noqa: C901 - one case an error
@@ -185,6 +191,16 @@ class Outcome:
         else:
             await self._reschedule(wait_s, costs_attempt=costs_attempt)
 
+    async def _wait_for_machine(self) -> None:
+        """Retry once this machine may have what it lacked. The vendor was not asked."""
+        timing = self.resources.timing
+        waited_s = self.resources.now() - self.lease.started_at
+        if waited_s > timing.max_shortage_s:
+            await self.fail("provider_error", _TOO_SHORT)
+        else:
+            wait_s = min(max(timing.backoff_s, waited_s / 2), timing.max_backoff_s)
+            await self._reschedule(wait_s, costs_attempt=False)
+
     async def _retry(self, details: str, error: str, *, most: int = MAX_ATTEMPTS) -> None:
         """Retry later, or fail the task after its last attempt."""
         if self.lease.attempt >= most:
@@ -220,6 +236,15 @@ def _is_free_again(error: ResultUnusable, *, is_idempotent: bool) -> bool:
     """Whether another result costs nothing. A dead link has been asked for again already."""
     is_free = isinstance(error, NotAsOrdered) and error.is_free
     return (is_free or is_idempotent) and not isinstance(error, LinkDead)
+
+
+def _may_wait(error: Exception, job: AttemptJob | None) -> bool:
+    """Whether a shortage ended an attempt before the vendor was asked.
+
+    A file whose process was ended costs an attempt: it may be the cause of the shortage.
+    """
+    has_asked = job is None or job.has_sent or job.has_result or job.handle is not None
+    return isinstance(error, Transient) and not has_asked and not has_begun(error)
 
 
 def _is_of_model(error: Exception) -> bool:

@@ -14,6 +14,7 @@ from gateway.contracts import Clock, OutputStore
 from gateway.outputs.downloads import Downloader
 from gateway.sandbox.pictures import Pictures
 from gateway.store.tasks import SqlQueue
+from gateway.tasks.shortage import Shortages
 from gateway.tasks.timing import TaskTiming
 from gateway.telemetry.spans import Spans
 
@@ -108,6 +109,9 @@ class Resources:
     pictures: Pictures = attrs.field(factory=Pictures)
     # Downloads the outputs that providers return as links.
     links: Downloader = attrs.field(factory=Downloader)
+    shortages: Shortages = attrs.field(
+        default=attrs.Factory(lambda self: Shortages(self.now), takes_self=True)
+    )
 
     async def close(self) -> None:
         """Close connections, and end the process that checks pictures."""
@@ -123,14 +127,16 @@ class Resources:
     ) -> Value:
         """Write with retries: a full disk must not make the operator pay for generating again.
 
-        Retries only errors of class `on`. Raises `WriteFailed` after the last retry.
+        Retries only errors of class `on`, longer if this machine is short of something. Raises
+        `WriteFailed` after the last retry.
         """
-        for pause_s in (*self.timing.write_pauses_s, None):
+        next_pause_s = self.shortages.pauses(self.timing.write_pauses_s, task_id)
+        while True:
             try:
                 return await write()
             except on as error:
                 _log.exception("output.not_stored", task=task_id)
+                pause_s = next_pause_s(error)
                 if pause_s is None:
                     raise WriteFailed from error
                 await asyncio.sleep(pause_s)
-        raise AssertionError

@@ -39,6 +39,9 @@ class TaskTiming:
     # A task fails if such pauses would delay it beyond this time after its start.
     max_waited_s: float = 7200.0
 
+    # A task fails if shortages of this machine would delay it beyond this time after its start.
+    max_shortage_s: float = 1800.0
+
     # Timeouts of one poll and one cancellation of a vendor's job.
     poll_timeout_s: float = 60.0
     cancel_timeout_s: float = 30.0
@@ -50,5 +53,5 @@ class TaskTiming:
     # Timeout of one download, and the pauses before retries.
     download_timeout_s: float = 60.0
     download_pauses_s: tuple[float, ...] = (0.5, 2.0)
-    # The pauses before retries of checking or storing a result.
+    # The pauses before retries of checking or storing a result; longer in a shortage.
     write_pauses_s: tuple[float, ...] = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)

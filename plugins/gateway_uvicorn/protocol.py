@@ -33,6 +33,7 @@ from gateway.web.server.connection_limits import (
     LazyTimer,
     Outbox,
 )
+from gateway.web.server.open_connections import Connections
 
 _VERSIONS = ("1.0", "1.1")
 # Pipelined requests per connection. Each takes kilobytes of memory, however short.
@@ -74,6 +75,8 @@ class GuardedProtocol(HttpToolsProtocol):
     _plain_head = b""
     _refusal = HTTPStatus.BAD_REQUEST
     _lingering: asyncio.TimerHandle | None = None
+    # Counts all connections of the process.
+    open_connections: Connections | None = None
     # The current or last answered request; later ones wait in `pipeline`.
     _answered: RequestResponseCycle | None = None
 
@@ -88,11 +91,15 @@ class GuardedProtocol(HttpToolsProtocol):
         self.transport = cast(asyncio.Transport, _LingeringTransport(transport, self))
         self._idleness = LazyTimer(self._longest_idle_s, self.timeout_keep_alive_handler)
         self._idleness.start()
+        if self.open_connections is not None:
+            self.open_connections.admit(self, transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Cancel all timers, which would keep the connection's objects alive."""
         self._is_closing = self._is_discarding = True
         super().connection_lost(exc)
+        if self.open_connections is not None:
+            self.open_connections.remove(self)
         if self._answered is not None and not self._answered.response_complete:
             # uvicorn notifies the newest request only.
             self._answered.disconnected = True
@@ -141,6 +148,16 @@ class GuardedProtocol(HttpToolsProtocol):
             self._wire.write_eof()
         self.flow.resume_reading()
         self._lingering = self.loop.call_later(IDLE_S, self._wire.close)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no complete request awaits its answer."""
+        is_answered = self.cycle is None or self.cycle.response_complete
+        return self._is_body_missing or (is_answered and not self.pipeline)
+
+    def cut_off(self) -> None:
+        """Abort the connection."""
+        self._wire.abort()
 
     def _longest_idle_s(self) -> float:
         return self.timeout_keep_alive if self._is_between_requests else IDLE_S

@@ -11,6 +11,7 @@ from quart import Quart
 from uvicorn import Config, Server
 
 from gateway.web.server.connection_limits import BACKLOG, GRACE_S, KEEP_ALIVE_S, STOP_S
+from gateway.web.server.open_connections import Connections
 from gateway_uvicorn.protocol import GuardedProtocol
 
 
@@ -56,7 +57,8 @@ def uvicorn_config(app: Any) -> Config:
     logging.getLogger("uvicorn.error").addFilter(_is_no_cancellation)
     return Config(
         app,
-        http=GuardedProtocol,
+        # A class of its own, because uvicorn makes one instance per connection.
+        http=type("CountedProtocol", (GuardedProtocol,), {"open_connections": Connections()}),
         ws="none",
         interface="asgi3",
         lifespan="off",

@@ -27,16 +27,15 @@ _CONVERSATION = 3
 _MAX_DESCRIPTOR = 256
 # Interval for checking deadlines and that the gateway is alive.
 _TICK_MS = 1000
-_SIGNALS: Mapping[int, End] = {
-    signal.SIGXCPU: End.OUT_OF_TIME,
-    signal.SIGABRT: End.CRASHED,
-    signal.SIGBUS: End.CRASHED,
-    signal.SIGFPE: End.CRASHED,
-    signal.SIGILL: End.CRASHED,
-    signal.SIGSEGV: End.CRASHED,
-    # The child made a system call that no parser makes.
-    signal.SIGSYS: End.CRASHED,
-}
+# Out of CPU time; and the gateway's own kill, which is also that of the kernel when memory ran out.
+# Code cannot crash with the latter. Every other signal is a crash, caused by the input.
+_SIGNALS: Mapping[int, End] = {signal.SIGXCPU: End.OUT_OF_TIME, signal.SIGKILL: End.LOST}
+# States in /proc of a process that wants the processor or the disk, or was stopped from outside.
+_STARVED_STATES = (b"R", b"D", b"T")
+# Where /proc/<pid>/stat has the user and system time, counted behind the state.
+_TIMES = slice(10, 12)
+# A starved child has this much more time.
+_STARVED_S = 10.0
 _EXITS = {0: End.DONE, EXIT_OUT_OF_MEMORY: End.OUT_OF_MEMORY}
 
 
@@ -45,7 +44,10 @@ class _Child:
     pid: int
     conversation: socket.socket
     deadline: float
-    is_late: bool = False
+    cpu_s: float
+    wall_s: float
+    # Set once it was killed for being late.
+    late_end: End | None = None
 
     def kill(self) -> None:
         """Kill the child and every process that it forked."""
@@ -55,6 +57,29 @@ class _Child:
         with contextlib.suppress(OSError):
             os.killpg(self.pid, signal.SIGKILL)
 
+    def kill_if_late(self) -> None:
+        """Kill the child after its deadline; later if the machine had no time for it."""
+        late_s = time.monotonic() - self.deadline
+        if late_s <= 0 or self.late_end is not None:
+            return
+        is_starved = self._is_starved()
+        if not is_starved or late_s > _STARVED_S:
+            self.late_end = End.LOST if is_starved else End.OUT_OF_TIME
+            self.kill()
+
+    def _is_starved(self) -> bool:
+        """Whether the child wants the processor or the disk, and got too little of it. Linux only.
+
+        A child that sleeps is slow by itself, and one that used its CPU time, too.
+        """
+        try:
+            with open(f"/proc/{self.pid}/stat", "rb") as file:  # noqa: PTH123 - as below
+                state, *fields = file.read().rpartition(b") ")[2].split()
+            used_s = sum(map(int, fields[_TIMES])) / os.sysconf("SC_CLK_TCK")
+        except (OSError, ValueError):
+            return False
+        return state in _STARVED_STATES and used_s < min(self.cpu_s, self.wall_s / 2)
+
     @property
     def has_ended(self) -> bool:
         """Whether the child can be reaped. Until then, its pid and process group are its own."""
@@ -63,18 +88,25 @@ class _Child:
 
     def report(self, status: int, cpu_s: float) -> None:
         """Report to the gateway how the child ended, unless the gateway has hung up."""
-        words = f"{self._end_of(status)}\n{cpu_s:.3f}"
-        with contextlib.suppress(OSError), self.conversation:
-            # A gateway that does not read must not block the fork server.
-            self.conversation.settimeout(0)
-            self.conversation.send(pack(END, words.encode()))
+        _report(self.conversation, self._end_of(status, cpu_s), cpu_s)
 
-    def _end_of(self, status: int) -> End:
-        if self.is_late:
-            return End.OUT_OF_TIME
+    def _end_of(self, status: int, cpu_s: float) -> End:
+        if self.late_end is not None:
+            return self.late_end
         if os.WIFSIGNALED(status):
-            return _SIGNALS.get(os.WTERMSIG(status), End.LOST)
+            end = _SIGNALS.get(os.WTERMSIG(status), End.CRASHED)
+            # The kernel kills a child that outlives SIGXCPU.
+            is_spent = end is End.LOST and cpu_s >= self.cpu_s
+            return End.OUT_OF_TIME if is_spent else end
         return _EXITS.get(os.WEXITSTATUS(status), End.CRASHED)
+
+
+def _report(conversation: socket.socket, end: End, cpu_s: float) -> None:
+    """Send the last frame of a conversation, and close it."""
+    with contextlib.suppress(OSError), conversation:
+        # A gateway that does not read must not block the fork server.
+        conversation.settimeout(0)
+        conversation.send(pack(END, f"{end}\n{cpu_s:.3f}".encode()))
 
 
 @attrs.define(kw_only=True)
@@ -117,8 +149,8 @@ class ForkServer:
                     self._children[fd].kill()
                 elif not self._fork_children():
                     return
-            self._kill_late()
             self._reap()
+            self._kill_late()
 
     def _is_wanted(self) -> bool:
         if self._children:
@@ -135,11 +167,18 @@ class ForkServer:
             conversation = socket.socket(fileno=descriptor)
             server_pid = os.getpid()
             limits = self._unpaid if message == UNPAID else self.limits
-            pid = os.fork()
+            try:
+                pid = os.fork()
+            except OSError:
+                # The machine is short of processes or memory. The other children go on.
+                _report(conversation, End.NOT_STARTED, 0.0)
+                continue
             if pid == 0:
                 self._become_child(conversation, server_pid, limits)
-            deadline = time.monotonic() + self.limits.wall_s
-            self._children[descriptor] = _Child(pid, conversation, deadline)
+            wall_s = self.limits.wall_s
+            self._children[descriptor] = _Child(
+                pid, conversation, time.monotonic() + wall_s, limits.cpu_s, wall_s
+            )
             # Hang-ups only: the data is for the child.
             self._poller.register(descriptor, 0)
         return True
@@ -167,9 +206,7 @@ class ForkServer:
 
     def _kill_late(self) -> None:
         for child in self._children.values():
-            if time.monotonic() > child.deadline:
-                child.is_late = True
-                child.kill()
+            child.kill_if_late()
 
     def _reap(self) -> None:
         for fd, child in list(self._children.items()):

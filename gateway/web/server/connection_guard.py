@@ -23,6 +23,7 @@ from gateway.web.server.connection_limits import (
     LazyTimer,
     Outbox,
 )
+from gateway.web.server.open_connections import Connections
 from gateway.web.server.request_framing import Body, RefusedError, has_head, take_head
 
 # Makes any server close the connection.
@@ -64,9 +65,12 @@ class Guard(asyncio.Protocol):
     _is_head_next = False
     _lingering: asyncio.TimerHandle | None = None
 
-    def __init__(self, server: Any, guards: set["Guard"]) -> None:
+    def __init__(
+        self, server: Any, guards: set["Guard"], connections: Connections | None = None
+    ) -> None:
         self._server = server
         self._guards = guards
+        self._connections = connections
         # Input that the server has not got yet.
         self._held = bytearray()
         # Set when the client is gone or has its answer; one event per request.
@@ -83,6 +87,8 @@ class Guard(asyncio.Protocol):
         self._idleness = LazyTimer(self._longest_idle_s, self._end_server)
         self._idleness.start()
         contextvars.copy_context().run(self._begin_server)
+        if self._connections is not None:
+            self._connections.admit(self, transport)
 
     def _begin_server(self) -> None:
         CONNECTION.set(self)
@@ -107,6 +113,8 @@ class Guard(asyncio.Protocol):
         """Report the end to the server as soon as it can handle it."""
         self._is_lost = True
         self._guards.discard(self)
+        if self._connections is not None:
+            self._connections.remove(self)
         self._idleness.end()
         self.outbox.end()
         self._cancel_lingering()
@@ -129,6 +137,15 @@ class Guard(asyncio.Protocol):
         self._is_client_full = False
         self._server.resume_writing()
         self.outbox.end_wait()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no complete request awaits its answer."""
+        return self.body is None or self.is_body_missing
+
+    def cut_off(self) -> None:
+        """Abort the connection."""
+        self._wire.abort()
 
     def _longest_idle_s(self) -> float:
         return KEEP_ALIVE_S if self._is_between_requests else IDLE_S

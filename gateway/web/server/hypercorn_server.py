@@ -27,6 +27,7 @@ from gateway.web.server.connection_limits import (
     STOP_S,
     WRITE_BUFFER_BYTES,
 )
+from gateway.web.server.open_connections import Connections
 
 # Statuses without a body.
 _BODILESS = (204, 304)
@@ -67,6 +68,7 @@ def _guarding(listener_fd: int, guards: set[Guard]) -> Iterator[None]:
     """
     loop: Any = asyncio.get_running_loop()
     create_server = loop.create_server
+    connections = Connections()
 
     async def create_guarded(
         make_protocol: Callable[[], Any], *parts: Any, sock: Any = None, **options: Any
@@ -77,7 +79,7 @@ def _guarding(listener_fd: int, guards: set[Guard]) -> Iterator[None]:
         sock.set_inheritable(False)
 
         def make_guard() -> Guard:
-            return Guard(make_protocol(), guards)
+            return Guard(make_protocol(), guards, connections)
 
         return await create_server(make_guard, *parts, sock=sock, **options)
 

@@ -24,6 +24,7 @@ from gateway.telemetry.redaction import Redactor, secrets_of
 from gateway.web.front.current import EXTENSION
 from gateway.web.server import hypercorn_server
 from gateway.web.server.connection_limits import BACKLOG, IDLE_S
+from gateway.web.server.open_connections import raise_descriptor_limit
 
 _log = structlog.get_logger()
 Run = Callable[[Quart, socket.socket, asyncio.Event], Awaitable[None]]
@@ -46,6 +47,7 @@ def serve(settings: Settings, create_app: Callable[..., Quart]) -> None:
     enter_data(settings)
     # The process's memory contains the keys.
     hide_memory()
+    raise_descriptor_limit()
     prepare_database(settings)
     # The variable holds the lock.
     lock = lock_data(settings)  # noqa: F841

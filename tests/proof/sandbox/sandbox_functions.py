@@ -8,6 +8,7 @@ import time
 import zlib
 from pathlib import Path
 
+from gateway.sandbox.child import work
 from gateway.sandbox.errors import SandboxRefusal
 
 warmed = []
@@ -88,6 +89,21 @@ def abort() -> bytes:
 def kill_itself() -> bytes:
     os.kill(os.getpid(), signal.SIGKILL)
     return b""
+
+
+def end_by(number: str) -> bytes:
+    signal.signal(int(number), signal.SIG_DFL)
+    os.kill(os.getpid(), int(number))
+    return sleep()
+
+
+def end_within_the_answer(number: str, place: str) -> list[bytes]:
+    """Begin an answer of two parts, then end by a signal: between the parts, or in the second."""
+    answer = work.HEAD.pack(work.ANSWER, 2) + work.pack(work.BYTES, b"whole")
+    if place == "within":
+        answer += work.HEAD.pack(work.BYTES, 1000) + b"half"
+    os.write(3, answer)
+    return [end_by(number)]
 
 
 def exit_at_once(data: bytes) -> bytes:
