@@ -108,7 +108,10 @@ class SqlEvents(Tables):
 
     set_first_aside = as_write(set_first_aside)
 
-    def __init__(self, *runs: Run, run_for_plugin: Run, node: str | None = None) -> None:
+    def __init__(
+        self, *runs: Run, node: str | None = None, run_for_plugin: Run | None = None
+    ) -> None:
+        """`run_for_plugin` runs the work of third parties; by default it is a write."""
         super().__init__(*runs)
         self._run_for_plugin = run_for_plugin
         # An SQLite file has one node without a name.
@@ -128,7 +131,8 @@ class SqlEvents(Tables):
     async def take(self, reader: str, take: Take, *, now: float, is_single: bool = False) -> int:
         """Run `take(db, events)` and delete the events, atomically; returns how many."""
         limit = 1 if is_single else _AT_ONCE
-        if (owner := find_owner(take)) is not None:
+        owner = find_owner(take) if self._run_for_plugin is not None else None
+        if self._run_for_plugin is not None and owner is not None:
 
             def work(db: Connection, handle: Any) -> int:
                 return take_events(db, reader, lambda _, events: take(handle, events), now, limit)
