@@ -19,7 +19,14 @@ EVENTS: dict[str, str] = {
         "All connections that the limit of open files allows are in use, and the address with most "
         "gets no more: raise LimitNOFILE."
     ),
-    "part.failed": ("A fault in one step of a part; the other parts go on."),
+    "part.failed": (
+        "A fault in a call of a plugin, which loses that feature only. One line a minute for each "
+        "call."
+    ),
+    "plugin.blocks_database": (
+        "A plugin's function of the database did not return in time. It was rolled back, and the "
+        "plugin's functions rest for a minute: update or disable it."
+    ),
     "backup.before_migration": "The copy before a migration was not uploaded; retried.",
     "backup.done": "A copy of the database was stored.",
     "backup.failed": "No copy was stored; retried.",

@@ -18,6 +18,7 @@ from gateway.catalog.catalog import Catalog
 from gateway.catalog.watchdog import owners_of, watch_loop
 from gateway.chain.client import Web3Chain
 from gateway.chain.keys import check_plain_keys, load_key
+from gateway.concurrency.fence import Fence
 from gateway.contracts import Chain, Clock, OutputStore, PluginContext, Settler
 from gateway.errors import SettingsError
 from gateway.outputs import open_outputs
@@ -221,6 +222,7 @@ def _make_gateway(parts: _Assembly, installation: _Installation) -> Gateway:
     context = attrs.evolve(parts.context, derive_secret=installation.derive_secret)
     readiness = Readiness(settings, parts.catalog, store)
     wallet = WalletCheck(settings, context.chain)
+    fence = Fence(context.now)
     gateway = Gateway(
         context=context,
         redactor=parts.redactor,
@@ -236,7 +238,10 @@ def _make_gateway(parts: _Assembly, installation: _Installation) -> Gateway:
         timing=parts.timing,
         readiness=readiness,
         wallet=wallet,
-        payments=_make_payments(parts, context, announcer, readiness, wallet, installation.born_at),
+        fence=fence,
+        payments=_make_payments(
+            parts, context, announcer, readiness, wallet, installation.born_at, fence
+        ),
     )
     announcer.wake_events = gateway.events.wake
     return gateway
@@ -266,9 +271,10 @@ def _make_payments(
     readiness: Readiness,
     wallet: WalletCheck,
     born_at: float,
+    fence: Fence,
 ) -> Payments:
     store, settings, chain, now = parts.store, context.settings, context.chain, context.now
-    methods = PaymentMethods(*parts.manager.ways_to_pay(context))
+    methods = PaymentMethods(*parts.manager.ways_to_pay(context), fence)
     obstacles = Obstacles(
         chain, parts.settler, settings.wallet_key, now, tx_patience_s=settings.tx_patience
     )

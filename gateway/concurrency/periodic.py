@@ -56,6 +56,6 @@ class Periodic:
                     await self.work()
             except ChainUnavailable as error:
                 _log.warning("sweep.chain_silent", sweep=self.name, error=error.message)
-            except Exception:  # noqa: BLE001 - the edge of a background task: it repeats the work
+            except (Exception, SystemExit, KeyboardInterrupt):  # noqa: BLE001 - it repeats the work
                 _log.exception("sweep.failed", sweep=self.name)
             await asyncio.sleep(self.every_s)

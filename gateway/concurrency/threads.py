@@ -41,6 +41,8 @@ async def run_in_daemon(function: Callable[[], Value], name: str) -> Value:
             ended.set_result(function())
         except Exception as error:  # noqa: BLE001 - it is raised for the caller
             ended.set_exception(error)
+        except BaseException as error:  # noqa: BLE001 - it would end the caller's event loop
+            ended.set_exception(RuntimeError(f"{error!r} was raised"))
 
     threading.Thread(target=work, name=name, daemon=True).start()
     return await asyncio.wrap_future(ended)

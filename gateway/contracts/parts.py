@@ -204,9 +204,10 @@ class Callbacks(Protocol):
 class Part:
     """One part of a running gateway. All fields but the name are optional.
 
-    Parts start in the order of registration, the core's first, and close in the opposite order. An
-    error in `start` stops the start of the gateway. An error in any other step is logged, and the
-    other parts go on.
+    Parts start in the order of registration, the core's first, and close in the opposite order. A
+    `SettingsError` in `start` stops the start of the gateway; after another error, or half a
+    minute, it starts without the part. `begin` and `close` have ten seconds. An error in any step
+    is logged, and the other parts go on.
     """
 
     name: str
@@ -239,3 +240,7 @@ class Part:
     # The events of tasks that the part reads, under the part's name.
     events: EventReader | None = None
     callbacks: Callbacks | None = None
+    # The gateway fills these in: the plugin's name, and whether the gateway starts without the
+    # part if its `start` fails.
+    plugin: str = ""
+    is_optional: bool = False

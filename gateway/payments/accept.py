@@ -18,11 +18,11 @@ from gateway.contracts import Chain, Clock, NewTask, Quote
 from gateway.contracts.store import PayerBusy
 from gateway.domain import Endpoint, GenerationRequest, Task
 from gateway.errors import GatewayError, IdempotencyConflict
+from gateway.payments.way_values import checked_headers
 from gateway.store import SqlStore
 from gateway.telemetry import signals
 
 Value = TypeVar("Value")
-_HEADER = re.compile(r"[A-Za-z0-9-]+")
 _CODE = re.compile(r"\w{1,80}", re.ASCII)
 # The cutoff block's key in the store.
 _CUTOFF = "floor_block"
@@ -43,18 +43,10 @@ def receipt_of(make: Callable[..., Mapping[str, str]], *arguments: Any) -> Mappi
     The money is taken by now, so a bug here must not cost the buyer the task.
     """
     try:
-        return _checked_headers(make(*arguments))
-    except Exception:  # noqa: BLE001 - a plugin may raise anything
+        return checked_headers(make(*arguments))
+    except BaseException:  # noqa: BLE001 - a plugin may raise anything
         _log.exception("payment.receipt_failed")
         return {}
-
-
-def _checked_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the headers; raises `ValueError` if one cannot be sent."""
-    for name, value in headers.items():
-        if not (_HEADER.fullmatch(name) and value.isascii() and value.isprintable()):
-            raise ValueError(f"{name!r} cannot be a header of an answer")
-    return headers
 
 
 def reached_price(quote: Quote, units: int) -> int:

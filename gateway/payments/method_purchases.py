@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 import attrs
 import structlog
 
+from gateway.concurrency.fence import is_plugins_own
 from gateway.concurrency.periodic import Periodic, always
 from gateway.contracts import Clock, NewTask, Quote
 from gateway.contracts.payment_methods import (
@@ -134,7 +135,9 @@ class MethodSettlements:
                 if isinstance(answer, Taken | Refused):
                     return answer
                 _log.error("payment.method_invalid", method=method.name)
-            except Exception as error:  # noqa: BLE001 - a plugin may raise anything
+            except BaseException as error:
+                if not is_plugins_own(error):
+                    raise
                 name = type(error).__name__
                 _log.warning("payment.method_silent", method=method.name, error=name)
             await asyncio.sleep(pause_s)

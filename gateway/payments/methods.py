@@ -3,18 +3,27 @@
 The first verifier makes the 402; the others add their headers.
 """
 
+import contextlib
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
 
-import attrs
-
+from gateway.concurrency.fence import Fence, Fenced
 from gateway.contracts import AuthorizationVerifier, Challenge, Quote
 from gateway.contracts.payment_methods import PaymentMethod
 from gateway.contracts.payments import split_header_name
 from gateway.domain import Endpoint
-from gateway.errors import ValidationError
+from gateway.errors import ExecutionError, ValidationError
+from gateway.payments.way_values import (
+    checked_challenge,
+    checked_guide,
+    checked_info,
+    merged,
+    owner_of,
+)
 
+Value = TypeVar("Value")
+_MAX_CHECKED = 256
 # Returns the value of a request header, or None.
 HeaderReader = Callable[[str], str | None]
 # The core settles signed authorizations; a payment method settles its own proofs.
@@ -28,8 +37,12 @@ class PaymentMethods:
         self,
         verifiers: Sequence[AuthorizationVerifier],
         methods: Sequence[PaymentMethod] = (),
+        fence: Fence | None = None,
     ) -> None:
         self.first = verifiers[0]
+        self._fence = fence or Fence()
+        # Checked 402s of the first verifier by id. It caches them, so they are checked once.
+        self._checked: dict[int, Challenge] = {}
         self.by_name = {method.name: method for method in methods}
         self._further: tuple[WayToPay, ...] = (*verifiers[1:], *methods)
         self._headers = [
@@ -58,12 +71,24 @@ class PaymentMethods:
     @property
     def guides(self) -> list[str]:
         """The further ways' texts for /llms.txt."""
-        return [one.guide for one in self._further if hasattr(one, "guide")]
+        return list(
+            self._ask("guide", lambda way: checked_guide(way.guide))  # type: ignore[union-attr]
+        )
 
     def payment_info(self, endpoint: Endpoint, name: str) -> list[Mapping[str, Any]]:
         """Return the further ways' members of `name` (`protocols` or `offers`) in OpenAPI."""
-        made = [one.payment_info(endpoint) for one in self._further if hasattr(one, "payment_info")]
+        made = self._ask(
+            "payment_info",
+            lambda way: checked_info(way.payment_info(endpoint)),  # type: ignore[union-attr]
+        )
         return [member for info in made for member in info.get(name, ())]
+
+    def _ask(self, name: str, ask: Callable[[WayToPay], Value]) -> Iterable[Value]:
+        """Yield an optional attribute of each further way, without those that fail."""
+        for way in self._further:
+            with contextlib.suppress(Fenced):
+                if self._fence.run(owner_of(way), name, functools.partial(hasattr, way, name)):
+                    yield self._fence.run(owner_of(way), name, functools.partial(ask, way))
 
     def is_paid(self, read: HeaderReader) -> bool:
         """Whether a request has a payment, valid or not."""
@@ -110,16 +135,47 @@ class PaymentMethods:
         `refused` is the way whose payment was refused for `reason`; the 402 then has the members of
         its body too. Ways that sell nothing now add nothing.
         """
-        made = self.first.challenge(quote, reason, version)
+        ask_first = functools.partial(self._ask_first, quote, reason, version)
+        made = None
+        with contextlib.suppress(Fenced):
+            made = self._fence.run(owner_of(self.first), "challenge", ask_first)
         for way in filter(functools.partial(self._sells_by, quote), self._further):
             is_refused = way is refused
-            added = way.challenge(quote, reason if is_refused else None, version)
-            headers = dict(made.headers)
-            for name, value in added.headers.items():
-                headers[name] = f"{headers[name]}, {value}" if name in headers else value
-            body = {**made.body, **added.body} if is_refused else made.body
-            made = attrs.evolve(made, body=body, headers=headers)
+            before = made or Challenge(body={"error": reason or "Payment required"}, headers={})
+            given = reason if is_refused else None
+            ask = functools.partial(
+                _add_challenge, before, way, quote, given, version, is_refused=is_refused
+            )
+            with contextlib.suppress(Fenced):
+                made = self._fence.run(owner_of(way), "challenge", ask)
+        if made is None:
+            raise ExecutionError("The price is unknown now; nothing was charged. Try again later.")
         return made
+
+    def _ask_first(self, quote: Quote, reason: str | None, version: int) -> Challenge:
+        """Return the first verifier's checked 402."""
+        made = self.first.challenge(quote, reason, version)
+        if id(made) in self._checked:
+            return made
+        checked_challenge(made)
+        if reason is None:
+            if len(self._checked) >= _MAX_CHECKED:
+                self._checked.clear()
+            self._checked[id(made)] = made
+        return made
+
+
+def _add_challenge(
+    made: Challenge,
+    way: WayToPay,
+    quote: Quote,
+    reason: str | None,
+    version: int,
+    *,
+    is_refused: bool,
+) -> Challenge:
+    added = way.challenge(quote, reason, version)
+    return merged(made, added, is_refused=is_refused)
 
 
 def _value_of(read: HeaderReader, name: str, scheme: str) -> str | None:

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import attrs
 import structlog
 
+from gateway.concurrency.fence import is_plugins_own
 from gateway.concurrency.periodic import Periodic, always
 from gateway.contracts import GasOfKey, Settler
 from gateway.domain import Payment
@@ -158,7 +159,9 @@ class Settlements:
         """
         try:
             return await self.settler.submit(payment), False
-        except Exception as error:  # noqa: BLE001 - a plugin may raise anything
+        except BaseException as error:
+            if not is_plugins_own(error):
+                raise
             _log.warning("payment.not_sent", payment=payment.id, error=type(error).__name__)
             return None, True
 

@@ -35,20 +35,19 @@ from gateway.installed import entry_points
 from gateway.plugins import hookspecs
 from gateway.plugins.installed import BUNDLED, find_disabled, find_section
 from gateway.plugins.loaded import Hooks, LoadedPlugin
+from gateway.plugins.part_offers import claims_of_part, part_offer
 from gateway.plugins.registration import (
     X402_HEADER,
     Offer,
     Offers,
     RegistrationMistake,
     check_offer,
-    claims_of_part,
     claims_of_section,
     claims_of_way,
     endpoint_offer,
     find_taken,
     is_x402,
     method_offer,
-    part_offer,
     section_offer,
     settler_offer,
     signed_offer,
@@ -354,7 +353,14 @@ class PluginManager:
             gateway=gateway,
             settings=gateway.settings,
         )
-        return [part for _, part in found]
+        return [
+            attrs.evolve(
+                part,
+                plugin=plugin.name,
+                is_optional=plugin.source not in (BUNDLED_SOURCE, GIVEN_SOURCE),
+            )
+            for plugin, part in found
+        ]
 
     def check_rows(self, settings: Settings) -> dict[str, Callable[[], Awaitable[str]]]:
         """Return the plugins' rows of `gateway check` by name."""

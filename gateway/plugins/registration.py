@@ -9,7 +9,6 @@ from typing import Any
 import attrs
 
 from gateway.contracts import AuthorizationVerifier, Provider, Settler, TransferVerifier
-from gateway.contracts.parts import Part
 from gateway.contracts.payment_methods import PaymentMethod
 from gateway.contracts.payments import split_header_name
 from gateway.domain import (
@@ -25,7 +24,8 @@ from gateway.domain import (
 )
 from gateway.domain.description import missing_fields, way_to_require
 from gateway.domain.offers import SLUG_RULE, is_slug
-from gateway.settings import SectionOffer, Settings, names_of, parse_limit, variable
+from gateway.plugins.part_offers import PATH_CLAIM, covers
+from gateway.settings import SectionOffer, Settings, names_of, variable
 
 X402_HEADER = "X-PAYMENT"
 _HEADER_CLAIM = "Payment header "
@@ -36,6 +36,7 @@ _READ_BY_US = (IMAGE_EDITING, DOCUMENT_EXTRACTION)
 _PREFIX = re.compile(r"[a-z][a-z0-9_]*[a-z0-9]")
 # A header, optionally with the scheme of its value.
 _HEADER = re.compile(r"[A-Za-z0-9-]+(: [A-Za-z0-9-]+)?")
+_ANSWER_HEADER = re.compile(r"[A-Za-z0-9-]+")
 _METHOD = re.compile(r"[a-z][a-z0-9]{1,19}")
 # The core's own names in claims, books and pages.
 _TAKEN = ("tx", "auth", "x402", "direct", "refund")
@@ -43,8 +44,6 @@ _METHODS_ASYNC = ("check", "settle")
 _METHODS_CALLS = ("challenge", "read", "receipt_headers", *_METHODS_ASYNC)
 _EXTENSION = re.compile(r"\.[a-z0-9]+")
 _FIELDS = ("prompt", "aspect_ratio", "output_format", "resolution", "fileBase64", "fileName")
-_RESERVED_FOLDERS = ("/api/", "/files/", "/.well-known/")
-_RESERVED = ("/llms.txt", "/robots.txt", "/sitemap.xml", "/favicon.ico")
 _ASYNC = ("submit", "poll", "cancel", "health")
 
 
@@ -148,6 +147,9 @@ def _check_headers(way: Any) -> None:
             f"{type(way).__name__}.header_names is no list of names such as X-PAYMENT or "
             "Authorization: Payment"
         )
+    answers = getattr(way, "answer_headers", ())
+    if isinstance(answers, str) or not all(map(_ANSWER_HEADER.fullmatch, answers)):
+        raise ValueError(f"{type(way).__name__}.answer_headers is no list of names of headers")
 
 
 def transfer_offer(verifier: TransferVerifier) -> tuple[str, TransferVerifier]:
@@ -162,34 +164,6 @@ def check_offer(name: str, check: Any) -> tuple[str, Any]:
     return name, check
 
 
-def part_offer(core: Collection[str], part: Any) -> tuple[str, Part]:
-    """Return a part and its name; raises `ValueError` for anything else.
-
-    `core` are the names of the gateway's own parts. Raises `SettingsError` for an invalid limit.
-    """
-    if not isinstance(part, Part) or not part.name:
-        raise ValueError(f"a {type(part).__name__} is no gateway.Part with a name")
-    if part.name in core:
-        raise ValueError(f"the name {part.name!r} is that of a part of the gateway")
-    for path in _paths_of(part):
-        if not path.startswith("/"):
-            raise ValueError(f"the part {part.name}: the path {path!r} does not begin with /")
-        if f"{path}/".startswith(_RESERVED_FOLDERS) or path in _RESERVED or path == "/*":
-            raise ValueError(f"the part {part.name}: the path {path!r} is the gateway's own")
-    for mount in part.mounts:
-        if mount.limit:
-            parse_limit(mount.limit)
-    return part.name, part
-
-
-def claims_of_part(name: str, part: Part) -> Iterator[str]:
-    """Yield what only one plugin can have of a part."""
-    yield f"Part {name}"
-    yield from (f"Path {path}" for path in _paths_of(part))
-    if part.callbacks is not None:
-        yield "The sending of events to buyers"
-
-
 def claims_of_way(_: str, way: Any) -> Iterator[str]:
     """Yield what only one plugin can have of a way to pay; only payment methods have names."""
     yield from (f"{_HEADER_CLAIM}{name}" for name in way.header_names)
@@ -200,8 +174,11 @@ def claims_of_way(_: str, way: Any) -> Iterator[str]:
 def find_taken(claim: str, taken: Collection[str]) -> str | None:
     """Return the taken claim that clashes with a claim, if any.
 
-    Two header names clash if they may match the same payment header.
+    Two header names clash if they may match the same payment header, and a path with one that
+    covers it: no request would arrive.
     """
+    if claim.startswith(PATH_CLAIM):
+        return next((other for other in taken if covers(other, claim)), None)
     if not claim.startswith(_HEADER_CLAIM):
         return claim if claim in taken else None
     header, scheme = split_header_name(claim.lower())
@@ -215,10 +192,6 @@ def find_taken(claim: str, taken: Collection[str]) -> str | None:
 def is_x402(verifier: Any) -> bool:
     """Whether a verifier takes the header that the gateway's pages and listings name."""
     return X402_HEADER in {name.upper() for name in verifier.header_names}
-
-
-def _paths_of(part: Part) -> Iterator[str]:
-    return (path for mount in part.mounts for path in mount.paths)
 
 
 def span_offer(open_span: Any) -> tuple[str, Any]:

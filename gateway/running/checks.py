@@ -1,16 +1,15 @@
 """The readiness checks of `/api/ready`."""
 
-import asyncio
 from collections.abc import Awaitable, Collection, Iterator, Sequence
 from http import HTTPStatus
 from typing import Any
 
 import attrs
-import structlog
 
 from gateway.contracts import Selling
 from gateway.contracts.parts import Check
 from gateway.errors import DiskFull, GatewayError
+from gateway.running.facts_of_parts import find_checks
 from gateway.running.gateway import Gateway
 
 # Values of `Check.stops`.
@@ -18,9 +17,6 @@ _EVERYTHING = "everything"
 _PAID_ROUTES = "paid routes"
 _NOTHING = "nothing"
 _MAX_PROBLEM_CHARS = 500
-# Timeout of one part's checks, in seconds.
-_PART_S = 5.0
-_log = structlog.get_logger()
 
 
 def find_selling(gateway: Gateway, stopped: Collection[str]) -> Selling:
@@ -61,22 +57,6 @@ def status_of(found: Sequence[Check]) -> int:
     return HTTPStatus.SERVICE_UNAVAILABLE if stopped else HTTPStatus.OK
 
 
-async def _check_parts(gateway: Gateway) -> list[Check]:
-    """Return the parts' checks. A part that raises gets a failed check."""
-    found: list[Check] = []
-    for part in gateway.lifecycle.parts:
-        if part.checks is None:
-            continue
-        try:
-            async with asyncio.timeout(_PART_S):
-                found += await part.checks()
-        except Exception:  # noqa: BLE001 - a plugin may raise anything
-            _log.exception("part.failed", part=part.name, step="checks")
-            summary = "This check failed."
-            found.append(Check(name=part.name, ok=False, stops=_NOTHING, summary=summary))
-    return found
-
-
 async def _run_shared(gateway: Gateway) -> list[Check]:
     database = await _check_call(
         "database",
@@ -98,7 +78,7 @@ async def _run_shared(gateway: Gateway) -> list[Check]:
     )
     if gateway.settlements.obstacles.selling == "nothing":
         settlement = attrs.evolve(settlement, stops=_PAID_ROUTES)
-    return [database, rpc, settlement, *await _check_parts(gateway)]
+    return [database, rpc, settlement, *await find_checks(gateway)]
 
 
 async def _check_call(name: str, call: Awaitable[Any], *, stops: str, summary: str) -> Check:

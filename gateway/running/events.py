@@ -39,12 +39,13 @@ class EventHandover:
     # The shortest time between two rounds. Each task's end asks for one, and most have no events.
     min_interval_s: float = 0.02
     _readers: dict[str, EventReader] = attrs.field(factory=dict, init=False)
-    _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
-    _loop: asyncio.Task[None] | None = attrs.field(default=None, init=False)
+    # One for each reader, so that one which blocks holds up no other.
+    _wakes: dict[str, asyncio.Event] = attrs.field(factory=dict, init=False)
+    _loops: list[asyncio.Task[None]] = attrs.field(factory=list, init=False)
     # Of failed readers: the pause, and the loop time of the next attempt.
     _backoff: dict[str, tuple[float, float]] = attrs.field(factory=dict, init=False)
-    # The loop's time of the last round, and of the last registration.
-    _handed_over_at: float = attrs.field(default=0.0, init=False)
+    # The loop's time of each reader's last round, and of the last registration.
+    _handed_over_at: dict[str, float] = attrs.field(factory=dict, init=False)
     _registered_at: float = attrs.field(default=0.0, init=False)
 
     def make_part(self) -> Part:
@@ -62,14 +63,18 @@ class EventHandover:
 
     def wake(self) -> None:
         """Request a round. Returns at once."""
-        self._wake.set()
+        for wake in self._wakes.values():
+            wake.set()
 
     async def hand_over(self) -> None:
         """Hand over all waiting events. If a reader fails, log its error; its events wait."""
-        self._handed_over_at = asyncio.get_running_loop().time()
-        for name, reader in self._readers.items():
-            if self._handed_over_at >= self._backoff.get(name, (0.0, 0.0))[1]:
-                await self._hand_over_to(name, reader)
+        await asyncio.gather(*(self._start_round(*each) for each in self._readers.items()))
+
+    async def _start_round(self, name: str, reader: EventReader) -> None:
+        now = asyncio.get_running_loop().time()
+        self._handed_over_at[name] = now
+        if now >= self._backoff.get(name, (0.0, 0.0))[1]:
+            await self._hand_over_to(name, reader)
 
     async def _register(self) -> None:
         self._readers = {part.name: part.events for part in self.parts if part.events is not None}
@@ -77,26 +82,28 @@ class EventHandover:
         self._registered_at = asyncio.get_running_loop().time()
 
     async def _begin(self) -> None:
-        if self._readers:
-            self._loop = asyncio.create_task(self._repeat(), name="events")
+        for name, reader in self._readers.items():
+            self._wakes[name] = asyncio.Event()
+            repeated = self._repeat(name, reader)
+            self._loops.append(asyncio.create_task(repeated, name=f"events of {name}"))
 
     async def _close(self) -> None:
-        if self._loop is not None:
-            self._loop.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._loop
+        for loop in self._loops:
+            loop.cancel()
+        await asyncio.gather(*self._loops, return_exceptions=True)
 
-    async def _repeat(self) -> None:
-        await self.hand_over()
+    async def _repeat(self, name: str, reader: EventReader) -> None:
+        wake = self._wakes[name]
+        await self._start_round(name, reader)
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self.poll_s):
-                    await self._wake.wait()
-            self._wake.clear()
+                    await wake.wait()
+            wake.clear()
             # The leader may lack the plugin, so other nodes poll, however often they are woken.
-            since_last_s = asyncio.get_running_loop().time() - self._handed_over_at
+            since_last_s = asyncio.get_running_loop().time() - self._handed_over_at[name]
             if self.leads() or since_last_s >= self.poll_s:
-                await self.hand_over()
+                await self._start_round(name, reader)
             await self._register_again()
             await asyncio.sleep(self.min_interval_s)
 
@@ -146,7 +153,7 @@ class EventHandover:
         if taken and reader.on_taken is not None:
             try:
                 reader.on_taken()
-            except Exception:  # noqa: BLE001 - a plugin may raise anything
+            except BaseException:  # noqa: BLE001 - a plugin may raise anything
                 _log.exception("events.on_taken_failed", reader=name)
         return taken > 0
 

@@ -7,6 +7,7 @@ import attrs
 
 from gateway.catalog.catalog import Catalog, LiveChanges
 from gateway.catalog.watchdog import Watchdog
+from gateway.concurrency.fence import Fence
 from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import Alarm, Chain, Clock, OutputStore, PluginContext, Quote, Selling
 from gateway.contracts.parts import Callbacks, Check, Documents
@@ -69,6 +70,8 @@ class Gateway:
     readiness: Readiness
     wallet: WalletCheck
     intake: Intake = attrs.field(factory=Intake)
+    # Remembers the failures of plugins.
+    fence: Fence = attrs.field(factory=Fence)
     timing: Timing = attrs.field(factory=Timing)
     # Operators' changes to endpoints at run time.
     changes: LiveChanges = attrs.field(init=False)
@@ -101,7 +104,8 @@ class Gateway:
         self.lifecycle = Lifecycle(
             readiness=self.readiness,
             leads=leads,
-            warm_up_s=self.timing.warm_up_s,
+            timing=self.timing,
+            fence=self.fence,
             on_drained=self.end_waits,
         )
         self.events = EventHandover(

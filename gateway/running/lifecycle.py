@@ -3,18 +3,22 @@
 import asyncio
 import contextlib
 import functools
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Self
 
 import attrs
 import structlog
 
 from gateway.concurrency.awaiting import outlive
+from gateway.concurrency.fence import Fence, Fenced, Owner
 from gateway.concurrency.periodic import Periodic, always
 from gateway.contracts.parts import Mount, Part, Step
-from gateway.errors import ChainUnavailable
+from gateway.errors import ChainUnavailable, SettingsError
 from gateway.running.readiness import Readiness
+from gateway.running.timing import Timing
 
+# The shortest pause between two times of a part's `work`.
+MIN_PAUSE_S = 0.01
 _log = structlog.get_logger()
 
 
@@ -25,7 +29,8 @@ class Lifecycle:
     readiness: Readiness
     # Whether this node is the leader.
     leads: Callable[[], bool]
-    warm_up_s: float
+    timing: Timing
+    fence: Fence
     # Called after all parts have drained.
     on_drained: Callable[[], None]
     parts: list[Part] = attrs.field(factory=list)
@@ -69,16 +74,32 @@ class Lifecycle:
         return self
 
     async def _start(self) -> None:
-        for part in self.parts:
+        for part in list(self.parts):
             if self.readiness.is_draining:
                 return
             self._started.append(part)
-            if part.start is not None:
-                await part.start()
+            await self._start_part(part)
         for part in self.parts:
-            if part.begin is not None and not self.readiness.is_draining:
-                async with _logged(part, "begin"):
-                    await part.begin()
+            if not self.readiness.is_draining:
+                await self._take_step(part, "begin", self.timing.step_s)
+
+    async def _start_part(self, part: Part) -> None:
+        """Start a part; leave a third party's part out if that fails, or raise the error."""
+        if part.start is None:
+            return
+        limit_s = self.timing.start_s if part.plugin else None
+        try:
+            await self.fence.wait(
+                owner_of(part), "start", part.start, limit_s=limit_s, expected=(SettingsError,)
+            )
+        except Fenced as fenced:
+            if part.is_optional:
+                self.parts.remove(part)
+                vars(self).pop("mounts", None)
+            elif isinstance(fenced.error, Exception):
+                raise fenced.error from None
+            else:
+                raise
 
     async def __aexit__(self, *_: object) -> None:
         """Drain and close the parts."""
@@ -110,9 +131,7 @@ class Lifecycle:
     async def _drain(self) -> None:
         try:
             for part in list(self._started):
-                if part.drain is not None:
-                    async with _logged(part, "drain"), asyncio.timeout(part.drain_s):
-                        await part.drain()
+                await self._take_step(part, "drain", part.drain_s)
         finally:
             self.on_drained()
 
@@ -121,33 +140,66 @@ class Lifecycle:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for part in reversed(self._started):
-            if part.close is not None:
-                async with _logged(part, "close"):
-                    await part.close()
+            await self._take_step(part, "close", self.timing.step_s)
 
     async def _warm_up(self) -> None:
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self.warm_up_s):
+            async with asyncio.timeout(self.timing.warm_up_s):
                 await self.answered.wait()
         if self.readiness.is_draining:
             return
         for part in self.parts:
-            if part.warm is not None:
-                async with _logged(part, "warm"), asyncio.timeout(part.warm_s):
-                    await part.warm()
+            await self._take_step(part, "warm", part.warm_s)
         self.warmed.set()
+
+    async def _take_step(self, part: Part, name: str, limit_s: float | None) -> None:
+        """Take a step of a part; an error is logged, so the other parts go on.
+
+        Only the core's own parts may take longer than `limit_s`, or have no limit.
+        """
+        step: Step | None = getattr(part, name)
+        if step is None:
+            return
+        if part.plugin and limit_s is None:
+            limit_s = self.timing.longest_step_s
+        elif not part.plugin and name in ("begin", "close"):
+            limit_s = None
+        try:
+            await self.fence.wait(
+                owner_of(part), name, step, limit_s=limit_s, expected=(ChainUnavailable,)
+            )
+        except ChainUnavailable as error:
+            _log.warning("chain.silent", error=error.message, details=error.details)
+        except Fenced:
+            pass
 
     def _begin_work(self, part: Part) -> None:
         if part.run is not None:
-            self._begin(part.name, self._run(part.run))
+            self._begin(part.name, self._run(part, part.run))
         if part.work is not None:
             is_mine = self.leads if part.only_leader else always
-            work = Periodic(part.name, part.work, part.every_s, wait_first=True, is_mine=is_mine)
-            self._begin(part.name, work.repeat())
+            work = functools.partial(self._work, part, part.work)
+            every_s = max(part.every_s, MIN_PAUSE_S)
+            repeated = Periodic(part.name, work, every_s, wait_first=True, is_mine=is_mine)
+            self._begin(part.name, repeated.repeat())
 
-    async def _run(self, run: Step) -> None:
+    async def _work(self, part: Part, work: Step) -> None:
+        with contextlib.suppress(Fenced):
+            await self.fence.wait(
+                owner_of(part),
+                "work",
+                work,
+                limit_s=self.timing.longest_work_s if part.plugin else None,
+                expected=(ChainUnavailable,),
+                event="sweep.failed",
+            )
+
+    async def _run(self, part: Part, run: Step) -> None:
         await self.warmed.wait()
-        await run()
+        with contextlib.suppress(Fenced):
+            await self.fence.wait(
+                owner_of(part), "run", run, limit_s=None, event="background.failed"
+            )
 
     def _begin(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work, name=name)
@@ -155,15 +207,9 @@ class Lifecycle:
         self._tasks.append(task)
 
 
-@contextlib.asynccontextmanager
-async def _logged(part: Part, step: str) -> AsyncIterator[None]:
-    """Log an exception of a part's step, so the other parts go on."""
-    try:
-        yield
-    except ChainUnavailable as error:
-        _log.warning("chain.silent", error=error.message, details=error.details)
-    except Exception:  # noqa: BLE001 - the edge of a part
-        _log.exception("part.failed", part=part.name, step=step)
+def owner_of(part: Part) -> Owner:
+    """Return the plugin of a part; the gateway itself has parts, too."""
+    return Owner(part.plugin or "gateway", part.name)
 
 
 def _log_failure(task: asyncio.Task[None]) -> None:

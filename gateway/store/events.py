@@ -1,10 +1,12 @@
 """The outbox: events are written with the change they report, and deleted when taken."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import attrs
 
 from gateway.contracts.parts import Event, EventReader, EventType, Take
+from gateway.store.plugin_functions import find_owner
 from gateway.store.sql import Connection, Run, Tables, as_write, dialect_of
 
 _AT_ONCE = 64
@@ -106,8 +108,12 @@ class SqlEvents(Tables):
 
     set_first_aside = as_write(set_first_aside)
 
-    def __init__(self, *runs: Run, node: str | None = None) -> None:
+    def __init__(
+        self, *runs: Run, node: str | None = None, run_for_plugin: Run | None = None
+    ) -> None:
+        """`run_for_plugin` runs the work of third parties; by default it is a write."""
         super().__init__(*runs)
+        self._run_for_plugin = run_for_plugin
         # An SQLite file has one node without a name.
         self._node = node or ""
 
@@ -125,6 +131,13 @@ class SqlEvents(Tables):
     async def take(self, reader: str, take: Take, *, now: float, is_single: bool = False) -> int:
         """Run `take(db, events)` and delete the events, atomically; returns how many."""
         limit = 1 if is_single else _AT_ONCE
+        owner = find_owner(take) if self._run_for_plugin is not None else None
+        if self._run_for_plugin is not None and owner is not None:
+
+            def work(db: Connection, handle: Any) -> int:
+                return take_events(db, reader, lambda _, events: take(handle, events), now, limit)
+
+            return int(await self._run_for_plugin(owner, work, writes=True))
         return int(await self._write(take_events, reader, take, now, limit))
 
     async def backlogs(self) -> list[Backlog]:

@@ -17,6 +17,8 @@ MAX_SKEW_S = 5.0
 
 Given = ParamSpec("Given")
 Value = TypeVar("Value")
+# A plugin's work: called with the connection and the plugin's handle, which can do less.
+PluginWork = Callable[[Any, Any], Any]
 # Runs a function of the connection, with its further arguments.
 Run = Callable[..., Awaitable[Any]]
 

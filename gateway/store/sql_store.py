@@ -24,10 +24,12 @@ from gateway.store.events import SqlEvents
 from gateway.store.meta import count_login_attempt, find_or_make
 from gateway.store.method_payments import SqlMethodPayments
 from gateway.store.payers import SqlPayers
+from gateway.store.plugin_functions import PluginOwner, find_owner
 from gateway.store.refunds import SqlRefunds
 from gateway.store.rows import PAYMENT_COLUMNS, SELECT_TASK, job_of, outputs_of, payment_of, task_of
 from gateway.store.sql import (
     Connection,
+    PluginWork,
     Tables,
     as_query,
     as_read,
@@ -107,7 +109,7 @@ class SqlStore(Tables, AbstractAsyncContextManager["SqlStore"], ABC):
         self.refunds = SqlRefunds(*runs)
         self.payers = SqlPayers(*runs)
         self.methods = SqlMethodPayments(*runs)
-        self.events = SqlEvents(*runs, node=node)
+        self.events = SqlEvents(*runs, node=node, run_for_plugin=self._run_for_plugin)
         self._sums = Sums(self._open_sums)
 
     # -- before it is open
@@ -149,13 +151,32 @@ class SqlStore(Tables, AbstractAsyncContextManager["SqlStore"], ABC):
     async def _open_sums(self) -> SumReader:
         """Open the connection for sums; called at the first sum."""
 
+    @abstractmethod
+    async def _run_for_plugin(self, owner: PluginOwner, work: PluginWork, *, writes: bool) -> Any:
+        """Run a plugin's work in a transaction, within its rights and a time limit."""
+
     async def write(self, function: Callable[..., Value], *arguments: object) -> Value:
-        """Return `function(db, *arguments)` in one transaction: for writes of plugins."""
-        return await self._write(function, *arguments)
+        """Return `function(db, *arguments)` in one transaction: for writes of plugins.
+
+        A third party's function can use its own tables only. Raises `StoreUnavailable` if it does
+        not return within a second.
+        """
+        return await self._run_fenced(function, arguments, writes=True)
 
     async def read(self, function: Callable[..., Value], *arguments: object) -> Value:
         """Return `function(db, *arguments)`, which only reads: for reads of plugins."""
-        return await self._query(function, *arguments)
+        return await self._run_fenced(function, arguments, writes=False)
+
+    async def _run_fenced(
+        self, function: Callable[..., Value], arguments: Sequence[object], *, writes: bool
+    ) -> Value:
+        if (owner := find_owner(function)) is None:
+            run = self._write if writes else self._query
+            return await run(function, *arguments)
+        value: Value = await self._run_for_plugin(
+            owner, lambda _, handle: function(handle, *arguments), writes=writes
+        )
+        return value
 
     async def sum(self, function: Callable[..., Value], *arguments: object) -> Value:
         """Return `function(db, *arguments)`, a read that may take seconds.

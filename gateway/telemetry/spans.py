@@ -49,5 +49,5 @@ class Spans:
 def _logged(name: str) -> Iterator[None]:
     try:
         yield
-    except Exception as error:  # noqa: BLE001 - a plugin may raise anything
+    except BaseException as error:  # noqa: BLE001 - a plugin may raise anything
         _log.warning("tracing.failed", span=name, error=type(error).__name__)

@@ -101,6 +101,20 @@ class _App(Quart):
         except BadHost:
             return _NoHostAdapter()
 
+    async def full_dispatch_request(self, request_context: Any = None) -> Any:
+        """Answer a request; turn an exception that would end the process into an error.
+
+        A plugin's route may raise `SystemExit`, or a cancellation that nobody asked for.
+        """
+        try:
+            return await super().full_dispatch_request(request_context)
+        except asyncio.CancelledError as error:
+            if (task := asyncio.current_task()) is None or task.cancelling():
+                raise
+            raise RuntimeError("A route cancelled itself.") from error
+        except (SystemExit, KeyboardInterrupt) as error:
+            raise RuntimeError(f"A route raised {error!r}.") from error
+
     async def handle_request(self, request: Request) -> Any:
         """Answer a request and release the memory of its body."""
         try:
@@ -237,7 +251,7 @@ class Mounts:
 
     async def _load(self, mount: Mount) -> Quart:
         try:
-            self._made[mount] = await asyncio.to_thread(self._make, mount)
+            self._made[mount] = await asyncio.to_thread(_contain, self._make, mount)
         finally:
             del self._making[mount]
         return self._made[mount]
@@ -250,6 +264,14 @@ class Mounts:
         answer = answer_error(gateway, error, mount.paths[0].removesuffix("/*"))
         timeout_s = self._app.config["RESPONSE_TIMEOUT"]
         await finish(gateway, start, answer, None, scope, send, timeout_s)
+
+
+def _contain(make: Callable[[Mount], Quart], mount: Mount) -> Quart:
+    """Call `make`; turn an exception that would end the process into an error."""
+    try:
+        return make(mount)
+    except (SystemExit, KeyboardInterrupt, asyncio.CancelledError) as error:
+        raise RuntimeError(f"The import of {mount.blueprint} raised {error!r}.") from error
 
 
 def _path_of(scope: Message) -> str:

@@ -2,17 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
-import structlog
-
-from gateway.contracts.parts import Condition
 from gateway.running.checks import checks, find_selling, for_operator
+from gateway.running.facts_of_parts import find_conditions
 from gateway.running.gateway import Gateway
 from gateway_operator.alarms.assembly import make_watch
 from gateway_operator.alarms.watch import AlarmWatch
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.running import Check, Running
-
-_log = structlog.get_logger()
 
 
 def make_desk(gateway: Gateway) -> Desk:
@@ -37,7 +33,7 @@ def make_desk(gateway: Gateway) -> Desk:
             checks=find_checks,
             selling=lambda found: find_selling(gateway, [one.stops for one in found if not one.ok]),
             settlement_keys=lambda: gateway.settlements.addresses,
-            conditions=lambda: _read_conditions(gateway),
+            conditions=lambda: find_conditions(gateway),
             undelivered=lambda task_id: _find_undelivered(gateway, task_id),
             blocked=find_blocks,
         ),
@@ -65,14 +61,3 @@ async def _find_undelivered(gateway: Gateway, task_id: str) -> Sequence[tuple[st
     """Return a task's undelivered events; none without a plugin that sends them."""
     callbacks = gateway.callbacks
     return [] if callbacks is None else await callbacks.undelivered(task_id)
-
-
-async def _read_conditions(gateway: Gateway) -> Sequence[Condition]:
-    """Return the conditions of plugins' parts. A part that raises is logged and skipped."""
-    found: list[Condition] = []
-    for part in gateway.lifecycle.parts:
-        try:
-            found += await part.conditions() if part.conditions is not None else ()
-        except Exception:  # noqa: BLE001 - a plugin may raise anything
-            _log.exception("part.failed", part=part.name, step="conditions")
-    return found

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
 from gateway.contracts.store import CheckRow
@@ -21,10 +21,13 @@ from gateway.store.disk import (
     full_disk,
     wal_bytes,
 )
+from gateway.store.plugin_functions import PluginOwner
+from gateway.store.sql import PluginWork
 from gateway.store.sql_store import SqlStore, SumReader
 from gateway.store.sqlite import upgrade
 from gateway.store.sqlite.connection import Reads, RowReads, ThreadConnection
 from gateway.store.sqlite.migrations import migrate
+from gateway.store.sqlite.plugin_connection import PluginConnection, connect_for_plugins
 from gateway.store.sqlite.writer import Writer
 
 Value = TypeVar("Value")
@@ -134,6 +137,8 @@ class SqliteStore(SqlStore):
                 f"Cannot open the database in {self._path.parent} ({error}). "
                 "Set a folder that the gateway can write to: GATEWAY_DATA_DIR=/data"
             ) from error
+        self._plugin_writes = self._connect_for_plugins(writes=True)
+        self._plugin_reads = self._connect_for_plugins(writes=False)
         self._writer = Writer(writer)
         self._writer.start()
         return self
@@ -145,6 +150,8 @@ class SqliteStore(SqlStore):
         trace: TracebackType | None,
     ) -> None:
         await self._sums.close()
+        await self._plugin_writes.close()
+        await self._plugin_reads.close()
         # Queued writes may still read.
         await self._writer.close()
         self._row_reads.close()
@@ -169,6 +176,14 @@ class SqliteStore(SqlStore):
         self, function: Callable[..., Value], *arguments: object, **named: object
     ) -> Value:
         return await self._reader.run(lambda db: function(db, *arguments, **named))
+
+    def _connect_for_plugins(self, *, writes: bool) -> PluginConnection:
+        return PluginConnection(
+            partial(connect_for_plugins, self._path, writes=writes), writes=writes
+        )
+
+    async def _run_for_plugin(self, owner: PluginOwner, work: PluginWork, *, writes: bool) -> Any:
+        return await (self._plugin_writes if writes else self._plugin_reads).run(owner, work)
 
     async def _open_sums(self) -> SumReader:
         return await _open_sum_reader(self._path)

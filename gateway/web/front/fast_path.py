@@ -234,6 +234,9 @@ async def _answer(gateway: Gateway, route: Route, asked: PlainAsked) -> Answer:
         raise
     except Exception as error:  # noqa: BLE001 - as Quart: every error has an answer
         return answer_error(gateway, error, route.rule)
+    except (SystemExit, KeyboardInterrupt) as error:
+        # A plugin's code, such as a payment method's `read`, would end the process.
+        return answer_error(gateway, RuntimeError(f"{error!r} was raised"), route.rule)
     finally:
         asked.release()
 

@@ -10,15 +10,18 @@ from typing import Any, Self, TypeVar
 
 import psycopg
 
+from gateway.concurrency.awaiting import mark_read
 from gateway.contracts.store import CheckRow
-from gateway.errors import SettingsError
+from gateway.errors import SettingsError, StoreUnavailable
 from gateway.settings import Settings
-from gateway.store.sql import Connection
+from gateway.store.plugin_functions import PluginOwner, Rests
+from gateway.store.sql import Connection, PluginWork
 from gateway.store.sql_store import SqlStore, SumReader
 from gateway_nodes.left_behind import refuse_other_database
 from gateway_nodes.nodes import SqlNodes
 from gateway_nodes.postgres.failover import read_server, set_cutoff_after_failover
 from gateway_nodes.postgres.migrations import migrate
+from gateway_nodes.postgres.plugin_rights import run_fenced
 from gateway_nodes.postgres.pool import Pool
 from gateway_nodes.postgres.session import connect
 from gateway_nodes.postgres.wake import PostgresWakes, listen_to
@@ -27,6 +30,8 @@ Value = TypeVar("Value")
 
 # Statement timeout of an operator's report, which may cover a long time.
 _SUM_S = 120
+# For one function of a third party's plugin, in seconds.
+_PLUGIN_S = 5.0
 _FAILED_OVER = (
     "Another server stands in for the database's, and may lack the newest payments. This process "
     "sells nothing more and ends; its next start refuses transfers from before that."
@@ -47,6 +52,7 @@ class PostgresStore(SqlStore):
         self._address = address
         self._node = node
         self._connections = connections
+        self._rests = Rests()
         super().__init__(node)
         self.nodes = SqlNodes(self._read, self._write, node, self.fitness, roles)
         self.wakes: PostgresWakes = PostgresWakes(
@@ -116,6 +122,19 @@ class PostgresStore(SqlStore):
         self, function: Callable[..., Value], *arguments: object, **named: object
     ) -> Value:
         return await self._pool.read(function, *arguments, **named)
+
+    async def _run_for_plugin(self, owner: PluginOwner, work: PluginWork, *, writes: bool) -> Any:
+        self._rests.check(owner)
+        run = self._pool.write if writes else self._pool.read_one_state
+        running = asyncio.create_task(run(run_fenced, owner, work), name="plugin-database")
+        await asyncio.wait((running,), timeout=_PLUGIN_S)
+        if running.done():
+            return running.result()
+        # Its thread and its transaction end with the function, or after a minute without a
+        # statement.
+        running.add_done_callback(mark_read)
+        self._rests.begin(owner, _PLUGIN_S)
+        raise StoreUnavailable
 
     async def _notify(self, channel: str, payload: str) -> None:
         # In a transaction of its own it writes no row, so the commit waits for no flush.

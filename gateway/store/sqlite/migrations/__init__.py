@@ -6,6 +6,7 @@ database as long as migrations only add.
 """
 
 import sqlite3
+from collections.abc import Iterator
 from importlib import resources
 
 import attrs
@@ -13,7 +14,9 @@ import attrs
 from gateway.errors import SettingsError
 from gateway.store import plugin_tables
 from gateway.store.disk import means_full
+from gateway.store.plugin_functions import PluginOwner
 from gateway.store.plugin_tables import SCHEMA_BASE, PluginFile
+from gateway.store.sqlite.plugin_rights import authorizer_of
 
 
 @attrs.frozen(kw_only=True)
@@ -130,15 +133,36 @@ def pending_of_plugins(db: sqlite3.Connection) -> list[PluginFile]:
 
 
 def _apply_of_plugin(db: sqlite3.Connection, file: PluginFile) -> None:
-    note = f"INSERT INTO plugin_schemas VALUES ('{file.plugin}', {file.number});"  # noqa: S608 - checked
+    """Apply a plugin's migration. SQLite refuses statements about tables that are not its own."""
+    authorize = authorizer_of(PluginOwner(file.plugin, (f"{file.plugin}_",)))
     try:
-        db.executescript(f"BEGIN IMMEDIATE;\n{file.sql}\n;{note}\nCOMMIT;")
+        db.execute("BEGIN IMMEDIATE")
+        db.set_authorizer(authorize)
+        try:
+            for statement in _statements(file.sql):
+                db.execute(statement)
+        finally:
+            db.set_authorizer(None)
+        db.execute("INSERT INTO plugin_schemas VALUES (?, ?)", (file.plugin, file.number))
+        db.execute("COMMIT")
     except sqlite3.Error as error:
         if db.in_transaction:
             db.execute("ROLLBACK")
         if means_full(error):
             raise
         raise plugin_tables.failed(file, error) from error
+
+
+def _statements(sql: str) -> Iterator[str]:
+    """Yield the statements of a script. `executescript` would end the transaction first."""
+    begun = ""
+    for piece in sql.split(";"):
+        begun += piece + ";"
+        if sqlite3.complete_statement(begun):
+            yield begun
+            begun = ""
+    if begun.strip("; \n\t"):
+        yield begun
 
 
 def readable_by_of(db: sqlite3.Connection) -> int:

@@ -19,8 +19,10 @@ from psycopg import errors
 
 from gateway.errors import SettingsError
 from gateway.store import plugin_tables
+from gateway.store.plugin_functions import PluginOwner
 from gateway.store.plugin_tables import SCHEMA_BASE
 from gateway_nodes.postgres.locks import lock_number
+from gateway_nodes.postgres.plugin_rights import NotItsOwn, State
 
 _log = structlog.get_logger()
 
@@ -94,8 +96,13 @@ def _apply_of_plugins(raw: psycopg.Connection[Any], own_sql: Sequence[str]) -> N
         return
     applied = raw.execute("SELECT plugin, number FROM plugin_schemas").fetchall()
     for file in plugin_tables.pending(known, {(row[0], row[1]) for row in applied}):
+        owner = PluginOwner(file.plugin, (f"{file.plugin}_",))
+        before = State.read(raw, owner)
         try:
             raw.execute(file.sql.encode())
+            before.compare(State.read(raw, owner), owner)
+        except NotItsOwn as error:
+            raise plugin_tables.failed(file, error) from error
         except (errors.LockNotAvailable, errors.DeadlockDetected):
             raise
         except psycopg.Error as error:
