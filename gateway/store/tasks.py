@@ -104,7 +104,8 @@ def complete(
 ) -> bool:
     """Mark a task `completed` and store its result; raises if it does not survive serialization.
 
-    `provider` is the name of the one that generated it. `cost` is None if unknown.
+    `provider` is the name of the one that generated it. `cost` is None if unknown. Also True if the
+    task has this result already: a repeat after a COMMIT whose response was lost.
     """
     short, parts = shorten(result)
     written = dump(short)
@@ -120,10 +121,16 @@ def complete(
         ),
     ).fetchone()
     if row is None:
-        return False
+        return _has_result(db, lease.task_id, written)
     add_parts(db, lease.task_id, parts)
     _note_end(db, lease, row["callback_url"], EventType.TASK_COMPLETED, now)
     return True
+
+
+def _has_result(db: Connection, task_id: str, written: str) -> bool:
+    """Whether a task has this result. The outputs' keys differ between leases."""
+    row = db.execute("SELECT result FROM tasks WHERE id = ?", (task_id,)).fetchone()
+    return row is not None and row["result"] == written
 
 
 def fail(
