@@ -143,7 +143,14 @@ def _tasks(gateway: Gateway) -> Part:
         # Wake the other nodes, which continue the tasks that were given back.
         gateway.announcer.queued()
 
-    return Part(name="tasks", begin=begin, drain=drain, drain_s=None)
+    return Part(
+        name="tasks",
+        begin=begin,
+        work=gateway.workers.fail_unknown,
+        drain=drain,
+        drain_s=None,
+        conditions=gateway.workers.unknown.find_conditions,
+    )
 
 
 # Sales need the same RPC endpoint, so receipts are read in batches of this size, two calls each,

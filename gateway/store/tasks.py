@@ -1,19 +1,15 @@
-"""The task queue: lease, complete, fail, retry. The lease token fences each write.
-
-A long text of a result is in rows of its own, so that polling does not read it. It is stored as
-encoded JSON, and streamed to clients in parts (`web/long_texts.py`).
-"""
+"""The task queue: lease, complete, fail, retry. The lease token fences each write."""
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import attrs
-import msgspec
 
 from gateway.contracts import Cost, Lease
 from gateway.contracts.parts import EventType
-from gateway.domain import Handle, LongText, PaymentState, StoredResult, TaskStatus
+from gateway.domain import Handle, PaymentState, StoredResult, TaskStatus
 from gateway.store.events import add_event
+from gateway.store.long_texts import add_parts, shorten
 from gateway.store.rows import dump, lease_of, load
 from gateway.store.sql import (
     Connection,
@@ -26,18 +22,25 @@ from gateway.store.sql import (
     is_off,
     lease_clock,
     none_of,
+    placeholders,
 )
 
 
-def leasable(db: Connection, blocked: Sequence[str]) -> str:
-    """Return FROM and WHERE for the tasks that may be leased; its parameters are `blocked`.
+def leasable(db: Connection, blocked: Sequence[str], known: Sequence[str] | None = None) -> str:
+    """Return FROM and WHERE for the tasks that may be leased; see `_parameters`.
 
-    Tasks of a blocked slug are included only if already submitted. Without the hint, SQLite would
-    read and sort every unfinished task.
+    Only tasks of known slugs are included (None: of all), and those of a blocked slug only if
+    already submitted. Without the hint, SQLite would read and sort every unfinished task.
     """
     hint = dialect_of(db).indexed_by("tasks_due")
-    return f"""FROM tasks {hint} WHERE status IN ('queued', 'processing')
+    is_known = "1 = 1" if known is None else f"slug IN ({placeholders(known)})"
+    return f"""FROM tasks {hint} WHERE status IN ('queued', 'processing') AND {is_known}
         AND (handle IS NOT NULL OR sent_at IS NOT NULL OR {none_of("slug", blocked)})"""
+
+
+def _parameters(blocked: Sequence[str], known: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the parameters of `leasable`."""
+    return (*(known or ()), *blocked)
 
 
 def lease_due(
@@ -47,19 +50,65 @@ def lease_due(
     now: float,
     blocked: Sequence[str],
     node: str | None = None,
+    known: Sequence[str] | None = None,
 ) -> list[Lease]:
-    """Lease the tasks that are due longest. See `SqlQueue.claim`."""
+    """Lease the tasks that are due longest. See `SqlQueue.lease`."""
     clock = lease_clock(db, now)
     if is_off(now, clock):
         return []
     due = db.execute(
-        f"""SELECT id {leasable(db, blocked)} AND due_at <= ? ORDER BY due_at LIMIT ?
+        f"""SELECT id {leasable(db, blocked, known)} AND due_at <= ? ORDER BY due_at LIMIT ?
             {dialect_of(db).skip_locked}""",
-        (*blocked, clock, limit),
+        (*_parameters(blocked, known), clock, limit),
     ).fetchall()
     until = clock + lease_s
     leased = [_lease_task(db, row["id"], until, now, node) for row in due]
     return [lease_of(row, until=now + lease_s) for row in leased]
+
+
+def lease_unknown(
+    db: Connection, task_id: str, lease_s: float, now: float, node: str | None = None
+) -> Lease | None:
+    """Lease one task whatever its slug, to fail it; None if it is not due, or has ended."""
+    clock = lease_clock(db, now)
+    due = db.execute(
+        """SELECT 1 FROM tasks
+           WHERE id = ? AND status IN ('queued', 'processing') AND due_at <= ?""",
+        (task_id, clock),
+    ).fetchone()
+    if due is None or is_off(now, clock):
+        return None
+    return lease_of(_lease_task(db, task_id, clock + lease_s, now, node), until=now + lease_s)
+
+
+@attrs.frozen(kw_only=True)
+class WaitingTask:
+    """A due task that a node may not lease."""
+
+    id: str
+    slug: str
+    # Unix seconds.
+    created_at: float
+
+
+def find_unknown(
+    db: Connection, known: Sequence[str], disabled: Sequence[str], now: float, limit: int
+) -> list[WaitingTask]:
+    """Return the due tasks of unknown slugs, and of disabled ones unless submitted, oldest first.
+
+    No node may have them, or all that do are busy.
+    """
+    rows = db.execute(
+        f"""SELECT id, slug, created_at FROM tasks
+           WHERE status IN ('queued', 'processing') AND due_at <= ?
+               AND ({none_of("slug", known)} OR (handle IS NULL AND sent_at IS NULL
+                   AND slug IN ({placeholders(disabled)})))
+           ORDER BY created_at, id LIMIT ?""",  # noqa: S608 - placeholders
+        (lease_clock(db, now), *known, *disabled, limit),
+    ).fetchall()
+    return [
+        WaitingTask(id=row["id"], slug=row["slug"], created_at=row["created_at"]) for row in rows
+    ]
 
 
 def _lease_task(db: Connection, task_id: str, until: float, now: float, node: str | None) -> Row:
@@ -231,14 +280,15 @@ def forget_outputs(db: Connection, task_ids: Sequence[str]) -> None:
         db.execute("UPDATE tasks SET outputs_gone = 1 WHERE id = ?", (task_id,))
 
 
-def next_due(db: Connection, blocked: Sequence[str], now: float) -> float | None:
+def next_due(
+    db: Connection, blocked: Sequence[str], now: float, known: Sequence[str] | None = None
+) -> float | None:
     """Return when the next task may be leased, by the caller's clock. See `SqlQueue.next_due`."""
     clock = lease_clock(db, now)
     if is_off(now, clock):
         return None
     due: float | None = db.execute(
-        f"SELECT min(due_at) {leasable(db, blocked)}",
-        tuple(blocked),
+        f"SELECT min(due_at) {leasable(db, blocked, known)}", _parameters(blocked, known)
     ).fetchone()[0]
     return due + (now - clock) if due is not None else None
 
@@ -250,47 +300,6 @@ def depth(db: Connection) -> dict[str, int]:
            WHERE status IN ('held', 'queued', 'processing') GROUP BY status"""
     )
     return {row[0]: row[1] for row in rows}
-
-
-# Texts up to this length stay in the task's row, which a poll reads in about 50 µs.
-SHORT_CHARS = 32_768
-# Each part costs a hop to the database's thread. JSON encodes a control character in six bytes, so
-# a part takes up to 393,216 bytes.
-PART_CHARS = 65_536
-
-
-def shorten(result: StoredResult) -> tuple[StoredResult, list[bytes]]:
-    """Return a result as stored in the task's row, and the parts of its long text, if any."""
-    text = result.text
-    if text is None or len(text) <= SHORT_CHARS:
-        return result, []
-    parts = list(_split(text))
-    described = LongText(parts=len(parts), json_bytes=sum(map(len, parts)), chars=len(text))
-    return attrs.evolve(result, text=None, long_text=described), parts
-
-
-def add_parts(db: Connection, task_id: str, parts: Sequence[bytes]) -> None:
-    """Insert the parts of a long text."""
-    for number, part in enumerate(parts):
-        db.execute(
-            "INSERT INTO task_texts (task_id, part, data) VALUES (?, ?, ?)", (task_id, number, part)
-        )
-
-
-def read_part(db: Connection, task_id: str, number: int) -> bytes | None:
-    """Return part `number` (from 0) of a task's long text, or None.
-
-    The part is the inside of a JSON string, in UTF-8, at most 400 KB.
-    """
-    row = db.execute(
-        "SELECT data FROM task_texts WHERE task_id = ? AND part = ?", (task_id, number)
-    ).fetchone()
-    return None if row is None else bytes(row[0])
-
-
-def _split(text: str) -> Iterator[bytes]:
-    for begin in range(0, len(text), PART_CHARS):
-        yield msgspec.json.encode(text[begin : begin + PART_CHARS])[1:-1]
 
 
 class SqlQueue(Tables):
@@ -315,18 +324,34 @@ class SqlQueue(Tables):
     depth = as_query(depth)
 
     async def lease(
-        self, limit: int, *, lease_s: float, now: float, blocked: Sequence[str] = ()
+        self,
+        limit: int,
+        *,
+        lease_s: float,
+        now: float,
+        known: Sequence[str] | None = None,
+        blocked: Sequence[str] = (),
     ) -> list[Lease]:
         """Lease the tasks that are due longest. Each lease counts as an attempt unless a job runs.
 
         A task not completed, failed or retried within `lease_s` seconds is due again: its worker
-        has died. Tasks of the slugs in `blocked` are leased only if already submitted.
+        has died. Only tasks of the slugs in `known` are leased (None: of all), and those of the
+        slugs in `blocked` only if already submitted.
 
         On a database that nodes share, the database's clock decides; `now`, the node's time, is
         only compared with it. A node whose clock is off gets no lease.
         """
-        leases: list[Lease] = await self._write(lease_due, limit, lease_s, now, blocked, self._node)
+        leases: list[Lease] = await self._write(
+            lease_due, limit, lease_s, now, blocked, self._node, known
+        )
         return leases
+
+    async def lease_unknown(self, task_id: str, *, lease_s: float, now: float) -> Lease | None:
+        """Lease one task whatever its slug, to fail it; None if it is not due, or has ended."""
+        lease: Lease | None = await self._write(lease_unknown, task_id, lease_s, now, self._node)
+        return lease
+
+    find_unknown = as_query(find_unknown)
 
     async def recover(self, *, now: float) -> int:
         """At startup, make due the tasks that this node had leased: their workers have died.
@@ -335,12 +360,18 @@ class SqlQueue(Tables):
         """
         return int(await self._write(recover, now, self._node))
 
-    async def next_due(self, blocked: Sequence[str] = (), *, now: float) -> float | None:
+    async def next_due(
+        self,
+        blocked: Sequence[str] = (),
+        *,
+        now: float,
+        known: Sequence[str] | None = None,
+    ) -> float | None:
         """Return when the next task is due, by the clock of `now`; None if no task waits.
 
-        `blocked` is as in `lease`. Always None for a node whose clock is off.
+        `known` and `blocked` are as in `lease`. Always None for a node whose clock is off.
         """
         # With no blocked slugs this reads one index entry; otherwise it scans all waiting tasks.
         run = self._query if blocked else self._read_row
-        due: float | None = await run(next_due, blocked, now)
+        due: float | None = await run(next_due, blocked, now, known)
         return due
