@@ -195,7 +195,6 @@ async def _open_gateway(app: Quart, parts: _Assembly) -> Gateway:
     gateway = _make_gateway(parts, installation)
     gateway.lifecycle.parts += core_parts(gateway)
     gateway.lifecycle.parts += parts.manager.parts(gateway)
-    gateway.events.lacks_plugins = parts.manager.has_failures
     for mount in gateway.lifecycle.mounts:
         if mount.limit:
             gateway.limits.add(mount.limit_name, mount.limit)

@@ -4,7 +4,7 @@ import attrs
 
 from gateway.contracts.payment_methods import MethodProof, Refused, Taken
 from gateway.domain import Authorization, PaymentState
-from gateway.store import method_payments, tasks
+from gateway.store import leases, method_payments, tasks
 from gateway.store.rows import dump
 from gateway.store.sql import Connection
 from gateway_testing.facts import RESULT, new_task
@@ -152,7 +152,7 @@ def add_method_sale(
 
 def _end_task(db: Connection, task_id: str, at: float, *, fails: bool) -> None:
     """End the one due task within the write that queued it, so that no worker gets it."""
-    (lease,) = tasks.lease_due(db, 1, 60.0, at, ())
+    (lease,) = leases.lease_due(db, 1, 60.0, at, ())
     assert lease.task_id == task_id
     if fails:
         tasks.fail(db, lease, "provider_error", "It failed.", at, "No boats.", "vendor")

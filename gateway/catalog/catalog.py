@@ -278,6 +278,14 @@ class Catalog:
             if one.wait_s > 0 and one.find_lasting_outage(max_outage_s) is None
         ]
 
+    def slugs(self) -> list[str]:
+        """Return the slug of every registered endpoint, including those switched off."""
+        return list(self._registered)
+
+    def disabled_slugs(self) -> list[str]:
+        """Return the slugs of registered endpoints that are switched off or retired."""
+        return [slug for slug in self._registered if not self.is_enabled(slug)]
+
     async def close(self, *, timeout_s: float = CLOSE_S) -> None:
         """Close every provider, each within `timeout_s` seconds."""
         for upstream in self.upstreams():

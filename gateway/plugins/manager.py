@@ -103,13 +103,9 @@ class PluginManager:
         return {plugin.module: plugin.name for plugin in self.loaded}
 
     @property
-    def has_failures(self) -> bool:
-        """Whether a plugin was left out, wholly or in part."""
-        return any(plugin.problem for plugin in self.loaded)
-
-    @property
     def _lacks_plugins(self) -> bool:
-        return self.has_failures or any(plugin.is_disabled for plugin in self.loaded)
+        """Whether a plugin was left out, wholly or in part, or is disabled."""
+        return any(plugin.problem or plugin.is_disabled for plugin in self.loaded)
 
     def _load(self, name: str, entry: EntryPoint | None) -> None:
         """Import one plugin, unless it is disabled; leave it out if that fails."""

@@ -146,9 +146,10 @@ def _tasks(gateway: Gateway) -> Part:
     return Part(
         name="tasks",
         begin=begin,
+        work=gateway.workers.fail_unknown,
         drain=drain,
         drain_s=None,
-        conditions=gateway.workers.resources.shortages.find_conditions,
+        conditions=gateway.workers.find_conditions,
     )
 
 

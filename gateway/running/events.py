@@ -32,8 +32,6 @@ class EventHandover:
     parts: Sequence[Part]
     # The leader takes events at once. Other nodes only poll, in case it lacks the plugin.
     leads: Callable[[], bool]
-    # Whether a plugin failed to load at this start. Its readers are kept.
-    lacks_plugins: bool = False
     now: Clock = time.time
     poll_s: float = 5.0
     # The shortest time between two rounds. Each task's end asks for one, and most have no events.
@@ -78,7 +76,7 @@ class EventHandover:
 
     async def _register(self) -> None:
         self._readers = {part.name: part.events for part in self.parts if part.events is not None}
-        await self.events.set_readers(self._readers, keep_others=self.lacks_plugins, now=self.now())
+        await self.events.set_readers(self._readers, now=self.now())
         self._registered_at = asyncio.get_running_loop().time()
 
     async def _begin(self) -> None:
@@ -170,8 +168,10 @@ class EventHandover:
                 title=f"Events wait for {one.reader}",
                 text=f"{one.count:,} events are not taken, the oldest for "
                 f"{(self.now() - one.since) / 60:,.0f} minutes.",
-                action="Find the error in the log line events.not_taken, and update or disable "
-                "the plugin.",
+                action="Find the error in the log line events.not_taken, and update the plugin."
+                if one.reader in self._readers
+                else "No plugin of this machine reads them: install or enable it again. Events "
+                "without a plugin are deleted after 30 days.",
             )
             for one in await self.events.backlogs()
             if one.count >= _MANY or self.now() - one.since >= _LONG_S

@@ -7,9 +7,11 @@ import attrs
 
 from gateway.contracts.parts import Event, EventReader, EventType, Take
 from gateway.store.plugin_functions import find_owner
-from gateway.store.sql import Connection, Run, Tables, as_write, dialect_of
+from gateway.store.sql import Connection, Run, Tables, as_write, dialect_of, none_of
 
 _AT_ONCE = 64
+# The node of readers whose last node no longer has them. No node is named so.
+_ABSENT = "?"
 # A reader that no node has registered for this long is forgotten, and its events with it.
 _ABSENT_S = 30 * 86_400.0
 # Other writes wait for this one.
@@ -31,17 +33,23 @@ def add_event(
     )
 
 
-def set_readers(
-    db: Connection, node: str, readers: Mapping[str, EventReader], now: float, *, keep_others: bool
-) -> None:
+def set_readers(db: Connection, node: str, readers: Mapping[str, EventReader], now: float) -> None:
     """Set a node's readers. Other nodes, which may have more plugins, keep theirs.
 
-    With `keep_others`, this node keeps those that it had and has no longer.
+    Readers that the node no longer has become absent: their plugin may only be disabled for one
+    start, so their events are kept until `forget_absent`.
     """
-    if not keep_others:
-        db.execute("DELETE FROM event_readers WHERE node = ?", (node,))
+    names = list(readers)
+    db.execute(
+        f"""INSERT INTO event_readers (node, reader, type, only_with_callback, seen_at)
+           SELECT ?, reader, type, only_with_callback, seen_at FROM event_readers
+           WHERE node = ? AND {none_of("reader", names)}
+           ON CONFLICT (type, reader, node) DO UPDATE SET seen_at = excluded.seen_at""",  # noqa: S608
+        (_ABSENT, node, *names),
+    )
+    db.execute("DELETE FROM event_readers WHERE node = ?", (node,))
     for name, reader in readers.items():
-        db.execute("DELETE FROM event_readers WHERE node = ? AND reader = ?", (node, name))
+        db.execute("DELETE FROM event_readers WHERE node = ? AND reader = ?", (_ABSENT, name))
         for kind in dict.fromkeys(reader.types):
             db.execute(
                 """INSERT INTO event_readers (node, reader, type, only_with_callback, seen_at)
@@ -117,11 +125,9 @@ class SqlEvents(Tables):
         # An SQLite file has one node without a name.
         self._node = node or ""
 
-    async def set_readers(
-        self, readers: Mapping[str, EventReader], *, now: float, keep_others: bool = False
-    ) -> None:
+    async def set_readers(self, readers: Mapping[str, EventReader], *, now: float) -> None:
         """Set the events that this node's plugins read, as the function of this name does."""
-        await self._write(set_readers, self._node, readers, now, keep_others=keep_others)
+        await self._write(set_readers, self._node, readers, now)
 
     async def waits(self, reader: str, *, now: float) -> bool:
         """Whether an event is due for a reader. Cheap, because every ended task asks."""
@@ -141,7 +147,7 @@ class SqlEvents(Tables):
         return int(await self._write(take_events, reader, take, now, limit))
 
     async def backlogs(self) -> list[Backlog]:
-        """Return the backlog of each reader that some node has."""
+        """Return the backlog of each reader, absent ones included."""
         rows = await self._rows(
             """SELECT reader, count(*) AS count, min(at) AS since FROM events
                WHERE reader IN (SELECT reader FROM event_readers) GROUP BY reader ORDER BY reader"""

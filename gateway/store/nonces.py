@@ -65,10 +65,13 @@ def next_nonce(db: Connection, signer: str, chain_nonce: int) -> int:
 
 
 def check_nonce_free(db: Connection, transaction: SignedTransaction) -> None:
-    """Raise `RuntimeError` if another transaction has the signer's nonce."""
+    """Raise `RuntimeError` if another transaction has the signer's nonce.
+
+    The same bytes may be recorded already: a repeat after a COMMIT whose response was lost.
+    """
     taken = db.execute(
-        "SELECT 1 FROM sent_transactions WHERE signer = ? AND nonce = ?",
-        (transaction.signer, transaction.nonce),
+        "SELECT 1 FROM sent_transactions WHERE signer = ? AND nonce = ? AND tx_hash <> ?",
+        (transaction.signer, transaction.nonce, transaction.tx_hash),
     ).fetchone()
     if taken:
         raise RuntimeError(f"nonce {transaction.nonce} of {transaction.signer} is taken")

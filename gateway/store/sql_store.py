@@ -19,7 +19,7 @@ from gateway.domain import (
     TaskStatus,
 )
 from gateway.settings import Settings
-from gateway.store import nonces, payments, tasks
+from gateway.store import long_texts, nonces, payments, tasks
 from gateway.store.events import SqlEvents
 from gateway.store.meta import count_login_attempt, find_or_make
 from gateway.store.method_payments import SqlMethodPayments
@@ -237,7 +237,7 @@ class SqlStore(Tables, AbstractAsyncContextManager["SqlStore"], ABC):
         """Return a task, or None. A long text in its result is only described."""
         return await self._find_task(_BY_ID, task_id)
 
-    text_part = as_read(tasks.read_part)
+    text_part = as_read(long_texts.read_part)
 
     async def recent_tasks(
         self, limit: int, status: TaskStatus | None, details: str | None = None

@@ -1,96 +1,15 @@
-"""The task queue: lease, complete, fail, retry. The lease token fences each write.
+"""The task queue: lease, complete, fail, retry. The lease token fences each write."""
 
-A long text of a result is in rows of its own, so that polling does not read it. It is stored as
-encoded JSON, and streamed to clients in parts (`web/long_texts.py`).
-"""
-
-import secrets
-from collections.abc import Iterator, Sequence
-from typing import Literal
-
-import attrs
-import msgspec
+from collections.abc import Sequence
 
 from gateway.contracts import Cost, Lease
 from gateway.contracts.parts import EventType
-from gateway.domain import Handle, LongText, PaymentState, StoredResult, TaskStatus
+from gateway.domain import Handle, PaymentState, StoredResult, TaskStatus
 from gateway.store.events import add_event
-from gateway.store.rows import dump, lease_of, load
-from gateway.store.sql import (
-    Connection,
-    Row,
-    Run,
-    Tables,
-    as_query,
-    as_write,
-    dialect_of,
-    is_off,
-    lease_clock,
-    none_of,
-)
-
-# The tasks that a lease may be for; see `SqlQueue.lease`.
-Which = Literal["all", "suspects", "others"]
-
-
-def leasable(
-    db: Connection, blocked: Sequence[str], clock: float = 0.0, which: Which = "all"
-) -> str:
-    """Return FROM and WHERE for the tasks that may be leased; its parameters are `blocked`.
-
-    Tasks of a blocked slug are included only if already submitted. `which` is as in
-    `SqlQueue.lease`. Without the hint, SQLite would read and sort every unfinished task.
-    """
-    hint = dialect_of(db).indexed_by("tasks_due")
-    # The second kind is a lease that expired: another node died.
-    died = f"(restarts > 0 OR (lease_token IS NOT NULL AND due_at <= {clock!r}))"
-    kind = {"all": "", "suspects": f"AND {died}", "others": f"AND NOT {died}"}[which]
-    return f"""FROM tasks {hint} WHERE status IN ('queued', 'processing') {kind}
-        AND (handle IS NOT NULL OR sent_at IS NOT NULL OR {none_of("slug", blocked)})"""
-
-
-def lease_due(
-    db: Connection,
-    limit: int,
-    lease_s: float,
-    now: float,
-    blocked: Sequence[str],
-    node: str | None = None,
-    which: Which = "all",
-) -> list[Lease]:
-    """Lease the tasks that are due longest. See `SqlQueue.lease`."""
-    clock = lease_clock(db, now)
-    if is_off(now, clock):
-        return []
-    order = "restarts, due_at" if which == "suspects" else "due_at"
-    due = db.execute(
-        f"""SELECT id {leasable(db, blocked, clock, which)} AND due_at <= ?
-            ORDER BY {order} LIMIT ? {dialect_of(db).skip_locked}""",
-        (*blocked, clock, limit),
-    ).fetchall()
-    until, lone = clock + lease_s, int(which == "suspects")
-    leased = [_lease_task(db, row["id"], until, now, node, lone) for row in due]
-    return [lease_of(row, until=now + lease_s) for row in leased]
-
-
-def _lease_task(
-    db: Connection, task_id: str, until: float, now: float, node: str | None, lone: int
-) -> Row:
-    """Lease a task. An expired lease was ended by a death, which is no attempt."""
-    row: Row = db.execute(
-        """UPDATE tasks SET status = ?,
-               attempt = attempt
-                   + CASE WHEN handle IS NULL AND lease_token IS NULL THEN 1 ELSE 0 END,
-               restarts = restarts + CASE WHEN lease_token IS NULL THEN 0 ELSE 1 END,
-               lone_runs = lone_runs + ?,
-               lease_token = ?, leased_by = ?, due_at = ?, started_at = coalesce(started_at, ?)
-           WHERE id = ?
-           RETURNING id, slug, request, attempt, restarts, lone_runs, lease_token, started_at,
-               handle, sent_at, payment_id, request_id,
-               (SELECT data FROM task_files WHERE task_id = tasks.id) AS data""",
-        (TaskStatus.PROCESSING, lone, secrets.token_hex(16), node, until, now, task_id),
-    ).fetchone()
-    return row
+from gateway.store.leases import Which, find_unknown, lease_due, lease_unknown, next_due
+from gateway.store.long_texts import add_parts, shorten
+from gateway.store.rows import dump, load
+from gateway.store.sql import Connection, Run, Tables, as_query, as_write, dialect_of, lease_clock
 
 
 def leave_alone(db: Connection, lease: Lease) -> bool:
@@ -126,7 +45,8 @@ def complete(
 ) -> bool:
     """Mark a task `completed` and store its result; raises if it does not survive serialization.
 
-    `provider` is the name of the one that generated it. `cost` is None if unknown.
+    `provider` is the name of the one that generated it. `cost` is None if unknown. Also True if the
+    task has this result already: a repeat after a COMMIT whose response was lost.
     """
     short, parts = shorten(result)
     written = dump(short)
@@ -142,10 +62,16 @@ def complete(
         ),
     ).fetchone()
     if row is None:
-        return False
+        return _has_result(db, lease.task_id, written)
     add_parts(db, lease.task_id, parts)
     _note_end(db, lease, row["callback_url"], EventType.TASK_COMPLETED, now)
     return True
+
+
+def _has_result(db: Connection, task_id: str, written: str) -> bool:
+    """Whether a task has this result. The outputs' keys differ between leases."""
+    row = db.execute("SELECT result FROM tasks WHERE id = ?", (task_id,)).fetchone()
+    return row is not None and row["result"] == written
 
 
 def fail(
@@ -257,20 +183,6 @@ def forget_outputs(db: Connection, task_ids: Sequence[str]) -> None:
         db.execute("UPDATE tasks SET outputs_gone = 1 WHERE id = ?", (task_id,))
 
 
-def next_due(
-    db: Connection, blocked: Sequence[str], now: float, which: Which = "all"
-) -> float | None:
-    """Return when the next task may be leased, by the caller's clock. See `SqlQueue.next_due`."""
-    clock = lease_clock(db, now)
-    if is_off(now, clock):
-        return None
-    due: float | None = db.execute(
-        f"SELECT min(due_at) {leasable(db, blocked, clock, which)}",
-        tuple(blocked),
-    ).fetchone()[0]
-    return due + (now - clock) if due is not None else None
-
-
 def depth(db: Connection) -> dict[str, int]:
     """Return the number of unfinished tasks in each status."""
     rows = db.execute(
@@ -278,47 +190,6 @@ def depth(db: Connection) -> dict[str, int]:
            WHERE status IN ('held', 'queued', 'processing') GROUP BY status"""
     )
     return {row[0]: row[1] for row in rows}
-
-
-# Texts up to this length stay in the task's row, which a poll reads in about 50 µs.
-SHORT_CHARS = 32_768
-# Each part costs a hop to the database's thread. JSON encodes a control character in six bytes, so
-# a part takes up to 393,216 bytes.
-PART_CHARS = 65_536
-
-
-def shorten(result: StoredResult) -> tuple[StoredResult, list[bytes]]:
-    """Return a result as stored in the task's row, and the parts of its long text, if any."""
-    text = result.text
-    if text is None or len(text) <= SHORT_CHARS:
-        return result, []
-    parts = list(_split(text))
-    described = LongText(parts=len(parts), json_bytes=sum(map(len, parts)), chars=len(text))
-    return attrs.evolve(result, text=None, long_text=described), parts
-
-
-def add_parts(db: Connection, task_id: str, parts: Sequence[bytes]) -> None:
-    """Insert the parts of a long text."""
-    for number, part in enumerate(parts):
-        db.execute(
-            "INSERT INTO task_texts (task_id, part, data) VALUES (?, ?, ?)", (task_id, number, part)
-        )
-
-
-def read_part(db: Connection, task_id: str, number: int) -> bytes | None:
-    """Return part `number` (from 0) of a task's long text, or None.
-
-    The part is the inside of a JSON string, in UTF-8, at most 400 KB.
-    """
-    row = db.execute(
-        "SELECT data FROM task_texts WHERE task_id = ? AND part = ?", (task_id, number)
-    ).fetchone()
-    return None if row is None else bytes(row[0])
-
-
-def _split(text: str) -> Iterator[bytes]:
-    for begin in range(0, len(text), PART_CHARS):
-        yield msgspec.json.encode(text[begin : begin + PART_CHARS])[1:-1]
 
 
 class SqlQueue(Tables):
@@ -349,23 +220,32 @@ class SqlQueue(Tables):
         *,
         lease_s: float,
         now: float,
+        known: Sequence[str] | None = None,
         blocked: Sequence[str] = (),
         which: Which = "all",
     ) -> list[Lease]:
         """Lease the tasks that are due longest. Each lease counts as an attempt unless a job runs.
 
         A task not completed, failed or retried within `lease_s` seconds is due again: its worker
-        has died, which counts as a restart. Tasks of the slugs in `blocked` are leased only if
-        already submitted. Of the tasks, `suspects` are those whose worker has died: lease one
-        alone, since it may be what killed the worker.
+        has died, which counts as a restart. Only tasks of the slugs in `known` are leased (None: of
+        all), and those of the slugs in `blocked` only if already submitted. Of these tasks,
+        `suspects` are those whose worker has died: lease one alone, since it may be what killed the
+        worker.
 
         On a database that nodes share, the database's clock decides; `now`, the node's time, is
         only compared with it. A node whose clock is off gets no lease.
         """
         leases: list[Lease] = await self._write(
-            lease_due, limit, lease_s, now, blocked, self._node, which
+            lease_due, limit, lease_s, now, blocked, self._node, known, which
         )
         return leases
+
+    async def lease_unknown(self, task_id: str, *, lease_s: float, now: float) -> Lease | None:
+        """Lease one task whatever its slug, to fail it; None if it is not due, or has ended."""
+        lease: Lease | None = await self._write(lease_unknown, task_id, lease_s, now, self._node)
+        return lease
+
+    find_unknown = as_query(find_unknown)
 
     async def recover(self, *, now: float) -> int:
         """At startup, make due the tasks that this node had leased: their workers have died.
@@ -375,15 +255,20 @@ class SqlQueue(Tables):
         return int(await self._write(recover, now, self._node))
 
     async def next_due(
-        self, blocked: Sequence[str] = (), *, now: float, which: Which = "all"
+        self,
+        blocked: Sequence[str] = (),
+        *,
+        now: float,
+        known: Sequence[str] | None = None,
+        which: Which = "all",
     ) -> float | None:
         """Return when the next task is due, by the clock of `now`; None if no task waits.
 
-        `blocked` and `which` are as in `lease`. Always None for a node whose clock is off.
+        `known`, `blocked` and `which` are as in `lease`. Always None for a node whose clock is off.
         """
         # Without conditions this reads one index entry; otherwise it scans all waiting tasks.
         run = self._query if blocked or which != "all" else self._read_row
-        due: float | None = await run(next_due, blocked, now, which)
+        due: float | None = await run(next_due, blocked, now, known, which)
         return due
 
     @property

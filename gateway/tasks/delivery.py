@@ -94,7 +94,8 @@ class Delivery:
     async def store(self, result: Result, registered: Registered) -> None:
         """Store the outputs and complete the task; raises `WriteFailed`.
 
-        Deletes the outputs if the lease was lost.
+        Deletes the outputs if the lease was lost. A repeat of `complete` after a lost response is
+        no such case: it returns True for a task that has these outputs.
         """
         resources, lease = self.resources, self.lease
         # One folder per lease, so that attempts never overwrite each other's files.

@@ -14,12 +14,14 @@ import structlog
 from gateway.catalog.catalog import Catalog
 from gateway.concurrency.awaiting import outlive
 from gateway.contracts import Clock, Lease, OutputStore
+from gateway.contracts.parts import Condition
 from gateway.outputs.downloads import Downloader
 from gateway.store import SqlStore
-from gateway.store.tasks import Which
+from gateway.store.leases import Which
 from gateway.tasks.attempt import Attempt
 from gateway.tasks.resources import Resources, Slots
 from gateway.tasks.timing import TaskTiming
+from gateway.tasks.unknown import UnknownTasks
 from gateway.telemetry.spans import Spans
 
 _log = structlog.get_logger()
@@ -42,6 +44,7 @@ class WorkerPool:
     follows_loopback: bool = False
     _timing: TaskTiming = attrs.field(factory=TaskTiming, alias="timing")
     resources: Resources = attrs.field(init=False)
+    unknown: UnknownTasks = attrs.field(init=False)
     _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _working: dict[asyncio.Task[None], Attempt] = attrs.field(factory=dict, init=False)
     # Whether the last lease was filled, so the next one needs no read first.
@@ -69,6 +72,10 @@ class WorkerPool:
             links=Downloader(follows_loopback=self.follows_loopback),
         )
 
+    @unknown.default
+    def _set_up_unknown(self) -> UnknownTasks:
+        return UnknownTasks(self.resources, has_others=self.store.nodes.has_others)
+
     def start(self) -> None:
         """Start. Tasks that a dead process had leased are due at once."""
         self._dispatcher = asyncio.create_task(self._dispatch(), name="worker-dispatch")
@@ -81,6 +88,24 @@ class WorkerPool:
     def running(self) -> int:
         """The number of running attempts."""
         return len(self._working)
+
+    async def fail_unknown(self) -> None:
+        """Fail tasks whose endpoint no node has had for too long; a refund becomes due."""
+        overdue = await self.unknown.find_overdue()
+        for task_id in overdue[: max(self.resources.slots.free, 0)]:
+            if self._dispatcher is None or self._dispatcher.done():
+                # This node has no workers, or drains.
+                return
+            lease = await self.store.queue.lease_unknown(
+                task_id, lease_s=self.resources.timing.lease_s, now=self.now()
+            )
+            if lease is not None:
+                self._start_attempt(lease)
+
+    async def find_conditions(self) -> list[Condition]:
+        """Return the conditions of the tasks that wait: for this machine, or for an endpoint."""
+        shortages = await self.resources.shortages.find_conditions()
+        return [*shortages, *await self.unknown.find_conditions()]
 
     async def drain(self, *, grace_s: float) -> None:
         """Start no more tasks, let attempts finish for `grace_s` seconds, give the rest back."""
@@ -157,14 +182,22 @@ class WorkerPool:
         if self._has_more:
             return 0.0
         now = self.now()
-        due = await self.store.queue.next_due(self._find_blocked(), now=now)
+        known, blocked = self.catalog.slugs(), self._find_blocked()
+        due = await self.store.queue.next_due(blocked, now=now, known=known)
         pause_s = max(due - now, 0.0) if due is not None else idle_s
         if pause_s > 0:
             self._note_search()
         return pause_s
 
     def _find_blocked(self) -> list[str]:
-        return self.catalog.blocked_slugs(self.resources.timing.max_outage_s)
+        """Return the known slugs whose tasks wait.
+
+        Another node may still have an endpoint that is switched off or retired here.
+        """
+        blocked = self.catalog.blocked_slugs(self.resources.timing.max_outage_s)
+        if self.store.nodes.has_others:
+            blocked += self.catalog.disabled_slugs()
+        return blocked
 
     def _note_search(self) -> None:
         self._search_at = asyncio.get_running_loop().time() + self.resources.timing.idle_s
@@ -183,7 +216,8 @@ class WorkerPool:
         if not self._has_suspects:
             return False
         now = self.now()
-        due = await self.store.queue.next_due(self._find_blocked(), now=now, which="suspects")
+        known, blocked = self.catalog.slugs(), self._find_blocked()
+        due = await self.store.queue.next_due(blocked, now=now, known=known, which="suspects")
         self._has_suspects = due is not None
         return due is not None and due <= now
 
@@ -213,6 +247,7 @@ class WorkerPool:
                 wanted,
                 lease_s=self.resources.timing.lease_s,
                 now=self.now(),
+                known=self.catalog.slugs(),
                 blocked=self._find_blocked(),
                 which=which,
             ),

@@ -29,6 +29,11 @@ class TaskTiming:
     # The longest that a paid task waits for a provider that is off sale, unless the endpoint's
     # timeout is shorter.
     max_outage_s: float = 1800.0
+    # The longest that a paid task waits for a node that has its endpoint: a rolling upgrade, or a
+    # plugin that failed to load, may take hours. After this age it fails once this node has seen it
+    # wait for `unknown_seen_s`; a node that restarts may only have given it back.
+    max_unknown_s: float = 6 * 3600.0
+    unknown_seen_s: float = 600.0
     # How long a provider rests after an account problem. Probes are free, so they succeed even
     # without credit.
     account_pause_s: float = 900.0

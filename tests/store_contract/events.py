@@ -73,7 +73,6 @@ class EventsContract:
 
     async def test_without_a_reader_no_event_is_written(self, store: SqlStore) -> None:
         await _end(store)
-        await store.events.set_readers({"old": Shelf().reader()}, now=NOW)
         await store.events.set_readers({}, now=NOW)
         await _end(store, 2)
         assert await _count(store) == 0
@@ -147,14 +146,21 @@ class EventsContract:
         await _end(store, 2)
         assert await _count(store) == 2
 
-    async def test_the_backlog_is_of_readers_that_some_node_has(self, store: SqlStore) -> None:
+    async def test_the_backlog_counts_absent_readers_until_they_are_forgotten(
+        self, store: SqlStore
+    ) -> None:
         await _of_node(store, "a").set_readers(
             {"one": Shelf().reader(), "two": Shelf().reader()}, now=NOW
         )
         await _end(store)
-        await _of_node(store, "a").set_readers({"two": Shelf().reader()}, now=NOW)
-        (backlog,) = await store.events.backlogs()
-        assert (backlog.reader, backlog.count, backlog.since) == ("two", 1, NOW)
+        await _of_node(store, "a").set_readers({"two": Shelf().reader()}, now=NOW + 5 * _DAY_S)
+        found = await store.events.backlogs()
+        assert [(one.reader, one.count, one.since) for one in found] == [
+            ("one", 1, NOW),
+            ("two", 1, NOW),
+        ]
+        await store.events.forget_absent(now=NOW + 31 * _DAY_S)
+        assert [one.reader for one in await store.events.backlogs()] == ["two"]
 
     async def test_events_of_an_absent_reader_go_after_30_days(self, store: SqlStore) -> None:
         await store.events.set_readers(
@@ -178,11 +184,51 @@ class EventsContract:
             await store.events.forget_absent(now=NOW + days * _DAY_S)
             assert [one.reader for one in await store.events.backlogs()] == readers
 
-    async def test_a_start_that_lacks_a_plugin_keeps_its_reader(self, store: SqlStore) -> None:
-        await store.events.set_readers({"one": Shelf().reader(), "two": Shelf().reader()}, now=NOW)
-        await store.events.set_readers({"one": Shelf().reader()}, now=NOW, keep_others=True)
+    async def test_a_reader_that_is_absent_for_one_start_gets_every_event_once(
+        self, store: SqlStore
+    ) -> None:
+        shelf, named = Shelf(), Shelf()
+        both = {
+            "one": shelf.reader(types=[EventType.TASK_COMPLETED]),
+            "named": named.reader(only_with_callback=True),
+        }
+        await store.events.set_readers(both, now=NOW)
+        before = await _end(store)
+        for later in (1, 2):  # disabled for two starts
+            await store.events.set_readers({}, now=NOW + later)
+            meanwhile = await _end(store, later + 1, request=_WITH_CALLBACK)
+        failed = await leased(store, 4)
+        await store.queue.fail(failed, details="x", error="x", now=NOW + 3)
+        await store.events.set_readers(both, now=NOW + 4)
+        assert await store.events.take("one", shelf.take, now=NOW + 5) == 3
+        assert {before, meanwhile} < {event.task_id for event in shelf.events}
+        assert await store.events.take("named", named.take, now=NOW + 5) == 2
+        # From now on it is as if it had never been absent.
+        await _end(store, 5)
+        assert await store.events.take("one", shelf.take, now=NOW + 5) == 1
+
+    async def test_a_reader_with_fewer_types_gets_no_others(self, store: SqlStore) -> None:
+        await store.events.set_readers({"one": Shelf().reader()}, now=NOW)
+        await store.events.set_readers({}, now=NOW)
+        fewer = {"one": Shelf().reader(types=[EventType.TASK_FAILED])}
+        await store.events.set_readers(fewer, now=NOW)
         await _end(store)
-        assert await _count(store) == 2
+        assert await _count(store) == 0
+
+    async def test_a_reader_absent_on_one_node_is_that_of_another(self, store: SqlStore) -> None:
+        readers = {"one": Shelf().reader()}
+        await _of_node(store, "a").set_readers(readers, now=NOW)
+        await _of_node(store, "b").set_readers(readers, now=NOW)
+        await _of_node(store, "a").set_readers({}, now=NOW)
+        await _end(store)
+        assert await _count(store) == 1
+        nodes = await store.read(
+            lambda db: {
+                row[0] for row in db.execute("SELECT node FROM event_readers WHERE reader = 'one'")
+            }
+        )
+        # Node a is not said to read it.
+        assert "a" not in nodes
 
     async def test_an_event_that_is_set_aside_waits_and_holds_up_no_other(
         self, store: SqlStore

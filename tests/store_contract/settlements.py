@@ -67,6 +67,16 @@ class SettlingContract:
         assert await store.unmined_of(task.payment.id, SIGNER) is None
         assert (await known(store, task.id)).payment.state is PaymentState.RESERVED
 
+    async def test_a_signed_transaction_that_is_recorded_again_is_the_same(
+        self, store: SqlStore
+    ) -> None:
+        """As after a COMMIT whose response was lost."""
+        task = await reserved(store)
+        sent = signed_transaction(0)
+        for _ in range(2):
+            assert await store.begin_settling(task.payment.id, sent, now=NOW) == sent
+        assert await store.nonces_of(task.payment.id, SIGNER) == 1
+
     async def test_of_fifty_at_once_one_gets_a_nonce(self, store: SqlStore) -> None:
         tasks = [await reserved(store, nonce) for nonce in range(50)]
         nonce = await store.next_nonce(SIGNER, 0)

@@ -105,6 +105,28 @@ class WorkingContract(JobsContract):
         assert (task.completed_at, task.expires_at) == (NOW + 1, NOW + 99)
         assert (task.refund, task.payment.state) == (None, PaymentState.SETTLED)
 
+    async def test_a_repeated_result_is_stored_once(self, store: SqlStore) -> None:
+        """As after a COMMIT whose response was lost: the first one has been stored."""
+        lease = await leased(store)
+        result = attrs.evolve(RESULT, text="é" * 100_000)
+        for later in (1, 9):
+            assert await store.queue.complete(
+                lease, result, expires_at=NOW + 99 + later, now=NOW + later
+            )
+        task = await known(store, lease.task_id)
+        assert (task.completed_at, task.expires_at) == (NOW + 1, NOW + 100)
+
+    async def test_another_result_of_a_completed_task_is_refused(self, store: SqlStore) -> None:
+        lease = await leased(store)
+        assert await store.queue.complete(lease, RESULT, expires_at=NOW + 99, now=NOW + 1)
+        for other in (
+            attrs.evolve(RESULT, text="# Another"),
+            attrs.evolve(RESULT, outputs=(attrs.evolve(RESULT.outputs[0], key="2/0.png"),)),
+        ):
+            assert not await store.queue.complete(lease, other, expires_at=NOW + 99, now=NOW + 2)
+        assert not await store.queue.fail(lease, details="x", error="x", now=NOW + 3)
+        assert (await known(store, lease.task_id)).result == RESULT
+
     async def test_a_long_text_lies_apart_from_the_row(self, store: SqlStore) -> None:
         lease = await leased(store)
         text = 'a"\n\0é😀' * 20_000

@@ -2,8 +2,11 @@
 
 import asyncio
 import contextlib
+import re
 
 _COMMIT = b"Q\x00\x00\x00\x0bCOMMIT\x00"
+# psycopg prepares a statement that it has sent five times, and then sends only its name.
+_PREPARES_COMMIT = re.compile(rb"P.{4}([^\x00]+)\x00COMMIT\x00", re.DOTALL)
 
 
 class LossyProxy:
@@ -11,10 +14,16 @@ class LossyProxy:
 
     def __init__(self, socket_path, *, reaches_server, loses):
         self.losses = 0
+        # The client's port of the only connection that loses messages; None for all.
+        self.only_port = None
+        # For how long the database is away after a loss, in seconds.
+        self.outage_s = 0.0
         self.port = 0
+        self.reaches_server = reaches_server
         self._socket_path = socket_path
-        self._reaches_server = reaches_server
         self._loses = loses
+        self._back_at = 0.0
+        self._open = set()
 
     def lead_to(self, address):
         """Return the URL of a database through this proxy."""
@@ -23,23 +32,48 @@ class LossyProxy:
 
     async def serve(self, reader, writer):
         """Forward one connection in both directions until one side ends it."""
+        if asyncio.get_running_loop().time() < self._back_at:
+            writer.close()
+            return
         up_reader, up_writer = await asyncio.open_unix_connection(self._socket_path)
         down = asyncio.create_task(_pass_on(up_reader, writer))
+        self._open.add(writer)
+        names = set()
         try:
-            while data := await reader.read(65536):
-                if self.losses and self._loses in data:
-                    self.losses -= 1
-                    down.cancel()
-                    if self._reaches_server:
-                        up_writer.write(data)
-                        await up_writer.drain()
-                    return
-                up_writer.write(data)
-                await up_writer.drain()
+            with contextlib.suppress(ConnectionError):
+                while data := await reader.read(65536):
+                    names.update(_PREPARES_COMMIT.findall(data))
+                    port = writer.get_extra_info("peername")[1]
+                    if self.only_port in (None, port) and self._is_lost(data, names):
+                        down.cancel()
+                        if self.reaches_server:
+                            up_writer.write(data)
+                            await up_writer.drain()
+                        self._go_away()
+                        return
+                    up_writer.write(data)
+                    await up_writer.drain()
         finally:
+            self._open.discard(writer)
             down.cancel()
             writer.close()
             up_writer.close()
+
+    def _is_lost(self, data, names):
+        found = [self._loses]
+        if self._loses == _COMMIT:
+            found += [b"\x00" + name + b"\x00" for name in names]
+        if not self.losses or not any(one in data for one in found):
+            return False
+        self.losses -= 1
+        return True
+
+    def _go_away(self):
+        """Cut all connections, and refuse new ones for a while."""
+        if self.outage_s:
+            self._back_at = asyncio.get_running_loop().time() + self.outage_s
+            for writer in self._open:
+                writer.close()
 
 
 async def _pass_on(reader, writer):

@@ -5,7 +5,7 @@ import json
 from types import SimpleNamespace
 
 from gateway import Result
-from gateway.store.tasks import PART_CHARS, SHORT_CHARS
+from gateway.store.long_texts import PART_CHARS, SHORT_CHARS
 from gateway.web.front.answers import send_answer
 from gateway.web.routes.tasks import answer_task
 from tests.cases import each

@@ -118,6 +118,7 @@ def _report(verdict: ChaosVerdict, trade: Trade, seconds: float) -> None:
         "stuck": len(money.stuck),
         "tasks taken from a node at work": len(verdict.stolen),
         "nonces given twice": len(verdict.reused),
+        "outputs that cannot be fetched": len(verdict.unfetched),
         "seconds": round(seconds),
     }
     for name, value in rows.items():

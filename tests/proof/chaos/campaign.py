@@ -33,6 +33,9 @@ class Plan:
     seconds: float = 180.0
     kill_every: tuple[float, float] = (1.0, 3.0)
     cut_every: float = 5.0
+    lose_every: float = 8.0
+    # Longer than the nodes' pools wait.
+    outage: tuple[float, float] = (1.5, 4.0)
     crash_every: float = 40.0
     pause_every: float = 60.0
     pause: float = 20.0
@@ -62,6 +65,7 @@ class Trade:
 
     def close(self) -> None:
         """Let the buyers finish what they began, then stop the nodes."""
+        self.cluster.way.losses = 0
         self.cluster.chain.result("evm_setAutomine", True)
         for client in self.clients:
             client.stopping.set()
@@ -91,6 +95,7 @@ class Campaign(Trade):
         began = time.monotonic()
         every = {
             self._cut: self.plan.cut_every,
+            self._lose: self.plan.lose_every,
             self._crash: self.plan.crash_every,
             self._pause: self.plan.pause_every,
         }
@@ -116,6 +121,14 @@ class Campaign(Trade):
         with contextlib.suppress(psycopg.Error):
             (row,) = self.cluster.rows(_CUT)
             self.done["sessions cut"] += row["n"]
+
+    def _lose(self) -> None:
+        """Lose the response of the next COMMIT, and the database for a while."""
+        way = self.cluster.way
+        self.done["responses of COMMIT lost"] += not way.losses
+        way.outage_s = self.chance.uniform(*self.plan.outage)
+        way.reaches_server = self.chance.random() < 0.8
+        way.losses = 1
 
     def _crash(self) -> None:
         """Stop PostgreSQL without a checkpoint, and start it again."""

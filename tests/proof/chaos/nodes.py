@@ -1,5 +1,6 @@
 """Nodes of one gateway: each a `gateway serve`, on one PostgreSQL, one bucket and one chain."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -8,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -19,6 +21,7 @@ from eth_account import Account
 
 from gateway_bucket.outputs import SCHEME
 from tests.conftest import PNG
+from tests.gateway.postgres.lossy_proxy import LossyProxy, lossy_proxy
 from tests.postgres_server import PostgresServer
 from tests.proof.chaos.releases import PRESENT, Release
 from tests.proof.crashes.remote_chain import RemoteChain, chain_process
@@ -53,11 +56,19 @@ class Slow:
 
 @hookimpl
 def register_endpoints(register, settings):
+    slow = Slow()
     register(
         Endpoint(slug="slow", title="Slow", description="Slow.", model="slow-1", provider="slow",
                  capability="text-to-image", price_units=usdc("0.02")),
-        Slow(),
+        slow,
     )
+    # A release that sells more; see `releases.py`.
+    if os.environ.get("SLOW_SELLS_NEWER"):
+        register(
+            Endpoint(slug="newer", title="Newer", description="Newer.", model="slow-2",
+                     provider="slow", capability="text-to-image", price_units=usdc("0.02")),
+            slow,
+        )
 """
 )
 # A minute is too long for a test: a paused node must lose its leases.
@@ -73,6 +84,14 @@ except ImportError:
 # Time for which a restarted node watches the row of its earlier run.
 SqlNodes.__init__.__kwdefaults__.update(watch_s=2.0)
 TaskTiming.__init__.__kwdefaults__.update(lease_s=10.0, extend_s=3.0, idle_s=1.0)
+
+try:
+    from gateway_nodes.postgres import pool
+except ImportError:
+    pass
+else:
+    # Shorter than the outages after a lost response.
+    pool._TIMEOUT_S = 1.0
 """
 _STOP_S = 150
 _BUCKET = "outputs"
@@ -141,6 +160,8 @@ class Cluster:
     chain: RemoteChain
     s3: str
     chance: random.Random
+    # The nodes' way to the database, which can lose the response of a COMMIT.
+    way: LossyProxy
     absences: list[Absence] = attrs.field(factory=list)
 
     def start(self) -> None:
@@ -194,6 +215,15 @@ class Cluster:
         with psycopg.connect(self.database, row_factory=dict_row, autocommit=True) as db:
             return db.execute(sql.encode(), parameters or None).fetchall()
 
+    def fetch_outputs(self, task_id: str) -> list[int]:
+        """Fetch a task's outputs like its buyer, by the links of any node; returns their sizes.
+
+        Raises `OSError` if one cannot be fetched.
+        """
+        _, task = self.request("GET", f"/api/task/{task_id}")
+        links = [output["url"] for output in task["result"]["outputs"]]
+        return [len(urllib.request.urlopen(link, timeout=30).read()) for link in links]
+
     def read_output(self, key: str) -> bytes | None:
         """Return an object of the bucket, or None."""
         where = f"{self.s3}/{_BUCKET}/{key.removeprefix(SCHEME)}"
@@ -207,6 +237,25 @@ def _ask_bucket(where: str, method: str = "GET") -> bytes:
     asked = urllib.request.Request(where, headers={"Authorization": _SIGNED}, method=method)
     with urllib.request.urlopen(asked, timeout=30) as answer:
         return answer.read()
+
+
+@contextlib.contextmanager
+def lossy_way(server: PostgresServer) -> Iterator[LossyProxy]:
+    """Run a proxy before the server, on a thread of its own."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+
+    def run(work):
+        return asyncio.run_coroutine_threadsafe(work, loop).result(30)
+
+    proxy = lossy_proxy(server, reaches_server=True)
+    try:
+        yield run(proxy.__aenter__())
+    finally:
+        run(proxy.__aexit__(None, None, None))
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
 
 
 @contextlib.contextmanager
@@ -258,11 +307,16 @@ def prepared(
 ) -> Iterator[Cluster]:
     """Start a chain, a database, a bucket and `count` nodes, and stop them at the end."""
     folder.mkdir(parents=True, exist_ok=True)
-    with chain_process(folder) as chain, server.database() as database, _s3_server() as s3:
+    with (
+        chain_process(folder) as chain,
+        server.database() as database,
+        lossy_way(server) as way,
+        _s3_server() as s3,
+    ):
         # All nodes use one key, and share its nonces.
         account = Account.create()
         chain.fund(account.address, eth_wei=10**21, usdc_units=0)
-        variables = _variables(folder, database, s3)
+        variables = _variables(folder, way.lead_to(database), s3)
         nodes = []
         for number in range(count):
             name = f"node-{number}"
@@ -270,7 +324,8 @@ def prepared(
             node.take(release)
             nodes.append(node)
         (folder / "calls").touch()
-        cluster = Cluster(folder, nodes, server, database, chain, s3, random.Random(seed))
+        chance = random.Random(seed)
+        cluster = Cluster(folder, nodes, server, database, chain, s3, chance, way)
         try:
             yield cluster
         finally:

@@ -30,7 +30,12 @@ ALTER TABLE roles ADD COLUMN of_tomorrow TEXT;
 CREATE TABLE of_tomorrow (payment_id BIGINT PRIMARY KEY REFERENCES payments (id));
 CREATE INDEX of_tomorrow_tasks ON tasks (of_tomorrow);
 """
+# It also sells an endpoint more.
 _NEXT = """
+import os
+
+os.environ["SLOW_SELLS_NEWER"] = "1"
+
 import gateway.version
 
 gateway.version.VERSION += "+next"
@@ -72,7 +77,24 @@ pool._LOST_RACE = tuple(one for one in pool._LOST_RACE if one is not pool._STALE
 pool._STALE_STATEMENT = Never
 """,
 )
-UPGRADE_MUTANTS = {"renames-a-column": (PRESENT, _RENAMING), "stale-statements": (_STALE, NEXT)}
+# Its nodes lease tasks of endpoints that they do not have, and fail them.
+_LEASES_ALL = attrs.evolve(
+    PRESENT,
+    patch="""
+from gateway.store.tasks import SqlQueue
+
+def _without_known(method):
+    return lambda self, *given, known=None, **named: method(self, *given, **named)
+
+SqlQueue.lease = _without_known(SqlQueue.lease)
+SqlQueue.next_due = _without_known(SqlQueue.next_due)
+""",
+)
+UPGRADE_MUTANTS = {
+    "renames-a-column": (PRESENT, _RENAMING),
+    "stale-statements": (_STALE, NEXT),
+    "leases-all": (_LEASES_ALL, NEXT),
+}
 
 
 def release_of(ref: str, folder: Path) -> Release:

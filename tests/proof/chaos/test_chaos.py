@@ -3,7 +3,15 @@
 from tests.proof.chaos.campaign import Plan, run_chaos
 
 # A few seconds of everything; `make chaos` runs for minutes.
-_SHORT = Plan(seconds=5, kill_every=(1, 2), cut_every=2, crash_every=2.5, pause_every=3, pause=1)
+_SHORT = Plan(
+    seconds=5,
+    kill_every=(1, 2),
+    cut_every=2,
+    lose_every=1,
+    crash_every=2.5,
+    pause_every=3,
+    pause=1,
+)
 
 
 def test_money_survives_the_nodes_and_their_database(postgres_server, tmp_path):
@@ -11,4 +19,5 @@ def test_money_survives_the_nodes_and_their_database(postgres_server, tmp_path):
     assert verdict.problems == []
     assert campaign.done["nodes killed"]
     assert campaign.done["crashes of PostgreSQL"]
+    assert campaign.done["responses of COMMIT lost"]
     assert verdict.money.payments["settled"] > 5

@@ -13,4 +13,5 @@ def test_money_survives_an_upgrade_node_by_node(postgres_server, tmp_path):
     )
     assert verdict.problems == []
     assert upgrade.done["nodes replaced"] == 2
+    assert upgrade.done["sales of the added endpoint"]
     assert verdict.chaos.money.payments["settled"] > 5

@@ -5,9 +5,11 @@ from collections.abc import Iterable
 
 import attrs
 
+from tests.conftest import PNG
 from tests.proof.chaos.nodes import Absence, Cluster
 from tests.proof.crashes.clients import Memory
 from tests.proof.crashes.verdict import ROWS, Verdict, judge
+from tests.proof.process.gateway_process import until
 
 _NONCES = """SELECT signer, nonce, count(DISTINCT payment_id) AS n FROM sent_transactions
              GROUP BY signer, nonce HAVING count(DISTINCT payment_id) > 1"""
@@ -20,11 +22,12 @@ class ChaosVerdict:
     money: Verdict
     stolen: list[str]  # tasks that a node began while another was at them
     reused: list[str]  # nonces that were given to two payments
+    unfetched: list[str]  # completed tasks whose buyers cannot fetch the outputs
 
     @property
     def problems(self) -> list[str]:
         """All problems, in sentences."""
-        return [*self.money.problems, *self.stolen, *self.reused]
+        return [*self.money.problems, *self.stolen, *self.reused, *self.unfetched]
 
 
 @attrs.frozen
@@ -45,7 +48,25 @@ def judge_cluster(cluster: Cluster, memory: Memory) -> ChaosVerdict:
     nonces = [
         f"nonce {row['nonce']} was given to {row['n']} payments" for row in cluster.rows(_NONCES)
     ]
-    return ChaosVerdict(money, find_stolen(notes, cluster.absences), nonces)
+    stolen = find_stolen(notes, cluster.absences)
+    return ChaosVerdict(money, stolen, nonces, _find_unfetched(cluster))
+
+
+def _find_unfetched(cluster: Cluster) -> list[str]:
+    """Fetch every output of every completed task as its buyer would."""
+    cluster.revive()
+    for node in cluster.nodes:
+        until(node._is_up)
+    found = []
+    for row in cluster.rows("SELECT id FROM tasks WHERE status = 'completed' ORDER BY id"):
+        try:
+            sizes = cluster.fetch_outputs(row["id"])
+        except (OSError, KeyError, TypeError) as error:
+            found.append(f"task {row['id']}: its outputs cannot be fetched: {error!r}")
+        else:
+            if sizes != [len(PNG)]:
+                found.append(f"task {row['id']} has outputs of {sizes} bytes")
+    return found
 
 
 def read_notes(lines: Iterable[str]) -> list[Note]:

@@ -17,6 +17,7 @@ from tests.conftest import Payer
 PRICE = 20_000
 _AGAIN_S = 0.01  # between two tries to reach a gateway that was killed
 _PATIENCE_S = 120  # with one purchase
+_NOT_FOUND = 404
 _NOT_YET = "TX_NOT_FOUND"  # the one refusal after which the specification says: again
 _MAX_SIGNATURES = 10  # of one purchase; a client that signs on and on is a finding
 
@@ -127,6 +128,8 @@ class Buyer(Client):
 class X402Buyer(Buyer):
     """Pays by signed authorizations, in v1 and v2."""
 
+    slug = "slow"
+
     def buy(self, purchase: Purchase) -> None:
         for _ in range(_MAX_SIGNATURES):
             answer = self.send(purchase, self.sign(purchase))
@@ -151,7 +154,17 @@ class X402Buyer(Buyer):
 
     def send(self, purchase: Purchase, header: str):
         body = {"prompt": purchase.prompt}
-        return self.final_answer(purchase, "/api/x402/slow", body, {"X-PAYMENT": header})
+        return self.final_answer(purchase, f"/api/x402/{self.slug}", body, {"X-PAYMENT": header})
+
+
+class NewerBuyer(X402Buyer):
+    """Buys from an endpoint that only some nodes have; another one answers 404."""
+
+    slug = "newer"
+
+    def ask(self, path: str, body: dict, headers: dict) -> tuple[int, dict] | None:
+        answer = super().ask(path, body, headers)
+        return None if answer is not None and answer[0] == _NOT_FOUND else answer
 
 
 class DirectBuyer(Buyer):

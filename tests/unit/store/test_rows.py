@@ -25,7 +25,7 @@ from gateway.domain import (
     TaskStatus,
     Transfer,
 )
-from gateway.store import payments, refunds, rows, tasks
+from gateway.store import leases, payments, refunds, rows, tasks
 from gateway.store.sqlite.migrations import migrate
 from gateway_testing.facts import ENDPOINT, NOW, WALLET
 
@@ -163,7 +163,7 @@ def _live(db, task, life, result) -> None:
     """Advance a queued task to the state in `life`."""
     if life == "accepted":
         return
-    (lease,) = tasks.lease_due(db, 1, 60.0, 5e9, [])
+    (lease,) = leases.lease_due(db, 1, 60.0, 5e9, [])
     if life == "completed":
         tasks.complete(db, lease, result, NOW, NOW + 9, None, None)
     elif life in ("failed", "rejected", "refunded"):

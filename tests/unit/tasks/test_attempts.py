@@ -3,7 +3,6 @@
 
 import asyncio
 
-import attrs
 import pytest
 import structlog
 
@@ -16,7 +15,6 @@ from gateway import (
     Transient,
 )
 from gateway.telemetry import signals
-from gateway_testing.facts import ENDPOINT
 from tests.patience import PATIENCE_S, until
 from tests.unit.tasks.engine_shop import PICTURE, Gate, PlainApi, opened, passed
 
@@ -100,12 +98,6 @@ async def test_progress_shows_in_the_task(shop):
             await asyncio.sleep(0.01)
     gate.open.set()
     await shop.ended(task_id)
-
-
-async def test_a_task_whose_endpoint_is_gone_fails_and_is_owed_back(shop):
-    shop.pool.start()
-    task = await shop.ended(await shop.accept(endpoint=attrs.evolve(ENDPOINT, slug="gone")))
-    assert (task.status, task.refund.amount_units) == ("failed", 20_000)
 
 
 # -- attempts

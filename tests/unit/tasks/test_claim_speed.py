@@ -1,6 +1,6 @@
 """Leasing a task costs the same however many wait: it uses the index of due tasks."""
 
-from gateway.store.tasks import leasable
+from gateway.store.leases import leasable
 
 
 async def test_a_claim_reads_in_the_order_of_the_index_and_sorts_nothing(shop):

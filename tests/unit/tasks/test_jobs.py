@@ -183,18 +183,6 @@ async def test_a_job_goes_on_although_its_endpoint_was_switched_off(tmp_path, ap
     assert len(api.submits) == 1
 
 
-async def test_a_job_whose_plugin_is_gone_is_the_operators_to_look_at(tmp_path, api, clock):
-    async with opened(tmp_path, api, clock) as shop:
-        task_id = await shop.accept(PAPER)
-        await until(lambda: api.polls)
-        await shop.crash()
-    async with opened(tmp_path, api, clock, start=False) as shop:
-        shop.pool.resources = attrs.evolve(shop.pool.resources, catalog=Catalog({}))
-        shop.pool.start()
-        task = await shop.ended(task_id)
-    assert (task.details, task.refund.amount_units) == ("uncertain_submit", 20_000)
-
-
 async def test_who_returns_a_handle_and_has_no_poll_is_found_out(tmp_path, clock):
     provider = PlainApi(Handle(id="what now"))
     async with opened(tmp_path, provider, clock) as shop:

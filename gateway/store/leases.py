@@ -1,0 +1,158 @@
+"""Which tasks a node may lease, and the leases. The methods are those of `SqlQueue`."""
+
+import secrets
+from collections.abc import Sequence
+from typing import Literal
+
+import attrs
+
+from gateway.contracts import Lease
+from gateway.domain import TaskStatus
+from gateway.store.rows import lease_of
+from gateway.store.sql import (
+    Connection,
+    Row,
+    dialect_of,
+    is_off,
+    lease_clock,
+    none_of,
+    placeholders,
+)
+
+# The tasks that a lease may be for; see `SqlQueue.lease`.
+Which = Literal["all", "suspects", "others"]
+
+
+def leasable(
+    db: Connection,
+    blocked: Sequence[str],
+    known: Sequence[str] | None = None,
+    clock: float = 0.0,
+    which: Which = "all",
+) -> str:
+    """Return FROM and WHERE for the tasks that may be leased; see `_parameters`.
+
+    Only tasks of known slugs are included (None: of all), and those of a blocked slug only if
+    already submitted. `which` is as in `SqlQueue.lease`. Without the hint, SQLite would read and
+    sort every unfinished task.
+    """
+    hint = dialect_of(db).indexed_by("tasks_due")
+    is_known = "1 = 1" if known is None else f"slug IN ({placeholders(known)})"
+    # The second kind is a lease that expired: another node died.
+    died = f"(restarts > 0 OR (lease_token IS NOT NULL AND due_at <= {clock!r}))"
+    kind = {"all": "", "suspects": f"AND {died}", "others": f"AND NOT {died}"}[which]
+    return f"""FROM tasks {hint} WHERE status IN ('queued', 'processing') AND {is_known} {kind}
+        AND (handle IS NOT NULL OR sent_at IS NOT NULL OR {none_of("slug", blocked)})"""
+
+
+def _parameters(blocked: Sequence[str], known: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the parameters of `leasable`."""
+    return (*(known or ()), *blocked)
+
+
+def lease_due(
+    db: Connection,
+    limit: int,
+    lease_s: float,
+    now: float,
+    blocked: Sequence[str],
+    node: str | None = None,
+    known: Sequence[str] | None = None,
+    which: Which = "all",
+) -> list[Lease]:
+    """Lease the tasks that are due longest. See `SqlQueue.lease`."""
+    clock = lease_clock(db, now)
+    if is_off(now, clock):
+        return []
+    order = "restarts, due_at" if which == "suspects" else "due_at"
+    due = db.execute(
+        f"""SELECT id {leasable(db, blocked, known, clock, which)} AND due_at <= ?
+            ORDER BY {order} LIMIT ? {dialect_of(db).skip_locked}""",
+        (*_parameters(blocked, known), clock, limit),
+    ).fetchall()
+    until, lone = clock + lease_s, int(which == "suspects")
+    leased = [_lease_task(db, row["id"], until, now, node, lone) for row in due]
+    return [lease_of(row, until=now + lease_s) for row in leased]
+
+
+def lease_unknown(
+    db: Connection, task_id: str, lease_s: float, now: float, node: str | None = None
+) -> Lease | None:
+    """Lease one task whatever its slug, to fail it; None if it is not due, or has ended."""
+    clock = lease_clock(db, now)
+    due = db.execute(
+        """SELECT 1 FROM tasks
+           WHERE id = ? AND status IN ('queued', 'processing') AND due_at <= ?""",
+        (task_id, clock),
+    ).fetchone()
+    if due is None or is_off(now, clock):
+        return None
+    return lease_of(_lease_task(db, task_id, clock + lease_s, now, node), until=now + lease_s)
+
+
+@attrs.frozen(kw_only=True)
+class WaitingTask:
+    """A due task that a node may not lease."""
+
+    id: str
+    slug: str
+    # Unix seconds.
+    created_at: float
+
+
+def find_unknown(
+    db: Connection, known: Sequence[str], disabled: Sequence[str], now: float, limit: int
+) -> list[WaitingTask]:
+    """Return the due tasks of unknown slugs, and of disabled ones unless submitted, oldest first.
+
+    No node may have them, or all that do are busy.
+    """
+    rows = db.execute(
+        f"""SELECT id, slug, created_at FROM tasks
+           WHERE status IN ('queued', 'processing') AND due_at <= ?
+               AND ({none_of("slug", known)} OR (handle IS NULL AND sent_at IS NULL
+                   AND slug IN ({placeholders(disabled)})))
+           ORDER BY created_at, id LIMIT ?""",  # noqa: S608 - placeholders
+        (lease_clock(db, now), *known, *disabled, limit),
+    ).fetchall()
+    return [
+        WaitingTask(id=row["id"], slug=row["slug"], created_at=row["created_at"]) for row in rows
+    ]
+
+
+def _lease_task(
+    db: Connection, task_id: str, until: float, now: float, node: str | None, lone: int = 0
+) -> Row:
+    """Lease a task. An expired lease was ended by a death, which is no attempt."""
+    row: Row = db.execute(
+        """UPDATE tasks SET status = ?,
+               attempt = attempt
+                   + CASE WHEN handle IS NULL AND lease_token IS NULL THEN 1 ELSE 0 END,
+               restarts = restarts + CASE WHEN lease_token IS NULL THEN 0 ELSE 1 END,
+               lone_runs = lone_runs + ?,
+               lease_token = ?, leased_by = ?, due_at = ?, started_at = coalesce(started_at, ?)
+           WHERE id = ?
+           RETURNING id, slug, request, attempt, restarts, lone_runs, lease_token, started_at,
+               handle, sent_at, payment_id, request_id,
+               (SELECT data FROM task_files WHERE task_id = tasks.id) AS data""",
+        (TaskStatus.PROCESSING, lone, secrets.token_hex(16), node, until, now, task_id),
+    ).fetchone()
+    return row
+
+
+def next_due(
+    db: Connection,
+    blocked: Sequence[str],
+    now: float,
+    known: Sequence[str] | None = None,
+    which: Which = "all",
+) -> float | None:
+    """Return when the next task may be leased, by the caller's clock. See `SqlQueue.next_due`."""
+    clock = lease_clock(db, now)
+    if is_off(now, clock):
+        return None
+    due: float | None = db.execute(
+        f"SELECT min(due_at) {leasable(db, blocked, known, clock, which)}",
+        _parameters(blocked, known),
+    ).fetchone()[0]
+    return due + (now - clock) if due is not None else None

@@ -1,0 +1,125 @@
+"""Paid tasks of endpoints that this node does not have wait for a node that has them."""
+
+import attrs
+import pytest
+
+from gateway import Pending
+from gateway.catalog.catalog import Catalog
+from gateway.contracts.nodes import OneNode
+from gateway.settings import EndpointOverride
+from gateway_testing.facts import ENDPOINT
+from tests.patience import until
+from tests.unit.tasks.engine_shop import PAPER, TEXT, PlainApi, opened
+
+_HOUR_S = 3600.0
+_GONE = attrs.evolve(ENDPOINT, slug="gone")
+
+
+async def is_due_unleased(shop, task_id):
+    row = await shop.row(task_id)
+    return (row["status"], row["lease_token"], row["attempt"]) == ("queued", None, 0)
+
+
+async def test_it_waits_and_other_tasks_run(shop):
+    unknown = await shop.accept(_GONE)
+    shop.pool.start()
+    assert (await shop.ended(await shop.accept())).status == "completed"
+    await shop.pool.fail_unknown()
+    assert await is_due_unleased(shop, unknown)
+
+
+async def test_it_runs_once_the_endpoint_is_there(shop):
+    task_id = await shop.accept(_GONE)
+    shop.pool.start()
+    await shop.ended(await shop.accept())
+    shop.catalog.register(_GONE, shop.provider, "test")
+    shop.pool.wake()
+    task = await shop.ended(task_id)
+    assert (task.status, task.attempt) == ("completed", 1)
+
+
+@pytest.mark.parametrize("begun", ["nothing", "a mark", "a job"])
+async def test_after_hours_it_fails_with_a_refund_due(tmp_path, api, clock, begun):
+    async with opened(tmp_path, api, clock, start=False, unknown_seen_s=0.0) as shop:
+        task_id = await shop.accept(PAPER)
+        if begun != "nothing":
+            (lease,) = await shop.store.queue.lease(1, lease_s=60, now=clock())
+            await shop.store.queue.begin_submit(lease, now=clock())
+            if begun == "a job":
+                handle = await api.submit(lease.request, lease)
+                await shop.store.queue.save_handle(lease, handle)
+            await shop.store.queue.give_back(lease)
+        shop.catalog.withdraw("test")
+        shop.pool.start()
+        clock.offset_s += 5.9 * _HOUR_S
+        await shop.pool.fail_unknown()
+        assert (await shop.row(task_id))["lease_token"] is None
+        clock.offset_s += 0.2 * _HOUR_S
+        await shop.pool.fail_unknown()
+        task = await shop.ended(task_id)
+        reason = "provider_error" if begun == "nothing" else "uncertain_submit"
+        assert (task.details, task.refund.amount_units) == (reason, 20_000)
+
+
+async def test_an_old_task_that_another_node_just_gave_back_does_not_fail(shop):
+    task_id = await shop.accept(_GONE)
+    shop.pool.start()
+    shop.clock.offset_s += 7 * _HOUR_S
+    for _ in range(3):
+        await shop.pool.fail_unknown()
+    assert await is_due_unleased(shop, task_id)
+
+
+async def test_a_job_waits_for_its_plugin_and_is_polled_then(tmp_path, api, clock):
+    async with opened(tmp_path, api, clock) as shop:
+        task_id = await shop.accept(PAPER)
+        await until(lambda: api.polls)
+        await shop.crash()
+    async with opened(tmp_path, api, clock, start=False) as shop:
+        shop.catalog.withdraw("test")
+        await shop.store.queue.recover(now=clock())
+        shop.pool.start()
+        await shop.pool.fail_unknown()
+        assert not (await shop.store.task(task_id)).is_done
+        api.usual = TEXT
+        shop.catalog.register(PAPER, api, "test")
+        shop.pool.wake()
+        assert (await shop.ended(task_id)).status == "completed"
+    assert len(api.submits) == 1
+
+
+async def test_what_is_switched_off_here_may_be_on_sale_on_another_node(
+    tmp_path, clock, monkeypatch
+):
+    monkeypatch.setattr(OneNode, "has_others", True)
+    api = PlainApi()
+    async with opened(tmp_path, api, clock, start=False, unknown_seen_s=0.0) as shop:
+        shop.pool.catalog = Catalog({"paper": EndpointOverride(enabled=False)}, now=clock)
+        shop.pool.catalog.register(PAPER, api, "test")
+        shop.pool.resources.catalog = shop.pool.catalog
+        task_id = await shop.accept(PAPER)
+        shop.pool.start()
+        await shop.pool.fail_unknown()
+        assert await is_due_unleased(shop, task_id)
+        clock.offset_s += 7 * _HOUR_S
+        await shop.pool.fail_unknown()
+        assert (await shop.ended(task_id)).details == "provider_error"
+    assert api.submits == []
+
+
+async def test_the_operator_sees_which_endpoint_is_missing(shop):
+    waiting = [await shop.accept(_GONE) for _ in range(2)]
+    shop.provider.script = [Pending()]
+    assert await shop.pool.unknown.find_conditions() == []
+    shop.clock.offset_s += 700
+    (condition,) = await shop.pool.unknown.find_conditions()
+    assert (condition.name, condition.subject) == ("endpoint_unknown", "gone")
+    assert condition.text.startswith(f"{len(waiting)} paid tasks wait")
+
+
+async def test_a_node_without_workers_fails_nothing(shop):
+    shop.time(unknown_seen_s=0.0)
+    task_id = await shop.accept(_GONE)
+    shop.clock.offset_s += 7 * _HOUR_S
+    await shop.pool.fail_unknown()
+    assert await is_due_unleased(shop, task_id)
