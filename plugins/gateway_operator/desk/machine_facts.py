@@ -74,6 +74,8 @@ async def _choose_lost(
     Anyone can send dust, so there are few, and none below the lowest price. What an older
     transfer bought may be missing from a restored database, so it is left out.
     """
+    if not unmarked:
+        return []
     late_s, born_at = late_after_s(desk), float(await desk.store.known_meta("born_at") or 0)
     least = min((one.endpoint.price_units for one in desk.catalog.everything()), default=0)
     lost = [
