@@ -35,7 +35,19 @@ _MAIN_PART = re.compile(
     rb"\b(?:ms-)?(word(?:processingml)?|presentationml|powerpoint|spreadsheetml|excel)"
     rb"\.[\w.]{1,40}\.main\+xml"
 )
+# The methods of Office (ISO/IEC 29500-2), OpenDocument and EPUB files. Nothing else is unpacked in
+# this process, because decoders such as LZMA's belong into the sandbox.
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_ODD_METHOD = (
+    "The file is damaged, or its ZIP container is compressed as no document is: save it again."
+)
 _DAMAGED = "The file is damaged or incomplete: the directory of its ZIP container cannot be read."
+
+# What zipfile raises for damaged data.
+_DAMAGES = (
+    *(zipfile.BadZipFile, zlib.error, struct.error),
+    *(EOFError, OSError, NotImplementedError, ValueError),
+)
 
 
 def kind_of(data: bytes) -> str | None:
@@ -76,10 +88,13 @@ def _declared_kind(data: bytes) -> str | None:
 
 def _beginning(data: bytes, name: str) -> bytes:
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive, archive.open(name) as part:
-            return part.read(_MAX_PART_BYTES)
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, ValueError):
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            if archive.getinfo(name).compress_type in _METHODS:
+                with archive.open(name) as part:
+                    return part.read(_MAX_PART_BYTES)
+    except _DAMAGES:
         raise Unreadable(_DAMAGED) from None
+    raise Unreadable(_ODD_METHOD)
 
 
 def _members(data: bytes) -> list[zipfile.ZipInfo]:
@@ -92,7 +107,7 @@ def _members(data: bytes) -> list[zipfile.ZipInfo]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return archive.infolist()
-    except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError, ValueError):
+    except _DAMAGES:
         raise Unreadable(_DAMAGED) from None
 
 

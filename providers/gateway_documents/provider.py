@@ -56,14 +56,27 @@ class DocumentParser:
         """Refuse a file that is empty, encrypted, damaged, too large or misnamed.
 
         A sandboxed process parses it as `submit` does, so that what cannot be parsed or contains
-        no text is refused before payment. Of a scanned document, up to four pages are read.
+        no text is refused before payment. Of a scanned document, up to four pages are read. A file
+        whose check was lost twice is refused, too: it may have ended its process each time.
         """
         kind, data = await self._recognise(request)
         try:
             await self._check(request, endpoint, kind, data)
         except gateway.Transient:
-            # `submit` refuses the same files, with a refund, but knows only its own page limit.
-            if endpoint.max_pages is not None and endpoint.max_pages < child.MAX_PAGES:
+            await self._check_again(request, endpoint, kind, data)
+
+    async def _check_again(
+        self, request: gateway.GenerationRequest, endpoint: gateway.Endpoint, kind: str, data: bytes
+    ) -> None:
+        """Check a file whose first check was lost; raises `Transient` if this one is, too."""
+        try:
+            await self._check(request, endpoint, kind, data)
+        except gateway.Transient as error:
+            has_begun = isinstance(error.__cause__, SandboxLost) and error.__cause__.has_begun
+            limits_pages = endpoint.max_pages is not None and endpoint.max_pages < child.MAX_PAGES
+            # A machine without a free process refuses no file: `submit` waits for one, and refuses
+            # the same files with a refund, but knows only its own page limit.
+            if has_begun or limits_pages:
                 raise
 
     async def _check(

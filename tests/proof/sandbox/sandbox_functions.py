@@ -63,6 +63,13 @@ def sleep_on_checks(action: str, about: str, data: bytes) -> list[bytes]:
     return [sleep()] if action == "check" else [b'{"notes": [], "textless": {}}', b"read"]
 
 
+def die_on_checks(action: str, about: str, data: bytes) -> list[bytes]:
+    """Work as the document parser does, except that a check is killed as by the kernel."""
+    if action == "check":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return [b'{"notes": [], "textless": {}}', b"read"]
+
+
 def sleep_unless(word: str) -> bytes:
     return word.encode() or sleep()
 
