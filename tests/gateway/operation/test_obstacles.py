@@ -236,7 +236,7 @@ async def test_a_clock_that_is_a_little_off_is_only_warned_of_once(
         monkeypatch.setattr("gateway.payments.obstacles._log", structlog.get_logger())
         with logged() as entries:
             for _ in range(3):
-                clock.frozen_at = chain.node.now_s - 30  # however slow the machine is
+                clock.frozen_at = chain.node.now_ms / 1000 - 30  # however slow the machine is
                 await check_now(gateway)
         assert [entry["event"] for entry in entries] == ["clock.off"]
         assert (await x402_row(gateway))["ok"]
