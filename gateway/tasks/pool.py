@@ -218,8 +218,12 @@ class WorkerPool:
         now = self.now()
         known, blocked = self.catalog.slugs(), self._find_blocked()
         due = await self.store.queue.next_due(blocked, now=now, known=known, which="suspects")
-        self._has_suspects = due is not None
-        return due is not None and due <= now
+        if due is None:
+            # Suspects whose provider rests, or whose plugin is missing, remain suspects.
+            due = await self.store.queue.next_due(now=now, which="suspects")
+            self._has_suspects = due is not None
+            return False
+        return due <= now
 
     async def _start_some(self, wanted: int) -> None:
         """Start up to `wanted` attempts, or alone one that follows a process's death."""

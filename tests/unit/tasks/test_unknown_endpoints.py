@@ -9,7 +9,7 @@ from gateway.contracts.nodes import OneNode
 from gateway.settings import EndpointOverride
 from gateway_testing.facts import ENDPOINT
 from tests.patience import until
-from tests.unit.tasks.engine_shop import PAPER, TEXT, PlainApi, opened
+from tests.unit.tasks.engine_shop import PAPER, TEXT, Gate, PlainApi, opened, passed
 
 _HOUR_S = 3600.0
 _GONE = attrs.evolve(ENDPOINT, slug="gone")
@@ -36,6 +36,33 @@ async def test_it_runs_once_the_endpoint_is_there(shop):
     shop.pool.wake()
     task = await shop.ended(task_id)
     assert (task.status, task.attempt) == ("completed", 1)
+
+
+async def test_one_that_a_process_died_with_holds_up_no_other_task(shop):
+    unknown = await shop.accept(_GONE)
+    await shop.store.queue.lease(1, lease_s=60, now=shop.clock())
+    shop.pool.start()
+    for task_id in await shop.sold(3):
+        assert (await shop.ended(task_id)).status == "completed"
+    row = await shop.row(unknown)
+    assert (row["lease_token"], row["restarts"], row["attempt"]) == (None, 1, 0)
+
+
+async def test_one_that_a_process_died_with_runs_alone_once_the_endpoint_is_there(tmp_path, clock):
+    gate = Gate()
+    async with opened(tmp_path, PlainApi(), clock, start=False) as shop:
+        unknown = await shop.accept(_GONE)
+        await shop.store.queue.lease(1, lease_s=60, now=clock())
+        shop.pool.start()
+        await shop.ended(await shop.accept(PAPER))
+        shop.catalog.register(_GONE, PlainApi(gate), "test")
+        shop.pool.wake()
+        await passed(gate.entered)
+        assert (await shop.row(unknown))["lone_runs"] == 1
+        (new,) = await shop.sold()
+        gate.open.set()
+        assert (await shop.ended(unknown)).status == "completed"
+        assert (await shop.ended(new)).status == "completed"
 
 
 @pytest.mark.parametrize("begun", ["nothing", "a mark", "a job"])
@@ -110,9 +137,9 @@ async def test_what_is_switched_off_here_may_be_on_sale_on_another_node(
 async def test_the_operator_sees_which_endpoint_is_missing(shop):
     waiting = [await shop.accept(_GONE) for _ in range(2)]
     shop.provider.script = [Pending()]
-    assert await shop.pool.unknown.find_conditions() == []
+    assert await shop.pool.find_conditions() == []
     shop.clock.offset_s += 700
-    (condition,) = await shop.pool.unknown.find_conditions()
+    (condition,) = await shop.pool.find_conditions()
     assert (condition.name, condition.subject) == ("endpoint_unknown", "gone")
     assert condition.text.startswith(f"{len(waiting)} paid tasks wait")
 
