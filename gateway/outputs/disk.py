@@ -21,6 +21,8 @@ from gateway.store.disk import FOLDER_MODE, private_opener
 _LINK_S = 3600
 # They take 300 KB.
 _KEPT_SIGNATURES = 1024
+# In the key of an output that another store keeps, such as a bucket.
+_SCHEME = ":"
 # Folders per page of a listing.
 _BATCH = 100
 
@@ -107,7 +109,12 @@ class DiskOutputs:
             return await asyncio.to_thread((self._folder / output.key).read_bytes)
 
     async def delete(self, outputs: Sequence[StoredOutput | StoredFile]) -> None:
-        """Delete outputs, ignoring those that are already gone."""
+        """Delete outputs, ignoring those that are already gone.
+
+        Raises `OutputStoreUnavailable` for those of a bucket, which may be set again.
+        """
+        if any(_SCHEME in output.key for output in outputs):
+            raise OutputStoreUnavailable("The outputs are in a bucket: set GATEWAY_OUTPUTS_URL.")
         with _translate_errors("delete outputs"):
             await asyncio.to_thread(self._delete, [self._folder / output.key for output in outputs])
 

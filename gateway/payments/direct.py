@@ -5,8 +5,10 @@ gets its task) → endpoint → wallet → transfers of the mined transaction �
 any → `accept_direct`.
 """
 
+import asyncio
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 
 import attrs
 from eth_hash.auto import keccak
@@ -15,7 +17,7 @@ from gateway.chain.smart_wallets import is_signed_by, recover_signer
 from gateway.contracts import Chain, NewTask, Quote, TransferVerifier
 from gateway.domain import Endpoint, Flow, GenerationRequest, Task, Transfer
 from gateway.domain.eip3009 import eip712_domain, word
-from gateway.errors import ExecutionError, InvalidPayment, TxNotFound
+from gateway.errors import ExecutionError, InvalidPayment, StoreUnavailable, TxNotFound
 from gateway.payments.accept import (
     Acceptance,
     Accepted,
@@ -25,6 +27,8 @@ from gateway.payments.accept import (
 
 _PROOF_TYPEHASH = keccak(b"PayerProof(bytes32 txHash,string slug,bytes32 requestHash)")
 
+# Between two tries of the write while the database is away.
+_REPEAT_S = 1.0
 # The most senders asked by an RPC call. A transaction may contain a thousand dust transfers.
 _MAX_ASKED = 8
 
@@ -158,11 +162,34 @@ class DirectPayments(Acceptance):
         is_proven: bool,
     ) -> Task:
         bind_new_task(new)
-        task = await self.store.accept_direct(
-            new, tx_hash, transfers, idempotency_key, is_proven=is_proven
+        task = await self._repeat_while_unknown(
+            partial(
+                self.store.accept_direct,
+                new,
+                tx_hash,
+                transfers,
+                idempotency_key,
+                is_proven=is_proven,
+            )
         )
         self.on_queued()
         return task
+
+    async def _repeat_while_unknown(self, accept: Callable[[], Awaitable[Task]]) -> Task:
+        """Repeat a write while the database does not tell whether it was committed.
+
+        Without an Idempotency-Key only this request can be given the task: to the next one the
+        transaction is used up. Raises `StoreUnavailable` after `outcome_s` seconds.
+        """
+        clock = asyncio.get_running_loop().time
+        give_up_at = clock() + self.outcome_s
+        while True:
+            try:
+                return await accept()
+            except StoreUnavailable:
+                if clock() >= give_up_at:
+                    raise
+            await asyncio.sleep(_REPEAT_S)
 
 
 def _fingerprint(endpoint: Endpoint, request: GenerationRequest, tx_hash: str) -> str:

@@ -56,6 +56,8 @@ class MethodTiming:
     drive_s: float = 120.0
     # Between two sweeps over all open payments.
     sweep_s: float = 15.0
+    # A payment open for longer is swept by every node: the leader may lack its method.
+    left_s: float = 60.0
 
 
 @attrs.define(eq=False, slots=False)
@@ -75,14 +77,17 @@ class MethodSettlements:
     timing: MethodTiming = attrs.field(factory=MethodTiming, init=False)
     # Methods that have open payments but are not installed.
     _missed: set[str] = attrs.field(factory=set, init=False)
+    # Whether this node sweeps payments that were just opened.
+    _leads: Callable[[], bool] = attrs.field(default=always, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._drivers = Drivers(self._on_settled)
         self._periodic = Periodic("method-sweep", self._sweep, self.timing.sweep_s)
 
     def start(self, is_mine: Callable[[], bool] = always) -> None:
-        """Sweep at once, then every few seconds, while `is_mine` returns True."""
-        self._periodic.start(is_mine, every_s=self.timing.sweep_s)
+        """Sweep at once, then every few seconds; while `is_mine` is False only old payments."""
+        self._leads = is_mine
+        self._periodic.start(every_s=self.timing.sweep_s)
 
     async def close(self, *, grace_s: float) -> None:
         """Stop; drivers get `grace_s` seconds to finish. The next start asks again."""
@@ -96,7 +101,10 @@ class MethodSettlements:
         )
 
     async def _sweep(self) -> None:
+        is_leader, left_at = self._leads(), self._now() - self.timing.left_s
         for each in await self._store.methods.open_payments():
+            if not is_leader and each.asked.reserved_at > left_at:
+                continue
             if each.method in self._methods:
                 self._drivers.ensure(
                     each.payment, self._settle_until_closed, drive_s=self.timing.drive_s

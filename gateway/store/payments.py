@@ -78,6 +78,11 @@ def find_direct(
     return known
 
 
+def _find_own(db: Connection, task_id: str) -> Task | None:
+    row = db.execute(f"{SELECT_TASK} WHERE t.id = ?", (task_id,)).fetchone()
+    return task_of(row) if row else None
+
+
 def _has_key(db: Connection, payment: Payment, idempotency_key: str) -> bool:
     # Payments from before release 0.1.0 store a hash of the key alone. Their buyers may still retry
     # after the upgrade.
@@ -224,11 +229,18 @@ def accept_direct(
 ) -> Task:
     """Claim a transaction and one of its transfers. The payment is `settled`, the task `queued`.
 
-    Returns the earlier task for a retry, as `find_direct` does. The Idempotency-Key is scoped to
+    Returns the earlier task for a retry, as `find_direct` does, and this task if it is recorded
+    already: a repeat after a COMMIT whose response was lost. The Idempotency-Key is scoped to
     the sender of the transfer. `is_proven` means that this sender signed the request. Raises
     `TxAlreadyUsed`, `InsufficientPayment`, `IdempotencyConflict`.
     """
-    if known := find_direct(db, tx_hash, idempotency_key, task.request_hash):
+    try:
+        known = find_direct(db, tx_hash, idempotency_key, task.request_hash)
+    except TxAlreadyUsed:
+        known = _find_own(db, task.id)
+        if known is None:
+            raise
+    if known is not None:
         return known
     transfer = _choose_transfer(db, transfers, task.price_units)
     key_hash = _check_key(db, transfer, idempotency_key, task.request_hash)

@@ -74,6 +74,14 @@ class TakingContract:
 
     # -- accept_direct
 
+    async def test_a_repeated_purchase_of_the_same_task_is_that_task(self, store: SqlStore) -> None:
+        """As after a COMMIT whose response was lost; another request finds the transaction used."""
+        new = new_task()
+        sold = [await store.accept_direct(new, tx_hash(1), [transfer()], None) for _ in range(2)]
+        assert sold[0] == sold[1]
+        with pytest.raises(TxAlreadyUsed):
+            await store.accept_direct(new_task(), tx_hash(1), [transfer()], None)
+
     async def test_a_transfer_pays_at_once(self, store: SqlStore) -> None:
         task = await store.accept_direct(new_task(), tx_hash(1), [transfer(units=30_000)], None)
         assert (task.status, task.payment.state) == (TaskStatus.QUEUED, PaymentState.SETTLED)

@@ -87,13 +87,17 @@ class Scene:
         sold = await self.request("POST", "/api/x402/picture", json=body, headers=headers)
         return sold["taskId"]
 
-    async def buy_direct(self, payer: Payer) -> str:
+    async def buy_direct(self, payer: Payer, *, has_key: bool = True) -> str:
         tx_hash = payer.transfer(PRICE)
         body = {"slug": "picture", "prompt": "a boat", "txHash": tx_hash}
         body["callbackUrl"] = self.callback
-        headers = {"Idempotency-Key": tx_hash}
+        headers = {"Idempotency-Key": tx_hash} if has_key else {}
         sold = await self.request("POST", "/api/proxy-generate", json=body, headers=headers)
         return sold["taskId"]
+
+    async def buy_without_key(self, payer: Payer) -> str:
+        """Buy directly; a second request would find the transaction used."""
+        return await self.buy_direct(payer, has_key=False)
 
     async def ended(self, task_id: str) -> dict:
         """Return the task once it is done."""

@@ -15,6 +15,7 @@ _OF_TASKS = {"lease_due", "take_events", "_end"}
 _SALES = {
     "buy_x402": {"reserve", "begin_settling", "settle", "complete", *_OF_TASKS},
     "buy_direct": {"accept_direct", "complete", *_OF_TASKS},
+    "buy_without_key": {"accept_direct", "complete", *_OF_TASKS},
 }
 # An operator's decision is `act`.
 _REFUND = {"reserve", "begin_settling", "settle", "fail", "act", "begin", "end", *_OF_TASKS}

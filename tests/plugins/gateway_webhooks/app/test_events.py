@@ -188,3 +188,28 @@ async def test_a_purchase_that_took_nothing_tells_nobody(gateway, chain, receive
     await asyncio.sleep(0)
     assert not await waits(gateway)
     assert receiver.delivered == []
+
+
+async def test_an_event_while_the_plugin_is_off_for_one_start_is_sent_at_the_next(
+    settings, provider, payer, receiver
+):
+    begun, gate = asyncio.Event(), asyncio.Event()
+
+    async def wait(request, job):
+        begun.set()
+        await gate.wait()
+
+    provider.script = [wait]
+    async with running(settings, provider) as gateway:
+        await gateway.services.payments.cutoff_block()
+        started = await bought(gateway, payer, receiver)
+        await begun.wait()
+        gateway.services.timing = attrs.evolve(gateway.services.timing, drain_tasks_s=0.0)
+    gate.set()
+    off = attrs.evolve(settings, plugins_disabled=("gateway_webhooks",))
+    async with running(off, provider) as gateway:
+        assert (await gateway.wait(started["taskId"]))["status"] == "completed"
+    assert receiver.delivered == []
+    async with running(settings, provider):
+        (delivered,) = await receiver.got(1)
+    assert delivered.event["data"]["taskId"] == started["taskId"]
