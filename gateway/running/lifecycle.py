@@ -42,12 +42,15 @@ class Lifecycle:
     unfit: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     _started: list[Part] = attrs.field(factory=list, init=False)
     _tasks: list[asyncio.Task[None]] = attrs.field(factory=list, init=False)
+    _mounts: Sequence[Mount] | None = attrs.field(default=None, init=False)
     _draining: asyncio.Task[None] | None = attrs.field(default=None, init=False)
 
-    @functools.cached_property
+    @property
     def mounts(self) -> Sequence[Mount]:
-        """The mounts of all parts."""
-        return tuple(mount for part in self.parts for mount in part.mounts)
+        """The mounts of all parts. Each request reads them, so they are kept."""
+        if self._mounts is None:
+            self._mounts = tuple(mount for part in self.parts for mount in part.mounts)
+        return self._mounts
 
     def find_mount(self, path: str) -> Mount | None:
         """Return the mount that serves a path, or None."""
@@ -95,7 +98,7 @@ class Lifecycle:
         except Fenced as fenced:
             if part.is_optional:
                 self.parts.remove(part)
-                vars(self).pop("mounts", None)
+                self._mounts = None
             elif isinstance(fenced.error, Exception):
                 raise fenced.error from None
             else:

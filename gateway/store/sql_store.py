@@ -159,7 +159,7 @@ class SqlStore(Tables, AbstractAsyncContextManager["SqlStore"], ABC):
         """Return `function(db, *arguments)` in one transaction: for writes of plugins.
 
         A third party's function can use its own tables only. Raises `StoreUnavailable` if it does
-        not return within a second.
+        not return within three seconds.
         """
         return await self._run_fenced(function, arguments, writes=True)
 

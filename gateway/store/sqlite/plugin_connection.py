@@ -1,4 +1,4 @@
-"""A connection for plugins' functions, which holds up sales for a second at most.
+"""A connection for plugins' functions, which holds up sales for three seconds at most.
 
 Each function runs in a transaction of its own, on a thread of its own. If it does not return in
 time, its transaction is rolled back from here, and thread and connection are left behind.
@@ -24,7 +24,8 @@ Value = TypeVar("Value")
 # Called with the connection and the plugin's handle.
 Work = Callable[[sqlite3.Connection, "PluginHandle"], Value]
 
-_LIMIT_S = 1.0
+# Below the five seconds for which the writer waits for a lock.
+_LIMIT_S = 3.0
 
 
 class PluginHandle:
@@ -93,7 +94,7 @@ class PluginConnection:
     async def run(self, owner: PluginOwner, work: Work[Value]) -> Value:
         """Run a function in a transaction; a write is durable when this returns.
 
-        Raises its errors, `DiskFull`, and `StoreUnavailable` if it takes longer than a second.
+        Raises its errors, `DiskFull`, and `StoreUnavailable` if it takes longer than the limit.
         """
         self._rests.check(owner)
         # A cancelled caller leaves the transaction to its end.

@@ -26,8 +26,11 @@ __all__ = ["Condition", "Level", "Thresholds", "find_conditions", "find_failed_c
 def find_conditions(facts: Facts, thresholds: Thresholds | None = None) -> list[Condition]:
     """Return the conditions that hold, worst first."""
     limits = thresholds or Thresholds()
-    found = [one for rule in _RULES for one in rule(facts, limits)]
-    return sorted(found, key=lambda one: _ORDER[one.level])
+    found: dict[str, Condition] = {}
+    for one in (one for rule in _RULES for one in rule(facts, limits)):
+        # An alarm has one condition. A plugin's may have the name of the gateway's own.
+        found.setdefault(one.key, one)
+    return sorted(found.values(), key=lambda one: _ORDER[one.level])
 
 
 Rule = Callable[[Facts, Thresholds], Iterator[Condition]]
@@ -284,7 +287,7 @@ _RULES: tuple[Rule, ...] = (
     _queue,
     _refunds_undecided,
     _backup,
-    _of_parts,
     *ENDPOINT_RULES,
     *MACHINE_RULES,
+    _of_parts,
 )

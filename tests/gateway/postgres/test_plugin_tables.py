@@ -1,11 +1,14 @@
 """Tables of plugins on PostgreSQL: each file is applied once, however many nodes start."""
 
 import asyncio
+import threading
 
 import psycopg
 import pytest
 
-from gateway.errors import SettingsError
+from gateway.errors import SettingsError, StoreUnavailable
+from gateway.store.plugin_functions import PluginOwner
+from gateway_nodes.postgres.plugin_rights import NotItsOwn
 from gateway_nodes.postgres.store import PostgresStore
 from tests.plugin_tables import ORDERS, install_tables
 
@@ -66,3 +69,78 @@ async def test_a_broken_rule_stops_the_start_before_anything_is_changed(
     with pytest.raises(SettingsError, match="acme 0001 has: DROP TABLE task_files"):
         await start(database_url)
     assert read(database_url, "SELECT to_regclass('payments')::text") == [(None,)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "changed"),
+    [
+        ("DROP TABLE acme_orders, claims CASCADE;", "claims"),
+        ("DROP INDEX acme_i, payments_one_use;", "payments_one_use"),
+        ("INSERT INTO acme_orders WITH x AS (DELETE FROM meta RETURNING 1) SELECT '1';", "meta"),
+    ],
+)
+async def test_a_file_that_changes_other_tables_is_refused(
+    database_url, install_tables, sql, changed
+):
+    index = "CREATE INDEX acme_i ON acme_orders (note);"
+    first = {kind: f"{table} {index}" for kind, table in ORDERS.items()}
+    install_tables({"0001_orders.sql": first})
+    await start(database_url)
+    before = read(database_url, "SELECT count(*) FROM meta")
+    install_tables({"0001_orders.sql": first, "0002_bad.sql": sql})
+    with pytest.raises(SettingsError, match=f"The plugin acme changed {changed}, which it may not"):
+        await start(database_url)
+    assert applied(database_url) == [("acme", 1)]
+    assert read(database_url, "SELECT to_regclass('claims') IS NULL") == [(False,)]
+    assert read(database_url, "SELECT to_regclass('payments_one_use') IS NULL") == [(False,)]
+    assert read(database_url, "SELECT count(*) FROM meta") == before
+
+
+ACME = PluginOwner("gateway_acme", ("acme_",))
+
+
+def do(*statements):
+    return lambda _, handle: [handle.execute(one) for one in statements]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM meta",
+        "UPDATE meta SET value = 'a'",
+        "INSERT INTO meta (key, value) VALUES ('a', 'b')",
+        "DROP TABLE claims CASCADE",
+        "DROP INDEX payments_one_use",
+        "TRUNCATE claims CASCADE",
+        "CREATE TABLE other (id INTEGER)",
+        "CREATE INDEX acme_i ON payments (id)",
+        "ALTER TABLE payments ADD COLUMN acme TEXT",
+        "COMMIT",
+        "ROLLBACK",
+        "COMMIT; BEGIN",
+    ],
+)
+async def test_a_function_changes_its_own_tables_only(database_url, install_tables, statement):
+    install_tables({"0001_orders.sql": "CREATE TABLE acme_notes (text TEXT);"})
+    async with PostgresStore(database_url) as store:
+        add = "INSERT INTO acme_notes VALUES ('a')"
+        await store._run_for_plugin(ACME, do(add), writes=True)
+        with pytest.raises(NotItsOwn):
+            await store._run_for_plugin(ACME, do(statement), writes=True)
+        with pytest.raises(psycopg.Error):
+            await store._run_for_plugin(ACME, do(add), writes=False)
+        assert await store.write(lambda db: db.execute("SELECT 5").fetchone()[0]) == 5
+    assert read(database_url, "SELECT count(*) FROM acme_notes") == [(1,)]
+    assert read(database_url, "SELECT to_regclass('claims') IS NULL") == [(False,)]
+
+
+async def test_a_function_that_blocks_is_left_behind(database_url, monkeypatch):
+    monkeypatch.setattr("gateway_nodes.postgres.store._PLUGIN_S", 0.2)
+    ended = threading.Event()
+    async with PostgresStore(database_url) as store:
+        with pytest.raises(StoreUnavailable):
+            await store.write(lambda db: ended.wait())
+        with pytest.raises(StoreUnavailable):
+            await store.write(lambda db: 5)
+        await store.ping()
+        ended.set()
