@@ -19,12 +19,12 @@ def not_sent(number=errno.EMFILE):
     """Return the error of a request for which no connection could be opened, as `Outbound`'s."""
     try:
         try:
-            raise OSError(number, "as the system says")
+            raise OSError(number, "as the system says")  # noqa: TRY301 - a chain
         except OSError as error:
             raise ConnectionError("All connection attempts failed") from error
     except ConnectionError:
         try:
-            raise Transient("No answer: ConnectError") from None
+            raise Transient("No answer: ConnectError") from None  # noqa: TRY301 - a chain
         except Transient as error:
             return error
 
