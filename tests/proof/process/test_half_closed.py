@@ -19,9 +19,9 @@ def ask_and_shut(gateway, request):
 
 
 @pytest.mark.parametrize("version", [b"1.0", b"1.1"])
-def test_pages_are_answered(both, version):
+def test_pages_are_answered(impatient, version):
     for path in PATHS * 5:
-        answer = ask_and_shut(both, b"GET %b HTTP/%b\r\nHost: a\r\n\r\n" % (path, version))
+        answer = ask_and_shut(impatient, b"GET %b HTTP/%b\r\nHost: a\r\n\r\n" % (path, version))
         head, _, body = answer.partition(b"\r\n\r\n")
         assert head.split()[1] in (b"200", b"503"), path
         length = head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0]
@@ -29,22 +29,22 @@ def test_pages_are_answered(both, version):
 
 
 @pytest.mark.parametrize("version", [b"1.0", b"1.1"])
-def test_a_paid_request_and_a_waiting_poll_are_answered(both, version):
-    payment, data = Payer(both.chain).header(), b'{"prompt":"a boat"}'
+def test_a_paid_request_and_a_waiting_poll_are_answered(impatient, version):
+    payment, data = Payer(impatient.chain).header(), b'{"prompt":"a boat"}'
     fields = b"Host: a\r\nContent-Type: application/json\r\nX-PAYMENT: %b\r\n" % payment.encode()
     head = b"POST /api/x402/slow HTTP/%b\r\n%bContent-Length: 19\r\n\r\n" % (version, fields)
-    answer = ask_and_shut(both, head + data)
+    answer = ask_and_shut(impatient, head + data)
     assert b" 200 " in answer.partition(b"\r\n")[0]
     task_id = json.loads(answer.partition(b"\r\n\r\n")[2])["taskId"]
     poll = b"GET /api/task/%b?wait=1 HTTP/%b\r\nHost: a\r\n\r\n" % (task_id.encode(), version)
-    answer = ask_and_shut(both, poll)
+    answer = ask_and_shut(impatient, poll)
     assert json.loads(answer.partition(b"\r\n\r\n")[2])["status"] in ("queued", "processing")
 
 
-def test_pipelined_requests_are_all_answered(both):
+def test_pipelined_requests_are_all_answered(impatient):
     asked = b"GET /api/health HTTP/1.1\r\nHost: a\r\n\r\n" * 3
-    assert ask_and_shut(both, asked).count(b"HTTP/1.1 200") == 3
+    assert ask_and_shut(impatient, asked).count(b"HTTP/1.1 200") == 3
 
 
-def test_half_a_request_gets_no_answer(both):
-    assert ask_and_shut(both, b"GET /api/health HTTP/1.1\r\nHo") == b""
+def test_half_a_request_gets_no_answer(impatient):
+    assert ask_and_shut(impatient, b"GET /api/health HTTP/1.1\r\nHo") == b""
