@@ -1,5 +1,7 @@
 """Whether the gateway may sell now."""
 
+import time
+
 import attrs
 
 from gateway.catalog.catalog import Catalog
@@ -10,6 +12,9 @@ from gateway.store.disk import DiskState, read_disk
 
 # Results of checks are shared for this many seconds, because any client may request them.
 TTL_S = 5.0
+# Prices need the state of the disk, which is read at most once in this many seconds. Payments read
+# it each time.
+_DISK_S = 1.0
 
 
 @attrs.define
@@ -23,6 +28,10 @@ class Readiness:
     is_draining: bool = False
     # Draining has ended, so waiting requests are answered now.
     is_drained: bool = False
+    # The last state of the disk, when it was read, and by which settings.
+    _disk: DiskState | None = attrs.field(default=None, init=False)
+    _disk_at: float = attrs.field(default=0.0, init=False)
+    _disk_basis: tuple[int, bool] | None = attrs.field(default=None, init=False)
     # Whether this machine has the role `web`.
     _sells: bool = attrs.field(init=False)
 
@@ -30,15 +39,23 @@ class Readiness:
     def _find_role(self) -> bool:
         return "web" in self.settings.roles
 
-    def read_disk(self) -> DiskState:
-        """Return the state of the disk."""
-        return read_disk(self.settings, is_full=self.store.is_full)
+    def read_disk(self, *, is_fresh: bool = False) -> DiskState:
+        """Return the state of the disk, at most a second old unless `is_fresh`."""
+        now, is_full = time.monotonic(), self.store.is_full
+        # A fast test: `Settings` compares all its fields.
+        basis = (id(self.settings), is_full)
+        is_current = self._disk_basis == basis and now - self._disk_at < _DISK_S
+        if self._disk is None or is_fresh or not is_current:
+            self._disk = read_disk(self.settings, is_full=is_full)
+            self._disk_at, self._disk_basis = now, basis
+        return self._disk
 
     def check_serving(self, slug: str) -> None:
-        """Raise `ExecutionError` if the gateway or the endpoint's provider cannot serve.
+        """Raise `ExecutionError` if the gateway or the endpoint's provider cannot serve a payment.
 
         While the gateway drains, this is its subclass `Restarting`.
         """
+        self.read_disk(is_fresh=True)
         if problem := self.find_problem(slug):
             raise problem
 

@@ -24,6 +24,9 @@ from gateway.telemetry import signals
 # Capacity of the queue: a few thousand lines.
 _MAX_BYTES = 1_000_000
 _BYTES_AT_ONCE = 65_536
+# Lines wait this long for others, because waking the thread for each takes the GIL from the event
+# loop.
+_PAUSE_S = 0.05
 # How long `close` waits for a slow or stopped reader.
 _CLOSE_S = 3.0
 _STANDARD_DESCRIPTORS = (0, 1, 2)
@@ -35,6 +38,8 @@ class LogQueue:
     def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
         self._max_bytes = max_bytes
         self._queue: queue.SimpleQueue[tuple[int, bytes]] = queue.SimpleQueue()
+        # Set to end the pause between two batches: the queue is long, or closing.
+        self._is_urgent = threading.Event()
         # The garbage collector may log within `put`, in the same thread.
         self._lock = threading.RLock()
         self._waiting_bytes = 0
@@ -55,12 +60,15 @@ class LogQueue:
                 self._waiting_bytes += len(data)
         if is_taken:
             self._queue.put((descriptor, data))
+            if self._waiting_bytes >= _BYTES_AT_ONCE and not self._is_urgent.is_set():
+                self._is_urgent.set()
         else:
             self._count_dropped(data.count(b"\n"))
 
     def close(self, timeout_s: float = _CLOSE_S) -> bool:
         """Flush the queue; returns whether that succeeded in time."""
         self._is_closing = True
+        self._is_urgent.set()
         self._queue.put((-1, b""))
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
@@ -78,6 +86,10 @@ class LogQueue:
     def _take_batch(self) -> list[tuple[int, bytes]]:
         """Wait for a text, and return it with those queued behind it."""
         batch = [self._queue.get()]
+        # The queue has no sleeper now, so further lines wake no thread.
+        self._is_urgent.wait(_PAUSE_S)
+        if not self._is_closing:
+            self._is_urgent.clear()
         size = len(batch[0][1])
         while size < _BYTES_AT_ONCE and not self._queue.empty():
             batch.append(self._queue.get())

@@ -22,6 +22,7 @@ from uvicorn.protocols.http.httptools_impl import (
 
 from gateway.web.front.answers import WHOLE_ANSWER
 from gateway.web.server.connection_limits import (
+    HALF_CLOSED_S,
     IDLE_S,
     MAX_HEAD_BYTES,
     MAX_HEADERS,
@@ -93,6 +94,23 @@ class GuardedProtocol(HttpToolsProtocol):
         self._idleness.start()
         if self.open_connections is not None:
             self.open_connections.admit(self, transport)
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Answer a complete request of a client that closed its half; return whether there is one.
+
+        An event stream ends with its client.
+        """
+        newest = self.cycle
+        if self.is_closing or self._is_body_missing or newest is None or newest.response_complete:
+            return False
+        scope = newest.scope
+        accepted = [value for name, value in scope["headers"] if name == b"accept"]
+        if scope["method"] == "GET" and any(b"text/event-stream" in one for one in accepted):
+            return False
+        newest.keep_alive = False
+        # A client that is gone altogether looks the same.
+        self._lingering = self.loop.call_later(HALF_CLOSED_S, self._wire.close)
+        return True
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Cancel all timers, which would keep the connection's objects alive."""

@@ -14,6 +14,7 @@ from http import HTTPStatus
 from typing import Any, cast
 
 from gateway.web.server.connection_limits import (
+    HALF_CLOSED_S,
     IDLE_S,
     KEEP_ALIVE_S,
     MAX_REQUESTS,
@@ -40,9 +41,13 @@ class Guard(asyncio.Protocol):
     body: Body | None = None
     # Whether the server's output is dropped, because the answer was written already.
     is_written = False
-    # Whether the client has closed its half of the connection, and whether both are closed.
+    # Whether the client has closed its half of the connection, whether both are closed, and whether
+    # it is given up, so that the app may stop.
     _is_gone = False
     _is_lost = False
+    _is_given_up = False
+    # Whether the answer is an event stream, which ends when the client closes its half.
+    _is_event_stream = False
     # Whether the server has closed the connection.
     _is_closing = False
     # Whether further input, and the server's further output, is dropped.
@@ -64,6 +69,7 @@ class Guard(asyncio.Protocol):
     _head = b""
     _is_head_next = False
     _lingering: asyncio.TimerHandle | None = None
+    _half_closed: asyncio.TimerHandle | None = None
 
     def __init__(
         self, server: Any, guards: set["Guard"], connections: Connections | None = None
@@ -112,6 +118,8 @@ class Guard(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - as asyncio calls it
         """Report the end to the server as soon as it can handle it."""
         self._is_lost = True
+        if self._half_closed is not None:
+            self._half_closed.cancel()
         self._guards.discard(self)
         if self._connections is not None:
             self._connections.remove(self)
@@ -161,7 +169,15 @@ class Guard(asyncio.Protocol):
         self.request_body()
         if self.is_body_missing:
             self._end_server()
-        elif self._disconnected is not None and self.is_disconnected:
+        elif self._is_lost or self._is_event_stream:
+            self._give_up()
+        elif self._half_closed is None:
+            later = asyncio.get_running_loop().call_later
+            self._half_closed = later(HALF_CLOSED_S, self._give_up)
+
+    def _give_up(self) -> None:
+        self._is_given_up = True
+        if self._disconnected is not None and self.is_disconnected:
             self._disconnected.set()
 
     # -- requests
@@ -173,8 +189,8 @@ class Guard(asyncio.Protocol):
 
     @property
     def is_disconnected(self) -> bool:
-        """Whether the client is gone; False if it closed its half but has pipelined a request."""
-        return self._is_gone and not has_head(self._held)
+        """Whether the client is given up; False if it has pipelined a request."""
+        return self._is_given_up and not has_head(self._held)
 
     async def wait_for_disconnect(self) -> None:
         """Wait until the client is gone or has its answer."""
@@ -252,9 +268,12 @@ class Guard(asyncio.Protocol):
         """Whether the server can write no more."""
         return self._is_closing or self._wire.is_closing()
 
-    def begin_answer(self) -> None:
+    def begin_answer(self, *, is_event_stream: bool = False) -> None:
         """Note that the app answers, and hold back the head until its body."""
         self._is_answer_started = self._is_head_next = True
+        self._is_event_stream = is_event_stream
+        if is_event_stream and self._is_gone:
+            self._give_up()
 
     def may_write_whole(self) -> bool:
         """Whether an answer may bypass the server, because no other output is pending."""
@@ -281,14 +300,14 @@ class Guard(asyncio.Protocol):
     def end_answer(self) -> None:
         """Pass on the next request after a complete answer."""
         self._flush_head()
-        self._is_answer_started = self.is_written = False
+        self._is_answer_started = self.is_written = self._is_event_stream = False
         if self._disconnected is not None:
             self._disconnected.set()
             self._disconnected = None
         if self._is_closing or self._is_ended:
             return
         self.body = None
-        if self.is_disconnected:
+        if self._is_gone and not has_head(self._held):
             self._end_server()
             return
         self._is_between_requests = not self._held

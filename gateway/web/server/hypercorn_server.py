@@ -135,6 +135,13 @@ def guarded(app: Asgi) -> Asgi:
     return guarded_app
 
 
+def _is_event_stream(start: Message) -> bool:
+    return any(
+        name.lower() == b"content-type" and value.startswith(b"text/event-stream")
+        for name, value in start.get("headers", ())
+    )
+
+
 class _Exchange:
     """One request and its answer."""
 
@@ -185,7 +192,7 @@ class _Exchange:
             if self.guard.is_body_missing or self.guard.is_stopping:
                 # The rest of the request is dropped, and the connection closed.
                 message = {**message, "headers": [*message.get("headers", ()), _CLOSE]}
-            self.guard.begin_answer()
+            self.guard.begin_answer(is_event_stream=_is_event_stream(message))
         await self._send(message)
         if message["type"] == "http.response.body" and not message.get("more_body", False):
             self._end()

@@ -17,12 +17,16 @@ HOUR_S = 3600
 
 def not_sent(number=errno.EMFILE):
     """Return the error of a request for which no connection could be opened, as `Outbound`'s."""
-    refused = ConnectionError("All connection attempts failed")
-    refused.__cause__ = OSError(number, "as the system says")
-    error = Transient("No answer: ConnectError")
-    # As `raise … from None` in an except clause.
-    error.__context__, error.__suppress_context__ = refused, True
-    return error
+    try:
+        try:
+            raise OSError(number, "as the system says")  # noqa: TRY301 - a chain
+        except OSError as error:
+            raise ConnectionError("All connection attempts failed") from error
+    except ConnectionError:
+        try:
+            raise Transient("No answer: ConnectError") from None  # noqa: TRY301 - a chain
+        except Transient as error:
+            return error
 
 
 def lost(*, has_begun):

@@ -8,6 +8,7 @@ import threading
 import pytest
 import structlog
 
+from gateway.telemetry import log_queue
 from gateway.telemetry.log_queue import LogQueue, queued_output
 
 LINE = b"x" * 99 + b"\n"
@@ -102,3 +103,44 @@ def test_what_nobody_reads_is_not_waited_for(pipe):
     assert log.close(60)
     writer.close()
     reading.join()
+
+
+def test_many_lines_are_written_together_whatever_the_time(pipe, monkeypatch):
+    reader, writer = pipe
+    monkeypatch.setattr(log_queue, "_PAUSE_S", 3600.0)
+    writes, write = [], LogQueue._write
+    monkeypatch.setattr(
+        LogQueue, "_write", lambda log, *what: (writes.append(what[1]), write(log, *what))
+    )
+    log = LogQueue()
+    reading = threading.Thread(target=reader.read)
+    reading.start()
+    for _ in range(5000):
+        log.put(writer.fileno(), LINE)
+    # By its size, a batch is written long before its time.
+    while not writes:
+        os.sched_yield()
+    assert log.close(60)
+    writer.close()
+    reading.join()
+    assert sum(map(len, writes)) == 5000 * len(LINE)
+    assert len(writes) < 50
+
+
+def test_a_single_line_is_written_soon(pipe):
+    reader, writer = pipe
+    log = LogQueue()
+    log.put(writer.fileno(), LINE)
+    assert reader.read(len(LINE)) == LINE
+    assert log.close()
+
+
+def test_the_last_lines_before_an_exit_are_written_without_a_pause(pipe, monkeypatch):
+    reader, writer = pipe
+    monkeypatch.setattr(log_queue, "_PAUSE_S", 3600.0)
+    log = LogQueue()
+    for _ in range(3):
+        log.put(writer.fileno(), LINE)
+    assert log.close(60)
+    writer.close()
+    assert reader.read() == LINE * 3
