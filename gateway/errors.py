@@ -322,6 +322,18 @@ class ResultMissing(ResultUnusable):
         super().__init__(message)
 
 
+class NotAsOrdered(ResultUnusable):
+    """The result is whole, but not what was ordered: too small, of another ratio, without words.
+
+    The gateway raises it for every provider; see `ResultUnusable`. A result that the vendor reports
+    as free (`is_free`) is also generated again.
+    """
+
+    def __init__(self, message: str, *, is_free: bool = False) -> None:
+        super().__init__(message)
+        self.is_free = is_free
+
+
 class LinkDead(ResultUnusable):
     """The file that the result links to cannot be downloaded.
 

@@ -118,6 +118,7 @@ class ScriptedPlugin:
             aspect_ratio=Choice(values=("1:1", "16:9"), default="1:1"),
             output_format=Choice(values=("png", "jpg", "webp"), default="png"),
             resolution=Choice(values=("1K", "2K"), default="1K"),
+            least_pixels={"1K": 1, "2K": 1},
         )
         register(picture, self.provider)
         register(

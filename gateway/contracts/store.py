@@ -62,6 +62,10 @@ class Lease:
     handle: Handle | None = None
     # When a submit began whose outcome was never recorded.
     sent_at: float | None = None
+    # Deaths of the gateway during attempts at this task, since the last that ended.
+    restarts: int = 0
+    # Lone attempts after such a death, including this one. 0: others run beside it.
+    lone_runs: int = 0
     payment_id: int | None = None
     # Id of the HTTP request that bought the task, if any.
     request_id: str | None = None

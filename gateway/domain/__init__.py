@@ -19,6 +19,7 @@ from gateway.domain.offers import (
     OUTPUT_FORMATS,
     PAYER_SIGNATURE,
     PICTURE_FORMATS,
+    PICTURE_TYPES,
     QUOTE_LIFE_S,
     TEXT_TO_IMAGE,
     TX_HASH,

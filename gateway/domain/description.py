@@ -4,11 +4,12 @@ OpenAPI, the x402 challenge, the MCP tools, the manifest and the playground are 
 The functions are pure; callers may modify the results.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
 
+from gateway.domain.acceptance import accept_anything, accept_data, accept_pictures, accept_text
 from gateway.domain.offers import (
     DOCUMENT_EXTRACTION,
     DOCUMENT_PARSING,
@@ -22,6 +23,8 @@ from gateway.domain.offers import (
     TEXT_TO_IMAGE,
     Choice,
     Endpoint,
+    GenerationRequest,
+    Result,
 )
 
 # Request fields with a fixed list of values.
@@ -199,6 +202,8 @@ class Capability:
     about: str
     # The provider's result, and how the gateway processes it.
     result: str
+    # Compares a result with the order, and returns it as it is kept.
+    accept: Callable[[Endpoint, GenerationRequest, Result], Result]
 
 
 _ALL = (
@@ -206,31 +211,45 @@ _ALL = (
         name=TEXT_TO_IMAGE,
         required_fields=("prompt",),
         about="A picture of the prompt's subject.",
-        result="Pictures as `outputs`; the gateway checks them and converts them to the format "
-        "that the buyer chose.",
+        result="Pictures as `outputs`, of the ordered ratio and pixels; the gateway checks them "
+        "and converts them to the format that the buyer chose.",
+        accept=accept_pictures,
     ),
     Capability(
         name=IMAGE_EDITING,
         required_fields=("prompt", "fileBase64", "fileName"),
         about="The buyer's picture, changed as the prompt says.",
         result="As for `text-to-image`.",
+        accept=accept_pictures,
     ),
     Capability(
         name=DOCUMENT_PARSING,
         required_fields=("fileBase64", "fileName"),
         about="The text of the buyer's document.",
-        result="Markdown as `text`; pictures of the document as `outputs`, if there are any.",
+        result="Markdown with words as `text`; pictures of the document as `outputs`, if there are "
+        "any.",
+        accept=accept_text,
     ),
     Capability(
         name=DOCUMENT_EXTRACTION,
         required_fields=("prompt", "fileBase64", "fileName"),
         about="Data from the buyer's document. The prompt is a question or a JSON Schema.",
-        result="A JSON object as `text`; the gateway checks that it is one.",
+        result="A JSON object as `text`, with a value; the gateway compares it with the schema.",
+        accept=accept_data,
     ),
 )
 
 CAPABILITIES = {one.name: one for one in _ALL}
 """Every capability by its name, for registration, the test kit and docs/plugin-reference.md."""
+
+
+def accept(endpoint: Endpoint, request: GenerationRequest, result: Result) -> Result:
+    """Compare a result with the order, as its capability declares; return it as it is kept.
+
+    Pictures must have been measured. Raises `NotAsOrdered` and `ResultUnusable`.
+    """
+    known = CAPABILITIES.get(endpoint.capability)
+    return (known.accept if known else accept_anything)(endpoint, request, result)
 
 
 def missing_fields(endpoint: Endpoint) -> list[str]:

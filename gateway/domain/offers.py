@@ -58,6 +58,14 @@ MAX_PICTURE_PIXELS = 25_000_000
 # The file extensions of such a picture, and the required format of its bytes.
 PICTURE_FORMATS = {".png": "png", ".jpg": "jpg", ".jpeg": "jpg", ".webp": "webp"}
 
+# The media types of pictures by their `output_format`.
+PICTURE_TYPES = {"png": "image/png", "jpg": "image/jpeg", "webp": "image/webp"}
+
+# The pixels, width times height, that a resolution promises if the provider declares no others.
+# Each lies between the smallest size that any vendor sells as this resolution and the largest that
+# any sells as the one below: 1024 x 576 for 1K, 2048 x 1152 for 2K, 3264 x 2448 for 4K.
+LEAST_PIXELS = {"1K": 580_000, "2K": 2_300_000, "4K": 7_900_000}
+
 
 def is_slug(text: str) -> bool:
     """Whether a text may be an endpoint's slug."""
@@ -160,6 +168,9 @@ class Endpoint:
     aspect_ratio: Choice = Choice()
     output_format: Choice = Choice()
     resolution: Choice = Choice()
+    # The pixels that a resolution promises, if not those of `LEAST_PIXELS`. The name "" is for
+    # requests without a resolution. A picture with fewer is not sold.
+    least_pixels: Mapping[str, int] = attrs.field(factory=dict, hash=False)
     # Lower-case, with the dot. An endpoint without extensions takes no file.
     file_extensions: tuple[str, ...] = ()
     max_prompt_chars: int = MAX_PROMPT_CHARS
@@ -190,6 +201,11 @@ class Endpoint:
             return self.page_cost_micros * (request.pages or 1)
         steps = [step.cost_micros for step in self.price_steps if step.holds_for(request)]
         return steps[-1] if steps and steps[-1] is not None else self.cost_micros
+
+    def pixels_of(self, request: "GenerationRequest") -> int:
+        """Return the pixels, width times height, that a picture for this request has at least."""
+        ordered = request.resolution or ""
+        return self.least_pixels.get(ordered, LEAST_PIXELS.get(ordered, 0))
 
     @property
     def counts_pages(self) -> bool:
@@ -234,8 +250,8 @@ class Attachment:
 
     name: str
     data: bytes = attrs.field(repr=lambda data: f"<{len(data)} bytes>")
-    # The hash of the data, in hex.
-    sha256: str = attrs.field(init=False)
+    # The hash, in hex, of the bytes that the buyer sent. The data may have been put right since.
+    sha256: str = attrs.field()
 
     @sha256.default
     def _hash_data(self) -> str:
@@ -310,6 +326,8 @@ class Result:
     cost_micros: int | None = None
     # Whether the API reported that cost. False: it follows from a price that the operator set.
     is_cost_told: bool = True
+    # Pages of the document that the API reports as read. None: it does not report them.
+    pages: int | None = None
 
 
 @attrs.frozen(kw_only=True)

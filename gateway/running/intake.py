@@ -48,7 +48,7 @@ class CheckedFiles:
 
 
 CHECKS = Shares(
-    # Each may take 600 MB, and as much CPU as a paid document.
+    # Each may take 900 MB, and as much CPU as a paid document.
     slots=2,
     slots_per_address=1,
     # Each waits with a file of up to 7.5 MB.

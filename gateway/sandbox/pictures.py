@@ -1,6 +1,6 @@
 """Validates pictures in a child process, and trusts only that process's report.
 
-`Pictures` checks a provider's results, `SentPictures` what a buyer sends to be edited.
+`Pictures` checks a provider's results, `SentPictures` puts right what a buyer sends to be edited.
 """
 
 import json
@@ -11,15 +11,23 @@ from typing import Any
 import attrs
 
 from gateway.domain import (
+    MAX_FILE_BYTES,
     MAX_PICTURE_PIXELS,
     MIN_PICTURE_SIDE,
     PICTURE_FORMATS,
+    PICTURE_TYPES,
     Attachment,
     Link,
     Output,
     Result,
 )
-from gateway.errors import ContentPolicy, ExecutionError, InvalidInput, ResultUnusable
+from gateway.errors import (
+    ContentPolicy,
+    ExecutionError,
+    InvalidInput,
+    NotAsOrdered,
+    ResultUnusable,
+)
 from gateway.sandbox import (
     UNPAID_NICE,
     Sandbox,
@@ -29,7 +37,7 @@ from gateway.sandbox import (
     SandboxRefusal,
 )
 
-MEDIA_TYPES = {"png": "image/png", "jpg": "image/jpeg", "webp": "image/webp"}
+MEDIA_TYPES = PICTURE_TYPES
 # Per picture. 25 million pixels of noise take 75 MB.
 MAX_PICTURE_BYTES = 64_000_000
 _NAMES = {"png": "PNG", "jpg": "JPEG", "webp": "WebP"}
@@ -38,12 +46,12 @@ _REASONS = {
     "out of memory": "it takes too much memory",
     "crashed": "the picture is damaged, or it takes too much memory",
 }
-_CHILD = "gateway.sandbox.pictures_child"
 
 
-def _make_sandbox(function: str, limits: SandboxLimits) -> Callable[[], Sandbox]:
-    load = f"{_CHILD}:load_decoders"
-    return lambda: Sandbox(function=f"{_CHILD}:{function}", warm=(load,), limits=limits)
+def _make_sandbox(child: str, function: str, limits: SandboxLimits) -> Callable[[], Sandbox]:
+    module = f"gateway.sandbox.{child}"
+    load = f"{module}:load_decoders"
+    return lambda: Sandbox(function=f"{module}:{function}", warm=(load,), limits=limits)
 
 
 # Twice the memory needed to decode, convert and encode a picture. A 4K picture takes 3 s of one
@@ -55,9 +63,13 @@ _AFTER_PAYMENT = SandboxLimits(
     children=os.cpu_count() or 1,
     answer_bytes=128_000_000,
 )
-# 25 million pixels take a second and, if progressive, up to 300 MB.
+# 25 million pixels take 2 s; as WebP up to 5 s, and 500 MB more than the decoded picture.
 _BEFORE_PAYMENT = SandboxLimits(
-    memory_bytes=600_000_000, cpu_s=5, wall_s=15.0, answer_bytes=100, nice=UNPAID_NICE
+    memory_bytes=900_000_000,
+    cpu_s=10,
+    wall_s=20.0,
+    answer_bytes=MAX_FILE_BYTES + 100,
+    nice=UNPAID_NICE,
 )
 
 
@@ -65,7 +77,9 @@ _BEFORE_PAYMENT = SandboxLimits(
 class Pictures:
     """Validates the pictures that providers return, one per CPU at a time."""
 
-    _sandbox: Sandbox = attrs.field(factory=_make_sandbox("check", _AFTER_PAYMENT))
+    _sandbox: Sandbox = attrs.field(
+        factory=_make_sandbox("pictures_child", "check", _AFTER_PAYMENT)
+    )
 
     async def check(self, result: Result, output_format: str | None) -> Result:
         """Return the result with every picture decoded, measured, and in the requested format.
@@ -73,7 +87,8 @@ class Pictures:
         A valid picture in the right format keeps its bytes. `output_format` None keeps the format.
 
         Raises `ContentPolicy` for a result without pictures, which is how many APIs refuse a
-        prompt; `ResultUnusable` for a picture that cannot be sold; `SandboxLost` if the sandbox
+        prompt; `NotAsOrdered` for a picture of one flat colour, which is how others do;
+        `ResultUnusable` for a picture that cannot be sold; `SandboxLost` if the sandbox
         failed, which has nothing to do with the picture.
         """
         if not result.outputs:
@@ -98,6 +113,8 @@ class Pictures:
             problem = f"The provider's picture ended its decoder: {error.end}."
             raise ResultUnusable(problem) from error
         facts: dict[str, Any] = json.loads(report)
+        if facts.get("is_flat"):
+            raise NotAsOrdered("The provider's picture shows nothing: it is one flat colour.")
         return Output(
             data=new_bytes or output.data,
             media_type=MEDIA_TYPES[facts["format"]],
@@ -110,18 +127,21 @@ class Pictures:
 class SentPictures:
     """Decodes pictures in a sandboxed process, because the sender has not paid yet."""
 
-    _sandbox: Sandbox = attrs.field(factory=_make_sandbox("measure", _BEFORE_PAYMENT))
+    _sandbox: Sandbox = attrs.field(
+        factory=_make_sandbox("sent_pictures_child", "put_right", _BEFORE_PAYMENT)
+    )
 
-    async def check(self, attachment: Attachment) -> None:
-        """Require a complete, still PNG, JPEG or WebP of the right size, named correctly.
+    async def put_right(self, attachment: Attachment) -> Attachment:
+        """Return the picture upright, still, in 8 bits of RGB or RGBA, and without metadata.
 
-        Raises `InvalidInput` with a message for the buyer, and `ExecutionError` if the sandbox
-        fails.
+        It keeps its format, its name, and the hash of the buyer's bytes; if it is plain already,
+        its bytes too. Requires a complete, still PNG, JPEG or WebP of the right size, named
+        correctly. Raises `InvalidInput` with a message for the buyer, and `ExecutionError` if the
+        sandbox fails.
         """
+        limits = (MIN_PICTURE_SIDE, MAX_PICTURE_PIXELS, MAX_FILE_BYTES)
         try:
-            found = await self._sandbox.call(
-                attachment.data, str(MIN_PICTURE_SIDE), str(MAX_PICTURE_PIXELS)
-            )
+            found, data = await self._sandbox.call_parts(attachment.data, *map(str, limits))
         except SandboxRefusal as error:
             raise InvalidInput(str(error)) from None
         except SandboxEnded as error:
@@ -133,6 +153,7 @@ class SentPictures:
         if PICTURE_FORMATS.get(extension) != kind:
             name = _NAMES[kind]
             raise InvalidInput(f"The name of the file ends in {extension}, but it is a {name}.")
+        return attrs.evolve(attachment, data=data) if data else attachment
 
     def close(self) -> None:
         """End the decoding process; the next picture starts another."""

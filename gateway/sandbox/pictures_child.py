@@ -2,16 +2,24 @@
 
 import io
 import json
+from typing import cast
 
 from PIL import Image, ImageOps
 
 from gateway.sandbox.errors import SandboxRefusal
 
-_KINDS = {"PNG": "png", "JPEG": "jpg", "WEBP": "webp"}
-# A phone's photo may contain a second, hidden picture. Pillow has another name for that.
-_SENT_KINDS = _KINDS | {"MPO": "jpg"}
+KINDS = {"PNG": "png", "JPEG": "jpg", "WEBP": "webp"}
 # One and a half times the pixels of the largest picture on sale.
 MAX_PIXELS = 4096 * 4096 * 3 // 2
+# Fewer pixels are too few to be judged as flat; no vendor sells a picture so small.
+_MIN_JUDGED_PIXELS = 128 * 128
+# Levels of a band, and how many of them the noise of one colour may take up.
+_LEVELS = 256
+_FLAT_LEVELS = 5
+# Levels of 16 bits for each level of 8.
+_LEVELS_16 = 257
+# A flat picture may have one pixel in so many of another colour.
+_STRAYS = 10_000
 # The EXIF tag.
 _ORIENTATION = 0x0112
 # PNG level 4 takes half the time of the default level, for 3 % more bytes.
@@ -28,7 +36,7 @@ def load_decoders() -> None:
     Image.MAX_IMAGE_PIXELS = None
     exif = Image.Exif()
     exif[_ORIENTATION] = 6
-    for name, kind in _KINDS.items():
+    for name, kind in KINDS.items():
         file = io.BytesIO()
         Image.new("RGB", (1, 1)).save(file, name, exif=exif)
         for wanted in (kind, *_QUALITIES):
@@ -38,8 +46,8 @@ def load_decoders() -> None:
 def check(wanted: str, data: bytes) -> tuple[bytes, bytes]:
     """Return format, width and height as JSON, and the new bytes if it was re-encoded.
 
-    `wanted` is a format, or empty to keep the picture's own. Raises `SandboxRefusal` for bytes that
-    cannot be sold as a picture.
+    Of a picture of one flat colour, the JSON has `is_flat` alone. `wanted` is a format, or empty to
+    keep the picture's own. Raises `SandboxRefusal` for bytes that cannot be sold as a picture.
     """
     try:
         facts, encoded = _check_picture(data, wanted)
@@ -50,44 +58,18 @@ def check(wanted: str, data: bytes) -> tuple[bytes, bytes]:
     return json.dumps(facts).encode(), encoded
 
 
-def measure(data: bytes, least_side: str, most_pixels: str) -> bytes:
-    """Return the format of a buyer's picture: png, jpg or webp.
-
-    Decodes all of it, but only after checking its size. Raises `SandboxRefusal` with a message for
-    the buyer.
-    """
-    try:
-        return _measure_picture(data, int(least_side), int(most_pixels)).encode()
-    except (SandboxRefusal, MemoryError):
-        raise
-    except Exception:  # noqa: BLE001 - a decoder may raise anything
-        raise SandboxRefusal("The picture is damaged, or is no PNG, JPEG or WebP.") from None
-
-
-def _measure_picture(data: bytes, least_side: int, most_pixels: int) -> str:
-    with Image.open(io.BytesIO(data), formats=list(_KINDS)) as image:
-        kind, size = _SENT_KINDS[image.format or ""], f"{image.width:,} x {image.height:,} pixels"
-        if image.width * image.height > most_pixels:
-            raise SandboxRefusal(f"The picture has {size}; up to {most_pixels:,} in all are taken.")
-        if min(image.size) < least_side:
-            raise SandboxRefusal(f"The picture has {size}; each side needs {least_side} or more.")
-        if image.format != "MPO" and getattr(image, "n_frames", 1) != 1:
-            raise SandboxRefusal("The picture moves: send one that stands still.")
-        # Decode all of it, to detect truncation.
-        image.load()
-        return kind
-
-
 def _check_picture(data: bytes, wanted: str) -> tuple[dict[str, object], bytes]:
     """Return facts and new bytes; the latter are empty if the picture is unchanged."""
-    with Image.open(io.BytesIO(data), formats=list(_KINDS)) as image:
+    with Image.open(io.BytesIO(data), formats=list(KINDS)) as image:
         if image.width * image.height > MAX_PIXELS:
             raise SandboxRefusal("it has too many pixels")
         if getattr(image, "n_frames", 1) != 1:
             raise SandboxRefusal("it moves")
-        kind = _KINDS[image.format or ""]
+        kind = KINDS[image.format or ""]
         # Decode all of it, to detect truncation.
         image.load()
+        if is_flat(image):
+            return {"is_flat": True}, b""
         is_upright = image.getexif().get(_ORIENTATION, 1) in (0, 1)
         if is_upright and wanted in ("", kind):
             return {"format": kind, "width": image.width, "height": image.height}, b""
@@ -95,6 +77,31 @@ def _check_picture(data: bytes, wanted: str) -> tuple[dict[str, object], bytes]:
         upright = ImageOps.exif_transpose(image)
         encoded = _encode(upright, new_kind)
         return {"format": new_kind, "width": upright.width, "height": upright.height}, encoded
+
+
+def is_flat(image: Image.Image) -> bool:
+    """Whether a decoded picture is one colour, as safety filters return it: black, grey or white.
+
+    All but one of 10,000 pixels lie within five levels of each band, as seen: a fully transparent
+    picture is flat, and a black shape cut out by transparency is not.
+    """
+    if image.width * image.height < _MIN_JUDGED_PIXELS:
+        return False
+    if image.mode.startswith("I") or image.mode == "F":
+        low, high = cast(tuple[float, float], image.getextrema())
+        return high - low <= _FLAT_LEVELS * _LEVELS_16
+    # "RGBa" has every colour multiplied by its transparency.
+    seen = image.convert("RGBA").convert("RGBa") if image.has_transparency_data else image
+    if seen.mode not in ("L", "RGBa"):
+        seen = seen.convert("RGB")
+    counts, pixels = seen.histogram(), seen.width * seen.height
+    bands = (counts[at : at + _LEVELS] for at in range(0, len(counts), _LEVELS))
+    return all(pixels - _count_alike(band) <= pixels // _STRAYS for band in bands)
+
+
+def _count_alike(band: list[int]) -> int:
+    """Return the most pixels of a band within any few levels that follow each other."""
+    return max(sum(band[low : low + _FLAT_LEVELS]) for low in range(_LEVELS - _FLAT_LEVELS + 1))
 
 
 def _encode(image: Image.Image, kind: str) -> bytes:

@@ -191,6 +191,8 @@ def lease_of(row: Row, *, until: float) -> Lease:
         slug=row["slug"],
         request=request_of(row["request"], row["data"]),
         attempt=row["attempt"],
+        restarts=row["restarts"],
+        lone_runs=row["lone_runs"],
         until=until,
         started_at=row["started_at"],
         handle=load(row["handle"], Handle) if row["handle"] is not None else None,

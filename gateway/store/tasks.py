@@ -6,6 +6,7 @@ encoded JSON, and streamed to clients in parts (`web/long_texts.py`).
 
 import secrets
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 import attrs
 import msgspec
@@ -28,15 +29,23 @@ from gateway.store.sql import (
     none_of,
 )
 
+# The tasks that a lease may be for; see `SqlQueue.lease`.
+Which = Literal["all", "suspects", "others"]
 
-def leasable(db: Connection, blocked: Sequence[str]) -> str:
+
+def leasable(
+    db: Connection, blocked: Sequence[str], clock: float = 0.0, which: Which = "all"
+) -> str:
     """Return FROM and WHERE for the tasks that may be leased; its parameters are `blocked`.
 
-    Tasks of a blocked slug are included only if already submitted. Without the hint, SQLite would
-    read and sort every unfinished task.
+    Tasks of a blocked slug are included only if already submitted. `which` is as in
+    `SqlQueue.lease`. Without the hint, SQLite would read and sort every unfinished task.
     """
     hint = dialect_of(db).indexed_by("tasks_due")
-    return f"""FROM tasks {hint} WHERE status IN ('queued', 'processing')
+    # The second kind is a lease that expired: another node died.
+    died = f"(restarts > 0 OR (lease_token IS NOT NULL AND due_at <= {clock!r}))"
+    kind = {"all": "", "suspects": f"AND {died}", "others": f"AND NOT {died}"}[which]
+    return f"""FROM tasks {hint} WHERE status IN ('queued', 'processing') {kind}
         AND (handle IS NOT NULL OR sent_at IS NOT NULL OR {none_of("slug", blocked)})"""
 
 
@@ -47,33 +56,46 @@ def lease_due(
     now: float,
     blocked: Sequence[str],
     node: str | None = None,
+    which: Which = "all",
 ) -> list[Lease]:
-    """Lease the tasks that are due longest. See `SqlQueue.claim`."""
+    """Lease the tasks that are due longest. See `SqlQueue.lease`."""
     clock = lease_clock(db, now)
     if is_off(now, clock):
         return []
+    order = "restarts, due_at" if which == "suspects" else "due_at"
     due = db.execute(
-        f"""SELECT id {leasable(db, blocked)} AND due_at <= ? ORDER BY due_at LIMIT ?
-            {dialect_of(db).skip_locked}""",
+        f"""SELECT id {leasable(db, blocked, clock, which)} AND due_at <= ?
+            ORDER BY {order} LIMIT ? {dialect_of(db).skip_locked}""",
         (*blocked, clock, limit),
     ).fetchall()
-    until = clock + lease_s
-    leased = [_lease_task(db, row["id"], until, now, node) for row in due]
+    until, lone = clock + lease_s, int(which == "suspects")
+    leased = [_lease_task(db, row["id"], until, now, node, lone) for row in due]
     return [lease_of(row, until=now + lease_s) for row in leased]
 
 
-def _lease_task(db: Connection, task_id: str, until: float, now: float, node: str | None) -> Row:
+def _lease_task(
+    db: Connection, task_id: str, until: float, now: float, node: str | None, lone: int
+) -> Row:
+    """Lease a task. An expired lease was ended by a death, which is no attempt."""
     row: Row = db.execute(
         """UPDATE tasks SET status = ?,
-               attempt = attempt + CASE WHEN handle IS NULL THEN 1 ELSE 0 END,
+               attempt = attempt
+                   + CASE WHEN handle IS NULL AND lease_token IS NULL THEN 1 ELSE 0 END,
+               restarts = restarts + CASE WHEN lease_token IS NULL THEN 0 ELSE 1 END,
+               lone_runs = lone_runs + ?,
                lease_token = ?, leased_by = ?, due_at = ?, started_at = coalesce(started_at, ?)
            WHERE id = ?
-           RETURNING id, slug, request, attempt, lease_token, started_at, handle,
-               sent_at, payment_id, request_id,
+           RETURNING id, slug, request, attempt, restarts, lone_runs, lease_token, started_at,
+               handle, sent_at, payment_id, request_id,
                (SELECT data FROM task_files WHERE task_id = tasks.id) AS data""",
-        (TaskStatus.PROCESSING, secrets.token_hex(16), node, until, now, task_id),
+        (TaskStatus.PROCESSING, lone, secrets.token_hex(16), node, until, now, task_id),
     ).fetchone()
     return row
+
+
+def leave_alone(db: Connection, lease: Lease) -> bool:
+    """Note that a lone attempt has gone on for long enough: others may run beside it."""
+    return _change_leased(db, lease, "lone_runs = 0")
 
 
 def begin_submit(db: Connection, lease: Lease, now: float) -> bool:
@@ -177,7 +199,7 @@ def _note_end(
 def retry(db: Connection, lease: Lease, *, delay_s: float, now: float, costs_attempt: bool) -> bool:
     """End a lease and discard its job. The task is submitted again after `delay_s`."""
     change = """due_at = ?, attempt = attempt - ?, handle = NULL, sent_at = NULL,
-        lease_token = NULL, progress = NULL, note = NULL"""
+        restarts = 0, lone_runs = 0, lease_token = NULL, progress = NULL, note = NULL"""
     return _change_leased(db, lease, change, lease_clock(db, now) + delay_s, int(not costs_attempt))
 
 
@@ -185,6 +207,7 @@ def give_back(db: Connection, lease: Lease) -> bool:
     """End a lease unchanged, due by its age. Only a submitted job counts as an attempt."""
     due_at = dialect_of(db).not_in_future("created_at")
     change = f"""due_at = {due_at}, lease_token = NULL,
+        lone_runs = lone_runs - CASE WHEN lone_runs > 0 THEN 1 ELSE 0 END,
         attempt = attempt - CASE WHEN handle IS NULL THEN 1 ELSE 0 END"""
     return _change_leased(db, lease, change)
 
@@ -205,16 +228,25 @@ def extend(
 def recover(db: Connection, now: float, node: str | None = None) -> int:
     """Make every task that a node had leased due again, ahead of newer ones; returns how many.
 
-    Without a name, the database has one node, which held every lease. Leases of other nodes expire
-    on their own.
+    The death counts as a restart of each, and not as an attempt. Without a name, the database has
+    one node, which held every lease. Leases of other nodes expire on their own.
     """
     own = "" if node is None else "AND leased_by = ?"
-    clock = lease_clock(db, now)
+    names, clock = [node] if node is not None else [], lease_clock(db, now)
+    held = f"status = 'processing' AND lease_token IS NOT NULL {own}"
+    # If the node died during one lone attempt after another, no single task is to blame.
+    db.execute(
+        f"""UPDATE tasks SET lone_runs = 0 WHERE lone_runs > 0 AND lease_token IS NULL
+            AND status IN ('queued', 'processing')
+            AND EXISTS (SELECT 1 FROM tasks WHERE {held} AND lone_runs > 0)""",  # noqa: S608
+        names,
+    )
     return db.execute(
-        f"""UPDATE tasks SET lease_token = NULL,
+        f"""UPDATE tasks SET lease_token = NULL, restarts = restarts + 1,
+               attempt = attempt - CASE WHEN handle IS NULL THEN 1 ELSE 0 END,
                due_at = CASE WHEN created_at < ? THEN created_at ELSE ? END
-           WHERE status = 'processing' AND lease_token IS NOT NULL {own}""",  # noqa: S608
-        (clock, clock, *([node] if node is not None else [])),
+           WHERE {held}""",  # noqa: S608
+        (clock, clock, *names),
     ).rowcount
 
 
@@ -224,13 +256,15 @@ def forget_outputs(db: Connection, task_ids: Sequence[str]) -> None:
         db.execute("UPDATE tasks SET outputs_gone = 1 WHERE id = ?", (task_id,))
 
 
-def next_due(db: Connection, blocked: Sequence[str], now: float) -> float | None:
+def next_due(
+    db: Connection, blocked: Sequence[str], now: float, which: Which = "all"
+) -> float | None:
     """Return when the next task may be leased, by the caller's clock. See `SqlQueue.next_due`."""
     clock = lease_clock(db, now)
     if is_off(now, clock):
         return None
     due: float | None = db.execute(
-        f"SELECT min(due_at) {leasable(db, blocked)}",
+        f"SELECT min(due_at) {leasable(db, blocked, clock, which)}",
         tuple(blocked),
     ).fetchone()[0]
     return due + (now - clock) if due is not None else None
@@ -305,20 +339,31 @@ class SqlQueue(Tables):
     retry = as_write(retry)
     give_back = as_write(give_back)
     extend = as_write(extend)
+    leave_alone = as_write(leave_alone)
     depth = as_query(depth)
 
     async def lease(
-        self, limit: int, *, lease_s: float, now: float, blocked: Sequence[str] = ()
+        self,
+        limit: int,
+        *,
+        lease_s: float,
+        now: float,
+        blocked: Sequence[str] = (),
+        which: Which = "all",
     ) -> list[Lease]:
         """Lease the tasks that are due longest. Each lease counts as an attempt unless a job runs.
 
         A task not completed, failed or retried within `lease_s` seconds is due again: its worker
-        has died. Tasks of the slugs in `blocked` are leased only if already submitted.
+        has died, which counts as a restart. Tasks of the slugs in `blocked` are leased only if
+        already submitted. Of the tasks, `suspects` are those whose worker has died: lease one
+        alone, since it may be what killed the worker.
 
         On a database that nodes share, the database's clock decides; `now`, the node's time, is
         only compared with it. A node whose clock is off gets no lease.
         """
-        leases: list[Lease] = await self._write(lease_due, limit, lease_s, now, blocked, self._node)
+        leases: list[Lease] = await self._write(
+            lease_due, limit, lease_s, now, blocked, self._node, which
+        )
         return leases
 
     async def recover(self, *, now: float) -> int:
@@ -328,12 +373,19 @@ class SqlQueue(Tables):
         """
         return int(await self._write(recover, now, self._node))
 
-    async def next_due(self, blocked: Sequence[str] = (), *, now: float) -> float | None:
+    async def next_due(
+        self, blocked: Sequence[str] = (), *, now: float, which: Which = "all"
+    ) -> float | None:
         """Return when the next task is due, by the clock of `now`; None if no task waits.
 
-        `blocked` is as in `lease`. Always None for a node whose clock is off.
+        `blocked` and `which` are as in `lease`. Always None for a node whose clock is off.
         """
-        # With no blocked slugs this reads one index entry; otherwise it scans all waiting tasks.
-        run = self._query if blocked else self._read_row
-        due: float | None = await run(next_due, blocked, now)
+        # Without conditions this reads one index entry; otherwise it scans all waiting tasks.
+        run = self._query if blocked or which != "all" else self._read_row
+        due: float | None = await run(next_due, blocked, now, which)
         return due
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other nodes lease tasks of the same database."""
+        return self._node is not None

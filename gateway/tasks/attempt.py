@@ -9,13 +9,14 @@ import structlog
 from gateway.catalog.catalog import Registered
 from gateway.catalog.notes import begin_notes, recorded
 from gateway.contracts import Lease
-from gateway.domain import MAX_ATTEMPTS, Endpoint, Handle, Result
+from gateway.domain import Endpoint, Handle, Result
 from gateway.errors import (
     ContentPolicy,
     HandleLost,
     InvalidInput,
     JobFailed,
     LinkDead,
+    NotAsOrdered,
     NotFound,
     ResultUnusable,
 )
@@ -41,6 +42,8 @@ class Attempt:
     lease: Lease
     # Whether it only waits for a vendor's job, so a stop loses no work.
     is_waiting: bool = attrs.field(default=False, init=False)
+    # Whether no other attempt may start beside it, because the gateway died during an earlier one.
+    is_alone: bool = attrs.field(init=False)
     # The end of the lease, in Unix seconds, as last stored.
     until: float = attrs.field(init=False)
     _job: AttemptJob | None = attrs.field(default=None, init=False)
@@ -50,6 +53,10 @@ class Attempt:
     @until.default
     def _leased_until(self) -> float:
         return self.lease.until
+
+    @is_alone.default
+    def _begins_alone(self) -> bool:
+        return self.lease.lone_runs > 0
 
     async def run(self) -> None:
         """Run to the end. If cancelled, give the lease back, which costs no attempt."""
@@ -115,8 +122,10 @@ class Attempt:
     async def _keep_lease(self) -> None:
         """Extend the lease regularly, and at each heartbeat that has progress to store."""
         timing = self.resources.timing
-        waited_s = timing.heartbeat_s
+        waited_s, lone_s = timing.heartbeat_s, timing.heartbeat_s
         while True:
+            if lone_s >= timing.lone_s:
+                await self._leave_alone()
             has_progress = self._job is not None and self._job.has_unwritten_progress
             if has_progress or waited_s >= timing.extend_s:
                 waited_s = 0.0
@@ -126,6 +135,18 @@ class Attempt:
                     _log.exception("worker.extend_failed", task=self.lease.task_id)
             await asyncio.sleep(timing.heartbeat_s)
             waited_s += timing.heartbeat_s
+            lone_s += timing.heartbeat_s
+
+    async def _leave_alone(self) -> None:
+        """Let others run beside this attempt: it waits for a job, or has worked long enough."""
+        if not self.is_alone:
+            return
+        self.is_alone = False
+        try:
+            await self.resources.queue.leave_alone(self.lease)
+        except Exception:  # noqa: BLE001 - then a death counts against this task
+            _log.exception("worker.extend_failed", task=self.lease.task_id)
+        self.resources.slots.on_free()
 
     async def prolong(self) -> None:
         """Extend the lease and store progress; cancel the attempt if the lease was lost."""
@@ -151,9 +172,8 @@ class Attempt:
         if is_submitted and (registered is None or (lease.handle is None and not is_idempotent)):
             # The process died between the submit and storing the vendor's response.
             await outcome.fail_uncertain()
-        elif lease.attempt > MAX_ATTEMPTS:
-            # The process died during the last attempt.
-            await outcome.give_up()
+        elif outcome.is_hopeless:
+            await outcome.fail_hopeless()
         elif registered is None:
             await outcome.fail("provider_error", "The endpoint is not on sale any more.")
         elif not is_submitted and registered.wait_s > 0:
@@ -202,7 +222,9 @@ class Attempt:
         submitted = self.lease.handle or await self._submit(registered, job)
         delivery = Delivery(self.resources, self.lease)
         if isinstance(submitted, Handle):
-            poller = JobPoller(registered=registered, handle=submitted, job=job)
+            poller = JobPoller(
+                registered=registered, handle=submitted, job=job, on_pending=self._leave_alone
+            )
             result = await self._wait_for_job(poller, delivery, registered.endpoint)
         else:
             job.has_result = True
@@ -255,10 +277,15 @@ class Attempt:
     async def _fetch_and_check(
         self, result: Result, delivery: Delivery, endpoint: Endpoint
     ) -> Result:
-        """Return the checked result. A link to an unusable output counts as dead."""
+        """Return the checked result. A link to an unusable output counts as dead.
+
+        A whole picture that was not ordered does not: a fresh link leads to the same one.
+        """
         fetched = await self._fetch(result, delivery)
         try:
             return await delivery.check(fetched, endpoint)
+        except NotAsOrdered:
+            raise
         except ResultUnusable as error:
             if has_links(result):
                 raise LinkDead(str(error)) from error

@@ -5,7 +5,6 @@ import contextlib
 from functools import partial
 
 import attrs
-import msgspec
 import structlog
 
 from gateway.catalog.catalog import Registered
@@ -18,8 +17,10 @@ from gateway.domain import (
     Output,
     Result,
 )
-from gateway.errors import LinkDead, ResultUnusable
+from gateway.domain.description import accept
+from gateway.errors import LinkDead, NotAsOrdered, ResultUnusable
 from gateway.sandbox import SandboxLost
+from gateway.sandbox.pictures import Pictures
 from gateway.tasks.resources import Resources
 from gateway.telemetry import signals
 
@@ -27,7 +28,8 @@ MAX_OUTPUTS = 16
 # All outputs of a task together.
 MAX_RESULT_BYTES = 128_000_000
 MAX_TEXT_CHARS = 20_000_000
-MAX_JSON_CHARS = 5_000_000
+# A shorter text is searched for words in the event loop.
+_SHORT_CHARS = 20_000
 # A million dollars. A higher cost must be a provider's mistake.
 _MAX_COST_MICROS = 10**12
 _NOT_FETCHED = "The result was made, but cannot be fetched."
@@ -78,23 +80,15 @@ class Delivery:
         raise AssertionError
 
     async def check(self, result: Result, endpoint: Endpoint) -> Result:
-        """Return the result for the buyer: pictures are decoded and checked, JSON is parsed.
+        """Return the result for the buyer, after `check_result`.
 
-        Raises `ResultUnusable`, what else `Pictures.check` raises, and `WriteFailed` if the sandbox
-        keeps failing.
+        Raises as `check_result` does, and `WriteFailed` if the sandbox keeps failing.
         """
-        if endpoint.sells_pictures:
-            wanted = self.lease.request.output_format
-            return await self.resources.retry_write(
-                lambda: self.resources.pictures.check(result, wanted),
-                self.lease.task_id,
-                on=SandboxLost,
-            )
-        if endpoint.extracts_data:
-            return await asyncio.to_thread(checked_json, result)
-        if not result.outputs and result.text is None:
-            raise ResultUnusable("The provider returned nothing.")
-        return result
+        return await self.resources.retry_write(
+            lambda: check_result(result, self.lease.request, endpoint, self.resources.pictures),
+            self.lease.task_id,
+            on=SandboxLost,
+        )
 
     async def store(self, result: Result, registered: Registered) -> None:
         """Store the outputs and complete the task; raises `WriteFailed`.
@@ -147,21 +141,23 @@ def has_links(result: Result) -> bool:
     return any(isinstance(output, Link) for output in result.outputs)
 
 
-def checked_json(result: Result) -> Result:
-    """Return a result with its media type; raises `ResultUnusable` if it is not a JSON object.
+async def check_result(
+    result: Result, request: GenerationRequest, endpoint: Endpoint, pictures: Pictures
+) -> Result:
+    """Return a result as it is sold: pictures are decoded, and everything is as ordered.
 
-    The values are parsed but not built, so this takes little memory.
+    Raises what `Pictures.check` and `accept` raise. A `NotAsOrdered` states whether the vendor
+    reported the result as free.
     """
-    text = result.text or ""
-    if not text or result.outputs:
-        raise ResultUnusable("The provider returned no JSON.")
-    if len(text) > MAX_JSON_CHARS:
-        raise ResultUnusable("The JSON was made, but is longer than what is sold.")
     try:
-        msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        raise ResultUnusable("The provider returned something else than a JSON object.") from None
-    return attrs.evolve(result, text_media_type="application/json")
+        if endpoint.sells_pictures:
+            result = await pictures.check(result, request.output_format)
+        if len(result.text or "") < _SHORT_CHARS and not endpoint.extracts_data:
+            return accept(endpoint, request, result)
+        return await asyncio.to_thread(accept, endpoint, request, result)
+    except NotAsOrdered as error:
+        error.is_free = result.cost_micros == 0 and result.is_cost_told
+        raise
 
 
 def _count_output_bytes(output: object) -> int:

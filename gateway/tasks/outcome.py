@@ -17,6 +17,7 @@ from gateway.errors import (
     JobFailed,
     LinkDead,
     NotAccepted,
+    NotAsOrdered,
     RateLimited,
     ResultUnusable,
     SubmitUncertain,
@@ -31,6 +32,11 @@ from gateway.telemetry import signals
 # Enough for a status, a code and 200 characters of the vendor's message.
 _MAX_REASON_CHARS = 300
 _GAVE_UP = "The provider failed after all retries."
+_KILLED = "The gateway stopped each time it worked on this request. A refund is due."
+# Deaths of the gateway in one task's lone attempts after which the task is to blame, and in any of
+# its attempts. The second is higher because the cause may be another task, or the machine.
+MAX_LONE_RUNS = 2
+MAX_RESTARTS = 10
 # Buyers do not see an account's problem, only that their request is not the cause.
 _OFF_SALE = (
     "The provider does not serve this gateway's account now. Nothing was made; a refund is due."
@@ -113,7 +119,7 @@ class Outcome:
                 await self.fail("uncertain_submit", "The provider has lost the job.")
             case JobTimedOut():
                 await self.fail("timed_out", "The provider took too long.")
-            case ResultUnusable() if not is_idempotent or isinstance(error, LinkDead):
+            case ResultUnusable() if not _is_free_again(error, is_idempotent=is_idempotent):
                 await self.fail("provider_error", upstream.error_text(error))
             case WriteFailed():
                 await self.fail("provider_error", "The result was made, but could not be kept.")
@@ -139,10 +145,16 @@ class Outcome:
             getattr(request, name) != getattr(endpoint, name).default for name in _CHOICES
         )
 
-    async def give_up(self) -> None:
-        """Fail a task that has no attempts left."""
-        self._reason = "The gateway stopped in the middle of the last attempt."
-        await self.fail("provider_error", _GAVE_UP)
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether the gateway died too often while it worked on the task."""
+        return self.lease.lone_runs > MAX_LONE_RUNS or self.lease.restarts > MAX_RESTARTS
+
+    async def fail_hopeless(self) -> None:
+        """Fail a task that seems to end the gateway's process."""
+        times = self.lease.restarts
+        self._reason = f"The gateway was killed {times} times while it worked on this task."
+        await self.fail("provider_error", _KILLED)
 
     async def fail_uncertain(self) -> None:
         """Fail a task whose submit was sent, but whose outcome cannot be found out."""
@@ -202,6 +214,12 @@ class Outcome:
             seconds = max(0.0, now - self.lease.started_at)
             signals.task_ended.send(slug=self.lease.slug, seconds=seconds)
             _log.warning("task.failed", task=self.lease.task_id, details=details)
+
+
+def _is_free_again(error: ResultUnusable, *, is_idempotent: bool) -> bool:
+    """Whether another result costs nothing. A dead link has been asked for again already."""
+    is_free = isinstance(error, NotAsOrdered) and error.is_free
+    return (is_free or is_idempotent) and not isinstance(error, LinkDead)
 
 
 def _is_of_model(error: Exception) -> bool:

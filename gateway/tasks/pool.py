@@ -16,6 +16,7 @@ from gateway.concurrency.awaiting import outlive
 from gateway.contracts import Clock, Lease, OutputStore
 from gateway.outputs.downloads import Downloader
 from gateway.store import SqlStore
+from gateway.store.tasks import Which
 from gateway.tasks.attempt import Attempt
 from gateway.tasks.resources import Resources, Slots
 from gateway.tasks.timing import TaskTiming
@@ -48,6 +49,11 @@ class WorkerPool:
     # When to search for begun jobs even if no provider has a free slot, in loop time.
     _search_at: float = attrs.field(default=0.0, init=False)
     _dispatcher: asyncio.Task[None] | None = attrs.field(default=None, init=False)
+    # Whether tasks may wait during which a process died, and when to search for them, in loop time.
+    _has_suspects: bool = attrs.field(default=False, init=False)
+    _suspects_at: float = attrs.field(default=0.0, init=False)
+    # Whether one of them waits for the running attempts to end.
+    _needs_idle: bool = attrs.field(default=False, init=False)
 
     @resources.default
     def _set_up(self) -> Resources:
@@ -102,7 +108,7 @@ class WorkerPool:
             self._wake.clear()
             try:
                 if not is_recovered:
-                    await self.store.queue.recover(now=self.now())
+                    self._has_suspects = await self.store.queue.recover(now=self.now()) > 0
                     is_recovered = True
                 await self._prolong_leases()
                 wanted = self._count_wanted()
@@ -132,7 +138,10 @@ class WorkerPool:
         Without a free provider slot, there may still be jobs to resume. The pool searches for those
         only now and then, because such a lease reads all waiting tasks.
         """
-        free_workers = max(self.resources.slots.free, 0)
+        if any(attempt.is_alone for attempt in self._working.values()):
+            return 0
+        self._needs_idle = self._needs_idle and self._is_busy
+        free_workers = 0 if self._needs_idle else max(self.resources.slots.free, 0)
         free_submits = sum(upstream.free_submits for upstream in self.catalog.upstreams())
         is_time = asyncio.get_running_loop().time() >= self._search_at
         return min(free_workers, free_submits or int(is_time))
@@ -160,9 +169,35 @@ class WorkerPool:
     def _note_search(self) -> None:
         self._search_at = asyncio.get_running_loop().time() + self.resources.timing.idle_s
 
+    @property
+    def _is_busy(self) -> bool:
+        """Whether an attempt does more than wait for a vendor's job."""
+        return any(not attempt.is_waiting for attempt in self._working.values())
+
+    async def _find_suspects(self) -> bool:
+        """Whether a task is due during which a process died. On shared databases, read seldom."""
+        loop_time = asyncio.get_running_loop().time()
+        if self.store.queue.is_shared and loop_time >= self._suspects_at:
+            self._suspects_at = loop_time + self.resources.timing.idle_s
+            self._has_suspects = True
+        if not self._has_suspects:
+            return False
+        now = self.now()
+        due = await self.store.queue.next_due(self._find_blocked(), now=now, which="suspects")
+        self._has_suspects = due is not None
+        return due is not None and due <= now
+
     async def _start_some(self, wanted: int) -> None:
+        """Start up to `wanted` attempts, or alone one that follows a process's death."""
         self._has_more = False
-        leases = await self._lease(wanted)
+        is_suspect = await self._find_suspects()
+        if is_suspect and self._is_busy:
+            self._needs_idle = True
+            return
+        if is_suspect:
+            leases = await self._lease(1, "suspects")
+        else:
+            leases = await self._lease(wanted, "others" if self._has_suspects else "all")
         for lease in leases:
             self._start_attempt(lease)
         self._has_more = len(leases) >= wanted
@@ -171,7 +206,7 @@ class WorkerPool:
         # Let the new attempts take their providers' slots before the next count.
         await asyncio.sleep(0)
 
-    async def _lease(self, wanted: int) -> list[Lease]:
+    async def _lease(self, wanted: int, which: Which) -> list[Lease]:
         """Lease up to `wanted` tasks; if cancelled, give the leases back."""
         leasing = asyncio.create_task(
             self.store.queue.lease(
@@ -179,6 +214,7 @@ class WorkerPool:
                 lease_s=self.resources.timing.lease_s,
                 now=self.now(),
                 blocked=self._find_blocked(),
+                which=which,
             ),
             name="worker-lease",
         )

@@ -12,6 +12,8 @@ class TaskTiming:
     lease_s: float = 60.0
     # Between two extensions of a lease. One of them may fail.
     extend_s: float = 20.0
+    # After a death of the gateway: how long a task that it had worked on runs without others.
+    lone_s: float = 60.0
     # Between two writes of progress.
     heartbeat_s: float = 1.0
     # Between two reads of the queue without a wake-up, because clocks may jump.

@@ -135,14 +135,16 @@ async def _validate_in_turn(
         return checked
     async with gateway.intake.checks.turn(address):
         checked = await _validate(gateway, generation, registered)
-    gateway.intake.checked_files.add(address, slug, checked)
+    if checked.attachment is generation.attachment:
+        # A picture that was put right is put right again, since its bytes take too much memory.
+        gateway.intake.checked_files.add(address, slug, checked)
     return checked
 
 
 async def _validate(
     gateway: Gateway, generation: GenerationRequest, registered: Registered
 ) -> GenerationRequest:
-    """Count the pages, and check the picture and the provider's rules."""
+    """Count the pages, put the picture right, and check the provider's rules."""
     endpoint, attachment = registered.endpoint, generation.attachment
     if registered.counts_pages and attachment is not None:
         pages = await gateway.intake.pages.count(attachment)
@@ -153,6 +155,7 @@ async def _validate(
             )
         generation = attrs.evolve(generation, pages=pages)
     if endpoint.edits_pictures and attachment is not None:
-        await gateway.intake.sent_pictures.check(attachment)
+        attachment = await gateway.intake.sent_pictures.put_right(attachment)
+        generation = attrs.evolve(generation, attachment=attachment)
     await registered.upstream.validate(generation, endpoint)
     return generation

@@ -27,7 +27,7 @@ from gateway.outputs.downloads import Downloader
 from gateway.plugins.manager import PluginManager
 from gateway.sandbox.pictures import Pictures
 from gateway.settings import Settings
-from gateway.tasks.delivery import checked_json
+from gateway.tasks.delivery import check_result
 from gateway.version import VERSION
 from gateway_check.live_files import smallest_file
 from gateway_vendors.shapes import Shapes, record_shapes
@@ -263,10 +263,7 @@ async def _inspect(
         for one in result.outputs
     ]
     whole = attrs.evolve(result, outputs=tuple(outputs))
-    if endpoint.sells_pictures:
-        whole = await pictures.check(whole, request.output_format)
-    if endpoint.extracts_data:
-        whole = checked_json(whole)
+    whole = await check_result(whole, request, endpoint, pictures)
     found = [_describe(one) for one in whole.outputs if isinstance(one, Output)]
     if whole.text is not None:
         found.append(f"{len(whole.text):,} characters of text")

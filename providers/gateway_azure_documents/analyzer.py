@@ -127,7 +127,9 @@ class Analyzer:
     def _result(self, analysis: _Analysis) -> Result:
         per_page, pages = self.page_cost_micros, analysis.pages
         cost = None if per_page is None or pages is None else per_page * len(pages)
-        return Result(text=analysis.content, cost_micros=cost, is_cost_told=False)
+        # A resource of the free tier reads the first two pages alone.
+        read = None if pages is None else len(pages)
+        return Result(text=analysis.content, cost_micros=cost, is_cost_told=False, pages=read)
 
     async def health(self) -> None:
         """Check that endpoint and key match, which is free."""

@@ -15,6 +15,9 @@ from gateway.vendors import Model, PictureLimits, base64_text, size_like
 # When these costs were last checked.
 CHECKED = "2026-11-22"
 _EDITS = "Changes a picture as a prompt says."
+# Of `SIZES` below, a little less. An edit that keeps a wide picture's ratio has fewer at 2K.
+_PIXELS = {"1K": 900_000, "2K": 3_600_000}
+_EDIT_PIXELS = {"1K": 900_000}
 _FLUX_2 = PictureLimits(most_pixels=2048 * 2048, most_ratio=8)
 # docs.bfl.ai, through Comfy's router and node. The limit of 20 MB of Base64 is beyond any buyer's
 # picture.
@@ -28,6 +31,7 @@ MODELS = (
         price="0.06",
         prices={"2K": "0.12"},
         resolutions=("1K", "2K"),
+        least_pixels=_PIXELS,
         cost_micros=30_000,
         costs={"2K": 75_000},
     ),
@@ -38,6 +42,7 @@ MODELS = (
         price="0.14",
         prices={"2K": "0.24"},
         resolutions=("1K", "2K"),
+        least_pixels=_PIXELS,
         cost_micros=70_000,
         costs={"2K": 160_000},
     ),
@@ -48,6 +53,7 @@ MODELS = (
         price="0.03",
         prices={"2K": "0.04"},
         resolutions=("1K", "2K"),
+        least_pixels=_PIXELS,
         cost_micros=15_000,
         costs={"2K": 21_000},
     ),
@@ -72,6 +78,7 @@ MODELS = (
         price="0.13",
         prices={"2K": "0.18"},
         resolutions=("1K", "2K"),
+        least_pixels=_EDIT_PIXELS,
         cost_micros=105_000,
         costs={"2K": 150_000},
         edits=_FLUX_2,
@@ -84,6 +91,7 @@ MODELS = (
         price="0.27",
         prices={"2K": "0.38"},
         resolutions=("1K", "2K"),
+        least_pixels=_EDIT_PIXELS,
         cost_micros=220_000,
         costs={"2K": 310_000},
         edits=_FLUX_2,
@@ -96,6 +104,7 @@ MODELS = (
         price="0.03",
         prices={"2K": "0.04"},
         resolutions=("1K", "2K"),
+        least_pixels=_EDIT_PIXELS,
         cost_micros=25_000,
         costs={"2K": 31_000},
         edits=_FLUX_2,

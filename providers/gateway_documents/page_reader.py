@@ -13,7 +13,7 @@ from gateway_documents.errors import UNREADABLE_SCRIPT, Unreadable
 _MAX_CHECKED, _MAX_FAILED = 4, 2
 # Maximum pages read as pictures per document: each takes 3 s, and other documents wait.
 MAX_PAGES = 50
-_UNREAD = "*(Page {number} is a picture, which was not read.)*"
+_UNREAD = "Page {number} is a picture, which was not read."
 
 
 @attrs.define(kw_only=True)
@@ -23,12 +23,16 @@ class PageReader:
     sandbox: Sandbox | None
     kind: str
     data: bytes = attrs.field(repr=False)
+    unread: list[str] = attrs.field(factory=list, init=False)
+    """Sentences about the pages that `fill` did not read."""
+    has_read: bool = attrs.field(default=False, init=False)
+    """Whether `fill` read words."""
     _done: int = attrs.field(default=0, init=False)
 
     async def fill(
         self, pages: Sequence[str], textless: Mapping[int, bool], job: gateway.Job
     ) -> list[str]:
-        """Return the pages, with the text read from those without text.
+        """Return the pages, with the text read from those without text of their own.
 
         `textless` has these pages by number, from 0; True: certainly a picture, not an empty page.
         Raises the error of `Sandbox.call` if no page could be read or a retry may read more.
@@ -42,11 +46,15 @@ class PageReader:
             if isinstance(error, SandboxLost) or len(failed) == len(pages):
                 raise error
         for number, is_picture in textless.items():
-            answer = found.get(number)
+            answer, own = found.get(number), filled[number].strip()
             if isinstance(answer, str):
-                filled[number] = answer
-            elif is_picture and not filled[number].strip() and len(pages) > 1:
-                filled[number] = _UNREAD.format(number=number + 1)
+                # The page's own text, such as a stamp, is part of what is read, unless the reader
+                # found a picture only.
+                filled[number] = answer if _letters(answer) >= _letters(own) else own
+                self.has_read = self.has_read or bool(filled[number].strip())
+            elif is_picture and len(pages) > 1:
+                self.unread.append(_UNREAD.format(number=number + 1))
+                filled[number] = "\n\n".join(filter(None, (own, f"*({self.unread[-1]})*")))
         return filled
 
     async def check(self, textless: Mapping[int, bool]) -> None:
@@ -80,6 +88,10 @@ class PageReader:
         self._done += 1
         await job.progress(self._done / total, f"{self._done} of {total} pages read")
         return answer.decode()
+
+
+def _letters(text: str) -> int:
+    return sum(map(str.isalnum, text))
 
 
 def _sample(textless: Mapping[int, bool]) -> list[int]:

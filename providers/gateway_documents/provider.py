@@ -92,17 +92,19 @@ class DocumentParser:
             checked = self._checked.take(_name(request, kind))
             about, *texts = checked or await self._texts.call_parts("parse", kind, data)
             facts, pages = json.loads(about), [text.decode() for text in texts]
-            textless, notes = _textless(facts), facts["notes"]
-            if textless:
-                reader = PageReader(sandbox=self._pictures, kind=kind, data=data)
+            reader = PageReader(sandbox=self._pictures, kind=kind, data=data)
+            if textless := _textless(facts):
                 pages = await reader.fill(pages, textless, job)
-        parts = [page.strip("\n") for page in pages if page.strip()]
-        if not parts:
+        if not facts["has_text"] and not reader.has_read:
             raise gateway.InvalidInput(UNREADABLE_SCRIPT if self._pictures else _NO_OCR)
+        notes = facts["notes"]
+        parts = [page.strip("\n") for page in pages if page.strip()]
         text = "\n\n".join((*parts, *(f"*({note})*" for note in notes)))
         if request.output_format != "json":
             return gateway.Result(text=text)
-        return gateway.Result(text=text, outputs=(await self._describe(pages, notes),))
+        return gateway.Result(
+            text=text, outputs=(await self._describe(pages, [*notes, *reader.unread]),)
+        )
 
     async def _describe(self, pages: Sequence[str], notes: Sequence[str]) -> gateway.Output:
         """Return the pages as an output in JSON (`child.page_json`)."""
@@ -113,7 +115,7 @@ class DocumentParser:
         return gateway.Output(data=described, media_type="application/json")
 
     async def extract(self, prompt: str, markdown: str) -> str:
-        """Return JSON from a document's Markdown, as `child.extraction.extract` does."""
+        """Return JSON from a document's Markdown, as `child.extraction.extraction` does."""
         with _errors_of_the_gateway():
             found = await self._texts.call("extract", prompt, markdown.encode())
         return found.decode()

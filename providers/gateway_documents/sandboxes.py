@@ -35,7 +35,7 @@ def picture_reader() -> Sandbox | None:
     """Return the sandbox that reads pictures; None if the OCR extra is missing."""
     if any(importlib.util.find_spec(name) is None for name in _OCR_LIBRARIES):
         return None
-    recognition = "gateway_documents.child.recognition"
+    recognition = "gateway_documents.child.scans.recognition"
     return Sandbox(
         function=f"{recognition}:recognise",
         warm=(f"{recognition}:load_models",),

@@ -20,6 +20,11 @@ from gateway.vendors import Model, PictureLimits, data_uri, size_like
 # When these costs were last checked.
 CHECKED = "2026-11-22"
 _EDITS = "Changes a picture as a prompt says."
+# Google's sizes of Nano Banana 2 are 1,023,000 pixels or more at 1K, and 4 and 16 times as many.
+# Those of Nano Banana 2.1 are not documented.
+_BANANA_PIXELS = {"1K": 1_000_000, "2K": 4_000_000, "4K": 16_000_000}
+# `landscape_16_9` has 1024 x 576 pixels.
+_FLUX_PIXELS = {"": 580_000}
 # According to fal's developers, a data URI of more than 10 MB does not work (fal-ai/fal, pull
 # request 178). In Base64, this size takes 9.4 MB.
 _MAX_SENT_BYTES = 7_000_000
@@ -37,6 +42,7 @@ MODELS = (
         price="0.12",
         prices={"2K": "0.18", "4K": "0.24"},
         resolutions=("1K", "2K", "4K"),
+        least_pixels=_BANANA_PIXELS,
         cost_micros=80_000,
         costs={"2K": 120_000, "4K": 160_000},
         details={"ratio": "aspect_ratio", "formats": ("png", "jpeg", "webp")},
@@ -57,6 +63,7 @@ MODELS = (
         id="fal-ai/flux-2-pro",
         title="FLUX.2 [pro] on fal",
         price="0.08",
+        least_pixels=_FLUX_PIXELS,
         cost_micros=45_000,
         details={"ratio": "image_size", "formats": ("png", "jpeg")},
     ),
@@ -65,6 +72,7 @@ MODELS = (
         id="fal-ai/flux/dev",
         title="FLUX.1 [dev] on fal",
         price="0.08",
+        least_pixels=_FLUX_PIXELS,
         cost_micros=50_000,
         details={"ratio": "image_size", "formats": ("png", "jpeg")},
     ),
@@ -73,6 +81,7 @@ MODELS = (
         id="fal-ai/flux/schnell",
         title="FLUX.1 [schnell] on fal",
         price="0.02",
+        least_pixels=_FLUX_PIXELS,
         cost_micros=6_000,
         details={"ratio": "image_size", "formats": ("png", "jpeg")},
     ),
@@ -84,6 +93,7 @@ MODELS = (
         price="0.12",
         prices={"2K": "0.18", "4K": "0.24"},
         resolutions=("1K", "2K", "4K"),
+        least_pixels=_BANANA_PIXELS,
         cost_micros=80_000,
         costs={"2K": 120_000, "4K": 160_000},
         edits=PictureLimits(most_bytes=_MAX_SENT_BYTES),
@@ -95,6 +105,7 @@ MODELS = (
         title="FLUX.2 [pro] on fal, edit",
         description=_EDITS,
         price="0.15",
+        least_pixels=_FLUX_PIXELS,
         cost_micros=120_000,
         edits=PictureLimits(
             most_bytes=_MAX_SENT_BYTES, most_pixels=2048 * 2048, most_ratio=_MAX_RATIO

@@ -13,6 +13,9 @@ import attrs
 from gateway.vendors import Model
 
 _TIMEOUT_S = 240.0
+# Google's sizes are 1,023,000 pixels or more at 1K (1184 x 864), and 4 and 16 times as many. Those
+# of Nano Banana 2.1 are not documented.
+_PIXELS = {"1K": 1_000_000, "2K": 4_000_000, "4K": 16_000_000}
 
 # When these costs were last checked.
 CHECKED = "2026-11-22"
@@ -36,6 +39,7 @@ MODELS = (
         price="0.19",
         prices={"4K": "0.34"},
         resolutions=("1K", "2K", "4K"),
+        least_pixels=_PIXELS,
         cost_micros=134_000,
         costs={"4K": 240_000},
         timeout_s=_TIMEOUT_S,
@@ -46,6 +50,7 @@ MODELS = (
         title="Gemini 3.1 Flash-Lite Image",
         price="0.05",
         resolutions=("1K",),
+        least_pixels=_PIXELS,
         cost_micros=34_000,
         timeout_s=_TIMEOUT_S,
     ),
@@ -56,6 +61,7 @@ MODELS = (
         price="0.10",
         prices={"2K": "0.15", "4K": "0.22"},
         resolutions=("1K", "2K", "4K"),
+        least_pixels=_PIXELS,
         cost_micros=67_000,
         costs={"2K": 101_000, "4K": 151_000},
         timeout_s=_TIMEOUT_S,

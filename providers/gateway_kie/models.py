@@ -20,6 +20,8 @@ MODELS = (
         price="0.08",
         prices={"2K": "0.12", "4K": "0.18"},
         resolutions=("1K", "2K", "4K"),
+        # As of the same model at Google.
+        least_pixels={"1K": 1_000_000, "2K": 4_000_000, "4K": 16_000_000},
         cost_micros=40_000,
         costs={"2K": 60_000, "4K": 90_000},
         details={"fields": ("resolution", "output_format")},
@@ -29,6 +31,7 @@ MODELS = (
         id="nano-banana-2-lite",
         title="Nano Banana 2 Lite on kie.ai",
         price="0.05",
+        least_pixels={"": 900_000},
         cost_micros=20_000,
         details={"fields": ()},
     ),

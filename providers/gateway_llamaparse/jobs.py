@@ -163,10 +163,10 @@ class Jobs:
     def result(self, text: str, usage: Any, pages: int | None) -> Result:
         """Return a result with its cost: reported by the job, else the operator's cost per page."""
         if (spent := as_number(as_object(usage).get("credits"))) is not None:
-            return Result(text=text, cost_micros=round(spent * _CREDIT_MICROS))
+            return Result(text=text, cost_micros=round(spent * _CREDIT_MICROS), pages=pages)
         page_cost = self.page_cost_micros
         cost = None if page_cost is None or pages is None else page_cost * pages
-        return Result(text=text, cost_micros=cost, is_cost_told=False)
+        return Result(text=text, cost_micros=cost, is_cost_told=False, pages=pages)
 
     async def cancel(self, handle: Handle) -> None:
         """Ask LlamaParse to stop a job; whether it bills a stopped job is unknown."""

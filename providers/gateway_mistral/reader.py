@@ -87,7 +87,7 @@ class Reader:
             else "\n\n".join(page.markdown for page in reading.pages)
         )
         cost = self._cost_micros(reading.usage_info, job.endpoint)
-        return Result(text=text, cost_micros=cost, is_cost_told=False)
+        return Result(text=text, cost_micros=cost, is_cost_told=False, pages=len(reading.pages))
 
     def _cost_micros(self, usage: object, endpoint: Endpoint) -> int | None:
         pages = as_number(as_object(usage).get("pages_processed"))

@@ -7,7 +7,7 @@ import typed_settings as ts
 
 from gateway import Settings, SettingsError, Traits, secret, setting, usdc
 from gateway.vendors import Model, base_url, limit_or_none, model_name
-from gateway_openai.sizes import PRICE_FACTORS, RESOLUTIONS
+from gateway_openai.sizes import LEAST_PIXELS, PRICE_FACTORS, RESOLUTIONS
 
 OPENAI = "https://api.openai.com/v1"
 # The model with the best price for its quality: a medium picture costs a quarter of gpt-image-2's.
@@ -135,6 +135,7 @@ def model_on_sale(section: OpenAISettings, settings: Settings) -> Model:
         price=prices[resolutions[0]],
         prices={resolution: prices[resolution] for resolution in resolutions[1:]},
         resolutions=resolutions,
+        least_pixels=LEAST_PIXELS,
         cost_micros=_cost_micros(section, model),
         timeout_s=_TIMEOUT_S,
         retires=_retires(section, model),

@@ -3,6 +3,8 @@
 RESOLUTIONS = ("1K", "2K", "4K")
 # The cost of gpt-image-2 grows 2.0 times at 2K and 2.6 times at 4K.
 PRICE_FACTORS = {"1K": 1, "2K": 2, "4K": 3}
+# Of `SIZES`, a little less. Operators' own servers round sides to multiples of 64.
+LEAST_PIXELS = {"1K": 950_000, "2K": 3_600_000, "4K": 7_900_000}
 SIZES = {
     ("1:1", "1K"): "1024x1024",
     ("4:3", "1K"): "1152x864",

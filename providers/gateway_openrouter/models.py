@@ -22,6 +22,8 @@ from gateway.vendors import Model, PictureLimits, data_uri
 # When these costs were last checked.
 CHECKED = "2026-11-22"
 _EDITS = "Changes a picture as a prompt says."
+# OpenAI makes no picture with fewer than 655,360 pixels.
+_GPT_PIXELS = {"": 650_000}
 MODELS = (
     Model(
         slug="openrouter-flux-3-image",
@@ -85,6 +87,7 @@ MODELS = (
         id="openai/gpt-image-2.5-flare",
         title="GPT Image 2.5 Flare on OpenRouter",
         price="0.05",
+        least_pixels=_GPT_PIXELS,
         cost_micros=31_650,
         # The quality determines the cost, and `auto` may be high.
         details={"quality": "medium"},
@@ -121,6 +124,7 @@ MODELS = (
         title="GPT Image 2.5 Flare on OpenRouter, edit",
         description=_EDITS,
         price="0.07",
+        least_pixels=_GPT_PIXELS,
         cost_micros=44_630,
         edits=PictureLimits(),
         details={"quality": "medium"},

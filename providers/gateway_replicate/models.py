@@ -13,6 +13,8 @@ from gateway.vendors import Model, PictureLimits, size_like
 
 # When these costs were last checked.
 CHECKED = "2026-11-22"
+# The models without a resolution make one megapixel, such as 1344 x 768.
+_ONE_MEGAPIXEL = {"": 900_000}
 
 MODELS = (
     Model(
@@ -22,6 +24,7 @@ MODELS = (
         price="0.06",
         prices={"2K": "0.12"},
         resolutions=("1K", "2K"),
+        least_pixels={"1K": 900_000, "2K": 3_400_000},
         cost_micros=30_000,
         costs={"2K": 75_000},
         details={"megapixels": {"1K": "1 MP", "2K": "4 MP"}},
@@ -31,6 +34,7 @@ MODELS = (
         id="black-forest-labs/flux-1.1-pro",
         title="FLUX1.1 [pro] on Replicate",
         price="0.07",
+        least_pixels=_ONE_MEGAPIXEL,
         cost_micros=40_000,
     ),
     Model(
@@ -38,6 +42,7 @@ MODELS = (
         id="black-forest-labs/flux-schnell",
         title="FLUX.1 [schnell] on Replicate",
         price="0.01",
+        least_pixels=_ONE_MEGAPIXEL,
         cost_micros=3_000,
     ),
     Model(

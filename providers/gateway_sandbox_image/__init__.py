@@ -20,6 +20,7 @@ ENDPOINT = Endpoint(
     aspect_ratio=Choice(values=("1:1", "4:3", "3:4", "16:9", "9:16"), default="1:1"),
     output_format=Choice(values=("png", "jpg", "webp"), default="png"),
     resolution=Choice(values=("1K", "2K", "4K"), default="1K"),
+    least_pixels={"1K": 921_600, "2K": 3_686_400, "4K": 14_745_600},
     timeout_s=90.0,
 )
 EDIT = Endpoint(

@@ -54,6 +54,9 @@ class Model:
     """USDC by resolution, if different from `price`."""
     resolutions: tuple[str, ...] = ()
     """The first is the default. Empty: the model has one size only."""
+    least_pixels: Mapping[str, int] = attrs.field(factory=dict)
+    """Pixels that a resolution has at least, if known better than `LEAST_PIXELS`. The name "" is
+    for a model with one size only."""
     aspect_ratios: tuple[str, ...] = ASPECT_RATIOS
     """The first is the default."""
     description: str = "Makes a picture from a description in words."
@@ -127,6 +130,7 @@ def picture_endpoint(model: Model, *, provider: str, checked: str | None = None)
         aspect_ratio=Choice(values=model.aspect_ratios, default=model.aspect_ratios[0]),
         output_format=Choice(values=OUTPUT_FORMATS, default=OUTPUT_FORMATS[0]),
         resolution=Choice(values=model.resolutions, default=next(iter(model.resolutions), None)),
+        least_pixels=model.least_pixels,
         max_prompt_chars=model.max_prompt_chars,
         timeout_s=model.timeout_s,
     )

@@ -58,11 +58,11 @@ class WorkingContract(JobsContract):
         assert len({lease.token for lease in leases}) == 10
         assert max(map(len, rounds)) <= 3
 
-    async def test_a_lease_that_ended_is_handed_out_again_and_counts(self, store: SqlStore) -> None:
+    async def test_a_lease_that_ended_counts_as_a_restart(self, store: SqlStore) -> None:
         first = await leased(store)
         assert await store.queue.lease(1, lease_s=60, now=NOW + 59.9) == []
         (second,) = await store.queue.lease(1, lease_s=60, now=NOW + 60)
-        assert (second.task_id, second.attempt) == (first.task_id, 2)
+        assert (second.task_id, second.attempt, second.restarts) == (first.task_id, 1, 1)
         assert second.token != first.token
         assert (await known(store, first.task_id)).started_at == NOW
 
@@ -80,7 +80,7 @@ class WorkingContract(JobsContract):
         )  # waits without a lease
         assert await store.queue.recover(now=NOW + 1) == 1
         (again,) = await store.queue.lease(9, lease_s=60, now=NOW + 1)
-        assert (again.task_id, again.attempt) == (lease.task_id, 2)
+        assert (again.task_id, again.attempt, again.restarts) == (lease.task_id, 1, 1)
         assert not await store.queue.complete(lease, RESULT, expires_at=NOW + 9, now=NOW + 1)
 
     async def test_the_next_due_is_the_earliest_of_what_waits(self, store: SqlStore) -> None:
@@ -156,7 +156,7 @@ class WorkingContract(JobsContract):
         assert not await store.queue.retry(lost, delay_s=62, now=NOW, costs_attempt=False)
         assert not await store.queue.extend(lost, lease_s=999, now=NOW, progress=0.9)
         task = await known(store, lost.task_id)
-        assert (task.status, task.attempt, task.progress) == (TaskStatus.PROCESSING, 2, None)
+        assert (task.status, task.attempt, task.progress) == (TaskStatus.PROCESSING, 1, None)
         assert await store.queue.complete(held, RESULT, expires_at=NOW + 99, now=NOW + 63)
 
     async def test_a_result_and_a_failure_at_once_have_one_winner(self, store: SqlStore) -> None:

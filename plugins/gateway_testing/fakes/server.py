@@ -10,7 +10,7 @@ import attrs
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from gateway_testing.fakes.api import PNG, Ask, FakeApi, Made, Reply, Undescribed
+from gateway_testing.fakes.api import Ask, FakeApi, Made, Reply, Undescribed
 
 _PIECE = b"\0" * 1_000_000
 # Pieces of an endless response: 200 MB, more than a client with a limit reads.
@@ -182,7 +182,7 @@ class FakeServer:
             return Response("<html>Log in</html>", 200, content_type="text/html")
         if kind == "endless":
             return Response(self._endless(), 200, content_type="image/png")
-        return Response(PNG, 200, content_type="image/png")
+        return Response(self.made.data, 200, content_type="image/png")
 
     def _endless(self) -> Iterator[bytes]:
         self.sent_bytes = 0

@@ -214,6 +214,8 @@ class GatewayUnderTest:
     async def buy(self, **changes: Any) -> str:
         """Pay for a generation; returns the task's id."""
         request, endpoint = await self.request(**changes), self.sold.endpoint
+        if self.server is not None and self.server.files != "page":
+            self.server.made.follow(endpoint, request)
         self._bought += 1
         tx_hash = f"0x{self._bought:064x}"
         price = endpoint.price_of(request)

@@ -50,11 +50,11 @@ class ResultScenes:
             for name in ("aspect_ratio", "output_format", "resolution")
             for value in getattr(endpoint, name).values
         ]
-        bought = [(choice, await gateway.buy(**choice)) for choice in choices]
-        for choice, task_id in bought:
-            task = await gateway.wait_for_end(task_id)
+        for choice in choices:
+            task = await gateway.buy_and_wait(**choice)
             assert task.result is not None, (
-                f"{choice} is on sale, and a request for it ended as {task.details}."
+                f"{choice} is on sale, and a request for it ended as {task.details}: {task.error} "
+                "If the vendor's sizes are smaller than usual, declare them as `least_pixels`."
             )
             if endpoint.sells_pictures and "output_format" in choice:
                 (kept, *_) = task.result.outputs

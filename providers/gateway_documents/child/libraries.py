@@ -4,8 +4,8 @@ import codecs
 
 from charset_normalizer import from_bytes
 
-from gateway_documents.child.charsets import CHARSETS
-from gateway_documents.child.formats import pdf
+from gateway_documents.child.pdf import pdf_document
+from gateway_documents.child.text.charsets import CHARSETS
 
 _MORE_CHARSETS = ("cp437", "idna", "unicode_escape")
 
@@ -15,4 +15,4 @@ def load_lazy_parts() -> None:
     for charset in (*CHARSETS, *_MORE_CHARSETS):
         codecs.lookup(charset)
     from_bytes(bytes(range(0xC0, 0x100)) * 2).best()
-    pdf.warm_up()
+    pdf_document.warm_up()

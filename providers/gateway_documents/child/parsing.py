@@ -2,26 +2,31 @@
 
 from collections.abc import Callable, Mapping
 
-from gateway_documents.child.formats import csv_table, office, page, pdf, picture, text, workbook
+from gateway_documents.child.html import page
+from gateway_documents.child.office import office_document
 from gateway_documents.child.parsed import Parsed
+from gateway_documents.child.pdf import pdf_document
+from gateway_documents.child.scans import picture
+from gateway_documents.child.sheets import csv_table, workbook
+from gateway_documents.child.text import plain_text
 from gateway_documents.errors import DAMAGED, NO_TEXT, TOO_DEEP, Unreadable
 
 _PARSERS: Mapping[str, Callable[[bytes], Parsed]] = {
-    "pdf": pdf.parse,
-    "docx": office.parse_word,
-    "pptx": office.parse_slides,
+    "pdf": pdf_document.parse,
+    "docx": office_document.parse_word,
+    "pptx": office_document.parse_slides,
     "xlsx": workbook.parse,
     "xls": workbook.parse,
     "ods": workbook.parse,
-    "odt": office.parse_open_document,
-    "odp": office.parse_open_document,
-    "doc": office.parse_older,
-    "ppt": office.parse_older,
-    "rtf": office.parse_rich_text,
-    "epub": office.parse_book,
+    "odt": office_document.parse_open_document,
+    "odp": office_document.parse_open_document,
+    "doc": office_document.parse_older,
+    "ppt": office_document.parse_older,
+    "rtf": office_document.parse_rich_text,
+    "epub": office_document.parse_book,
     "html": page.parse,
     "csv": csv_table.parse,
-    "text": text.parse,
+    "text": plain_text.parse,
     "picture": picture.parse,
 }
 

@@ -2,7 +2,8 @@
 
 import json
 
-from gateway_documents.child import MAX_PAGES, extraction, page_json, parsing
+from gateway_documents.child import MAX_PAGES, page_json, parsing
+from gateway_documents.child.extraction import extraction
 from gateway_documents.child.parsed import Parsed
 from gateway_documents.errors import Unreadable
 

@@ -11,7 +11,7 @@ from tests.conftest import buy
 
 def picture() -> bytes:
     file = io.BytesIO()
-    Image.new("RGB", (64, 48)).save(file, "PNG")
+    Image.new("RGB", (64, 64)).save(file, "PNG")
     return file.getvalue()
 
 
@@ -22,7 +22,7 @@ async def test_a_buyer_gets_the_format_he_asked_for(gateway, payer, provider):
     answer = await buy(gateway, payer.header(), output_format="webp")
     task = await gateway.wait((await answer.get_json())["taskId"])
     (output,) = task["result"]["outputs"]
-    assert (output["mimeType"], output["width"], output["height"]) == ("image/webp", 64, 48)
+    assert (output["mimeType"], output["width"], output["height"]) == ("image/webp", 64, 64)
     path = output["url"].removeprefix("http://gateway.test")
     data = await (await gateway.client.get(path)).get_data()
     assert Image.open(io.BytesIO(data)).format == "WEBP"

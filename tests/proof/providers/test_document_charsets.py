@@ -3,7 +3,7 @@
 import pytest
 
 from gateway_documents.child import libraries, parsing
-from gateway_documents.child.charsets import decode
+from gateway_documents.child.text.charsets import decode
 from gateway_documents.errors import Unreadable
 
 

@@ -99,7 +99,7 @@ def test_any_error_of_a_parser_is_a_note(monkeypatch):
     def fail(*_):
         raise LookupError("unknown encoding: nonsense-9")
 
-    monkeypatch.setattr("gateway_documents.child.formats.page.parse", fail)
+    monkeypatch.setattr("gateway_documents.child.html.page.parse", fail)
     assert notes(with_file("a.html", b"<p>Words</p>")) == [BROKEN_NOTE]
 
 
@@ -121,7 +121,7 @@ def test_a_file_is_parsed_once_whatever_the_number_of_its_places(monkeypatch):
         return original(data)
 
     original = parsing.page.parse
-    monkeypatch.setattr("gateway_documents.child.formats.page.parse", parse)
+    monkeypatch.setattr("gateway_documents.child.html.page.parse", parse)
     data = with_file("a.html", b"<p>Words</p>", PLACE * 1_000)
     assert parsed(data).count("Words") == 1_000
     assert len(calls) == 1

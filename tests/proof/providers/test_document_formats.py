@@ -9,7 +9,7 @@ from documents_files import WORD, docx, notes, office, parsed, refusal
 
 import gateway_documents
 from gateway_documents.child import libraries, raised_digits
-from gateway_documents.child.number_formats import formatter
+from gateway_documents.child.sheets.number_formats import formatter
 from gateway_documents.errors import Unreadable
 from gateway_documents.provider import DocumentParser
 
@@ -361,7 +361,7 @@ async def test_an_ordinary_large_file_passes_the_check_and_the_parser():
 
 @pytest.mark.parametrize("repeated", [b"<c ", b"<c r='A1'>", b"<row ", b"<f ", b"<cellXfs "])
 def test_tags_that_never_end_take_linear_time(repeated):
-    from gateway_documents.child import workbook_xml
+    from gateway_documents.child.sheets import workbook_xml
 
     # Quadratic time would be minutes.
     tags = repeated * 100_000

@@ -5,7 +5,7 @@ import pytest
 from liteparse import AnnotationRect, LayoutBlock, ParsedPage, TextItem
 
 from gateway_documents.child import libraries, parsing
-from gateway_documents.child.layout import headings, styles
+from gateway_documents.child.pdf.layout import headings, styles
 
 BODY = "The harbour collects a fee from each boat"
 

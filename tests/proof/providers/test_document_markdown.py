@@ -10,7 +10,8 @@ import documents_pdf as pdf
 import pytest
 from documents_files import WORD, office
 
-from gateway_documents.child import escaping, libraries, parsing, style_sheets
+from gateway_documents.child import escaping, libraries, parsing
+from gateway_documents.child.html import style_sheets
 
 
 @pytest.fixture(scope="module", autouse=True)

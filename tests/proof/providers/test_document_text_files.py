@@ -4,7 +4,7 @@ import pytest
 from documents_files import notes, parsed, refusal
 
 from gateway_documents.child import libraries
-from gateway_documents.child.charsets import decode
+from gateway_documents.child.text.charsets import decode
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -8,7 +8,7 @@ import xlsxwriter
 from documents_files import archive, office
 
 from gateway_documents.child import libraries, parsing
-from gateway_documents.child.number_formats import elapsed, formatter, text_formatter
+from gateway_documents.child.sheets.number_formats import elapsed, formatter, text_formatter
 from gateway_documents.errors import Unreadable
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"

@@ -10,7 +10,7 @@ from documents_files import request, sample_pdf
 import gateway
 import gateway_documents
 from gateway import Settings
-from gateway_documents.child import facts
+from gateway_documents.child.extraction import facts
 from gateway_documents.extractor import DocumentExtractor
 from gateway_documents.provider import DocumentParser
 

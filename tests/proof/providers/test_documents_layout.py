@@ -13,8 +13,8 @@ from liteparse import (
 )
 
 from gateway_documents.child import libraries, parsing
-from gateway_documents.child.formats import pdf as parser
-from gateway_documents.child.layout import (
+from gateway_documents.child.pdf import pdf_reader
+from gateway_documents.child.pdf.layout import (
     grids,
     headings,
     heads,
@@ -255,7 +255,7 @@ def test_a_page_whose_words_were_lost_is_its_plain_text():
     for line in range(8):
         page.text(60, 650 - 14 * line, f"Line {line} of a paragraph that is as long as the others.")
     data = pdf.write([page])
-    found = parser._read(data)[0]
+    found = pdf_reader.read(data).pages[0]
     whole = "".join(
         f"Line {line} of a paragraph that is as long as the others. " for line in range(8)
     )
@@ -269,7 +269,7 @@ def test_text_outside_of_the_page_is_not_restored():
     page.text(60, 700, "The visible line of this page.")
     page.text(60, 2000, "A line above the page, which no reader sees, of many more words.")
     data = pdf.write([page])
-    found = parser._read(data)[0]
+    found = pdf_reader.read(data).pages[0]
     text = "The visible line of this page. A line above the page, which no reader sees."
     shown = "The visible line of this page."
     assert plain.restore(shown, text, found, data) == shown

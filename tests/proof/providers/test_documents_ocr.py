@@ -17,9 +17,9 @@ from PIL import ImageOps
 import gateway
 import gateway_documents
 from gateway.sandbox import Sandbox
-from gateway_documents.child import reading
-from gateway_documents.child.formats import pdf as documents_of_pdf
 from gateway_documents.child.lines import Box, to_text
+from gateway_documents.child.pdf import pdf_document as documents_of_pdf
+from gateway_documents.child.scans import reading
 from gateway_documents.child.scans.lines import Line, Turn, by_direction
 from gateway_documents.child.scans.page import Page
 from gateway_documents.provider import DocumentParser
@@ -284,7 +284,7 @@ def test_the_models_come_with_the_library_and_nothing_is_fetched():
     root = Path(__file__).parents[3]
     script = (
         "import socket, sys; sys.path[:0] = sys.argv[1:]\n"
-        "from gateway_documents.child import recognition\n"
+        "from gateway_documents.child.scans import recognition\n"
         "socket.socket.connect = socket.getaddrinfo = None\n"
         "recognition.load_models()"
     )

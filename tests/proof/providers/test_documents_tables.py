@@ -4,9 +4,10 @@ import documents_pdf as pdf
 import pytest
 from liteparse import AnnotationRect, LayoutBlock, ParsedPage, VectorGraphics
 
-from gateway_documents.child import libraries, parsing, turned_pages
-from gateway_documents.child.layout import aligned, borderless
+from gateway_documents.child import libraries, parsing
 from gateway_documents.child.lines import Box
+from gateway_documents.child.pdf import turned_pages
+from gateway_documents.child.pdf.layout import aligned, borderless
 
 BLACK = (0.0, 0.0, 0.0)
 LEFTS = (60, 240, 330, 420)

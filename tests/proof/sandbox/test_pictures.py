@@ -17,6 +17,7 @@ from gateway import ContentPolicy, Link, Output, Result, ResultUnusable
 from gateway.sandbox import Sandbox, SandboxLimits, SandboxLost
 from gateway.sandbox import pictures_child as child
 from gateway.sandbox.pictures import MEDIA_TYPES, Pictures
+from gateway_testing.fakes.api import picture_of
 from tests.conftest import PNG
 
 FORMATS = {"png": "PNG", "jpg": "JPEG", "webp": "WEBP"}
@@ -148,7 +149,7 @@ async def test_what_is_no_whole_picture_is_of_no_use(pictures, data):
 
 
 async def test_the_largest_allowed_picture_is_sold(pictures):
-    output = await check(pictures, bomb(4096, 6144), "png")
+    output = await check(pictures, picture_of(4096, 6144), "png")
     assert (output.width, output.height) == (4096, 6144)
 
 
@@ -216,7 +217,7 @@ async def test_pictures_of_many_buyers_are_checked_by_one_process(pictures):
 async def test_checking_writes_no_file(pictures, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     before = set(Path.cwd().iterdir())
-    await check(pictures, picture(size=(2000, 2000)), "webp")
+    await check(pictures, picture_of(2000, 2000), "webp")
     assert not list(tmp_path.iterdir())
     assert set(Path.cwd().iterdir()) == before
 

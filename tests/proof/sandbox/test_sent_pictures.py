@@ -60,24 +60,24 @@ def endless_scans() -> bytes:
 
 async def refusal(pictures, name, data) -> str:
     with pytest.raises(InvalidInput) as refused:
-        await pictures.check(Attachment(name=name, data=data))
+        await pictures.put_right(Attachment(name=name, data=data))
     return str(refused.value)
 
 
 @pytest.mark.parametrize("name", FORMATS)
 async def test_a_picture_that_is_what_its_name_says_is_taken(pictures, name):
-    await pictures.check(Attachment(name=name, data=picture(FORMATS[name])))
+    await pictures.put_right(Attachment(name=name, data=picture(FORMATS[name])))
 
 
 async def test_the_smallest_and_the_largest_are_taken(pictures):
     for size in ((MIN_PICTURE_SIDE, MIN_PICTURE_SIDE), (5000, MAX_PICTURE_PIXELS // 5000)):
-        await pictures.check(Attachment(name="a.png", data=picture(size=size)))
+        await pictures.put_right(Attachment(name="a.png", data=picture(size=size)))
 
 
 async def test_a_phones_photograph_with_a_hidden_second_picture_is_taken(pictures):
     file, hidden = io.BytesIO(), Image.new("RGB", (64, 64))
     Image.new("RGB", (80, 64)).save(file, "MPO", save_all=True, append_images=[hidden])
-    await pictures.check(Attachment(name="photo.jpg", data=file.getvalue()))
+    await pictures.put_right(Attachment(name="photo.jpg", data=file.getvalue()))
 
 
 async def test_a_size_that_no_vendor_takes_is_named(pictures):
@@ -131,7 +131,7 @@ async def test_a_header_that_lies_about_the_size_unpacks_no_more_than_it_says(pi
     """A gigabyte of zeros behind a header of 64 by 64 pixels."""
     lie = png_of(64, 64, zeros(1000))
     assert len(lie) < MAX_FILE_BYTES
-    await pictures.check(Attachment(name="a.png", data=lie))
+    await pictures.put_right(Attachment(name="a.png", data=lie))
 
 
 @pytest.mark.parametrize("name", [b"zTXt", b"iCCP"])

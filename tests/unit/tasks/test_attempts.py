@@ -180,16 +180,3 @@ async def test_being_asked_to_wait_costs_no_attempt(shop):
     task = await shop.ended(await shop.accept())
     assert (task.status, task.attempt) == ("completed", 1)
     assert len(shop.provider.requests) == 7
-
-
-async def test_a_task_that_kills_its_process_four_times_fails(shop, monkeypatch):
-    task_id = await shop.accept()
-    for attempt in range(1, 5):
-        (lease,) = await shop.store.queue.lease(1, lease_s=60, now=shop.clock())
-        assert lease.attempt == attempt
-        await shop.store.queue.recover(now=shop.clock())
-    shop.pool.start()
-    task = await shop.ended(task_id)
-    assert (task.status, task.details) == ("failed", "provider_error")
-    assert task.refund.amount_units == 20_000
-    assert shop.provider.requests == []

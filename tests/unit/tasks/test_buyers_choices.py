@@ -14,6 +14,7 @@ CHOOSING = attrs.evolve(
     aspect_ratio=Choice(values=("1:1", "16:9"), default="1:1"),
     resolution=Choice(values=("1K", "4K"), default="1K"),
     output_format=Choice(values=("png", "webp"), default="png"),
+    least_pixels={"1K": 1},
 )
 PLAIN = GenerationRequest(prompt="a boat", aspect_ratio="1:1", resolution="1K", output_format="png")
 CHOSEN = {

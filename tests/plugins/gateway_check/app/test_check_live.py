@@ -18,11 +18,12 @@ from gateway.outputs.downloads import Downloader
 from gateway.vendors import Outbound
 from gateway_check import live
 from gateway_check.live_files import smallest_file
+from gateway_testing.fakes.api import picture_of
 from gateway_vendors.shapes import record_shapes, shape_of
 from tests.bundled_endpoints import bundled_endpoints
-from tests.conftest import PNG
 from tests.gateway.refunds.test_refund_commands import environment
 
+PNG = picture_of(1024, 1024)
 SECRET = "sk-or-v1-never-to-be-seen"
 ENTRY = {"b64_json": base64.b64encode(PNG).decode(), "media_type": "image/png"}
 PICTURE = {"created": 1, "data": [ENTRY], "usage": {"cost": 0.0171}}

@@ -1,0 +1,1 @@
+"""Data found in a document's Markdown by fixed rules."""

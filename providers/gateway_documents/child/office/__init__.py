@@ -1,0 +1,1 @@
+"""Word, PowerPoint, OpenDocument, rich text and EPUB, by anydoc."""

@@ -1,0 +1,1 @@
+"""PDF files, by liteparse and PDFium."""

@@ -1,0 +1,1 @@
+"""Workbooks and comma-separated values."""

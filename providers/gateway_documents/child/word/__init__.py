@@ -1,0 +1,1 @@
+"""Word files, rewritten before anydoc reads them."""
