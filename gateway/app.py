@@ -269,16 +269,20 @@ def _make_payments(
 ) -> Payments:
     store, settings, chain, now = parts.store, context.settings, context.chain, context.now
     methods = PaymentMethods(*parts.manager.ways_to_pay(context))
+    obstacles = Obstacles(
+        chain, parts.settler, settings.wallet_key, now, tx_patience_s=settings.tx_patience
+    )
     return Payments(
         store=store,
         chain=chain,
         methods=methods,
         transfers=parts.manager.transfer_verifier(context),
+        transfer_problem=lambda: obstacles.transfer_problem,
         settlements=Settlements(
             store,
             parts.settler,
             Reconciler(store, chain, settings, now, born_at, announcer.ended),
-            Obstacles(chain, parts.settler, settings.wallet_key, now),
+            obstacles,
             FailedSettlements(store, chain, settings.chain, now),
             announcer.queued,
         ),

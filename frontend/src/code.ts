@@ -6,7 +6,7 @@ export function showInCode(body: Record<string, string>): void {
   if (page.required.some((name) => name !== "fileBase64" && !body[name])) return;
   const name = body.fileName;
   const request = name ? { ...body, fileBase64: "" } : body;
-  const direct = { slug: page.slug, txHash: "0x…", ...request };
+  const direct = { slug: page.slug, txHash: "0x…", payerSignature: "0x…", ...request };
   const texts: Record<string, string> = {
     python: literal(request, `base64.b64encode(open(${JSON.stringify(name)}, "rb").read()).decode()`),
     typescript: literal(request, `readFileSync(${JSON.stringify(name)}, "base64")`),

@@ -95,6 +95,11 @@ class Web3Chain:
         )
         return max(heads, key=lambda block: (block.timestamp, block.number))
 
+    def server_time(self) -> float | None:
+        """Return the middle one of the endpoints' clocks."""
+        times = sorted(self._rpc.server_times())
+        return times[len(times) // 2] if times else None
+
     async def block_at(self, number: int) -> Block:
         return await self._find_block(hex(number))
 

@@ -198,6 +198,11 @@ class RpcEndpoints:
         limits = [endpoint.logs.limit for endpoint in self._endpoints]
         return min((limit for limit in limits if limit is not None), default=None)
 
+    def server_times(self) -> list[float]:
+        """Return the clocks of the endpoints that send theirs, in Unix seconds."""
+        times = [endpoint.provider.server_time() for endpoint in self._endpoints]
+        return [time for time in times if time is not None]
+
     async def ask_in_order(
         self,
         ask: Callable[[Endpoint], Awaitable[Answer]],

@@ -5,9 +5,11 @@ A cancelled call leaves the lock taken, which blocks every later call for ever. 
 web3, so it is imported after the start.
 """
 
+import asyncio
 import itertools
 import json
 from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import aiohttp
@@ -32,6 +34,8 @@ class KeepAliveProvider(AsyncHTTPProvider):
     def __init__(self, url: str) -> None:
         super().__init__(url, exception_retry_configuration=None)
         self._ids = itertools.count()
+        # The newest response's `Date`, and when it came, in loop time.
+        self._dated: tuple[str, float] | None = None
         self._session = aiohttp.ClientSession(
             # The caller limits each call; aiohttp's own timeout would add a timer to each.
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S),
@@ -62,9 +66,22 @@ class KeepAliveProvider(AsyncHTTPProvider):
     async def _post(self, data: bytes) -> bytes:
         async with self._session.post(str(self.endpoint_uri), data=data) as answer:
             body = await answer.read()
+        if date := answer.headers.get("Date"):
+            self._dated = date, asyncio.get_running_loop().time()
         if answer.status < _CLIENT_ERROR:
             return body
         return json.dumps(_read_failed(answer.status, answer.headers, body)).encode()
+
+    def server_time(self) -> float | None:
+        """Return the endpoint's own clock now, in Unix seconds, or None if it sends no `Date`."""
+        if self._dated is None:
+            return None
+        date, at = self._dated
+        try:
+            sent = parsedate_to_datetime(date).timestamp()
+        except ValueError:
+            return None
+        return sent + asyncio.get_running_loop().time() - at
 
     async def disconnect(self) -> None:
         """Close the connections."""

@@ -31,6 +31,13 @@ class Chain(Protocol):
         """Return the newest block of any endpoint, in case the first one is stuck."""
         ...
 
+    def server_time(self) -> float | None:
+        """Return the time by the endpoints' own clocks, in Unix seconds; None if unknown.
+
+        It shows whether this machine's clock is wrong, or the chain's blocks are old.
+        """
+        ...
+
     async def block_at(self, number: int) -> Block:
         """Return the block with this number."""
         ...

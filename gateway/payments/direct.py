@@ -15,7 +15,7 @@ from gateway.chain.smart_wallets import is_signed_by, recover_signer
 from gateway.contracts import Chain, NewTask, Quote, TransferVerifier
 from gateway.domain import Endpoint, Flow, GenerationRequest, Task, Transfer
 from gateway.domain.eip3009 import eip712_domain, word
-from gateway.errors import InvalidPayment
+from gateway.errors import ExecutionError, InvalidPayment, TxNotFound
 from gateway.payments.accept import (
     Acceptance,
     Accepted,
@@ -86,6 +86,8 @@ class DirectPayments(Acceptance):
     """The direct flow, up to the queued task."""
 
     transfers: TransferVerifier
+    # Returns the buyers' message while the chain shows no new transfers, or None.
+    transfer_problem: Callable[[], str | None]
     # Wakes a worker for the queued task.
     on_queued: Callable[[], None]
 
@@ -133,9 +135,15 @@ class DirectPayments(Acceptance):
 
     async def _find_transfers(self, tx_hash: str, proof: PayerProof | None) -> Sequence[Transfer]:
         """Return the transfers that may pay; with a proof, only its signer's."""
-        transfers = await self.transfers.find_transfers(
-            tx_hash, floor_block=await self.cutoff_block(), born_at=self.born_at, now=self.now()
-        )
+        try:
+            transfers = await self.transfers.find_transfers(
+                tx_hash, floor_block=await self.cutoff_block(), born_at=self.born_at, now=self.now()
+            )
+        except TxNotFound as unknown:
+            # The transaction may be mined, or wait for a block.
+            if problem := self.transfer_problem():
+                raise ExecutionError(problem) from unknown
+            raise
         if proof is None:
             return transfers
         return await signed_transfers(self.chain, transfers, proof)

@@ -1,10 +1,12 @@
 """Finds problems that prevent payments: of the chain, the clock, the token, the wallet or gas.
 
-They are checked at startup and every minute, so a 402 needs no RPC call. Each has two messages: the
-operator's names the problem and its fix; the buyer's contains no internals.
+They are checked at startup and every minute, and the newest block every ten seconds, so a 402 needs
+no RPC call. Each has two messages: the operator's names the problem and its fix; the buyer's
+contains no internals.
 """
 
 import asyncio
+from collections.abc import Awaitable
 
 import attrs
 import structlog
@@ -14,6 +16,7 @@ from gateway.contracts import CallReverted, Chain, Clock, Selling, Settler
 from gateway.domain import Block
 from gateway.domain.eip3009 import IS_BLACKLISTED, PAUSED, word
 from gateway.errors import ChainUnavailable, ExecutionError
+from gateway.payments.stopped_chain import BUYER_S, StoppedChain
 from gateway.settings import Settings
 
 # A warning is logged if the clock is off by this many seconds. Blocks carry whole seconds.
@@ -22,9 +25,10 @@ WARNED_S = 15
 # x402 stops if the clock is off by this many seconds: an authorization's window of a few minutes
 # would begin too late or end too early.
 STOPPED_S = 60
-_CHAIN, _CLOCK, _TOKEN, _WALLET, _SETTLER = "chain", "clock", "token", "wallet", "settler"
+_CHAIN, _STOPPED, _CLOCK, _TOKEN = "chain", "stopped", "clock", "token"
+_WALLET, _SETTLER = "wallet", "settler"
 # These stop direct transfers too.
-_STOP_ALL = (_CHAIN, _TOKEN, _WALLET)
+_STOP_ALL = (_CHAIN, _STOPPED, _TOKEN, _WALLET)
 _DIRECT_WORKS = (
     "The gateway cannot settle x402 payments now; nothing was charged. "
     "A direct USDC transfer works."
@@ -32,6 +36,10 @@ _DIRECT_WORKS = (
 _CHAIN_DOWN = (
     "The gateway cannot read the chain now, so it sells nothing. "
     "This request charged nothing; send the same again later."
+)
+_NO_BLOCKS = (
+    "This gateway sees no new blocks of the chain now, so it sells nothing. This request charged "
+    "nothing. Make no transfer; the hash of an earlier one can be sent again later."
 )
 _USDC_PAUSED = "USDC is paused by its issuer: nothing can be paid now, and nothing was charged."
 _CANNOT_RECEIVE = "The gateway's wallet cannot receive USDC now; nothing was charged."
@@ -50,7 +58,7 @@ class ObstacleTiming:
     """Seconds between two checks."""
 
     every_s: float = 60.0
-    # While there is an obstacle.
+    # Between two reads of the newest block, and two checks while there is an obstacle.
     again_s: float = 10.0
 
 
@@ -62,15 +70,23 @@ class Obstacles:
     _settler: Settler
     _wallet: str
     _now: Clock
+    # GATEWAY_TX_PATIENCE.
+    _tx_patience_s: float = attrs.field(default=4.0, kw_only=True)
     timing: ObstacleTiming = attrs.field(factory=ObstacleTiming, kw_only=True)
+    stopped_chain: StoppedChain = attrs.field(init=False)
     # By kind: the messages for the operator and for buyers.
     _known: dict[str, tuple[str, str]] = attrs.field(factory=dict, init=False)
     _is_warned: bool = attrs.field(default=False, init=False)
+    # When all of them are checked again, in loop time.
+    _due_at: float = attrs.field(default=0.0, init=False)
+
+    @stopped_chain.default
+    def _watch_blocks(self) -> StoppedChain:
+        return StoppedChain(chain=self._chain, stale_s=self._tx_patience_s + BUYER_S)
 
     def __attrs_post_init__(self) -> None:
-        self._periodic = Periodic(
-            "x402-obstacles", self.refresh, self.timing.again_s, wait_first=True
-        )
+        every_s = self.timing.again_s
+        self._periodic = Periodic("x402-obstacles", self._check, every_s, wait_first=True)
 
     @property
     def buyer_message(self) -> str | None:
@@ -85,10 +101,16 @@ class Obstacles:
             return "everything"
         return "nothing" if any(kind in self._known for kind in _STOP_ALL) else "transfers"
 
+    @property
+    def transfer_problem(self) -> str | None:
+        """The buyers' message while a new transfer cannot be seen, or None."""
+        return self._known[_STOPPED][1] if _STOPPED in self._known else None
+
     def start(self) -> None:
         """Check every minute, and more often while there is an obstacle.
 
-        The first check comes after a pause; the app calls `refresh` at startup.
+        In between, only the newest block is read. The first check comes after a pause; the app
+        calls `refresh` at startup.
         """
         self._periodic.start()
 
@@ -96,12 +118,16 @@ class Obstacles:
         """Stop the checks."""
         await self._periodic.stop()
 
+    async def _check(self) -> None:
+        """Check everything if that is due or an obstacle is known, else only the newest block."""
+        if self._known or asyncio.get_running_loop().time() >= self._due_at:
+            await self.refresh()
+        elif not self.stopped_chain.fits(await self._answered(self._chain.head()), self._now()):
+            await self._check_blocks()
+
     async def refresh(self) -> None:
         """Check the chain and the settler now. Raises `ChainUnavailable`."""
-        self._periodic.every_s = self.timing.again_s
-        now = self._now()
-        newest = await self._read_newest_head()
-        self._note_clock(now - newest.timestamp)
+        await self._check_blocks()
         is_paused = await is_true(self._chain, PAUSED)
         self._note(_TOKEN, "USDC is paused by its issuer." if is_paused else None, _USDC_PAUSED)
         is_blacklisted = await is_true(self._chain, IS_BLACKLISTED + word(self._wallet))
@@ -114,16 +140,26 @@ class Obstacles:
         except ExecutionError:
             return
         if not self._known:
-            self._periodic.every_s = self.timing.every_s
+            self._due_at = asyncio.get_running_loop().time() + self.timing.every_s
 
-    async def _read_newest_head(self) -> Block:
+    async def _check_blocks(self) -> None:
+        """Note whether the chain answers and makes blocks, and whether this clock fits them."""
+        now = self._now()
+        newest = await self._answered(self._chain.newest_head())
+        problem = await self.stopped_chain.find_problem(newest, now)
+        self._note(_STOPPED, problem, _NO_BLOCKS)
+        if problem is None:
+            self._note_clock(now - newest.timestamp)
+
+    async def _answered(self, asked: Awaitable[Block]) -> Block:
+        """Return the chain's answer, and note whether there is one."""
         try:
-            newest = await self._chain.newest_head()
+            block = await asked
         except ChainUnavailable:
             self.note_unreachable()
             raise
         self._note(_CHAIN, None, "")
-        return newest
+        return block
 
     def note_unreachable(self) -> None:
         """Note that the chain is unreachable. The next successful check clears it."""
@@ -132,9 +168,9 @@ class Obstacles:
     async def check(self) -> None:
         """Raise `ExecutionError` with the operator's message if x402 payments cannot be settled.
 
-        Checks the settler now; uses the last check of clock, token and wallet.
+        Checks the settler now; uses the last check of blocks, clock, token and wallet.
         """
-        for kind in (_CLOCK, _TOKEN, _WALLET):
+        for kind in (_STOPPED, _CLOCK, _TOKEN, _WALLET):
             if kind in self._known:
                 raise ExecutionError(self._known[kind][0])
         await self._check_settler()

@@ -25,6 +25,9 @@ from gateway.store.payers import check_limits, name_file_lock
 from gateway.store.rows import PAYMENT_ROW, SELECT_TASK, dump, dump_request, make_payment, task_of
 from gateway.store.sql import Connection, dialect_of, locked, placeholders
 
+# The slug of tasks for transfers that bought nothing. No endpoint can have it.
+UNUSED = "(unused transfer)"
+
 
 def is_claimed(db: Connection, key: str) -> bool:
     """Whether a payment has claimed a key."""
@@ -67,6 +70,8 @@ def find_direct(
     if row is None:
         return None
     known = task_of(row)
+    if known.slug == UNUSED:
+        raise TxAlreadyUsed("No request used this transfer in time, so it is given back.")
     if idempotency_key is None or not _has_key(db, known.payment, idempotency_key):
         raise TxAlreadyUsed("This transaction already paid for a generation.")
     check_same_request(known, request_hash)

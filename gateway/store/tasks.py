@@ -169,12 +169,13 @@ def fail(
     ).fetchone()
     if row is None:
         return False
-    _owe_refund(db, row["payment_id"], details, now)
+    owe_refund(db, row["payment_id"], details, now)
     _note_end(db, lease, row["callback_url"], EventType.TASK_FAILED, now)
     return True
 
 
-def _owe_refund(db: Connection, payment_id: int, reason: str, now: float) -> None:
+def owe_refund(db: Connection, payment_id: int, reason: str, now: float) -> None:
+    """Mark a settled payment `refund_due`, of the whole amount, to its payer."""
     db.execute(
         "UPDATE payments SET state = ?, updated_at = ? WHERE id = ?",
         (PaymentState.REFUND_DUE, now, payment_id),

@@ -40,7 +40,8 @@ def direct_request_schema(
             "payerSignature": {
                 "type": "string",
                 "pattern": f"^{PAYER_SIGNATURE}$",
-                "description": "The transfer's sender signs the request; see /llms.txt.",
+                "description": "The transfer's sender signs the request; see /llms.txt. "
+                "A hash is public: without this, the first client to send it gets the task.",
             },
             **(callback_fields() if callbacks else {}),
         },

@@ -145,8 +145,11 @@ def _choose_sample(endpoint: Endpoint) -> str:
 def _write_code(gateway: Gateway, slug: str, *, serves_mcp: bool) -> Mapping[str, str]:
     if not slug:
         return {}
-    settings, endpoint = gateway.settings, gateway.catalog[slug].endpoint
-    return purchase_code.write(settings, endpoint, serves_mcp=serves_mcp)
+    registered = gateway.catalog[slug]
+    sells = registered.sells_now and gateway.selling != "nothing"
+    return purchase_code.write(
+        gateway.settings, registered.endpoint, serves_mcp=serves_mcp, sells=sells
+    )
 
 
 def _describe_network(settings: Settings) -> dict[str, Any]:

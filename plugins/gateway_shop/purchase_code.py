@@ -74,17 +74,23 @@ curl -i {base}/api/x402/{slug} --json {body}
 _TRANSFER = """
 # 2. curl cannot sign, so transfer that amount of USDC on {chain} from any wallet to
 #    {wallet}
-#    and, once it is mined, send the transaction's hash with the request.
+#    and, once it is mined, send its hash with the request, signed by that wallet as
+#    {base}/llms.txt says: a hash is public, and without
+#    payerSignature the first client to send it gets the task.
 curl {base}/api/proxy-generate --json {direct}
 
 # 3. Wait for the result.
 curl '{base}/api/task/TASK_ID?wait=30'
 """
+_PROOF = {"txHash": "0x…", "payerSignature": "0x…"}
 # A buyer who transfers first and then cannot sign has paid for nothing.
 _NO_TRANSFER = """
 # curl cannot sign, and this gateway takes no payment without a signature: send no transfer
 # before you can make one. Both ways to pay, step by step:
 curl {base}/llms.txt
+"""
+_NOT_NOW = """
+# Nothing can be paid now: make no transfer. The answer says why; ask again later.
 """
 _MCP = """\
 # Claude Code
@@ -95,11 +101,17 @@ claude mcp add --transport http {name} {base}/mcp
 """
 
 
-def write(settings: Settings, endpoint: Endpoint, *, serves_mcp: bool) -> Mapping[str, str]:
-    """Return the code by language; `mcp` only if the gateway serves MCP."""
+def write(
+    settings: Settings, endpoint: Endpoint, *, serves_mcp: bool, sells: bool = True
+) -> Mapping[str, str]:
+    """Return the code by language; `mcp` only if the gateway serves MCP.
+
+    Unless it `sells`, the code has no transfer.
+    """
     example = request_example(endpoint)
     _, highest = price_range(endpoint)
-    curl = _CURL + (_NO_TRANSFER if settings.require_payer_signature else _TRANSFER)
+    paying = _NO_TRANSFER if settings.require_payer_signature else _TRANSFER
+    curl = _CURL + (paying if sells else _NOT_NOW)
     facts = {
         "base": settings.base_url,
         "slug": endpoint.slug,
@@ -108,7 +120,7 @@ def write(settings: Settings, endpoint: Endpoint, *, serves_mcp: bool) -> Mappin
         "chain": "the embedded chain" if play_key_of(settings) else settings.network,
         "units": highest,
         "usdc": wire.decimal(highest),
-        "direct": _mark(_write_curl({"slug": endpoint.slug, "txHash": "0x…", **example})),
+        "direct": _mark(_write_curl({"slug": endpoint.slug, **_PROOF, **example})),
     }
     code = {
         "python": _PYTHON.format(**facts, body=_mark(_write_python(example))),

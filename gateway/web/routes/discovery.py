@@ -109,6 +109,8 @@ async def llms() -> Response:
         documents=gateway.documents,
         openapi=gateway.openapi,
         refund=gateway.refund_promise(),
+        selling=gateway.selling,
+        problem=gateway.sale_problem(),
         guides=gateway.payments.methods.guides,
         network=settings.chain,
         endpoints=list(gateway.catalog),

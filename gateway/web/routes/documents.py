@@ -87,7 +87,8 @@ def _describe_ways_to_pay(gateway: Gateway) -> list[dict[str, Any]]:
             "type": "DirectUSDC",
             "description": "Transfer USDC to the wallet, then send the request with the "
             f"transaction's hash. The transfer's sender {proof} sign the request: "
-            "`payerSignature`, see /llms.txt.",
+            "`payerSignature`, see /llms.txt. A hash is public, and without that signature the "
+            "first client to send it gets the task.",
             **common,
             "endpoint": f"{settings.base_url}/api/proxy-generate",
             "requiredFields": ["slug", "prompt", "txHash"],

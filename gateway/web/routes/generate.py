@@ -132,12 +132,18 @@ def make_challenge(
         if quote.selling != "everything":
             reason = gateway.sale_problem(quote.endpoint.slug)
         if quote.selling == "transfers":
-            amount, base_url = wire.decimal(quote.price_units), gateway.settings.base_url
-            reason = (
-                f"{reason} Send {amount} USDC on {quote.network.name} to {quote.wallet}, "
-                f"then its hash as txHash to {base_url}/api/proxy-generate."
-            )
+            reason = f"{reason} {_explain_transfer(quote, gateway.settings.base_url)}"
     return gateway.payments.methods.challenge(quote, reason, version, refused)
+
+
+def _explain_transfer(quote: Quote, base_url: str) -> str:
+    """Return how to pay by a transfer, for a buyer who reads only this sentence."""
+    return (
+        f"Send {wire.decimal(quote.price_units)} USDC on {quote.network.name} to {quote.wallet}, "
+        f"then its hash as txHash to {base_url}/api/proxy-generate, with payerSignature "
+        "(/llms.txt says how to sign): a hash is public, and without that signature the first "
+        "client to send it gets the task."
+    )
 
 
 def _answer_price(gateway: Gateway, quote: Quote, asked: Asked) -> Answer:

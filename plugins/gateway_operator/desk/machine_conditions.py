@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from gateway.chain.pace import describe_pace, paces_differ
 from gateway_operator.desk.condition import Condition, Level, Thresholds
 from gateway_operator.desk.facts import Facts
-from gateway_operator.desk.wording import age, counted
+from gateway_operator.desk.wording import age, counted, usdc
 
 _BACKUPS_OVERDUE = 2
 _DRILL = "Run `gateway drill`: it reports the problem."
@@ -224,6 +224,35 @@ def _unused(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
     )
 
 
+def _lost(facts: Facts, _: Thresholds) -> Iterator[Condition]:
+    """Yield transfers that only a refund can help, each with its sender. `_unused` alarms."""
+    can_refund = facts.key("refund") is not None
+    for one in facts.machine.lost:
+        sent = one.transfer
+        place = f"{sent.tx_hash}:{sent.log_index}"
+        yield Condition(
+            condition="unused_transfer",
+            subject=place,
+            level="warn",
+            title=f"{usdc(sent.amount_units)} USDC came {age(facts.at - one.at)} ago for nothing",
+            text=f"{sent.sender} sent it, and no request used its hash within a day.",
+            action=(
+                "Give it back, unless the sender is an exchange."
+                if can_refund
+                else "Send it back with the wallet's own key, then mark it as seen."
+            ),
+            page="payments",
+            button="Refund" if can_refund else "View",
+            href=(
+                f"/admin/payments/refund?transfer={place}"
+                if can_refund
+                else "/admin/payments#unclaimed"
+            ),
+            # It names a payer, which no message does.
+            raises_alarm=False,
+        )
+
+
 MACHINE_RULES: tuple[Callable[[Facts, Thresholds], Iterator[Condition]], ...] = (
     _dead_nodes,
     _rpc_endpoints,
@@ -235,4 +264,5 @@ MACHINE_RULES: tuple[Callable[[Facts, Thresholds], Iterator[Condition]], ...] = 
     _new_logins,
     _late_backups,
     _unused,
+    _lost,
 )

@@ -11,10 +11,13 @@ from gateway_operator.audit_log import ActionRecord
 from gateway_operator.desk import backups
 from gateway_operator.desk.backups import BackupStatus
 from gateway_operator.desk.desk import Desk
+from gateway_operator.desk.payments import late_after_s
 from gateway_operator.sql import actions, logins, seen_transfers
+from gateway_operator.unused_transfers import UnusedTransfer
 
 _HOUR_S = 3_600.0
 _MAX_LOGINS = 20
+_MAX_LOST = 10
 
 
 @attrs.frozen(kw_only=True)
@@ -36,6 +39,8 @@ class MachineFacts:
     nodes: Sequence[NodeRecord] = ()
     # Times of unmarked unused transfers; None: not searched yet.
     unused: Sequence[float] | None = None
+    # The largest of them that no buyer can use any more, and that are worth a price.
+    lost: Sequence[UnusedTransfer] = ()
 
 
 async def read_machine(desk: Desk) -> MachineFacts:
@@ -43,6 +48,7 @@ async def read_machine(desk: Desk) -> MachineFacts:
     now = desk.now()
     refused, new_logins = await desk.store.sum(_read_logins, now - _HOUR_S)
     search = desk.unused
+    unmarked = [] if search.searched_at is None else await _read_unmarked(desk)
     running = desk.running
     disk = read_disk(desk.settings, is_full=desk.store.is_full)
     desk.disk_pace.note(now, disk.free_bytes)
@@ -55,15 +61,36 @@ async def read_machine(desk: Desk) -> MachineFacts:
         new_logins=new_logins,
         backups=await backups.status(desk),
         nodes=await desk.store.nodes.nodes(),
-        unused=None if search.searched_at is None else await _read_unused(desk),
+        unused=None if search.searched_at is None else [one.at for one in unmarked],
+        lost=await _choose_lost(desk, unmarked, now),
     )
 
 
-async def _read_unused(desk: Desk) -> list[float]:
+async def _choose_lost(
+    desk: Desk, unmarked: Sequence[UnusedTransfer], now: float
+) -> list[UnusedTransfer]:
+    """Return the largest transfers of buyers who can only get their money back.
+
+    Anyone can send dust, so there are few, and none below the lowest price. What an older
+    transfer bought may be missing from a restored database, so it is left out.
+    """
+    if not unmarked:
+        return []
+    late_s, born_at = late_after_s(desk), float(await desk.store.known_meta("born_at") or 0)
+    least = min((one.endpoint.price_units for one in desk.catalog.everything()), default=0)
+    lost = [
+        one
+        for one in unmarked
+        if one.at >= born_at and now - one.at > late_s and one.transfer.amount_units >= least
+    ]
+    return sorted(lost, key=lambda one: -one.transfer.amount_units)[:_MAX_LOST]
+
+
+async def _read_unmarked(desk: Desk) -> list[UnusedTransfer]:
     known = desk.unused.known
     hashes = [one.transfer.tx_hash for one in known]
     seen = await desk.store.sum(seen_transfers.find, hashes) if hashes else {}
-    return [one.at for one in known if (one.transfer.tx_hash, one.transfer.log_index) not in seen]
+    return [one for one in known if (one.transfer.tx_hash, one.transfer.log_index) not in seen]
 
 
 def _read_logins(db: Connection, since: float) -> tuple[int, list[ActionRecord]]:

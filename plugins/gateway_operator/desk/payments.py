@@ -88,6 +88,9 @@ class Unused:
     # None: not marked.
     mark: SeenTransfer | None
 
+    # Whether the refund key can give it back: no buyer can use it any more.
+    can_refund: bool = False
+
 
 @attrs.frozen(kw_only=True)
 class UnusedPage:
@@ -134,11 +137,13 @@ async def read_unused(desk: Desk, *, timeout_s: float = _TIMEOUT_S) -> UnusedPag
     known, now = search.known, desk.now()
     prices = [one.endpoint.price_units for one in desk.catalog.everything()]
     found = await desk.store.sum(_payments_like, known)
-    late_s = max(24.0, desk.settings.max_transfer_age_hours) * 3600
+    late_s = late_after_s(desk)
     transfers = [
         _describe_unused(one, now, facts, min(prices, default=0), late_s)
         for one, facts in zip(known, found, strict=True)
     ]
+    if desk.refunds is not None:
+        transfers = [attrs.evolve(one, can_refund=_is_lost(one, late_s)) for one in transfers]
     return UnusedPage(
         at=now,
         transfers=sorted(transfers, key=lambda one: one.mark is not None),
@@ -150,12 +155,22 @@ async def read_unused(desk: Desk, *, timeout_s: float = _TIMEOUT_S) -> UnusedPag
     )
 
 
+def late_after_s(desk: Desk) -> float:
+    """Return the age in seconds from which no request can use a transfer."""
+    return max(24.0, desk.settings.max_transfer_age_hours) * 3600
+
+
 async def find_unused(desk: Desk, tx_hash: str, log_index: int) -> Unused:
     """Return one unused transfer, as of the last search; raises `NotFound`."""
     for one in (await read_unused(desk)).transfers:
         if (one.tx_hash, one.log_index) == (tx_hash, log_index):
             return one
     raise NotFound("This transfer was used since, or is older than 7 days.")
+
+
+def _is_lost(one: Unused, late_s: float) -> bool:
+    """Whether nothing can become of a transfer but a refund."""
+    return one.mark is None and one.age_s > late_s and one.why != "older than this database"
 
 
 @attrs.frozen(kw_only=True)

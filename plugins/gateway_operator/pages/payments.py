@@ -3,14 +3,14 @@
 import secrets
 from http import HTTPStatus
 
-from quart import Response, g, redirect
+from quart import Response, g, redirect, request
 from werkzeug.wrappers import Response as Redirect
 
-from gateway_operator.actions.transfers import mark_seen, parse_log
-from gateway_operator.desk.payments import find_unused, read_payments, read_unused
+from gateway_operator.actions.transfers import give_back, mark_seen, parse_log
+from gateway_operator.desk.payments import Unused, find_unused, read_payments, read_unused
 from gateway_operator.desk.wording import usdc
 from gateway_operator.pages.frame import blueprint, render
-from gateway_operator.pages.guards import actor, needs_session
+from gateway_operator.pages.guards import actor, is_fresh, needs_session
 from gateway_operator.pages.page import Ask, answer_dialog
 from gateway_operator.state import operator
 
@@ -34,37 +34,87 @@ async def show_payments() -> Response:
 @needs_session
 async def ask_about_transfer() -> Response:
     """Show the dialog that marks a transfer as seen."""
-    tx_hash, log_index = _read_transfer()
-    found = await find_unused(operator().desk, tx_hash, log_index)
+    found = await _find(g.form.get("transfer", ""))
     ask = Ask(
         title="Mark this transfer as seen?",
         action=f"{_PAGE}/seen",
         back=_PAGE,
         button="Mark as seen",
         intro="Nothing is sent. The transfer stays in the list, without an alarm.",
-        facts=[
-            ("Amount", f"{usdc(found.amount_units)} USDC"),
-            ("From", found.sender),
-            ("Transaction", found.tx_hash),
-            ("Likely reason", found.why),
-        ],
-        fields={
-            "transfer": f"{found.tx_hash}:{found.log_index}",
-            "request": secrets.token_urlsafe(12),
-        },
+        facts=_facts(found),
+        fields=_fields(found),
         reason="required",
     )
     return await answer_dialog(ask, page="payments")
+
+
+@blueprint.get(f"{_PAGE}/refund")
+@needs_session
+async def ask_about_refund() -> Response:
+    """Show the dialog that gives an unused transfer back; a condition links to it."""
+    found = await _find(request.args.get("transfer", ""))
+    ask = Ask(
+        title="Give this transfer back?",
+        action=f"{_PAGE}/refund",
+        back=_PAGE,
+        button=f"Give back {usdc(found.amount_units)} USDC",
+        intro="No request can use it any more. The refund key sends it to where it came from.",
+        facts=_facts(found),
+        warnings=["The sender may be an exchange, which credits nobody: then ask the buyer first."],
+        fields=_fields(found),
+        reason="optional",
+        needs_tick="I want to pay an address that proved nothing.",
+        needs_password=not is_fresh(),
+    )
+    return await answer_dialog(ask, page="payments")
+
+
+@blueprint.post(f"{_PAGE}/refund")
+@needs_session
+async def give_transfer_back() -> Redirect:
+    """Owe and approve the refund of an unused transfer."""
+    await give_back(
+        operator().desk,
+        actor(),
+        await _find(g.form.get("transfer", "")),
+        reason=g.form.get("reason", ""),
+        accepts_unproven=g.form.get("sure") == "yes",
+        is_fresh=is_fresh(),
+    )
+    return redirect("/admin/refunds?state=moving&done=approved", HTTPStatus.SEE_OTHER)
 
 
 @blueprint.post(f"{_PAGE}/seen")
 @needs_session
 async def mark_transfer_seen() -> Redirect:
     """Mark a transfer as seen, with a reason."""
-    await mark_seen(operator().desk, actor(), *_read_transfer(), reason=g.form.get("reason", ""))
+    tx_hash, log_index = _parse_transfer(g.form.get("transfer", ""))
+    reason = g.form.get("reason", "")
+    await mark_seen(operator().desk, actor(), tx_hash, log_index, reason=reason)
     return redirect(_PAGE, HTTPStatus.SEE_OTHER)
 
 
-def _read_transfer() -> tuple[str, int]:
-    tx_hash, _, number = g.form.get("transfer", "").partition(":")
+async def _find(transfer: str) -> Unused:
+    return await find_unused(operator().desk, *_parse_transfer(transfer))
+
+
+def _facts(found: Unused) -> list[tuple[str, str]]:
+    return [
+        ("Amount", f"{usdc(found.amount_units)} USDC"),
+        ("From", found.sender),
+        ("Transaction", found.tx_hash),
+        ("Likely reason", found.why),
+    ]
+
+
+def _fields(found: Unused) -> dict[str, str]:
+    """Return the hidden fields: the transfer, and a key that makes a repeat harmless."""
+    return {
+        "transfer": f"{found.tx_hash}:{found.log_index}",
+        "request": secrets.token_urlsafe(12),
+    }
+
+
+def _parse_transfer(text: str) -> tuple[str, int]:
+    tx_hash, _, number = text.partition(":")
     return tx_hash, parse_log(number)

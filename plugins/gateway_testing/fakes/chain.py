@@ -47,6 +47,10 @@ class FakeChain:
         """Return the newest block."""
         return await self.block_at(HEAD)
 
+    def server_time(self) -> float | None:
+        """Return None: it is not known."""
+        return None
+
     async def head(self) -> Block:
         """Return the newest block."""
         return await self.block_at(HEAD)

@@ -188,6 +188,9 @@ class FaultyRpc:
             raise ChainUnavailable("silent")
         return max(heads, key=lambda block: block.number)
 
+    def server_time(self) -> None:
+        return None
+
     async def knows_transaction(self, tx_hash: str) -> bool:
         """Return whether a transaction is in a block or the mempool, unless it was lost."""
 

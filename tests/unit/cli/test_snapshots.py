@@ -211,6 +211,9 @@ class StillChain:
 
     newest_head = safe_head = head
 
+    def server_time(self):
+        return None
+
     async def block_at(self, number):
         timestamp = int(time.time()) + (number - 1000) // 5
         return Block(number=number, hash=f"0x{number:064x}", timestamp=timestamp)
