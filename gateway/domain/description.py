@@ -76,6 +76,16 @@ def required_fields(endpoint: Endpoint) -> list[str]:
     return list(dict.fromkeys((*endpoint.required_fields, *file)))
 
 
+def promised_pixels(endpoint: Endpoint) -> str:
+    """Return in words the pixels that each resolution promises; empty if none does."""
+    orders = [GenerationRequest(resolution=name) for name in endpoint.resolution.values]
+    promised = [f"{n:,} at {one.resolution}" for one in orders if (n := endpoint.pixels_of(one))]
+    if not promised or not endpoint.sells_pictures:
+        return ""
+    exception = ", fewer for an edit of a long picture" if endpoint.edits_pictures else ""
+    return f"pixels at least: {', '.join(promised)}{exception}"
+
+
 def price_range(endpoint: Endpoint) -> tuple[int, int]:
     """Return the lowest and the highest price of a request, in units of 10⁻⁶ USDC."""
     prices = [endpoint.price_units, *(step.price_units for step in endpoint.price_steps)]
@@ -119,6 +129,9 @@ def _choices(endpoint: Endpoint) -> dict[str, Any]:
         fields[name] = field if choice.default is None else field | {"default": choice.default}
     if endpoint.capability == DOCUMENT_PARSING and "output_format" in fields:
         fields["output_format"]["description"] = _PAGES_FORMAT
+    # The schema of an edit has no space left in the declaration of a 402.
+    if not endpoint.edits_pictures and (promise := promised_pixels(endpoint)):
+        fields["resolution"]["description"] = f"{promise[0].upper()}{promise[1:]}."
     return fields
 
 

@@ -22,7 +22,7 @@ _MAX_DESCRIPTION_CHARS = 500
 # As JSON, in which a non-ASCII character may take 12 bytes.
 _MAX_DESCRIPTION_BYTES = 520
 _MAX_BYTES_PER_CHAR = 12
-# Of the whole declaration as JSON. Those of the bundled endpoints have 1,400 at most.
+# Of the whole declaration as JSON. Those of the bundled endpoints have 1,780 at most.
 _MAX_BAZAAR_BYTES = 1_800
 _NOT_PRINTABLE = re.compile(r"[^\x20-\x7e]+")
 # A named host: a Bazaar fetches no icon from an IP address or from `localhost`.

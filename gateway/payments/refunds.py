@@ -31,7 +31,6 @@ from gateway.store import SqlStore
 # The logs of this time before the refund was due are searched too: a copy of the database, from
 # before a restore, may have sent it.
 _SENT_BEFORE_S = 86_400.0
-
 # Nodes of the previous release search for the refund from this many blocks before the head on.
 _OLDER_NODES_BLOCKS = 30_000
 

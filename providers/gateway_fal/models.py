@@ -20,9 +20,9 @@ from gateway.vendors import Model, PictureLimits, data_uri, size_like
 # When these costs were last checked.
 CHECKED = "2026-11-22"
 _EDITS = "Changes a picture as a prompt says."
-# Google's sizes of Nano Banana 2 are 1,023,000 pixels or more at 1K, and 4 and 16 times as many.
-# Those of Nano Banana 2.1 are not documented.
-_BANANA_PIXELS = {"1K": 1_000_000, "2K": 4_000_000, "4K": 16_000_000}
+# A tenth below Google's sizes of Nano Banana 2: 1,023,000 pixels or more at 1K, and 4 and 16 times
+# as many. Those of Nano Banana 2.1 are not documented.
+_BANANA_PIXELS = {"1K": 920_000, "2K": 3_680_000, "4K": 14_700_000}
 # `landscape_16_9` has 1024 x 576 pixels.
 _FLUX_PIXELS = {"": 580_000}
 # According to fal's developers, a data URI of more than 10 MB does not work (fal-ai/fal, pull

@@ -13,9 +13,9 @@ import attrs
 from gateway.vendors import Model
 
 _TIMEOUT_S = 240.0
-# Google's sizes are 1,023,000 pixels or more at 1K (1184 x 864), and 4 and 16 times as many. Those
-# of Nano Banana 2.1 are not documented.
-_PIXELS = {"1K": 1_000_000, "2K": 4_000_000, "4K": 16_000_000}
+# A tenth below Google's sizes: 1,023,000 pixels or more at 1K (1184 x 864), and 4 and 16 times as
+# many. Those of Nano Banana 2.1 are not documented.
+_PIXELS = {"1K": 920_000, "2K": 3_680_000, "4K": 14_700_000}
 
 # When these costs were last checked.
 CHECKED = "2026-11-22"

@@ -21,7 +21,7 @@ MODELS = (
         prices={"2K": "0.12", "4K": "0.18"},
         resolutions=("1K", "2K", "4K"),
         # As of the same model at Google.
-        least_pixels={"1K": 1_000_000, "2K": 4_000_000, "4K": 16_000_000},
+        least_pixels={"1K": 920_000, "2K": 3_680_000, "4K": 14_700_000},
         cost_micros=40_000,
         costs={"2K": 60_000, "4K": 90_000},
         details={"fields": ("resolution", "output_format")},

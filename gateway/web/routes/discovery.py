@@ -9,7 +9,7 @@ import attrs
 from quart import Blueprint, Response, current_app, render_template, request
 
 from gateway.domain import MAX_PICTURE_PIXELS, MAX_PROMPT_CHARS, MIN_PICTURE_SIDE
-from gateway.domain.description import MAX_FILE_MB, choices_of, required_fields
+from gateway.domain.description import MAX_FILE_MB, choices_of, promised_pixels, required_fields
 from gateway.domain.extraction import MAX_SCHEMA_DEPTH
 from gateway.running.gateway import Gateway
 from gateway.settings import parse_limit
@@ -116,6 +116,7 @@ async def llms() -> Response:
         endpoints=list(gateway.catalog),
         price=wire.number,
         choices_of=choices_of,
+        promised_pixels=promised_pixels,
         required_fields=required_fields,
         max_prompt_chars=MAX_PROMPT_CHARS,
         max_file_mb=MAX_FILE_MB,

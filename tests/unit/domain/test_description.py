@@ -12,10 +12,12 @@ from gateway.domain import MAX_FILE_BYTES
 from gateway.domain.description import (
     choices_of,
     price_range,
+    promised_pixels,
     request_example,
     request_schema,
     required_fields,
 )
+from gateway.domain.listing import bazaar_of
 from gateway.errors import ValidationError
 from gateway.plugins.installed import BUNDLED, OPTIONAL_PARTS
 from gateway.web import bodies
@@ -214,3 +216,18 @@ def test_the_range_of_prices_takes_in_every_step():
 def test_what_is_returned_may_be_changed():
     request_schema(PAPER)["properties"]["fileName"].clear()
     assert request_schema(PAPER)["properties"]["fileName"]["type"] == "string"
+
+
+def test_offers_state_the_pixels_that_a_result_must_have():
+    assert promised_pixels(PICTURE) == "pixels at least: 580,000 at 1K, 2,300,000 at 2K"
+    declared = attrs.evolve(PICTURE, least_pixels={"1K": 900_000})
+    stated = request_schema(declared)["properties"]["resolution"]["description"]
+    assert stated == "Pixels at least: 900,000 at 1K, 2,300,000 at 2K."
+    assert promised_pixels(attrs.evolve(PICTURE, resolution=Choice())) == ""
+    assert promised_pixels(PAPER) == ""
+
+
+@EACH
+def test_a_402_has_room_for_the_fields_of_each_offer(endpoint):
+    declared = bazaar_of(endpoint)["schema"]["properties"]["input"]["properties"]["body"]
+    assert declared["properties"].keys() == request_schema(endpoint)["properties"].keys()
