@@ -83,8 +83,10 @@ async def test_llms_txt_tells_price_steps_and_limits(priced):
         "- 0.12 USDC instead with resolution 4K",
         "- required fields: prompt",
         "- prompt: at most 1,500 characters",
-        "- resolution (optional): 1K, 2K, 4K; default 1K; "
-        "pixels at least: 580,000 at 1K, 2,300,000 at 2K, 7,900,000 at 4K",
+        (
+            "- resolution (optional): 1K, 2K, 4K; default 1K; "
+            "pixels at least: 580,000 at 1K, 2,300,000 at 2K, 7,900,000 at 4K"
+        ),
     ]
     assert (await section_of(priced, "pages")).splitlines()[2:] == [
         "- capability: document-parsing; model: pixel",
