@@ -106,6 +106,8 @@ class Reconciler:
             return True
         if event is None and block.timestamp < signed.valid_before + LOG_LAG_S:
             return False
+        if event is not None and not _is_final(event, signed, block):
+            return False
         await self._release(payment)
         return True
 
@@ -115,6 +117,11 @@ class Reconciler:
             return False
         await self._store.settle(payment.id, transfer, now=self._now())
         return True
+
+
+def _is_final(event: NonceEvent, signed: Authorization, block: Block) -> bool:
+    """Whether no reorganisation of the newest block can still replace the event by a transfer."""
+    return block.number > event.receipt.block_number or block.timestamp >= signed.valid_before
 
 
 def _authorization_of(payment: Payment) -> Authorization:
