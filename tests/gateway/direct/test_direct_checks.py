@@ -311,7 +311,7 @@ async def test_a_transfer_costs_a_call_and_one_for_its_block(
     settings = attrs.evolve(settings, rpc_urls=(node.url,))
     async with running(settings, provider) as gateway:
         await gateway.silence_background()
-        await gateway.services.payments.cutoff_block()
+        await gateway.services.store.meta("floor_block", lambda: "0")
         chain.set_automine(False)
         hashes = [payer.transfer(20_000) for _ in range(3)]
         chain.set_automine(True)
