@@ -28,8 +28,7 @@ from gateway.errors import ChainUnavailable, RefundRefused
 from gateway.payments.nonce_events import NonceEvent, event_in, find_event, is_spent
 from gateway.store import SqlStore
 
-# The logs of this time before the refund was due are searched too: a copy of the database, from
-# before a restore, may have sent it.
+# Logs from before the refund was due are searched too: a database since restored may have sent it.
 _SENT_BEFORE_S = 86_400.0
 # Nodes of the previous release search for the refund from this many blocks before the head on.
 _OLDER_NODES_BLOCKS = 30_000

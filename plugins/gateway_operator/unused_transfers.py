@@ -39,7 +39,9 @@ async def list_unused(
     """
     head, now = await chain.safe_head(), time.time()
     first = await first_block_since(chain, now - days * 86_400, head=head)
-    last = await last_block_by(chain, now - hours * 3600, head=head)
+    # The newest block may be dated a moment ahead of the clock.
+    is_all = hours <= 0
+    last = head.number if is_all else await last_block_by(chain, now - hours * 3600, head=head)
     found: list[MinedTransfer] = []
     async for end, transfers in transfer_pieces(chain, first, last, recipient=wallet):
         found += await store.sum(unused, transfers)

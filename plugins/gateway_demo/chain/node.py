@@ -114,10 +114,7 @@ class Node:
         """
         transaction = self.pool.add(raw, self.evm.state(self.head))
         if self.automine:
-            self.keep_up()
-            next_ms = _floor_ms(self._clock() + self._offset_s + BLOCK_TIME_S)
-            waiting = self.pool.in_order()
-            self._append(self.evm.extend(self.head, waiting, timestamp_ms=next_ms))
+            self.mine()
         return transaction.hash
 
     def mine(self, edit: Callable[[StateAPI], None] = lambda _: None) -> Block:
@@ -128,7 +125,10 @@ class Node:
     def preview(self, edit: Callable[[StateAPI], None] = lambda _: None) -> Block:
         """Return the `pending` block: the one that `mine` would mine now."""
         waiting = self.pool.in_order()
-        return self.evm.extend(self.head, waiting, timestamp_ms=self.now_ms, edit=edit)
+        # A transaction is in the block whose time comes next.
+        ahead_s = BLOCK_TIME_S if waiting else 0.0
+        at_ms = _floor_ms(self._clock() + self._offset_s + ahead_s)
+        return self.evm.extend(self.head, waiting, timestamp_ms=at_ms, edit=edit)
 
     def grant(self, address: str, *, eth_wei: int, usdc_units: int, token: str) -> None:
         """Give an account money, in a block without transactions and logs."""

@@ -298,6 +298,7 @@ async def test_a_hash_that_the_chain_does_not_know_costs_six_calls(settings, pro
     settings = attrs.evolve(settings, rpc_urls=(node.url,), tx_patience=4.0)
     async with running(settings, provider) as gateway:
         await gateway.silence_background()
+        await gateway.services.store.meta("floor_block", lambda: "0")
         asked = node.asked
         answer = await claim(gateway, HASH)
         assert (await answer.get_json())["code"] == "TX_NOT_FOUND"
@@ -310,7 +311,7 @@ async def test_a_transfer_costs_a_call_and_one_for_its_block(
     settings = attrs.evolve(settings, rpc_urls=(node.url,))
     async with running(settings, provider) as gateway:
         await gateway.silence_background()
-        await gateway.services.payments.cutoff_block()
+        await gateway.services.store.meta("floor_block", lambda: "0")
         chain.set_automine(False)
         hashes = [payer.transfer(20_000) for _ in range(3)]
         chain.set_automine(True)

@@ -244,9 +244,14 @@ async def test_a_transaction_stays_used_after_a_restart(settings, provider, paye
 # -- age
 
 
-async def test_a_transfer_from_before_the_database_is_no_payment(settings, provider, payer):
+async def test_a_transfer_from_before_the_database_is_no_payment(
+    settings, provider, payer, chain, clock
+):
     tx_hash = payer.transfer(20_000)
-    async with running(settings, provider) as gateway:
+    # The transfer is in the next block: without this, the block may be younger than the database.
+    chain.advance(1)
+    clock.offset_s = 1
+    async with running(settings, provider, now=clock) as gateway:
         assert await code(gateway, tx_hash) == "INVALID_PAYMENT"
 
 

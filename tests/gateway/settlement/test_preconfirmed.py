@@ -127,7 +127,8 @@ async def test_a_settlement_that_a_node_dropped_buys_nothing(
     with chain.node.lock:
         chain.node.pool.waiting.clear()
         cancel(chain, payer, signed.nonce)
-        chain.mine(1)
+        # A second block makes the first one's event final.
+        chain.mine(2)
     rpc.heal()
     task = await gateway.wait(task_id)
     assert task["payment"]["state"] == "released"

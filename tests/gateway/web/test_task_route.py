@@ -209,7 +209,8 @@ async def test_a_payer_who_cancels_gets_nothing(gateway, payer, provider, chain,
         (ours,) = chain.node.pool.waiting
         assert chain.drop("0x" + ours.hex())
         cancel(chain, payer, signed.nonce)
-        chain.mine()
+        # A second block makes the first one's event final.
+        chain.mine(2)
     await _is_dropped(gateway, provider, task_id)
     again = await gateway.client.post(
         "/api/x402/picture", json={"prompt": "a"}, headers={"X-PAYMENT": header}

@@ -78,6 +78,10 @@ def _cells() -> list:
     ]
 
 
+# Made only after another call has failed, so it has no row of its own.
+_AFTER_FAULTS = {"eth_getBlockReceipts"}
+
+
 @pytest.mark.parametrize(("table", "call", "fault", "end"), _cells())
 def test_a_call_that_fails_ends_as_the_table_says(stage, table, call, fault, end):
     endpoints = _ENDPOINTS[table.chapter.partition(", ")[2]]
@@ -86,7 +90,9 @@ def test_a_call_that_fails_ends_as_the_table_says(stage, table, call, fault, end
     try:
         assert scene.run(run_case(scene, case, end)) == end
         made = {name for proxy in scene.proxies for name in proxy.seen}
-        assert not made - _known(table), "the gateway makes calls that the tables do not have"
+        assert not made - _known(table) - _AFTER_FAULTS, (
+            "the gateway makes calls that the tables do not have"
+        )
     except BaseException:
         stage.drop(endpoints)
         raise

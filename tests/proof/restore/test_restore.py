@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from gateway.cli import main
 from gateway.settings import variable
+from gateway_demo.chain.node import BLOCK_TIME_S
 from tests.conftest import WALLET, buy, running
 from tests.waits import Waits, started_with
 
@@ -53,6 +54,9 @@ async def test_the_drill(settings, provider, payer, chain, clock, run, tmp_path,
         never_claimed = payer.transfer(20_000)
         await gateway.wait(bought["taskId"])
     asked = len(provider.requests)
+    # A transfer is in the next block: without this, a block may be younger than the restored
+    # database.
+    await asyncio.sleep(BLOCK_TIME_S)
     restored = run("restore", str(copy))
     assert restored.exit_code == 0, restored.output
     async with running(settings, provider, now=clock) as gateway:
