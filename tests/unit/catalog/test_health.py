@@ -52,7 +52,7 @@ def catalog_of(api, clock, **override):
 
 @contextlib.asynccontextmanager
 async def probing(catalog):
-    task = asyncio.create_task(probe_forever(catalog, check_s=0.01, timeout_s=0.05))
+    task = asyncio.create_task(probe_forever(catalog, check_s=0.01, timeout_s=PATIENCE_S))
     yield
     assert not task.done()
     task.cancel()
@@ -195,9 +195,9 @@ async def test_a_health_that_hangs_or_clings_is_cut_off(api, clock, upstream):
     freed.set()
     await asyncio.sleep(0)
     api.usual = AccountProblem("401")
-    assert await problem_of(upstream, timeout_s=0.05) == "AccountProblem: 401"
+    assert await problem_of(upstream) == "AccountProblem: 401"
     api.usual = None
-    assert await problem_of(upstream, timeout_s=0.05) is None
+    assert await problem_of(upstream) is None
 
 
 async def test_who_is_switched_off_is_not_asked(api, clock):
