@@ -5,7 +5,7 @@ import errno
 import gc
 import signal
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, cast
 
 import structlog
@@ -31,6 +31,8 @@ Run = Callable[[Quart, socket.socket, asyncio.Event], Awaitable[None]]
 # Threshold of the garbage collector's youngest generation. Requests that wait for the chain keep
 # thousands of objects alive, which Python's default of 700 would scan repeatedly.
 _YOUNG_OBJECTS = 10_000
+# For tasks that are cancelled as the process ends.
+_LAST_TASKS_S = 2.0
 
 
 def serve(settings: Settings, create_app: Callable[..., Quart]) -> None:
@@ -56,8 +58,7 @@ def serve(settings: Settings, create_app: Callable[..., Quart]) -> None:
         app = create_app(settings, redactor=redactor)
         # `_serve` raises startup errors, and the error handlers log all others.
         app.logger.disabled = True
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve(run, app, listener))
+        _run_to_end(_serve(run, app, listener))
     # The process ended because of its database, so it must be restarted.
     gateway: Gateway | None = app.extensions.get(EXTENSION)
     if gateway is not None and gateway.store.fitness.problem:
@@ -112,6 +113,31 @@ def _resolve(bind: str) -> tuple[socket.AddressFamily, tuple[Any, ...]]:
     found = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM)
     family, *_, place = min(found, key=lambda one: one[0] != socket.AF_INET)
     return family, (place[0], int(port), *place[2:])
+
+
+def _run_to_end(main: Coroutine[Any, Any, None]) -> None:
+    """Run the gateway, and leave behind what a plugin does not let end.
+
+    `asyncio.run` would wait for it for ever.
+    """
+    runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
+    try:
+        runner.run(main)
+    finally:
+        if runner.run(_end_tasks()):
+            runner.close()
+
+
+async def _end_tasks() -> bool:
+    """Cancel every other task; returns whether all have ended in time."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        _, tasks = await asyncio.wait(tasks, timeout=_LAST_TASKS_S)
+    if tasks:
+        _log.error("stop.tasks_left", tasks=sorted(task.get_name() for task in tasks))
+    return not tasks
 
 
 async def _serve(run: Run, app: Quart, listener: socket.socket) -> None:

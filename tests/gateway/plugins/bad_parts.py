@@ -29,10 +29,10 @@ async def hang():
 
 
 async def cling():
-    """Hang, and ignore the first cancellations."""
-    for _ in range(3):
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.Event().wait()
+    """Hang, and ignore the first cancellation. The event loop of a test must end by the next."""
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.Event().wait()
+    await asyncio.Event().wait()
 
 
 def raising(error):

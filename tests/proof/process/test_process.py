@@ -200,6 +200,36 @@ def test_third_parties_plugins_are_loaded_and_those_that_fail_are_left_out(serve
     assert "z_provider (z-provider 1.0)" in left_out["z_provider"]["error"]
 
 
+CLINGING = """
+import asyncio
+import structlog
+from gateway import Part, hookimpl
+
+async def cling():
+    structlog.get_logger().info("begun")
+    while True:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            pass
+
+@hookimpl
+def register_parts(register, gateway):
+    register(Part(name="endless", run=cling))
+"""
+
+
+@one_server
+def test_a_plugin_that_does_not_end_does_not_keep_the_process(served):
+    served.install("clinging", CLINGING)
+    served.start()
+    until(lambda: served.events("begun"))
+    served.stop()
+    assert served.process.wait(timeout=PATIENCE_S) == 0
+    (line,) = served.events("stop.tasks_left")
+    assert line["tasks"] == ["endless run"]
+
+
 # -- blocked event loop
 
 
