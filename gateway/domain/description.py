@@ -94,10 +94,13 @@ def price_range(endpoint: Endpoint) -> tuple[int, int]:
     return min(prices), max(prices)
 
 
-def request_schema(endpoint: Endpoint, *, callbacks: bool = False) -> dict[str, Any]:
+def request_schema(
+    endpoint: Endpoint, *, callbacks: bool = False, promises: bool = True
+) -> dict[str, Any]:
     """Return the schema of the JSON body of a request to this endpoint.
 
-    `callbacks`: whether the gateway sends webhooks (`Settings.sends_webhooks`).
+    `callbacks`: whether the gateway sends webhooks (`Settings.sends_webhooks`). Without `promises`
+    it does not say how many pixels a resolution has.
 
     The schema accepts some bodies that validation refuses before payment. It cannot express the
     decoded size of Base64, the extension of `fileName`, the number of pages, the requirements for a
@@ -108,7 +111,7 @@ def request_schema(endpoint: Endpoint, *, callbacks: bool = False) -> dict[str, 
         "type": "object",
         "properties": {
             **_prompt(endpoint),
-            **_choices(endpoint),
+            **_choices(endpoint, promises=promises),
             **_file(endpoint),
             **(callback_fields() if callbacks else {}),
         },
@@ -122,15 +125,14 @@ def _prompt(endpoint: Endpoint) -> dict[str, Any]:
     return {"prompt": {"type": "string", **length, "description": about}}
 
 
-def _choices(endpoint: Endpoint) -> dict[str, Any]:
+def _choices(endpoint: Endpoint, *, promises: bool) -> dict[str, Any]:
     fields = {}
     for name, choice in choices_of(endpoint).items():
         field = {"type": "string", "enum": list(choice.values)}
         fields[name] = field if choice.default is None else field | {"default": choice.default}
     if endpoint.capability == DOCUMENT_PARSING and "output_format" in fields:
         fields["output_format"]["description"] = _PAGES_FORMAT
-    # The schema of an edit has no space left in the declaration of a 402.
-    if not endpoint.edits_pictures and (promise := promised_pixels(endpoint)):
+    if promises and (promise := promised_pixels(endpoint)):
         fields["resolution"]["description"] = f"{promise[0].upper()}{promise[1:]}."
     return fields
 

@@ -51,7 +51,8 @@ def bazaar_of(
     Without `has_fields`, or if the declaration gets too large, the schema omits the body's fields.
     Without `has_output` the response is not described.
     """
-    schema = request_schema(endpoint) if has_fields else {"type": "object"}
+    # The promised pixels have no space left in a 402. OpenAPI says them.
+    schema = request_schema(endpoint, promises=False) if has_fields else {"type": "object"}
     declared = _declare(endpoint, schema, has_output=has_output)
     if has_fields and len(json.dumps(declared)) > _MAX_BAZAAR_BYTES:
         return _declare(endpoint, {"type": "object"}, has_output=has_output)

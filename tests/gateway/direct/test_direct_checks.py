@@ -3,13 +3,16 @@
 
 import asyncio
 import base64
+import io
 import json
 import time
 
 import attrs
 import pytest
+from PIL import Image
 from werkzeug import Response
 
+from gateway import Output, Result
 from gateway_demo.chain import PlayChain
 from tests.cases import each
 from tests.conftest import WALLET, nothing_charged, running
@@ -149,7 +152,15 @@ async def test_a_prompt_may_be_any_text_up_to_10000_characters(gateway, payer, p
     assert provider.requests[0].prompt == prompt
 
 
+def wide_picture() -> bytes:
+    """Return a PNG of the ratio 16:9."""
+    file = io.BytesIO()
+    Image.radial_gradient("L").resize((160, 90)).save(file, "png")
+    return file.getvalue()
+
+
 async def test_the_provider_gets_every_field_and_the_defaults(gateway, payer, provider):
+    provider.script = [Result(outputs=(Output(data=wide_picture(), media_type="image/png"),)), None]
     chosen = {"aspect_ratio": "16:9", "output_format": "webp", "resolution": "2K"}
     for fields in (chosen, {}):
         answer = await claim(gateway, payer.transfer(20_000), **fields)

@@ -111,9 +111,10 @@ async def test_a_head_tells_of_a_file_without_sending_it(gateway, payer):
 
 
 async def test_an_empty_file_is_sent_as_one(gateway, payer, provider):
-    provider.script = [Result(text="")]
+    empty = Output(data=b"", media_type="application/json")
+    provider.script = [Result(text="Words.", outputs=(empty,))]
     task = await gateway.wait(await order(gateway, payer, slug="paper", **FILE))
-    url = task["result"]["outputs"][0]["url"]
+    (url,) = [one["url"] for one in task["result"]["outputs"] if one["bytes"] == 0]
     assert (await raw(gateway, url, "GET"))[::2] == (200, b"")
     assert (await fetch(gateway, url, Range="bytes=0-9")).status_code == 416
 

@@ -119,7 +119,8 @@ def comparable(answer: Answered | None, lines: list[dict]) -> tuple:
     logged = [
         {name: str(value) for name, value in line.items() if name not in ("ms", "request")}
         for line in lines
-        if line["event"] != "proxy.no_address"  # once in a process
+        # Once in a process, and once in a while.
+        if line["event"] not in ("proxy.no_address", "part.failed")
     ]
     if answer is None:
         return None, logged

@@ -59,7 +59,7 @@ async def test_as_many_pictures_are_shown_as_a_client_takes(
 
 
 async def test_a_long_text_leaves_less_room(agent, gateway, payer, provider):
-    odd = '\U0001f600\\"\x01' * 8_000
+    odd = "A word. " + '\U0001f600\\"\x01' * 8_000
     provider.script = [Result(text=odd, outputs=(noise(400), noise(100)))]
     arguments = {"fileBase64": "eA==", "fileName": "a.txt"}
     text, result = await bought(agent, payer, "paper", 10_000, **arguments)

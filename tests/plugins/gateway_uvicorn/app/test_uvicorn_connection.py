@@ -76,6 +76,7 @@ def app(monkeypatch):
 
     for module in (uvicorn_protocol, listening):
         monkeypatch.setattr(module, "IDLE_S", IDLE_S)
+    monkeypatch.setattr(uvicorn_protocol, "HALF_CLOSED_S", IDLE_S)
     monkeypatch.setattr(uvicorn_server, "KEEP_ALIVE_S", IDLE_S)
     monkeypatch.setattr(uvicorn_server, "GuardedProtocol", Told)
     return app
