@@ -39,7 +39,9 @@ async def test_a_completed_task_is_told_once_with_the_polls_own_body(gateway, pa
     assert len(receiver.delivered) == 1
 
 
-@pytest.mark.parametrize("text", ["x" * 32_000, "x" * 64_000, 'x"' * 40_000, "x" + "\U0001f6a2" * 10**6])
+@pytest.mark.parametrize(
+    "text", ["x" * 32_000, "x" * 64_000, 'x"' * 40_000, "x" + "\U0001f6a2" * 10**6]
+)
 async def test_a_body_has_64_kb_at_most_and_links_to_a_larger_result(
     gateway, payer, provider, receiver, text
 ):
