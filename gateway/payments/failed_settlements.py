@@ -16,7 +16,7 @@ from gateway.chain.block_times import last_block_by
 from gateway.chain.smart_wallets import has_code
 from gateway.contracts import Chain, Clock, SignedTransaction
 from gateway.contracts.store import FailedSettlement
-from gateway.domain import Authorization, Payment, Receipt
+from gateway.domain import Authorization, Block, Payment, Receipt
 from gateway.domain.eip3009 import BALANCE_OF, Network, usual_gas, word
 from gateway.errors import ChainUnavailable
 from gateway.payments.nonce_events import find_transfer, is_spent
@@ -62,9 +62,21 @@ class FailedSettlements:
     _network: Network
     _now: Clock
     give_up_s: float = attrs.field(default=_GIVE_UP_S, kw_only=True)
+    # What this round has read: the payments of a batch share its receipt, and the block before it.
+    _receipts: dict[str, Receipt] = attrs.field(factory=dict, init=False)
+    _blocks_before: dict[float, Block] = attrs.field(factory=dict, init=False)
 
     async def judge_all(self) -> None:
-        """Judge each nonce once. A `ChainUnavailable` skips one nonce until the next call."""
+        """Judge each nonce once. A `ChainUnavailable` skips one nonce until the next call.
+
+        Batches come first: one call tells what a batch cost, which stops the next one.
+        """
+        self._receipts.clear()
+        self._blocks_before.clear()
+        batches = await self._store.payers.unjudged_batches()
+        for _, same in itertools.groupby(batches, lambda one: (one.signer, one.nonce)):
+            versions_of_batch = list(same)
+            await self._try(self._judge_batch(versions_of_batch), versions_of_batch)
         unjudged = await self._store.payers.unjudged()
         same_nonce = itertools.groupby(
             unjudged, lambda one: (one[1].signer, one[1].nonce, one[0].id)
@@ -73,10 +85,6 @@ class FailedSettlements:
             versions = list(group)
             payment, transactions = versions[0][0], [one for _, one in versions]
             await self._try(self._judge(payment, transactions), transactions)
-        batches = await self._store.payers.unjudged_batches()
-        for _, same in itertools.groupby(batches, lambda one: (one.signer, one.nonce)):
-            versions_of_batch = list(same)
-            await self._try(self._judge_batch(versions_of_batch), versions_of_batch)
 
     async def _try(
         self, judging: Coroutine[Any, Any, None], versions: Sequence[SignedTransaction]
@@ -90,10 +98,14 @@ class FailedSettlements:
     async def _find_mined(self, versions: Sequence[SignedTransaction]) -> _Mined | None:
         """Return the version that was mined, or None; also store its receipt."""
         for transaction in versions:
-            receipt = await self._chain.receipt(transaction.tx_hash)
-            if receipt is not None:
+            receipt = self._receipts.get(transaction.tx_hash)
+            if receipt is None:
+                receipt = await self._chain.receipt(transaction.tx_hash)
+                if receipt is None:
+                    continue
                 await self._store.note_mined(receipt)
-                return _Mined(transaction, receipt, first_sent_at=versions[0].sent_at)
+                self._receipts[transaction.tx_hash] = receipt
+            return _Mined(transaction, receipt, first_sent_at=versions[0].sent_at)
         return None
 
     async def _judge(self, payment: Payment, versions: Sequence[SignedTransaction]) -> None:
@@ -202,9 +214,13 @@ class FailedSettlements:
 
         That raises the account's nonce; only signing payments does not.
         """
-        before = await last_block_by(self._chain, mined.first_sent_at - _CHECKED_S)
+        checked_at = mined.first_sent_at - _CHECKED_S
+        before = self._blocks_before.get(checked_at)
+        if before is None:
+            number = await last_block_by(self._chain, checked_at)
+            before = self._blocks_before[checked_at] = await self._chain.block_at(number)
         at_first, at_last = await asyncio.gather(
-            self._chain.transaction_count(signed.sender, at=await self._chain.block_at(before)),
+            self._chain.transaction_count(signed.sender, at=before),
             self._chain.transaction_count(signed.sender, at=mined.receipt.block),
         )
         return at_last > at_first

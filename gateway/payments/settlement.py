@@ -199,8 +199,12 @@ class Settlements:
             elif now >= age.next_check_at:
                 age.next_check_at = now + self.timing.old_check_s
                 self._drivers.ensure(payment, self._settle_old, drive_s=drive_s)
-        await self._failed.judge_all()
-        await self.settler.tend()
+        # Neither waits for the other: each judgment takes RPC calls.
+        ends = await asyncio.gather(
+            self._failed.judge_all(), self.settler.tend(), return_exceptions=True
+        )
+        for error in filter(None, ends):
+            raise error
 
 
 class Drivers:
