@@ -229,8 +229,8 @@ class SqlQueue(Tables):
         A task not completed, failed or retried within `lease_s` seconds is due again: its worker
         has died, which counts as a restart. Only tasks of the slugs in `known` are leased (None: of
         all), and those of the slugs in `blocked` only if already submitted. Of these tasks,
-        `suspects` are those whose worker has died: lease one alone, since it may be what killed the
-        worker.
+        `suspects` are those whose worker has died, unless their job is only polled: lease one
+        alone, since it may be what killed the worker.
 
         On a database that nodes share, the database's clock decides; `now`, the node's time, is
         only compared with it. A node whose clock is off gets no lease.
