@@ -194,11 +194,29 @@ async def test_if_one_lone_attempt_after_another_is_killed_none_of_them_is_to_bl
         assert (task.status, task.attempt) == ("completed", 1), row["reason"]
 
 
+async def test_of_two_poisonous_files_each_is_found_by_two_lone_deaths(tmp_path, clock):
+    api = DeadlyApi()
+    *poison, good = await live(tmp_path, api, clock, count=3)
+    api.poison, api.is_first = set(poison), False
+    for _ in range(2 * MAX_LONE_RUNS):
+        api.killed.clear()
+        await live(tmp_path, api, clock)
+        assert api.killed.is_set()
+    api.killed.clear()
+    await live(tmp_path, api, clock)
+    assert not api.killed.is_set()
+    for task_id in poison:
+        task, _ = await state_of(tmp_path, clock, task_id)
+        assert (task.status, task.payment.state) == ("failed", "refund_due")
+    task, _ = await state_of(tmp_path, clock, good)
+    assert (task.status, task.attempt) == ("completed", 1)
+
+
 async def test_but_no_task_is_begun_for_ever(tmp_path, clock):
     api = DeadlyApi()
-    tasks = await live(tmp_path, api, clock, count=2)
+    tasks = await live(tmp_path, api, clock, count=3)
     api.poison, api.is_first = set(tasks), False
-    for _ in range(2 * MAX_RESTARTS + 2):
+    for _ in range(3 * MAX_RESTARTS + 3):
         api.killed.clear()
         await live(tmp_path, api, clock)
     for task_id in tasks:
