@@ -12,6 +12,10 @@ from gateway.store.rows import dump, load
 from gateway.store.sql import Connection, Run, Tables, as_query, as_write, dialect_of, lease_clock
 
 
+# Deaths in lone attempts at this many different tasks have another cause than one task.
+_BLAMELESS = 3
+
+
 def leave_alone(db: Connection, lease: Lease) -> bool:
     """Note that a lone attempt has gone on for long enough: others may run beside it."""
     return _change_leased(db, lease, "lone_runs = 0")
@@ -161,13 +165,7 @@ def recover(db: Connection, now: float, node: str | None = None) -> int:
     own = "" if node is None else "AND leased_by = ?"
     names, clock = [node] if node is not None else [], lease_clock(db, now)
     held = f"status = 'processing' AND lease_token IS NOT NULL {own}"
-    # If the node died during one lone attempt after another, no single task is to blame.
-    db.execute(
-        f"""UPDATE tasks SET lone_runs = 0 WHERE lone_runs > 0 AND lease_token IS NULL
-            AND status IN ('queued', 'processing')
-            AND EXISTS (SELECT 1 FROM tasks WHERE {held} AND lone_runs > 0)""",  # noqa: S608
-        names,
-    )
+    _clear_suspicion(db, held, names)
     return db.execute(
         f"""UPDATE tasks SET lease_token = NULL, restarts = restarts + 1,
                attempt = attempt - CASE WHEN handle IS NULL THEN 1 ELSE 0 END,
@@ -175,6 +173,22 @@ def recover(db: Connection, now: float, node: str | None = None) -> int:
            WHERE {held}""",  # noqa: S608
         (clock, clock, *names),
     ).rowcount
+
+
+def _clear_suspicion(db: Connection, held: str, names: list[str]) -> None:
+    """If a node died in lone attempts at three different tasks in a row, blame none of them.
+
+    Two may well be two poisonous files, which the gateway has to survive.
+    """
+    others = "lone_runs > 0 AND lease_token IS NULL AND status IN ('queued', 'processing')"
+    lone = _count(db, f"{held} AND lone_runs > 0", *names)
+    if lone and _count(db, others) + 1 >= _BLAMELESS:
+        db.execute(f"UPDATE tasks SET lone_runs = 0 WHERE {others}")  # noqa: S608
+
+
+def _count(db: Connection, condition: str, *values: str) -> int:
+    sql = f"SELECT count(*) FROM tasks WHERE {condition}"  # noqa: S608 - constants
+    return int(db.execute(sql, values).fetchone()[0])
 
 
 def forget_outputs(db: Connection, task_ids: Sequence[str]) -> None:
@@ -229,8 +243,8 @@ class SqlQueue(Tables):
         A task not completed, failed or retried within `lease_s` seconds is due again: its worker
         has died, which counts as a restart. Only tasks of the slugs in `known` are leased (None: of
         all), and those of the slugs in `blocked` only if already submitted. Of these tasks,
-        `suspects` are those whose worker has died: lease one alone, since it may be what killed the
-        worker.
+        `suspects` are those whose worker has died, unless their job is only polled: lease one
+        alone, since it may be what killed the worker.
 
         On a database that nodes share, the database's clock decides; `now`, the node's time, is
         only compared with it. A node whose clock is off gets no lease.

@@ -44,6 +44,9 @@ class Attempt:
     is_waiting: bool = attrs.field(default=False, init=False)
     # Whether no other attempt may start beside it, because the gateway died during an earlier one.
     is_alone: bool = attrs.field(init=False)
+    # Whether it has run for `lone_s`: it is unlikely to end the process, and no attempt waits for
+    # its end.
+    is_trusted: bool = attrs.field(default=False, init=False)
     # The end of the lease, in Unix seconds, as last stored.
     until: float = attrs.field(init=False)
     _job: AttemptJob | None = attrs.field(default=None, init=False)
@@ -56,7 +59,7 @@ class Attempt:
 
     @is_alone.default
     def _begins_alone(self) -> bool:
-        return self.lease.lone_runs > 0
+        return self.lease.lone_runs > 0 and self.lease.handle is None
 
     async def run(self) -> None:
         """Run to the end. If cancelled, give the lease back, which costs no attempt."""
@@ -125,6 +128,7 @@ class Attempt:
         waited_s, lone_s = timing.heartbeat_s, timing.heartbeat_s
         while True:
             if lone_s >= timing.lone_s:
+                self.is_trusted = True
                 await self._leave_alone()
             has_progress = self._job is not None and self._job.has_unwritten_progress
             if has_progress or waited_s >= timing.extend_s:
@@ -138,7 +142,7 @@ class Attempt:
             lone_s += timing.heartbeat_s
 
     async def _leave_alone(self) -> None:
-        """Let others run beside this attempt: it waits for a job, or has worked long enough."""
+        """Let others run beside this attempt: it only polls a job, or has worked long enough."""
         if not self.is_alone:
             return
         self.is_alone = False
@@ -222,9 +226,9 @@ class Attempt:
         submitted = self.lease.handle or await self._submit(registered, job)
         delivery = Delivery(self.resources, self.lease)
         if isinstance(submitted, Handle):
-            poller = JobPoller(
-                registered=registered, handle=submitted, job=job, on_pending=self._leave_alone
-            )
+            # A poll ends no process. Its vendor may be away for long, which holds up no other task.
+            await self._leave_alone()
+            poller = JobPoller(registered=registered, handle=submitted, job=job)
             result = await self._wait_for_job(poller, delivery, registered.endpoint)
         else:
             job.has_result = True

@@ -192,13 +192,17 @@ class Outcome:
             await self._reschedule(wait_s, costs_attempt=costs_attempt)
 
     async def _wait_for_machine(self) -> None:
-        """Retry once this machine may have what it lacked. The vendor was not asked."""
+        """Retry once this machine may have what it lacked. The vendor was not asked.
+
+        A shortage that lasts costs attempts, and so do all of a task that is very old.
+        """
         timing = self.resources.timing
-        waited_s = self.resources.now() - self.lease.started_at
-        if waited_s > timing.max_shortage_s:
-            await self.fail("provider_error", _TOO_SHORT)
+        lasted_s = self.resources.shortages.find_age_s(self.lease.task_id)
+        age_s = self.resources.now() - self.lease.started_at
+        if lasted_s > timing.max_shortage_s or age_s > timing.max_waited_s:
+            await self._retry("provider_error", _TOO_SHORT)
         else:
-            wait_s = min(max(timing.backoff_s, waited_s / 2), timing.max_backoff_s)
+            wait_s = min(max(timing.backoff_s, lasted_s / 2), timing.max_backoff_s)
             await self._reschedule(wait_s, costs_attempt=False)
 
     async def _retry(self, details: str, error: str, *, most: int = MAX_ATTEMPTS) -> None:

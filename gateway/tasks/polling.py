@@ -1,7 +1,6 @@
 """Polls a vendor's job until it is done. Never submits again."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import attrs
 import structlog
@@ -47,8 +46,6 @@ class JobPoller:
     registered: Registered
     handle: Handle
     job: AttemptJob
-    # Called after each answer that the job is not done.
-    on_pending: Callable[[], Awaitable[None]]
     _failed_polls: int = attrs.field(default=0, init=False)
     _dead_links: list[LinkDead] = attrs.field(factory=list, init=False)
     _pause_s: float = attrs.field(init=False)
@@ -91,9 +88,7 @@ class JobPoller:
             async with asyncio.timeout(self.timing.poll_timeout_s):
                 answer = await self.upstream.call(self._poll_provider)
             if not isinstance(answer, Result):
-                pause_s = self._read_pending(answer)
-                await self.on_pending()
-                return pause_s
+                return self._read_pending(answer)
             check_shape(answer)
         except LinkDead as error:
             # The provider downloads results itself.

@@ -55,8 +55,8 @@ class WorkerPool:
     # Whether tasks may wait during which a process died, and when to search for them, in loop time.
     _has_suspects: bool = attrs.field(default=False, init=False)
     _suspects_at: float = attrs.field(default=0.0, init=False)
-    # Whether one of them waits for the running attempts to end.
-    _needs_idle: bool = attrs.field(default=False, init=False)
+    # Until when nothing starts, in loop time, because one of them waits for running attempts.
+    _holds_until: float = attrs.field(default=0.0, init=False)
 
     @resources.default
     def _set_up(self) -> Resources:
@@ -165,10 +165,11 @@ class WorkerPool:
         """
         if any(attempt.is_alone for attempt in self._working.values()):
             return 0
-        self._needs_idle = self._needs_idle and self._is_busy
-        free_workers = 0 if self._needs_idle else max(self.resources.slots.free, 0)
+        loop_time = asyncio.get_running_loop().time()
+        is_held = self._is_busy and loop_time < self._holds_until
+        free_workers = 0 if is_held else max(self.resources.slots.free, 0)
         free_submits = sum(upstream.free_submits for upstream in self.catalog.upstreams())
-        is_time = asyncio.get_running_loop().time() >= self._search_at
+        is_time = loop_time >= self._search_at
         return min(free_workers, free_submits or int(is_time))
 
     async def _find_pause_s(self, wanted: int) -> float:
@@ -204,8 +205,12 @@ class WorkerPool:
 
     @property
     def _is_busy(self) -> bool:
-        """Whether an attempt does more than wait for a vendor's job."""
-        return any(not attempt.is_waiting for attempt in self._working.values())
+        """Whether an attempt runs that a suspect should not take down.
+
+        Those that wait for a vendor's job lose nothing. Those that have run for `lone_s` may go on
+        for long, and neither suspects nor new tasks wait for their end.
+        """
+        return any(not (one.is_waiting or one.is_trusted) for one in self._working.values())
 
     async def _find_suspects(self) -> bool:
         """Whether a task is due during which a process died. On shared databases, read seldom."""
@@ -226,11 +231,16 @@ class WorkerPool:
         return due <= now
 
     async def _start_some(self, wanted: int) -> None:
-        """Start up to `wanted` attempts, or alone one that follows a process's death."""
+        """Start up to `wanted` attempts, or alone one that follows a process's death.
+
+        While a suspect waits for running attempts, nothing starts. Another node may lease it
+        meanwhile, so the pool soon asks again.
+        """
         self._has_more = False
         is_suspect = await self._find_suspects()
         if is_suspect and self._is_busy:
-            self._needs_idle = True
+            loop_time = asyncio.get_running_loop().time()
+            self._holds_until = loop_time + self.resources.timing.idle_s
             return
         if is_suspect:
             leases = await self._lease(1, "suspects")

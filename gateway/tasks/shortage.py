@@ -29,6 +29,8 @@ _ADVICE: Mapping[str, str] = {
 _MAX_ERRORS = 50
 # How long the operator sees a shortage after its last report.
 _SHOWN_S = 600.0
+# How long it is remembered for a task that meets no further one.
+_REMEMBERED_S = 7200.0
 # A shortage lasts longer than most failed writes: the last pause is repeated this often.
 _MORE_RETRIES = 8
 _log = structlog.get_logger()
@@ -72,28 +74,44 @@ class Shortages:
     now: Clock
     # When each was noted last, in Unix seconds.
     _seen: dict[str, float] = attrs.field(factory=dict, init=False)
+    # When each task was interrupted by a shortage for the first and the last time.
+    _spans: dict[str, tuple[float, float]] = attrs.field(factory=dict, init=False)
 
     def note(self, error: Exception, task_id: str) -> str | None:
         """Note the shortage that caused an error, and return it; None if there was none."""
         lacked = find_shortage(error)
         if lacked is not None:
             _log.warning("machine.short", lacks=lacked, task=task_id)
-            self._seen[lacked] = self.now()
+            self._seen[lacked] = now = self.now()
+            self._note_span(task_id, now)
         return lacked
+
+    def _note_span(self, task_id: str, now: float) -> None:
+        oldest = now - _REMEMBERED_S
+        self._spans = {task: span for task, span in self._spans.items() if span[1] > oldest}
+        first, _ = self._spans.get(task_id, (now, now))
+        self._spans[task_id] = (first, now)
+
+    def find_age_s(self, task_id: str) -> float:
+        """Return the seconds between a task's first and last shortage; 0 if there was none."""
+        first, last = self._spans.get(task_id, (0.0, 0.0))
+        return last - first
 
     def pauses(
         self, pauses_s: tuple[float, ...], task_id: str
     ) -> Callable[[Exception], float | None]:
         """Return a function that returns the pause before the next retry, or None.
 
-        `pauses_s` are those for other errors.
+        `pauses_s` are those for other errors, and for an input whose sandboxed process was ended:
+        it may be the cause, and it holds a slot.
         """
         longer_s = (*pauses_s, *pauses_s[-1:] * _MORE_RETRIES)
         tried = 0
 
         def next_pause_s(error: Exception) -> float | None:
             nonlocal tried
-            allowed = pauses_s if self.note(error, task_id) is None else longer_s
+            is_waiting = self.note(error, task_id) is not None and not has_begun(error)
+            allowed = longer_s if is_waiting else pauses_s
             tried += 1
             return allowed[tried - 1] if tried <= len(allowed) else None
 
@@ -108,7 +126,8 @@ class Shortages:
                 subject=lacked.replace(" ", "_"),
                 level="warn",
                 title=f"This machine is short of {lacked}",
-                text="Paid tasks wait for it. After half an hour they fail, with a refund due.",
+                text="Paid tasks wait for it. After half an hour they try three times more, then fail "
+                "with a refund due.",
                 action=_ADVICE[lacked],
             )
             for lacked, at in self._seen.items()

@@ -44,7 +44,7 @@ class TaskTiming:
     # A task fails if such pauses would delay it beyond this time after its start.
     max_waited_s: float = 7200.0
 
-    # A task fails if shortages of this machine would delay it beyond this time after its start.
+    # A shortage of this machine that has delayed a task for longer costs it attempts.
     max_shortage_s: float = 1800.0
 
     # Timeouts of one poll and one cancellation of a vendor's job.

@@ -147,6 +147,9 @@ class WorkingContract(JobsContract):
         # A repeat after a lost answer finds its result, and adds no second copy of the text.
         assert await store.queue.complete(lease, result, expires_at=NOW + 99, now=NOW + 2)
         assert await store.text_part(lease.task_id, described.parts) is None
+        # An attempt without its lease writes nothing.
+        other = attrs.evolve(result, text=text + "another")
+        assert not await store.queue.complete(lease, other, expires_at=NOW + 99, now=NOW + 2)
 
     async def test_a_failure_is_money_owed(self, store: SqlStore) -> None:
         await store.accept_direct(new_task(), tx_hash(1), [transfer(units=30_000)], None)

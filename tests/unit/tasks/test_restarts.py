@@ -8,13 +8,13 @@ import sqlite3
 import attrs
 import pytest
 
-from gateway import Traits, Transient
+from gateway import RateLimited, Traits, Transient
 from gateway.store import SqliteStore
 from gateway.store.sqlite import migrations
 from gateway.tasks.outcome import MAX_LONE_RUNS, MAX_RESTARTS
 from gateway_testing.facts import queued
 from tests.patience import until
-from tests.unit.tasks.engine_shop import TEXT, JobApi, PlainApi, opened, steal
+from tests.unit.tasks.engine_shop import PAPER, TEXT, JobApi, PlainApi, opened, steal
 
 
 class DeadlyApi:
@@ -131,6 +131,51 @@ async def test_new_tasks_wait_for_a_suspect_and_then_run_together(tmp_path, cloc
         await until(lambda: api.running == {old, *new})
 
 
+async def test_long_suspects_pass_one_after_another_and_new_tasks_start(tmp_path, clock):
+    api = DeadlyApi()
+    old = await live(tmp_path, api, clock, workers=3, count=3)
+    async with opened(tmp_path, api, clock, workers=4, start=False) as shop:
+        shop.time(lone_s=0.0, heartbeat_s=0.001)
+        (new,) = await shop.sold()
+        shop.pool.start()
+        await until(lambda: api.running == {*old, new})
+
+
+@contextlib.asynccontextmanager
+async def expired_beside_a_long_attempt(tmp_path, clock, **timing):
+    """Open a shop that runs one attempt while the lease of a dead node has expired."""
+    api = DeadlyApi()
+    async with opened(tmp_path, api, clock, workers=3, start=False, **timing) as shop:
+        queue = shop.store.queue
+        queue._node = "dead"
+        (suspect,) = await shop.sold()
+        await queue.lease(1, lease_s=60, now=clock())
+        queue._node = "alive"
+        (long,) = await shop.sold()
+        shop.pool.start()
+        await until(lambda: api.running == {long})
+        clock.offset_s += 61
+        (new,) = await shop.sold()
+        await asyncio.sleep(0.05)
+        yield shop, api, suspect, long, new
+
+
+async def test_a_suspect_that_another_node_leases_holds_up_nothing_here(tmp_path, clock):
+    async with expired_beside_a_long_attempt(tmp_path, clock, idle_s=0.02) as found:
+        shop, api, suspect, long, new = found
+        assert api.running == {long}
+        (lease,) = await shop.store.queue.lease(1, lease_s=60, now=clock(), which="suspects")
+        assert lease.task_id == suspect
+        await until(lambda: api.running == {long, new})
+
+
+async def test_a_suspect_waits_for_no_attempt_that_has_long_run(tmp_path, clock):
+    async with expired_beside_a_long_attempt(tmp_path, clock, idle_s=0.02) as found:
+        shop, api, suspect, long, new = found
+        shop.time(lone_s=0.0, idle_s=0.02)
+        await until(lambda: api.running == {suspect, long, new})
+
+
 async def test_if_one_lone_attempt_after_another_is_killed_none_of_them_is_to_blame(
     tmp_path, clock
 ):
@@ -149,11 +194,29 @@ async def test_if_one_lone_attempt_after_another_is_killed_none_of_them_is_to_bl
         assert (task.status, task.attempt) == ("completed", 1), row["reason"]
 
 
+async def test_of_two_poisonous_files_each_is_found_by_two_lone_deaths(tmp_path, clock):
+    api = DeadlyApi()
+    *poison, good = await live(tmp_path, api, clock, count=3)
+    api.poison, api.is_first = set(poison), False
+    for _ in range(2 * MAX_LONE_RUNS):
+        api.killed.clear()
+        await live(tmp_path, api, clock)
+        assert api.killed.is_set()
+    api.killed.clear()
+    await live(tmp_path, api, clock)
+    assert not api.killed.is_set()
+    for task_id in poison:
+        task, _ = await state_of(tmp_path, clock, task_id)
+        assert (task.status, task.payment.state) == ("failed", "refund_due")
+    task, _ = await state_of(tmp_path, clock, good)
+    assert (task.status, task.attempt) == ("completed", 1)
+
+
 async def test_but_no_task_is_begun_for_ever(tmp_path, clock):
     api = DeadlyApi()
-    tasks = await live(tmp_path, api, clock, count=2)
+    tasks = await live(tmp_path, api, clock, count=3)
     api.poison, api.is_first = set(tasks), False
-    for _ in range(2 * MAX_RESTARTS + 2):
+    for _ in range(3 * MAX_RESTARTS + 3):
         api.killed.clear()
         await live(tmp_path, api, clock)
     for task_id in tasks:
@@ -176,8 +239,41 @@ async def test_a_job_that_still_waits_is_no_suspect_any_more(tmp_path, clock):
     assert len(api.submits) == 2
 
 
+_AWAY = [Transient("503"), TimeoutError(), RateLimited("429", retry_after_s=1.0)]
+
+
+@pytest.mark.parametrize("away", _AWAY, ids=repr)
+async def test_jobs_whose_vendor_is_away_hold_up_no_other_task(tmp_path, clock, away):
+    api = JobApi(idempotent_submit=True)
+    async with opened(tmp_path, api, clock, workers=2) as shop:
+        jobs = await shop.sold(3)
+        await until(lambda: len(set(api.polls)) == len(jobs))
+        await shop.crash()
+    api.usual = away
+    api.polls.clear()
+    async with opened(tmp_path, api, clock, workers=2) as shop:
+        await until(lambda: len(set(api.polls)) == len(jobs))
+        shop.catalog.register(attrs.evolve(PAPER, slug="other"), PlainApi(), "test")
+        task = await shop.ended(await shop.accept(attrs.evolve(PAPER, slug="other")))
+        assert task.status == "completed"
+    assert len(api.submits) == len(jobs)
+
+
+async def test_a_job_begun_alone_whose_vendor_is_away_holds_up_no_other_task(tmp_path, clock):
+    api = JobApi(idempotent_submit=True)
+    api.usual = Transient("503")
+    async with opened(tmp_path, api, clock, start=False) as shop:
+        (task_id,) = await shop.sold()
+        await shop.store.queue.lease(1, lease_s=60, now=clock())
+        shop.pool.start()
+        await until(lambda: api.polls)
+        await until_row(shop, task_id, lone_runs=0, restarts=1)
+        await shop.sold()
+        await until(lambda: len(set(api.polls)) == 2)
+
+
 async def until_row(shop, task_id, **values):
-    while {name: (await shop.row(task_id))[name] for name in values} != values:
+    while {name: row[name] for row in [await shop.row(task_id)] for name in values} != values:
         await asyncio.sleep(0.005)
 
 

@@ -10,7 +10,7 @@ from gateway.catalog.notes import note_billable
 from gateway.sandbox import SandboxLost
 from gateway.tasks.shortage import find_shortage
 from tests.patience import until
-from tests.unit.tasks.engine_shop import PAPER, PICTURE, TEXT, PlainApi, opened
+from tests.unit.tasks.engine_shop import PAPER, PICTURE, SHORT, TEXT, PlainApi, opened
 
 HOUR_S = 3600
 
@@ -36,16 +36,23 @@ def lost(*, has_begun):
 
 
 class ShortPictures:
-    """Checks of pictures that fail for want of descriptors, then succeed."""
+    """Checks of pictures that fail for want of descriptors, then succeed.
 
-    def __init__(self, failures):
+    With `has_begun`, a process that had started is ended each time.
+    """
+
+    def __init__(self, failures, *, has_begun=False):
         self.failures = failures
+        self.has_begun = has_begun
+        self.checks = 0
 
     async def check(self, result, wanted):
+        self.checks += 1
         self.failures -= 1
         if self.failures >= 0:
-            error = SandboxLost("The sandboxed process could not be started.", has_begun=False)
-            raise error from OSError(errno.EMFILE, "Too many open files")
+            error = SandboxLost("There is no answer.", has_begun=self.has_begun)
+            cause = None if self.has_begun else OSError(errno.EMFILE, "Too many open files")
+            raise error from cause
         return result
 
     def close(self):
@@ -123,6 +130,29 @@ async def test_a_shortage_without_end_fails_the_task_in_time_and_no_circuit(tmp_
     assert "The gateway could not work for too long" in ended[0].error
 
 
+async def test_a_task_that_waited_long_for_its_vendor_survives_a_shortage(tmp_path, clock):
+    api = PlainApi(not_sent(), not_sent())
+    async with opened(tmp_path, api, clock, start=False) as shop:
+        task_id = await shop.accept(PAPER)
+        (lease,) = await shop.store.queue.lease(1, lease_s=60, now=clock())
+        await shop.store.queue.retry(lease, delay_s=0, now=clock(), costs_attempt=False)
+        clock.offset_s += 0.7 * HOUR_S
+        shop.pool.start()
+        task = await shop.ended(task_id)
+    assert (task.status, task.attempt, len(api.submits)) == ("completed", 1, 3)
+
+
+async def test_a_shortage_beyond_half_an_hour_costs_an_attempt(tmp_path, clock):
+    async def short(request, job):
+        clock.offset_s += 0.6 * HOUR_S
+        raise not_sent()
+
+    api = PlainApi(not_sent(), short)
+    async with opened(tmp_path, api, clock) as shop:
+        task = await shop.ended(await shop.accept(PAPER))
+    assert (task.status, task.attempt, len(api.submits)) == ("completed", 2, 3)
+
+
 async def test_what_may_be_billed_is_not_sent_again_for_any_shortage(tmp_path, clock):
     async def sent(request, job):
         note_billable()
@@ -152,6 +182,17 @@ async def test_a_result_waits_here_longer_than_for_other_errors(tmp_path, clock,
         task = await shop.ended(await shop.accept())
         assert not shop.circuit.is_open
     assert (task.status, task.attempt, len(api.submits)) == ("completed", 1, 1)
+
+
+async def test_a_picture_whose_process_is_always_ended_is_not_checked_for_long(tmp_path, clock):
+    pictures = ShortPictures(99, has_begun=True)
+    async with opened(tmp_path, PlainApi(PICTURE), clock) as shop:
+        shop.pool.resources.pictures.close()
+        shop.pool.resources = attrs.evolve(shop.pool.resources, pictures=pictures)
+        task = await shop.ended(await shop.accept())
+        assert not shop.circuit.is_open
+    assert (task.status, task.details) == ("failed", "provider_error")
+    assert pictures.checks == 1 + len(SHORT.write_pauses_s)
 
 
 async def test_a_download_waits_for_a_descriptor(tmp_path, clock):
