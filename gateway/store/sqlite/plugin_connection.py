@@ -81,11 +81,19 @@ class PluginConnection:
     """Runs plugins' functions, one after the other."""
 
     def __init__(
-        self, connect: Callable[[], sqlite3.Connection], *, writes: bool, limit_s: float = _LIMIT_S
+        self,
+        connect: Callable[[], sqlite3.Connection],
+        *,
+        write_turn: asyncio.Lock | None,
+        limit_s: float = _LIMIT_S,
     ) -> None:
-        """`connect` opens a connection that any thread may use."""
+        """`connect` opens a connection that any thread may use.
+
+        Functions hold `write_turn` while they run, so that each waiting batch of the writer comes
+        before the next function. They only read if it is None.
+        """
         self._connect = connect
-        self._writes = writes
+        self._write_turn = write_turn
         self._limit_s = limit_s
         self._turn = asyncio.Lock()
         self._db: sqlite3.Connection | None = None
@@ -108,15 +116,19 @@ class PluginConnection:
         async with self._turn:
             if self._db is None:
                 self._db = await asyncio.to_thread(self._connect)
-            call = _Call(self._db, owner, work, writes=self._writes)
-            done = call.start()
-            await asyncio.wait((done,), timeout=self._limit_s)
-            if done.done():
-                return done.result()
-            self._db = None
-            self._rests.begin(owner, self._limit_s)
-            await asyncio.to_thread(call.abandon)
-            return _Outcome(error=StoreUnavailable())
+            async with self._write_turn or contextlib.nullcontext():
+                return await self._call(self._db, owner, work)
+
+    async def _call(self, db: sqlite3.Connection, owner: PluginOwner, work: Work[Any]) -> "_Outcome":
+        call = _Call(db, owner, work, writes=self._write_turn is not None)
+        done = call.start()
+        await asyncio.wait((done,), timeout=self._limit_s)
+        if done.done():
+            return done.result()
+        self._db = None
+        self._rests.begin(owner, self._limit_s)
+        await asyncio.to_thread(call.abandon)
+        return _Outcome(error=StoreUnavailable())
 
     async def close(self) -> None:
         """Close the connection."""

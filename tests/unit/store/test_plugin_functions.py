@@ -159,6 +159,38 @@ async def test_a_function_that_blocks_holds_up_no_sale(store):
     await seen.wait()
 
 
+async def test_sales_take_turns_with_a_plugin_that_always_writes(store):
+    """SQLite's own waiting is unfair: a writer without a pause would lock sales out."""
+    await run(store, TABLE)
+    order, is_over = [], asyncio.Event()
+
+    def write(_, handle):
+        order.append("plugin")
+        handle.execute("INSERT INTO acme_notes (text) VALUES ('a')")
+        time.sleep(0.05)
+
+    async def keep_writing():
+        while not is_over.is_set():
+            await store._run_for_plugin(ACME, write, writes=True)
+
+    # Each of several callers asks again at once.
+    plugin = [asyncio.create_task(keep_writing()) for _ in range(3)]
+    try:
+        while len(order) < 3:
+            await asyncio.sleep(0)
+        for number in range(5):
+            order.append("asked")
+            add = "INSERT INTO meta (key, value) VALUES (?, 'x')"
+            await store._write(lambda db, key: db.execute(add, (key,)) and None, f"{number}")
+            order.append("sold")
+    finally:
+        is_over.set()
+        await asyncio.gather(*plugin)
+    waited = [one.partition("sold")[0].count("plugin") for one in " ".join(order).split("asked")]
+    # One may begin before the writer wakes, and one before the caller does.
+    assert max(waited[1:]) <= 2
+
+
 async def test_a_statement_without_an_end_is_interrupted(store):
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
     with pytest.raises(StoreUnavailable):
