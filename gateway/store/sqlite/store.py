@@ -21,7 +21,7 @@ from gateway.store.disk import (
     full_disk,
     wal_bytes,
 )
-from gateway.store.plugin_functions import PluginOwner
+from gateway.store.plugin_functions import PluginOwner, Rests
 from gateway.store.sql import PluginWork
 from gateway.store.sql_store import SqlStore, SumReader
 from gateway.store.sqlite import upgrade
@@ -110,6 +110,7 @@ class SqliteStore(SqlStore):
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._rests = Rests()
         super().__init__()
 
     async def check_rows(self) -> list[CheckRow]:
@@ -182,7 +183,9 @@ class SqliteStore(SqlStore):
     def _connect_for_plugins(self, write_turn: asyncio.Lock | None) -> PluginConnection:
         writes = write_turn is not None
         return PluginConnection(
-            partial(connect_for_plugins, self._path, writes=writes), write_turn=write_turn
+            partial(connect_for_plugins, self._path, writes=writes),
+            self._rests,
+            write_turn=write_turn,
         )
 
     async def _run_for_plugin(self, owner: PluginOwner, work: PluginWork, *, writes: bool) -> Any:

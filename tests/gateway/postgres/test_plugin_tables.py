@@ -1,14 +1,11 @@
 """Tables of plugins on PostgreSQL: each file is applied once, however many nodes start."""
 
 import asyncio
-import threading
 
 import psycopg
 import pytest
 
-from gateway.errors import SettingsError, StoreUnavailable
-from gateway.store.plugin_functions import PluginOwner
-from gateway_nodes.postgres.plugin_rights import NotItsOwn
+from gateway.errors import SettingsError
 from gateway_nodes.postgres.store import PostgresStore
 from tests.plugin_tables import ORDERS, install_tables
 
@@ -106,53 +103,3 @@ async def test_a_file_that_changes_other_tables_is_refused(
     assert read(database_url, "SELECT to_regclass('claims') IS NULL") == [(False,)]
     assert read(database_url, "SELECT to_regclass('payments_one_use') IS NULL") == [(False,)]
     assert read(database_url, "SELECT count(*) FROM meta") == before
-
-
-ACME = PluginOwner("gateway_acme", ("acme_",))
-
-
-def do(*statements):
-    return lambda _, handle: [handle.execute(one) for one in statements]
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "DELETE FROM meta",
-        "UPDATE meta SET value = 'a'",
-        "INSERT INTO meta (key, value) VALUES ('a', 'b')",
-        "DROP TABLE claims CASCADE",
-        "DROP INDEX payments_one_use",
-        "TRUNCATE claims CASCADE",
-        "CREATE TABLE other (id INTEGER)",
-        "CREATE INDEX acme_i ON payments (id)",
-        "ALTER TABLE payments ADD COLUMN acme TEXT",
-        "COMMIT",
-        "ROLLBACK",
-        "COMMIT; BEGIN",
-    ],
-)
-async def test_a_function_changes_its_own_tables_only(database_url, install_tables, statement):
-    install_tables({"0001_orders.sql": "CREATE TABLE acme_notes (text TEXT);"})
-    async with PostgresStore(database_url) as store:
-        add = "INSERT INTO acme_notes VALUES ('a')"
-        await store._run_for_plugin(ACME, do(add), writes=True)
-        with pytest.raises(NotItsOwn):
-            await store._run_for_plugin(ACME, do(statement), writes=True)
-        with pytest.raises(psycopg.Error):
-            await store._run_for_plugin(ACME, do(add), writes=False)
-        assert await store.write(lambda db: db.execute("SELECT 5").fetchone()[0]) == 5
-    assert read(database_url, "SELECT count(*) FROM acme_notes") == [(1,)]
-    assert read(database_url, "SELECT to_regclass('claims') IS NULL") == [(False,)]
-
-
-async def test_a_function_that_blocks_is_left_behind(database_url, monkeypatch):
-    monkeypatch.setattr("gateway_nodes.postgres.store._PLUGIN_S", 0.2)
-    ended = threading.Event()
-    async with PostgresStore(database_url) as store:
-        with pytest.raises(StoreUnavailable):
-            await store.write(lambda db: ended.wait())
-        with pytest.raises(StoreUnavailable):
-            await store.write(lambda db: 5)
-        await store.ping()
-        ended.set()
