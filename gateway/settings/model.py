@@ -269,8 +269,8 @@ class Settings:
     )
     database_connections: int = setting(
         8,
-        "Most database connections of a machine; it opens two more. Keep the total below the "
-        "server's max_connections.",
+        "Most database connections of a machine; it opens up to four more. Keep the total below "
+        "the server's max_connections.",
     )
     node: str = setting(
         "",

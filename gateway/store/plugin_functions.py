@@ -1,5 +1,6 @@
 """Which functions of the database are a plugin's, and the tables that they may use."""
 
+import asyncio
 import functools
 import time
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from typing import Any
 import attrs
 import structlog
 
+from gateway.concurrency.awaiting import mark_read
 from gateway.errors import StoreUnavailable
 from gateway.installed import entry_points, plugin_of
 
@@ -40,20 +42,29 @@ class PluginOwner:
 
 
 class Rests:
-    """Plugins whose functions blocked the database, and rest for a minute."""
+    """Plugins whose functions blocked the database.
+
+    Each rests for a minute, and until its function returns: otherwise each minute would cost
+    another thread.
+    """
 
     def __init__(self) -> None:
-        # Monotonic times of the end, by plugin.
-        self._until: dict[str, float] = {}
+        # Monotonic times of the end, and the functions, by plugin.
+        self._rests: dict[str, list[tuple[float, asyncio.Future[Any]]]] = {}
 
     def check(self, owner: PluginOwner) -> None:
         """Raise `StoreUnavailable` while a plugin rests."""
-        if time.monotonic() < self._until.get(owner.plugin, 0.0):
+        now = time.monotonic()
+        rests = self._rests.pop(owner.plugin, [])
+        if rests := [one for one in rests if now < one[0] or not one[1].done()]:
+            self._rests[owner.plugin] = rests
             raise StoreUnavailable
 
-    def begin(self, owner: PluginOwner, limit_s: float) -> None:
+    def begin(self, owner: PluginOwner, limit_s: float, running: "asyncio.Future[Any]") -> None:
         """Let a plugin rest, whose function did not return in `limit_s` seconds."""
-        self._until[owner.plugin] = time.monotonic() + _REST_S
+        running.add_done_callback(mark_read)
+        rest = time.monotonic() + _REST_S, running
+        self._rests.setdefault(owner.plugin, []).append(rest)
         _log.error("plugin.blocks_database", plugin=owner.plugin, limit_s=limit_s)
 
 

@@ -144,12 +144,11 @@ class WorkingContract(JobsContract):
         assert (described.chars, described.json_bytes) == (len(text), sum(map(len, parts)))
         assert max(map(len, parts)) <= 400_000
         assert await store.text_part(lease.task_id, described.parts) is None
-        # A repeat after a lost answer finds its result, and adds no second copy of the text.
+        # A repeat after a lost response changes nothing, nor does an attempt without its lease.
         assert await store.queue.complete(lease, result, expires_at=NOW + 99, now=NOW + 2)
-        assert await store.text_part(lease.task_id, described.parts) is None
-        # An attempt without its lease writes nothing.
-        other = attrs.evolve(result, text=text + "another")
+        other = attrs.evolve(result, text="other")
         assert not await store.queue.complete(lease, other, expires_at=NOW + 99, now=NOW + 2)
+        assert await known(store, lease.task_id) == task
 
     async def test_a_failure_is_money_owed(self, store: SqlStore) -> None:
         await store.accept_direct(new_task(), tx_hash(1), [transfer(units=30_000)], None)
@@ -166,7 +165,7 @@ class WorkingContract(JobsContract):
         lease = await leased(store)
         await store.queue.complete(lease, RESULT, expires_at=NOW + 99, now=NOW)
         assert not await store.queue.fail(lease, details="x", error="x", now=NOW)
-        other = attrs.evolve(RESULT, text="another")
+        other = attrs.evolve(RESULT, text="other")
         assert not await store.queue.complete(lease, other, expires_at=NOW + 99, now=NOW)
         assert not await store.queue.retry(lease, delay_s=0, now=NOW, costs_attempt=True)
         assert not await store.queue.extend(lease, lease_s=120, now=NOW, progress=0.1)

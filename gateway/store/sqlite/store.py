@@ -21,7 +21,7 @@ from gateway.store.disk import (
     full_disk,
     wal_bytes,
 )
-from gateway.store.plugin_functions import PluginOwner
+from gateway.store.plugin_functions import PluginOwner, Rests
 from gateway.store.sql import PluginWork
 from gateway.store.sql_store import SqlStore, SumReader
 from gateway.store.sqlite import upgrade
@@ -110,6 +110,7 @@ class SqliteStore(SqlStore):
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._rests = Rests()
         super().__init__()
 
     async def check_rows(self) -> list[CheckRow]:
@@ -137,9 +138,11 @@ class SqliteStore(SqlStore):
                 f"Cannot open the database in {self._path.parent} ({error}). "
                 "Set a folder that the gateway can write to: GATEWAY_DATA_DIR=/data"
             ) from error
-        self._plugin_writes = self._connect_for_plugins(writes=True)
-        self._plugin_reads = self._connect_for_plugins(writes=False)
-        self._writer = Writer(writer)
+        # SQLite lets one connection write, and does not queue the others.
+        turn = asyncio.Lock()
+        self._plugin_writes = self._connect_for_plugins(turn)
+        self._plugin_reads = self._connect_for_plugins(None)
+        self._writer = Writer(writer, turn)
         self._writer.start()
         return self
 
@@ -177,9 +180,12 @@ class SqliteStore(SqlStore):
     ) -> Value:
         return await self._reader.run(lambda db: function(db, *arguments, **named))
 
-    def _connect_for_plugins(self, *, writes: bool) -> PluginConnection:
+    def _connect_for_plugins(self, write_turn: asyncio.Lock | None) -> PluginConnection:
+        writes = write_turn is not None
         return PluginConnection(
-            partial(connect_for_plugins, self._path, writes=writes), writes=writes
+            partial(connect_for_plugins, self._path, writes=writes),
+            self._rests,
+            write_turn=write_turn,
         )
 
     async def _run_for_plugin(self, owner: PluginOwner, work: PluginWork, *, writes: bool) -> Any:

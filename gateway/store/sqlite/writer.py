@@ -33,8 +33,10 @@ MAX_BATCH = 64
 class Writer:
     """Owns the write connection; all writes go through it."""
 
-    def __init__(self, connection: ThreadConnection) -> None:
+    def __init__(self, connection: ThreadConnection, turn: asyncio.Lock | None = None) -> None:
+        """`turn` is held for each batch; plugins' writes take turns with it."""
         self._connection = connection
+        self._turn = turn or asyncio.Lock()
         self._queue: asyncio.Queue[tuple[Write[Any], asyncio.Future[Any]]] = asyncio.Queue()
         self._task: asyncio.Task[None] | None = None
         # Set when a write fails on a full disk, until `try_room` succeeds.
@@ -67,24 +69,28 @@ class Writer:
 
     async def run_between_batches(self, function: Callable[[sqlite3.Connection], Value]) -> Value:
         """Run a function between two batches, outside any transaction."""
-        return await self._connection.run(function)
+        async with self._turn:
+            return await self._connection.run(function)
 
     async def _serve(self) -> None:
         while True:
             batch = [await self._queue.get()]
-            while len(batch) < MAX_BATCH and not self._queue.empty():
-                batch.append(self._queue.get_nowait())
             began_s = time.perf_counter()
-            try:
-                writes = [write for write, _ in batch]
-                outcomes = await self._connection.run(partial(_commit_batch, writes))
-            except Exception as error:  # noqa: BLE001 - COMMIT failed: every caller gets the reason
-                outcomes = [error] * len(batch)
+            async with self._turn:
+                while len(batch) < MAX_BATCH and not self._queue.empty():
+                    batch.append(self._queue.get_nowait())
+                outcomes = await self._commit([write for write, _ in batch])
             signals.batch_committed.send(seconds=time.perf_counter() - began_s)
             self._note_room(outcomes)
             for (_, answer), outcome in zip(batch, outcomes, strict=True):
                 answer_caller(answer, _explain(outcome))
                 self._queue.task_done()
+
+    async def _commit(self, writes: list[Write[Any]]) -> list[Any]:
+        try:
+            return await self._connection.run(partial(_commit_batch, writes))
+        except Exception as error:  # noqa: BLE001 - COMMIT failed: every caller gets the reason
+            return [error] * len(writes)
 
     def _note_room(self, outcomes: list[Any]) -> None:
         full = [each for each in outcomes if means_full(each)]

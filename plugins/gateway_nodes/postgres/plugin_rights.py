@@ -1,4 +1,4 @@
-"""What a plugin's function did, by PostgreSQL's own counters and catalog.
+"""Changes by a plugin's function, found by PostgreSQL's own counters and catalog.
 
 Its transaction is rolled back if it changed rows or the schema of tables that are not its own. This
 needs no role, which managed servers do not let the gateway create.
@@ -50,7 +50,7 @@ class NotItsOwn(Exception):
 
 @attrs.frozen
 class State:
-    """What a plugin must not change, at one moment of a transaction."""
+    """Rows and schema of all other tables, at one moment of a transaction."""
 
     transaction: str | None
     rows: frozenset[Any]
@@ -69,7 +69,7 @@ class State:
         return cls(transaction, others(_ROWS), others(_SCHEMA))
 
     def compare(self, later: "State", owner: PluginOwner) -> None:
-        """Raise `NotItsOwn` if the plugin changed what it must not."""
+        """Raise `NotItsOwn` if the plugin changed anything but its own tables."""
         if later.transaction != self.transaction:
             raise NotItsOwn(f"The plugin {owner.plugin} ended the gateway's transaction.")
         changed = sorted({str(row[0]) for row in later.rows ^ self.rows})
@@ -81,7 +81,7 @@ class State:
 
 
 class PluginSession:
-    """What a plugin's function gets as `db`: `execute`, and nothing more."""
+    """The `db` of a plugin's function: `execute`, and nothing more."""
 
     def __init__(self, db: Session, owner: PluginOwner) -> None:
         self._db, self._owner = db, owner
@@ -94,7 +94,7 @@ class PluginSession:
         return self._db.execute(sql, parameters)
 
     def check(self) -> None:
-        """Raise `NotItsOwn` if a statement changed what the plugin must not."""
+        """Raise `NotItsOwn` if a statement changed anything but the plugin's own tables."""
         if self._before is not None:
             self._before.compare(State.read(self._db, self._owner), self._owner)
 
@@ -102,11 +102,6 @@ class PluginSession:
 def run_fenced(db: Session, owner: PluginOwner, work: Callable[[Any, Any], Any]) -> Any:
     """Run a plugin's work in this transaction; raises its errors, and `NotItsOwn`."""
     handle = PluginSession(db, owner)
-    try:
-        value = work(db, handle)
-    except (Exception, psycopg.Error):
-        raise
-    except BaseException as error:
-        raise RuntimeError(f"the plugin's function raised {error!r}") from error
+    value = work(db, handle)
     handle.check()
     return value

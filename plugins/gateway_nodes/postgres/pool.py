@@ -12,7 +12,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
 
@@ -79,6 +79,7 @@ class Pool:
         statement_s: int = 30,
         server: str = "",
         on_other_server: Callable[[], None] = lambda: None,
+        threads: Executor | None = None,
     ) -> None:
         """`server` identifies the server at the start (`read_server`).
 
@@ -88,7 +89,7 @@ class Pool:
         self._open_one: Callable[[], psycopg.Connection[Any]] = partial(
             connect, address, name, statement_s=statement_s
         )
-        self._threads = ThreadPoolExecutor(size, "store")
+        self._threads = threads or ThreadPoolExecutor(size, "store")
         self._local = threading.local()
         self._opened: set[psycopg.Connection[Any]] = set()
         self._running: set[asyncio.Future[Any]] = set()

@@ -10,18 +10,17 @@ from typing import Any, Self, TypeVar
 
 import psycopg
 
-from gateway.concurrency.awaiting import mark_read
 from gateway.contracts.store import CheckRow
-from gateway.errors import SettingsError, StoreUnavailable
+from gateway.errors import SettingsError
 from gateway.settings import Settings
-from gateway.store.plugin_functions import PluginOwner, Rests
+from gateway.store.plugin_functions import PluginOwner
 from gateway.store.sql import Connection, PluginWork
 from gateway.store.sql_store import SqlStore, SumReader
 from gateway_nodes.left_behind import refuse_other_database
 from gateway_nodes.nodes import SqlNodes
 from gateway_nodes.postgres.failover import read_server, set_cutoff_after_failover
 from gateway_nodes.postgres.migrations import migrate
-from gateway_nodes.postgres.plugin_rights import run_fenced
+from gateway_nodes.postgres.plugin_pool import PluginPool
 from gateway_nodes.postgres.pool import Pool
 from gateway_nodes.postgres.session import connect
 from gateway_nodes.postgres.wake import PostgresWakes, listen_to
@@ -30,8 +29,6 @@ Value = TypeVar("Value")
 
 # Statement timeout of an operator's report, which may cover a long time.
 _SUM_S = 120
-# For one function of a third party's plugin, in seconds.
-_PLUGIN_S = 5.0
 _FAILED_OVER = (
     "Another server stands in for the database's, and may lack the newest payments. This process "
     "sells nothing more and ends; its next start refuses transfers from before that."
@@ -52,7 +49,6 @@ class PostgresStore(SqlStore):
         self._address = address
         self._node = node
         self._connections = connections
-        self._rests = Rests()
         super().__init__(node)
         self.nodes = SqlNodes(self._read, self._write, node, self.fitness, roles)
         self.wakes: PostgresWakes = PostgresWakes(
@@ -78,12 +74,13 @@ class PostgresStore(SqlStore):
                 f"({_first_line(error)}). Check the address, and that the server runs."
             ) from None
         loop = asyncio.get_running_loop()
-        self._pool = Pool(
-            self._address,
-            self._node,
-            self._connections,
-            server=server,
-            on_other_server=lambda: self._end_in(loop),
+        open_pool = partial(
+            Pool, self._address, server=server, on_other_server=lambda: self._end_in(loop)
+        )
+        self._pool = open_pool(self._node, self._connections)
+        self._plugins = PluginPool(
+            lambda threads: open_pool(f"{self._node} plugins", 1, threads=threads),
+            partial(self._pool.read, _end_session),
         )
         return self
 
@@ -106,6 +103,7 @@ class PostgresStore(SqlStore):
     ) -> None:
         await self.wakes.close()
         await self._sums.close()
+        await self._plugins.close()
         await self._pool.close()
 
     async def _write(
@@ -124,17 +122,7 @@ class PostgresStore(SqlStore):
         return await self._pool.read(function, *arguments, **named)
 
     async def _run_for_plugin(self, owner: PluginOwner, work: PluginWork, *, writes: bool) -> Any:
-        self._rests.check(owner)
-        run = self._pool.write if writes else self._pool.read_one_state
-        running = asyncio.create_task(run(run_fenced, owner, work), name="plugin-database")
-        await asyncio.wait((running,), timeout=_PLUGIN_S)
-        if running.done():
-            return running.result()
-        # Its thread and its transaction end with the function, or after a minute without a
-        # statement.
-        running.add_done_callback(mark_read)
-        self._rests.begin(owner, _PLUGIN_S)
-        raise StoreUnavailable
+        return await self._plugins.run(owner, work, writes=writes)
 
     async def _notify(self, channel: str, payload: str) -> None:
         # In a transaction of its own it writes no row, so the commit waits for no flush.
@@ -172,6 +160,10 @@ def node_name(settings: Settings) -> str:
 
 def _notify(db: Connection, channel: str, payload: str) -> None:
     db.execute("SELECT pg_notify(?, ?)", (channel, payload))
+
+
+def _end_session(db: Connection, process_id: int) -> None:
+    db.execute("SELECT pg_terminate_backend(?)", (process_id,))
 
 
 class _Sums:

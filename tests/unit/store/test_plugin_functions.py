@@ -1,7 +1,9 @@
 """A plugin's function of the database: its rights, its transaction and its time."""
 
 import asyncio
+import contextlib
 import sqlite3
+import threading
 import time
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from gateway.errors import StoreUnavailable
 from gateway.store.plugin_functions import PluginOwner, find_owner
 from gateway.store.sqlite.store import SqliteStore
+from tests.patience import until
 
 ACME = PluginOwner("gateway_acme", ("acme_",))
 TABLE = "CREATE TABLE acme_notes (id INTEGER PRIMARY KEY, text TEXT)"
@@ -89,6 +92,10 @@ async def test_a_read_writes_nothing(store):
         await run(store, "INSERT INTO acme_notes (text) VALUES ('a')", writes=False)
 
 
+def add(db, key):
+    db.execute("INSERT INTO meta (key, value) VALUES (?, 'x')", (key,))
+
+
 def use_as_context(db):
     with db:
         pass
@@ -112,9 +119,6 @@ ENDS = [use_as_context, commit, commit_in_sql, commit_in_script]
 
 @pytest.mark.parametrize("function", ENDS)
 async def test_a_function_that_ends_its_transaction_breaks_no_batch(store, function):
-    def add(db, key):
-        db.execute("INSERT INTO meta (key, value) VALUES (?, 'x')", (key,))
-
     sales = [store._write(add, f"before {number}") for number in range(5)]
     bad = store.write(function)
     sales += [store._write(add, f"after {number}") for number in range(5)]
@@ -157,6 +161,84 @@ async def test_a_function_that_blocks_holds_up_no_sale(store):
         await store.write(lambda db: 5)
     ended.append(True)
     await seen.wait()
+
+
+async def test_sales_take_turns_with_a_plugin_that_always_writes(store):
+    """SQLite's own waiting is unfair: a writer without a pause would lock sales out."""
+    await run(store, TABLE)
+    order, is_over = [], asyncio.Event()
+
+    def write(_, handle):
+        order.append("plugin")
+        handle.execute("INSERT INTO acme_notes (text) VALUES ('a')")
+        time.sleep(0.05)
+
+    async def keep_writing():
+        while not is_over.is_set():
+            await store._run_for_plugin(ACME, write, writes=True)
+
+    # Each of several callers asks again at once.
+    plugin = [asyncio.create_task(keep_writing()) for _ in range(3)]
+    try:
+        await until(lambda: len(order) >= 3)
+        for number in range(5):
+            order.append("asked")
+            await store._write(add, f"{number}")
+            order.append("sold")
+    finally:
+        is_over.set()
+        await asyncio.gather(*plugin)
+    waited = [one.partition("sold")[0].count("plugin") for one in " ".join(order).split("asked")]
+    # One may begin before the writer wakes, and one before the caller does.
+    assert max(waited[1:]) <= 2
+
+
+@pytest.mark.parametrize("ask", ["read", "write"])
+async def test_a_function_that_never_returns_costs_one_thread(store, monkeypatch, ask):
+    monkeypatch.setattr("gateway.store.plugin_functions._REST_S", 0.0)
+    for connection in (store._plugin_reads, store._plugin_writes):
+        connection._limit_s = 0.1
+    returned, calls = threading.Event(), []
+
+    def block(db):
+        calls.append(1)
+        returned.wait()
+
+    for _ in range(3):
+        with pytest.raises(StoreUnavailable):
+            await getattr(store, ask)(block)
+    with pytest.raises(StoreUnavailable):
+        await store.write(lambda db: 5)
+    assert calls == [1]
+    await run(store, TABLE)
+    returned.set()
+    await until(store._rests._rests["tests"][0][1].done)
+    assert await store.write(lambda db: 5) == 5
+
+
+@pytest.mark.parametrize("limit_s", [0.05, 0.2])
+async def test_a_function_that_asks_without_a_pause_is_abandoned(store, limit_s):
+    """One statement ends and the next begins, while the transaction is rolled back."""
+    store._plugin_writes._limit_s = limit_s
+    await run(store, TABLE)
+    ended, loop = asyncio.Event(), asyncio.get_running_loop()
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n"
+
+    def ask(_, handle):
+        try:
+            handle.execute("INSERT INTO acme_notes (text) VALUES ('a')")
+            while True:
+                with contextlib.suppress(sqlite3.Error):
+                    for _ in handle.execute(endless):
+                        pass
+        finally:
+            loop.call_soon_threadsafe(ended.set)
+
+    with pytest.raises(StoreUnavailable):
+        await store._run_for_plugin(ACME, ask, writes=True)
+    count = "SELECT count(*) FROM acme_notes"
+    assert await store._write(lambda db: db.execute(count).fetchone()[0]) == 0
+    await ended.wait()
 
 
 async def test_a_statement_without_an_end_is_interrupted(store):

@@ -95,6 +95,8 @@ def _apply_of_plugins(raw: psycopg.Connection[Any], own_sql: Sequence[str]) -> N
     if not known:
         return
     applied = raw.execute("SELECT plugin, number FROM plugin_schemas").fetchall()
+    # The states below need the transaction's id, and nothing may have been written yet.
+    raw.execute("SELECT pg_current_xact_id()")
     for file in plugin_tables.pending(known, {(row[0], row[1]) for row in applied}):
         owner = PluginOwner(file.plugin, (f"{file.plugin}_",))
         before = State.read(raw, owner)
