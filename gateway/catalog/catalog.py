@@ -211,6 +211,10 @@ class Catalog:
             raise NotFound("No such endpoint. GET /.well-known/agent-manifest.json lists them.")
         return registered
 
+    def find(self, slug: str) -> Registered | None:
+        """Return an endpoint by slug even if it is off sale, or None if no plugin has it."""
+        return self._registered.get(slug)
+
     def find_endpoint(self, slug: str) -> Endpoint | None:
         """Return an endpoint by slug, or None if it is unknown, switched off or retired."""
         registered = self._registered.get(slug) if self.is_enabled(slug) else None

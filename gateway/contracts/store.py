@@ -22,6 +22,8 @@ class NewTask:
     request_hash: str
     price_units: int
     created_at: float
+    # Hash of the request without the endpoint's defaults, if known.
+    sent_hash: str | None = None
     # Id of the HTTP request that bought the task, as in its log lines.
     request_id: str = ""
 

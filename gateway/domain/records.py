@@ -224,6 +224,8 @@ class Payment:
     # The payment method, if not USDC on-chain. Such a payment has flow `direct`, and its `paid_tx`
     # is not a transaction.
     method: str | None = None
+    # Hash of the request without the endpoint's defaults. None: of an earlier release.
+    sent_hash: str | None = attrs.field(default=None, eq=False)
 
     @property
     def decided_by(self) -> int | None:

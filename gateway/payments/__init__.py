@@ -18,6 +18,7 @@ from gateway.payments.methods import PaymentMethods, WayToPay
 from gateway.payments.obstacles import Obstacles
 from gateway.payments.reconcile import Reconciler
 from gateway.payments.refunds import Refunds
+from gateway.payments.sent import SentRequest
 from gateway.payments.settlement import Settlements
 from gateway.payments.x402 import X402Payments
 
@@ -33,6 +34,7 @@ class Payments(X402Payments, DirectPayments, MethodPurchases):
         request: GenerationRequest,
         header: str,
         idempotency_key: str | None = None,
+        sent: SentRequest | None = None,
     ) -> Accepted:
         """Accept a payment header for one request.
 
@@ -41,6 +43,21 @@ class Payments(X402Payments, DirectPayments, MethodPurchases):
         """
         method = self.methods.method_of(way)
         if method is not None:
-            return await self.accept_by_method(method, quote, request, header, idempotency_key)
+            return await self.accept_by_method(
+                method, quote, request, header, idempotency_key, sent
+            )
         verifier = cast(AuthorizationVerifier, way)
-        return await self.accept_x402(quote, request, header, idempotency_key, verifier)
+        return await self.accept_x402(quote, request, header, idempotency_key, verifier, sent)
+
+    async def find(
+        self, way: WayToPay, sent: SentRequest, header: str, idempotency_key: str | None = None
+    ) -> Accepted | None:
+        """Return the task of a payment header or key on record, or None.
+
+        Raises what `find_x402` and `find_by_method` raise.
+        """
+        method = self.methods.method_of(way)
+        if method is not None:
+            return await self.find_by_method(method, sent, header, idempotency_key)
+        verifier = cast(AuthorizationVerifier, way)
+        return await self.find_x402(sent, header, idempotency_key, verifier)

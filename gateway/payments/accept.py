@@ -17,7 +17,7 @@ from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import Chain, Clock, NewTask, Quote
 from gateway.contracts.store import PayerBusy
 from gateway.domain import Endpoint, GenerationRequest, Task
-from gateway.errors import GatewayError, IdempotencyConflict
+from gateway.errors import GatewayError, PaymentRequired
 from gateway.payments.way_values import checked_headers
 from gateway.store import SqlStore
 from gateway.telemetry import signals
@@ -62,13 +62,6 @@ def bind_new_task(new: NewTask) -> None:
     )
 
 
-def require_same_request(task: Task, fingerprint: str) -> Task:
-    """Return the task; raises `IdempotencyConflict` if it is for another request."""
-    if task.payment.request_hash != fingerprint:
-        raise IdempotencyConflict("This Idempotency-Key was used with another request.")
-    return task
-
-
 def payer_key_hash(payer: str, idempotency_key: str | None) -> str | None:
     """Return the hash that the store keeps for a payer's Idempotency-Key.
 
@@ -105,8 +98,41 @@ class Acceptance:
     def _make_cutoff(self) -> SharedAnswer[int]:
         return SharedAnswer(self.now, ttl_s=0.0)
 
+    async def find_or_buy(
+        self,
+        find: Callable[[], Awaitable[Accepted | None]],
+        buy: Callable[[], Awaitable[Accepted]],
+    ) -> Accepted:
+        """Return the task of a payment on record, else buy one. Every paid request comes here.
+
+        `find` looks the payment up, and `buy` checks the request and takes the payment. Nothing but
+        the reading of the request may refuse it before: a client that lost its 200 would believe
+        the refusal and pay again. A concurrent request may have paid while `buy` refused this one.
+        """
+        try:
+            known = await find()
+        except PaymentRequired:
+            # The payment is for something else. `buy` refuses it too, and knows the price.
+            known = None
+        if known is not None:
+            return known
+        try:
+            return await buy()
+        except GatewayError:
+            await self.wait_for_writes()
+            with contextlib.suppress(GatewayError):
+                known = await find()
+            if known is None:
+                raise
+            return known
+
     def _new_task(
-        self, endpoint: Endpoint, request: GenerationRequest, price_units: int, fingerprint: str
+        self,
+        endpoint: Endpoint,
+        request: GenerationRequest,
+        price_units: int,
+        fingerprint: str,
+        sent_hash: str | None = None,
     ) -> NewTask:
         """Return a task that is not in the store yet."""
         return NewTask(
@@ -114,6 +140,7 @@ class Acceptance:
             endpoint=endpoint,
             request=request,
             request_hash=fingerprint,
+            sent_hash=sent_hash,
             price_units=price_units,
             created_at=self.now(),
             request_id=structlog.contextvars.get_contextvars().get("request", ""),
@@ -157,12 +184,19 @@ class Acceptance:
             await asyncio.wait(set(self._unfinished))
 
     @contextlib.contextmanager
-    def _counted(self, slug: str, flow: str) -> Iterator[None]:
-        """Count the purchase as in progress, and send a signal if it is refused."""
+    def _counted(
+        self, slug: str, flow: str, *, but: type[GatewayError] | tuple[()] = ()
+    ) -> Iterator[None]:
+        """Count the purchase as in progress, and send a signal if it is refused.
+
+        Refusals of the kind `but` are counted by a later step.
+        """
         decided: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._in_progress.add(decided)
         try:
             yield
+        except but:
+            raise
         except GatewayError as refusal:
             code = _code_of(refusal)
             signals.purchase_refused.send(slug=slug, flow=str(flow), code=code)

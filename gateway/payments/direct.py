@@ -15,7 +15,7 @@ from eth_hash.auto import keccak
 
 from gateway.chain.smart_wallets import is_signed_by, recover_signer
 from gateway.contracts import Chain, NewTask, Quote, TransferVerifier
-from gateway.domain import Endpoint, Flow, GenerationRequest, Task, Transfer
+from gateway.domain import Flow, GenerationRequest, Task, Transfer
 from gateway.domain.eip3009 import eip712_domain, word
 from gateway.errors import ExecutionError, InvalidPayment, StoreUnavailable, TxNotFound
 from gateway.payments.accept import (
@@ -24,6 +24,7 @@ from gateway.payments.accept import (
     bind_new_task,
     reached_price,
 )
+from gateway.payments.sent import SentRequest
 
 _PROOF_TYPEHASH = keccak(b"PayerProof(bytes32 txHash,string slug,bytes32 requestHash)")
 
@@ -102,6 +103,7 @@ class DirectPayments(Acceptance):
         tx_hash: str,
         idempotency_key: str | None,
         proof: PayerProof | None = None,
+        sent: SentRequest | None = None,
     ) -> Accepted:
         """Accept a mined transfer as payment for one request.
 
@@ -111,8 +113,26 @@ class DirectPayments(Acceptance):
         Raises the `PaymentError`s of spec §7.2, `IdempotencyConflict`, `ExecutionError` and
         `ChainUnavailable`.
         """
+        sent = sent or SentRequest.of(quote, request)
         with self._counted(quote.endpoint.slug, Flow.DIRECT):
-            return await self._accept_transfer(quote, request, tx_hash, idempotency_key, proof)
+            return await self._accept_transfer(
+                quote, request, tx_hash, idempotency_key, proof, sent
+            )
+
+    async def find_transfer(
+        self, sent: SentRequest, tx_hash: str, idempotency_key: str | None
+    ) -> Accepted | None:
+        """Return the task of a transaction on record, or None if it has paid for nothing.
+
+        Raises `TxAlreadyUsed` without the key of that purchase, and `IdempotencyConflict` if the
+        key belongs to another request.
+        """
+        fingerprint = _fingerprint(sent.fingerprint, tx_hash)
+        with self._counted(sent.slug, Flow.DIRECT):
+            task = await self.store.find_direct(
+                tx_hash, idempotency_key, fingerprint, sent.sent_hash
+            )
+        return None if task is None else Accepted(task=task)
 
     async def _accept_transfer(
         self,
@@ -121,17 +141,19 @@ class DirectPayments(Acceptance):
         tx_hash: str,
         idempotency_key: str | None,
         proof: PayerProof | None,
+        sent: SentRequest,
     ) -> Accepted:
         endpoint = quote.endpoint
-        fingerprint = _fingerprint(endpoint, request, tx_hash)
-        if known := await self.store.find_direct(tx_hash, idempotency_key, fingerprint):
+        fingerprint = _fingerprint(request.fingerprint(endpoint.slug), tx_hash)
+        known = await self.store.find_direct(tx_hash, idempotency_key, fingerprint, sent.sent_hash)
+        if known is not None:
             return Accepted(task=known)
         self.check_serving(endpoint.slug)
         await self.check_wallet()
         transfers = await self._find_transfers(tx_hash, proof)
         most = max((transfer.amount_units for transfer in transfers), default=0)
         price_units = reached_price(quote, most)
-        new = self._new_task(endpoint, request, price_units, fingerprint)
+        new = self._new_task(endpoint, request, price_units, fingerprint, sent.sent_hash)
         accepting = self._accept_and_wake(
             new, tx_hash, transfers, idempotency_key, is_proven=proof is not None
         )
@@ -192,7 +214,6 @@ class DirectPayments(Acceptance):
             await asyncio.sleep(_REPEAT_S)
 
 
-def _fingerprint(endpoint: Endpoint, request: GenerationRequest, tx_hash: str) -> str:
-    """Return the hex SHA-256 of the request together with its transaction."""
-    facts = request.fingerprint(endpoint.slug) + tx_hash
-    return hashlib.sha256(facts.encode()).hexdigest()
+def _fingerprint(of_request: str, tx_hash: str) -> str:
+    """Return the hex SHA-256 of a request's fingerprint together with its transaction."""
+    return hashlib.sha256((of_request + tx_hash).encode()).hexdigest()

@@ -34,9 +34,9 @@ from gateway.payments.accept import (
     payer_key_hash,
     reached_price,
     receipt_of,
-    require_same_request,
 )
 from gateway.payments.exposure import Exposure
+from gateway.payments.sent import SentRequest
 from gateway.payments.settlement import Drivers
 from gateway.store import SqlStore
 from gateway.telemetry import signals
@@ -164,15 +164,35 @@ _CHECK_S = 20.0
 
 
 @attrs.frozen(kw_only=True)
-class _Purchase:
-    """One request, and the proof that pays for it."""
+class _Paid:
+    """A request as it was sent, and the proof that pays for it."""
 
     method: PaymentMethod
-    quote: Quote
     proof: MethodProof
-    claim: str
-    new: NewTask
+    sent: SentRequest
     key_hash: str | None
+
+    @classmethod
+    def read(
+        cls, method: PaymentMethod, header: str, idempotency_key: str | None, sent: SentRequest
+    ) -> "_Paid":
+        """Decode a payment header; raises what the method's `read` raises, and `ValueError`."""
+        proof = check_proof(method.name, method.read(header))
+        key_hash = payer_key_hash(claim_key(method.name, proof.payer), idempotency_key)
+        return cls(method=method, proof=proof, sent=sent, key_hash=key_hash)
+
+    @property
+    def claim(self) -> str:
+        """The proof's claim."""
+        return claim_key(self.method.name, self.proof.key)
+
+
+@attrs.frozen(kw_only=True)
+class _Purchase(_Paid):
+    """A validated request, and the task that it shall get."""
+
+    quote: Quote
+    new: NewTask
 
 
 @attrs.define(kw_only=True, slots=False)
@@ -189,47 +209,76 @@ class MethodPurchases(Acceptance):
         request: GenerationRequest,
         header: str,
         idempotency_key: str | None = None,
+        sent: SentRequest | None = None,
     ) -> Accepted:
         """Accept a method's proof as payment for one request.
 
         A retry with the same proof and request returns the same task. So does a new good proof with
         the payer's Idempotency-Key; it is not used. An unknown outcome is not an error: the task is
-        held until the method answers.
+        held until the method answers. `sent` is the request before its validation, by which
+        `find_by_method` knows it again.
 
         Raises `PaymentRequired` with the reason, `IdempotencyConflict` and `ExecutionError`.
         """
+        sent = sent or SentRequest.of(quote, request)
         with self._counted(quote.endpoint.slug, method.name):
-            proof = check_proof(method.name, method.read(header))
+            paid = _Paid.read(method, header, idempotency_key, sent)
             while True:
-                purchase = self._begin_purchase(method, quote, request, proof, idempotency_key)
+                purchase = self._begin_purchase(paid, quote, request)
                 reserved = await self._find_or_reserve_claim(purchase)
-                task = await self._wait_for_answer(reserved)
-                if task.payment.state is not PaymentState.RELEASED:
-                    return await self._accepted(purchase, task)
-                claimed = await self.store.find_claim(purchase.claim)
-                if claimed is not None and claimed.id == task.id:
-                    reason = await self.store.methods.answer_of(task.payment.id)
-                    raise PaymentRequired(reason or _USED)
-                # Another proof with this Idempotency-Key was refused, which freed the key.
+                if accepted := await self._conclude_claim(paid, reserved):
+                    return accepted
 
-    def _begin_purchase(
+    async def find_by_method(
         self,
         method: PaymentMethod,
-        quote: Quote,
-        request: GenerationRequest,
-        proof: MethodProof,
-        idempotency_key: str | None,
-    ) -> _Purchase:
-        price_units = reached_price(quote, proof.value_units)
-        fingerprint = request.fingerprint(quote.endpoint.slug)
-        new = self._new_task(quote.endpoint, request, price_units, fingerprint)
+        sent: SentRequest,
+        header: str,
+        idempotency_key: str | None = None,
+    ) -> Accepted | None:
+        """Return the task of a proof or key on record, or None.
+
+        Needs neither endpoint nor price. Raises `PaymentRequired` if the proof is on record for
+        something else, or is not good while its payer's key is; `IdempotencyConflict` and
+        `ExecutionError`.
+        """
+        with self._counted(sent.slug, method.name, but=PaymentRequired):
+            try:
+                paid = _Paid.read(method, header, idempotency_key, sent)
+            except PaymentRequired:
+                # It pays for nothing.
+                return None
+            task = await self._find_proof(paid)
+            if task is None:
+                task = await self._find_own_key(paid)
+            return None if task is None else await self._conclude_claim(paid, task)
+
+    async def _conclude_claim(self, paid: _Paid, task: Task) -> Accepted | None:
+        """Return the task once its outcome is known, or after `outcome_s`.
+
+        None: another proof with this Idempotency-Key was refused, which freed the key. Raises
+        `PaymentRequired` if this proof was refused.
+        """
+        task = await self._wait_for_answer(task)
+        if task.payment.state is not PaymentState.RELEASED:
+            return await self._accepted(paid, task)
+        claimed = await self.store.find_claim(paid.claim)
+        if claimed is not None and claimed.id == task.id:
+            reason = await self.store.methods.answer_of(task.payment.id)
+            raise PaymentRequired(reason or _USED)
+        return None
+
+    def _begin_purchase(self, paid: _Paid, quote: Quote, request: GenerationRequest) -> _Purchase:
+        price_units = reached_price(quote, paid.proof.value_units)
+        fingerprint, sent_hash = request.fingerprint(quote.endpoint.slug), paid.sent.sent_hash
+        new = self._new_task(quote.endpoint, request, price_units, fingerprint, sent_hash)
         return _Purchase(
-            method=method,
+            method=paid.method,
+            proof=paid.proof,
+            sent=paid.sent,
+            key_hash=paid.key_hash,
             quote=attrs.evolve(quote, price_units=price_units),
-            proof=proof,
-            claim=claim_key(method.name, proof.key),
             new=new,
-            key_hash=payer_key_hash(claim_key(method.name, proof.payer), idempotency_key),
         )
 
     async def _find_or_reserve_claim(self, purchase: _Purchase) -> Task:
@@ -239,7 +288,7 @@ class MethodPurchases(Acceptance):
             return known
         self.check_serving(purchase.quote.endpoint.slug)
         try:
-            await self._check_proof(purchase)
+            await self._check_proof(purchase, purchase.quote)
         except PaymentRequired:
             # An earlier request of a client that disconnected may be reserving right now. A commit
             # after this 402 would use the proof despite the 402.
@@ -257,35 +306,48 @@ class MethodPurchases(Acceptance):
             return known
         raise PaymentRequired(_USED)
 
-    async def _find_proof(self, purchase: _Purchase) -> Task | None:
+    async def _find_proof(self, paid: _Paid) -> Task | None:
         """Return the task of this proof, or None.
 
         Raises `PaymentRequired` if the claim belongs to another request or proof: knowing the
         proof's key alone must reveal nothing.
         """
-        task = await self.store.find_claim(purchase.claim)
+        task = await self.store.find_claim(paid.claim)
         if task is None:
             return None
-        if task.payment.request_hash != purchase.new.request_hash:
+        if not paid.sent.is_of(task.payment):
             raise PaymentRequired(_USED)
-        if not await self.store.methods.is_same_proof(purchase.method.name, purchase.proof):
+        if not await self.store.methods.is_same_proof(paid.method.name, paid.proof):
             raise PaymentRequired(_USED)
         return task
 
-    async def _find_key(self, purchase: _Purchase) -> Task | None:
-        """Return the task of the payer's Idempotency-Key, or None."""
-        key_hash = purchase.key_hash
+    async def _find_own_key(self, paid: _Paid) -> Task | None:
+        """Like `_find_key`, before the proof is checked. Only a good proof shows whose the key is.
+
+        Raises what `_check_proof` raises.
+        """
+        key_hash = paid.key_hash
         if key_hash is None or (task := await self.store.find_idempotent(key_hash)) is None:
             return None
-        return require_same_request(task, purchase.new.request_hash)
+        price_units = task.payment.price_units
+        await self._check_proof(paid, attrs.evolve(paid.sent.quote, price_units=price_units))
+        return await self._find_key(paid)
 
-    async def _check_proof(self, purchase: _Purchase) -> None:
+    async def _find_key(self, paid: _Paid) -> Task | None:
+        """Return the task of the payer's Idempotency-Key, or None."""
+        key_hash = paid.key_hash
+        if key_hash is None or (task := await self.store.find_idempotent(key_hash)) is None:
+            return None
+        paid.sent.require_of(task.payment)
+        return task
+
+    async def _check_proof(self, paid: _Paid, quote: Quote) -> None:
         """Raise `PaymentRequired` unless the proof is valid now and covers the price."""
-        if purchase.proof.value_units < purchase.quote.price_units:
+        if paid.proof.value_units < quote.price_units:
             raise PaymentRequired(_TOO_SMALL)
         try:
             async with asyncio.timeout(_CHECK_S):
-                await purchase.method.check(purchase.proof, purchase.quote, self.now())
+                await paid.method.check(paid.proof, quote, self.now())
         except TimeoutError as error:
             raise ExecutionError(
                 "This payment cannot be checked now; nothing was charged. Try again later."
@@ -312,10 +374,10 @@ class MethodPurchases(Acceptance):
         await self.method_settlements.drive(task.payment, wait_s=self.outcome_s)
         return await self.store.task(task.id) or task
 
-    async def _accepted(self, purchase: _Purchase, task: Task) -> Accepted:
+    async def _accepted(self, paid: _Paid, task: Task) -> Accepted:
         is_open = task.payment.state.is_open
         reference = None if is_open else await self.store.methods.answer_of(task.payment.id)
-        headers = receipt_of(purchase.method.receipt_headers, purchase.proof, reference)
+        headers = receipt_of(paid.method.receipt_headers, paid.proof, reference)
         return Accepted(task=task, headers=headers)
 
 

@@ -14,7 +14,15 @@ from gateway.chain.smart_wallets import is_signed_by, is_signed_by_key, unwrap_a
 from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import AuthorizationVerifier, NewTask, Proof, Quote
 from gateway.contracts.store import PayerBusy, ReserveLimits
-from gateway.domain import Authorization, Block, Flow, GenerationRequest, PaymentState, Task
+from gateway.domain import (
+    Authorization,
+    Block,
+    Flow,
+    GenerationRequest,
+    Payment,
+    PaymentState,
+    Task,
+)
 from gateway.domain.eip3009 import authorization_digest
 from gateway.errors import PaymentRequired, ValidationError
 from gateway.payments.accept import (
@@ -23,11 +31,11 @@ from gateway.payments.accept import (
     bind_new_task,
     payer_key_hash,
     receipt_of,
-    require_same_request,
 )
 from gateway.payments.exposure import Exposure
 from gateway.payments.methods import PaymentMethods
 from gateway.payments.reconcile import EventSearch
+from gateway.payments.sent import SentRequest
 from gateway.payments.settlement import Settlements
 
 # Nodes of the previous release search this many blocks before a payment and as many after it. This
@@ -37,21 +45,31 @@ _HEAD_TTL_S = 60.0
 
 
 @attrs.frozen(kw_only=True)
-class _Purchase:
-    """One request, and the signed authorization that pays for it."""
+class _Paid:
+    """A request as it was sent, and the signed authorization that pays for it."""
 
     verifier: AuthorizationVerifier
-    quote: Quote
     proof: Proof
-    # The authorization's `auth:` claim.
-    claim: str
-    new: NewTask
+    sent: SentRequest
     key_hash: str | None
 
     @property
     def signed(self) -> Authorization:
         """The signed authorization."""
         return self.proof.authorization
+
+    @property
+    def claim(self) -> str:
+        """The authorization's `auth:` claim."""
+        return self.sent.quote.network.authorization_key(self.signed.sender, self.signed.nonce)
+
+
+@attrs.frozen(kw_only=True)
+class _Purchase(_Paid):
+    """A validated request, and the task that it shall get."""
+
+    quote: Quote
+    new: NewTask
 
     def check_terms(self, now: float) -> None:
         """Raise `PaymentRequired` if the authorization does not match the quote."""
@@ -79,10 +97,12 @@ class X402Payments(Acceptance):
         header: str,
         idempotency_key: str | None = None,
         verifier: AuthorizationVerifier | None = None,
+        sent: SentRequest | None = None,
     ) -> Accepted:
         """Accept a signed authorization as payment for one request.
 
-        `verifier` is the one that the request's headers chose; None means the first. A retry with
+        `verifier` is the one that the request's headers chose; None means the first. `sent` is the
+        request before its validation, by which `find_x402` knows it again. A retry with
         the same authorization and request returns the same task, with any verifier. So does a new
         authorization with the payer's Idempotency-Key; it is not used. The payment header may carry
         the key instead.
@@ -93,8 +113,34 @@ class X402Payments(Acceptance):
         for an invalid or conflicting key, and `ExecutionError` if nothing can be settled now.
         """
         verifier = verifier or self.methods.first
+        sent = sent or SentRequest.of(quote, request)
         with self._counted(quote.endpoint.slug, Flow.X402):
-            return await self._accept(verifier, quote, request, header, idempotency_key)
+            return await self._accept(verifier, quote, request, header, idempotency_key, sent)
+
+    async def find_x402(
+        self,
+        sent: SentRequest,
+        header: str,
+        idempotency_key: str | None = None,
+        verifier: AuthorizationVerifier | None = None,
+    ) -> Accepted | None:
+        """Return the task of an authorization or key on record, or None.
+
+        Needs neither endpoint nor price. Raises `PaymentRequired` if the authorization is on record
+        for something else, `IdempotencyConflict` and `ValidationError`.
+        """
+        verifier = verifier or self.methods.first
+        try:
+            proof = verifier.read(header)
+        except PaymentRequired:
+            # It pays for nothing.
+            return None
+        key = _choose_key(idempotency_key, proof.idempotency_key)
+        key_hash = payer_key_hash(proof.authorization.sender, key)
+        paid = _Paid(verifier=verifier, proof=proof, sent=sent, key_hash=key_hash)
+        with self._counted(sent.slug, Flow.X402, but=PaymentRequired):
+            task = await self._find_known(paid)
+            return None if task is None else await self._conclude(paid, task)
 
     async def _accept(
         self,
@@ -103,6 +149,7 @@ class X402Payments(Acceptance):
         request: GenerationRequest,
         header: str,
         idempotency_key: str | None,
+        sent: SentRequest,
     ) -> Accepted:
         proof = await self._read_header(verifier, header, quote.endpoint.slug)
         if proof.authorization.value_units in quote.earlier_units:
@@ -111,14 +158,25 @@ class X402Payments(Acceptance):
         key = _choose_key(idempotency_key, proof.idempotency_key)
         key_hash = payer_key_hash(proof.authorization.sender, key)
         while True:
-            purchase = self._begin(verifier, quote, request, proof, key_hash)
-            task = await self._wait_for_outcome(await self._find_or_reserve(purchase))
-            if task.payment.state is not PaymentState.RELEASED:
-                headers = receipt_of(verifier.receipt_headers, proof, task.payment)
-                return Accepted(task=task, headers=headers)
-            if task.payment.authorization == proof.authorization:
-                raise PaymentRequired(SPENT)
-            # Another authorization with this Idempotency-Key was released, which freed the key.
+            paid = _Paid(verifier=verifier, proof=proof, sent=sent, key_hash=key_hash)
+            purchase = self._begin(paid, quote, request)
+            known = await self._find_or_reserve(purchase)
+            if accepted := await self._conclude(paid, known):
+                return accepted
+
+    async def _conclude(self, paid: _Paid, task: Task) -> Accepted | None:
+        """Return the task once its outcome is known, or after `outcome_s`.
+
+        None: another authorization with this Idempotency-Key was released, which freed the key.
+        Raises `PaymentRequired` if this authorization was released.
+        """
+        task = await self._wait_for_outcome(task)
+        if task.payment.state is not PaymentState.RELEASED:
+            headers = receipt_of(paid.verifier.receipt_headers, paid.proof, task.payment)
+            return Accepted(task=task, headers=headers)
+        if task.payment.authorization == paid.signed:
+            raise PaymentRequired(SPENT)
+        return None
 
     async def _read_header(self, verifier: AuthorizationVerifier, header: str, slug: str) -> Proof:
         """Decode the header. An error that stops all sales takes precedence over a bad header."""
@@ -128,24 +186,16 @@ class X402Payments(Acceptance):
             await self._check_can_settle(slug)
             raise
 
-    def _begin(
-        self,
-        verifier: AuthorizationVerifier,
-        quote: Quote,
-        request: GenerationRequest,
-        proof: Proof,
-        key_hash: str | None,
-    ) -> _Purchase:
-        signed = proof.authorization
-        fingerprint = request.fingerprint(quote.endpoint.slug)
-        new = self._new_task(quote.endpoint, request, quote.price_units, fingerprint)
+    def _begin(self, paid: _Paid, quote: Quote, request: GenerationRequest) -> _Purchase:
+        fingerprint, sent_hash = request.fingerprint(quote.endpoint.slug), paid.sent.sent_hash
+        new = self._new_task(quote.endpoint, request, quote.price_units, fingerprint, sent_hash)
         return _Purchase(
-            verifier=verifier,
+            verifier=paid.verifier,
+            proof=paid.proof,
+            sent=attrs.evolve(paid.sent, quote=quote),
+            key_hash=paid.key_hash,
             quote=quote,
-            proof=proof,
-            claim=quote.network.authorization_key(signed.sender, signed.nonce),
             new=new,
-            key_hash=key_hash,
         )
 
     async def _find_or_reserve(self, purchase: _Purchase) -> Task:
@@ -165,19 +215,20 @@ class X402Payments(Acceptance):
                 return known
             raise
 
-    async def _find_known(self, purchase: _Purchase) -> Task | None:
+    async def _find_known(self, paid: _Paid) -> Task | None:
         """Return the task of this authorization, else the task of its key, else None.
 
         Raises `PaymentRequired` if the authorization paid for something else, and
         `IdempotencyConflict` if the key was used with another request.
         """
-        new, key_hash = purchase.new, purchase.key_hash
-        if task := await self.store.find_claim(purchase.claim):
-            return _require_same_payment(task, purchase.proof, new)
+        sent, key_hash = paid.sent, paid.key_hash
+        if task := await self.store.find_claim(paid.claim):
+            return _require_same_payment(task, paid.proof, sent)
         if key_hash is not None and (task := await self.store.find_idempotent(key_hash)):
             # Only the payer may see the task of the payer's key.
-            await self._check_signed(purchase)
-            return require_same_request(task, new.request_hash)
+            await self._check_signed(paid, task.payment)
+            sent.require_of(task.payment)
+            return task
         return None
 
     async def _check_can_settle(self, slug: str) -> None:
@@ -185,19 +236,20 @@ class X402Payments(Acceptance):
         await self.settlements.check_can_settle()
         await self.check_wallet()
 
-    async def _check_signed(self, purchase: _Purchase) -> None:
+    async def _check_signed(self, paid: _Paid, known: Payment) -> None:
         """Raise `PaymentRequired` unless the payer has signed this authorization for us.
 
         The balance does not matter, because no more money is taken.
         """
-        signed = purchase.signed
-        purchase.check_terms(self.now())
-        digest = authorization_digest(signed, purchase.quote.network)
+        signed = paid.signed
+        quote = paid.sent.quote_for(known, signed.value_units)
+        paid.verifier.check_terms(paid.proof, quote, self.now())
+        digest = authorization_digest(signed, quote.network)
         signature = unwrap_authorization(signed).signature
         if await is_signed_by(self.chain, signed.sender, digest, signature):
             return
         # A wallet that is not deployed yet cannot verify, but its settlement can be simulated.
-        if not await purchase.verifier.check_chain(signed):
+        if not await paid.verifier.check_chain(signed):
             raise PaymentRequired(SPENT)
 
     async def _reserve(self, purchase: _Purchase) -> Task:
@@ -268,14 +320,13 @@ class X402Payments(Acceptance):
         return await self.store.task(task.id) or task
 
 
-def _require_same_payment(task: Task, proof: Proof, new: NewTask) -> Task:
+def _require_same_payment(task: Task, proof: Proof, sent: SentRequest) -> Task:
     """Return the task of an `auth:` claim.
 
     Raises `PaymentRequired` unless request and authorization are the same, signature included,
     because the nonce is public.
     """
-    same = (task.payment.authorization, task.payment.request_hash)
-    if same != (proof.authorization, new.request_hash):
+    if task.payment.authorization != proof.authorization or not sent.is_of(task.payment):
         raise PaymentRequired(SPENT)
     return task
 

@@ -195,9 +195,31 @@ class Gateway:
             selling=selling,
         )
 
+    def lookup_quote(self, slug: str, request: GenerationRequest | None) -> Quote:
+        """Return the quote to look a payment on record up by, also of a slug off sale or unknown.
+
+        Without a request its price is the base price. Pages are not counted.
+        """
+        registered = self.catalog.find(slug)
+        endpoint = _unknown(slug) if registered is None else registered.endpoint
+        return Quote(
+            endpoint=endpoint,
+            price_units=endpoint.price_of(request or GenerationRequest()),
+            wallet=self.settings.wallet,
+            network=self.settings.chain,
+            resource_url=f"{self.settings.base_url}/api/x402/{slug}",
+        )
+
     def refund_promise(self) -> RefundPromise:
         """Return the promise that holds for every offer, by the highest price."""
         highest_units = self.catalog.cached(
             "highest_units", lambda: max((price_range(one)[1] for one in self.catalog), default=0)
         )
         return self.refund_promises.of(highest_units)
+
+
+def _unknown(slug: str) -> Endpoint:
+    """Return a stand-in for an endpoint that no plugin has."""
+    return Endpoint(
+        slug=slug, title="", description="", model="", provider="", capability="", price_units=1
+    )

@@ -42,7 +42,7 @@ def reserve(
     if payments.is_claimed(db, key):
         return None
     if idempotency_hash is not None and (known := payments.find_idempotent(db, idempotency_hash)):
-        payments.check_same_request(known, task.request_hash)
+        payments.check_same_request(known, task.request_hash, task.sent_hash)
         return known
     if proof.value_units < task.price_units:
         raise ValueError(f"{key} is worth less than the price")

@@ -56,7 +56,11 @@ def find_idempotent(db: Connection, idempotency_hash: str) -> Task | None:
 
 
 def find_direct(
-    db: Connection, tx_hash: str, idempotency_key: str | None, request_hash: str
+    db: Connection,
+    tx_hash: str,
+    idempotency_key: str | None,
+    request_hash: str,
+    sent_hash: str | None = None,
 ) -> Task | None:
     """Return the task that a transaction paid for, or None if the transaction is unused.
 
@@ -74,7 +78,7 @@ def find_direct(
         raise TxAlreadyUsed("No request used this transfer in time, so it is given back.")
     if idempotency_key is None or not _has_key(db, known.payment, idempotency_key):
         raise TxAlreadyUsed("This transaction already paid for a generation.")
-    check_same_request(known, request_hash)
+    check_same_request(known, request_hash, sent_hash)
     return known
 
 
@@ -104,9 +108,10 @@ def direct_key_hash(payer: str, idempotency_key: str) -> str:
     return hashlib.sha256(payer.lower().encode() + b"\xfe" + idempotency_key.encode()).hexdigest()
 
 
-def check_same_request(known: Task, request_hash: str) -> None:
+def check_same_request(known: Task, request_hash: str, sent_hash: str | None) -> None:
     """Raise `IdempotencyConflict` if an Idempotency-Key is reused for a different request."""
-    if known.payment.request_hash != request_hash:
+    is_same_sent = sent_hash is not None and known.payment.sent_hash == sent_hash
+    if known.payment.request_hash != request_hash and not is_same_sent:
         raise IdempotencyConflict("This Idempotency-Key was used with another request.")
 
 
@@ -158,6 +163,7 @@ def insert_payment(db: Connection, task: NewTask, **columns: object) -> Payment:
     """Insert the payment of a new task, with these further columns."""
     columns |= {
         "request_hash": task.request_hash,
+        "sent_hash": task.sent_hash,
         "price_units": task.price_units,
         "created_at": task.created_at,
         "updated_at": task.created_at,
@@ -199,7 +205,7 @@ def reserve(
     if is_claimed(db, key):
         return None
     if idempotency_hash is not None and (known := find_idempotent(db, idempotency_hash)):
-        check_same_request(known, task.request_hash)
+        check_same_request(known, task.request_hash, task.sent_hash)
         return known
     if limits is not None:
         check_limits(db, task, authorization.sender, limits)
@@ -235,7 +241,7 @@ def accept_direct(
     `TxAlreadyUsed`, `InsufficientPayment`, `IdempotencyConflict`.
     """
     try:
-        known = find_direct(db, tx_hash, idempotency_key, task.request_hash)
+        known = find_direct(db, tx_hash, idempotency_key, task.request_hash, task.sent_hash)
     except TxAlreadyUsed:
         known = _find_own(db, task.id)
         if known is None:
@@ -243,7 +249,7 @@ def accept_direct(
     if known is not None:
         return known
     transfer = _choose_transfer(db, transfers, task.price_units)
-    key_hash = _check_key(db, transfer, idempotency_key, task.request_hash)
+    key_hash = _check_key(db, transfer, idempotency_key, task)
     payment = insert_payment(
         db,
         task,
@@ -265,14 +271,15 @@ def accept_direct(
 
 
 def _check_key(
-    db: Connection, transfer: Transfer, idempotency_key: str | None, request_hash: str
+    db: Connection, transfer: Transfer, idempotency_key: str | None, task: NewTask
 ) -> str | None:
     """Hash the sender's Idempotency-Key; raise if another request used it."""
     if idempotency_key is None:
         return None
     key_hash = direct_key_hash(transfer.sender, idempotency_key)
     if known := find_idempotent(db, key_hash):
-        check_same_request(known, request_hash)
+        # Not `sent_hash`, which is without the transaction.
+        check_same_request(known, task.request_hash, None)
     return key_hash
 
 

@@ -37,7 +37,7 @@ _CONVERTER.register_unstructure_hook(bytes, lambda value: value.hex())
 
 _PAYMENT_FIELDS = (
     *("flow", "state", "request_hash", "price_units", "payer", "authorization"),
-    *("search_from_block", "paid_tx", "paid_log_index", "paid_units", "method"),
+    *("search_from_block", "paid_tx", "paid_log_index", "paid_units", "method", "sent_hash"),
 )
 PAYMENT_ROW = ", ".join(["id", *(f'"{name}"' for name in _PAYMENT_FIELDS)])
 _OWN_COLUMNS = ", ".join(["p.id AS payment_id", *(f"p.{name}" for name in _PAYMENT_FIELDS)])
@@ -77,7 +77,7 @@ def payment_of(row: Row) -> Payment:
 def make_payment(columns: Sequence[Any], slug: str, task_id: str) -> Payment:
     """Return the payment in a row of `PAYMENT_ROW`."""
     (payment_id, flow, state, request_hash, price_units, payer, signed) = columns[:7]
-    (search_from_block, paid_tx, paid_log_index, paid_units, method) = columns[7:]
+    (search_from_block, paid_tx, paid_log_index, paid_units, method, sent_hash) = columns[7:]
     return Payment(
         id=payment_id,
         flow=_FLOWS[flow],
@@ -93,6 +93,7 @@ def make_payment(columns: Sequence[Any], slug: str, task_id: str) -> Payment:
         slug=slug,
         task_id=task_id,
         method=method,
+        sent_hash=sent_hash,
     )
 
 

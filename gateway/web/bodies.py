@@ -2,6 +2,7 @@
 
 import base64
 import codecs
+import functools
 import hashlib
 import ipaddress
 import json
@@ -61,6 +62,13 @@ class GenerationBody:
     file_name: str | None = None
     # Not in `repr`, because many contain a secret.
     callback_url: str | None = attrs.field(default=None, repr=False)
+
+    @functools.cached_property
+    def attachment(self) -> Attachment | None:
+        """The file and its hash, which takes long for a large one. None without a file."""
+        if self.file is None or self.file_name is None:
+            return None
+        return Attachment(name=self.file_name, data=self.file)
 
 
 @attrs.frozen(kw_only=True)
@@ -269,6 +277,19 @@ def request_of(body: GenerationBody, endpoint: Endpoint) -> GenerationRequest:
     return _fill_in(body, endpoint, _read_attachment(body, endpoint))
 
 
+def sent_hash(body: GenerationBody, slug: str) -> str:
+    """Return a SHA-256 (hex) of the buyer's fields and slug, whatever the endpoint's rules are."""
+    sent = GenerationRequest(
+        prompt=body.prompt or "",
+        aspect_ratio=body.aspect_ratio,
+        output_format=body.output_format,
+        resolution=body.resolution,
+        attachment=body.attachment,
+        callback_url=body.callback_url,
+    )
+    return sent.fingerprint(slug)
+
+
 def request_without_file(body: GenerationBody, endpoint: Endpoint) -> GenerationRequest:
     """Like `request_of`, for a request whose file is not uploaded yet."""
     name = body.file_name or ""
@@ -319,9 +340,8 @@ def _read_attachment(body: GenerationBody, endpoint: Endpoint) -> Attachment | N
         if body.file is not None:
             raise ValidationError("This endpoint takes no file.")
         return None
-    if body.file is None or body.file_name is None:
+    if (attachment := body.attachment) is None:
         raise ValidationError("fileBase64 is missing.")
-    attachment = Attachment(name=body.file_name, data=body.file)
     _check_extension(attachment, endpoint)
     return attachment
 

@@ -1,6 +1,11 @@
-"""Checks a generation request before its payment: body, endpoint, file, provider."""
+"""Checks a generation request before its payment: body, endpoint, file, provider.
+
+`read_sent` comes before all checks but those of the body's format: by its result a payment on
+record is looked up (`Payments.find_or_buy`).
+"""
 
 import asyncio
+import contextlib
 from typing import TypeVar
 
 import attrs
@@ -17,6 +22,7 @@ from gateway.errors import (
     PayloadTooLarge,
     ValidationError,
 )
+from gateway.payments.sent import SentRequest
 from gateway.running.gateway import Gateway
 from gateway.telemetry.redaction import hide_prompt
 from gateway.web import bodies
@@ -59,10 +65,42 @@ async def decode_generation(
     Without a file the body may have 64 KB, not counting 12 bytes for each character of the prompt.
     """
     body = await decode(gateway, bodies.GenerationBody, data)
-    escaped_bytes = _MAX_BYTES_PER_CHAR * len(body.prompt or "")
-    if not endpoint.takes_file and len(data) - escaped_bytes > SMALL_BODY_BYTES:
-        raise PayloadTooLarge("The body is too large.")
+    check_size(body, len(data), endpoint)
     return body
+
+
+def check_size(body: bodies.GenerationBody, size_bytes: int, endpoint: Endpoint) -> None:
+    """Raise `PayloadTooLarge` for a body that is too large for an endpoint without files."""
+    escaped_bytes = _MAX_BYTES_PER_CHAR * len(body.prompt or "")
+    if not endpoint.takes_file and size_bytes - escaped_bytes > SMALL_BODY_BYTES:
+        raise PayloadTooLarge("The body is too large.")
+
+
+async def read_sent(
+    gateway: Gateway, body: bodies.GenerationBody, slug: str, body_digest: str = ""
+) -> SentRequest:
+    """Return a request as its payment is looked up, whether or not it would be accepted now."""
+    hide_prompt(body.prompt)
+    if body.file is None:
+        return _sent_of(gateway, body, slug, body_digest)
+    # This hashes the file.
+    return await gateway.intake.bodies.run(_sent_of, gateway, body, slug, body_digest)
+
+
+def _sent_of(
+    gateway: Gateway, body: bodies.GenerationBody, slug: str, body_digest: str
+) -> SentRequest:
+    registered, request = gateway.catalog.find(slug), None
+    if registered is not None:
+        with contextlib.suppress(ValidationError):
+            request = bodies.request_of(body, registered.endpoint)
+            request = attrs.evolve(request, callback_url=body.callback_url)
+    return SentRequest(
+        slug=slug,
+        sent_hash=bodies.sent_hash(body, slug),
+        fingerprint="" if request is None else request.fingerprint(slug),
+        quote=attrs.evolve(gateway.lookup_quote(slug, request), body_digest=body_digest),
+    )
 
 
 async def check_request(

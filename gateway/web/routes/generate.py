@@ -1,6 +1,7 @@
 """The routes that sell: x402 and direct purchases, and the price of an endpoint."""
 
 import base64
+import functools
 import hashlib
 import re
 
@@ -10,7 +11,6 @@ from werkzeug.exceptions import MethodNotAllowed
 
 from gateway.catalog.catalog import Catalog
 from gateway.contracts import Challenge, Quote
-from gateway.domain import Endpoint, GenerationRequest
 from gateway.errors import PaymentRequired, ValidationError
 from gateway.payments import Accepted
 from gateway.payments.direct import PayerProof, proof_digest
@@ -23,8 +23,10 @@ from gateway.web.front.routing import Asked, Route
 from gateway.web.validation import (
     check_idempotency_key,
     check_request,
+    check_size,
     decode,
     decode_generation,
+    read_sent,
 )
 
 # The rate limit of requests without a payment.
@@ -45,30 +47,64 @@ async def answer_x402(gateway: Gateway, asked: Asked) -> Answer:
     is empty, as from crawlers. The request is checked first, so that no buyer pays for one that
     must fail.
     """
-    registered = gateway.catalog[asked.part]
     chosen = gateway.payments.methods.choose(asked.header)
+    if chosen is not None:
+        return await _answer_paid(gateway, asked, *chosen)
+    registered = gateway.catalog[asked.part]
     data = await asked.read_body()
-    if chosen is None and not data:
+    if not data:
         return _answer_price(gateway, gateway.quote(registered.endpoint), asked)
-    body, digest = await _decode_body(gateway, registered.endpoint, data)
-    # Otherwise a file stays in memory twice during checks and settlement, which take seconds.
+    body = await decode_generation(gateway, registered.endpoint, data)
+    digest = await _digest_of(gateway, data)
+    # Otherwise a file stays in memory twice during checks, which take seconds.
     del data
     check_idempotency_key(asked.header("Idempotency-Key"))
     generation = await check_request(gateway, body, registered, asked.address)
-    quote = gateway.quote(registered.endpoint, generation)
-    quote = attrs.evolve(quote, body_digest=digest) if digest else quote
-    if chosen is None:
-        return _answer_price(gateway, quote, asked)
-    way, payment = chosen
-    key = asked.header("Idempotency-Key")
+    quote = attrs.evolve(gateway.quote(registered.endpoint, generation), body_digest=digest)
+    return _answer_price(gateway, quote, asked)
+
+
+async def _answer_paid(gateway: Gateway, asked: Asked, way: WayToPay, payment: str) -> Answer:
+    """Return the task of a payment on record, else sell. The endpoint may be gone by now."""
+    slug, quote, key = asked.part, None, asked.header("Idempotency-Key")
+    body, size_bytes, digest = await _read_paid_body(gateway, asked)
+    check_idempotency_key(key)
+    sent = await read_sent(gateway, body, slug, digest)
+
+    async def buy() -> Accepted:
+        nonlocal quote
+        registered = gateway.catalog[slug]
+        check_size(body, size_bytes, registered.endpoint)
+        generation = await check_request(gateway, body, registered, asked.address)
+        quote = attrs.evolve(gateway.quote(registered.endpoint, generation), body_digest=digest)
+        return await gateway.payments.accept(way, quote, generation, payment, key, sent)
+
+    find = functools.partial(gateway.payments.find, way, sent, payment, key)
     try:
-        accepted = await gateway.payments.accept(way, quote, generation, payment, key)
+        accepted = await gateway.payments.find_or_buy(find, buy)
     except PaymentRequired as refusal:
+        quote = quote or gateway.quote(gateway.catalog[slug].endpoint)
         refused = make_challenge(gateway, quote, refusal.reason, _read_version(asked), way)
         if refusal.details:
             refused = attrs.evolve(refused, body={**refused.body, "details": refusal.details})
         return _answer_challenge(refused)
-    return _answer_started(gateway, accepted, generation)
+    return _answer_started(gateway, accepted, body)
+
+
+async def _read_paid_body(gateway: Gateway, asked: Asked) -> tuple[bodies.GenerationBody, int, str]:
+    """Return the decoded body, its size in bytes, and its digest.
+
+    Raises `NotFound` for an unreadable body to an endpoint that is not on sale.
+    """
+    # The bytes have no name after this: otherwise a file stays in memory twice during the checks.
+    try:
+        data = await asked.read_body()
+        body = await decode(gateway, bodies.GenerationBody, data)
+    except ValidationError:
+        # No payment can be looked up, so the slug counts first.
+        gateway.catalog[asked.part]
+        raise
+    return body, len(data), await _digest_of(gateway, data)
 
 
 async def answer_price(gateway: Gateway, asked: Asked) -> Answer:
@@ -93,20 +129,18 @@ def _name_limit(gateway: Gateway, asked: Asked) -> str:
 
 
 def _max_body_bytes(catalog: Catalog, slug: str) -> int:
-    endpoint = catalog.find_endpoint(slug)
-    takes_file = endpoint is not None and endpoint.takes_file
+    # Off sale too, and of a slug that no plugin has any more: its payment may be on record.
+    registered = catalog.find(slug)
+    takes_file = registered is None or registered.endpoint.takes_file
     return _LARGE_BODY_BYTES if takes_file else _ESCAPED_BODY_BYTES
 
 
-async def _decode_body(
-    gateway: Gateway, endpoint: Endpoint, data: bytes
-) -> tuple[bodies.GenerationBody, str]:
-    """Return the decoded body and its digest, which is empty if no payment method needs it."""
-    body, digest = await decode_generation(gateway, endpoint, data), ""
-    if gateway.payments.methods.binds_body:
-        is_small = len(data) <= SMALL_BODY_BYTES
-        digest = _digest(data) if is_small else await gateway.intake.bodies.run(_digest, data)
-    return body, digest
+async def _digest_of(gateway: Gateway, data: bytes) -> str:
+    """Return the digest of a body; empty if no payment method needs it."""
+    if not gateway.payments.methods.binds_body:
+        return ""
+    is_small = len(data) <= SMALL_BODY_BYTES
+    return _digest(data) if is_small else await gateway.intake.bodies.run(_digest, data)
 
 
 def _digest(data: bytes) -> str:
@@ -163,20 +197,28 @@ async def answer_direct(gateway: Gateway, asked: Asked) -> Answer:
     """Start a generation paid for by an earlier USDC transfer (spec §4.2)."""
     # The bytes have no name here: otherwise a file stays in memory twice during the checks.
     body = await decode(gateway, bodies.DirectBody, await asked.read_body())
+    key = check_idempotency_key(asked.header("Idempotency-Key"))
+    sent, tx_hash = await read_sent(gateway, body, body.slug), body.tx_hash.lower()
+
+    async def buy() -> Accepted:
+        _check_has_signature(gateway, body)
+        registered = gateway.catalog[body.slug]
+        generation = await check_request(gateway, body, registered, asked.address)
+        quote = gateway.quote(registered.endpoint, generation)
+        proof = await _read_payer_proof(gateway, body, quote)
+        return await gateway.payments.accept_direct(quote, generation, tx_hash, key, proof, sent)
+
+    find = functools.partial(gateway.payments.find_transfer, sent, tx_hash, key)
+    accepted = await gateway.payments.find_or_buy(find, buy)
+    return _answer_started(gateway, accepted, body)
+
+
+def _check_has_signature(gateway: Gateway, body: bodies.DirectBody) -> None:
     if gateway.settings.require_payer_signature and body.payer_signature is None:
         raise ValidationError(
             "payerSignature is missing. This gateway takes a transfer only with its sender's "
             "signature; GET /llms.txt says how to sign."
         )
-    registered = gateway.catalog[body.slug]
-    generation = await check_request(gateway, body, registered, asked.address)
-    quote = gateway.quote(registered.endpoint, generation)
-    proof = await _read_payer_proof(gateway, body, quote)
-    key = check_idempotency_key(asked.header("Idempotency-Key"))
-    accepted = await gateway.payments.accept_direct(
-        quote, generation, body.tx_hash.lower(), key, proof
-    )
-    return _answer_started(gateway, accepted, generation)
 
 
 async def _read_payer_proof(
@@ -196,10 +238,10 @@ async def _read_payer_proof(
     )
 
 
-def _answer_started(gateway: Gateway, accepted: Accepted, generation: GenerationRequest) -> Answer:
+def _answer_started(gateway: Gateway, accepted: Accepted, body: bodies.GenerationBody) -> Answer:
     headers = {**JSON, **NOT_STORED, **accepted.headers}
     callback_secret = None
-    if generation.callback_url and gateway.callbacks is not None:
+    if body.callback_url and gateway.callbacks is not None:
         try:
             callback_secret = gateway.callbacks.secret_of(accepted.task.id)
         except Exception:  # noqa: BLE001 - a plugin may raise anything, and the task is paid for

@@ -110,7 +110,7 @@ def check_first() -> Mutant:
     original = MethodPurchases._find_or_reserve_claim
 
     async def _find_or_reserve_claim(self: Any, purchase: Any) -> Any:
-        await self._check_proof(purchase)
+        await self._check_proof(purchase, purchase.quote)
         return await original(self, purchase)
 
     return Mutant(
@@ -123,7 +123,7 @@ def no_second_read() -> Mutant:
     async def find(self: Any, purchase: Any) -> Any:
         if known := await self._find_proof(purchase):
             return known
-        await self._check_proof(purchase)
+        await self._check_proof(purchase, purchase.quote)
         reserved = await self._run_to_end(self._reserve_and_ask(purchase))
         if reserved is None and (reserved := await self._find_proof(purchase)) is None:
             raise PaymentRequired("payment_already_used")
