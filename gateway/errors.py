@@ -379,3 +379,11 @@ class BackupFailed(Exception):
 
 class SettingsError(Exception):
     """A setting is wrong or missing. The message names the setting and shows an example."""
+
+
+def text_of(error: BaseException) -> str:
+    """Return the text of an error of a plugin's own class, or nothing if it raises in turn."""
+    try:
+        return str(error)
+    except BaseException:  # noqa: BLE001 - `__str__` is the plugin's code, too
+        return ""

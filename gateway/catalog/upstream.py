@@ -19,7 +19,7 @@ from gateway.catalog.circuit_breaker import CircuitBreaker
 from gateway.concurrency.awaiting import mark_read
 from gateway.contracts import Clock, Closing, Probing, Provider, Validating
 from gateway.domain import Endpoint, GenerationRequest, Traits
-from gateway.errors import SubmitUncertain
+from gateway.errors import SubmitUncertain, text_of
 from gateway.telemetry.redaction import Redactor
 from gateway.telemetry.spans import About, Spans
 
@@ -190,12 +190,8 @@ class Upstream:
 
         Empty if the error's `__str__` raises.
         """
-        try:
-            text = str(error)[:_MAX_READ_CHARS]
-        except Exception:  # noqa: BLE001 - a plugin's own error class may do anything
-            return ""
         # Redact before the cut: half a key would not be recognised.
-        text = self.redactor.clean(text)
+        text = self.redactor.clean(text_of(error)[:_MAX_READ_CHARS])
         return text[:_MAX_TEXT_CHARS].encode(errors="replace").decode()
 
     async def call(

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 import attrs
 import structlog
 
+from gateway.errors import text_of
+
 Value = TypeVar("Value")
 Expected = tuple[type[Exception], ...]
 
@@ -63,7 +65,7 @@ class Fenced(Exception):
     """A plugin's call failed; `error` is the reason."""
 
     def __init__(self, error: BaseException) -> None:
-        super().__init__(f"{type(error).__name__}: {error}")
+        super().__init__(f"{type(error).__name__}: {text_of(error)}")
         self.error = error
 
 

@@ -19,6 +19,11 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "boolean": (bool,),
     "null": (),
 }
+# Keywords by which an object may have right fields that its `properties` do not name.
+_MORE_FIELDS = (
+    *("patternProperties", "additionalProperties", "unevaluatedProperties", "dependentSchemas"),
+    *("allOf", "anyOf", "oneOf", "if", "then", "else", "$ref"),
+)
 
 
 def has_values(found: Any) -> bool:
@@ -66,6 +71,8 @@ def find_mismatch(found: dict[str, Any], schema: dict[str, Any]) -> str | None:
 
 
 def _has_named_field(found: dict[str, Any], schema: dict[str, Any]) -> bool:
+    if any(schema.get(keyword, False) is not False for keyword in _MORE_FIELDS):
+        return True
     named = schema.get("properties")
     return not isinstance(named, dict) or not named.keys().isdisjoint(found)
 
@@ -103,4 +110,7 @@ def _pairs_in(value: Any, part: dict[str, Any]) -> Iterator[tuple[Any, Any, str]
     if isinstance(value, dict) and isinstance(named := part.get("properties"), dict):
         yield from ((value[name], named[name], "a field") for name in named.keys() & value.keys())
     if isinstance(value, list):
-        yield from ((entry, part.get("items"), "an entry of a list") for entry in value)
+        # `items` describes the entries after those that have a schema of their own.
+        first, items = part.get("prefixItems"), part.get("items")
+        rest = value[len(first) :] if isinstance(first, list) else value
+        yield from ((entry, items, "an entry of a list") for entry in rest)

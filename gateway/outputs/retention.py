@@ -8,6 +8,7 @@ import structlog
 
 from gateway.contracts import Clock, OutputStore
 from gateway.contracts.outputs import OutputStoreUnavailable, StoredFile
+from gateway.errors import text_of
 from gateway.store import SqlStore
 
 _SWEEP_S = 600.0
@@ -66,7 +67,7 @@ async def sweep(store: SqlStore, output_store: OutputStore, now: float) -> int:
                 gone.append(task_id)
             except OutputStoreUnavailable as error:
                 stuck.add(task_id)
-                _log.warning("retention.stuck", task=task_id, error=str(error))
+                _log.warning("retention.stuck", task=task_id, error=text_of(error))
     if gone:
         await store.forget_outputs(gone)
         _log.info("retention.swept", tasks=len(gone))

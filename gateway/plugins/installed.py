@@ -13,7 +13,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from gateway.errors import SettingsError
+from gateway.errors import SettingsError, text_of
 from gateway.installed import entry_points, is_disabled, modules_of, plugin_of
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def find_commands(own: Collection[str], warn: Callable[[str], None]) -> dict[str
         try:
             commands = list(_read_table(table))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - a plugin may raise anything
-            warn(f"The commands of {plugin} are left out: {type(error).__name__}: {error}")
+            warn(f"The commands of {plugin} are left out: {type(error).__name__}: {text_of(error)}")
             continue
         for name, place, sentence in commands:
             if name in own:

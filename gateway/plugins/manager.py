@@ -30,7 +30,7 @@ from gateway.contracts import (
 )
 from gateway.contracts.parts import Part
 from gateway.contracts.payment_methods import PaymentMethod
-from gateway.errors import SettingsError
+from gateway.errors import SettingsError, text_of
 from gateway.installed import entry_points
 from gateway.plugins import hookspecs
 from gateway.plugins.installed import BUNDLED, find_disabled, find_section
@@ -150,7 +150,7 @@ class PluginManager:
         if not sells_on and self._catalog is not None:
             self._catalog.withdraw(name)
         kind = "" if isinstance(error, SettingsError) else f"{type(error).__name__}: "
-        problem = " ".join(f"{kind}{error}".split())[:_MAX_PROBLEM_CHARS]
+        problem = " ".join(f"{kind}{text_of(error)}".split())[:_MAX_PROBLEM_CHARS]
         self._plugins[name] = attrs.evolve(plugin, problem=problem)
         place = place_in(error, plugin.module)
         _log.error("plugin.left_out", plugin=name, source=plugin.source, error=problem, at=place)

@@ -2,7 +2,8 @@
 
 import contextlib
 import resource
-from collections.abc import Callable, Iterable
+from collections import OrderedDict
+from collections.abc import Callable
 from itertools import islice
 from typing import Any, Protocol
 
@@ -15,8 +16,8 @@ from gateway.web.front.current import client_address
 RESERVED_DESCRIPTORS = 200
 # The soft limit is raised to this, or to the hard limit.
 MAX_DESCRIPTORS = 65_536
-# The oldest connections of an address that are searched for an idle one.
-_SEARCHED = 64
+# Connections that are searched for an idle one at a time, of all addresses together.
+_SEARCHED = 512
 # Between two log lines.
 _LOG_EVERY = 1000
 _log = structlog.get_logger()
@@ -55,16 +56,17 @@ class Connection(Protocol):
 class Connections:
     """Counts connections by address, and refuses some while descriptors are short.
 
-    The address with the most connections gets no further one, and makes room for the others: its
-    oldest idle connection is closed. Every operation takes constant time.
+    The address with the most connections gets no further one, and makes room for the others: an
+    idle connection is closed, one of the oldest first. Every operation takes constant time.
     """
 
     most: Callable[[], int] = most_connections
     _addresses: dict[Connection, str] = attrs.field(factory=dict, init=False)
-    # By address, the oldest connection first.
-    _held: dict[str, dict[Connection, None]] = attrs.field(factory=dict, init=False)
+    # By address, the oldest connection first, but those that were found busy last. Both kinds are
+    # an `OrderedDict`, whose first key is found at once even if many before it were removed.
+    _held: dict[str, OrderedDict[Connection, None]] = attrs.field(factory=dict, init=False)
     # By number of connections: the addresses that have so many.
-    _by_number: dict[int, dict[str, None]] = attrs.field(factory=dict, init=False)
+    _by_number: dict[int, OrderedDict[str, None]] = attrs.field(factory=dict, init=False)
     _highest: int = attrs.field(default=0, init=False)
     _refused: int = attrs.field(default=0, init=False)
 
@@ -78,7 +80,7 @@ class Connections:
             connection.cut_off()
             return
         self._addresses[connection] = address
-        held = self._held.setdefault(address, {})
+        held = self._held.setdefault(address, OrderedDict())
         held[connection] = None
         self._renumber(address, len(held), change=1)
 
@@ -94,10 +96,10 @@ class Connections:
             del self._held[address]
 
     def _renumber(self, address: str, number: int, *, change: int) -> None:
-        before = self._by_number.get(number - change, {})
+        before = self._by_number.get(number - change, OrderedDict())
         before.pop(address, None)
         if number:
-            self._by_number.setdefault(number, {})[address] = None
+            self._by_number.setdefault(number, OrderedDict())[address] = None
         self._highest = max(self._highest, number)
         if not before:
             self._by_number.pop(number - change, None)
@@ -109,17 +111,30 @@ class Connections:
         """Close an idle connection of the address with the most, for one that has fewer."""
         if len(self._held.get(address, ())) >= self._highest:
             return False
-        for other in islice(self._by_number.get(self._highest, ()), _SEARCHED):
-            idle = _find_idle(self._held[other])
-            if idle is not None:
-                self.remove(idle)
-                idle.cut_off()
-                return True
-        return False
+        idle = self._find_idle()
+        if idle is None:
+            return False
+        self.remove(idle)
+        idle.cut_off()
+        return True
 
+    def _find_idle(self) -> Connection | None:
+        """Search some connections of the addresses with the most.
 
-def _find_idle(connections: Iterable[Connection]) -> Connection | None:
-    return next((one for one in islice(connections, _SEARCHED) if one.is_idle), None)
+        The next search begins behind those that are busy, so they hide no idle one for long.
+        """
+        addresses, left = self._by_number.get(self._highest, OrderedDict()), _SEARCHED
+        for address in list(islice(addresses, _SEARCHED)):
+            held = self._held[address]
+            for one in list(islice(held, left)):
+                if one.is_idle:
+                    return one
+                held.move_to_end(one)
+                left -= 1
+            addresses.move_to_end(address)
+            if not left:
+                break
+        return None
 
 
 def _address_of(transport: Any) -> str:

@@ -25,6 +25,10 @@ def order(ratio=None, resolution=None, **fields):
     return GenerationRequest(prompt="a", aspect_ratio=ratio, resolution=resolution, **fields)
 
 
+def order_of(prompt):
+    return GenerationRequest(prompt=prompt)
+
+
 @pytest.mark.parametrize(
     ("ratio", "resolution", "width", "height"),
     [
@@ -223,6 +227,53 @@ def test_data_that_does_not_follow_the_schema_is_not_what_was_ordered(found):
 def test_a_field_may_be_missing_or_null_if_another_has_a_value(prompt, found):
     kept = accept(DATA, GenerationRequest(prompt=prompt), Result(text=json.dumps(found)))
     assert kept.text_media_type == "application/json"
+
+
+TEXT = {"type": "string"}
+COUNT = {"type": "integer"}
+OPEN_ROOTS = {
+    "patternProperties": {"^item_": TEXT},
+    "additionalProperties": TEXT,
+    "unevaluatedProperties": {},
+    "dependentSchemas": {"item_1": {"properties": {"item_2": TEXT}}},
+    **{key: [{"properties": {"item_1": TEXT}}] for key in ("allOf", "anyOf", "oneOf")},
+    "if": {"properties": {"item_1": TEXT}},
+    "$ref": "#/$defs/Item",
+}
+
+
+def schema_of(**keywords):
+    named = {"type": "object", "properties": {"total": COUNT}}
+    return json.dumps(named | {"$defs": {"Item": {"properties": {"item_1": TEXT}}}} | keywords)
+
+
+@pytest.mark.parametrize("keyword", OPEN_ROOTS)
+def test_a_root_may_have_fields_beside_its_properties(keyword):
+    prompt = schema_of(**{keyword: OPEN_ROOTS[keyword]})
+    assert accept(DATA, order_of(prompt), Result(text='{"item_1": "Bolt"}'))
+
+
+@pytest.mark.parametrize("closed", [{}, {"additionalProperties": False}, {"if": False}])
+def test_a_root_without_other_fields_has_one_of_its_properties(closed):
+    with pytest.raises(NotAsOrdered, match="none of the fields"):
+        accept(DATA, order_of(schema_of(**closed)), Result(text='{"item_1": "Bolt"}'))
+
+
+ROWS = {"type": "array", "prefixItems": [TEXT, COUNT], "items": {"type": "boolean"}}
+
+
+@pytest.mark.parametrize(
+    ("row", "is_right"),
+    [(["Bolt", 7], True), (["Bolt", 7, True], True), (["Bolt"], True), (["Bolt", 7, "x"], False)],
+)
+def test_items_of_a_list_begin_after_its_prefix(row, is_right):
+    prompt = schema_of(properties={"rows": {"type": "array", "items": ROWS}})
+    found = Result(text=json.dumps({"rows": [row]}))
+    if is_right:
+        assert accept(DATA, order_of(prompt), found).text == found.text
+    else:
+        with pytest.raises(NotAsOrdered, match="an entry of a list is not of type boolean"):
+            accept(DATA, order_of(prompt), found)
 
 
 def test_a_schema_takes_no_time_that_the_data_does_not():

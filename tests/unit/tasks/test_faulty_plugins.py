@@ -165,10 +165,11 @@ async def test_an_odd_sentence_is_stored_as_far_as_it_can_be(tmp_path, clock, ki
     assert len(task.error) <= 500
 
 
-async def test_an_error_that_cannot_even_be_told_ends_its_task_only(tmp_path, clock):
+@pytest.mark.parametrize("worse", [RuntimeError("no words"), SystemExit(1)], ids=repr)
+async def test_an_error_that_cannot_even_be_told_ends_its_task_only(tmp_path, clock, worse):
     class Mute(ContentPolicy):
         def __str__(self):
-            raise RuntimeError("no words")
+            raise worse
 
     async with opened(tmp_path, PlainApi(Mute("x")), clock) as shop:
         assert (await shop.ended(await shop.accept(PAPER))).details == "content_policy"

@@ -82,6 +82,28 @@ def test_a_request_in_progress_is_not_cut_off():
     assert server.open() == {"10.0.0.1": 3, "10.0.0.2": 1}
 
 
+@pytest.mark.parametrize("busy", [64, 600, 2_000])
+def test_busy_connections_hide_no_idle_one_for_long(busy):
+    server = Server(busy + 10)
+    for number in range(busy + 10):
+        assert server.connect("10.0.0.1", is_idle=number >= busy)
+    came = [server.connect("10.0.0.2") for _ in range(10 + busy // 100)]
+    # One is closed for each that comes, whichever is idle: neither a busy nor a new one.
+    assert came.count(True) == server.open()["10.0.0.2"] == 10
+    assert sum(one.is_open and one.address == "10.0.0.1" for one in server.all) == busy
+
+
+def test_busy_addresses_hide_no_idle_one_for_long():
+    server = Server(2_000)
+    for number in range(1_000):
+        for _ in range(2):
+            server.connect(f"10.1.{number // 250}.{number % 250}", is_idle=number >= 900)
+    came = [server.connect("10.2.0.1") for _ in range(6)]
+    assert came.count(True) == 2
+    assert server.connections._highest == 2
+    assert server.open().total() == 2_000
+
+
 def test_a_new_connection_counts_for_the_network_of_its_customer():
     server = Server(4)
     flood = [server.connect(f"2001:db8:0:7::{number:x}") for number in range(1, 7)]
