@@ -94,6 +94,8 @@ class SimStore(SqliteStore):
         self._row_reads = InlineRowReads(self._reader)
         self._writer = Writer(InlineWriter(self._db, self._life))
         self._writer.start()
+        # The simulated plugins have no functions of the database, so neither is opened.
+        self._plugin_writes = self._plugin_reads = self._connect_for_plugins(None)
         return self
 
     async def _open_sums(self) -> InlineReader:
