@@ -112,12 +112,12 @@ class Fence:
         running = asyncio.create_task(_find_outcome(work), name=f"{owner.part} {step}")
         try:
             await asyncio.wait((running,), timeout=limit_s)
-        finally:
-            is_late = not running.done()
-            if is_late:
-                running.cancel()
-                await asyncio.wait((running,), timeout=_GRACE_S)
+        except asyncio.CancelledError:
+            await _stop(running)
+            raise
+        is_late = not running.done()
         if is_late:
+            await _stop(running)
             error: BaseException | None = TimeoutError(f"{step} did not return in {limit_s:g} s")
         else:
             value, error = running.result()
@@ -153,6 +153,12 @@ def is_plugins_own(error: BaseException) -> bool:
         return True
     task = asyncio.current_task()
     return task is not None and not task.cancelling()
+
+
+async def _stop(running: asyncio.Task[Any]) -> None:
+    """Cancel a task, and leave it behind if it does not end."""
+    running.cancel()
+    await asyncio.wait((running,), timeout=_GRACE_S)
 
 
 async def _find_outcome(work: Callable[[], Awaitable[Any]]) -> tuple[Any, BaseException | None]:

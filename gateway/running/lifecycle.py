@@ -65,9 +65,6 @@ class Lifecycle:
         """Start the parts. If one fails, close those already started."""
         try:
             await self._start()
-        except GeneratorExit:
-            # The event loop is gone, so nothing can be awaited any more.
-            raise
         except BaseException:
             await self._close()
             raise
