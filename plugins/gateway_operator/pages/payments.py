@@ -76,7 +76,7 @@ async def give_transfer_back() -> Redirect:
     await give_back(
         operator().desk,
         actor(),
-        await _find(g.form.get("transfer", "")),
+        *_parse_transfer(g.form.get("transfer", "")),
         reason=g.form.get("reason", ""),
         accepts_unproven=g.form.get("sure") == "yes",
         is_fresh=is_fresh(),
