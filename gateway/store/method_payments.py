@@ -182,6 +182,21 @@ def answer_of(db: Connection, payment_id: int) -> str | None:
     return row["answer"] if row is not None else None
 
 
+def find_method_naming(db: Connection, tx_hash: str) -> str | None:
+    """Return the method of a payment whose claim or receipt names a transaction, or None.
+
+    A method may take USDC on the chain. Its transaction has no `tx:` claim then.
+    """
+    digits = f"%{tx_hash.lower().removeprefix('0x')}%"
+    row = db.execute(
+        """SELECT p.method FROM method_proofs m JOIN payments p ON p.id = m.payment_id
+           WHERE (lower(m.claim) LIKE ? OR lower(m.answer) LIKE ?) AND p.state <> 'released'
+           LIMIT 1""",
+        (digits, digits),
+    ).fetchone()
+    return None if row is None else str(row["method"])
+
+
 class SqlMethodPayments(Tables):
     """Payments by methods.
 

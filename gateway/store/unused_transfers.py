@@ -10,6 +10,7 @@ from gateway.contracts import NewTask
 from gateway.domain import Endpoint, Flow, GenerationRequest, PaymentState, TaskStatus, Transfer
 from gateway.domain.eip3009 import transaction_key
 from gateway.errors import RefundRefused
+from gateway.store import method_payments
 from gateway.store.payments import UNUSED, claim, insert_payment, insert_task, is_claimed
 from gateway.store.sql import Connection
 from gateway.store.tasks import owe_refund
@@ -21,13 +22,16 @@ def owe_unused(db: Connection, transfer: Transfer, task_id: str, now: float) -> 
     """Claim a transfer that bought nothing, and owe its sender the refund.
 
     No transfer is refunded automatically: its sender proved nothing. Raises `RefundRefused` if the
-    transaction or the transfer's authorization is claimed, by a purchase or an earlier refund.
+    transaction or the transfer's authorization is claimed, by a purchase or an earlier refund, or
+    if a payment by a method names the transaction.
     """
     keys = [transaction_key(transfer.tx_hash)]
     if transfer.authorization_key is not None:
         keys.append(transfer.authorization_key)
     if any(is_claimed(db, key) for key in keys):
         raise RefundRefused("This transaction has paid for a task, or is being given back.")
+    if (method := method_payments.find_method_naming(db, transfer.tx_hash)) is not None:
+        raise RefundRefused(f"A payment by {method} names this transaction, so it was used.")
     task = _make_task(transfer, task_id, now)
     payment = insert_payment(
         db,

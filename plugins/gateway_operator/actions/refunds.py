@@ -107,7 +107,7 @@ async def approve(
     """
     _check_count(actor, choices)
     # A first request counts towards the daily cap, so recognize its repeat before checking.
-    if await _was_done(desk, actor, "refund.approve", choices[0].task_id):
+    if await was_done(desk, actor, "refund.approve", choices[0].task_id):
         return [await _find_case(desk, choice.task_id) for choice in choices]
     recipient = _check_other_recipient(desk, actor, choices, to, reason)
     cases = [await _find_case(desk, choice.task_id) for choice in choices]
@@ -212,11 +212,12 @@ async def _act(
         return [await _find_case(desk, one) for one in together or [done.action.subject]]
 
 
-async def _was_done(desk: Desk, actor: Actor, action: str, task_id: str) -> bool:
+async def was_done(desk: Desk, actor: Actor, action: str, subject: str) -> bool:
+    """Whether this is the repeat of a request that was carried out before."""
     if actor.request is None:
         return False
     found = await desk.store.read(actions.find_request, actor.request)
-    return found is not None and (found.action, found.subject) == (action, task_id)
+    return found is not None and (found.action, found.subject) == (action, subject)
 
 
 def _new_action(

@@ -6,15 +6,15 @@ import uuid
 
 import attrs
 
-from gateway.domain import TX_HASH, Transfer
-from gateway.domain.eip3009 import transfers_to
+from gateway.domain import TX_HASH, Decision, RefundCase, Transfer
+from gateway.domain.eip3009 import transaction_key, transfers_to
 from gateway.errors import ActionRefused, RefundRefused, WrongValue
 from gateway.store.sql import Connection
 from gateway.store.unused_transfers import owe_unused
 from gateway_operator.actions import refunds
 from gateway_operator.audit_log import Actor, AlreadyDone, NewAction
 from gateway_operator.desk.desk import Desk
-from gateway_operator.desk.payments import Unused
+from gateway_operator.desk.payments import Unused, find_unused
 from gateway_operator.sql import seen_transfers
 
 _MAX_DIGITS = 6
@@ -51,7 +51,8 @@ async def mark_seen(desk: Desk, actor: Actor, tx_hash: str, log_index: int, *, r
 async def give_back(
     desk: Desk,
     actor: Actor,
-    unused: Unused,
+    tx_hash: str,
+    log_index: int,
     *,
     reason: str = "",
     accepts_unproven: bool = False,
@@ -60,42 +61,58 @@ async def give_back(
     """Refund an unused transfer that is too old to buy anything, to its sender.
 
     It becomes a refund due, which is then approved. If the approval is refused, the refund waits
-    among those to decide. Raises what `refunds.approve` does, `ActionRefused` without a refund key
-    or while the transfer may still be used, and `ChainUnavailable`.
+    among those to decide; a repeat of the request approves it. Raises what `refunds.approve` does,
+    `NotFound`, `ActionRefused` without a refund key or while the transfer may still be used, and
+    `ChainUnavailable`.
     """
+    if not accepts_unproven:
+        raise ActionRefused("The sender proved nothing: confirm that you want to pay this address.")
+    action = NewAction(
+        actor=actor,
+        at=desk.now(),
+        action="transfer.refund",
+        subject=f"{tx_hash}:{log_index}",
+        reason=reason,
+    )
+    # A repeat does not find the transfer among the unused ones.
+    if not await refunds.was_done(desk, actor, action.action, action.subject):
+        transfer = await _find_refundable(desk, tx_hash, log_index)
+        with contextlib.suppress(AlreadyDone):
+            await desk.records.act(_owe, transfer, str(uuid.uuid4()), desk.now(), action=action)
+    case = await _find_owed(desk, tx_hash)
+    if case.decision is Decision.APPROVED:
+        return
+    await refunds.approve(
+        desk,
+        # The key of the request belongs to the action above.
+        attrs.evolve(actor, request=None),
+        # A repeat overrides no rejection.
+        [attrs.evolve(refunds.choice_of(case), is_rejected=False)],
+        reason=reason,
+        accepts_unproven=True,
+        is_fresh=is_fresh,
+    )
+
+
+async def _find_owed(desk: Desk, tx_hash: str) -> RefundCase:
+    """Return the refund of a transfer; one transaction has at most one."""
+    task = await desk.store.find_claim(transaction_key(tx_hash))
+    case = None if task is None else await desk.store.refunds.case(task.id)
+    if case is None:
+        raise RefundRefused("The refund of this transfer is not known.")
+    return case
+
+
+async def _find_refundable(desk: Desk, tx_hash: str, log_index: int) -> Transfer:
+    """Return an unused transfer as the chain has it now; raises what `give_back` does."""
+    unused = await find_unused(desk, tx_hash, log_index)
     if not unused.can_refund:
         raise ActionRefused(
             "This transfer cannot be given back here: a buyer may still use it, its records are "
             "lost, it is marked as seen, or GATEWAY_REFUND_KEY is not set."
         )
-    if not accepts_unproven:
-        raise ActionRefused("The sender proved nothing: confirm that you want to pay this address.")
     refunds.check_recipient(desk, unused.sender)
-    transfer = await _find_transfer(desk, unused)
-    action = NewAction(
-        actor=actor,
-        at=desk.now(),
-        action="transfer.refund",
-        subject=f"{unused.tx_hash}:{unused.log_index}",
-        reason=reason,
-    )
-    task_id = str(uuid.uuid4())
-    try:
-        await desk.records.act(_owe, transfer, task_id, desk.now(), action=action)
-    except AlreadyDone:
-        return
-    case = await desk.store.refunds.case(task_id)
-    if case is None:
-        raise RefundRefused("The refund of this transfer is not known.")
-    await refunds.approve(
-        desk,
-        # The key of the request belongs to the action above.
-        attrs.evolve(actor, request=None),
-        [refunds.choice_of(case)],
-        reason=reason,
-        accepts_unproven=True,
-        is_fresh=is_fresh,
-    )
+    return await _find_transfer(desk, unused)
 
 
 def _owe(db: Connection, transfer: Transfer, task_id: str, now: float) -> None:

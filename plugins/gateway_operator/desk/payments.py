@@ -88,6 +88,10 @@ class Unused:
     # None: not marked.
     mark: SeenTransfer | None
 
+    # Payment methods of plugins with a payment within a day of it. One that takes USDC on the chain
+    # may have received this transfer, unknown to the gateway.
+    methods: Sequence[str]
+
     # Whether the refund key can give it back: no buyer can use it any more.
     can_refund: bool = False
 
@@ -182,12 +186,16 @@ class _Facts:
     # A restored backup may lack sales.
     is_older: bool
     mark: SeenTransfer | None
+    methods: Sequence[str]
 
 
 def _payments_like(db: Connection, known: Sequence[UnusedTransfer]) -> list[_Facts]:
     marked = seen_transfers.find(db, {one.transfer.tx_hash for one in known})
     born = db.execute("SELECT value FROM meta WHERE key = 'born_at'").fetchone()
     born_at = 0.0 if born is None else float(born["value"])
+    times = [one.at for one in known]
+    period = (min(times, default=0.0) - _TWICE_S, max(times, default=0.0) + _TWICE_S)
+    by_methods = payment_lists.methods_between(db, *period) if times else []
     found = []
     for one in known:
         sent = one.transfer
@@ -198,6 +206,7 @@ def _payments_like(db: Connection, known: Sequence[UnusedTransfer]) -> list[_Fac
                 is_older=one.at < born_at - _CLOCKS_S,
                 has_paid=payment_lists.has_paid(db, sent.sender),
                 mark=marked.get((sent.tx_hash, sent.log_index)),
+                methods=sorted({name for at, name in by_methods if near[0] <= at <= near[1]}),
             )
         )
     return found
@@ -218,6 +227,7 @@ def _describe_unused(
         why=_explain(sent.amount_units, age_s, facts, cheapest_units, late_s),
         task_id=facts.like,
         mark=facts.mark,
+        methods=facts.methods,
     )
 
 

@@ -60,7 +60,7 @@ async def ask_about_refund() -> Response:
         button=f"Give back {usdc(found.amount_units)} USDC",
         intro="No request can use it any more. The refund key sends it to where it came from.",
         facts=_facts(found),
-        warnings=["The sender may be an exchange, which credits nobody: then ask the buyer first."],
+        warnings=_warnings(found),
         fields=_fields(found),
         reason="optional",
         needs_tick="I want to pay an address that proved nothing.",
@@ -76,7 +76,7 @@ async def give_transfer_back() -> Redirect:
     await give_back(
         operator().desk,
         actor(),
-        await _find(g.form.get("transfer", "")),
+        *_parse_transfer(g.form.get("transfer", "")),
         reason=g.form.get("reason", ""),
         accepts_unproven=g.form.get("sure") == "yes",
         is_fresh=is_fresh(),
@@ -105,6 +105,17 @@ def _facts(found: Unused) -> list[tuple[str, str]]:
         ("Transaction", found.tx_hash),
         ("Likely reason", found.why),
     ]
+
+
+def _warnings(found: Unused) -> list[str]:
+    warnings = ["The sender may be an exchange, which credits nobody: then ask the buyer first."]
+    if found.methods:
+        names = ", ".join(found.methods)
+        warnings.append(
+            f"Payments by {names} came within a day of it. If that method takes USDC to this "
+            "wallet, the transfer may have paid for one of them: check its records first."
+        )
+    return warnings
 
 
 def _fields(found: Unused) -> dict[str, str]:

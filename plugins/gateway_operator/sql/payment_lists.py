@@ -1,13 +1,16 @@
 """Lists of payments: open ones, overpaid ones, and transfers without one."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Sequence
 
 import attrs
 
 from gateway.domain import MinedTransfer
-from gateway.store.sql import Connection
+from gateway.store.sql import Connection, dialect_of
+
+_HASH_DIGITS = re.compile("(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 
 
 @attrs.frozen(kw_only=True)
@@ -81,7 +84,32 @@ def unused(db: Connection, transfers: Sequence[MinedTransfer]) -> list[MinedTran
             found.append(transfer)
         else:
             paid[key] -= 1
-    return found
+    named = _named_by_methods(db) if found else set()
+    return [transfer for transfer in found if transfer.tx_hash not in named]
+
+
+def _named_by_methods(db: Connection) -> set[str]:
+    """Return the transactions named by payment methods, which may take USDC on the chain.
+
+    Such a payment has no `tx:` claim: its method's claim or receipt names the transaction.
+    """
+    rows = db.execute(
+        """SELECT lower(m.claim || ' ' || coalesce(m.answer, '')) AS words
+           FROM method_proofs m JOIN payments p ON p.id = m.payment_id
+           WHERE p.state <> 'released'"""
+    )
+    return {f"0x{digits}" for row in rows for digits in _HASH_DIGITS.findall(row["words"])}
+
+
+def methods_between(db: Connection, since: float, until: float) -> list[tuple[float, str]]:
+    """Return the time and method of payments by methods in a period, unless never taken."""
+    rows = db.execute(
+        f"""SELECT p.created_at, p.method FROM method_proofs m
+           {dialect_of(db).ordered_join} payments p ON p.id = m.payment_id
+           WHERE p.created_at BETWEEN ? AND ? AND p.state <> 'released'""",  # noqa: S608 - constants
+        (since, until),
+    )
+    return [(row["created_at"], row["method"]) for row in rows]
 
 
 def paid_alike(

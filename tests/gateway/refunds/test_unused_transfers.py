@@ -1,7 +1,12 @@
 """A transfer that no request used within a day is given back once, by the operator's decision."""
 
+import attrs
 import pytest
 
+from gateway.errors import NeedsFresh, StaleForm
+from gateway_operator.actions.refunds import reject
+from gateway_operator.actions.transfers import give_back
+from gateway_operator.audit_log import Actor
 from gateway_operator.desk.conditions import find_conditions
 from gateway_operator.desk.facts import read_facts
 from gateway_operator.desk.payments import read_unused
@@ -99,6 +104,48 @@ async def test_two_decisions_give_it_back_once(gateway, desk, chain, clock, paye
     assert (await post(gateway, PAGE, **form)).status_code == 409
     await until(lambda: chain.usdc_balance(payer.account.address) == EVERYTHING)
     assert len(await gateway.services.store.refunds.cases()) == 1
+
+
+@pytest.mark.parametrize("later_s", [0.0, 90.0])
+async def test_a_repeat_of_a_refused_request_approves_the_refund(
+    gateway, desk, chain, clock, payer, later_s
+):
+    """The debt is recorded first; then the password was missing, or the answer got lost."""
+    tx_hash = await lose_transfer(gateway, desk, chain, clock, payer)
+    (one,) = await search(desk)
+    capped = attrs.evolve(desk, settings=attrs.evolve(desk.settings, refund_daily_cap="0.01"))
+    capped.unused.pause_s = 0.0
+    await search(capped)
+    place = (Actor(door="page", name="s1", request="one"), tx_hash, one.log_index)
+    with pytest.raises(NeedsFresh):
+        await give_back(capped, *place, accepts_unproven=True)
+    clock.offset_s += later_s
+    if later_s:
+        await search(capped)
+    with pytest.raises(NeedsFresh):
+        await give_back(capped, *place, accepts_unproven=True)
+    for _ in range(2):
+        await give_back(capped, *place, accepts_unproven=True, is_fresh=True)
+    await until(lambda: chain.usdc_balance(payer.account.address) == EVERYTHING)
+    await give_back(capped, *place, accepts_unproven=True)
+    assert len(await actions_of(gateway, "transfer.refund")) == 1
+    assert len(await actions_of(gateway, "refund.approve")) == 1
+
+
+async def test_a_repeat_overrides_no_rejection(gateway, desk, chain, clock, payer):
+    tx_hash = await lose_transfer(gateway, desk, chain, clock, payer)
+    (one,) = await search(desk)
+    capped = attrs.evolve(desk, settings=attrs.evolve(desk.settings, refund_daily_cap="0.01"))
+    capped.unused.pause_s = 0.0
+    await search(capped)
+    actor = Actor(door="page", name="s1", request="one")
+    place = (actor, tx_hash, one.log_index)
+    with pytest.raises(NeedsFresh):
+        await give_back(capped, *place, accepts_unproven=True)
+    (case,) = await desk.store.refunds.cases()
+    await reject(desk, attrs.evolve(actor, request="two"), [case.task_id], reason="an exchange")
+    with pytest.raises(StaleForm):
+        await give_back(capped, *place, accepts_unproven=True, is_fresh=True)
 
 
 async def test_a_transfer_that_may_still_be_used_is_not_given_back(gateway, desk, payer):
