@@ -174,6 +174,8 @@ class Endpoint:
     # Lower-case, with the dot. An endpoint without extensions takes no file.
     file_extensions: tuple[str, ...] = ()
     max_prompt_chars: int = MAX_PROMPT_CHARS
+    # The vendor's limit of a picture to edit, if below `MAX_FILE_BYTES`.
+    max_picture_bytes: int = MAX_FILE_BYTES
     # The maximum number of pages of a document, counted before payment.
     max_pages: int | None = None
     # Seconds per attempt, including the time to wait for a job.

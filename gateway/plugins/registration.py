@@ -293,6 +293,8 @@ def _mistakes_in_limits(endpoint: Endpoint) -> Iterator[str]:
         yield f"max_prompt_chars is not 1 to {MAX_PROMPT_CHARS}"
     if endpoint.max_pages is not None and endpoint.max_pages < 1:
         yield "max_pages is not 1 or more"
+    if endpoint.max_picture_bytes < 1:
+        yield "max_picture_bytes is not 1 or more"
     if not endpoint.timeout_s > 0:
         yield "timeout_s is not more than 0"
 

@@ -131,15 +131,18 @@ class SentPictures:
         factory=_make_sandbox("sent_pictures_child", "put_right", _BEFORE_PAYMENT)
     )
 
-    async def put_right(self, attachment: Attachment) -> Attachment:
+    async def put_right(
+        self, attachment: Attachment, *, most_bytes: int = MAX_FILE_BYTES
+    ) -> Attachment:
         """Return the picture upright, still, in 8 bits of RGB or RGBA, and without metadata.
 
         It keeps its format, its name, and the hash of the buyer's bytes; if it is plain already,
-        its bytes too. Requires a complete, still PNG, JPEG or WebP of the right size, named
+        its bytes too. A JPEG or WebP with more than `most_bytes` is saved with a lower quality.
+        Requires a complete, still PNG, JPEG or WebP of the right size, named
         correctly. Raises `InvalidInput` with a message for the buyer, and `ExecutionError` if the
         sandbox fails.
         """
-        limits = (MIN_PICTURE_SIDE, MAX_PICTURE_PIXELS, MAX_FILE_BYTES)
+        limits = (MIN_PICTURE_SIDE, MAX_PICTURE_PIXELS, min(most_bytes, MAX_FILE_BYTES))
         try:
             found, data = await self._sandbox.call_parts(attachment.data, *map(str, limits))
         except SandboxRefusal as error:

@@ -5,34 +5,36 @@ metadata. One that is plain already keeps its bytes.
 """
 
 import io
+import math
+import time
 from collections.abc import Iterable
+from typing import Any
 
-from PIL import Image, ImageCms, ImageOps
+from PIL import Image, ImageCms, ImageFile
+from PIL.JpegImagePlugin import JpegImageFile, get_sampling
 
 from gateway.sandbox.errors import SandboxRefusal
-from gateway.sandbox.pictures_child import KINDS
+from gateway.sandbox.pictures_child import KINDS, ORIENTATION, turned_upright
+from gateway.sandbox.plain_files import is_bare
 
 # A phone's photo may contain a second, hidden picture. Pillow has another name for that.
 _SENT_KINDS = KINDS | {"MPO": "jpg"}
-# Parts of a file that are not the picture, as Pillow names them.
-_METADATA = ("exif", "xmp", "XML:com.adobe.xmp", "icc_profile", "comment", "photoshop", "adobe")
-# The place of a PNG's bit depth, and what a whole file ends with.
+# The place of a PNG's bit depth.
 _PNG_DEPTH = 24
 _PLAIN_DEPTH = 8
-_ENDS = {"png": b"IEND\xae\x42\x60\x82", "jpg": b"\xff\xd9"}
-# The formats' options from the best quality down, until the file is small enough. WebP's methods
-# above 1 take too long.
-_OPTIONS: dict[str, tuple[dict[str, int], ...]] = {
-    "png": ({"compress_level": 3},),
-    "jpg": (
-        {"quality": 95, "subsampling": 0},
-        *({"quality": quality, "subsampling": 2} for quality in (90, 78, 55, 30)),
-    ),
+# The formats' options from the best quality down, until the file is small enough. A JPEG is saved
+# with its own quality first. WebP's methods above 1 take too long.
+_OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
+    "png": ({"compress_level": 3}, {"compress_level": 9}),
+    "jpg": tuple({"quality": quality, "subsampling": 2} for quality in (90, 78, 55, 30)),
     "webp": tuple({"quality": quality, "method": 1} for quality in (92, 75, 40)),
 }
+# Larger numbers in a JPEG's tables of quality need a kind of JPEG that few programs read.
+_MOST_COARSE = 255
+# No further options are tried after this processor time, and PNG's level 9 is given up: 25 million
+# pixels would take a minute. The sandbox ends its child after 10 s.
+_TRIED_S = 7.0
 _FORMATS = {"png": "PNG", "jpg": "JPEG", "webp": "WEBP"}
-# The EXIF tag, for the pictures that warm up.
-_ORIENTATION = 0x0112
 _MEGA = 1_000_000
 
 
@@ -40,7 +42,7 @@ def load_decoders() -> None:
     """Put one small picture of every format right, because Pillow loads lazily."""
     Image.MAX_IMAGE_PIXELS = None
     exif = Image.Exif()
-    exif[_ORIENTATION] = 6
+    exif[ORIENTATION] = 6
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("XYZ")).tobytes()
     for name, kind in KINDS.items():
         file = io.BytesIO()
@@ -56,7 +58,8 @@ def put_right(
 ) -> tuple[bytes, bytes]:
     """Return the format of a buyer's picture (png, jpg or webp), and new bytes if it was not plain.
 
-    Decodes all of it, but only after checking its size. Raises `SandboxRefusal` with a message for
+    One with more than `most_bytes` is not plain. Decodes all of it, but only after checking its
+    size. Raises `SandboxRefusal` with a message for
     the buyer.
     """
     try:
@@ -65,9 +68,10 @@ def put_right(
             _check_size(image, int(least_side), int(most_pixels))
             # Decode all of it, to detect truncation.
             image.load()
-            if _is_plain(image, kind, data):
+            if _is_plain(image, kind, data) and len(data) <= int(most_bytes):
                 return kind.encode(), b""
-            return kind.encode(), _encode(_plain_copy(image), kind, int(most_bytes))
+            options = (*_own_options(image), *_OPTIONS[kind])
+            return kind.encode(), _encode(_plain_copy(image), kind, options, int(most_bytes))
     except (SandboxRefusal, MemoryError):
         raise
     except Exception:  # noqa: BLE001 - a decoder may raise anything
@@ -85,29 +89,20 @@ def _check_size(image: Image.Image, least_side: int, most_pixels: int) -> None:
 
 
 def _is_plain(image: Image.Image, kind: str, data: bytes) -> bool:
-    """Whether a decoded picture needs no change. Bytes after its end may be another picture."""
+    """Whether a decoded picture needs no change."""
     if image.format == "MPO" or image.mode not in ("RGB", "RGBA"):
         return False
     if image.mode == "RGB" and image.has_transparency_data:
         return False
     if kind == "png" and data[_PNG_DEPTH] != _PLAIN_DEPTH:
         return False
-    return data.endswith(_ENDS.get(kind, b"")) and not any(_find_metadata(image))
-
-
-def _find_metadata(image: Image.Image) -> Iterable[str]:
-    """Yield what an image holds besides its pixels; the resolution in dots per inch may stay."""
-    yield from (name for name in _METADATA if image.info.get(name) and name != "adobe")
-    # Texts of a PNG, and segments of a JPEG other than JFIF's and Adobe's, which tells the colours.
-    yield from getattr(image, "text", {})
-    segments = (name for name, _ in getattr(image, "applist", ()))
-    yield from (name for name in segments if name not in ("APP0", "APP14"))
+    return is_bare(kind, data)
 
 
 def _plain_copy(image: Image.Image) -> Image.Image:
     """Return an upright copy in RGB or RGBA, with the colours of sRGB."""
     profile = image.info.get("icc_profile")
-    upright = ImageOps.exif_transpose(image)
+    upright = turned_upright(image)
     if upright.mode.startswith("I"):
         # 16 bits of grey; `convert` would cut instead of scaling.
         upright = upright.convert("I").point(lambda level: level / 257).convert("L")
@@ -134,16 +129,65 @@ def _in_srgb(image: Image.Image, profile: bytes | None) -> Image.Image:
     return colours.convert("RGB")
 
 
-def _encode(plain: Image.Image, kind: str, most_bytes: int) -> bytes:
+def _own_options(image: Image.Image) -> Iterable[dict[str, Any]]:
+    """Yield the options of a JPEG's own quality: a higher one would only make it larger."""
+    if not isinstance(image, JpegImageFile):
+        return
+    tables = image.quantization
+    if tables and max(map(max, tables.values())) <= _MOST_COARSE:
+        is_progressive = bool(image.info.get("progressive"))
+        own = {"qtables": list(tables.values()), "subsampling": get_sampling(image)}
+        yield {**own, "progressive": is_progressive, "optimize": True}
+
+
+class _File(io.BytesIO):
+    """A file that is given up when it gets too large, or takes too much processor time."""
+
+    def __init__(self, most_bytes: int, until: float) -> None:
+        super().__init__()
+        self._most_bytes = most_bytes
+        self._until = until
+
+    def write(self, data: Any) -> int:
+        if self.tell() + len(data) > self._most_bytes or time.process_time() > self._until:
+            raise _TooMuchError
+        return super().write(data)
+
+
+class _TooMuchError(Exception):
+    """A file has too many bytes, or takes too long."""
+
+
+def _encode(
+    plain: Image.Image, kind: str, options: Iterable[dict[str, Any]], most_bytes: int
+) -> bytes:
     """Encode in the picture's own format; raises `SandboxRefusal` if it gets too large."""
     if kind == "jpg":
         plain = plain.convert("RGB")
-    for options in _OPTIONS[kind]:
-        file = io.BytesIO()
-        plain.save(file, _FORMATS[kind], **options)
-        if file.tell() <= most_bytes:
+    begun, until = time.process_time(), math.inf
+    for each in options:
+        file = _File(most_bytes, until)
+        try:
+            _save(plain, kind, each, file, most_bytes)
             return file.getvalue()
+        except _TooMuchError:
+            until = begun + _TRIED_S
     raise SandboxRefusal(
         f"The picture has more than {most_bytes / _MEGA:g} MB as a plain picture of 8 bits: "
         "send a smaller one, or a JPEG."
     )
+
+
+def _save(
+    plain: Image.Image, kind: str, options: dict[str, Any], file: io.BytesIO, most_bytes: int
+) -> None:
+    block = ImageFile.MAXBLOCK
+    if kind == "jpg":
+        # Pillow writes an optimized JPEG in one piece, and fails if its block is too small.
+        ImageFile.MAXBLOCK = block + most_bytes
+    try:
+        plain.save(file, _FORMATS[kind], **options)
+    except OSError:
+        raise _TooMuchError from None
+    finally:
+        ImageFile.MAXBLOCK = block

@@ -193,7 +193,9 @@ async def _validate(
             )
         generation = attrs.evolve(generation, pages=pages)
     if endpoint.edits_pictures and attachment is not None:
-        attachment = await gateway.intake.sent_pictures.put_right(attachment)
+        attachment = await gateway.intake.sent_pictures.put_right(
+            attachment, most_bytes=endpoint.max_picture_bytes
+        )
         generation = attrs.evolve(generation, attachment=attachment)
     await registered.upstream.validate(generation, endpoint)
     return generation

@@ -10,12 +10,14 @@ edit has the price of a picture.
 
 import attrs
 
-from gateway.vendors import Model
+from gateway.vendors import Model, PictureLimits
 
 _TIMEOUT_S = 240.0
 # A tenth below Google's sizes: 1,023,000 pixels or more at 1K (1184 x 864), and 4 and 16 times as
 # many. Those of Nano Banana 2.1 are not documented.
 _PIXELS = {"1K": 920_000, "2K": 3_680_000, "4K": 14_700_000}
+# Of a picture in a request, before Base64; Google documents it for Vertex AI.
+_MAX_SENT_BYTES = 7_000_000
 
 # When these costs were last checked.
 CHECKED = "2026-11-22"
@@ -84,6 +86,7 @@ def editing(model: Model) -> Model:
         slug=f"{model.slug}-edit",
         title=f"{model.title}, edit",
         description="Changes a picture as a prompt says.",
+        edits=PictureLimits(most_bytes=_MAX_SENT_BYTES),
         cost_micros=None if model.cost_micros is None else model.cost_micros + sent,
         costs={resolution: cost + sent for resolution, cost in model.costs.items()},
     )

@@ -24,8 +24,6 @@ from gateway_gemini.usage import cost_micros
 
 TIMEOUT_S = 220.0
 _PROBE_S = 15.0
-# Limit of a picture in a request, before Base64; Google documents it for Vertex AI.
-_MAX_SENT_BYTES = 7_000_000
 
 
 @attrs.define
@@ -41,14 +39,11 @@ class Painter:
     name: str = "gemini"
     timeout_s: float = TIMEOUT_S
 
-    def validate(
-        self,
-        request: GenerationRequest,
-        endpoint: Endpoint,  # noqa: ARG002 - of the protocol
-    ) -> None:
+    def validate(self, request: GenerationRequest, endpoint: Endpoint) -> None:
         """Refuse a picture that is larger than Google accepts in a request."""
-        if request.attachment is not None and len(request.attachment.data) > _MAX_SENT_BYTES:
-            raise InvalidInput("The picture is larger than 7 MB, which is the most here.")
+        limit = endpoint.max_picture_bytes
+        if request.attachment is not None and len(request.attachment.data) > limit:
+            raise InvalidInput(f"The picture is larger than {limit / 10**6:g} MB, the most here.")
 
     async def submit(self, request: GenerationRequest, job: Job) -> Result:
         """Request one picture, or an edit of the buyer's.

@@ -149,8 +149,10 @@ def edit_endpoint(model: Model, *, provider: str, checked: str | None = None) ->
     None.
     """
     made = picture_endpoint(model, provider=provider, checked=checked)
+    most_bytes = model.edits.most_bytes if model.edits is not None else None
     return attrs.evolve(
         made,
+        max_picture_bytes=most_bytes or made.max_picture_bytes,
         capability=IMAGE_EDITING,
         required_fields=("prompt", "fileBase64", "fileName"),
         file_extensions=tuple(PICTURE_FORMATS),

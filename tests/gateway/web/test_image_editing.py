@@ -6,6 +6,7 @@ import io
 import json
 import sqlite3
 
+import attrs
 import pytest
 from PIL import Image
 
@@ -52,6 +53,7 @@ class EditPlugin:
     @hookimpl
     def register_endpoints(self, register, settings) -> None:
         register(EDIT, self.provider)
+        register(attrs.evolve(EDIT, slug="small", max_picture_bytes=20_000), self.provider)
 
 
 @pytest.fixture
@@ -83,6 +85,20 @@ async def test_an_edit_is_quoted_paid_and_delivered_in_the_wanted_format(studio,
     (request,) = provider.requests
     assert (request.prompt, request.attachment.name) == (PROMPT, "photo.png")
     assert request.attachment.data == picture()
+
+
+async def test_a_photo_is_made_small_enough_for_its_vendor(studio, payer, provider):
+    file = io.BytesIO()
+    photo = Image.effect_noise((300, 300), 30)
+    photo.save(file, "JPEG", quality=95)
+    assert len(file.getvalue()) > 25_000
+    sent = body(file.getvalue(), "photo.jpg")
+    for slug, is_smaller in (("edit", False), ("small", True)):
+        header = {"X-PAYMENT": payer.header()}
+        answer = await studio.client.post(f"/api/x402/{slug}", json=sent, headers=header)
+        assert answer.status_code == 200, await answer.get_json()
+        await studio.wait((await answer.get_json())["taskId"])
+        assert (len(provider.requests[-1].attachment.data) <= 20_000) is is_smaller
 
 
 async def test_a_transfer_pays_for_an_edit_too(studio, payer):

@@ -35,6 +35,20 @@ def with_stray():
     return image
 
 
+def moon():
+    """A moon of 1,257 pixels in a black sky of 16 million."""
+    sky = Image.new("RGB", (4096, 4096), "black")
+    ImageDraw.Draw(sky).ellipse((1000, 1000, 1040, 1040), fill="white")
+    return sky
+
+
+def large_with_strays():
+    image = Image.new("L", (4096, 4096))
+    for at in range(100):
+        image.putpixel((at * 40, at * 17), 255)
+    return image
+
+
 def cut_out():
     """A black shape: all its pixels are black, and its outline is in the transparency."""
     shape = Image.new("RGBA", SIZE, (0, 0, 0, 0))
@@ -59,6 +73,7 @@ FLAT = {
     "a grey JPEG": lambda: compressed(Image.new("RGB", SIZE, (127, 128, 126)), 75),
     "black with noise": lambda: noisy(2, 2),
     "one stray pixel": with_stray,
+    "stray pixels in a large one": large_with_strays,
     "transparent": lambda: Image.new("RGBA", SIZE, (0, 0, 0, 0)),
     "hidden by transparency": unseen,
     "a palette": lambda: Image.new("P", SIZE, 3),
@@ -70,6 +85,7 @@ SEEN = {
     "a line on white": drawn,
     "a thin line on black": lambda: drawn(ground="black", ink="#202020", width=1),
     "two flat colours": lambda: drawn(ground="#ff0000", ink="#f20000", width=40),
+    "a moon": moon,
     "a logo": cut_out,
     "paper with grain": lambda: noisy(248, 6),
     "a soft gradient": lambda: (

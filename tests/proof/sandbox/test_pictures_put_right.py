@@ -41,9 +41,9 @@ def turned(orientation=6):
     return exif
 
 
-async def put_right(pictures, data, name):
+async def put_right(pictures, data, name, **limits):
     sent = Attachment(name=name, data=data)
-    kept = await pictures.put_right(sent)
+    kept = await pictures.put_right(sent, **limits)
     image = Image.open(io.BytesIO(kept.data))
     image.load()
     assert kept.name == name

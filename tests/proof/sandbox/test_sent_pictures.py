@@ -149,4 +149,4 @@ async def test_a_jpeg_that_takes_minutes_is_stopped_after_seconds(pictures):
 async def test_a_machine_that_cannot_check_says_so(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(ExecutionError, match="cannot be checked now"):
-        await SentPictures().check(Attachment(name="a.png", data=picture()))
+        await SentPictures().put_right(Attachment(name="a.png", data=picture()))

@@ -71,6 +71,7 @@ _EXTRACTION = {"capability": "document-extraction", "file_extensions": (".pdf",)
         ({"max_prompt_chars": 0}, "max_prompt_chars"),
         ({"max_prompt_chars": 10_001}, "max_prompt_chars"),
         ({"max_pages": 0}, "max_pages"),
+        ({"max_picture_bytes": 0}, "max_picture_bytes"),
         ({"timeout_s": 0.0}, "timeout_s"),
     ],
 )
