@@ -38,8 +38,8 @@ def leasable(
     """
     hint = dialect_of(db).indexed_by("tasks_due")
     is_known = "1 = 1" if known is None else f"slug IN ({placeholders(known)})"
-    # The second kind is a lease that expired: another node died. A job is only polled, which ends no
-    # process.
+    # The second kind is a lease that expired: another node died. A job is only polled, which ends
+    # no process.
     expired = f"(lease_token IS NOT NULL AND due_at <= {clock!r})"
     died = f"(handle IS NULL AND (restarts > 0 OR {expired}))"
     kind = {"all": "", "suspects": f"AND {died}", "others": f"AND NOT {died}"}[which]

@@ -11,7 +11,6 @@ from gateway.store.long_texts import add_parts, shorten
 from gateway.store.rows import dump, load
 from gateway.store.sql import Connection, Run, Tables, as_query, as_write, dialect_of, lease_clock
 
-
 # Deaths in lone attempts at this many different tasks have another cause than one task.
 _BLAMELESS = 3
 
