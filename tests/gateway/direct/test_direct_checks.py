@@ -154,8 +154,7 @@ async def test_a_prompt_may_be_any_text_up_to_10000_characters(gateway, payer, p
 
 def wide_picture() -> bytes:
     """Return a PNG of the ratio 16:9."""
-    file = io.BytesIO()
-    Image.radial_gradient("L").resize((160, 90)).save(file, "png")
+    Image.radial_gradient("L").resize((160, 90)).save(file := io.BytesIO(), "png")
     return file.getvalue()
 
 
