@@ -6,11 +6,17 @@ from gateway.contracts import Cost, Lease
 from gateway.contracts.parts import EventType
 from gateway.domain import Handle, PaymentState, StoredResult, TaskStatus
 from gateway.store.events import add_event
-from gateway.store.leases import Which, find_unknown, lease_due, lease_unknown, next_due
+from gateway.store.leases import (
+    Which,
+    count_unknown,
+    find_unknown,
+    lease_due,
+    lease_unknown,
+    next_due,
+)
 from gateway.store.long_texts import add_parts, shorten
 from gateway.store.rows import dump, load
 from gateway.store.sql import Connection, Run, Tables, as_query, as_write, dialect_of, lease_clock
-
 
 # Deaths in lone attempts at this many different tasks have another cause than one task.
 _BLAMELESS = 3
@@ -260,6 +266,7 @@ class SqlQueue(Tables):
         return lease
 
     find_unknown = as_query(find_unknown)
+    count_unknown = as_query(count_unknown)
 
     async def recover(self, *, now: float) -> int:
         """At startup, make due the tasks that this node had leased: their workers have died.

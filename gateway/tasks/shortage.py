@@ -126,8 +126,8 @@ class Shortages:
                 subject=lacked.replace(" ", "_"),
                 level="warn",
                 title=f"This machine is short of {lacked}",
-                text="Paid tasks wait for it. After half an hour they try three times more, then fail "
-                "with a refund due.",
+                text="Paid tasks wait for it. After half an hour they try three times more, then "
+                "they fail, with a refund due.",
                 action=_ADVICE[lacked],
             )
             for lacked, at in self._seen.items()
