@@ -286,9 +286,9 @@ class Catalog:
         """Return the slug of every registered endpoint, including those switched off."""
         return list(self._registered)
 
-    def disabled_slugs(self) -> list[str]:
-        """Return the slugs of registered endpoints that are switched off or retired."""
-        return [slug for slug in self._registered if not self.is_enabled(slug)]
+    def switched_off_slugs(self) -> list[str]:
+        """Return the slugs of registered endpoints that the settings of this node switch off."""
+        return [slug for slug in self._registered if slug in self._switched_off]
 
     async def close(self, *, timeout_s: float = CLOSE_S) -> None:
         """Close every provider, each within `timeout_s` seconds."""

@@ -30,7 +30,7 @@ async def find_checks(gateway: Gateway) -> list[Check]:
         if part.checks is None:
             return []
         found = await _ask(gateway, part, "checks", part.checks, checked_check)
-        if found is None:
+        if found is None or len(found) > _MOST:
             summary = "This check failed."
             return [Check(name=part.name, ok=False, stops=_NOTHING, summary=summary)]
         return found
@@ -44,7 +44,8 @@ async def find_conditions(gateway: Gateway) -> list[Condition]:
     async def ask(part: Part) -> list[Condition]:
         if part.conditions is None:
             return []
-        return await _ask(gateway, part, "conditions", part.conditions, checked_condition) or []
+        found = await _ask(gateway, part, "conditions", part.conditions, checked_condition) or []
+        return found[:_MOST]
 
     found = _joined(await asyncio.gather(*map(ask, gateway.lifecycle.parts)))
     return found + [_describe(fault, gateway.now()) for fault in gateway.fence.faults()]
@@ -57,18 +58,19 @@ async def _ask(
     ask: Callable[[], Awaitable[Iterable[Any]]],
     check: Callable[[Any], Fact],
 ) -> list[Fact] | None:
-    """Return a part's facts, or None if it fails."""
+    """Return a part's facts, one more than allowed if it has more, or None if it fails."""
 
     async def read() -> list[Fact]:
-        found = list(islice(await ask(), _MOST + 1))
-        if len(found) > _MOST:
-            raise ValueError(f"{name} returns more than {_MOST}")
-        return [check(one) for one in found]
+        return [check(one) for one in islice(await ask(), _MOST + 1)]
 
+    owner = owner_of(part)
     try:
-        return await gateway.fence.wait(owner_of(part), name, read, limit_s=gateway.timing.facts_s)
+        found = await gateway.fence.wait(owner, name, read, limit_s=gateway.timing.facts_s)
     except Fenced:
         return None
+    if len(found) > _MOST:
+        gateway.fence.note(owner, name, ValueError(f"{name} returns more than {_MOST}"))
+    return found
 
 
 def checked_check(found: Any) -> Check:

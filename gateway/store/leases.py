@@ -38,8 +38,8 @@ def leasable(
     """
     hint = dialect_of(db).indexed_by("tasks_due")
     is_known = "1 = 1" if known is None else f"slug IN ({placeholders(known)})"
-    # The second kind is a lease that expired: another node died. A job is only polled, which ends
-    # no process.
+    # The second kind is a lease that expired: another node died. A job is only polled, which
+    # ends no process.
     expired = f"(lease_token IS NOT NULL AND due_at <= {clock!r})"
     died = f"(handle IS NULL AND (restarts > 0 OR {expired}))"
     kind = {"all": "", "suspects": f"AND {died}", "others": f"AND NOT {died}"}[which]
@@ -102,6 +102,24 @@ class WaitingTask:
     created_at: float
 
 
+def _from_unknown(known: Sequence[str], disabled: Sequence[str]) -> str:
+    """Return FROM and WHERE; their parameters are the clock, `known` and `disabled`."""
+    return f"""FROM tasks WHERE status IN ('queued', 'processing') AND due_at <= ?
+        AND ({none_of("slug", known)} OR (handle IS NULL AND sent_at IS NULL
+            AND slug IN ({placeholders(disabled)})))"""
+
+
+def count_unknown(
+    db: Connection, known: Sequence[str], disabled: Sequence[str], now: float, before: float
+) -> dict[str, int]:
+    """Return the number of tasks of each slug as in `find_unknown`, if created until `before`."""
+    rows = db.execute(
+        f"SELECT slug, count(*) {_from_unknown(known, disabled)} AND created_at <= ? GROUP BY slug",
+        (lease_clock(db, now), *known, *disabled, before),
+    ).fetchall()
+    return {row[0]: row[1] for row in rows}
+
+
 def find_unknown(
     db: Connection, known: Sequence[str], disabled: Sequence[str], now: float, limit: int
 ) -> list[WaitingTask]:
@@ -110,11 +128,8 @@ def find_unknown(
     No node may have them, or all that do are busy.
     """
     rows = db.execute(
-        f"""SELECT id, slug, created_at FROM tasks
-           WHERE status IN ('queued', 'processing') AND due_at <= ?
-               AND ({none_of("slug", known)} OR (handle IS NULL AND sent_at IS NULL
-                   AND slug IN ({placeholders(disabled)})))
-           ORDER BY created_at, id LIMIT ?""",  # noqa: S608 - placeholders
+        f"""SELECT id, slug, created_at {_from_unknown(known, disabled)}
+           ORDER BY created_at, id LIMIT ?""",
         (lease_clock(db, now), *known, *disabled, limit),
     ).fetchall()
     return [

@@ -6,7 +6,14 @@ from gateway.contracts import Cost, Lease
 from gateway.contracts.parts import EventType
 from gateway.domain import Handle, PaymentState, StoredResult, TaskStatus
 from gateway.store.events import add_event
-from gateway.store.leases import Which, find_unknown, lease_due, lease_unknown, next_due
+from gateway.store.leases import (
+    Which,
+    count_unknown,
+    find_unknown,
+    lease_due,
+    lease_unknown,
+    next_due,
+)
 from gateway.store.long_texts import add_parts, shorten
 from gateway.store.rows import dump, load
 from gateway.store.sql import Connection, Run, Tables, as_query, as_write, dialect_of, lease_clock
@@ -126,9 +133,21 @@ def _note_end(
     add_event(db, lease.task_id, kind, now, has_callback=callback_url is not None)
 
 
-def retry(db: Connection, lease: Lease, *, delay_s: float, now: float, costs_attempt: bool) -> bool:
-    """End a lease and discard its job. The task is submitted again after `delay_s`."""
-    change = """due_at = ?, attempt = attempt - ?, handle = NULL, sent_at = NULL,
+def retry(
+    db: Connection,
+    lease: Lease,
+    *,
+    delay_s: float,
+    now: float,
+    costs_attempt: bool,
+    keeps_mark: bool = False,
+) -> bool:
+    """End a lease and discard its job. The task is submitted again after `delay_s`.
+
+    With `keeps_mark`, mark and handle stay, so what may have been submitted is not sent again.
+    """
+    discarded = "" if keeps_mark else "handle = NULL, sent_at = NULL,"
+    change = f"""due_at = ?, attempt = attempt - ?, {discarded}
         restarts = 0, lone_runs = 0, lease_token = NULL, progress = NULL, note = NULL"""
     return _change_leased(db, lease, change, lease_clock(db, now) + delay_s, int(not costs_attempt))
 
@@ -259,6 +278,7 @@ class SqlQueue(Tables):
         return lease
 
     find_unknown = as_query(find_unknown)
+    count_unknown = as_query(count_unknown)
 
     async def recover(self, *, now: float) -> int:
         """At startup, make due the tasks that this node had leased: their workers have died.

@@ -81,8 +81,10 @@ class Attempt:
             raise
         except LeaseLost:
             _log.warning("worker.lease_lost", task=self.lease.task_id)
-        except Exception:  # noqa: BLE001 - an attempt's edge: its lease expires
+            await self._end_unwritten()
+        except Exception:  # noqa: BLE001 - an attempt's edge
             _log.exception("worker.attempt_failed", task=self.lease.task_id)
+            await self._end_unwritten()
         finally:
             timer.cancel()
             await self._stop_heartbeat()
@@ -119,6 +121,21 @@ class Attempt:
     async def _give_back(self) -> None:
         try:
             await self.resources.queue.give_back(self.lease)
+        except Exception:  # noqa: BLE001 - an attempt's edge: its lease expires
+            _log.exception("worker.not_given_back", task=self.lease.task_id)
+
+    async def _end_unwritten(self) -> None:
+        """Count an attempt whose end could not be written, and end its lease, if it still has it.
+
+        An expired lease would count as a restart, though the process lives. A job is only polled
+        again, which costs no attempt, so its lease may expire.
+        """
+        job = self._job
+        if self.lease.handle is not None or (job is not None and job.handle is not None):
+            return
+        is_marked = job is not None and job.is_marked
+        try:
+            await Outcome(self.resources, self.lease).end_unwritten(is_marked=is_marked)
         except Exception:  # noqa: BLE001 - an attempt's edge: its lease expires
             _log.exception("worker.not_given_back", task=self.lease.task_id)
 

@@ -49,6 +49,8 @@ _NOT_THIS_CHOICE = (
 )
 # Choices of a buyer other than the prompt: fields of the request and of the endpoint.
 _CHOICES = ("aspect_ratio", "resolution", "output_format")
+_UNWRITTEN = "The gateway could not finish its work on this request. A refund is due."
+_NOT_KEPT = "The gateway stopped, or could not write, before the vendor's answer was kept."
 _AWAY = "The provider has not worked for too long. Nothing was made; a refund is due."
 _TOO_SHORT = "The gateway could not work for too long. Nothing was made; a refund is due."
 _UNCERTAIN = "The provider did not say whether it has accepted the request."
@@ -153,18 +155,39 @@ class Outcome:
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether the gateway died too often while it worked on the task."""
+        """Whether too many leases of the task expired, or were those of a process that died."""
         return self.lease.lone_runs > MAX_LONE_RUNS or self.lease.restarts > MAX_RESTARTS
 
     async def fail_hopeless(self) -> None:
         """Fail a task that seems to end the gateway's process."""
         times = self.lease.restarts
-        self._reason = f"The gateway was killed {times} times while it worked on this task."
+        self._reason = (
+            f"The gateway stopped, or could not write, {times} times while it worked on this task."
+        )
         await self.fail("provider_error", _KILLED)
+
+    async def end_unwritten(self, *, is_marked: bool) -> None:
+        """Retry, or fail the task, after an attempt whose end could not be written.
+
+        What may have been submitted is not sent again: the next attempt finds the mark.
+        """
+        self._reason = "The gateway could not write how the attempts ended."
+        if self.lease.attempt < MAX_ATTEMPTS:
+            await self.resources.queue.retry(
+                self.lease,
+                delay_s=self._backoff_s,
+                now=self.resources.now(),
+                costs_attempt=True,
+                keeps_mark=True,
+            )
+        elif is_marked:
+            await self.fail_uncertain()
+        else:
+            await self.fail("provider_error", _UNWRITTEN)
 
     async def fail_uncertain(self) -> None:
         """Fail a task whose submit was sent, but whose outcome cannot be found out."""
-        self._reason = self._reason or "The gateway stopped before the vendor's answer was kept."
+        self._reason = self._reason or _NOT_KEPT
         await self.fail("uncertain_submit", _UNCERTAIN)
 
     async def wait_for_provider(self, registered: Registered) -> None:
@@ -210,9 +233,13 @@ class Outcome:
         if self.lease.attempt >= most:
             await self.fail(details, error)
             return
+        await self._reschedule(self._backoff_s, costs_attempt=True)
+
+    @property
+    def _backoff_s(self) -> float:
         timing = self.resources.timing
-        delay_s = min(timing.backoff_s * 2 ** (self.lease.attempt - 1), timing.max_backoff_s)
-        await self._reschedule(delay_s * random.uniform(0.5, 1.0), costs_attempt=True)  # noqa: S311 - jitter
+        doubled_s: float = timing.backoff_s * 2 ** (self.lease.attempt - 1)
+        return min(doubled_s, timing.max_backoff_s) * random.uniform(0.5, 1.0)  # noqa: S311 - jitter
 
     async def _reschedule(self, delay_s: float, *, costs_attempt: bool) -> None:
         await self.resources.queue.retry(

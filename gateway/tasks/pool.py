@@ -193,11 +193,12 @@ class WorkerPool:
     def _find_blocked(self) -> list[str]:
         """Return the known slugs whose tasks wait.
 
-        Another node may still have an endpoint that is switched off or retired here.
+        Another node may still have an endpoint that is switched off here. A retired one is retired
+        on every node, and its tasks fail at once.
         """
         blocked = self.catalog.blocked_slugs(self.resources.timing.max_outage_s)
         if self.store.nodes.has_others:
-            blocked += self.catalog.disabled_slugs()
+            blocked += self.catalog.switched_off_slugs()
         return blocked
 
     def _note_search(self) -> None:

@@ -127,7 +127,7 @@ class Shortages:
                 level="warn",
                 title=f"This machine is short of {lacked}",
                 text="Paid tasks wait for it. After half an hour they try three times more, then "
-                "fail with a refund due.",
+                "they fail, with a refund due.",
                 action=_ADVICE[lacked],
             )
             for lacked, at in self._seen.items()

@@ -6,7 +6,7 @@ they fail with a refund due.
 """
 
 import asyncio
-from collections import Counter
+from collections.abc import Mapping
 
 import attrs
 
@@ -16,6 +16,31 @@ from gateway.tasks.resources import Resources
 
 # The most tasks read at once.
 _LIMIT = 1_000
+# The most endpoints that a condition names.
+_MOST_NAMED = 10
+
+
+@attrs.frozen
+class _Cause:
+    """Why tasks wait, and what to do. `name` is the condition's."""
+
+    name: str
+    reason: str
+    action: str
+
+
+_MISSING = _Cause(
+    "endpoint_unknown",
+    "this machine does not have their endpoints",
+    "Install or enable the endpoints' plugins again (`gateway plugins` shows why one was left "
+    "out), or restart a machine that has them.",
+)
+_SWITCHED_OFF = _Cause(
+    "endpoint_switched_off",
+    "this machine's settings switch their endpoints off, and another one may still have them",
+    "Switch the endpoints on until the tasks are done, or leave them to another machine. "
+    "If none has them, refunds become due in time.",
+)
 
 
 @attrs.define
@@ -23,7 +48,7 @@ class UnknownTasks:
     """Finds tasks that this node may not lease, and those that have waited for too long."""
 
     resources: Resources
-    # Whether other nodes may have an endpoint that is switched off or retired here.
+    # Whether other nodes may have an endpoint that is switched off here.
     has_others: bool = attrs.field(kw_only=True)
     # When this node first saw a task wait, in loop time, by task id.
     _seen_at: dict[str, float] = attrs.field(factory=dict, init=False)
@@ -42,28 +67,41 @@ class UnknownTasks:
         ]
 
     async def find_conditions(self) -> list[Condition]:
-        """Return a condition for each endpoint whose tasks have waited for some minutes."""
-        timing = self.resources.timing
-        oldest = self.resources.now() - timing.unknown_seen_s
-        waiting = [task for task in await self._find_waiting() if task.created_at <= oldest]
+        """Return a condition if tasks have waited for some minutes, for each of the two causes."""
+        resources, timing = self.resources, self.resources.timing
+        off = self._find_switched_off()
+        counts = await resources.queue.count_unknown(
+            resources.catalog.slugs(),
+            off,
+            now=resources.now(),
+            before=resources.now() - timing.unknown_seen_s,
+        )
+        missing = {slug: count for slug, count in counts.items() if slug not in off}
+        switched_off = {slug: count for slug, count in counts.items() if slug in off}
         hours = timing.max_unknown_s / 3600
-        return [
-            Condition(
-                name="endpoint_unknown",
-                subject=slug,
-                level="bad",
-                title=f"Paid tasks wait for the endpoint {slug}",
-                text=f"{count:,} paid tasks wait, because this machine does not have the endpoint "
-                f"{slug}. After {hours:g} hours they fail, and refunds become due.",
-                action="Install or enable the endpoint's plugin again (`gateway plugins` shows "
-                "why one was left out), or restart a machine that has it.",
-            )
-            for slug, count in sorted(Counter(task.slug for task in waiting).items())
-        ]
+        causes = ((missing, _MISSING), (switched_off, _SWITCHED_OFF))
+        return [_describe(found, cause, hours) for found, cause in causes if found]
 
     async def _find_waiting(self) -> list[WaitingTask]:
         resources = self.resources
-        disabled = resources.catalog.disabled_slugs() if self.has_others else []
         return await resources.queue.find_unknown(
-            resources.catalog.slugs(), disabled, now=resources.now(), limit=_LIMIT
+            resources.catalog.slugs(), self._find_switched_off(), now=resources.now(), limit=_LIMIT
         )
+
+    def _find_switched_off(self) -> list[str]:
+        return self.resources.catalog.switched_off_slugs() if self.has_others else []
+
+
+def _describe(counts: Mapping[str, int], cause: _Cause, hours: float) -> Condition:
+    """Return the condition of the endpoints that tasks wait for; `counts` are tasks by slug."""
+    slugs = sorted(counts)
+    named, more = ", ".join(slugs[:_MOST_NAMED]), len(slugs) - _MOST_NAMED
+    return Condition(
+        name=cause.name,
+        level="bad",
+        title=f"Paid tasks wait for {f'{len(slugs):,} endpoints' if slugs[1:] else named}",
+        text=f"{sum(counts.values()):,} paid tasks wait, because {cause.reason}: {named}"
+        f"{f' and {more:,} more' if more > 0 else ''}. After {hours:g} hours they fail, and "
+        "refunds become due.",
+        action=cause.action,
+    )

@@ -127,6 +127,14 @@ async def test_a_condition_of_a_wrong_type_leaves_the_others(settings, provider,
         assert "The plugin Bad (bad) fails" in page
 
 
+async def test_surplus_conditions_are_cut_and_the_others_stay(settings, provider):
+    many = [attrs.evolve(GOOD_CONDITION, subject=str(number)) for number in range(60)]
+    bad = Bad({"conditions": returning(many)})
+    async with running(settings, provider, more=[bad, Good()], timing=SOON) as gateway:
+        names = [one.name for one in await find_conditions(gateway.services)]
+    assert names == ["bad_low"] * 50 + ["good", "plugin_failed"]
+
+
 @attrs.define
 class Good:
     """A part with a condition, which must be seen whatever the others do."""

@@ -112,7 +112,9 @@ async def test_the_task_that_kills_the_gateway_is_found_and_takes_no_other_down(
         *("failed", "provider_error", 20_000),
     )
     assert "gateway stopped each time" in task.error
-    assert row["reason"] == "The gateway was killed 3 times while it worked on this task."
+    assert row["reason"] == (
+        "The gateway stopped, or could not write, 3 times while it worked on this task."
+    )
     assert task.attempt <= 4
 
 

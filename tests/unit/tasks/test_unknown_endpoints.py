@@ -129,6 +129,9 @@ async def test_what_is_switched_off_here_may_be_on_sale_on_another_node(
         await shop.pool.fail_unknown()
         assert await is_due_unleased(shop, task_id)
         clock.offset_s += 7 * _HOUR_S
+        (condition,) = await shop.pool.find_conditions()
+        assert condition.name == "endpoint_switched_off"
+        assert "this machine's settings switch their endpoints off" in condition.text
         await shop.pool.fail_unknown()
         assert (await shop.ended(task_id)).details == "provider_error"
     assert api.submits == []
@@ -140,8 +143,34 @@ async def test_the_operator_sees_which_endpoint_is_missing(shop):
     assert await shop.pool.find_conditions() == []
     shop.clock.offset_s += 700
     (condition,) = await shop.pool.find_conditions()
-    assert (condition.name, condition.subject) == ("endpoint_unknown", "gone")
+    assert (condition.name, condition.title) == ("endpoint_unknown", "Paid tasks wait for gone")
     assert condition.text.startswith(f"{len(waiting)} paid tasks wait")
+
+
+async def test_all_missing_endpoints_are_one_condition_with_true_numbers(shop):
+    for number in range(1_003):
+        await shop.accept(attrs.evolve(ENDPOINT, slug=f"gone-{number % 60:02}"))
+    shop.clock.offset_s += 700
+    (condition,) = await shop.pool.find_conditions()
+    assert condition.title == "Paid tasks wait for 60 endpoints"
+    assert condition.text.startswith("1,003 paid tasks wait")
+    assert "gone-00, " in condition.text
+    assert "gone-09 and 50 more." in condition.text
+
+
+async def test_a_retired_endpoints_tasks_fail_at_once_also_with_other_nodes(
+    tmp_path, clock, monkeypatch
+):
+    monkeypatch.setattr(OneNode, "has_others", True)
+    api = PlainApi()
+    async with opened(tmp_path, api, clock, start=False) as shop:
+        retired = attrs.evolve(PAPER, slug="retired", retires="2000-01-01")
+        shop.catalog.register(retired, api, "test")
+        task_id = await shop.accept(retired)
+        shop.pool.start()
+        task = await shop.ended(task_id)
+        assert (task.details, task.payment.state) == ("provider_error", "refund_due")
+    assert api.submits == []
 
 
 async def test_a_node_without_workers_fails_nothing(shop):
