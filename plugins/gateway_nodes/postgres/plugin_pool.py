@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
+from functools import partial
 from typing import Any
 
 import structlog
@@ -65,7 +66,8 @@ class PluginPool:
             # The plugin may have blocked the database since.
             self._rests.check(owner)
             pool = self._idle.pop() if self._idle else self._open_pool(DaemonThread("plugin-store"))
-            call = _Call(owner, work, self._limit_s)
+            fenced = partial(run_fenced, owner=owner, work=work, writes=writes)
+            call = _Call(fenced, self._limit_s)
             run = pool.write if writes else pool.read_one_state
             running = asyncio.create_task(run(call.run), name="plugin-database")
             while not running.done() and not call.abandon():
@@ -104,8 +106,8 @@ class PluginPool:
 class _Call:
     """A call of a function, which can be abandoned until its COMMIT."""
 
-    def __init__(self, owner: PluginOwner, work: PluginWork, limit_s: float) -> None:
-        self._owner, self._work, self._limit_s = owner, work, limit_s
+    def __init__(self, work: Callable[[Session], Any], limit_s: float) -> None:
+        self._work, self._limit_s = work, limit_s
         # Held for each change of the fields below.
         self._lock = threading.Lock()
         # Monotonic time of the first attempt's start. The pool's own waiting is no plugin's fault.
@@ -120,7 +122,7 @@ class _Call:
         row = db.execute("SELECT pg_backend_pid()").fetchone()
         self._enter(None if row is None else int(row[0]))
         try:
-            value = run_fenced(db, self._owner, self._work)
+            value = self._work(db)
         finally:
             # From here on the transaction ends without the plugin.
             self._leave()

@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 import psycopg
+from psycopg import errors
 
 from gateway.store.plugin_functions import PluginOwner
 from gateway_nodes.postgres.session import Session
@@ -41,6 +42,14 @@ _SCHEMA = """
     SELECT '', 'function ' || p.oid, md5(p.prosrc)
     FROM pg_proc p WHERE p.pronamespace = current_schema()::regnamespace
 """
+# A row that refers to nothing, which PostgreSQL checks at COMMIT: until it is deleted, each fails.
+_FORBID_COMMIT = """
+    CREATE TEMPORARY TABLE IF NOT EXISTS gateway_commits (
+        id INTEGER PRIMARY KEY,
+        parent INTEGER REFERENCES pg_temp.gateway_commits DEFERRABLE INITIALLY DEFERRED);
+    INSERT INTO pg_temp.gateway_commits VALUES (1, 2)
+"""
+_ALLOW_COMMIT = "DELETE FROM pg_temp.gateway_commits"
 _TRANSACTION = "SELECT pg_current_xact_id_if_assigned()::text"
 
 
@@ -83,25 +92,52 @@ class State:
 class PluginSession:
     """The `db` of a plugin's function: `execute`, and nothing more."""
 
-    def __init__(self, db: Session, owner: PluginOwner) -> None:
-        self._db, self._owner = db, owner
+    def __init__(self, db: Session, owner: PluginOwner, *, writes: bool) -> None:
+        self._db, self._owner, self._writes = db, owner, writes
         self._before: State | None = None
 
     def execute(self, sql: str, parameters: Any = ()) -> Any:
         """Run a statement, as `Session` does."""
         if self._before is None:
-            self._before = State.read(self._db, self._owner)
-        return self._db.execute(sql, parameters)
+            self._begin()
+        self._check_transaction()
+        try:
+            return self._db.execute(sql, parameters, prepare=True)
+        except errors.SyntaxError as error:
+            if ";" in sql.strip().rstrip(";"):
+                raise NotItsOwn(
+                    f"The plugin {self._owner.plugin} executed several statements at once, or one "
+                    f"with a mistake: {error}"
+                ) from error
+            raise
+        finally:
+            self._check_transaction()
+
+    def _begin(self) -> None:
+        if self._writes:
+            self._db.execute(_FORBID_COMMIT)
+        self._before = State.read(self._db, self._owner)
+
+    def _check_transaction(self) -> None:
+        """Raise `NotItsOwn` after the plugin's COMMIT, which failed, or ROLLBACK."""
+        if not self._db.is_in_transaction:
+            raise NotItsOwn(f"The plugin {self._owner.plugin} ended the gateway's transaction.")
 
     def check(self) -> None:
         """Raise `NotItsOwn` if a statement changed anything but the plugin's own tables."""
-        if self._before is not None:
-            self._before.compare(State.read(self._db, self._owner), self._owner)
+        if self._before is None:
+            return
+        self._check_transaction()
+        self._before.compare(State.read(self._db, self._owner), self._owner)
+        if self._writes:
+            self._db.execute(_ALLOW_COMMIT)
 
 
-def run_fenced(db: Session, owner: PluginOwner, work: Callable[[Any, Any], Any]) -> Any:
+def run_fenced(
+    db: Session, owner: PluginOwner, work: Callable[[Any, Any], Any], *, writes: bool
+) -> Any:
     """Run a plugin's work in this transaction; raises its errors, and `NotItsOwn`."""
-    handle = PluginSession(db, owner)
+    handle = PluginSession(db, owner, writes=writes)
     value = work(db, handle)
     handle.check()
     return value

@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 from psycopg.adapt import Loader
+from psycopg.pq import TransactionStatus
 
 from gateway.store.sql import Dialect
 
@@ -108,12 +109,27 @@ class Session:
     def __init__(self, raw: psycopg.Connection[Any]) -> None:
         self._raw = raw
 
-    def execute(self, sql: str, parameters: Any = (), /) -> psycopg.Cursor[Any]:
-        """Run a statement; parameters are a sequence for `?` and a mapping for `:name`."""
+    def execute(
+        self, sql: str, parameters: Any = (), /, *, prepare: bool | None = None
+    ) -> psycopg.Cursor[Any]:
+        """Run a statement; parameters are a sequence for `?` and a mapping for `:name`.
+
+        With `prepare`, the server refuses several statements in one text.
+        """
         if not parameters:
             # Without parameters psycopg does not parse placeholders.
-            return self._raw.execute(sql.encode())
-        return self._raw.execute(_translate(sql).encode(), _without_nul(parameters))
+            return self._raw.execute(sql.encode(), prepare=prepare)
+        return self._raw.execute(
+            _translate(sql).encode(), _without_nul(parameters), prepare=prepare
+        )
+
+    @property
+    def is_in_transaction(self) -> bool:
+        """Whether the last statement left the transaction open."""
+        return self._raw.info.transaction_status in (
+            TransactionStatus.INTRANS,
+            TransactionStatus.INERROR,
+        )
 
 
 def connect(address: str, name: str, *, statement_s: int = 30) -> psycopg.Connection[Any]:

@@ -1,6 +1,7 @@
 """A plugin's function on PostgreSQL: its rights, its transaction and its time."""
 
 import asyncio
+import contextlib
 import threading
 
 import psycopg
@@ -51,6 +52,44 @@ async def test_a_function_changes_its_own_tables_only(database_url, install_tabl
         assert await store.write(lambda db: db.execute("SELECT 5").fetchone()[0]) == 5
     assert read(database_url, "SELECT count(*) FROM acme_notes") == [(1,)]
     assert read(database_url, "SELECT to_regclass('claims') IS NULL") == [(False,)]
+
+
+ENDS = [
+    ("COMMIT", "DELETE FROM meta WHERE key = 'x'", "BEGIN"),
+    ("DELETE FROM meta WHERE key = 'x'", "COMMIT"),
+    ("DELETE FROM meta WHERE key = 'x'", "COMMIT AND CHAIN"),
+    ("DELETE FROM meta WHERE key = 'x'", "PREPARE TRANSACTION 'x'"),
+    ("ROLLBACK", "DELETE FROM meta WHERE key = 'x'", "BEGIN"),
+    ("ROLLBACK; DELETE FROM meta WHERE key = 'x'; COMMIT; BEGIN",),
+    ("COMMIT; DELETE FROM meta WHERE key = 'x'; BEGIN",),
+    ("DO 'BEGIN DELETE FROM meta WHERE key = ''x''; COMMIT; END'",),
+    ("SET TRANSACTION READ WRITE", "DELETE FROM meta WHERE key = 'x'"),
+]
+
+
+@pytest.mark.parametrize("is_stubborn", [False, True])
+@pytest.mark.parametrize("statements", ENDS)
+@pytest.mark.parametrize("writes", [True, False])
+async def test_a_function_commits_nothing_itself(
+    store, database_url, statements, writes, is_stubborn
+):
+    with psycopg.connect(database_url) as raw:
+        raw.execute("INSERT INTO meta (key, value) VALUES ('x', 'y')")
+
+    def work(_, handle):
+        for statement in statements:
+            try:
+                handle.execute(statement)
+            except (psycopg.Error, NotItsOwn):
+                if not is_stubborn:
+                    raise
+
+    with contextlib.suppress(psycopg.Error, NotItsOwn):
+        await store._run_for_plugin(ACME, work, writes=writes)
+    assert read(database_url, "SELECT value FROM meta WHERE key = 'x'") == [("y",)]
+    add = do("INSERT INTO acme_notes VALUES ('b')")
+    await store._run_for_plugin(ACME, add, writes=True)
+    assert read(database_url, "SELECT text FROM acme_notes") == [("a",), ("b",)]
 
 
 def read(database_url, sql):
