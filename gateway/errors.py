@@ -99,26 +99,23 @@ class TooManyStreams(TooManyRequests):
 class TooMuchUnpaid(TooManyRequests):
     """One address used too much of the capacity for checks before payment."""
 
-    sentence = (
-        "Checking your files takes too much of this gateway; this request charged nothing. "
-        "Try again in {} s."
-    )
+    sentence = "Checking your files takes too much of this gateway. Try again in {} s."
 
 
 class ExecutionError(GatewayError):
-    """The endpoint cannot serve now. Nothing was charged."""
+    """The endpoint cannot serve now."""
 
     code = "EXECUTION_ERROR"
 
 
 class DiskFull(ExecutionError):
-    """The database's disk is full. Nothing was charged."""
+    """The database's disk is full."""
 
     # For the operator, who can fix it.
     remedy: ClassVar[str] = "The disk is full: free some space"
 
     def __init__(self) -> None:
-        super().__init__("The gateway's disk is full; nothing was charged. Try again later.")
+        super().__init__("The gateway's disk is full. Try again later.")
 
 
 class _Unavailable(ExecutionError):
@@ -137,32 +134,32 @@ class BodiesFull(_Unavailable):
     """The bodies of other requests fill the memory for bodies."""
 
     retry_after_s = 5
-    sentence = "Too many large requests are being read; nothing was charged."
+    sentence = "Too many large requests are being read."
 
 
 class ChecksFull(_Unavailable):
     """Checks of other requests' files take precedence."""
 
     retry_after_s = 5
-    sentence = "Too many files are being checked; this request charged nothing."
+    sentence = "Too many files are being checked."
 
 
 class Restarting(_Unavailable):
-    """The gateway is draining, for example for an upgrade. Nothing was charged."""
+    """The gateway is draining, for example for an upgrade."""
 
-    sentence = "The gateway is restarting; nothing was charged."
+    sentence = "The gateway is restarting."
 
 
 class NoWorkers(_Unavailable):
-    """No machine runs tasks of this endpoint. Nothing was charged."""
+    """No machine runs tasks of this endpoint."""
 
-    sentence = "No machine of the gateway makes what it sells now; nothing was charged."
+    sentence = "No machine of the gateway makes what it sells now."
 
 
 class WrongNode(_Unavailable):
-    """This machine does not sell (GATEWAY_ROLE). Nothing was charged."""
+    """This machine does not sell (GATEWAY_ROLE)."""
 
-    sentence = "This machine of the gateway sells nothing; nothing was charged."
+    sentence = "This machine of the gateway sells nothing."
     advice = "Ask at the gateway's public address."
 
 

@@ -161,14 +161,11 @@ async def _explain_by_token(chain: Chain, refusal: str, sender: str) -> None:
     """
     message = refusal.lower()
     if _PAUSED in message:
-        raise ExecutionError(
-            "USDC is paused by its issuer: nothing can be paid now, and nothing was charged."
-        )
+        raise ExecutionError("USDC is paused by its issuer: nothing can be paid now.")
     if _BLACKLISTED not in message:
         return
     if await chain.call_uint(IS_BLACKLISTED + word(sender)):
         raise PaymentRequired(
-            "The USDC contract blacklists the payer's account. Nothing was charged; pay from "
-            "another account."
+            "The USDC contract blacklists the payer's account. Pay from another account."
         )
-    raise ExecutionError("The gateway's wallet cannot receive USDC now; nothing was charged.")
+    raise ExecutionError("The gateway's wallet cannot receive USDC now.")

@@ -170,7 +170,7 @@ class RpcEndpoints:
         """Return the endpoints; the first call imports web3 and creates them."""
         async with self._connecting:
             if self._is_closed:
-                raise ChainUnavailable("The gateway is stopping; nothing was charged.")
+                raise ChainUnavailable("The gateway is stopping.")
             if not self._endpoints:
                 provider = await asyncio.to_thread(_import_web3)
                 self._endpoints = [

@@ -17,8 +17,8 @@ from gateway.errors import ChainUnavailable
 
 Answer = TypeVar("Answer")
 
-# Only "this request" charged nothing: its authorization may have been spent before.
-UNREACHABLE = "The chain does not answer now. This request charged nothing; send the same again."
+# The authorization may have been spent before, or be on record.
+UNREACHABLE = "The chain does not answer now. Send the same again: it is never charged twice."
 # Attempts per call. If half of all attempts are refused, one call in 65,536 fails.
 _MAX_TRIES = 16
 # The retry budget of the process: burst size, and refill rate per second.

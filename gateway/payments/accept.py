@@ -17,12 +17,20 @@ from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import Chain, Clock, NewTask, Quote
 from gateway.contracts.store import PayerBusy
 from gateway.domain import Endpoint, GenerationRequest, Task
-from gateway.errors import GatewayError, PaymentRequired
+from gateway.errors import (
+    ExecutionError,
+    GatewayError,
+    PaymentRequired,
+    StoreUnavailable,
+    TooManyRequests,
+)
 from gateway.payments.way_values import checked_headers
 from gateway.store import SqlStore
 from gateway.telemetry import signals
 
 Value = TypeVar("Value")
+# Buyers believe it and pay again, so nothing else may say it.
+_UNCHARGED = "nothing was charged"
 _CODE = re.compile(r"\w{1,80}", re.ASCII)
 # The cutoff block's key in the store.
 _CUTOFF = "floor_block"
@@ -53,6 +61,20 @@ def reached_price(quote: Quote, units: int) -> int:
     """Return the price that `units` pays: the current one, else the highest valid earlier one."""
     lower = [price for price in quote.earlier_units if price <= units]
     return quote.price_units if units >= quote.price_units or not lower else max(lower)
+
+
+def say_uncharged(refusal: GatewayError) -> None:
+    """Say in a refusal's message that nothing was charged, after its first clause.
+
+    Only code that has just read the claims may call this. A 400 or 402 does not need it. An unknown
+    outcome (`StoreUnavailable`) must not have it.
+    """
+    is_unknown = isinstance(refusal, StoreUnavailable)
+    if is_unknown or not isinstance(refusal, ExecutionError | TooManyRequests):
+        return
+    if _UNCHARGED not in refusal.message.lower():
+        cause, _, advice = refusal.message.removesuffix(".").partition(". ")
+        refusal.message = f"{cause}; {_UNCHARGED}." + (f" {advice}." if advice else "")
 
 
 def bind_new_task(new: NewTask) -> None:
@@ -118,11 +140,15 @@ class Acceptance:
             return known
         try:
             return await buy()
-        except GatewayError:
+        except GatewayError as refusal:
             await self.wait_for_writes()
-            with contextlib.suppress(GatewayError):
+            try:
                 known = await find()
+            except GatewayError:
+                # On record for something else, or unknown.
+                raise refusal from None
             if known is None:
+                say_uncharged(refusal)
                 raise
             return known
 

@@ -36,8 +36,8 @@ _HALF = 2
 # Seconds between reads of a payer's open payments.
 _POLL_S = 0.25
 _BUSY = (
-    "Other payments of this account are not settled yet; nothing was charged. Send the same "
-    "request again in a few seconds."
+    "Other payments of this account are not settled yet. Send the same request again in a few "
+    "seconds."
 )
 
 

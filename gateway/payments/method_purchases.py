@@ -349,9 +349,7 @@ class MethodPurchases(Acceptance):
             async with asyncio.timeout(_CHECK_S):
                 await paid.method.check(paid.proof, quote, self.now())
         except TimeoutError as error:
-            raise ExecutionError(
-                "This payment cannot be checked now; nothing was charged. Try again later."
-            ) from error
+            raise ExecutionError("This payment cannot be checked now. Try again later.") from error
 
     async def _reserve_and_ask(self, purchase: _Purchase) -> Task | None:
         """Reserve payment and task, then start to settle; None if the claim was taken."""

@@ -114,7 +114,7 @@ class PaymentMethods:
             elif chosen[1] is not way:
                 raise ValidationError(
                     f"The request has two payments, in the headers {chosen[0]} and {name}. Send "
-                    "one of them; nothing was charged."
+                    "one of them."
                 )
         return None if chosen is None else chosen[1:]
 
@@ -149,7 +149,7 @@ class PaymentMethods:
             with contextlib.suppress(Fenced):
                 made = self._fence.run(owner_of(way), "challenge", ask)
         if made is None:
-            raise ExecutionError("The price is unknown now; nothing was charged. Try again later.")
+            raise ExecutionError("The price is unknown now. Try again later.")
         return made
 
     def _ask_first(self, quote: Quote, reason: str | None, version: int) -> Challenge:

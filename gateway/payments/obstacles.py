@@ -29,27 +29,20 @@ _CHAIN, _STOPPED, _CLOCK, _TOKEN = "chain", "stopped", "clock", "token"
 _WALLET, _SETTLER = "wallet", "settler"
 # These stop direct transfers too.
 _STOP_ALL = (_CHAIN, _STOPPED, _TOKEN, _WALLET)
-_DIRECT_WORKS = (
-    "The gateway cannot settle x402 payments now; nothing was charged. "
-    "A direct USDC transfer works."
-)
+_DIRECT_WORKS = "The gateway cannot settle x402 payments now. A direct USDC transfer works."
 _CHAIN_DOWN = (
-    "The gateway cannot read the chain now, so it sells nothing. "
-    "This request charged nothing; send the same again later."
+    "The gateway cannot read the chain now, so it sells nothing. Send the same request again later."
 )
 _NO_BLOCKS = (
-    "This gateway sees no new blocks of the chain now, so it sells nothing. This request charged "
-    "nothing. Make no transfer; the hash of an earlier one can be sent again later."
+    "This gateway sees no new blocks of the chain now, so it sells nothing. "
+    "Make no transfer; the hash of an earlier one can be sent again later."
 )
-_USDC_PAUSED = "USDC is paused by its issuer: nothing can be paid now, and nothing was charged."
-_CANNOT_RECEIVE = "The gateway's wallet cannot receive USDC now; nothing was charged."
+_USDC_PAUSED = "USDC is paused by its issuer: nothing can be paid now."
+_CANNOT_RECEIVE = "The gateway's wallet cannot receive USDC now."
 _RETRY_S = 5.0
 _DELEGATION = bytes.fromhex("ef0100")
 _DELEGATION_BYTES = 23
-_WRONG_WALLET = (
-    "The gateway's wallet is not set up correctly, so nothing is sold now. Nothing was charged; "
-    "do not pay."
-)
+_WRONG_WALLET = "The gateway's wallet is not set up correctly, so nothing is sold now. Do not pay."
 _log = structlog.get_logger()
 
 

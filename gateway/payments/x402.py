@@ -23,7 +23,7 @@ from gateway.domain import (
     PaymentState,
     Task,
 )
-from gateway.domain.eip3009 import authorization_digest
+from gateway.domain.eip3009 import Network, authorization_digest
 from gateway.errors import PaymentRequired, ValidationError
 from gateway.payments.accept import (
     Acceptance,
@@ -141,6 +141,16 @@ class X402Payments(Acceptance):
         with self._counted(sent.slug, Flow.X402, but=PaymentRequired):
             task = await self._find_known(paid)
             return None if task is None else await self._conclude(paid, task)
+
+    async def find_slug(self, network: Network, header: str) -> str | None:
+        """Return the slug that a header's authorization has paid for, by whichever request.
+
+        Raises `PaymentRequired` if it cannot be read.
+        """
+        signed = self.methods.first.read(header).authorization
+        claim = network.authorization_key(signed.sender, signed.nonce)
+        task = await self.store.find_claim(claim)
+        return None if task is None else task.slug
 
     async def _accept(
         self,

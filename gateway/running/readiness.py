@@ -69,17 +69,13 @@ class Readiness:
         if not self.store.nodes.has_workers:
             return NoWorkers()
         if self.read_disk().problem is not None:
-            return ExecutionError(
-                "The gateway's disk is nearly full; nothing was charged. Try again later."
-            )
+            return ExecutionError("The gateway's disk is nearly full. Try again later.")
         return None if slug is None else self._find_problem_of(slug)
 
     def _find_problem_of(self, slug: str) -> ExecutionError | None:
         registered = self.catalog[slug]
         if registered.is_paused:
-            return ExecutionError("This endpoint is paused; nothing was charged. Try again later.")
+            return ExecutionError("This endpoint is paused. Try again later.")
         if registered.open_circuit is not None:
-            return ExecutionError(
-                "This endpoint's provider does not work now; nothing was charged. Try again later."
-            )
+            return ExecutionError("This endpoint's provider does not work now. Try again later.")
         return None

@@ -80,8 +80,7 @@ def check_held_files(db: Connection, task: NewTask, most_bytes: int) -> None:
     ).fetchone()[0]
     if held + len(task.request.attachment.data) > most_bytes:
         raise ExecutionError(
-            "Too many documents wait for their payments now; nothing was charged. Try again in a "
-            "minute."
+            "Too many documents wait for their payments now. Try again in a minute."
         )
 
 

@@ -149,9 +149,7 @@ async def _check_by_provider(
         _log.warning(
             "request.not_validated", slug=registered.endpoint.slug, error=type(error).__name__
         )
-        raise ExecutionError(
-            "The request cannot be checked now; nothing was charged. Try again later."
-        ) from error
+        raise ExecutionError("The request cannot be checked now. Try again later.") from error
 
 
 def _check_schema(prompt: str) -> None:

@@ -38,10 +38,7 @@ from gateway_facilitator_settler.messages import (
 # Seconds past `valid_before` for which the hash is kept: a driver may still need it.
 _TTL_S = 120
 _OK = 200
-_CANNOT = (
-    "The gateway cannot settle x402 payments now; nothing was charged. "
-    "A direct USDC transfer works."
-)
+_CANNOT = "The gateway cannot settle x402 payments now. A direct USDC transfer works."
 _log = structlog.get_logger()
 
 

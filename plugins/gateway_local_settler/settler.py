@@ -34,7 +34,7 @@ _MAX_NONCES_OF_CODE = 1
 _MAX_NONCES_UNDEPLOYED = 2
 _HOUR_S = 3600.0
 _REFUSED = "invalid_exact_evm_payload_signature"
-_NOT_NOW = "nothing was charged. A direct USDC transfer works."
+_NOT_NOW = "A direct USDC transfer works."
 
 
 class LocalSettler:
@@ -106,7 +106,7 @@ class LocalSettler:
         if await self._is_gas_burned():
             raise ExecutionError(
                 "Too many settlements of smart accounts failed in this hour, so none is tried "
-                f"now; {_NOT_NOW}"
+                f"now. {_NOT_NOW}"
             )
 
     async def _is_gas_burned(self) -> bool:
@@ -159,7 +159,7 @@ class LocalSettler:
     async def _check_funds(self, gas: int) -> None:
         if not await self._keys.can_pay(gas):
             raise ExecutionError(
-                f"The gateway cannot settle x402 payments now; {_NOT_NOW}",
+                f"The gateway cannot settle x402 payments now. {_NOT_NOW}",
                 details=self._funds_problem(gas),
             )
 

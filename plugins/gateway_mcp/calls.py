@@ -5,6 +5,8 @@ A call is handled like `POST /api/x402/{slug}`: the same checks in the same orde
 """
 
 import asyncio
+import contextlib
+import functools
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -15,20 +17,20 @@ import structlog
 
 from gateway.catalog.catalog import Registered
 from gateway.contracts import Quote
-from gateway.domain import MAX_FILE_BYTES, Endpoint
-from gateway.errors import ExecutionError, PaymentRequired, ValidationError
+from gateway.domain import MAX_FILE_BYTES
+from gateway.errors import ExecutionError, GatewayError, PaymentRequired, ValidationError
 from gateway.payments import Accepted
 from gateway.running.gateway import Gateway
 from gateway.telemetry.redaction import hide_prompt
 from gateway.web import bodies
 from gateway.web.routes.generate import PRICE_LIMIT, make_challenge
 from gateway.web.routes.tasks import TASK_LIMIT, poll_task, read_wait_s
-from gateway.web.validation import check_request, decode_generation
+from gateway.web.validation import check_request, check_size, decode, read_sent
 from gateway_mcp.payment import ask_for_payment, is_paid, read_payment, receipt_meta
 from gateway_mcp.results import show_error, show_task, show_unreadable_purchase
 from gateway_mcp.sdk_server import Incoming, SdkServer
 from gateway_mcp.task_handles import describe_new_task
-from gateway_mcp.tools import GET_TASK, slugs_of_tools
+from gateway_mcp.tools import GET_TASK, find_slug_off_sale, slugs_of_tools
 
 MCP_PATH = "/mcp"
 # Clients time out after a minute. Seconds after a call arrived: a payment is not taken after the
@@ -37,6 +39,10 @@ MCP_PATH = "/mcp"
 _PAY_BY_S = 35.0
 _WAIT_UNTIL_S = 45.0
 _WAIT_S = 20.0
+_ON_RECORD = (
+    "This payment is on record and is not taken again: its task is shown once the file can be "
+    "fetched."
+)
 _log = structlog.get_logger()
 
 
@@ -56,13 +62,13 @@ class ToolCall:
 async def answer_call(gateway: Gateway, call: ToolCall) -> dict[str, Any] | None:
     """Return the result of a call, possibly an error; None for an unknown tool."""
     if call.name == GET_TASK:
-        answer = _show(gateway, call)
-    elif slug := slugs_of_tools(gateway.catalog).get(call.name):
-        answer = _sell(gateway, gateway.catalog[slug], call)
+        answer = _show
+    elif call.name in slugs_of_tools(gateway.catalog) or is_paid(call.meta):
+        answer = _sell
     else:
         return None
     try:
-        return await answer
+        return await answer(gateway, call)
     except Exception as error:  # noqa: BLE001 - as over HTTP, every error has a response
         return show_error(gateway, error, MCP_PATH)
 
@@ -70,7 +76,7 @@ async def answer_call(gateway: Gateway, call: ToolCall) -> dict[str, Any] | None
 # -- the free tool
 
 
-async def _show(gateway: Gateway, call: ToolCall) -> dict[str, Any]:
+async def _show(gateway: Gateway, call: ToolCall) -> dict[str, Any] | None:
     await gateway.limits.hit(TASK_LIMIT, call.incoming.address)
     task_id = call.arguments.get("taskId")
     if not isinstance(task_id, str):
@@ -83,31 +89,69 @@ async def _show(gateway: Gateway, call: ToolCall) -> dict[str, Any]:
 # -- the tools that sell
 
 
-async def _sell(gateway: Gateway, registered: Registered, call: ToolCall) -> dict[str, Any]:
+async def _find_slug(gateway: Gateway, call: ToolCall) -> str | None:
+    """Return the slug of a tool on sale, or of one whose payment may be on record."""
+    if slug := slugs_of_tools(gateway.catalog).get(call.name):
+        return slug
+    paid_slug = None
+    with contextlib.suppress(PaymentRequired):
+        if (header := read_payment(call.meta)) is not None:
+            paid_slug = await gateway.payments.find_slug(gateway.settings.chain, header)
+    return find_slug_off_sale(gateway.catalog, call.name, paid_slug)
+
+
+async def _sell(gateway: Gateway, call: ToolCall) -> dict[str, Any] | None:
     if not call.incoming.is_counted:
         limit = "x402" if is_paid(call.meta) else PRICE_LIMIT
         await gateway.limits.hit(limit, call.incoming.address)
-    # Until the request is parsed, a refused payment is answered with the endpoint's base price.
-    quote = gateway.quote(registered.endpoint)
+    if (slug := await _find_slug(gateway, call)) is None:
+        return None
     try:
         header = read_payment(call.meta)
-        asked = await _read_arguments(gateway, registered.endpoint, call)
-        if asked.url is not None:
-            quote = gateway.quote(
-                registered.endpoint, bodies.request_without_file(asked.body, registered.endpoint)
-            )
-            if header is not None:
-                gateway.payments.methods.first.read(header)
-            elif not registered.endpoint.prices_pages:
-                # The price is known, so the file is not fetched before there is a payment.
-                return _ask(gateway, quote, None)
-        body = await _fetch(gateway, asked, call.incoming)
-        request = await check_request(gateway, body, registered, call.incoming.address)
-        quote = gateway.quote(registered.endpoint, request)
-        if header is None:
+        if header is not None:
+            return await _sell_paid(gateway, slug, call, header)
+        return await _ask_price(gateway, gateway.catalog[slug], call)
+    except PaymentRequired as refusal:
+        # The payment cannot be read, so the request was not.
+        return _ask(gateway, gateway.quote(gateway.catalog[slug].endpoint), refusal.reason)
+
+
+async def _ask_price(gateway: Gateway, registered: Registered, call: ToolCall) -> dict[str, Any]:
+    endpoint = registered.endpoint
+    asked, size_bytes = await _read_arguments(gateway, call, takes_file=endpoint.takes_file)
+    check_size(asked.body, size_bytes, endpoint)
+    if asked.url is not None:
+        quote = gateway.quote(endpoint, bodies.request_without_file(asked.body, endpoint))
+        if not endpoint.prices_pages:
+            # The price is known, so the file is not fetched before there is a payment.
             return _ask(gateway, quote, None)
+    body = await _fetch(gateway, asked, call.incoming)
+    request = await check_request(gateway, body, registered, call.incoming.address)
+    return _ask(gateway, gateway.quote(endpoint, request), None)
+
+
+async def _sell_paid(gateway: Gateway, slug: str, call: ToolCall, header: str) -> dict[str, Any]:
+    """Return the task of a payment on record, else sell. The endpoint may be gone by now."""
+    payments, registered = gateway.payments, gateway.catalog.find(slug)
+    takes_file = registered is None or registered.endpoint.takes_file
+    asked, size_bytes = await _read_arguments(gateway, call, takes_file=takes_file)
+    body = await _fetch_paid(gateway, slug, asked, call.incoming, header)
+    sent = await read_sent(gateway, body, slug)
+    quote = sent.quote
+
+    async def buy() -> Accepted:
+        nonlocal quote
+        # Raises if the endpoint is switched off or retired.
+        on_sale = gateway.catalog[slug]
+        check_size(body, size_bytes, on_sale.endpoint)
+        request = await check_request(gateway, body, on_sale, call.incoming.address)
+        quote = gateway.quote(on_sale.endpoint, request)
         _check_time_left(gateway, call)
-        accepted = await gateway.payments.accept_x402(quote, request, header)
+        return await payments.accept_x402(quote, request, header, None, None, sent)
+
+    try:
+        find = functools.partial(payments.find_x402, sent, header)
+        accepted = await payments.find_or_buy(find, buy)
     except PaymentRequired as refusal:
         return _ask(gateway, quote, refusal.reason, refusal.details)
     return await _show_purchase(gateway, accepted, call)
@@ -125,8 +169,8 @@ def _check_time_left(gateway: Gateway, call: ToolCall) -> None:
     """Raise `ExecutionError` if the client may time out before its payment is settled."""
     if gateway.now() - call.incoming.received_at > _PAY_BY_S:
         raise ExecutionError(
-            "The file or its check took too long to answer a payment in time. This call charged "
-            "nothing; send it again with the same payment."
+            "The file or its check took too long to answer a payment in time. Please send it again "
+            "with the same payment."
         )
 
 
@@ -167,10 +211,15 @@ class _Asked:
     url: str | None
 
 
-async def _read_arguments(gateway: Gateway, endpoint: Endpoint, call: ToolCall) -> _Asked:
-    """Parse the arguments as strictly as a request's body; raises `ValidationError`."""
+async def _read_arguments(
+    gateway: Gateway, call: ToolCall, *, takes_file: bool
+) -> tuple[_Asked, int]:
+    """Return the arguments, parsed as strictly as a request's body, and their size in bytes.
+
+    Raises `ValidationError`.
+    """
     fields, file, url = dict(call.arguments), call.incoming.file, None
-    if endpoint.takes_file:
+    if takes_file:
         url = fields.pop("fileUrl", None)
     if fields.get("callbackUrl") is not None:
         raise ValidationError("callbackUrl works over HTTP only; here, ask get_task for the end.")
@@ -178,17 +227,17 @@ async def _read_arguments(gateway: Gateway, endpoint: Endpoint, call: ToolCall) 
         data = msgspec.json.encode(fields)
     except (ValueError, OverflowError, RecursionError):
         raise ValidationError("The arguments hold a value that JSON cannot hold.") from None
-    body = await decode_generation(gateway, endpoint, data)
+    body = await decode(gateway, bodies.GenerationBody, data)
     hide_prompt(body.prompt)
     if file is not None:
         body = bodies.with_file(body, file, body.file_name)
     if url is None:
-        return _Asked(body, None)
+        return _Asked(body, None), len(data)
     if not isinstance(url, str):
         raise ValidationError("fileUrl must be a string.")
     if body.file is not None:
         raise ValidationError("Give either fileUrl or fileBase64, not both.")
-    return _Asked(attrs.evolve(body, file_name=body.file_name or _name_of(url)), url)
+    return _Asked(attrs.evolve(body, file_name=body.file_name or _name_of(url)), url), len(data)
 
 
 def _name_of(url: str) -> str:
@@ -197,6 +246,27 @@ def _name_of(url: str) -> str:
         return unquote(urlsplit(url).path.rpartition("/")[2])
     except ValueError:
         raise ValidationError("fileUrl is no address.") from None
+
+
+async def _fetch_paid(
+    gateway: Gateway, slug: str, asked: _Asked, incoming: Incoming, header: str
+) -> bodies.GenerationBody:
+    """Like `_fetch`, for a call with a payment.
+
+    Only the file shows whether a payment on record is for this call. Nothing else protects the
+    task, since authorizations are public on the chain.
+    """
+    if asked.url is None:
+        return asked.body
+    paid_slug = await gateway.payments.find_slug(gateway.settings.chain, header)
+    if paid_slug is None:
+        bodies.request_without_file(asked.body, gateway.catalog[slug].endpoint)
+    try:
+        return await _fetch(gateway, asked, incoming)
+    except GatewayError as refusal:
+        if paid_slug is not None:
+            refusal.message = f"{refusal.message} {_ON_RECORD}"
+        raise
 
 
 async def _fetch(gateway: Gateway, asked: _Asked, incoming: Incoming) -> bodies.GenerationBody:

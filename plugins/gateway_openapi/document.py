@@ -33,14 +33,14 @@ _GUIDANCE = (
     "repeat with the same key is the same purchase. A failed task tells the refund that is due."
 )
 _REFUSALS = {
-    400: "The request breaks a rule. Nothing was charged.",
+    400: "The request breaks a rule.",
     404: "There is nothing under this name.",
     408: "The body did not arrive within 30 seconds.",
     409: "The Idempotency-Key was used with another request.",
     413: "The body or the file is too large.",
     429: "Too many requests from this address.",
-    500: "The gateway cannot serve now. Nothing was charged.",
-    503: "Too many large requests are being read, or the gateway restarts. Nothing was charged.",
+    500: "The gateway cannot serve now.",
+    503: "Too many large requests are being read, or the gateway restarts.",
 }
 _PURCHASE_REFUSALS = (400, 404, 408, 409, 413, 429, 500, 503)
 _TASK_REFUSALS = (400, 404, 429, 500)

@@ -126,7 +126,7 @@ class PayersContract:
         task = new_task(request=_FILE)
         held = await store.reserve(task, signed[0], key_of(signed[0]), 0, None, limits)
         assert held is not None
-        with pytest.raises(ExecutionError, match="nothing was charged"):
+        with pytest.raises(ExecutionError, match="Too many documents wait"):
             await store.reserve(
                 new_task(request=_FILE), signed[1], key_of(signed[1]), 0, None, limits
             )

@@ -349,6 +349,6 @@ async def test_a_spent_nonce_that_nobody_can_read_is_told_what_this_request_char
     answer = await buy(gateway, header)
     error = (await answer.get_json())["error"]
     assert answer.status_code == 500
-    assert "This request charged nothing" in error
+    assert "never charged twice" in error
     proxy.heal()
     assert (await buy(gateway, header)).status_code == 200

@@ -65,7 +65,7 @@ async def full(gateway, address, size=4_000_000) -> bool:
     body = await answer.get_json()
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
     assert body["code"] == "EXECUTION_ERROR"
-    assert "nothing was charged" in body["error"]
+    assert "Too many large requests" in body["error"]
     return True
 
 

@@ -68,7 +68,7 @@ async def test_a_document_that_is_counted_for_too_long_is_answered_all_the_same(
     answer = await buy_parsing(counting, None, "paper", pdf_of(1))
     body = await answer.get_json()
     assert (answer.status_code, body["code"]) == (500, "EXECUTION_ERROR")
-    assert "nothing was charged" in body["error"]
+    assert "cannot be checked now" in body["error"]
 
 
 @pytest.mark.parametrize(
@@ -84,6 +84,6 @@ async def test_a_providers_check_that_fails_is_no_internal_error(settings, provi
             answer = await gateway.client.post("/api/x402/picture", json={"prompt": "x"})
             body = await answer.get_json()
     assert (answer.status_code, body["code"]) == (500, "EXECUTION_ERROR")
-    assert "nothing was charged" in body["error"]
+    assert "cannot be checked now" in body["error"]
     logged = [line for line in lines if line["event"] == "request.not_validated"]
     assert [line["slug"] for line in logged] == ["picture"]

@@ -180,7 +180,7 @@ async def test_a_picture_that_is_looked_at_for_too_long_is_answered_all_the_same
     answer = await ask(studio, body())
     reply = await answer.get_json()
     assert (answer.status_code, reply["code"]) == (500, "EXECUTION_ERROR")
-    assert "nothing was charged" in reply["error"]
+    assert "cannot be checked now" in reply["error"]
 
 
 async def test_every_document_for_agents_offers_it(studio):

@@ -21,7 +21,7 @@ REFUSED = "refused"
 ENDS = (SETTLED, HELD, NOTHING, NOT_FOUND, REFUSED)
 _HANGING_S = 0.5  # the time-out of an endpoint that hangs; a drive has room for six
 _TRIES = 3
-_TRY_AGAIN = "The chain does not answer now. This request charged nothing; send the same again."
+_TRY_AGAIN = "The chain does not answer now. Send the same again: it is never charged twice."
 _PATIENCE_S = 240.0  # for what must happen
 _LINGER_S = 0.3  # for what must not happen: some sweeps long
 

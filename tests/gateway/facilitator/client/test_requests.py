@@ -216,7 +216,7 @@ NO_VERDICT = LIES | {
 @pytest.mark.parametrize("response", NO_VERDICT.values(), ids=NO_VERDICT.keys())
 async def test_no_verdict_charges_nothing(settler, site, response):
     site.faults["/verify"] = says(*response)
-    with pytest.raises(ExecutionError, match="nothing was charged") as error:
+    with pytest.raises(ExecutionError, match="cannot settle") as error:
         await verify(settler)
     assert SECRET not in f"{error.value} {error.value.details}"
     assert "127.0.0.1" not in f"{error.value} {error.value.details}"

@@ -116,9 +116,7 @@ async def test_a_repeated_payment_is_not_told_that_nothing_was_charged(
         again = await agent.call("paper", payment, fileUrl=url(site))
     message = sentence_of(again)
     assert message.startswith(("The file at fileUrl cannot", "Too many files are being fetched."))
-    assert message.endswith(
-        "This call charged nothing; an earlier one with the same payment may have."
-    )
+    assert message.endswith("its task is shown once the file can be fetched.")
 
 
 async def test_a_name_may_be_given_where_the_address_has_none(agent, site, payer, provider):

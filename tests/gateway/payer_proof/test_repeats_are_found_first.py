@@ -1,0 +1,125 @@
+"""A paid request whose answer was lost is sent again: its task comes before any refusal."""
+
+import ast
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from gateway import Transient
+from tests.conftest import running
+from tests.gateway.methods.tickets import TicketPlugin, Tickets, soon
+from tests.gateway.payer_proof import lost_answers
+from tests.gateway.payer_proof.lost_answers import (
+    DOORS,
+    REFUSALS,
+    EditPlugin,
+    the_provider_fails,
+)
+
+UNCHARGED = "nothing was charged"
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+async def studio(settings, provider, rpc, clock):
+    tickets = TicketPlugin(Tickets(proof={"payer": "ann"}))
+    more = [EditPlugin(provider), tickets]
+    async with running(settings.changed(mpp_enabled=True), more=more, now=clock) as gateway:
+        soon(gateway)
+        gateway.chain = rpc
+        await gateway.services.payments.cutoff_block()
+        yield gateway
+
+
+@pytest.mark.parametrize("refuse", REFUSALS, ids=lambda refuse: refuse.__name__)
+async def test_a_repeat_gets_its_task_whatever_would_refuse_it_now(studio, payer, refuse):
+    bought, fresh = {}, {}
+    for pay in DOORS:
+        send = await pay(studio, payer, "a.key")
+        status, body = await send()
+        assert status == 200, (pay.__name__, body)
+        bought[pay.__name__] = send, body["taskId"]
+        fresh[pay.__name__] = await pay(studio, payer, "another.key")
+    count = await studio.services.store.counts()
+    refuse(studio)
+    for name, (send, task_id) in bought.items():
+        status, body = await send()
+        assert (status, body.get("taskId")) == (200, task_id), (name, body)
+    # The refusal is one: the same request with an unused payment meets it.
+    answers = {name: await send() for name, send in fresh.items()}
+    refused = [body for status, body in answers.values() if status != 200]
+    assert refused
+    for body in refused:
+        if body.get("code") == "EXECUTION_ERROR":
+            assert UNCHARGED in body["error"]
+    assert sum((await studio.services.store.counts())["payments"].values()) == (
+        sum(count["payments"].values()) + len(fresh) - len(refused)
+    )
+
+
+async def test_a_request_that_is_refused_while_its_twin_pays_gets_the_task(studio, payer, provider):
+    seen, go = asyncio.Event(), asyncio.Event()
+    headers = {"X-PAYMENT": payer.header()}
+
+    async def fail_late(request, endpoint):
+        seen.set()
+        await go.wait()
+        raise Transient("503")
+
+    async def send(address):
+        # One address has one check at a time.
+        scope = {"client": (address, 50_000)}
+        answer = await studio.client.post(
+            lost_answers.URL, json=lost_answers.ORDER, headers=headers, scope_base=scope
+        )
+        return answer.status_code, await answer.get_json()
+
+    sold_by, provider.validate = provider.validate, fail_late
+    late = asyncio.create_task(send("203.0.113.9"))
+    await seen.wait()
+    provider.validate = sold_by
+    status, first = await send("203.0.113.10")
+    assert status == 200
+    go.set()
+    status, second = await late
+    assert (status, second.get("taskId")) == (200, first["taskId"]), second
+
+
+async def test_a_payment_that_is_on_record_for_another_request_is_not_called_uncharged(
+    studio, payer
+):
+    header = {"X-PAYMENT": payer.header()}
+    order = lost_answers.ORDER
+    answer = await studio.client.post(lost_answers.URL, json=order, headers=header)
+    assert answer.status_code == 200
+    the_provider_fails(studio)
+    other = order | {"prompt": "make it summer"}
+    answer = await studio.client.post(lost_answers.URL, json=other, headers=header)
+    body = await answer.get_json()
+    assert (answer.status_code, body["code"]) == (500, "EXECUTION_ERROR")
+    assert "charged" not in body["error"]
+
+
+def _sentences(path: Path) -> list[str]:
+    """Return the texts of a module, without its docstrings."""
+    tree = ast.parse(path.read_text("utf-8"))
+    owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    docs = {id(node.body[0].value) for node in ast.walk(tree) if _has_docstring(node, owners)}
+    texts = (node for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    return [one.value for one in texts if isinstance(one.value, str) and id(one) not in docs]
+
+
+def _has_docstring(node, owners) -> bool:
+    return isinstance(node, owners) and ast.get_docstring(node) is not None
+
+
+def test_only_the_code_behind_the_lookup_says_that_nothing_was_charged():
+    said = {
+        str(path.relative_to(ROOT))
+        for folder in ("gateway", "plugins", "providers")
+        for path in (ROOT / folder).rglob("*.py")
+        for text in _sentences(path)
+        if any(words in text.lower() for words in (UNCHARGED, "charged nothing", "not charged"))
+    }
+    assert said == {"gateway/payments/accept.py"}
