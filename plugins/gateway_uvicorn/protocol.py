@@ -15,7 +15,6 @@ from typing import Any, cast
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import (
-    STATUS_LINE,
     HttpToolsProtocol,
     RequestResponseCycle,
 )
@@ -35,6 +34,7 @@ from gateway.web.server.connection_limits import (
     Outbox,
 )
 from gateway.web.server.open_connections import Connections
+from gateway_uvicorn.answers import LingeringTransport, write_whole
 
 _VERSIONS = ("1.0", "1.1")
 # Pipelined requests per connection. Each takes kilobytes of memory, however short.
@@ -89,7 +89,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._wire = transport
         transport.set_write_buffer_limits(WRITE_BUFFER_BYTES)
         self._outbox = Outbox(transport)
-        self.transport = cast(asyncio.Transport, _LingeringTransport(transport, self))
+        self.transport = cast(asyncio.Transport, LingeringTransport(transport, self))
         self._idleness = LazyTimer(self._longest_idle_s, self.timeout_keep_alive_handler)
         self._idleness.start()
         if self.open_connections is not None:
@@ -108,9 +108,20 @@ class GuardedProtocol(HttpToolsProtocol):
         if scope["method"] == "GET" and any(b"text/event-stream" in one for one in accepted):
             return False
         newest.keep_alive = False
-        # A client that is gone altogether looks the same.
-        self._lingering = self.loop.call_later(HALF_CLOSED_S, self._wire.close)
+        self._await_answer()
         return True
+
+    def _await_answer(self) -> None:
+        """Give a half-closed client up if no answer begins: one that is gone looks the same."""
+        self._lingering = self.loop.call_later(HALF_CLOSED_S, self._give_up)
+
+    def _give_up(self) -> None:
+        # Whether a client reads an answer that has begun is known without this timer.
+        is_begun = self._answered is not None and self._answered.response_started
+        if is_begun or self._wire.get_write_buffer_size():
+            self._await_answer()
+        else:
+            self._wire.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Cancel all timers, which would keep the connection's objects alive."""
@@ -124,8 +135,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._answered.message_event.set()
         self._idleness.end()
         self._outbox.end()
-        if self._lingering is not None:
-            self._lingering.cancel()
+        self._cancel_lingering()
         # Break the reference cycle.
         self.transport = self._wire
 
@@ -165,7 +175,12 @@ class GuardedProtocol(HttpToolsProtocol):
         with contextlib.suppress(OSError, RuntimeError):
             self._wire.write_eof()
         self.flow.resume_reading()
+        self._cancel_lingering()
         self._lingering = self.loop.call_later(IDLE_S, self._wire.close)
+
+    def _cancel_lingering(self) -> None:
+        if self._lingering is not None:
+            self._lingering.cancel()
 
     @property
     def is_idle(self) -> bool:
@@ -347,55 +362,5 @@ class GuardedProtocol(HttpToolsProtocol):
         return b"\r\n".join([first, *fields, b"", b""])
 
 
-def write_whole(
-    cycle_of: "weakref.ref[RequestResponseCycle]", status: int, lines: bytes, body: bytes
-) -> bool:
-    """Write an answer in one piece; return False if uvicorn must handle it.
-
-    uvicorn would check each header again, which costs more than all the rest. A closing connection
-    drops the answer.
-    """
-    cycle = cycle_of()
-    if cycle is None:
-        return False
-    is_late = cycle.disconnected or cycle.response_started
-    has_body = cycle.scope["method"] != "HEAD"
-    if is_late or cycle.flow.write_paused or not (cycle.keep_alive and has_body):
-        return False
-    cycle.response_started = True
-    cycle.waiting_for_100_continue = False
-    own = b"".join([b"%b: %b\r\n" % field for field in cycle.default_headers])
-    cycle.transport.write(b"".join((STATUS_LINE[status], own, lines, b"\r\n", body)))
-    cycle.response_complete = True
-    cycle.message_event.set()
-    cycle.on_response()
-    return True
-
-
 class _RefusedError(Exception):
     """Stops the parser; `_feed` answers."""
-
-
-class _LingeringTransport:
-    """The transport for uvicorn, which closes by `GuardedProtocol.close`."""
-
-    def __init__(self, transport: asyncio.Transport, protocol: GuardedProtocol) -> None:
-        self._transport = transport
-        self._protocol = protocol
-
-    def write(self, data: bytes) -> None:
-        """Write bytes, or drop them if the connection is closing.
-
-        An app may still answer a client that hung up, or a request that was refused in its body.
-        """
-        if not self._transport.is_closing():
-            self._transport.write(data)
-
-    def close(self) -> None:
-        self._protocol.close()
-
-    def is_closing(self) -> bool:
-        return self._protocol.is_closing
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)

@@ -7,9 +7,6 @@ only between two requests. So it never waits for a client that is gone.
 import asyncio
 import contextlib
 import contextvars
-import email.utils
-import functools
-import time
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -24,8 +21,10 @@ from gateway.web.server.connection_limits import (
     LazyTimer,
     Outbox,
 )
+from gateway.web.server.dates import date_line
 from gateway.web.server.open_connections import Connections
 from gateway.web.server.request_framing import Body, RefusedError, has_head, take_head
+from gateway.web.server.server_transport import ServerTransport
 
 # Makes any server close the connection.
 _INVALID_REQUEST = b"\0\r\n\r\n"
@@ -98,7 +97,7 @@ class Guard(asyncio.Protocol):
 
     def _begin_server(self) -> None:
         CONNECTION.set(self)
-        self._server.connection_made(_Transport(self._wire, self))
+        self._server.connection_made(ServerTransport(self._wire, self))
 
     def data_received(self, data: bytes) -> None:
         """Buffer input until the server may have it."""
@@ -172,8 +171,19 @@ class Guard(asyncio.Protocol):
         elif self._is_lost or self._is_event_stream:
             self._give_up()
         elif self._half_closed is None:
-            later = asyncio.get_running_loop().call_later
-            self._half_closed = later(HALF_CLOSED_S, self._give_up)
+            self._await_answer()
+
+    def _await_answer(self) -> None:
+        """Give a half-closed client up if no answer begins: one that is gone looks the same."""
+        later = asyncio.get_running_loop().call_later
+        self._half_closed = later(HALF_CLOSED_S, self._end_half_closed)
+
+    def _end_half_closed(self) -> None:
+        # Whether a client reads an answer that has begun is known without this timer.
+        if self._is_answer_started or self._wire.get_write_buffer_size():
+            self._await_answer()
+        else:
+            self._give_up()
 
     def _give_up(self) -> None:
         self._is_given_up = True
@@ -380,38 +390,3 @@ class Guard(asyncio.Protocol):
         head, self._head = self._head, b""
         if head:
             self.write(head)
-
-
-class _Transport:
-    """The transport that the server uses."""
-
-    def __init__(self, wire: asyncio.Transport, guard: Guard) -> None:
-        self._wire = wire
-        self._guard = guard
-        self.write = guard.write
-        self.close = guard.close
-
-    def write_eof(self) -> None:
-        """Do nothing: `close` follows and decides."""
-
-    def is_closing(self) -> bool:
-        return self._guard.is_closing
-
-    def pause_reading(self) -> None:
-        self._guard.hold_server(is_full=True)
-
-    def resume_reading(self) -> None:
-        self._guard.hold_server(is_full=False)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._wire, name)
-
-
-def date_line() -> bytes:
-    """Return the `Date` header."""
-    return _date_line(int(time.time()))
-
-
-@functools.lru_cache(maxsize=1)
-def _date_line(second: int) -> bytes:
-    return f"date: {email.utils.formatdate(second, usegmt=True)}\r\n".encode()

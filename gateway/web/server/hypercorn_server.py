@@ -15,7 +15,7 @@ from quart import Quart
 from gateway.web.front import Asgi, Message, Receive, Send
 from gateway.web.front.answers import WHOLE_ANSWER
 from gateway.web.front.current import FAILURE
-from gateway.web.server.connection_guard import CONNECTION, Guard, date_line
+from gateway.web.server.connection_guard import CONNECTION, Guard
 from gateway.web.server.connection_limits import (
     BACKLOG,
     GRACE_S,
@@ -27,6 +27,7 @@ from gateway.web.server.connection_limits import (
     STOP_S,
     WRITE_BUFFER_BYTES,
 )
+from gateway.web.server.dates import date_line
 from gateway.web.server.open_connections import Connections
 
 # Statuses without a body.

@@ -76,7 +76,7 @@ def app(monkeypatch):
 
     for module in (uvicorn_protocol, listening):
         monkeypatch.setattr(module, "IDLE_S", IDLE_S)
-    monkeypatch.setattr(uvicorn_protocol, "HALF_CLOSED_S", IDLE_S)
+    monkeypatch.setattr(uvicorn_protocol, "HALF_CLOSED_S", IDLE_S / 6)
     monkeypatch.setattr(uvicorn_server, "KEEP_ALIVE_S", IDLE_S)
     monkeypatch.setattr(uvicorn_server, "GuardedProtocol", Told)
     return app
@@ -130,6 +130,22 @@ def test_a_client_that_stops_reading_is_cut_off(connect, app, ask, size):
         assert app.ended.get(timeout=60) == "connection"
         # From the operating system's buffers.
         assert len(begun + read(connection)) < len(LONG)
+
+
+@pytest.mark.parametrize("more", [b"", ASK % b"long"], ids=["one", "two"])
+def test_a_half_closed_client_may_read_for_as_long_as_it_takes(connect, more):
+    with connect() as connection:
+        connection.sendall(ASK % b"long" + more)
+        connection.shutdown(socket.SHUT_WR)
+        answers = read(connection, pause_s=IDLE_S / (len(LONG) / KERNEL_BYTES))
+    assert answers.count(b"HTTP/1.1 200") == answers.count(b"\r\n\r\n" + LONG) == 1 + bool(more)
+
+
+def test_a_half_closed_client_whose_answer_never_begins_is_given_up(connect, app):
+    with connect() as connection:
+        connection.sendall(ASK % b"endless")
+        connection.shutdown(socket.SHUT_WR)
+        assert {app.ended.get(timeout=60) for _ in range(2)} == {"connection", "request"}
 
 
 @pytest.mark.parametrize("path", [b"whole", b"parts"])

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from gateway.web.server import connection_guard
 from gateway.web.server.connection_guard import Guard
 
@@ -18,6 +20,12 @@ class Wire:
 
     def abort(self) -> None:
         self.is_aborted.set()
+
+    def close(self) -> None:
+        pass
+
+    def pause_reading(self) -> None:
+        pass
 
     def is_closing(self) -> bool:
         return self.is_aborted.is_set()
@@ -43,6 +51,39 @@ class SilentServer:
 
     def data_received(self, data: bytes) -> None:
         self.taken += data
+
+    def eof_received(self) -> None:
+        pass
+
+
+def asked_and_half_closed() -> Guard:
+    guard = Guard(SilentServer(), set())
+    guard.connection_made(Wire())
+    guard.data_received(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    return guard
+
+
+@pytest.mark.parametrize("is_begun_before", [True, False])
+async def test_a_half_closed_client_is_given_up_only_until_its_answer_begins(
+    monkeypatch, is_begun_before
+):
+    monkeypatch.setattr(connection_guard, "HALF_CLOSED_S", 0.01)
+    begun, waiting, later = (asked_and_half_closed() for _ in range(3))
+    if is_begun_before:
+        begun.begin_answer()
+    for guard in (begun, waiting):
+        assert guard.eof_received()
+    begun.begin_answer()
+    async with asyncio.timeout(60):
+        await waiting.wait_for_disconnect()
+        # Its time, too, begins after that of the first, several times.
+        assert later.eof_received()
+        await later.wait_for_disconnect()
+    assert waiting.is_disconnected
+    assert not begun.is_disconnected
+    for guard in (begun, waiting, later):
+        guard.connection_lost(None)
+    assert begun.is_disconnected
 
 
 async def test_a_server_that_does_not_close_an_idle_connection_is_not_waited_for(monkeypatch):
