@@ -16,7 +16,7 @@ from eth_hash.auto import keccak
 from gateway.chain.smart_wallets import is_signed_by, recover_signer
 from gateway.contracts import Chain, NewTask, Quote, TransferVerifier
 from gateway.domain import Flow, GenerationRequest, Task, Transfer
-from gateway.domain.eip3009 import eip712_domain, word
+from gateway.domain.eip3009 import eip712_domain, transaction_key, word
 from gateway.errors import ExecutionError, InvalidPayment, StoreUnavailable, TxNotFound
 from gateway.payments.accept import (
     Acceptance,
@@ -133,6 +133,11 @@ class DirectPayments(Acceptance):
                 tx_hash, idempotency_key, fingerprint, sent.sent_hash
             )
         return None if task is None else Accepted(task=task)
+
+    async def has_paid_for(self, tx_hash: str, slug: str) -> bool:
+        """Whether a transaction is on record for an endpoint."""
+        task = await self.store.find_claim(transaction_key(tx_hash))
+        return task is not None and task.slug == slug
 
     async def _accept_transfer(
         self,

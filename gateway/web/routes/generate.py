@@ -11,7 +11,7 @@ from werkzeug.exceptions import MethodNotAllowed
 
 from gateway.catalog.catalog import Catalog
 from gateway.contracts import Challenge, Quote
-from gateway.errors import PaymentRequired, ValidationError
+from gateway.errors import PaymentRequired, TxAlreadyUsed, ValidationError
 from gateway.payments import Accepted
 from gateway.payments.direct import PayerProof, proof_digest
 from gateway.payments.methods import WayToPay
@@ -209,7 +209,13 @@ async def answer_direct(gateway: Gateway, asked: Asked) -> Answer:
         return await gateway.payments.accept_direct(quote, generation, tx_hash, key, proof, sent)
 
     find = functools.partial(gateway.payments.find_transfer, sent, tx_hash, key)
-    accepted = await gateway.payments.find_or_buy(find, buy)
+    try:
+        accepted = await gateway.payments.find_or_buy(find, buy)
+    except TxAlreadyUsed:
+        if not await gateway.payments.has_paid_for(tx_hash, body.slug):
+            # Raises `NotFound` first for a slug that is not on sale.
+            gateway.catalog[body.slug]
+        raise
     return _answer_started(gateway, accepted, body)
 
 

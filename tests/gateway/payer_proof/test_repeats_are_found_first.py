@@ -14,6 +14,8 @@ from tests.gateway.payer_proof.lost_answers import (
     DOORS,
     REFUSALS,
     EditPlugin,
+    it_drains,
+    no_plugin_has_it,
     the_provider_fails,
 )
 
@@ -84,6 +86,20 @@ async def test_a_request_that_is_refused_while_its_twin_pays_gets_the_task(studi
     go.set()
     status, second = await late
     assert (status, second.get("taskId")) == (200, first["taskId"]), second
+
+
+@pytest.mark.parametrize("refuse", [the_provider_fails, no_plugin_has_it, it_drains])
+async def test_a_used_transfer_without_its_key_is_used_whatever_would_refuse_it_now(
+    studio, payer, refuse
+):
+    body = lost_answers.ORDER | {"slug": "edit", "txHash": payer.transfer(20_000)}
+    answer = await studio.client.post("/api/proxy-generate", json=body)
+    assert answer.status_code == 200
+    refuse(studio)
+    answer = await studio.client.post("/api/proxy-generate", json=body)
+    assert (await answer.get_json())["code"] == "TX_ALREADY_USED"
+    answer = await studio.client.post("/api/proxy-generate", json=body | {"slug": "none"})
+    assert (await answer.get_json())["code"] == "NOT_FOUND"
 
 
 async def test_a_payment_that_is_on_record_for_another_request_is_not_called_uncharged(
