@@ -112,7 +112,7 @@ class GuardedProtocol(HttpToolsProtocol):
         return True
 
     def _await_answer(self) -> None:
-        """Give a half-closed client up if no answer begins: one that is gone looks the same."""
+        """Give a half-closed client up if no answer begins: it may be gone altogether."""
         self._lingering = self.loop.call_later(HALF_CLOSED_S, self._give_up)
 
     def _give_up(self) -> None:

@@ -174,7 +174,7 @@ class Guard(asyncio.Protocol):
             self._await_answer()
 
     def _await_answer(self) -> None:
-        """Give a half-closed client up if no answer begins: one that is gone looks the same."""
+        """Give a half-closed client up if no answer begins: it may be gone altogether."""
         later = asyncio.get_running_loop().call_later
         self._half_closed = later(HALF_CLOSED_S, self._end_half_closed)
 

@@ -29,9 +29,8 @@ MAX_UNREAD_BYTES = 32 * 1024 * 1024
 WRITE_BUFFER_BYTES = 16 * 1024
 # Piece size of files.
 PIECE_BYTES = 64 * 1024
-# A client that closed its half of the connection may still read its answer. If none begins in this
-# time, the app learns of it: a client that is gone altogether looks the same until something is
-# sent.
+# A client that closed its half of the connection may still read its answer, or be gone altogether.
+# If no answer begins in this time, the app learns of it.
 HALF_CLOSED_S = 60
 # Connections that the kernel queues.
 BACKLOG = 2048

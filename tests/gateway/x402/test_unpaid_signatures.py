@@ -105,7 +105,7 @@ async def test_logs_that_do_not_show_yet_what_a_nonce_paid_for_hold_nothing(
     status, error, calls = await calls_of(gateway, chain, proxy, header)
     assert status == 500
     assert "send the same request again" in error
-    assert calls < MAX_CALLS
+    assert calls < 3 * MAX_CALLS  # three searches
     proxy.heal()
     answer = await buy(gateway, header)
     task = await gateway.wait((await answer.get_json())["taskId"])
