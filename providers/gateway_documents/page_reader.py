@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 import gateway
+from gateway.domain.words import has_words
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost, SandboxRefusal
 from gateway_documents.errors import UNREADABLE_SCRIPT, Unreadable
 
@@ -51,7 +52,7 @@ class PageReader:
                 # The page's own text, such as a stamp, is part of what is read, unless the reader
                 # found a picture only.
                 filled[number] = answer if _letters(answer) >= _letters(own) else own
-                self.has_read = self.has_read or bool(filled[number].strip())
+                self.has_read = self.has_read or has_words(filled[number])
             elif is_picture and len(pages) > 1:
                 self.unread.append(_UNREAD.format(number=number + 1))
                 filled[number] = "\n\n".join(filter(None, (own, f"*({self.unread[-1]})*")))

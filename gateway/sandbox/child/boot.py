@@ -54,6 +54,8 @@ def main() -> None:
     sys.path[:] = order["path"]
     sys.argv[1:] = []
     announce_around("gateway.sandbox.child")
+    # Children share single functions of the domain, whose `__init__` imports all of it.
+    announce_around("gateway.domain.words")
     announce_around(order["function"].partition(":")[0])
     from gateway.sandbox.child.fork_server import start  # noqa: PLC0415 - after the lines above
 

@@ -1,10 +1,10 @@
 """A parsed document, which every format's parser returns."""
 
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
+from gateway.domain.words import has_words
 from gateway_documents.child.text import controls
 
 # More pages would make a sentence too long.
@@ -13,16 +13,6 @@ _MAX_NAMED = 20
 
 def _without_controls(pages: Sequence[str]) -> Sequence[str]:
     return [controls.removed(page) for page in pages]
-
-
-def has_words(text: str) -> bool:
-    """Whether a text has a letter, digit or picture character, and not only marks."""
-    return any(map(_is_word, text))
-
-
-def _is_word(char: str) -> bool:
-    # Replacement characters stand for unknown ones.
-    return char.isalnum() or (char != "\ufffd" and unicodedata.category(char) == "So")
 
 
 def on_pages(sentence: str, pages: Iterable[int]) -> Sequence[str]:
@@ -52,6 +42,6 @@ class Parsed:
 
     @property
     def has_text(self) -> bool:
-        """Whether a page has words that are its text."""
+        """Whether a page has words that are its text, as the acceptance of results requires."""
         pages = enumerate(self.pages)
         return any(has_words(page) for number, page in pages if number not in self.textless)

@@ -9,8 +9,9 @@ from itertools import chain, islice
 import liteparse
 import pypdfium2
 
+from gateway.domain.words import has_words
 from gateway_documents.child import MAX_PAGES, escaping, raised_digits
-from gateway_documents.child.parsed import Parsed, has_words
+from gateway_documents.child.parsed import Parsed
 from gateway_documents.child.pdf import (
     annotations,
     form_fields,
