@@ -29,7 +29,7 @@ _FOUND = re.compile(
     | (?P<word>[^\W_])""",
     re.VERBOSE | re.MULTILINE | re.IGNORECASE,
 )
-# Tags that may stand around words or for a picture. Others are words themselves, as in XML.
+# Tags around words, or of a picture. Others are words themselves, as in XML.
 _TAGS = re.compile(
     r"a|abbr|article|aside|b|big|blockquote|body|br|caption|center|cite|code|col|colgroup|dd|del"
     r"|div|dl|dt|em|figcaption|figure|font|footer|h[1-6r]|head|header|html|i|image|img|ins|li|main"
@@ -78,7 +78,7 @@ def _is_word(kind: str | None, mark: str) -> bool:
 
 
 def _is_symbol(char: str) -> bool:
-    # A replacement character stands for an unknown one.
+    # A replacement character means an unknown one.
     return char != "\ufffd" and unicodedata.category(char) == "So"
 
 
