@@ -96,13 +96,16 @@ class CircuitBreaker:
         if not self.is_open:
             self._openings = 0
 
-    def failed(self, reason: str, task_id: str) -> None:
+    def failed(self, reason: str, task_id: str, *, is_once: bool = False) -> None:
         """Note a failure; enough in a row open the circuit, and on trial the first one does.
 
         On trial, a task that failed before does not reopen it at once. Otherwise one buyer's bad
-        request could keep an endpoint off sale for hours.
+        request could keep an endpoint off sale for hours. A failure that may be due to the request
+        `is_once`: it counts once per task.
         """
         is_new = task_id not in self._failed_tasks
+        if is_once and not is_new:
+            return
         self._failures += 1
         self._failed_tasks.add(task_id)
         is_repeated = self._failures >= _FAILURES and len(self._failed_tasks) >= _TASKS

@@ -63,6 +63,8 @@ _ENDS = (HandleLost, JobTimedOut, ResultUnusable, WriteFailed)
 _NO_FAILURES = (AccountProblem, ContentPolicy, InvalidInput, RateLimited, WriteFailed)
 # A job that kills its server is lost each time, together with other buyers' jobs.
 _MAX_LOST = 3
+# The same request often gives the same result, as by the local document parser.
+_MAX_UNUSABLE = 2
 _log = structlog.get_logger()
 
 
@@ -98,7 +100,8 @@ class Outcome:
             # An error that replaced another was not the vendor's response.
             is_of_model = error is raised and _is_of_model(error)
             circuit = registered.circuit if is_of_model else upstream.circuit
-            circuit.failed(failure.summary, self.lease.task_id)
+            is_once = isinstance(error, ResultUnusable)
+            circuit.failed(failure.summary, self.lease.task_id, is_once=is_once)
         signals.attempt_ended.send(provider=upstream.provider.name, result=_name_error(error))
         if lacked is not None and _may_wait(error, job):
             await self._wait_for_machine()
@@ -134,7 +137,7 @@ class Outcome:
             case SubmitUncertain() if not is_idempotent:
                 await self.fail_uncertain()
             case ResultUnusable():
-                await self._retry("provider_error", upstream.error_text(error))
+                await self._retry("provider_error", upstream.error_text(error), most=_MAX_UNUSABLE)
             case TimeoutError():
                 await self._retry("timed_out", "The provider took too long.")
             case _:
