@@ -131,6 +131,9 @@ def _names_of(argument: ast.expr, tree: ast.Module) -> set[str]:
         return _names_of(argument.body, tree) | _names_of(argument.orelse, tree)
     if isinstance(argument, ast.Subscript):
         return _names_of(argument.value, tree)
+    if isinstance(argument, ast.Call) and isinstance(argument.func, ast.Attribute):
+        # table.get(name, default)
+        return _names_of(argument.func.value, tree) | _names_of(argument.args[-1], tree)
     if isinstance(argument, ast.Dict):
         return {name for value in argument.values for name in _names_of(value, tree)}
     if isinstance(argument, ast.Name):

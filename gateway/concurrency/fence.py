@@ -26,6 +26,8 @@ _REMEMBERED_S = 3_600.0
 _REST_S = 60.0
 # How long a cancelled call may clean up.
 _GRACE_S = 2.0
+# The names of the log lines of some steps.
+_EVENTS = {"work": "sweep.failed", "run": "background.failed"}
 _log = structlog.get_logger()
 
 
@@ -98,13 +100,11 @@ class Fence:
         *,
         limit_s: float | None,
         expected: Expected = (),
-        event: str = "part.failed",
     ) -> Value:
         """Return the result of an `async` function, which runs in a task of its own.
 
         Raises `expected` errors, and `Fenced` if it raises another one or exceeds `limit_s`. Then
         it is cancelled, and left behind if it does not end. A caller that is cancelled cancels it.
-        `event` names the log line.
         """
         fault = self._faults.get((owner, step))
         if fault is not None and time.monotonic() < fault.rests_until:
@@ -126,14 +126,12 @@ class Fence:
         if isinstance(error, expected):
             raise error
         assert error is not None  # noqa: S101 - for mypy
-        self.note(owner, step, error, event=event)
+        self.note(owner, step, error)
         if is_late:
             self._faults[owner, step].rests_until = time.monotonic() + _REST_S
         raise Fenced(error) from error
 
-    def note(
-        self, owner: Owner, step: str, error: BaseException, *, event: str = "part.failed"
-    ) -> None:
+    def note(self, owner: Owner, step: str, error: BaseException) -> None:
         """Remember and log a failure."""
         now, name = self._now(), type(error).__name__
         fault = self._faults.get((owner, step))
@@ -144,7 +142,13 @@ class Fence:
         fault.count += 1
         if fault.wants_line(time.monotonic()):
             about = {"part": owner.part} if owner.part else {}
-            _log.error(event, plugin=owner.plugin, step=step, exc_info=error, **about)
+            _log.error(
+                _EVENTS.get(step, "part.failed"),
+                plugin=owner.plugin,
+                step=step,
+                exc_info=error,
+                **about,
+            )
 
 
 def is_plugins_own(error: BaseException) -> bool:

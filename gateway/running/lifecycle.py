@@ -194,15 +194,12 @@ class Lifecycle:
                 work,
                 limit_s=self.timing.longest_work_s if part.plugin else None,
                 expected=(ChainUnavailable,),
-                event="sweep.failed",
             )
 
     async def _run(self, part: Part, run: Step) -> None:
         await self.warmed.wait()
         with contextlib.suppress(Fenced):
-            await self.fence.wait(
-                owner_of(part), "run", run, limit_s=None, event="background.failed"
-            )
+            await self.fence.wait(owner_of(part), "run", run, limit_s=None)
 
     def _begin(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work, name=name)
