@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from PIL import Image, ImageCms, ImageFile
+from PIL import Image, ImageCms
 from PIL.JpegImagePlugin import JpegImageFile, get_sampling
 
 from gateway.sandbox.errors import SandboxRefusal
@@ -138,6 +138,7 @@ def _own_options(image: Image.Image) -> Iterable[dict[str, Any]]:
         is_progressive = bool(image.info.get("progressive"))
         own = {"qtables": list(tables.values()), "subsampling": get_sampling(image)}
         yield {**own, "progressive": is_progressive, "optimize": True}
+        yield own
 
 
 class _File(io.BytesIO):
@@ -168,26 +169,12 @@ def _encode(
     for each in options:
         file = _File(most_bytes, until)
         try:
-            _save(plain, kind, each, file, most_bytes)
+            plain.save(file, _FORMATS[kind], **each)
             return file.getvalue()
-        except _TooMuchError:
+        except (_TooMuchError, OSError):
+            # Pillow raises `OSError` for an optimized JPEG above two bytes a pixel.
             until = begun + _TRIED_S
     raise SandboxRefusal(
         f"The picture has more than {most_bytes / _MEGA:g} MB as a plain picture of 8 bits: "
         "send a smaller one, or a JPEG."
     )
-
-
-def _save(
-    plain: Image.Image, kind: str, options: dict[str, Any], file: io.BytesIO, most_bytes: int
-) -> None:
-    block = ImageFile.MAXBLOCK
-    if kind == "jpg":
-        # Pillow writes an optimized JPEG in one piece, and fails if its block is too small.
-        ImageFile.MAXBLOCK = block + most_bytes
-    try:
-        plain.save(file, _FORMATS[kind], **options)
-    except OSError:
-        raise _TooMuchError from None
-    finally:
-        ImageFile.MAXBLOCK = block

@@ -56,7 +56,7 @@ async def test_a_jpeg_of_pure_noise_at_the_highest_quality_is_kept(pictures):
     assert len(data) > 4 * 400 * 400
     kept, image = await put_right(pictures, data, "a.jpg")
     assert image.quantization[0] == [1] * 64
-    assert len(kept) < len(data)
+    assert len(kept) < 1.01 * len(data)
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "WEBP"])
