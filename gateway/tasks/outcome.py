@@ -218,7 +218,7 @@ class Outcome:
             await self._reschedule(wait_s, costs_attempt=costs_attempt)
 
     async def _wait_for_machine(self) -> None:
-        """Retry after a pause, because this machine was short of something. The vendor was not asked.
+        """Retry after a pause, because this machine was short. The vendor was not asked.
 
         A shortage that lasts costs attempts, and so do all of a task that is very old.
         """
