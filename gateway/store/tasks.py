@@ -144,7 +144,7 @@ def retry(
 ) -> bool:
     """End a lease and discard its job. The task is submitted again after `delay_s`.
 
-    With `keeps_mark`, mark and handle stay, so what may have been submitted is not sent again.
+    With `keeps_mark`, mark and handle stay, so a marked submit is not sent again.
     """
     discarded = "" if keeps_mark else "handle = NULL, sent_at = NULL,"
     change = f"""due_at = ?, attempt = attempt - ?, {discarded}

@@ -172,7 +172,7 @@ class Outcome:
     async def end_unwritten(self, *, is_marked: bool) -> None:
         """Retry, or fail the task, after an attempt whose end could not be written.
 
-        A job that may have been submitted is not sent again: the next attempt finds the mark.
+        A marked submit is not sent again: the next attempt finds the mark.
         """
         self._reason = "The gateway could not write how the attempts ended."
         if self.lease.attempt < MAX_ATTEMPTS:
@@ -218,7 +218,7 @@ class Outcome:
             await self._reschedule(wait_s, costs_attempt=costs_attempt)
 
     async def _wait_for_machine(self) -> None:
-        """Retry once the shortage may be over. The vendor was not asked.
+        """Retry after a pause, because this machine was short. The vendor was not asked.
 
         A shortage that lasts costs attempts, and so do all of a task that is very old.
         """
