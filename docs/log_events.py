@@ -136,6 +136,10 @@ EVENTS: dict[str, str] = {
     "payment.open": "A settlement's outcome is still unknown; the sweep continues.",
     "payment.receipt_failed": ("A way to pay made no receipt; the buyer got the task without one."),
     "payment.settled": ("The buyer's USDC arrived, or the payment `method` took the money."),
+    "plugin.session_not_ended": (
+        "A function of a plugin hangs, and its session of PostgreSQL was not ended; the server "
+        "ends it a minute after its last statement."
+    ),
     "plugin.left_out": ("A plugin failed to load or conflicts with another; the rest is on sale."),
     "provider.close_failed": "A provider failed while it was closed.",
     "provider.does_not_stop": "A provider continues after cancellation; no longer waited for.",
@@ -187,6 +191,7 @@ EVENTS: dict[str, str] = {
     "settlement.reverted": ("A settlement reverted and cost gas; `cause` may bar the payer."),
     "started": "The gateway serves.",
     "stop.drain_failed": "A fault during shutdown; unfinished work is on disk.",
+    "stop.tasks_left": "The process ended although these calls of plugins ignored their end.",
     "stopped": "The process shut down.",
     "sweep.chain_silent": "Background work got no answer from the chain.",
     "sweep.failed": "A fault in background work; retried.",

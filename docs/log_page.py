@@ -129,11 +129,10 @@ def _names_of(argument: ast.expr, tree: ast.Module) -> set[str]:
         return {str(argument.value)}
     if isinstance(argument, ast.IfExp):
         return _names_of(argument.body, tree) | _names_of(argument.orelse, tree)
-    if isinstance(argument, ast.Subscript):
-        return _names_of(argument.value, tree)
     if isinstance(argument, ast.Call) and isinstance(argument.func, ast.Attribute):
-        # table.get(name, default)
-        return _names_of(argument.func.value, tree) | _names_of(argument.args[-1], tree)
+        # The table and the default of a `get`.
+        both = (argument.func.value, argument.args[-1])
+        return {name for one in both for name in _names_of(one, tree)}
     if isinstance(argument, ast.Dict):
         return {name for value in argument.values for name in _names_of(value, tree)}
     if isinstance(argument, ast.Name):
