@@ -127,14 +127,6 @@ def _names_of(argument: ast.expr, tree: ast.Module) -> set[str]:
     """Return the events that an argument may be: a text, or texts that a variable is given."""
     if isinstance(argument, ast.Constant):
         return {str(argument.value)}
-    if isinstance(argument, ast.IfExp):
-        return _names_of(argument.body, tree) | _names_of(argument.orelse, tree)
-    if isinstance(argument, ast.Call) and isinstance(argument.func, ast.Attribute):
-        # The table and the default of a `get`.
-        both = (argument.func.value, argument.args[-1])
-        return {name for one in both for name in _names_of(one, tree)}
-    if isinstance(argument, ast.Dict):
-        return {name for value in argument.values for name in _names_of(value, tree)}
     if isinstance(argument, ast.Name):
         values = [
             node.value
@@ -145,4 +137,18 @@ def _names_of(argument: ast.expr, tree: ast.Module) -> set[str]:
         return {
             name for value in values for name in _names_of(value, tree) if _NAME.fullmatch(name)
         }
-    return set()
+    return {name for one in _parts_of(argument) for name in _names_of(one, tree)}
+
+
+def _parts_of(argument: ast.expr) -> list[ast.expr]:
+    """Return the expressions whose values an expression may have."""
+    if isinstance(argument, ast.IfExp):
+        return [argument.body, argument.orelse]
+    if isinstance(argument, ast.Subscript):
+        return [argument.value]
+    if isinstance(argument, ast.Dict):
+        return argument.values
+    if isinstance(argument, ast.Call) and isinstance(argument.func, ast.Attribute):
+        # The table and the default of a `get`.
+        return [argument.func.value, argument.args[-1]]
+    return []
