@@ -63,8 +63,6 @@ _ENDS = (HandleLost, JobTimedOut, ResultUnusable, WriteFailed)
 _NO_FAILURES = (AccountProblem, ContentPolicy, InvalidInput, RateLimited, WriteFailed)
 # A job that kills its server is lost each time, together with other buyers' jobs.
 _MAX_LOST = 3
-# The same request often gives the same result, as by the local document parser.
-_MAX_UNUSABLE = 2
 _log = structlog.get_logger()
 
 
@@ -137,7 +135,7 @@ class Outcome:
             case SubmitUncertain() if not is_idempotent:
                 await self.fail_uncertain()
             case ResultUnusable():
-                await self._retry("provider_error", upstream.error_text(error), most=_MAX_UNUSABLE)
+                await self._retry("provider_error", upstream.error_text(error))
             case TimeoutError():
                 await self._retry("timed_out", "The provider took too long.")
             case _:
