@@ -5,9 +5,10 @@ import asyncio
 import attrs
 from eth_account import Account
 
+from gateway import ContentPolicy
 from gateway.payments.refunds import RefundTiming
 from gateway_operator.state import Operator
-from tests.conftest import Payer, running
+from tests.conftest import Payer, buy, running
 from tests.gateway.refunds.conftest import fail_directly, fail_once
 from tests.gateway.refunds.steps import (
     EVERYTHING,
@@ -238,3 +239,45 @@ async def test_of_many_refunds_without_the_money_only_the_first_asks_for_the_bal
         assert [await state_of(gateway, task) for task in tasks] == 3 * ["refunded"] + [
             "refund_due"
         ]
+
+
+async def test_a_refund_is_found_by_its_own_transaction_without_any_log(
+    proxied, proxy, provider, payer, chain, clock
+):
+    proxied = attrs.evolve(proxied, refunds="automatic")
+    for method in ("eth_getLogs", "eth_getBlockReceipts"):
+        proxy.break_call(method, internal_error)
+    async with running(proxied, provider, now=clock) as gateway:
+        task = await fail_once(gateway, payer, provider)
+        await until_state(gateway, task, "refunded")
+    assert chain.usdc_balance(payer.account.address) == EVERYTHING
+
+
+def _search_blocks(db) -> list[int]:
+    rows = db.execute(
+        """SELECT search_from_block FROM payments UNION ALL
+           SELECT search_from_block FROM refunds WHERE search_from_block IS NOT NULL"""
+    )
+    return [row[0] for row in rows]
+
+
+async def test_nodes_of_the_previous_release_search_further_back_than_a_signature_lives(
+    settings, provider, payer, chain, clock
+):
+    """They search from the block that this release writes down with a payment and a refund."""
+    async with running(settings, provider, now=clock) as gateway:
+        await gateway.services.payments.cutoff_block()
+    clock.offset_s = 4 * 3600
+    chain.advance(clock.offset_s)
+    async with running(settings, provider, now=clock) as gateway:
+        await by_hand(gateway)
+        provider.script = [ContentPolicy("No boats.")]
+        answer = await buy(gateway, payer.header(valid_before=int(clock()) + 600))
+        task = await gateway.wait((await answer.get_json())["taskId"])
+        await approve(gateway, task)
+        await gateway.services.refunds.sweep()
+        found = await gateway.services.store.read(_search_blocks)
+    assert len(found) == 2
+    head = chain.block.number
+    longest = 65 * 60 * 5  # blocks of 200 ms
+    assert all(longest < head - block < 2 * longest for block in found)
