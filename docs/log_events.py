@@ -110,7 +110,7 @@ EVENTS: dict[str, str] = {
     ),
     "metrics.failed": "The numbers for `/metrics` were not read.",
     "output.not_fetched": "A vendor's link to a result was not downloaded; retried.",
-    "output.not_stored": "A result was not written to disk or bucket; retried.",
+    "output.not_stored": "A result, or a task's end, was not written; retried.",
     "output.not_shown": ("An MCP response has only the link of a picture that was not read."),
     "migration.waits": "Another session uses the tables; the migration continues once it ends.",
     "outputs.bucket_failed": "The bucket fails; outputs are kept on the disk for now.",

@@ -1,6 +1,7 @@
 """Decides what happens after a failed attempt: fail the task, delay it, or retry."""
 
 import random
+from functools import partial
 
 import attrs
 import structlog
@@ -20,6 +21,7 @@ from gateway.errors import (
     NotAsOrdered,
     RateLimited,
     ResultUnusable,
+    StoreUnavailable,
     SubmitUncertain,
     Transient,
 )
@@ -251,14 +253,16 @@ class Outcome:
     async def fail(self, details: str, error: str) -> None:
         """End the task; its payment becomes a refund due."""
         now = self.resources.now()
-        if await self.resources.queue.fail(
+        write = partial(
+            self.resources.queue.fail,
             self.lease,
             details=details,
             error=error,
             now=now,
             reason=(self._reason or error)[:_MAX_REASON_CHARS],
             provider=self.provider,
-        ):
+        )
+        if await self.resources.retry_write(write, self.lease.task_id, on=StoreUnavailable):
             seconds = max(0.0, now - self.lease.started_at)
             signals.task_ended.send(slug=self.lease.slug, seconds=seconds)
             _log.warning("task.failed", task=self.lease.task_id, details=details)
