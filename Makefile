@@ -3,9 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-# The tests wait about as long as they compute, so there are two processes per CPU.
+# The tests wait about as long as they compute, so there are two processes per CPU, and one more.
 CORES := $(shell getconf _NPROCESSORS_ONLN)
-JOBS ?= $(shell expr 2 '*' $(CORES))
+JOBS ?= $(shell expr 2 '*' $(CORES) '+' 1)
 # Keep bytecode even if the environment disables it: otherwise every process compiles its imports,
 # which takes seconds.
 export PYTHONDONTWRITEBYTECODE =

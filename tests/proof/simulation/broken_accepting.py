@@ -5,11 +5,10 @@ from typing import Any
 import attrs
 
 from gateway.chain import signer
-from gateway.chain.block_times import first_block_since
-from gateway.domain import PaymentState
+from gateway.domain import Block, PaymentState
 from gateway.domain.eip3009 import transaction_key, transfer_calldata
 from gateway.errors import PaymentRequired, TxAlreadyUsed
-from gateway.payments import Payments, accept, x402
+from gateway.payments import Payments, x402
 from gateway.store import SqliteStore
 from gateway.store import payments as writes
 from gateway.store.sql import as_write
@@ -136,7 +135,8 @@ def any_request() -> Mutant:
 
 
 def wrong_end_of_a_second() -> Mutant:
-    async def last_block_by(chain: Any, at: float, *, head: Any) -> int:
-        return await first_block_since(chain, at, head=head) - 1
+    def may_precede(self: Any, at: float) -> bool:
+        """Date a block at the end of its second."""
+        return at >= self.timestamp + 1
 
-    return Mutant("the wrong end of a second", ((accept, "last_block_by", last_block_by),))
+    return Mutant("the wrong end of a second", ((Block, "may_precede", may_precede),))
