@@ -6,6 +6,7 @@ from vendor_site import Vendor
 
 import gateway_gemini
 from gateway import GenerationRequest
+from gateway_testing.fakes.api import picture_of
 from tests.conftest import PNG
 
 KEY = "AIza-never-to-be-seen"
@@ -37,6 +38,12 @@ PICTURE = candidate(part()) | {
     "modelVersion": "gemini-nano-banana-2.1",
     "responseId": "k2xvaJ",
 }
+
+
+def sized(width, height):
+    """Return the response with a picture of this size, as a purchase needs it."""
+    made = base64.b64encode(picture_of(width, height)).decode()
+    return PICTURE | candidate(part(made))
 
 
 class Google(Vendor):

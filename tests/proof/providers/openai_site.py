@@ -6,6 +6,7 @@ from vendor_site import Vendor
 
 import gateway_openai
 from gateway import GenerationRequest
+from gateway_testing.fakes.api import picture_of
 from tests.conftest import PNG
 
 KEY = "sk-never-to-be-seen"
@@ -26,6 +27,12 @@ PICTURE = {
         "total_tokens": 1064,
     },
 }
+
+
+def sized(width, height):
+    """Return the response with a picture of this size, as a purchase needs it."""
+    made = base64.b64encode(picture_of(width, height)).decode()
+    return PICTURE | {"data": [{"b64_json": made}], "size": f"{width}x{height}"}
 
 
 class CompatibleServer(Vendor):

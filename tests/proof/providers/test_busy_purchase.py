@@ -3,10 +3,11 @@
 import attrs
 import gemini_site
 import pytest
-from gemini_site import BANANA, PICTURE, SUBMIT, Google
+from gemini_site import BANANA, SUBMIT, Google
 from openai_site import KEY, PATH, CompatibleServer
 
-from tests.conftest import PNG, buy, running
+from gateway_testing.fakes.api import picture_of
+from tests.conftest import buy, running
 
 OVERLOADED = {
     "code": 503,
@@ -21,7 +22,11 @@ async def test_a_picture_of_an_overloaded_model_is_delivered(httpserver, setting
     google.answers("GET", gemini_site.PATH, (200, {"name": "models/gemini-nano-banana-2.1"}))
     asked = OVERLOADED | {"details": [RETRY_INFO]}
     google.answers(
-        "POST", SUBMIT, (503, {"error": OVERLOADED}), (503, {"error": asked}), (200, PICTURE)
+        "POST",
+        SUBMIT,
+        (503, {"error": OVERLOADED}),
+        (503, {"error": asked}),
+        (200, gemini_site.sized(1024, 1024)),
     )
     settings = attrs.evolve(settings, plugin_values=google.settings() | {"gemini_models": [BANANA]})
     async with running(settings) as gateway:
@@ -39,7 +44,7 @@ async def test_a_picture_with_the_header_of_its_upload_is_delivered(
     site = CompatibleServer(httpserver)
     link = site.url.replace("localhost", "127.0.0.1") + "/a.png"
     site.answers("POST", PATH, (200, {"data": [{"url": link}]}))
-    site.answers("GET", "/a.png", (200, PNG, {"Content-Encoding": coding}))
+    site.answers("GET", "/a.png", (200, picture_of(1024, 1024), {"Content-Encoding": coding}))
     values = {"openai_api_key": KEY, "openai_base_url": f"{site.url}/v1"}
     here = attrs.evolve(settings, plugin_values=values, allow_loopback_links=True)
     async with running(here) as gateway:

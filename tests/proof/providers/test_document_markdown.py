@@ -148,7 +148,7 @@ def test_cells_escape_signs_but_not_those_of_blocks():
         ("<pre>*x*\n# y</pre>", "```\n*x*\n# y\n```"),
         ("<pre>a\n```\nb</pre>", "````\na\n```\nb\n````"),
         ("<table><tr><td># x<td>a|b<tr><td>1<td>2</table>", None),
-        ("<img src='a b.png' alt='a [b]\nc'>", "![a \\[b\\] c](a%20b.png)"),
+        ("<p>x <img src='a b.png' alt='a [b]\nc'>", "x ![a \\[b\\] c](a%20b.png)"),
     ],
 )
 def test_signs_count_where_a_browser_shows_text(page, text):

@@ -147,6 +147,14 @@ async def test_a_paid_document_waits_for_no_unpaid_ones(parser):
         task.cancel()
 
 
+async def test_a_file_whose_process_is_killed_at_each_check_is_not_sold(parser):
+    parser._texts = Sandbox(function="sandbox_functions:die_on_checks")
+    pdf = request("a.pdf", files.sample_pdf())
+    with pytest.raises(gateway.Transient, match="killed from outside"):
+        await parser.validate(pdf, gateway_documents.ENDPOINT)
+    assert (await parser.submit(pdf, None)).text == "read"
+
+
 def test_importing_it_loads_no_parser():
     root = Path(__file__).parents[3]
     script = (

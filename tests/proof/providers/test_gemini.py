@@ -15,6 +15,7 @@ from gemini_site import (
     Google,
     candidate,
     part,
+    sized,
 )
 from pytest_httpserver import HTTPServer
 
@@ -329,7 +330,9 @@ def test_the_key_is_shown_nowhere():
 async def test_a_picture_is_bought_from_end_to_end(settings, google, payer):
     """The API has no format option and sends PNG; the buyer gets the WebP that he chose."""
     google.answers("GET", PATH, (200, {}))
-    google.answers("POST", SUBMIT, (500, {"error": {"status": "INTERNAL"}}), (200, PICTURE))
+    google.answers(
+        "POST", SUBMIT, (500, {"error": {"status": "INTERNAL"}}), (200, sized(2048, 2048))
+    )
     values = {"gemini_api_key": KEY, "gemini_base_url": google.url, "gemini_models": BANANA}
     async with running(attrs.evolve(settings, plugin_values=values)) as shop:
         url = f"/api/x402/{BANANA}"

@@ -22,20 +22,27 @@ from tests.conftest import running
 
 KEY = "mk-never-to-be-seen"
 PATH = "/v1/ocr"
-READING = {
-    "pages": [
-        {
-            "index": index,
-            "markdown": text,
-            "images": [],
-            "dimensions": {"dpi": 200, "height": 2200, "width": 1700},
-        }
-        for index, text in enumerate(("# Report", "", "The end."))
-    ],
-    "model": "mistral-ocr-4-1",
-    "document_annotation": None,
-    "usage_info": {"pages_processed": 3, "doc_size_bytes": 30},
-}
+
+
+def reading(*texts):
+    """Return a response with the text of each page."""
+    return {
+        "pages": [
+            {
+                "index": index,
+                "markdown": text,
+                "images": [],
+                "dimensions": {"dpi": 200, "height": 2200, "width": 1700},
+            }
+            for index, text in enumerate(texts)
+        ],
+        "model": "mistral-ocr-4-1",
+        "document_annotation": None,
+        "usage_info": {"pages_processed": len(texts), "doc_size_bytes": 30},
+    }
+
+
+READING = reading("# Report", "", "The end.")
 
 
 class Mistral(Vendor):
@@ -297,7 +304,7 @@ async def test_health_asks_for_the_models_which_costs_nothing(api, status, kind)
 
 async def test_a_document_is_bought_and_no_page_more_is_read_than_was_paid(api, settings, payer):
     api.answers("GET", "/v1/models", (200, {}))
-    api.answers("POST", PATH, (200, READING))
+    api.answers("POST", PATH, (200, reading("# Report", "", "c", "d", "e", "The end.")))
     values = {"mistral_api_key": KEY, "mistral_base_url": f"{api.url}/v1"}
     shop, options = selling(settings, gateway_mistral, **values)
     async with running(shop, **options) as gateway:
@@ -307,7 +314,7 @@ async def test_a_document_is_bought_and_no_page_more_is_read_than_was_paid(api, 
         answer = await buy_parsing(gateway, payer.header(120_000), "mistral-ocr", data)
         done = await gateway.wait((await answer.get_json())["taskId"])
     assert (done["status"], done["attempt"]) == ("completed", 1)
-    assert done["result"]["text"] == "# Report\n\n\n\nThe end."
+    assert done["result"]["text"] == "# Report\n\n\n\nc\n\nd\n\ne\n\nThe end."
     assert [one.json["pages"] for one in api.asked("POST")] == ["0-5"]
 
 

@@ -2,7 +2,7 @@
 
 import attrs
 import pytest
-from openai_site import KEY, PATH, PICTURE, CompatibleServer
+from openai_site import KEY, PATH, CompatibleServer, sized
 from pytest_httpserver import HTTPServer
 
 from tests.conftest import buy, running
@@ -22,7 +22,7 @@ def selling(settings, site, **values):
 async def test_a_picture_is_bought_from_end_to_end(settings, site, payer):
     """The operator's server is asked for PNG, which all servers support; the buyer gets WebP."""
     busy = (429, {"error": {"code": "rate_limit_exceeded"}}, {"Retry-After": "1"})
-    site.answers("POST", PATH, busy, (200, PICTURE))
+    site.answers("POST", PATH, busy, (200, sized(1536, 864)))
     async with running(selling(settings, site, openai_image_price="0.05")) as gateway:
         url = "/api/x402/openai-image"
         fields = {"aspect_ratio": "16:9", "output_format": "webp"}
@@ -36,7 +36,7 @@ async def test_a_picture_is_bought_from_end_to_end(settings, site, payer):
 
 
 async def test_the_price_that_is_quoted_is_that_of_the_resolution(settings, site, payer):
-    site.answers("POST", PATH, (200, PICTURE))
+    site.answers("POST", PATH, (200, sized(2048, 2048)))
     values = {"openai_image_resolutions": "1K,2K", "openai_image_price_2k": "0.25"}
     async with running(selling(settings, site, **values)) as gateway:
         url = "/api/x402/openai-image"

@@ -22,16 +22,17 @@ from gateway import (
     SubmitUncertain,
 )
 from gateway_openrouter.models import MODELS
+from gateway_testing.fakes.api import picture_of
 from tests.conftest import PNG, buy, running
 
 KEY = "sk-or-v1-never-to-be-seen"
 PATH = "/api/v1/images"
 USAGE = {"prompt_tokens": 8, "completion_tokens": 1120, "total_tokens": 1128}
-ENTRY = {"b64_json": base64.b64encode(PNG).decode(), "media_type": "image/jpeg"}
 
 
-def picture(**usage):
-    return 200, {"created": 1_795_000_000, "data": [ENTRY], "usage": USAGE | usage}
+def picture(data=PNG, **usage):
+    made = {"b64_json": base64.b64encode(data).decode(), "media_type": "image/jpeg"}
+    return 200, {"created": 1_795_000_000, "data": [made], "usage": USAGE | usage}
 
 
 class OpenRouter(Vendor):
@@ -274,7 +275,7 @@ def test_no_size_is_sold_below_its_cost(model):
 async def test_a_sale_keeps_what_openrouter_billed(settings, site, payer):
     # Otherwise the probe after the start takes it off sale, before or after the sale.
     site.answers("GET", "/api/v1/key", (200, {"data": {"limit_remaining": None}}))
-    site.answers("POST", PATH, picture(cost=0.0311))
+    site.answers("POST", PATH, picture(picture_of(1024, 1024), cost=0.0311))
     selling = attrs.evolve(settings, plugin_values=site.settings())
     async with running(selling) as gateway:
         url = "/api/x402/openrouter-nano-banana-2-1"

@@ -11,6 +11,9 @@ from pathlib import Path
 from gateway.sandbox.child import work
 from gateway.sandbox.errors import SandboxRefusal
 
+# The document parser's facts about a file with text.
+_READ = b'{"has_text": true, "notes": [], "pages": 1, "textless": {}}'
+
 warmed = []
 
 
@@ -60,14 +63,14 @@ def sleep_on(*_: bytes | str) -> bytes:
 
 def sleep_on_checks(action: str, about: str, data: bytes) -> list[bytes]:
     """Work as the document parser does, except that a check does not end."""
-    return [sleep()] if action == "check" else [b'{"notes": [], "textless": {}}', b"read"]
+    return [sleep()] if action == "check" else [_READ, b"read"]
 
 
 def die_on_checks(action: str, about: str, data: bytes) -> list[bytes]:
     """Work as the document parser does, except that a check is killed as by the kernel."""
     if action == "check":
         os.kill(os.getpid(), signal.SIGKILL)
-    return [b'{"notes": [], "textless": {}}', b"read"]
+    return [_READ, b"read"]
 
 
 def sleep_unless(word: str) -> bytes:
