@@ -48,6 +48,8 @@ def test_each_line_about_a_task_says_what_it_is_about_also_after_a_restart(serve
     served.start()
     task_id = buy(served, "slow", Payer(chain), "asked-by-a-buyer")
     until(served.calls)
+    # It is written after the task is queued, so a kill could come first.
+    until(lambda: served.events("payment.settled"))
     served.kill()
     served.let_go()
     served.start()

@@ -174,5 +174,7 @@ async def test_the_floor_that_a_lagging_endpoint_names_is_not_kept(
         assert low < before - 3
         assert await services.store.known_meta("floor_block") is None
         proxy.heal()
+        # Only a head that is younger than the database proves that the endpoint does not lag.
+        chain.advance(1)
         assert await services.payments.cutoff_block() >= before
         assert int(json.loads(await services.store.known_meta("floor_block"))) >= before

@@ -2,6 +2,7 @@
 # ruff: noqa: ASYNC110 - polls from outside, without an event
 
 import asyncio
+import io
 import json
 import os
 import signal
@@ -9,7 +10,9 @@ import stat
 import sys
 
 import pytest
+from PIL import Image
 
+from gateway.domain import Output, Result
 from gateway.domain.eip3009 import checksum_address
 from tests.conftest import PNG, WALLET
 from tests.proof.clients.examples.conftest import end, start
@@ -70,7 +73,11 @@ async def test_it_buys_saves_and_prints_a_receipt(buy, chain, site, payer, tmp_p
     assert chain.usdc_balance(WALLET) == PRICE
 
 
-async def test_the_models_choices_are_sent(buy, chain, tmp_path, provider):
+async def test_the_models_choices_are_sent(buy, provider):
+    wide = io.BytesIO()
+    Image.effect_noise((32, 18), 50).save(wide, "WEBP")
+    drawn = Output(data=wide.getvalue(), media_type="image/webp")
+    provider.script.append(Result(outputs=(drawn,)))
     words = ["--aspect-ratio", "16:9", "--format", "webp", "--resolution", "2K"]
     ran = await buy("sandbox-image", "a boat", *words, "--out", "mine.webp", "--json")
     assert ran.code == 0, ran.complained
