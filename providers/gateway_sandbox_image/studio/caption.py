@@ -16,8 +16,8 @@ SERIF, SANS = FONTS / "EBGaramond-Italic.ttf", FONTS / "Jost-Medium.ttf"
 IMPRINT = "sandbox renderer, not an AI model"
 UNTITLED = "Untitled"  # the prompt holds nothing, or nothing the font can set
 _PAPER, _INK = "#f6f1e6", "#2a2722"
-# How far the mean of a strip of paper may be from its colour, in a lossy file too, and the deviation
-# of its grain.
+# The most that the mean of a strip of paper differs from its colour, in a lossy file too, and the
+# most that its grain deviates.
 _MAX_OFF, _MAX_GRAIN = 3.0, 5.0
 _MAX_LINES = 2
 _READ_CHARS = 400  # more than two lines can hold

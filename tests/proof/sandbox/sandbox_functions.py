@@ -28,7 +28,8 @@ def starve_briefly() -> None:
 
 def pack_briefly() -> None:
     """Give up packing a buyer's picture after one second instead of seven."""
-    from gateway.sandbox import sent_pictures_child  # noqa: PLC0415 - loads Pillow
+    # Here, because it loads Pillow.
+    from gateway.sandbox import sent_pictures_child
 
     sent_pictures_child._TRIED_S = 1.0
     sent_pictures_child.load_decoders()
