@@ -64,6 +64,9 @@ _FILES = """### Files
 The form of `Outbound.request(files=…)`: field to name, bytes and media type.
 """
 
+# Errors of providers that only the gateway raises.
+_NOT_FOR_PROVIDERS = {"ProviderError", "NotAsOrdered"}
+
 
 class Undocumented(Exception):
     """A public name without a docstring."""
@@ -283,8 +286,8 @@ def _code(text: str) -> str:
 
 
 def undocumented() -> list[str]:
-    """Return the exported errors of providers that no row tells of: none."""
+    """Return the errors for providers that `gateway` does not export: none."""
     public = {name for name in gateway.__all__ if name in vars(errors)}
     kinds = inspect.getmembers(errors, inspect.isclass)
-    needed = {name for name, one in kinds if issubclass(one, ProviderError)} - {"ProviderError"}
-    return sorted(needed - public)
+    needed = {name for name, one in kinds if issubclass(one, ProviderError)}
+    return sorted(needed - public - _NOT_FOR_PROVIDERS)

@@ -6,9 +6,9 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 import attrs
-from PIL import ImageFont
+from PIL import Image, ImageFont, ImageStat
 
-from .colour import mix
+from .colour import mix, rgb
 from .svg import Drawing
 
 FONTS = Path(__file__).parent.parent / "fonts"
@@ -16,6 +16,9 @@ SERIF, SANS = FONTS / "EBGaramond-Italic.ttf", FONTS / "Jost-Medium.ttf"
 IMPRINT = "sandbox renderer, not an AI model"
 UNTITLED = "Untitled"  # the prompt holds nothing, or nothing the font can set
 _PAPER, _INK = "#f6f1e6", "#2a2722"
+# The most that the mean of a strip of paper differs from its colour, in a lossy file too, and the
+# most that its grain deviates.
+_MAX_OFF, _MAX_GRAIN = 3.0, 5.0
 _MAX_LINES = 2
 _READ_CHARS = 400  # more than two lines can hold
 _RULER_PX = 100  # at which type is measured
@@ -57,6 +60,30 @@ class Sheet:
     def picture(self) -> tuple[int, int]:
         """The size of the picture."""
         return self.width - 2 * self.margin, self.height - self.margin - self.foot
+
+
+def is_sheet(picture: Image.Image) -> bool:
+    """Whether an RGB picture has the sheet's paper at the left, right and top, and at its foot.
+
+    Its metadata cannot tell: the gateway removes it from what a buyer sends.
+    """
+    width, height = picture.size
+    sheet = Sheet(width=width, height=height)
+    # Half of the margin: the other half may be blurred by an enlargement or a lossy file.
+    rim = max(1, sheet.margin // 2)
+    strips = (
+        (0, 0, width, rim),
+        (0, 0, rim, height),
+        (width - rim, 0, width, height),
+        (0, height - rim // 2 - 1, width, height),
+    )
+    return all(_is_paper(picture.crop(strip)) for strip in strips)
+
+
+def _is_paper(strip: Image.Image) -> bool:
+    found = ImageStat.Stat(strip)
+    off = max(abs(mean - wanted) for mean, wanted in zip(found.mean, rgb(_PAPER), strict=True))
+    return off <= _MAX_OFF and max(found.stddev) <= _MAX_GRAIN
 
 
 def paint_sheet(drawing: Drawing, sheet: Sheet, prompt: str, number: str, tint: str) -> None:

@@ -34,11 +34,6 @@ def encode(picture: Image.Image, output_format: str) -> bytes:
     return buffer.getvalue()
 
 
-def is_own(picture: Image.Image) -> bool:
-    """Whether the metadata states that this renderer made the file."""
-    return bool(picture.getexif().get(_EXIF_SOFTWARE) == SOFTWARE)
-
-
 def _exif() -> Image.Exif:
     exif = Image.Exif()
     exif[_EXIF_DESCRIPTION] = IMPRINT

@@ -4,9 +4,8 @@ import io
 
 from PIL import Image, ImageChops, ImageFilter, ImageOps
 
-from .caption import Sheet, paint_sheet
+from .caption import Sheet, is_sheet, paint_sheet
 from .colour import ramp, rgb
-from .encoding import is_own
 from .palette import Palette
 from .picture import bloom, grain, paint_on, vignette
 from .scene import Scene, compose
@@ -30,6 +29,8 @@ _SMOOTH = Image.Resampling.LANCZOS
 def restyle(prompt: str, data: bytes) -> Image.Image:
     """Return a file's picture in the mood of the prompt's words, on a captioned sheet."""
     picture = _read(data)
+    if is_sheet(picture):
+        picture = _cut_out(picture)
     sheet = sheet_around(*picture.size)
     picture = ImageOps.fit(picture, sheet.picture, _SMOOTH)
     scene = compose(prompt, *sheet.picture)
@@ -62,8 +63,6 @@ def _read(data: bytes) -> Image.Image:
     with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
         # A larger picture takes more memory without showing more.
         image.thumbnail((2 * _LONGEST, 2 * _LONGEST), _SMOOTH)
-        if is_own(image):
-            return _cut_out(image.convert("RGB"))
         upright = ImageOps.exif_transpose(image)
         if not upright.has_transparency_data:
             return upright.convert("RGB")

@@ -256,6 +256,7 @@ def lossy_way(server: PostgresServer) -> Iterator[LossyProxy]:
         run(proxy.__aexit__(None, None, None))
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
+        loop.close()
 
 
 @contextlib.contextmanager

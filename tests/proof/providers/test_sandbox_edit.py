@@ -9,7 +9,6 @@ from gateway import Attachment, GenerationRequest, Job, Output
 from gateway.sandbox.pictures_child import check
 from gateway_sandbox_image import EDIT
 from gateway_sandbox_image.renderer import Renderer
-from gateway_sandbox_image.studio.encoding import encode
 from gateway_sandbox_image.studio.picture import draw
 from gateway_sandbox_image.studio.restyle import restyle, sheet_around
 from tests.likeness import colour_difference, likeness, scene_of
@@ -58,9 +57,9 @@ async def test_an_edit_shows_the_buyers_picture_in_other_colours():
     assert colour_difference(shapes(), scene) > 10
 
 
-def inner(size) -> tuple[int, int, int, int]:
-    """Return the picture's place on its sheet."""
-    sheet = sheet_around(300, 200)
+def inner(size, shape=(300, 200)) -> tuple[int, int, int, int]:
+    """Return the place of a picture of a shape on its sheet."""
+    sheet = sheet_around(*shape)
     assert size == (sheet.width, sheet.height)
     across, down = sheet.picture
     return (sheet.margin, sheet.margin, sheet.margin + across, sheet.margin + down)
@@ -103,11 +102,24 @@ def test_transparent_places_become_white():
     assert likeness(shapes(), made.crop(inner(made.size))) > 0.8
 
 
-def test_a_picture_of_the_renderers_own_gets_no_second_sheet():
-    own = draw("a mountain lake in the evening", 1152, 864, 1)
-    made = restyle("winter", encode(own, "png"))
-    assert made.size == pytest.approx(own.size, abs=8)
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP"])
+@pytest.mark.parametrize("scale", [1, 2])
+def test_a_picture_of_the_renderers_own_gets_no_second_sheet(kind, scale):
+    """Its file has no metadata: the gateway removes what a buyer sends."""
+    own = draw("a mountain lake in the evening", 1152, 864, scale)
+    made = restyle("winter", file_of(own, kind))
+    assert made.width / made.height == pytest.approx(4 / 3, rel=0.01)
     assert likeness(scene_of(own), scene_of(made)) > 0.85
+    again = restyle("night", file_of(made, kind))
+    assert again.size == pytest.approx(made.size, abs=8)
+    assert likeness(scene_of(made), scene_of(again)) > 0.8
+
+
+@pytest.mark.parametrize("rim", ["white", "black", "#e6f1f6"])
+def test_the_border_of_another_picture_stays(rim):
+    picture = ImageOps.expand(shapes((600, 400)), 60, rim)
+    made = restyle("day", file_of(picture))
+    assert likeness(picture, made.crop(inner(made.size, picture.size))) > 0.8
 
 
 async def test_the_file_says_that_no_ai_made_it():

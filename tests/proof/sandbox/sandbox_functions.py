@@ -8,7 +8,7 @@ import time
 import zlib
 from pathlib import Path
 
-from gateway.sandbox.child import work
+from gateway.sandbox.child import fork_server, work
 from gateway.sandbox.errors import SandboxRefusal
 
 # The document parser's facts about a file with text.
@@ -22,6 +22,20 @@ def warm() -> None:
 
     assert gateway.sandbox.limits
     warmed.append("yes")
+
+
+def starve_briefly() -> None:
+    """Give starved children half a second instead of ten."""
+    fork_server._STARVED_S = 0.5
+
+
+def pack_briefly() -> None:
+    """Give up packing a buyer's picture after one second instead of seven."""
+    # Here, because it loads Pillow.
+    from gateway.sandbox import sent_pictures_child
+
+    sent_pictures_child._TRIED_S = 1.0
+    sent_pictures_child.load_decoders()
 
 
 def tell_warmed() -> bytes:

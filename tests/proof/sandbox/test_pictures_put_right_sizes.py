@@ -3,10 +3,12 @@
 import io
 
 import pytest
+import sandbox_functions
 from PIL import Image
 
 from gateway.domain import MAX_FILE_BYTES
 from gateway.errors import InvalidInput
+from gateway.sandbox import Sandbox, SandboxLimits
 from gateway.sandbox.pictures import SentPictures
 from tests.proof.sandbox.test_pictures_put_right import (
     NAMES,
@@ -80,10 +82,29 @@ async def test_a_png_is_packed_harder_before_it_is_refused(pictures):
         await put_right(pictures, saved(grey), "a.png", most_bytes=hard // 2)
 
 
-async def test_a_png_that_takes_long_to_pack_is_refused_and_ends_no_process(pictures):
-    noise = Image.effect_noise((5_000, 5_000), 0.5)
+@pytest.fixture
+def brief():
+    """Pictures that may take a fifth of the usual time."""
+    load = f"{sandbox_functions.__name__}:pack_briefly"
+    child = "gateway.sandbox.sent_pictures_child:put_right"
+    limits = SandboxLimits(cpu_s=2, answer_bytes=MAX_FILE_BYTES + 100)
+    pictures = SentPictures(Sandbox(function=child, warm=(load,), limits=limits))
+    yield pictures
+    pictures.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "side"),
+    [
+        ("brief", 1_500),
+        pytest.param("pictures", 5_000, marks=pytest.mark.full),
+    ],
+)
+async def test_a_png_that_takes_long_to_pack_is_refused_and_ends_no_process(request, kind, side):
+    """It would take five times what its process may take."""
+    noise = Image.effect_noise((side, side), 0.5)
     data = saved(noise)
     assert len(data) <= MAX_FILE_BYTES
     most = len(saved(noise.convert("RGB"), compress_level=3)) - 100_000
     with pytest.raises(InvalidInput, match="as a plain picture of 8 bits: send a smaller"):
-        await put_right(pictures, data, "a.png", most_bytes=most)
+        await put_right(request.getfixturevalue(kind), data, "a.png", most_bytes=most)

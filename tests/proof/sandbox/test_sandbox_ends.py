@@ -30,8 +30,9 @@ ENDING = sorted(
 def sandbox():
     with contextlib.ExitStack() as opened:
 
-        def make(name, **limits):
-            box = Sandbox(function=f"{NAME}:{name}", limits=SandboxLimits(**limits))
+        def make(name, *, warm=(), **limits):
+            function = f"{NAME}:{name}"
+            box = Sandbox(function=function, warm=warm, limits=SandboxLimits(**limits))
             opened.callback(box.close)
             return box
 
@@ -110,9 +111,9 @@ async def test_a_child_that_cannot_be_forked_is_not_begun_and_the_others_go_on(m
 
 
 async def test_a_child_that_the_machine_stopped_is_lost_and_not_slow(sandbox):
-    box = sandbox("sleep", wall_s=3.0)
-    task = asyncio.create_task(box.call())
+    box = sandbox("sleep", wall_s=2.0, warm=(f"{NAME}:starve_briefly",))
     await box.start()
+    task = asyncio.create_task(box.call())
     [child] = await eventually(lambda: children_of(box._running.process.pid))
     # Stopped only once it is a child of its own group: else it would never be one.
     await eventually(lambda: of_process(child, "oom_score_adj").strip() == "1000")
