@@ -8,8 +8,9 @@ import pytest
 
 # Tests that share something expensive: a gateway on each server, a browser, a wheel, a demo, a
 # parser. `--dist loadgroup` gives those of one folder and server to the same process; of the kit,
-# those of one class; of OCR, those of one file. The mark `xdist_group` is not used, because
-# pytest-xdist 3.8 loses it with pytest 9.2.
+# those of one class; of OCR and the log page, those of one file. The mark `xdist_group` is not
+# used, because pytest-xdist 3.8 loses it with pytest 9.2.
+_FILES = ("tests/proof/providers/test_documents_ocr", "tests/proof/documentation/test_log_events")
 _SHARING = re.compile(
     r"tests/(?:plugins/gateway_demo/proof/test_demo|proof/(?:distribution/test_(?:wheel|plugin_docs)"
     r"|fuzz/test_fuzz_c|pages/test_(?!built)"
@@ -35,7 +36,7 @@ def group_of(nodeid: str) -> str:
     """Return the key that tests of one process have in common."""
     if nodeid.startswith("tests/proof/kit/"):
         return nodeid.partition("::test_")[0]
-    if nodeid.startswith("tests/proof/providers/test_documents_ocr"):
+    if nodeid.startswith(_FILES):
         return nodeid.partition("::")[0]
     if not _SHARING.match(nodeid):
         return nodeid

@@ -31,12 +31,26 @@ ENDINGS = {
     "is plain": lambda: None,
 }
 STEPS = ("begin", "warm", "drain", "close", "run", "work")
+# Each step meets an error and a call without an end, and each ending meets two steps.
+BAD_STEPS = [
+    *((step, "raises") for step in STEPS),
+    *((step, "clings") for step in STEPS),
+    ("begin", "exits"),
+    ("work", "exits"),
+    ("warm", "interrupts"),
+    ("close", "interrupts"),
+    ("run", "cancels itself"),
+    ("drain", "cancels itself"),
+    ("begin", "hangs"),
+    ("work", "hangs"),
+    ("warm", "is plain"),
+    ("run", "is plain"),
+]
 GOOD_CHECK = Check(name="bad", ok=True, stops="nothing", summary="Good.")
 GOOD_CONDITION = Condition(name="bad_low", level="warn", title="t", text="t", action="a")
 
 
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize(("step", "ending"), BAD_STEPS)
 async def test_a_bad_step_stops_nothing_else(settings, provider, payer, step, ending):
     bad = Bad({step: ENDINGS[ending], "every_s": 0.05, "warm_s": 0.2, "drain_s": 0.2})
     with structlog.testing.capture_logs() as lines:

@@ -1,6 +1,7 @@
 """docs/logs.md has exactly the events that the code logs."""
 
 import ast
+import functools
 import sys
 from pathlib import Path
 
@@ -9,12 +10,15 @@ import pytest
 DOCS = Path(__file__).parents[3] / "docs"
 
 
-@pytest.fixture
-def log_page(monkeypatch):
-    monkeypatch.syspath_prepend(str(DOCS))
-    import log_page
+@pytest.fixture(scope="module")
+def log_page():
+    """The module that writes the page. It reads all sources, which takes seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(DOCS))
+        import log_page
 
-    yield log_page
+        patch.setattr(log_page, "find_events", functools.cache(log_page.find_events))
+        yield log_page
     for name in ("log_page", "log_events"):
         sys.modules.pop(name, None)
 

@@ -127,7 +127,7 @@ SENTENCES = (
 
 @needs_ocr
 @pytest.mark.parametrize(
-    "angle", [0, 90, 180, -2, *(pytest.param(at, marks=pytest.mark.full) for at in (270, 1.5, 181))]
+    "angle", [0, 90, *(pytest.param(at, marks=pytest.mark.full) for at in (180, -2, 270, 1.5, 181))]
 )
 @in_one_loop
 async def test_a_page_in_any_rotation_is_read_in_order(reader, angle):
@@ -144,6 +144,7 @@ TABLE = """\
 | Alps | 512 | 3,960 |"""
 
 
+@pytest.mark.full
 @needs_ocr
 @in_one_loop
 async def test_a_scan_keeps_its_headings_and_tables(reader):
@@ -163,7 +164,9 @@ async def test_a_scan_keeps_its_headings_and_tables(reader):
 
 
 @needs_ocr
-@pytest.mark.parametrize("angle", [0, pytest.param(1.5, marks=pytest.mark.full), 180])
+@pytest.mark.parametrize(
+    "angle", [0, *(pytest.param(at, marks=pytest.mark.full) for at in (1.5, 180))]
+)
 @in_one_loop
 async def test_a_ruled_table_in_a_picture_keeps_its_cells(reader, angle):
     rows = [("Item", "Price"), ("Green coffee", "3,960"), ("Tea", ""), ("Cocoa", "1,250")]
@@ -214,6 +217,7 @@ async def test_a_picture_of_which_nothing_can_be_read_is_refused_before_payment(
         assert "another script" in await refusal(reader, "a.pdf", scanned)
 
 
+@pytest.mark.full
 @needs_ocr
 @in_one_loop
 async def test_a_scan_may_begin_with_pages_without_text(reader):
