@@ -70,10 +70,10 @@ quick: install
 	$(PYTEST) -q -n $(shell expr 1 '+' $(CORES)) tests/unit tests/plugins/*/unit \
 		--ignore=tests/unit/store/test_sqlite_store.py --ignore=tests/unit/cli/test_snapshots.py
 
-# Before a commit. Includes a small part of each proof.
+# Before a commit. Includes a small part of each proof. The longest tests come first.
 test: install
-	$(PYTEST) -q -n $(JOBS) tests/unit tests/gateway tests/plugins/*/unit tests/plugins/*/app \
-		@tests/proof/seeds.txt --ignore=tests/gateway/postgres
+	$(PYTEST) -q -n $(JOBS) @tests/proof/seeds.txt tests/gateway tests/plugins/*/app tests/unit \
+		tests/plugins/*/unit --ignore=tests/gateway/postgres
 
 # The PostgreSQL tests, and the gateway tests in on_postgres.txt, on PostgreSQL.
 test-postgres: install
