@@ -135,6 +135,7 @@ def stop(process):
     process.wait()
 
 
+@pytest.mark.full
 def test_the_page_goes_from_an_empty_folder_to_a_sold_picture(followed):
     folder, code, output = followed
     log = folder / "gateway.log"
@@ -144,6 +145,7 @@ def test_the_page_goes_from_an_empty_folder_to_a_sold_picture(followed):
     assert re.search(r"transaction +0x[0-9a-f]{64}", output)
 
 
+@pytest.mark.full
 def test_what_the_page_shows_on_the_way_is_true(followed):
     folder, _, output = followed
     assert "acme-picture" in output  # `gateway plugins`

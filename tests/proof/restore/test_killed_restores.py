@@ -127,6 +127,7 @@ def killed_restore(settings, env, tmp_path):
         process.stdin.close()
 
 
+@pytest.mark.full
 def test_a_restore_that_is_killed_at_any_step_loses_nothing_and_can_be_repeated(
     settings, env, killed_restore, tmp_path
 ):
