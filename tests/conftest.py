@@ -309,7 +309,10 @@ async def running(settings: Settings, provider=None, more=(), **options) -> Asyn
 async def gateway(settings, provider, chain, clock) -> AsyncIterator[Running]:
     async with running(settings, provider, now=clock) as started:
         started.chain = chain
-        await started.services.payments.cutoff_block()
+        # It is stored once a block is younger than the database.
+        while await started.services.store.known_meta("floor_block") is None:
+            await started.services.payments.cutoff_block()
+            await asyncio.sleep(0.02)
         yield started
 
 

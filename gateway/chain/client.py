@@ -310,7 +310,12 @@ async def _fetch_block(endpoint: Endpoint, method: str, which: str) -> Block:
     if raw is None:
         error = EndpointLags if which.startswith("0x") else ChainUnavailable
         raise error(f"RPC endpoint {endpoint.place} does not know block {which}")
-    return read_block(raw)
+    block = read_block(raw)
+    is_by_number = method == "eth_getBlockByNumber" and which.startswith("0x")
+    if is_by_number and block.number != int(which, 16):
+        # A search by time would never end on an endpoint that always answers with the same block.
+        raise EndpointLags(f"RPC endpoint {endpoint.place} answers with another block than {which}")
+    return block
 
 
 async def _fetch_known(endpoint: Endpoint, block_hash: str) -> Block:

@@ -9,8 +9,10 @@ import attrs
 import pytest
 
 from gateway import ChainUnavailable
+from gateway.chain.block_times import last_block_by
 from gateway.chain.client import Web3Chain
 from gateway_demo.chain import PlayChain
+from tests.proof.faults.proxy import says
 
 
 @pytest.fixture
@@ -132,3 +134,14 @@ async def test_parallel_calls_share_connections_that_are_kept(chain, reader, mon
     for _ in range(5):
         await asyncio.gather(*(reader.head() for _ in range(20)))
     assert opened <= 20
+
+
+async def test_a_search_by_time_ends_on_an_endpoint_that_knows_one_block_only(
+    settings, chain, proxy
+):
+    reader = Web3Chain(attrs.evolve(settings, rpc_urls=(proxy.url,)))
+    old = chain.rpc.result("eth_getBlockByNumber", "latest", False)
+    proxy.break_call("eth_getBlockByNumber", says(old))
+    with pytest.raises(ChainUnavailable, match="does not answer"):
+        await last_block_by(reader, int(old["timestamp"], 16) - 60)
+    await reader.close()
