@@ -12,6 +12,7 @@ import math
 import os
 import sys
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,7 @@ from gateway import (
 )
 from tests.authorizations import header_of, payload_of
 from tests.migrated_databases import put_database
+from tests.patience import until
 from tests.postgres_server import PostgresServer, start_or_skip
 
 if TYPE_CHECKING:
@@ -309,11 +311,14 @@ async def running(settings: Settings, provider=None, more=(), **options) -> Asyn
 async def gateway(settings, provider, chain, clock) -> AsyncIterator[Running]:
     async with running(settings, provider, now=clock) as started:
         started.chain = chain
-        # It is stored once a block is younger than the database.
-        while await started.services.store.known_meta("floor_block") is None:
-            await started.services.payments.cutoff_block()
-            await asyncio.sleep(0.02)
+        await until(partial(_has_cutoff, started))
         yield started
+
+
+async def _has_cutoff(started: Running) -> bool:
+    """Find the cutoff block. It is stored once a block is younger than the database."""
+    await started.services.payments.cutoff_block()
+    return await started.services.store.known_meta("floor_block") is not None
 
 
 @attrs.define

@@ -51,7 +51,7 @@ class Fault:
     # Unix seconds of the first and the last failure.
     since: float
     last_at: float
-    # Loop time until which the call is not made, because it did not return in time.
+    # Monotonic time until which the call is not made, because it did not return in time.
     rests_until: float = 0.0
     _logged_at: float = attrs.field(default=float("-inf"), init=False)
 

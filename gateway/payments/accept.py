@@ -63,18 +63,23 @@ def reached_price(quote: Quote, units: int) -> int:
     return quote.price_units if units >= quote.price_units or not lower else max(lower)
 
 
-def say_uncharged(refusal: GatewayError) -> None:
-    """Say in a refusal's message that nothing was charged, after its first clause.
+def say_uncharged(refusal: GatewayError) -> GatewayError:
+    """Return a refusal whose message says, after its first clause, that nothing was charged.
 
     Only code that has just read the claims may call this. A 400 or 402 does not need it. An unknown
-    outcome (`StoreUnavailable`) must not have it.
+    outcome (`StoreUnavailable`) must not have it. The given error stays as it is: requests that
+    share a question to the chain are refused by the same one, and may have been charged.
     """
     is_unknown = isinstance(refusal, StoreUnavailable)
     if is_unknown or not isinstance(refusal, ExecutionError | TooManyRequests):
-        return
-    if _UNCHARGED not in refusal.message.lower():
-        cause, _, advice = refusal.message.removesuffix(".").partition(". ")
-        refusal.message = f"{cause}; {_UNCHARGED}." + (f" {advice}." if advice else "")
+        return refusal
+    if _UNCHARGED in refusal.message.lower():
+        return refusal
+    cause, _, advice = refusal.message.removesuffix(".").partition(". ")
+    told = type(refusal).__new__(type(refusal), *refusal.args)
+    vars(told).update(vars(refusal))
+    told.message = f"{cause}; {_UNCHARGED}." + (f" {advice}." if advice else "")
+    return told
 
 
 def bind_new_task(new: NewTask) -> None:
@@ -148,8 +153,7 @@ class Acceptance:
                 # On record for something else, or unknown.
                 raise refusal from None
             if known is None:
-                say_uncharged(refusal)
-                raise
+                raise say_uncharged(refusal) from refusal
             return known
 
     def _new_task(

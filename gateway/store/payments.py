@@ -82,9 +82,17 @@ def find_direct(
     return known
 
 
-def _find_own(db: Connection, task_id: str) -> Task | None:
-    row = db.execute(f"{SELECT_TASK} WHERE t.id = ?", (task_id,)).fetchone()
-    return task_of(row) if row else None
+def _find_own_or_direct(
+    db: Connection, new: NewTask, tx_hash: str, idempotency_key: str | None
+) -> Task | None:
+    """Return what `find_direct` does, and a new task if it is recorded already."""
+    try:
+        return find_direct(db, tx_hash, idempotency_key, new.request_hash, new.sent_hash)
+    except TxAlreadyUsed:
+        row = db.execute(f"{SELECT_TASK} WHERE t.id = ?", (new.id,)).fetchone()
+        if row is None:
+            raise
+        return task_of(row)
 
 
 def _has_key(db: Connection, payment: Payment, idempotency_key: str) -> bool:
@@ -240,13 +248,7 @@ def accept_direct(
     the sender of the transfer. `is_proven` means that this sender signed the request. Raises
     `TxAlreadyUsed`, `InsufficientPayment`, `IdempotencyConflict`.
     """
-    try:
-        known = find_direct(db, tx_hash, idempotency_key, task.request_hash, task.sent_hash)
-    except TxAlreadyUsed:
-        known = _find_own(db, task.id)
-        if known is None:
-            raise
-    if known is not None:
+    if known := _find_own_or_direct(db, task, tx_hash, idempotency_key):
         return known
     transfer = _choose_transfer(db, transfers, task.price_units)
     key_hash = _check_key(db, transfer, idempotency_key, task)

@@ -74,11 +74,7 @@ async def give_back(
         subject=f"{tx_hash}:{log_index}",
         reason=reason,
     )
-    # A repeat does not find the transfer among the unused ones.
-    if not await refunds.was_done(desk, actor, action.action, action.subject):
-        transfer = await _find_refundable(desk, tx_hash, log_index)
-        with contextlib.suppress(AlreadyDone):
-            await desk.records.act(_owe, transfer, str(uuid.uuid4()), desk.now(), action=action)
+    await _owe_once(desk, action, tx_hash, log_index)
     case = await _find_owed(desk, tx_hash)
     if case.decision is Decision.APPROVED:
         return
@@ -92,6 +88,15 @@ async def give_back(
         accepts_unproven=True,
         is_fresh=is_fresh,
     )
+
+
+async def _owe_once(desk: Desk, action: NewAction, tx_hash: str, log_index: int) -> None:
+    # A repeat does not find the transfer among the unused ones.
+    if await refunds.was_done(desk, action.actor, action.action, action.subject):
+        return
+    transfer = await _find_refundable(desk, tx_hash, log_index)
+    with contextlib.suppress(AlreadyDone):
+        await desk.records.act(_owe, transfer, str(uuid.uuid4()), desk.now(), action=action)
 
 
 async def _find_owed(desk: Desk, tx_hash: str) -> RefundCase:
