@@ -29,7 +29,7 @@ from gateway.store import SqlStore
 from gateway.telemetry import signals
 
 Value = TypeVar("Value")
-# Buyers believe it and pay again, so nothing else may say it.
+# A buyer who reads it believes it and pays again, so no other code may write it.
 _UNCHARGED = "nothing was charged"
 _CODE = re.compile(r"\w{1,80}", re.ASCII)
 # The cutoff block's key in the store.
@@ -64,7 +64,7 @@ def reached_price(quote: Quote, units: int) -> int:
 
 
 def say_uncharged(refusal: GatewayError) -> GatewayError:
-    """Return a refusal whose message says, after its first clause, that nothing was charged.
+    """Return a refusal with the words that nothing was charged, after its first clause.
 
     Only code that has just read the claims may call this. A 400 or 402 does not need it. An unknown
     outcome (`StoreUnavailable`) must not have it. The given error stays as it is: requests that
