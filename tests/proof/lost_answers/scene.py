@@ -142,19 +142,22 @@ class Scene:
         await until(approved, _PAUSE_S)
 
     async def is_quiet(self) -> None:
-        """Wait until no task, payment, refund or event is open, and no worker is at work."""
+        """Wait until no task, payment, refund, event or webhook is open, and no worker works."""
+        webhooks = self.gateway.services.find(Deliveries).queue
 
         async def quiet() -> bool:
             store = self.gateway.services.store
             try:
                 counts = await store.counts()
                 waits = await store.events.backlogs()
+                # Its row outlives the request that the receiver has seen.
+                is_sending = await webhooks.earliest() is not None
             except StoreUnavailable:
                 return False
             open_tasks = {"held", "queued", "processing"} & set(counts["tasks"])
             open_payments = {"reserved", "settling", "refunding"} & set(counts["payments"])
             is_working = self.gateway.services.workers.running
-            return not (open_tasks or open_payments or waits or is_working)
+            return not (open_tasks or open_payments or waits or is_sending or is_working)
 
         await until(quiet, _PAUSE_S)
 

@@ -106,7 +106,7 @@ SHOWN_BY = {
     "voucher-any-bytes": 17,
     "voucher-any-request": 17,
     "voucher-check-first": 57,
-    "voucher-no-second-read": 437,
+    "voucher-no-second-read": 10733,
 }
 
 
