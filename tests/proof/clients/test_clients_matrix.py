@@ -86,6 +86,7 @@ def test_every_row_says_what_happened_and_one_that_fails_is_the_exit_code(chosen
     assert ran.exit_code == 1
 
 
+@pytest.mark.full
 def test_skipped_rows_are_no_failure(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", "")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # an uninstalled checkout's too

@@ -3,6 +3,8 @@
 `make crash` kills it a thousand times.
 """
 
+import pytest
+
 from tests.proof.crashes.cycles import crash_and_compare
 
 
@@ -16,6 +18,7 @@ def test_after_three_kills_under_load_database_and_chain_agree(tmp_path):
     assert verdict.payments["settled"] > 10
 
 
+@pytest.mark.full
 def test_after_two_kills_of_a_gateway_that_settles_in_batches_they_agree_as_well(tmp_path):
     verdict, run = crash_and_compare(tmp_path, cycles=2, seed=20261123, batch=10)
     assert verdict.problems == []

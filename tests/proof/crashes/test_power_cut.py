@@ -33,6 +33,7 @@ def test_a_power_cut_loses_nothing_that_was_acknowledged(recording, tmp_path):
     assert max(image.told for image in left) > 1000
 
 
+@pytest.mark.full
 def test_the_recorder_sees_commits_checkpoints_and_new_files(recording):
     done = [(step.kind, step.path.rpartition("/")[2]) for step in power.steps(recording)]
     assert done.count(("S", "gateway.db-wal")) > 100
@@ -40,6 +41,7 @@ def test_the_recorder_sees_commits_checkpoints_and_new_files(recording):
     assert {("C", "gateway.db"), ("C", "gateway.db-wal"), ("D", "data")} <= set(done)
 
 
+@pytest.mark.full
 def test_with_synchronous_normal_a_power_cut_does_lose_what_was_acknowledged(tmp_path):
     """Shows that the images can detect a loss: an unsafe setting is caught."""
     left = images(recorded(tmp_path, synchronous="NORMAL", rounds=10), 8, tmp_path)

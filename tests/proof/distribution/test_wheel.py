@@ -96,6 +96,7 @@ def test_it_runs_from_the_wheel(installed) -> None:
     }
 
 
+@pytest.mark.full
 def test_the_pages_are_in_the_wheel(installed) -> None:
     ask = """
 import asyncio
@@ -113,6 +114,7 @@ asyncio.run(main())
     assert "200 True" in answer.stdout, answer.stderr
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("example", "module", "few"),
     [
@@ -151,6 +153,7 @@ def test_a_third_partys_plugin_sells_once_it_has_its_key(with_examples: CleanPla
     assert sold["from"].startswith("gateway-acme 1.0.0")
 
 
+@pytest.mark.full
 def test_a_third_partys_payment_method_is_on_once_it_has_its_secret(
     with_examples: CleanPlace,
 ) -> None:

@@ -60,6 +60,7 @@ future.exception()
     ]
 
 
+@pytest.mark.full
 def test_no_call_of_a_logger_is_overlooked(log_page):
     """Each call's events are found, and a logger is used for nothing else."""
     for path in log_page._source_files():

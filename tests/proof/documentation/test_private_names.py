@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
+import pytest
 
 ROOT = Path(__file__).parents[3]
 FOLDERS = ("gateway", "providers", "plugins")
@@ -131,6 +132,7 @@ def listed() -> dict[tuple[str, str], list[str]]:
     }
 
 
+@pytest.mark.full
 def test_the_page_lists_all_private_names_and_no_others():
     sys.setrecursionlimit(3_000)
     assert all_uses() == set(listed())

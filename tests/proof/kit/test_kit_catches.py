@@ -226,6 +226,7 @@ def part_of(report, node):
 
 
 # A single test: otherwise each process with a part of it would repeat the run.
+@pytest.mark.full
 def test_mistakes_are_explained_and_what_an_author_left_out_is_named(report):
     expected = {f"Test_{name}::{one.scene}": one.says for name, one in MISTAKES.items()} | CARELESS
     found = {node: part_of(report, node) for node in expected}

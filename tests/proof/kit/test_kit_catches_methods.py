@@ -146,6 +146,7 @@ def report(tmp_path_factory):
 
 
 # A single test: otherwise each process with a part of it would repeat the run.
+@pytest.mark.full
 def test_mistakes_are_found_and_explained(report):
     unsaid = {}
     for name, mistake in MISTAKES.items():

@@ -63,6 +63,7 @@ def test_the_first_curl_asks_for_the_price_and_the_second_is_understood(
     assert "TX_NOT_FOUND" in run(["bash", "-c", second.replace("0x…", "0x" + "12" * 32)], tmp_path)
 
 
+@pytest.mark.full
 def test_the_python_code_pays_no_more_than_it_says(shop, tmp_path):
     before = shop.payments_of(shop.purse)
     text = code(shop, "sandbox-image", "python")

@@ -215,6 +215,7 @@ def test_a_refresh_keeps_the_focus_and_what_is_open(desk, shop):
     assert "here" in desk.run("return document.querySelector('main time').title")
 
 
+@pytest.mark.full
 def test_a_page_that_hears_nothing_says_since_when_and_recovers(desk, shop):
     desk.before_each_page(
         "const real = window.fetch; window.fetch = (...all) => "

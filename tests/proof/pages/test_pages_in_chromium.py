@@ -84,6 +84,7 @@ def test_a_failure_says_why_and_that_the_money_is_due_back(other_shop, browser):
     assert browser.text("#fails figcaption") == "A drawing, not a result"
 
 
+@pytest.mark.full
 def test_on_a_test_network_the_purse_has_a_new_key_and_the_receipt_a_link(browser, tmp_path):
     with open_shop(tmp_path, chain_id=84532, network="base-sepolia", play_key="") as shop:
         browser.open(shop.base_url + PICTURE)

@@ -201,6 +201,7 @@ def test_commands_of_root_leave_nothing_of_roots_on_the_volume(command, volume):
     assert _open_to_others(volume) == {}
 
 
+@pytest.mark.full
 @as_root
 def test_what_root_left_before_is_given_back_and_nothing_else_by_a_link(command, volume):
     assert command("check", user=USER).stderr == ""
@@ -240,6 +241,7 @@ def test_a_user_who_may_not_enter_the_folder_is_told_so(command, volume, words, 
     assert "Run this as the folder's owner" in output
 
 
+@pytest.mark.full
 @as_root
 def test_a_copy_where_the_volumes_owner_may_not_write_is_refused_with_a_way_out(command, volume):
     command("check")

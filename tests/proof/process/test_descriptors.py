@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Payer
+from tests.conftest import Payer, one_server
 from tests.proof.process.connections import HEALTH, received
 from tests.proof.process.gateway_process import until
 
@@ -41,6 +41,7 @@ def ask_from(address, gateway, request):
         return received(connection)
 
 
+@one_server
 def test_a_flood_from_one_address_leaves_room_for_others_and_for_paid_work(served, chain):
     served.patch(SHORT, before_imports=True)
     served.start()
@@ -61,6 +62,7 @@ def test_a_flood_from_one_address_leaves_room_for_others_and_for_paid_work(serve
     assert "output.not_stored" not in served.log.read_text()
 
 
+@one_server
 def test_a_low_soft_limit_is_raised_at_the_start(served):
     served.patch(LOW, before_imports=True)
     served.start()

@@ -61,6 +61,7 @@ def test_a_gateway_whose_log_nobody_reads_sells_and_stops(served, chain, pipe):
     assert events_in(reader.read().rpartition(b"\n")[0])[0]["event"] == "started"
 
 
+@pytest.mark.full
 @one_server
 def test_a_log_that_moves_again_says_how_many_lines_are_missing(served, pipe):
     metrics = free_port()
@@ -107,6 +108,7 @@ def unwritable(request, served):
     os.close(served.output)
 
 
+@pytest.mark.full
 @one_server
 def test_an_unwritable_log_stops_neither_start_nor_sale_nor_stop(unwritable, chain):
     unwritable.start()

@@ -6,6 +6,7 @@ import socket
 
 import pytest
 
+from tests.conftest import one_server
 from tests.proof.process.gateway_process import Gateway, until
 
 # No warm-up while the file exists, and no earlier response.
@@ -50,6 +51,7 @@ def _ask(gateway, method, path, body=None, **headers):
         connection.close()
 
 
+@one_server
 def test_the_operator_logs_in_before_anything_is_warm(cold):
     password = json.dumps({"password": "correct horse"})
     asked = {"Content-Type": "application/json", "X-Request-Id": "first"}

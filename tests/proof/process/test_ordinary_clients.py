@@ -6,7 +6,7 @@ import socket
 import struct
 from urllib.parse import urlsplit
 
-from tests.conftest import PNG, Payer
+from tests.conftest import PNG, Payer, one_server
 from tests.proof.process.connections import (
     ASK,
     HEALTH,
@@ -95,6 +95,7 @@ def test_a_reset_connection_is_no_line_in_the_log(gateway):
     assert "rror" not in gateway.log_text()
 
 
+@one_server
 def test_a_body_that_is_on_its_way_at_the_stop_gets_its_answer_and_no_connection(
     served,
     http_server,

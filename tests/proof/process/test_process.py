@@ -80,6 +80,7 @@ def test_a_task_that_kills_the_process_four_times_is_owed_back(served, chain):
 # -- SIGTERM
 
 
+@one_server
 def test_sigterm_at_once_is_an_orderly_end(served):
     served.is_forked = False
     served.start()
@@ -104,6 +105,7 @@ def sentence(said: str) -> str:
     return lines[0]
 
 
+@one_server
 def test_a_busy_port_is_one_sentence(served):
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -134,6 +136,7 @@ def test_a_wrong_setting_is_one_sentence(served, name, value):
     assert name in sentence(output)
 
 
+@one_server
 async def test_a_start_that_fails_inside_the_app_is_one_sentence(served):
     async with SqliteStore(served.folder / "data" / "gateway.db") as store:
         await store.meta("network", lambda: "base")

@@ -343,6 +343,7 @@ def test_errors_and_formulas_outside_the_values_of_a_workbook_are_shown():
     )
 
 
+@pytest.mark.full
 async def test_an_ordinary_large_file_passes_the_check_and_the_parser():
     parser = DocumentParser(pictures=None)
     lines = "".join(

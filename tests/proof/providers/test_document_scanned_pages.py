@@ -112,6 +112,7 @@ def test_a_small_picture_is_no_scan():
     assert parsing.parse("pdf", data).textless == {}
 
 
+@pytest.mark.full
 def test_a_long_scan_is_judged_by_its_first_pages():
     pages = [LAYERS["number"]] * 45
     assert len(parsing.parse("pdf", scan(letter(*LINES), *pages)).textless) == 45
@@ -152,6 +153,7 @@ async def test_a_layer_with_more_letters_than_is_read_stays(with_reader):
     assert "Filed 03/04/21" in result.text
 
 
+@pytest.mark.full
 @needs_ocr
 async def test_the_whole_page_is_read():
     parser = DocumentParser()

@@ -112,6 +112,7 @@ async def is_sold_as_json(parser, name, data):
     return await described(parser, name, data)
 
 
+@pytest.mark.full
 async def test_control_characters_do_not_reach_the_json(parser):
     row = b",".join([b"\x1b" * 60, b"\x0b" * 60]) + b"\n"
     found = await is_sold_as_json(
@@ -164,6 +165,7 @@ def test_code_in_a_cell_keeps_its_backslashes():
     assert cells == [r"`a | b \d \* \.` *", "` _", r"``x ` \*`` #", "`` * `"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("page", "listed"),
     [

@@ -100,6 +100,7 @@ async def test_xml_entities_neither_multiply_nor_read_files(parser):
             assert "entities" in await refusal(parser, name, data)
 
 
+@pytest.mark.full
 async def test_a_page_nested_100_000_deep_is_read_or_refused(parser):
     assert (await parser.submit(request("a.html", hostile.deep_html()), None)).text == "deep"
 
@@ -152,6 +153,7 @@ async def test_a_polyglot_is_what_its_name_says_or_refused(parser):
     assert "is a PDF" in await refusal(parser, "a.docx", both)
 
 
+@pytest.mark.full
 async def test_a_csv_of_seven_megabytes_is_parsed(parser):
     text = (await parser.submit(request("a.csv", hostile.big_csv()), None)).text
     assert text.count("\n") > 150_000
@@ -164,6 +166,7 @@ async def test_a_table_too_large_to_write_is_refused(parser):
     assert "too large: a table of 9,001 rows and 600 columns" in sentence
 
 
+@pytest.mark.full
 async def test_more_than_16_mb_of_markdown_is_refused(parser):
     # Markdown escapes each pipe.
     piped = b"a\n" + (b"|" * 100_000 + b"\n") * 81

@@ -283,6 +283,7 @@ def test_lines_are_grouped_by_their_direction():
     assert by_direction([title, *columns]) == [[title], columns]
 
 
+@pytest.mark.full
 @needs_ocr
 def test_the_models_come_with_the_library_and_nothing_is_fetched():
     root = Path(__file__).parents[3]

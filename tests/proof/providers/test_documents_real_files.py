@@ -133,6 +133,7 @@ def test_characters_that_a_database_refuses_are_left_out():
     assert Parsed(["T\0i\0t\0l\0e\0\tand\nmore\ufffe"]).pages == ["Title\tand\nmore"]
 
 
+@pytest.mark.full
 @needs_ocr
 def test_a_scan_without_words_on_any_page_is_refused_before_payment():
     empty, full = pictures.drawn(), pictures.drawn("Words at last.")

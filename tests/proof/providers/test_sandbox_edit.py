@@ -65,6 +65,7 @@ def inner(size, shape=(300, 200)) -> tuple[int, int, int, int]:
     return (sheet.margin, sheet.margin, sheet.margin + across, sheet.margin + down)
 
 
+@pytest.mark.full
 async def test_the_same_order_gives_the_same_bytes_and_another_prompt_others():
     one, again, other = [await edit(prompt) for prompt in ("a rainy night",) * 2 + ("autumn",)]
     assert one == again
@@ -102,6 +103,7 @@ def test_transparent_places_become_white():
     assert likeness(shapes(), made.crop(inner(made.size))) > 0.8
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP"])
 @pytest.mark.parametrize("scale", [1, 2])
 def test_a_picture_of_the_renderers_own_gets_no_second_sheet(kind, scale):

@@ -115,12 +115,14 @@ def test_the_endpoint_says_plainly_that_it_is_no_ai_model():
     assert ENDPOINT.price_units == 20_000
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("ratio", ENDPOINT.aspect_ratio.values)
 async def test_every_aspect_ratio_has_its_size(ratio):
     output = await generate(LAKE, ratio)
     assert (output.width, output.height) == opened(output).size == SIZES[ratio]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("resolution", "factor"), [("2K", 2), pytest.param("4K", 4, marks=pytest.mark.full)]
 )
@@ -154,6 +156,7 @@ async def test_every_format_decodes_and_says_in_its_metadata_that_no_ai_made_it(
         assert picture.text["Description"] == MARKER
 
 
+@pytest.mark.full
 async def test_the_same_prompt_gives_the_same_bytes():
     first, second = await asyncio.gather(
         generate(LAKE, output_format="png"), generate(LAKE, output_format="png")
@@ -174,6 +177,7 @@ def test_different_prompts_give_clearly_different_pictures():
     assert min(difference(a, b) for a, b in pairs) > 20
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("place", SETTINGS)
 def test_every_place_can_be_drawn_with_all_that_may_be_in_it(place):
     for words, _ in list(HOURS.values())[::4]:

@@ -173,6 +173,7 @@ def _owned_by_others(folder: Path) -> list[str]:
     return [str(path) for path in folder.rglob("*") if path.lstat().st_uid != USER]
 
 
+@pytest.mark.full
 @as_root
 def test_a_restore_by_root_leaves_a_folder_that_the_gateways_user_serves_from(
     machine, payer, chain
@@ -199,6 +200,7 @@ def _replaced(volume: Path):
     return volume.glob("gateway.db.before-restore-*[0-9]")
 
 
+@pytest.mark.full
 @as_root
 def test_a_gateway_that_ends_does_not_wait_for_an_upload_that_hangs(machine):
     """The store accepts the connection and never responds."""

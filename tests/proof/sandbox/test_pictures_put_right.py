@@ -156,6 +156,7 @@ async def test_what_gets_too_large_is_refused_with_the_way_out(pictures):
         await pictures.put_right(Attachment(name="a.png", data=data))
 
 
+@pytest.mark.full
 async def test_a_large_jpeg_stays_within_the_limit(pictures):
     noise = Image.effect_noise((4_800, 4_800), 60).convert("RGB")
     data = saved(noise, "JPEG", quality=40, exif=turned())

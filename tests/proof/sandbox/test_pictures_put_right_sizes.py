@@ -93,6 +93,7 @@ def brief():
     pictures.close()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("kind", "side"),
     [

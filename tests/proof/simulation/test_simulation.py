@@ -41,6 +41,7 @@ def test_one_seed_replays_one_history(seed):
     assert len(first) > 20
 
 
+@pytest.mark.full
 def test_a_history_does_not_depend_on_the_process_that_plays_it():
     command = [sys.executable, "-m", "tests.proof.simulation", "--seed", "5", "--trace"]
     environments = [os.environ | {"PYTHONHASHSEED": salt} for salt in ("1", "2")]

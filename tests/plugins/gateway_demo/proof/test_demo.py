@@ -172,6 +172,7 @@ def test_a_folder_that_cannot_be_written_is_said_in_a_sentence(tmp_path):
     assert refused.stderr.startswith("gateway demo: Nothing can be written to ")
 
 
+@pytest.mark.full
 def test_a_gateway_that_ends_is_told_with_the_end_of_its_log(tmp_path):
     broken = tmp_path / "broken"
     broken.mkdir()
@@ -211,6 +212,7 @@ def wait_until_closed(ports: set[int]) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.full
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_the_examples_of_the_docs_buy_from_the_running_demo_which_ctrl_c_ends(tmp_path):
     with started(tmp_path, "Serving. Ctrl-C stops it.") as (demo, ports, text):

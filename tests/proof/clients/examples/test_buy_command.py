@@ -117,6 +117,7 @@ async def test_a_limit_below_the_price_pays_nothing(buy, chain, tmp_path):
     assert not (tmp_path / "state").exists()
 
 
+@pytest.mark.full
 async def test_without_money_the_gateways_reason_is_told(buy, chain, payer):
     chain.transfer_usdc(payer.account.key, "0x" + "12" * 20, 100_000_000)
     ran = await buy("sandbox-image", "a boat")

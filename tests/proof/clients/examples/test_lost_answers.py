@@ -54,6 +54,7 @@ async def test_a_lost_purchase_goes_on_in_the_next_run(buy, relay, chain, provid
     assert (chain.usdc_balance(WALLET), len(provider.requests)) == (PRICE, 1)
 
 
+@pytest.mark.full
 async def test_a_gateway_that_sells_its_answers_is_not_paid_for_them(buy, relay, chain):
     relay.sells_polls = True
     ran = await buy("buy")
@@ -64,6 +65,7 @@ async def test_a_gateway_that_sells_its_answers_is_not_paid_for_them(buy, relay,
     assert chain.usdc_balance(WALLET) == PRICE
 
 
+@pytest.mark.full
 async def test_a_transfer_is_offered_again_until_the_gateway_takes_it(
     buy, relay, chain, provider, tmp_path
 ):
@@ -74,6 +76,7 @@ async def test_a_transfer_is_offered_again_until_the_gateway_takes_it(
     assert (chain.usdc_balance(WALLET), len(provider.requests)) == (PRICE, 1)
 
 
+@pytest.mark.full
 async def test_a_transfer_that_was_not_taken_goes_on_in_the_next_run(buy, relay, chain, provider):
     relay.script = [(400, '{"error":"no","code":"VALIDATION_ERROR"}')]
     first = await buy("direct_with_proof")
@@ -89,6 +92,7 @@ async def test_a_transfer_that_was_not_taken_goes_on_in_the_next_run(buy, relay,
     assert keys == {known["IDEMPOTENCY_KEY"]}
 
 
+@pytest.mark.full
 async def test_a_gateway_of_another_network_gets_no_transfer(buy, relay, chain):
     relay.network = "base-sepolia"
     ran = await buy("direct_with_proof")
@@ -96,6 +100,7 @@ async def test_a_gateway_of_another_network_gets_no_transfer(buy, relay, chain):
     assert "The gateway sells on base-sepolia, but this script pays on base only." in ran.complained
 
 
+@pytest.mark.full
 async def test_an_rpc_endpoint_of_another_chain_gets_no_transfer(buy, chain, variables):
     with PlayChain(chain_id=84532) as other:
         variables["RPC"] = other.rpc_url

@@ -25,6 +25,7 @@ async def test_it_buys_and_saves(variables, chain, provider, tmp_path, example):
     assert chain.usdc_balance(WALLET) == 20_000
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("example", ["buy.py", "direct_with_proof.py"])
 async def test_it_pays_no_more_than_its_limit(variables, chain, tmp_path, example):
     written = (EXAMPLES / example).read_text()
@@ -33,6 +34,7 @@ async def test_it_pays_no_more_than_its_limit(variables, chain, tmp_path, exampl
     assert (ran.code, chain.usdc_balance(WALLET)) == (1, 0)
 
 
+@pytest.mark.full
 async def test_it_buys_over_mcp(variables, chain, tmp_path):
     pytest.importorskip("gateway_mcp", reason="this gateway does not speak MCP")
     pytest.importorskip("mcp")

@@ -20,6 +20,7 @@ async def test_it_buys_and_saves(script, variables, chain, provider, tmp_path, e
     assert chain.usdc_balance(WALLET) == 20_000
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("example", "limit", "lower"),
     [
@@ -38,6 +39,7 @@ async def test_it_pays_no_more_than_its_limit(
     assert (ran.code, chain.usdc_balance(WALLET)) == (1, 0)
 
 
+@pytest.mark.full
 async def test_it_buys_over_mcp(script, variables, chain, tmp_path):
     pytest.importorskip("gateway_mcp", reason="this gateway does not speak MCP")
     # The server's side.
