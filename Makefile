@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-# The tests wait about as long as they compute, so there are two processes per CPU, and one more.
+# The tests wait about as long as they compute, so there are two processes per CPU. Each more costs
+# the time in which it reads all tests.
 CORES := $(shell getconf _NPROCESSORS_ONLN)
-JOBS ?= $(shell expr 2 '*' $(CORES) '+' 1)
+JOBS ?= $(shell expr 2 '*' $(CORES))
 # Keep bytecode even if the environment disables it: otherwise every process compiles its imports,
 # which takes seconds.
 export PYTHONDONTWRITEBYTECODE =

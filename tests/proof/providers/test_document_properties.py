@@ -111,25 +111,26 @@ async def test_any_bytes_under_any_name_are_read_or_refused_with_one_reason(pars
         await outcome(parser, f"a{extension}", header + noise)
 
 
+# Each makes its file when its test runs, because every test process reads this list.
 @pytest.mark.parametrize(
-    ("name", "data", "reason"),
+    ("name", "make", "reason"),
     [
-        ("a.txt", b" \n", "empty"),
-        ("a.docx", hostile.encrypted_office(), "encrypted"),
-        ("a.pdf", hostile.encrypted_pdf("x"), "encrypted"),
-        ("a.docx", files.docx("x")[:-200], "damaged"),
-        ("a.pdf", b"words", "unknown"),
-        ("a.exe", b"MZ", "unknown"),
-        ("a.pdf", files.docx("x"), "unknown"),
-        ("a.txt", b"\x01\x02", "unknown"),
-        ("a.html", b"<p></p>", "no text"),
-        ("a.pdf", files.scanned_pdf(), "no text"),
-        ("a.csv", b"x," * 600 + b"\n" + b"," * 600 + b"x\n" + b"x\n" * 9_000, "too large"),
-        ("a.docx", hostile.word_bomb(300_000_000), "too large"),
+        ("a.txt", lambda: b" \n", "empty"),
+        ("a.docx", hostile.encrypted_office, "encrypted"),
+        ("a.pdf", lambda: hostile.encrypted_pdf("x"), "encrypted"),
+        ("a.docx", lambda: files.docx("x")[:-200], "damaged"),
+        ("a.pdf", lambda: b"words", "unknown"),
+        ("a.exe", lambda: b"MZ", "unknown"),
+        ("a.pdf", lambda: files.docx("x"), "unknown"),
+        ("a.txt", lambda: b"\x01\x02", "unknown"),
+        ("a.html", lambda: b"<p></p>", "no text"),
+        ("a.pdf", files.scanned_pdf, "no text"),
+        ("a.csv", lambda: b"x," * 600 + b"\n" + b"," * 600 + b"x\n" + b"x\n" * 9_000, "too large"),
+        ("a.docx", lambda: hostile.word_bomb(300_000_000), "too large"),
     ],
 )
-async def test_each_reason_is_found_before_payment(parser, name, data, reason):
-    sentence = await outcome(parser, name, data)
+async def test_each_reason_is_found_before_payment(parser, name, make, reason):
+    sentence = await outcome(parser, name, make())
     assert sentence is not None
     assert reasons_in(sentence) == [reason], sentence
 

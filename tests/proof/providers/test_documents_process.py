@@ -32,7 +32,6 @@ from tests.proof.sandbox.processes import (
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
 PAGE = request("a.html", b"<h1>Hello</h1>")
-SLOW = hostile.heavy_docx()
 
 
 @pytest.fixture
@@ -54,7 +53,7 @@ def limits_of(pid):
 
 async def start_slow_document(parser):
     """Return the parsing task, and the child that runs it."""
-    task = asyncio.create_task(parser.submit(request("slow.docx", SLOW), None))
+    task = asyncio.create_task(parser.submit(request("slow.docx", hostile.heavy_docx()), None))
     await parser.warm_up()
     [child] = await eventually(lambda: children_of(keeper_of(parser)))
     return task, child

@@ -125,24 +125,26 @@ def gif() -> bytes:
     return file.getvalue()
 
 
+# Each makes its file when its test runs, because every test process reads this table.
 REFUSED = {
-    "nothing": b"",
-    "text": b"picture",
-    "a page": b"<html>502 Bad Gateway</html>",
-    "half a PNG": picture(size=(300, 300), color="red")[:400],
-    "half a JPEG": picture("jpg", size=(300, 300))[:900],
-    "a head alone": PNG[:33],
-    "a bomb": bomb(40_000, 40_000),
-    "one row too many": bomb(4096, 6145),
-    "another format": gif(),
-    "moving PNG": moving("PNG"),
-    "moving WebP": moving("WEBP"),
-    "lines of JSON": b'png\n{"format": "png"}\n',
+    "nothing": lambda: b"",
+    "text": lambda: b"picture",
+    "a page": lambda: b"<html>502 Bad Gateway</html>",
+    "half a PNG": lambda: picture(size=(300, 300), color="red")[:400],
+    "half a JPEG": lambda: picture("jpg", size=(300, 300))[:900],
+    "a head alone": lambda: PNG[:33],
+    "a bomb": lambda: bomb(40_000, 40_000),
+    "one row too many": lambda: bomb(4096, 6145),
+    "another format": gif,
+    "moving PNG": lambda: moving("PNG"),
+    "moving WebP": lambda: moving("WEBP"),
+    "lines of JSON": lambda: b'png\n{"format": "png"}\n',
 }
 
 
-@pytest.mark.parametrize("data", REFUSED.values(), ids=REFUSED)
-async def test_what_is_no_whole_picture_is_of_no_use(pictures, data):
+@pytest.mark.parametrize("make", REFUSED.values(), ids=REFUSED)
+async def test_what_is_no_whole_picture_is_of_no_use(pictures, make):
+    data = make()
     for wanted in ("png", None):  # also where nothing would have to be converted
         with pytest.raises(ResultUnusable):
             await check(pictures, data, wanted)
