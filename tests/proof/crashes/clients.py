@@ -16,7 +16,8 @@ from tests.conftest import Payer
 
 PRICE = 20_000
 _AGAIN_S = 0.01  # between two tries to reach a gateway that was killed
-_PATIENCE_S = 120  # with one purchase
+# With one purchase. On a busy machine a gateway that is killed all the time seldom answers.
+_PATIENCE_S = 600
 _NOT_FOUND = 404
 _NOT_YET = "TX_NOT_FOUND"  # the one refusal after which the specification says: again
 _MAX_SIGNATURES = 10  # of one purchase; a client that signs on and on is a finding

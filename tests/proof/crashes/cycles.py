@@ -6,6 +6,7 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import attrs
@@ -17,7 +18,8 @@ from tests.proof.crashes.verdict import Verdict, compare
 from tests.proof.process.gateway_process import Gateway, until
 
 _CLIENTS = (*[X402Buyer] * 6, *[DirectBuyer] * 4, Observer, Observer, Miner)
-_CLOSE_S = 180  # until everything that was begun has ended; authorizations live for 60
+# Until a buyer has his answer, and without one task or payment more that has ended.
+_CLOSE_S = 700
 _EARLY_SHARE = 0.3  # of the kills: some time after the start, wherever that is
 _LEFT = """SELECT 'payments ' || state, count(*) FROM payments
            WHERE state IN ('reserved', 'settling') GROUP BY state
@@ -88,11 +90,22 @@ class Run:
             client.join(_CLOSE_S)
             if client.problem is not None or client.is_alive():
                 raise RuntimeError(f"{type(client).__name__} did not end well") from client.problem
-        with contextlib.suppress(AssertionError):  # what is left over is the verdict's to tell
-            until(lambda: not self._rows(_LEFT), patience_s=_CLOSE_S)
+        self._drain()
         self.gateway.stop()
         if self.gateway.process.wait(timeout=120) != 0:
             raise RuntimeError(f"the gateway did not end well; see {self.gateway.log}")
+
+    def _drain(self) -> None:
+        """Wait while open work becomes less; what is left over is the verdict's to tell."""
+        with contextlib.suppress(AssertionError):
+            while left := self._left():
+                until(partial(self._is_below, left), patience_s=_CLOSE_S)
+
+    def _is_below(self, left: int) -> bool:
+        return self._left() < left
+
+    def _left(self) -> int:
+        return sum(count for _, count in self._rows(_LEFT))
 
     def _rows(self, sql: str) -> list[tuple]:
         path = self.gateway.folder / "data" / "gateway.db"

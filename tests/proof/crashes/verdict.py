@@ -11,6 +11,7 @@ from pathlib import Path
 import attrs
 
 from gateway.domain.eip3009 import AUTHORIZATION_USED_TOPIC, TRANSFER_TOPIC, topic
+from gateway.tasks.outcome import MAX_RESTARTS
 from tests.conftest import WALLET
 from tests.proof.crashes.clients import PRICE, Memory, Purchase
 from tests.proof.crashes.remote_chain import RemoteChain
@@ -20,6 +21,8 @@ ROWS = """SELECT t.id, t.status, t.result, p.state, p.flow, p.paid_tx, p.paid_lo
           FROM payments p LEFT JOIN tasks t ON t.payment_id = p.id"""
 _OWED = ("refund_due", "refunded")
 _PAID = ("settled", *_OWED)
+# Four attempts of a task, and the attempts that a death ended, which do not count.
+_MAX_CALLS = 4 + MAX_RESTARTS
 _ENDED = {"completed": ("settled",), "failed": _OWED, "dropped": ("released",)}
 
 
@@ -169,8 +172,10 @@ def _judge_outputs(verdict: Verdict, rows, read_output: Callable[[str], bytes | 
 
 
 def _judge_calls(verdict: Verdict, rows, lines: list[str]) -> None:
-    """The provider was called for paid tasks only, and at most four times for each."""
+    """The provider was called for paid tasks only, and no more often than attempts and deaths."""
     paid = {row["id"] for row in rows if row["state"] in _PAID}
     calls = Counter(line.split()[0] for line in lines)
     verdict.unpaid += [f"task {one} was generated" for one in calls.keys() - paid]
-    verdict.doubled += [f"task {one} was begun {n} times" for one, n in calls.items() if n > 4]
+    verdict.doubled += [
+        f"task {one} was begun {n} times" for one, n in calls.items() if n > _MAX_CALLS
+    ]
