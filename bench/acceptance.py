@@ -21,7 +21,7 @@ from tables import print_head, print_tables
 
 from gateway import GenerationRequest, Job, Output, Result
 from gateway.domain import MAX_FILE_BYTES, PICTURE_FORMATS, PICTURE_TYPES, Attachment
-from gateway.errors import ContentPolicy, InvalidInput, NotAsOrdered, ResultUnusable
+from gateway.errors import ContentPolicy, InvalidInput, NotAsOrdered, ResultUnusable, Transient
 from gateway.sandbox.pages import Pages
 from gateway.sandbox.pictures import Pictures
 from gateway.tasks.delivery import check_result
@@ -33,7 +33,7 @@ _PAPER = attrs.evolve(ENDPOINT, slug="paper", capability="document-parsing")
 _ENDS = _SOLD, _REFUSED, _UNREAD, _ALARM = (
     "sold",
     "refused before payment",
-    "refused by the parser after it",
+    "failed after it",
     "alarm",
 )
 _FORMATS = {media_type: name for name, media_type in PICTURE_TYPES.items()}
@@ -70,7 +70,7 @@ class Orders:
             picture = attrs.evolve(ENDPOINT, least_pixels=least)
             endpoint = picture if kind == "picture" else _PAPER
             await check_result(result, request, endpoint, self.pictures)
-        except InvalidInput as error:
+        except (InvalidInput, Transient) as error:
             return end, str(error)
         except (NotAsOrdered, ResultUnusable, ContentPolicy) as error:
             return _ALARM, str(error)
