@@ -100,6 +100,14 @@ def test_a_good_layer_is_kept(operators, count):
     assert LINES[count - 1] in found.pages[0]
 
 
+def test_layers_of_ocr_that_lack_most_letters_do_not_count():
+    digits, fuller = layer(["20 12 4"]), layer(LINES[:3])
+    bad = parsing.parse("pdf", scan(letter(*LINES), digits, digits, fuller))
+    assert bad.textless == {0: True, 1: True, 2: True}
+    good = parsing.parse("pdf", scan(letter(*LINES), layer(LINES), layer(LINES), fuller))
+    assert good.textless == {}
+
+
 def test_a_picture_without_text_below_words_is_no_scan():
     sky = Image.linear_gradient("L").resize((1275, 1650)).convert("RGB")
     for image in (sky, Image.new("RGB", (1275, 1650), "navy"), letter()):

@@ -32,17 +32,21 @@ _MARGIN = 0.12
 def find(data: bytes, pages: Sequence[liteparse.ParsedPage]) -> AbstractSet[int]:
     """Return the pages, from 0, whose pictures have far more text than their layer."""
     candidates = [number for number, page in enumerate(pages) if _may_be_scan(page)]
-    found: set[int] = set()
     if not candidates:
-        return found
+        return frozenset()
+    shares: dict[int, float] = {}
     drawn = candidates[:_MAX_DRAWN]
     with contextlib.suppress(pypdfium2.PdfiumError):
         document = pypdfium2.PdfDocument(data)
         for number in drawn:
             with contextlib.suppress(pypdfium2.PdfiumError):
-                if _has_unread_text(document[number], pages[number]):
-                    found.add(number)
-    return found.union(candidates[_MAX_DRAWN:]) if 2 * len(found) > len(drawn) else found
+                shares[number] = _share_of_layer(document[number], pages[number])
+    found = {number for number, share in shares.items() if share < _least_share(pages[number])}
+    if 2 * len(found) <= len(drawn):
+        return found
+    # If most layers of OCR have few letters, a page with some more is no graph or seal.
+    found.update(number for number, share in shares.items() if share < _SHARE)
+    return found.union(candidates[_MAX_DRAWN:])
 
 
 def _may_be_scan(page: liteparse.ParsedPage) -> bool:
@@ -56,15 +60,20 @@ def _letters(text: str) -> int:
     return sum(map(str.isalnum, text))
 
 
-def _has_unread_text(drawn: pypdfium2.PdfPage, page: liteparse.ParsedPage) -> bool:
+def _least_share(page: liteparse.ParsedPage) -> float:
+    is_of_ocr = page.complexity is not None and _OF_OCR in page.complexity.reasons
+    return _SHARE_OF_OCR if is_of_ocr else _SHARE
+
+
+def _share_of_layer(drawn: pypdfium2.PdfPage, page: liteparse.ParsedPage) -> float:
+    """Return the letters of a page's layer per letter that its picture shows; 1 if it has few."""
     words = [*words_of(page)]
     letters = letters_drawn(drawn, page, words)
     if letters is None:
         height = _MARGIN * page.height
-        return all(word.bottom < height or word.top > page.height - height for word in words)
-    is_of_ocr = page.complexity is not None and _OF_OCR in page.complexity.reasons
-    share = _SHARE_OF_OCR if is_of_ocr else _SHARE
-    return letters >= _FEWEST and _letters(page.text or "") < share * letters
+        is_in_margin = (word.bottom < height or word.top > page.height - height for word in words)
+        return 0.0 if all(is_in_margin) else 1.0
+    return 1.0 if letters < _FEWEST else _letters(page.text or "") / letters
 
 
 def letters_drawn(
