@@ -188,9 +188,12 @@ def insert_payment(db: Connection, task: NewTask, **columns: object) -> Payment:
 _OPEN = (PaymentState.RESERVED, PaymentState.SETTLING)
 
 
-def _name_payer_locks(task: NewTask, authorization: Authorization, *_: object) -> list[str]:
-    # The limits depend on sums over the payer's open payments.
-    return [*name_file_lock(task), f"payer:{authorization.sender}"]
+def _name_payer_locks(task: NewTask, authorization: Authorization, *rest: object) -> list[str]:
+    # The limits depend on sums over the payer's open payments, and over deployments.
+    limits = rest[-1] if rest else None
+    deploys = isinstance(limits, ReserveLimits) and limits.deployments is not None
+    deploying = ["deployments"] if deploys else []
+    return [*deploying, *name_file_lock(task), f"payer:{authorization.sender}"]
 
 
 @locked(_name_payer_locks)
@@ -208,7 +211,8 @@ def reserve(
     Returns None, and writes nothing, if `key` is already claimed. If another authorization used the
     Idempotency-Key, writes nothing and returns the task of that authorization. Raises
     `IdempotencyConflict` if that task is for a different request, `PayerBusy` if the payer has too
-    much open, and `ExecutionError` if files of held tasks reach their limit.
+    much open, `ExecutionError` if files of held tasks reach their limit, and `PaymentRequired` if
+    too many wallets were deployed.
     """
     if is_claimed(db, key):
         return None
@@ -227,6 +231,7 @@ def reserve(
         payer_proven=1,
         authorization=dump(authorization),
         search_from_block=search_from_block,
+        deploys=int(limits is not None and limits.deployments is not None),
     )
     claim(db, key, payment.id)
     return insert_task(db, task, payment, TaskStatus.HELD)
