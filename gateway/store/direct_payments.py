@@ -3,10 +3,12 @@
 import hashlib
 from collections.abc import Sequence
 
+import attrs
+
 from gateway.contracts import NewTask
 from gateway.domain import Flow, Payment, PaymentState, Task, TaskStatus, Transfer
 from gateway.domain.eip3009 import transaction_key
-from gateway.errors import InsufficientPayment, TxAlreadyUsed
+from gateway.errors import InsufficientPayment, InvalidPayment, TxAlreadyUsed
 from gateway.store.payments import (
     UNUSED,
     block_of,
@@ -17,6 +19,7 @@ from gateway.store.payments import (
     insert_task,
     is_claimed,
 )
+from gateway.store.reserved_amounts import is_of_another, is_of_key
 from gateway.store.rows import SELECT_TASK, task_of
 from gateway.store.sql import Connection
 
@@ -96,11 +99,14 @@ def accept_direct(
     Returns the earlier task for a retry, as `find_direct` does, and this task if it is recorded
     already: a repeat after a COMMIT whose response was lost. The Idempotency-Key is scoped to
     the sender of the transfer. `is_proven` means that this sender signed the request. Raises
-    `TxAlreadyUsed`, `InsufficientPayment`, `IdempotencyConflict`.
+    `TxAlreadyUsed`, `InsufficientPayment`, `InvalidPayment` and `IdempotencyConflict`.
     """
     if known := _find_own_or_direct(db, task, tx_hash, idempotency_key):
         return known
-    transfer = _choose_transfer(db, transfers, task.price_units)
+    transfer = _choose_transfer(db, task, transfers, idempotency_key, is_proven=is_proven)
+    if is_of_key(db, transfer.amount_units, idempotency_key, task.created_at):
+        # The buyer was asked for what is above the price.
+        task = attrs.evolve(task, price_units=transfer.amount_units)
     key_hash = _check_key(db, transfer, idempotency_key, task)
     payment = insert_payment(
         db,
@@ -135,8 +141,18 @@ def _check_key(
     return key_hash
 
 
-def _choose_transfer(db: Connection, transfers: Sequence[Transfer], price_units: int) -> Transfer:
-    """Return the first unused transfer that covers the price alone."""
+def _choose_transfer(
+    db: Connection,
+    task: NewTask,
+    transfers: Sequence[Transfer],
+    idempotency_key: str | None,
+    *,
+    is_proven: bool,
+) -> Transfer:
+    """Return the first unused transfer that covers the price alone.
+
+    One whose amount another buyer has reserved counts only if its sender signed the request.
+    """
     unused = [
         transfer
         for transfer in transfers
@@ -144,11 +160,18 @@ def _choose_transfer(db: Connection, transfers: Sequence[Transfer], price_units:
     ]
     if not unused:
         raise TxAlreadyUsed("The transfer in this transaction already paid for a generation.")
-    enough = [transfer for transfer in unused if transfer.amount_units >= price_units]
+    enough = [transfer for transfer in unused if transfer.amount_units >= task.price_units]
     if not enough:
         most = max(transfer.amount_units for transfer in unused)
         raise InsufficientPayment(
             "The transfer is below the endpoint's price.",
-            details=f"transferred {most} units, price {price_units} units of 10^-6 USDC",
+            details=f"transferred {most} units, price {task.price_units} units of 10^-6 USDC",
         )
-    return enough[0]
+    for transfer in enough:
+        amount, now = transfer.amount_units, task.created_at
+        if is_proven or not is_of_another(db, amount, idempotency_key, now):
+            return transfer
+    raise InvalidPayment(
+        "This amount is reserved for another purchase. Send the payerSignature of the transfer's "
+        "sender, or the Idempotency-Key of that purchase."
+    )
