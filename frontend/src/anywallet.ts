@@ -14,8 +14,8 @@ const IS_PHONE = "(pointer: coarse), (max-width: 46rem)";
 const FILE_FIELDS = ["fileBase64", "fileName"];
 
 /** Say what to do without a wallet: on a phone, open this page in the wallet's own browser. */
-export function noWallet(): HTMLElement {
-  const fields = Object.entries(form.fields()).filter(([name]) => !FILE_FIELDS.includes(name));
+export function noWallet(body: Record<string, string>): HTMLElement {
+  const fields = Object.entries(body).filter(([name]) => !FILE_FIELDS.includes(name));
   const links = matchMedia(IS_PHONE).matches
     ? phoneLinks(`${page.baseUrl}/play/${page.slug}?${new URLSearchParams(fields)}`)
     : [];

@@ -108,7 +108,7 @@ function offer(priced: Offer, problem = ""): void {
     h("p", { class: "total" }, h("b", {}, usdc(priced.terms.amount)), ` on ${page.network.label}`),
     h("p", { class: "hint" }, signs ? "Choose how to pay. You see every detail before you do." : ONLY_TRANSFER),
     list,
-    signs && !own && !wallets.length ? noWallet() : null,
+    signs && !own && !wallets.length ? noWallet(priced.request.body) : null,
     otherWays(priced, desk),
     problem ? h("p", { class: "message bad", role: "alert" }, problem) : null,
     h("p", { class: "tools" }, button("Change the request", startAgain, "quiet")),

@@ -1,22 +1,22 @@
 // What to send by a transfer, as text and QR code, and a field for its hash. Loaded when needed.
 import { copyButton, h } from "./common";
-import { transferUri } from "./eip681";
+import { readHash, transferUri } from "./eip681";
 import { page, usdc } from "./page";
 import type { Terms } from "./payment";
 import { drawQr } from "./qr";
 import { facts } from "./result";
-import { readHash, type Transfer } from "./transfers";
+import type { Transfer } from "./transfers";
 
 /** Return what to send; `given` is called with a hash that the buyer types. */
 export function describeTransfer(terms: Terms, transfer: Transfer, given: (hash: string) => unknown): HTMLElement[] {
-  const uri = transferUri(page.network.token, page.network.chainId, terms.payTo, transfer.units);
+  const uri = transferUri(terms.asset, page.network.chainId, terms.payTo, transfer.units);
   const amount = usdc(transfer.units);
   const until = new Date(transfer.payBy * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
   const code = drawQr(uri, `QR code of a transfer of ${amount} to ${terms.payTo}`);
   const rows: [string, Node | string][] = [
     ["Amount", copied(h("b", { id: "send-amount" }, amount), amount.split(" ")[0]!, "Copy the amount")],
     ["Payee", copied(address(terms.payTo), terms.payTo, "Copy the payee")],
-    ["Token", address(page.network.token)],
+    ["Token", address(terms.asset)],
     ["Network", page.network.label],
     ["For", `${page.title}: one result`],
   ];

@@ -57,10 +57,3 @@ export async function buyByTransfer(body: Record<string, string>, key: string, h
     notify("");
   }
 }
-
-/** Return a transaction hash in lower case; throws a sentence about anything else. */
-export function readHash(text: string): string {
-  const found = text.trim().match(/(?:^|\/tx\/)(0x[0-9a-fA-F]{64})(?:[/?#].*)?$/);
-  if (!found) throw new Error("A transaction hash is 0x and 64 digits or letters from a to f. Copy it from your wallet's activity.");
-  return found[1]!.toLowerCase();
-}

@@ -69,19 +69,21 @@ def _dialog_styles() -> str:
     return " ".join(f"'{one}'" for one in policy["styles"])
 
 
-def content_policy(settings: Settings, *, takes_passkeys: bool = False) -> str:
-    """Return the Content-Security-Policy of the pages; `takes_passkeys` of those with Base Account.
+def content_policy(settings: Settings, *, sells: bool = False) -> str:
+    """Return the Content-Security-Policy of the pages; if it `sells`, of the page of one offer.
 
     Pictures may also come from the bucket with the outputs, the operator's logo, wallets (`data:`),
     and a file that the buyer has just chosen (`blob:`).
     """
+    takes_passkeys = sells and not play_key_of(settings)
     styles = f"'self' {_dialog_styles()}" if takes_passkeys else "'self'"
+    servers = " ".join(["'self'", *(shop_settings_of(settings).wallet_origins if sells else ())])
     bucket = bucket_of(settings)
     addresses = [shop_settings_of(settings).logo_url, bucket.base_url if bucket else ""]
     pictures = " ".join(["'self'", "data:", "blob:", *map(_origin, filter(None, addresses))])
     return (
         f"default-src 'none'; script-src 'self'; style-src {styles}; img-src {pictures}; "
-        "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+        f"connect-src {servers}; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
     )
 
 

@@ -11,6 +11,7 @@ from werkzeug.exceptions import MethodNotAllowed
 
 from gateway.catalog.catalog import Catalog
 from gateway.contracts import Challenge, Quote
+from gateway.domain.eip3009 import checksum_address
 from gateway.errors import PaymentRequired, TxAlreadyUsed, ValidationError
 from gateway.payments import Accepted
 from gateway.payments.direct import PayerProof, proof_digest
@@ -178,7 +179,7 @@ def _write_transfer(quote: Quote) -> dict[str, str]:
     return {
         "amount": str(quote.price_units),
         "payTo": quote.wallet,
-        "asset": quote.network.token,
+        "asset": checksum_address(quote.network.token),
         "network": quote.network.caip2,
     }
 
