@@ -300,6 +300,10 @@ def _make_payments(
         now=now,
         born_at=born_at,
         exposure=Exposure(
-            store=store, chain=chain, held_file_bytes=settings.held_files_mb * 10**6, now=now
+            store=store,
+            chain=chain,
+            held_file_bytes=settings.held_files_mb * 10**6,
+            now=now,
+            deployments_per_day=settings.deployments_per_day,
         ),
     )

@@ -1,7 +1,7 @@
 // The gateway's routes: ask for the price, pay, follow the task.
 import { pause } from "./common";
 import { url } from "./page";
-import { readTerms, type Terms } from "./payment";
+import { readTerms, type Terms, type TransferTerms } from "./payment";
 
 export interface Output {
   url: string | null;
@@ -60,7 +60,8 @@ export async function askPrice(body: string, key: string, notify: Notify): Promi
   const headers = { ...HEADERS, "Idempotency-Key": key };
   const answer = await send(url, { method: "POST", headers, body }, notify);
   if (answer.status !== 402) throw await refusal(answer);
-  return readTerms(answer.headers.get("PAYMENT-REQUIRED"));
+  const { transfer } = (await answer.json().catch(() => ({}))) as { transfer?: TransferTerms };
+  return readTerms(answer.headers.get("PAYMENT-REQUIRED"), transfer);
 }
 
 export interface Started {
@@ -94,7 +95,7 @@ export async function follow(statusUrl: string, show: (task: Task) => void, noti
 }
 
 /** Send a request; a lost answer and "too many requests" are tried again, and told. */
-async function send(path: string, request: RequestInit, notify: Notify): Promise<Response> {
+export async function send(path: string, request: RequestInit, notify: Notify): Promise<Response> {
   for (let tries = 1; ; tries += 1) {
     const answer = await attempt(path, request);
     if (answer && answer.status !== 429 && answer.status !== 503) return answer;
@@ -133,7 +134,7 @@ const REASONS: [string, string][] = [
   ["payload_signature", "The signature does not fit the account. Choose the account again."],
 ];
 
-async function refusal(answer: Response): Promise<Refusal> {
+export async function refusal(answer: Response): Promise<Refusal> {
   let said = "";
   try {
     const body = (await answer.json()) as { error?: string; details?: string };

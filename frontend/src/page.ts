@@ -20,6 +20,8 @@ export interface Page {
   /** What is promised if the generation fails, as a sentence. */
   refund: string;
   playKey: string | null;
+  /** Whether a plain transfer pays without its sender's signature. */
+  transfers: boolean;
   schema: { properties: Record<string, { maxLength?: number; enum?: string[] }> };
   required: string[];
   extensions: string[];

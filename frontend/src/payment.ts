@@ -11,6 +11,8 @@ export interface Terms {
   maxTimeoutSeconds: number;
   /** Name and version of the token's EIP-712 domain, and facts that nobody signs. */
   extra: { name: string; version: string };
+  /** Whether only a plain transfer can pay now. */
+  onlyTransfer?: boolean;
 }
 
 export interface Authorization {
@@ -51,20 +53,26 @@ const DOMAIN = [
   ["verifyingContract", "address"],
 ];
 
+const NO_SIGNATURE = { scheme: "transfer", maxTimeoutSeconds: 0, extra: { name: "", version: "" }, onlyTransfer: true };
+
 interface Challenge {
   error: string;
   accepts: Terms[];
 }
 
+/** The price of a transfer, in the body of a 402 while no signature can be settled. */
+export type TransferTerms = Pick<Terms, "amount" | "payTo" | "asset" | "network">;
+
 /** Read the offer of a 402; throws where there is none, or it is not what this page says. */
-export function readTerms(header: string | null): Terms {
+export function readTerms(header: string | null, transfer?: TransferTerms): Terms {
   if (!header) throw new Error("The gateway named no price. Load this page again.");
   const challenge = JSON.parse(new TextDecoder().decode(bytes(header))) as Challenge;
-  // Nothing can be settled now. The sentence says so, and how to pay by a transfer.
-  if (!challenge.accepts.length) throw new Error(challenge.error);
-  const terms = challenge.accepts.find(
+  const offered = challenge.accepts.find(
     (one) => one.scheme === "exact" && one.network === page.network.caip2,
   );
+  // Nothing can be settled now. The sentence says so, and how to pay by a transfer.
+  if (!challenge.accepts.length && !(transfer && page.transfers)) throw new Error(challenge.error);
+  const terms = challenge.accepts.length ? offered : { ...NO_SIGNATURE, ...transfer! };
   const isOurs =
     terms?.asset.toLowerCase() === page.network.token.toLowerCase() &&
     terms.payTo.toLowerCase() === page.wallet.toLowerCase();

@@ -7,8 +7,10 @@ import { page, short, usdc } from "./page";
 import { authorize, paymentHeader, randomHex, type Signer, type Terms, type TypedData } from "./payment";
 import { facts, receipt, showResult } from "./result";
 import { forget, isWhole, load, type Purchase, save, withoutFile } from "./saved";
+import { noWallet, otherWays, resumeTransfer } from "./anywallet";
 import { discover, purse, type Wallet } from "./wallets";
 
+const ONLY_TRANSFER = "Wallets cannot sign for this gateway now. A transfer from any wallet pays.";
 const flow = find("flow")!;
 const untouched = [...flow.childNodes];
 const wallets: Wallet[] = [];
@@ -17,12 +19,28 @@ let step = 0;
 const notice = h("p", { class: "message", role: "status", hidden: true });
 
 /** A request with its price, before anything is signed. */
-interface Offer {
+export interface Offer {
   request: form.Request;
   key: string;
   terms: Terms;
   payer?: Purchase["payer"];
 }
+
+/** What steps in other modules need of this page. */
+const desk = {
+  show,
+  notify,
+  button,
+  offer,
+  connect,
+  track,
+  interrupted,
+  say,
+  steps,
+  walletButton,
+  step: () => step,
+};
+export type Desk = typeof desk;
 
 function notify(sentence: string): void {
   notice.textContent = sentence;
@@ -79,34 +97,31 @@ function offer(priced: Offer, problem = ""): void {
   const list = h("ul", { class: "wallets", id: "wallets" });
   const choose = (wallet: Wallet) => () => void connect(wallet, priced);
   const add = (wallet: Wallet) => list.append(h("li", {}, walletButton(wallet, choose(wallet))));
-  const own = purse();
+  const signs = !priced.terms.onlyTransfer;
+  const own = signs && purse();
   if (own) add(own);
-  wallets.forEach(add);
-  list.addEventListener("found", (event) => add((event as CustomEvent<Wallet>).detail));
+  if (signs) wallets.forEach(add);
+  if (signs) list.addEventListener("found", (event) => add((event as CustomEvent<Wallet>).detail));
   show(
     "2",
     "Pay",
     h("p", { class: "total" }, h("b", {}, usdc(priced.terms.amount)), ` on ${page.network.label}`),
-    h("p", { class: "hint" }, "Choose what signs. You see every detail before you sign."),
+    h("p", { class: "hint" }, signs ? "Choose how to pay. You see every detail before you do." : ONLY_TRANSFER),
     list,
-    own || wallets.length ? null : noWallet(),
+    signs && !own && !wallets.length ? noWallet(priced.request.body) : null,
+    otherWays(priced, desk),
     problem ? h("p", { class: "message bad", role: "alert" }, problem) : null,
     h("p", { class: "tools" }, button("Change the request", startAgain, "quiet")),
   );
 }
 
-function walletButton(wallet: Wallet, choose: () => void): HTMLButtonElement {
+function walletButton(wallet: Pick<Wallet, "id" | "name" | "icon">, choose: () => void, note = ""): HTMLButtonElement {
   const icon = wallet.icon
     ? h("img", { src: wallet.icon, alt: "", width: "28", height: "28" })
     : h("span", { class: "purse", "aria-hidden": "true" }, "◈");
-  const about = wallet.id !== "purse" ? "" : page.network.isPlay ? "filled with play USDC" : "a new key, for test USDC";
+  const about = wallet.id !== "purse" ? note : page.network.isPlay ? "filled with play USDC" : "a new key, for test USDC";
   const name = h("span", {}, h("b", {}, wallet.name), about ? h("small", {}, about) : null);
   return h("button", { type: "button", class: "wallet", "data-wallet": wallet.id, onclick: choose }, icon, name);
-}
-
-function noWallet(): HTMLElement {
-  const text = "This browser has no wallet. Install one as an extension, or buy by the code below.";
-  return h("p", { class: "message", id: "no-wallet" }, text);
 }
 
 function playWarning(): HTMLElement {
@@ -318,7 +333,11 @@ function say(error: unknown): string {
 async function resume(purchase: Purchase): Promise<void> {
   form.restore(purchase.body);
   if (purchase.statusUrl) return track(purchase.statusUrl);
-  return isWhole(purchase) ? settle(purchase) : chooseAgain(purchase);
+  return isWhole(purchase) ? proceed(purchase) : chooseAgain(purchase);
+}
+
+function proceed(purchase: Purchase): Promise<void> {
+  return purchase.transfer ? resumeTransfer(purchase, purchase.transfer, desk) : settle(purchase);
 }
 
 /** A large file is not kept: the buyer chooses it again, and the same payment goes with it. */
@@ -328,7 +347,7 @@ function chooseAgain(purchase: Purchase, problem = ""): void {
   show(
     "2",
     "Go on with your payment",
-    h("p", { class: "message" }, `You signed ${usdc(purchase.terms.amount)} to ${short(purchase.authorization.to)} for ${name}. Choose that file again and continue: it is the same payment.`),
+    h("p", { class: "message" }, `You ${purchase.transfer ? "were paying" : "signed"} ${usdc(purchase.transfer?.units ?? purchase.terms.amount)} to ${short(purchase.authorization.to)} for ${name}. Choose that file again and continue: it is the same payment.`),
     problem ? h("p", { class: "message bad", role: "alert" }, problem) : null,
     button("Continue", () => continueWithFile(purchase), "primary wide"),
     h("p", { class: "tools" }, button("Give up", startAgain, "quiet")),
@@ -343,7 +362,7 @@ async function continueWithFile(purchase: Purchase): Promise<void> {
     if (asked !== step) return;
     if (!document) throw new Error(`Choose the ${page.fileNoun} first.`);
     if (document.sha256 !== purchase.file?.sha256) throw new Error(`This is another file than ${purchase.file?.name}.`);
-    await settle({ ...purchase, body: { ...purchase.body, fileBase64: document.base64 } });
+    await proceed({ ...purchase, body: { ...purchase.body, fileBase64: document.base64 } });
   } catch (error) {
     if (asked === step) chooseAgain(purchase, say(error));
   }

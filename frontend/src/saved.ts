@@ -1,6 +1,7 @@
 // A purchase that is under way, kept in this tab, so that a reload never pays twice.
 import { page } from "./page";
 import type { Authorization, Terms } from "./payment";
+import type { Transfer } from "./transfers";
 
 export interface Purchase {
   /** The header `Idempotency-Key`. */
@@ -14,6 +15,8 @@ export interface Purchase {
   authorization: Authorization;
   /** Who may have paid under this key already: another account would pay a second time. */
   payer?: string | undefined;
+  /** Set for a plain transfer, which nobody signs: `payment` is empty then. */
+  transfer?: Transfer;
   /** Set once the gateway has taken the payment. */
   statusUrl?: string;
   transaction?: string;

@@ -2,7 +2,7 @@
 import { page } from "./page";
 import type { Signer, TypedData } from "./payment";
 
-interface Provider {
+export interface Provider {
   request(call: { method: string; params?: unknown[] }): Promise<unknown>;
 }
 
@@ -127,6 +127,18 @@ async function ask(provider: Provider, method: string, params: unknown[] = []): 
         : (message ?? "The wallet did not answer.");
     throw Object.assign(new Error(said), { code, data });
   }
+}
+
+/** Return Base Account, where money has value and the browser keeps keys: a secure origin. */
+export function baseAccount(): Wallet | null {
+  if (page.network.isPlay || !window.isSecureContext) return null;
+  const name = "Base Account";
+  return {
+    id: "base-account",
+    name,
+    icon: null,
+    connect: async () => connect(name, (await import("./base-account")).open()),
+  };
 }
 
 /** Return the purse, where money has no value: its key lives in this page's memory only. */

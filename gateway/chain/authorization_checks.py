@@ -115,7 +115,7 @@ class AuthorizationChecks:
         if await self._chain.code(authorization.sender):
             return wallet_call(authorization, self._network)
         deployment = unwrap_signature(authorization.signature)
-        if deployment is None or deployment.factory not in self._factories:
+        if deployment is None or deployment.call[0] not in self._factories:
             raise PaymentRequired(_SIGNATURE)
         return deployment_call(authorization, self._network, deployment)
 

@@ -12,7 +12,7 @@ from btclib_secp256k1 import recovery
 from eth_hash.auto import keccak
 
 from gateway.chain.signer import Call
-from gateway.chain.transactions import MULTICALL3, aggregate3
+from gateway.chain.transactions import MULTICALL3, aggregate3, read_single_call
 from gateway.contracts.chain import CallReverted, Chain
 from gateway.domain import Authorization, Block
 from gateway.domain.eip3009 import (
@@ -36,7 +36,7 @@ _ACCEPTED = _IS_VALID_SIGNATURE.ljust(32, b"\0")
 KEY_GAS = 150_000
 # A transfer, and a passkey verified in Solidity (up to 300,000).
 WALLET_GAS = 400_000
-# The same plus the wallet's deployment (250,000 to 500,000).
+# The same plus the wallet's deployment. Coinbase's wallets take 190,000 to 290,000.
 DEPLOYMENT_GAS = 1_000_000
 # Bytes of the factory's address and the offsets of calldata and signature.
 _HEAD = 3 * 32
@@ -107,6 +107,15 @@ class Deployment:
         offsets = word(_HEAD) + word(_HEAD + len(calldata))
         return word(self.factory) + offsets + calldata + encoded_bytes(self.signature) + _MAGIC
 
+    @property
+    def call(self) -> tuple[str, bytes]:
+        """The deploying contract and its calldata.
+
+        Coinbase's wallets name Multicall3 as their factory, with the factory's call inside.
+        """
+        inner = read_single_call(self.calldata) if self.factory == MULTICALL3 else None
+        return inner or (self.factory, self.calldata)
+
 
 def unwrap_signature(signature: bytes) -> Deployment | None:
     """Return the parts of an ERC-6492 signature; None for any other signature.
@@ -146,6 +155,13 @@ def unwrap_authorization(authorization: Authorization) -> Authorization:
     return attrs.evolve(authorization, signature=deployment.signature)
 
 
+async def deploys_wallet(authorization: Authorization, chain: Chain) -> bool:
+    """Whether the settlement deploys this payer's wallet, at our expense."""
+    if unwrap_signature(authorization.signature) is None:
+        return False
+    return not await chain.code(authorization.sender)
+
+
 async def has_code(authorization: Authorization, chain: Chain, *, at: Block | None = None) -> bool:
     """Whether code verifies this payer's signature, now or after its deployment.
 
@@ -175,9 +191,8 @@ def deployment_call(authorization: Authorization, network: Network, deployment: 
     reverts.
     """
     transfer = transfer_calldata(unwrap_authorization(authorization))
-    data = aggregate3(
-        [(deployment.factory, True, deployment.calldata), (network.token, False, transfer)]
-    )
+    factory, create = deployment.call
+    data = aggregate3([(factory, True, create), (network.token, False, transfer)])
     return Call(to=MULTICALL3, data=data, gas=DEPLOYMENT_GAS)
 
 

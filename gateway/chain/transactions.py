@@ -102,6 +102,20 @@ def aggregate3(calls: Sequence[tuple[str, bool, bytes]]) -> bytes:
     return _AGGREGATE3 + word(32) + word(len(parts)) + offsets + b"".join(parts)
 
 
+def read_single_call(data: bytes) -> tuple[str, bytes] | None:
+    """Return contract and calldata if `aggregate3` encodes exactly one call, else None.
+
+    Only the canonical encoding is accepted.
+    """
+    head = len(_AGGREGATE3) + 3 * 32
+    to, length = data[head + 12 : head + 32], data[head + _HEAD : head + _HEAD + 32]
+    if len(length) < 32:  # noqa: PLR2004 - one ABI word
+        return None
+    contract, calldata = "0x" + to.hex(), data[head + _HEAD + 32 :][: uint(length)]
+    encodings = (aggregate3([(contract, may_fail, calldata)]) for may_fail in (False, True))
+    return (contract, calldata) if data in encodings else None
+
+
 def read_successes(answer: bytes, count: int) -> list[bool]:
     """Return which of `count` calls succeeded, from the result of `aggregate3`.
 

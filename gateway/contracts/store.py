@@ -96,6 +96,16 @@ class ReserveLimits:
     balance_units: int = 0
     barred_since: float | None = None
     """A failure of the payer after this time (Unix seconds) bars it; None: no check."""
+    deployments: "DeploymentLimit | None" = None
+    """Set if the settlement deploys the payer's wallet."""
+
+
+@attrs.frozen(kw_only=True)
+class DeploymentLimit:
+    """How many settlements since `since` (Unix seconds) may deploy their payer's wallet."""
+
+    most: int
+    since: float
 
 
 class PayerBusy(Exception):

@@ -13,14 +13,16 @@ from collections.abc import AsyncIterator
 
 import attrs
 
+from gateway.chain.smart_wallets import deploys_wallet
 from gateway.contracts import Chain, Clock
-from gateway.contracts.store import OpenPayments, ReserveLimits
+from gateway.contracts.store import DeploymentLimit, OpenPayments, ReserveLimits
 from gateway.domain import Authorization
 from gateway.domain.eip3009 import BALANCE_OF, word
 from gateway.errors import ExecutionError, PaymentRequired
 from gateway.store import SqlStore
 
 BARRED_S = 86_400.0
+_DAY_S = 86_400.0
 
 # The most open payments of one account. It also needs as many settled ones, and no code.
 _MAX_OPEN = 8
@@ -70,6 +72,8 @@ class Exposure:
     chain: Chain
     held_file_bytes: int
     now: Clock
+    # Smart wallets that settlements may deploy in a day.
+    deployments_per_day: int = 0
     # Seconds that a purchase waits for its turn. With the wait for the outcome, this stays under
     # the minute after which most clients give up.
     turn_s: float = 15.0
@@ -117,14 +121,19 @@ class Exposure:
     async def limits(self, signed: Authorization) -> ReserveLimits:
         """Return the limits that `reserve` enforces for this payer.
 
-        Reads the chain only for payers with open payments. Raises `ChainUnavailable`.
+        Reads the chain only for payers with open payments or an undeployed wallet.
+        Raises `ChainUnavailable`.
         """
         payer, now = signed.sender, self.now()
         is_short = signed.valid_before <= now + _SHORT_S
+        deployments = None
+        if await deploys_wallet(signed, self.chain):
+            deployments = DeploymentLimit(most=self.deployments_per_day, since=now - _DAY_S)
         limits = ReserveLimits(
             held_file_bytes=self.held_file_bytes if is_short else self.held_file_bytes // _HALF,
             most_open=1,
             barred_since=now - self.barred_s,
+            deployments=deployments,
         )
         known = await self.store.payers.open_of(payer, now=now)
         if known.count == 0:

@@ -308,7 +308,7 @@ class X402Payments(Acceptance):
         await self.search.check_payment(
             self.chain, signed, quote, cutoff=cutoff, born_at=self.born_at
         )
-        return search_from, attrs.evolve(limits, most_open=None)
+        return search_from, attrs.evolve(limits, most_open=None, deployments=None)
 
     async def _reserve_and_settle(
         self, purchase: _Purchase, search_from: int, limits: ReserveLimits

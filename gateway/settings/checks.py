@@ -110,6 +110,7 @@ _AT_LEAST = {
     "held_files_mb": 8,
     # This refuses "nan", too: no comparison with it is true.
     "failed_gas_per_hour": 0,
+    "deployments_per_day": 0,
 }
 _POSITIVE = (
     "rpc_timeout",

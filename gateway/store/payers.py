@@ -3,9 +3,15 @@
 import attrs
 
 from gateway.contracts import NewTask, SignedTransaction
-from gateway.contracts.store import FailedSettlement, OpenPayments, PayerBusy, ReserveLimits
+from gateway.contracts.store import (
+    DeploymentLimit,
+    FailedSettlement,
+    OpenPayments,
+    PayerBusy,
+    ReserveLimits,
+)
 from gateway.domain import Payment
-from gateway.errors import ExecutionError
+from gateway.errors import ExecutionError, PaymentRequired
 from gateway.store import nonces
 from gateway.store.rows import PAYMENT_COLUMNS, payment_of, signed_of
 from gateway.store.sql import Connection, Row, Tables, as_write
@@ -50,7 +56,8 @@ UNJUDGED = """s.mined = 1 AND s.judged = 0
 def check_limits(db: Connection, task: NewTask, payer: str, limits: ReserveLimits) -> None:
     """Raise `PayerBusy` if the payer is at its limits, `ExecutionError` if held files are.
 
-    Open payments count at their full prices: the payer's balance must cover all of them.
+    Raises `PaymentRequired` if too many wallets were deployed. Open payments count at their full
+    prices: the payer's balance must cover all of them.
     """
     if limits.most_open is None:
         return
@@ -67,7 +74,23 @@ def check_limits(db: Connection, task: NewTask, payer: str, limits: ReserveLimit
         raise PayerBusy
     if count and units + task.price_units > limits.balance_units:
         raise PayerBusy
+    if limits.deployments is not None:
+        _check_deployments(db, limits.deployments)
     check_held_files(db, task, limits.held_file_bytes)
+
+
+def _check_deployments(db: Connection, limit: DeploymentLimit) -> None:
+    """Raise `PaymentRequired` if the day's wallets are deployed."""
+    count = db.execute(
+        """SELECT count(*) FROM payments
+           WHERE deploys = 1 AND created_at > ? AND state != 'released'""",
+        (limit.since,),
+    ).fetchone()[0]
+    if count >= limit.most:
+        raise PaymentRequired(
+            "This gateway deploys no more new smart wallets today. Deploy the wallet by a "
+            "transaction of its own, pay by a USDC transfer, or use another account."
+        )
 
 
 def check_held_files(db: Connection, task: NewTask, most_bytes: int) -> None:

@@ -1,11 +1,8 @@
-"""The five payment writes, as functions of the write connection, and their helpers.
+"""Four payment writes, as functions of the write connection, and their helpers.
 
-In docs/payments.md, `reserve` is T1, `accept_direct` T1', `begin_settling` T2, `settle` T3 and
-`release` TR. The database itself decides races between them.
+In docs/payments.md, `reserve` is T1, `begin_settling` T2, `settle` T3 and `release` TR; T1' is
+`accept_direct` in `direct_payments`. The database itself decides races between them.
 """
-
-import hashlib
-from collections.abc import Sequence
 
 from gateway.contracts import NewTask, SignedTransaction, UnsignedTransaction
 from gateway.contracts.store import ReserveLimits
@@ -18,8 +15,7 @@ from gateway.domain import (
     TaskStatus,
     Transfer,
 )
-from gateway.domain.eip3009 import transaction_key
-from gateway.errors import IdempotencyConflict, InsufficientPayment, TxAlreadyUsed
+from gateway.errors import IdempotencyConflict
 from gateway.store.nonces import note_mined, write_down
 from gateway.store.payers import check_limits, name_file_lock
 from gateway.store.rows import PAYMENT_ROW, SELECT_TASK, dump, dump_request, make_payment, task_of
@@ -55,72 +51,16 @@ def find_idempotent(db: Connection, idempotency_hash: str) -> Task | None:
     return task_of(row) if row else None
 
 
-def find_direct(
-    db: Connection,
-    tx_hash: str,
-    idempotency_key: str | None,
-    request_hash: str,
-    sent_hash: str | None = None,
-) -> Task | None:
-    """Return the task that a transaction paid for, or None if the transaction is unused.
-
-    Raises `TxAlreadyUsed` unless the request has the Idempotency-Key of the purchase, and
-    `IdempotencyConflict` if it has that key but differs from the first request.
-    """
-    row = db.execute(
-        f"{SELECT_TASK} JOIN claims c ON c.payment_id = p.id WHERE c.key = ?",
-        (transaction_key(tx_hash),),
-    ).fetchone()
-    if row is None:
-        return None
-    known = task_of(row)
-    if known.slug == UNUSED:
-        raise TxAlreadyUsed("No request used this transfer in time, so it is given back.")
-    if idempotency_key is None or not _has_key(db, known.payment, idempotency_key):
-        raise TxAlreadyUsed("This transaction already paid for a generation.")
-    check_same_request(known, request_hash, sent_hash)
-    return known
-
-
-def _find_own_or_direct(
-    db: Connection, new: NewTask, tx_hash: str, idempotency_key: str | None
-) -> Task | None:
-    """Return what `find_direct` does, and a new task if it is recorded already."""
-    try:
-        return find_direct(db, tx_hash, idempotency_key, new.request_hash, new.sent_hash)
-    except TxAlreadyUsed:
-        row = db.execute(f"{SELECT_TASK} WHERE t.id = ?", (new.id,)).fetchone()
-        if row is None:
-            raise
-        return task_of(row)
-
-
-def _has_key(db: Connection, payment: Payment, idempotency_key: str) -> bool:
-    # Payments from before release 0.1.0 store a hash of the key alone. Their buyers may still retry
-    # after the upgrade.
-    hashes = (
-        direct_key_hash(payment.payer, idempotency_key),
-        hashlib.sha256(idempotency_key.encode()).hexdigest(),
-    )
-    own = db.execute(
-        "SELECT 1 FROM payments WHERE id = ? AND idempotency_hash IN (?, ?)", (payment.id, *hashes)
-    ).fetchone()
-    return own is not None
-
-
-def direct_key_hash(payer: str, idempotency_key: str) -> str:
-    """Return the stored hash of a direct payment's Idempotency-Key, which is scoped to the sender.
-
-    The separator 0xFE never occurs in UTF-8. Other flows use 0xFF, so the hashes cannot collide.
-    """
-    return hashlib.sha256(payer.lower().encode() + b"\xfe" + idempotency_key.encode()).hexdigest()
-
-
 def check_same_request(known: Task, request_hash: str, sent_hash: str | None) -> None:
     """Raise `IdempotencyConflict` if an Idempotency-Key is reused for a different request."""
     is_same_sent = sent_hash is not None and known.payment.sent_hash == sent_hash
     if known.payment.request_hash != request_hash and not is_same_sent:
         raise IdempotencyConflict("This Idempotency-Key was used with another request.")
+
+
+def block_of(transfer: Transfer) -> int | None:
+    """Return the number of the transfer's block, if known."""
+    return transfer.mined.block_number if transfer.mined is not None else None
 
 
 def insert_task(db: Connection, task: NewTask, payment: Payment, status: TaskStatus) -> Task:
@@ -188,9 +128,12 @@ def insert_payment(db: Connection, task: NewTask, **columns: object) -> Payment:
 _OPEN = (PaymentState.RESERVED, PaymentState.SETTLING)
 
 
-def _name_payer_locks(task: NewTask, authorization: Authorization, *_: object) -> list[str]:
-    # The limits depend on sums over the payer's open payments.
-    return [*name_file_lock(task), f"payer:{authorization.sender}"]
+def _name_payer_locks(task: NewTask, authorization: Authorization, *rest: object) -> list[str]:
+    # The limits depend on sums over the payer's open payments, and over deployments.
+    limits = rest[-1] if rest else None
+    deploys = isinstance(limits, ReserveLimits) and limits.deployments is not None
+    deploying = ["deployments"] if deploys else []
+    return [*deploying, *name_file_lock(task), f"payer:{authorization.sender}"]
 
 
 @locked(_name_payer_locks)
@@ -208,7 +151,8 @@ def reserve(
     Returns None, and writes nothing, if `key` is already claimed. If another authorization used the
     Idempotency-Key, writes nothing and returns the task of that authorization. Raises
     `IdempotencyConflict` if that task is for a different request, `PayerBusy` if the payer has too
-    much open, and `ExecutionError` if files of held tasks reach their limit.
+    much open, `ExecutionError` if files of held tasks reach their limit, and `PaymentRequired` if
+    too many wallets were deployed.
     """
     if is_claimed(db, key):
         return None
@@ -227,85 +171,10 @@ def reserve(
         payer_proven=1,
         authorization=dump(authorization),
         search_from_block=search_from_block,
+        deploys=int(limits is not None and limits.deployments is not None),
     )
     claim(db, key, payment.id)
     return insert_task(db, task, payment, TaskStatus.HELD)
-
-
-def accept_direct(
-    db: Connection,
-    task: NewTask,
-    tx_hash: str,
-    transfers: Sequence[Transfer],
-    idempotency_key: str | None,
-    *,
-    is_proven: bool = False,
-) -> Task:
-    """Claim a transaction and one of its transfers. The payment is `settled`, the task `queued`.
-
-    Returns the earlier task for a retry, as `find_direct` does, and this task if it is recorded
-    already: a repeat after a COMMIT whose response was lost. The Idempotency-Key is scoped to
-    the sender of the transfer. `is_proven` means that this sender signed the request. Raises
-    `TxAlreadyUsed`, `InsufficientPayment`, `IdempotencyConflict`.
-    """
-    if known := _find_own_or_direct(db, task, tx_hash, idempotency_key):
-        return known
-    transfer = _choose_transfer(db, transfers, task.price_units)
-    key_hash = _check_key(db, transfer, idempotency_key, task)
-    payment = insert_payment(
-        db,
-        task,
-        flow=Flow.DIRECT,
-        state=PaymentState.SETTLED,
-        idempotency_hash=key_hash,
-        payer=transfer.sender,
-        payer_proven=int(is_proven),
-        search_from_block=0,
-        paid_tx=transfer.tx_hash,
-        paid_log_index=transfer.log_index,
-        paid_units=transfer.amount_units,
-        paid_block=_block_of(transfer),
-    )
-    claim(db, transaction_key(tx_hash), payment.id)
-    if transfer.authorization_key is not None:
-        claim(db, transfer.authorization_key, payment.id)
-    return insert_task(db, task, payment, TaskStatus.QUEUED)
-
-
-def _check_key(
-    db: Connection, transfer: Transfer, idempotency_key: str | None, task: NewTask
-) -> str | None:
-    """Hash the sender's Idempotency-Key; raise if another request used it."""
-    if idempotency_key is None:
-        return None
-    key_hash = direct_key_hash(transfer.sender, idempotency_key)
-    if known := find_idempotent(db, key_hash):
-        # Not `sent_hash`, which is without the transaction.
-        check_same_request(known, task.request_hash, None)
-    return key_hash
-
-
-def _block_of(transfer: Transfer) -> int | None:
-    return transfer.mined.block_number if transfer.mined is not None else None
-
-
-def _choose_transfer(db: Connection, transfers: Sequence[Transfer], price_units: int) -> Transfer:
-    """Return the first unused transfer that covers the price alone."""
-    unused = [
-        transfer
-        for transfer in transfers
-        if transfer.authorization_key is None or not is_claimed(db, transfer.authorization_key)
-    ]
-    if not unused:
-        raise TxAlreadyUsed("The transfer in this transaction already paid for a generation.")
-    enough = [transfer for transfer in unused if transfer.amount_units >= price_units]
-    if not enough:
-        most = max(transfer.amount_units for transfer in unused)
-        raise InsufficientPayment(
-            "The transfer is below the endpoint's price.",
-            details=f"transferred {most} units, price {price_units} units of 10^-6 USDC",
-        )
-    return enough[0]
 
 
 def _name_signer_lock(
@@ -350,7 +219,7 @@ def settle(db: Connection, payment_id: int, transfer: Transfer, now: float) -> b
             transfer.tx_hash,
             transfer.log_index,
             transfer.amount_units,
-            _block_of(transfer),
+            block_of(transfer),
             now,
             payment_id,
             *_OPEN,

@@ -19,7 +19,7 @@ from gateway.domain import (
     TaskStatus,
 )
 from gateway.settings import Settings
-from gateway.store import long_texts, nonces, payments, tasks
+from gateway.store import direct_payments, long_texts, nonces, payments, reserved_amounts, tasks
 from gateway.store.events import SqlEvents
 from gateway.store.meta import count_login_attempt, find_or_make
 from gateway.store.method_payments import SqlMethodPayments
@@ -200,13 +200,15 @@ class SqlStore(Tables, AbstractAsyncContextManager["SqlStore"], ABC):
         """Return the task with an Idempotency-Key, or None."""
         return await self._find_task(_BY_IDEMPOTENCY_HASH, idempotency_hash)
 
-    find_direct = as_row_read(payments.find_direct)
+    find_direct = as_row_read(direct_payments.find_direct)
     reserve = as_write(payments.reserve)
     begin_settling = as_write(payments.begin_settling)
     begin_batch = as_write(nonces.begin_batch)
     settle = as_write(payments.settle)
-    accept_direct = as_write(payments.accept_direct)
+    accept_direct = as_write(direct_payments.accept_direct)
     release = as_write(payments.release)
+    find_amount = as_read(reserved_amounts.find_amount)
+    reserve_amount = as_write(reserved_amounts.reserve_amount)
 
     async def open_payments(self) -> list[Payment]:
         """Return the payments that only the chain can close, oldest first."""

@@ -1,5 +1,7 @@
 """The content of the pages for people: plain values for the templates in `static/pages`."""
 
+import functools
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,7 +19,7 @@ from gateway.running.gateway import Gateway
 from gateway.settings import Settings
 from gateway.version import VERSION
 from gateway.web import wire
-from gateway.web.routes.files import Assets
+from gateway.web.routes.files import Assets, static_folder
 from gateway_bucket.settings import bucket_of
 from gateway_shop import purchase_code
 from gateway_shop.settings import play_key_of, shop_settings_of
@@ -57,18 +59,31 @@ _SAMPLES = {
 }
 
 
-def content_policy(settings: Settings) -> str:
-    """Return the Content-Security-Policy of the pages.
+@functools.cache
+def _dialog_styles() -> str:
+    """Return the sources of inline styles: the dialog of Base Account, when its window is blocked.
+
+    Its scripts are files of ours, and its window talks to the page by messages.
+    """
+    policy = json.loads((static_folder() / "web" / "policy.json").read_text("utf-8"))
+    return " ".join(f"'{one}'" for one in policy["styles"])
+
+
+def content_policy(settings: Settings, *, sells: bool = False) -> str:
+    """Return the Content-Security-Policy of the pages; if it `sells`, of the page of one offer.
 
     Pictures may also come from the bucket with the outputs, the operator's logo, wallets (`data:`),
     and a file that the buyer has just chosen (`blob:`).
     """
+    takes_passkeys = sells and not play_key_of(settings)
+    styles = f"'self' {_dialog_styles()}" if takes_passkeys else "'self'"
+    servers = " ".join(["'self'", *(shop_settings_of(settings).wallet_origins if sells else ())])
     bucket = bucket_of(settings)
     addresses = [shop_settings_of(settings).logo_url, bucket.base_url if bucket else ""]
     pictures = " ".join(["'self'", "data:", "blob:", *map(_origin, filter(None, addresses))])
     return (
-        f"default-src 'none'; script-src 'self'; style-src 'self'; img-src {pictures}; "
-        "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+        f"default-src 'none'; script-src 'self'; style-src {styles}; img-src {pictures}; "
+        f"connect-src {servers}; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
     )
 
 
@@ -111,6 +126,9 @@ def _describe(registered: Registered, gateway: Gateway) -> dict[str, Any]:
         "highest": wire.decimal(highest) if highest > endpoint.price_units else None,
         "lowest_units": lowest,
         "on_sale": registered.sells_now and gateway.selling == "everything",
+        "by_transfer": registered.sells_now
+        and gateway.selling == "transfers"
+        and not gateway.settings.require_payer_signature,
         "sample": _choose_sample(endpoint),
         "fields": request_schema(endpoint)["properties"],
         "required": endpoint.required_fields,
@@ -180,6 +198,7 @@ def _describe_page(gateway: Gateway, assets: Assets, slug: str) -> dict[str, Any
         "wallet": settings.wallet,
         "network": _describe_network(settings),
         "playKey": play_key_of(settings) or None,
+        "transfers": not settings.require_payer_signature,
         "refund": gateway.refund_promises.of(price_range(endpoint)[1]).sentence,
         "schema": request_schema(endpoint),
         "required": list(endpoint.required_fields),

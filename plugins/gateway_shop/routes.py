@@ -52,7 +52,7 @@ async def _answer_page(template: str, slug: str) -> Response:
     text = await _render_cached(gateway, template, slug)
     tag = quote_etag(hashlib.sha256(text.encode()).hexdigest()[:32])
     headers = {
-        "Content-Security-Policy": shop_pages.content_policy(gateway.settings),
+        "Content-Security-Policy": shop_pages.content_policy(gateway.settings, sells=bool(slug)),
         "Cache-Control": _REVALIDATED,
         "ETag": tag,
         "Referrer-Policy": "no-referrer",

@@ -10,6 +10,8 @@ from gateway.settings import Settings, is_chain_local, is_key, is_local_only, se
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 # An address that is safe in an attribute and in a Content-Security-Policy.
 _LINK = re.compile(r"https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/?#&=%+@!-]*)?")
+_PATH = re.compile(r"(/[A-Za-z0-9._-]+)+")
+_ORIGIN = re.compile(r"(https|wss)://[A-Za-z0-9.-]+(:[0-9]{1,5})?")
 _LINKS = ("logo_url", "imprint_url", "terms_url")
 
 
@@ -38,6 +40,17 @@ class ShopSettings:
         "Address (https) of the terms of sale, which the public pages link to.",
         example="https://example.com/terms",
     )
+    wallet_script: str = setting(
+        "",
+        "Path of a script on this gateway, served by a plugin, that the pages of offers load: it "
+        "announces a wallet by EIP-6963, for example by WalletConnect.",
+        example="/walletconnect/wallet.js",
+    )
+    wallet_origins: tuple[str, ...] = setting(
+        (),
+        "Origins (https or wss), separated by commas, that this script may connect to.",
+        example="wss://relay.example.com",
+    )
     play_key: str = setting(
         "",
         "Private key with play money, shown to all visitors, for `gateway demo`. Refused "
@@ -55,6 +68,8 @@ class ShopSettings:
         return {
             "brand_color": not self.brand_color or bool(_COLOR.fullmatch(self.brand_color)),
             **{name: _is_link(getattr(self, name)) for name in _LINKS},
+            "wallet_script": not self.wallet_script or bool(_PATH.fullmatch(self.wallet_script)),
+            "wallet_origins": all(map(_ORIGIN.fullmatch, self.wallet_origins)),
             "play_key": not self.play_key or (is_key(self.play_key) and is_local),
         }
 

@@ -15,6 +15,7 @@ import pytest
 
 from gateway.store import SqlStore
 from tests.plugins.gateway_webhooks.queue_contract import WebhooksContract
+from tests.store_contract.amounts import AmountsContract
 from tests.store_contract.batches import BatchesContract
 from tests.store_contract.events import EventsContract
 from tests.store_contract.operators import OperatorsContract
@@ -28,6 +29,7 @@ from tests.store_contract.tasks import WorkingContract
 class StoreContract(
     TakingContract,
     PayersContract,
+    AmountsContract,
     SettlingContract,
     BatchesContract,
     WorkingContract,

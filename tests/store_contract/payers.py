@@ -7,9 +7,15 @@ import attrs
 import pytest
 
 from gateway.contracts import SignedTransaction
-from gateway.contracts.store import FailedSettlement, OpenPayments, PayerBusy, ReserveLimits
+from gateway.contracts.store import (
+    DeploymentLimit,
+    FailedSettlement,
+    OpenPayments,
+    PayerBusy,
+    ReserveLimits,
+)
 from gateway.domain import Attachment, GenerationRequest, Task
-from gateway.errors import ExecutionError
+from gateway.errors import ExecutionError, PaymentRequired
 from gateway.store import SqlStore
 from gateway_testing.facts import (
     NOW,
@@ -134,6 +140,29 @@ class PayersContract:
         await store.release(held.payment.id, now=NOW)
         again = new_task(request=_FILE)
         assert await store.reserve(again, signed[1], key_of(signed[1]), 0, None, limits)
+
+    async def test_of_many_new_wallets_at_once_only_a_days_number_is_deployed(
+        self, store: SqlStore
+    ) -> None:
+        limits = attrs.evolve(_ROOMY, deployments=DeploymentLimit(most=3, since=NOW - 1))
+        outcomes = await asyncio.gather(
+            *(_reserve(store, one, limits, f"0x{one:040x}") for one in range(20)),
+            return_exceptions=True,
+        )
+        assert kinds(outcomes).count(Task) == 3
+        assert kinds(outcomes).count(PaymentRequired) == 17
+        # Others may buy, and so may new wallets of the next day.
+        await _reserve(store, 30, _ROOMY)
+        tomorrow = attrs.evolve(_ROOMY, deployments=DeploymentLimit(most=3, since=NOW))
+        await _reserve(store, 31, tomorrow, WALLET)
+
+    async def test_a_deployment_that_was_released_does_not_count(self, store: SqlStore) -> None:
+        limits = attrs.evolve(_ROOMY, deployments=DeploymentLimit(most=1, since=NOW - 1))
+        first = await _reserve(store, 1, limits)
+        with pytest.raises(PaymentRequired, match="deploys no more new smart wallets today"):
+            await _reserve(store, 2, limits, WALLET)
+        await store.release(first.payment.id, now=NOW)
+        await _reserve(store, 2, limits, WALLET)
 
     async def test_a_failure_bars_its_payer_until_its_time_is_over(self, store: SqlStore) -> None:
         sent = await _mined(store, await reserved(store, 1))

@@ -11,6 +11,7 @@ from werkzeug.exceptions import MethodNotAllowed
 
 from gateway.catalog.catalog import Catalog
 from gateway.contracts import Challenge, Quote
+from gateway.domain.eip3009 import checksum_address
 from gateway.errors import PaymentRequired, TxAlreadyUsed, ValidationError
 from gateway.payments import Accepted
 from gateway.payments.direct import PayerProof, proof_digest
@@ -167,7 +168,20 @@ def make_challenge(
             reason = gateway.sale_problem(quote.endpoint.slug)
         if quote.selling == "transfers":
             reason = f"{reason} {_explain_transfer(quote, gateway.settings.base_url)}"
-    return gateway.payments.methods.challenge(quote, reason, version, refused)
+    challenge = gateway.payments.methods.challenge(quote, reason, version, refused)
+    if quote.selling != "transfers":
+        return challenge
+    return attrs.evolve(challenge, body={**challenge.body, "transfer": _write_transfer(quote)})
+
+
+def _write_transfer(quote: Quote) -> dict[str, str]:
+    """Return the transfer that pays a quote, for programs; the sentence says the same."""
+    return {
+        "amount": str(quote.price_units),
+        "payTo": quote.wallet,
+        "asset": checksum_address(quote.network.token),
+        "network": quote.network.caip2,
+    }
 
 
 def _explain_transfer(quote: Quote, base_url: str) -> str:

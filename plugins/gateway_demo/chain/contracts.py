@@ -17,7 +17,10 @@ from typing import Any, Final
 
 import attrs
 
-CONTRACT_NAMES: Final = ("PlayUSDC", "Multicall", "SmartAccount", "AccountFactory")
+CONTRACT_NAMES: Final = (
+    *("PlayUSDC", "Multicall", "SmartAccount", "AccountFactory"),
+    *("BaseAccount", "BaseAccountFactory"),
+)
 # Argument names that Vyper does not allow, by their replacements in the sources.
 _REAL_NAMES: Final = {"frm": "from", "amount": "value"}
 _INIT_CODE_LENGTH: Final = 10  # bytes

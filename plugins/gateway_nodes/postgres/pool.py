@@ -23,7 +23,7 @@ from psycopg import errors
 
 from gateway.concurrency.awaiting import outlive
 from gateway.errors import DiskFull, StoreUnavailable
-from gateway.store import leases, method_payments, payments
+from gateway.store import direct_payments, leases, method_payments, payments
 from gateway.store.meta import write_something
 from gateway_nodes.postgres.failover import read_server
 from gateway_nodes.postgres.locks import locks_of
@@ -51,7 +51,7 @@ _TIMEOUT_S = 5.0
 # Leasing skips rows that another node leases, and needs the newest state of each row.
 _READ_COMMITTED = {leases.lease_due}
 # Functions that accept a payment, and must see all earlier ones.
-_SALES = {payments.reserve, payments.accept_direct, method_payments.reserve}
+_SALES = {payments.reserve, direct_payments.accept_direct, method_payments.reserve}
 
 
 @attrs.frozen

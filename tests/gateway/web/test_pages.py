@@ -220,10 +220,11 @@ async def test_money_without_value_is_called_so(settings, provider, changes, mes
 
 
 async def test_a_page_loads_nothing_from_elsewhere_and_runs_no_script_of_its_own(gateway):
-    for path in ("/", "/play/picture"):
+    for path, styles in (("/", "'self'"), ("/play/picture", r"'self' 'sha256-[\w+/]{43}='")):
         answer = await gateway.client.get(path)
         policy = answer.headers["Content-Security-Policy"]
-        assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'; ")
+        known = rf"default-src 'none'; script-src 'self'; style-src {styles}; img-src .*"
+        assert re.fullmatch(known, policy)
         assert "frame-ancestors 'none'" in policy
         assert "unsafe" not in policy
         page = Page(await answer.get_data(as_text=True))
@@ -255,6 +256,44 @@ async def test_the_operators_name_colour_logo_and_links_are_shown(settings, prov
         sheet = await started.client.get("/brand.css")
         assert "--accent:#0f766e" in await sheet.get_data(as_text=True)
         assert sheet.headers["Content-Type"] == "text/css; charset=utf-8"
+
+
+async def test_a_plugins_wallet_is_loaded_by_the_page_of_an_offer_alone(settings, provider):
+    wallet = {"wallet_script": "/wc/wallet.js", "wallet_origins": ("wss://relay.example.com",)}
+    async with running(settings.changed(**wallet), provider) as started:
+        for path, is_loaded in (("/play/picture", True), ("/", False)):
+            answer = await started.client.get(path)
+            page = Page(await answer.get_data(as_text=True))
+            assert ("/wc/wallet.js" in page.values("src")) is is_loaded
+            policy = answer.headers["Content-Security-Policy"]
+            assert ("connect-src 'self' wss://relay.example.com;" in policy) is is_loaded
+
+
+async def test_while_only_transfers_work_the_form_is_open_and_says_so(gateway):
+    gateway.services.settlements.obstacles._known["settler"] = ("No gas.", "x402 is stopped.")
+    page = await get_page(gateway, "/play/picture")
+    assert "By transfer only." in page.words
+    assert "Off sale now" not in page.words
+    assert ("fieldset", {"disabled": None}) not in page.tags
+    answer = await gateway.client.post("/api/x402/picture", json={"prompt": "a boat"})
+    body = await answer.get_json()
+    assert (answer.status_code, body["accepts"]) == (402, [])
+    assert body["transfer"] == {
+        "amount": "20000",
+        "payTo": WALLET,
+        "asset": "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",
+        "network": "eip155:8453",
+    }
+
+
+async def test_a_stopped_x402_closes_the_form_where_a_transfer_needs_a_signature(
+    settings, provider
+):
+    async with running(settings.changed(require_payer_signature=True), provider) as started:
+        started.services.settlements.obstacles._known["settler"] = ("No gas.", "x402 is stopped.")
+        page = await get_page(started, "/play/picture")
+    assert "Off sale now" in page.words
+    assert ("fieldset", {"disabled": None}) in page.tags
 
 
 async def test_pictures_may_come_from_the_bucket(settings, provider):

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.proof.pages.browser import missing, open_browser, open_shop
+from tests.proof.pages.building import copy_frontend
 from tests.proof.process.gateway_process import install_plugin
 
 _FAILS = """
@@ -48,6 +49,11 @@ def other_shop(_needed, tmp_path_factory):
         patch.syspath_prepend(str(site))
         with open_shop(folder, host="localhost", server="uvicorn") as opened:
             yield opened
+
+
+@pytest.fixture(scope="session")
+def frontend(tmp_path_factory):
+    return copy_frontend(tmp_path_factory.mktemp("build"))
 
 
 @pytest.fixture(scope="session")

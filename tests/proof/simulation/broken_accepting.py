@@ -10,7 +10,8 @@ from gateway.domain.eip3009 import transaction_key, transfer_calldata
 from gateway.errors import PaymentRequired, TxAlreadyUsed
 from gateway.payments import Payments, x402
 from gateway.store import SqliteStore
-from gateway.store import payments as writes
+from gateway.store import direct_payments as writes
+from gateway.store.payments import is_claimed
 from gateway.store.sql import as_write
 from gateway_x402.verifier import X402Verifier
 from tests.proof.simulation.mutant import ONE_USE, Mutant, patched
@@ -75,7 +76,7 @@ def two_transactions() -> Mutant:
     original = writes.accept_direct
 
     def check(db: Any, tx_hash: str) -> None:
-        if writes.is_claimed(db, transaction_key(tx_hash)):
+        if is_claimed(db, transaction_key(tx_hash)):
             raise TxAlreadyUsed("checked")
 
     def insert(db: Any, *arguments: Any, **more: Any) -> Any:

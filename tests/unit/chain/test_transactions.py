@@ -5,7 +5,12 @@ import random
 import pytest
 from eth_account import Account
 
-from gateway.chain.transactions import read_transaction, sign_transaction
+from gateway.chain.transactions import (
+    aggregate3,
+    read_single_call,
+    read_transaction,
+    sign_transaction,
+)
 
 DICE = random.Random(1559)
 # Around each length at which RLP changes its encoding.
@@ -68,3 +73,19 @@ def test_what_was_signed_is_read_again(length):
     transaction = some_transaction(DICE.randbytes(length)) | {"value": 0}
     _, raw = sign_transaction(DICE.randbytes(32), transaction)
     assert read_transaction(raw) == transaction
+
+
+@pytest.mark.parametrize("length", [0, 1, 31, 32, 33, 500])
+@pytest.mark.parametrize("may_fail", [False, True])
+def test_one_call_of_multicall_is_read_as_it_was_written(length, may_fail):
+    to, data = "0x" + DICE.randbytes(20).hex(), DICE.randbytes(length)
+    assert read_single_call(aggregate3([(to, may_fail, data)])) == (to, data)
+
+
+def test_anything_else_than_one_call_is_not_read():
+    call = ("0x" + "11" * 20, False, b"data")
+    whole = aggregate3([call])
+    others = [aggregate3([]), aggregate3([call, call]), whole + bytes(32), b"\1" + whole[1:], b""]
+    others += [whole[:length] for length in range(len(whole))]
+    others += [whole[:place] + b"\xff" * 32 + whole[place + 32 :] for place in range(4, 200, 32)]
+    assert [data for data in others if read_single_call(data)] == []

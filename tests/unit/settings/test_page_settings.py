@@ -23,6 +23,12 @@ KEY = "0x" + "11" * 32
         ("imprint_url", "javascript:alert(1)"),
         ("terms_url", 'https://example.com/"onclick="x'),
         ("terms_url", "https://"),
+        ("wallet_script", "//evil.example.com/wallet.js"),
+        ("wallet_script", "https://cdn.example.com/wallet.js"),
+        ("wallet_script", '/wallet.js"onload="x'),
+        ("wallet_origins", ("wss://relay.example.com; script-src *",)),
+        ("wallet_origins", ("*",)),
+        ("wallet_origins", ("https://relay.example.com/path",)),
     ],
 )
 def test_a_wrong_value_stops_the_start_and_is_named(name, value):
@@ -37,6 +43,8 @@ def test_right_values_pass():
             logo_url="https://cdn.example.com:8443/a/logo.svg?v=2",
             imprint_url="https://example.com/imprint",
             terms_url="https://example.com",
+            wallet_script="/walletconnect/wallet.js",
+            wallet_origins=("wss://relay.example.com", "https://rpc.example.com:8545"),
         )
     )
     assert play_key_of(RIGHT.changed(play_key=KEY)) == KEY

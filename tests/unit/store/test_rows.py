@@ -25,7 +25,7 @@ from gateway.domain import (
     TaskStatus,
     Transfer,
 )
-from gateway.store import leases, payments, refunds, rows, tasks
+from gateway.store import direct_payments, leases, payments, refunds, rows, tasks
 from gateway.store.sqlite.migrations import migrate
 from gateway_testing.facts import ENDPOINT, NOW, WALLET
 
@@ -145,7 +145,9 @@ def _named(row, kind, *others) -> dict:
 
 def _accept(db, new, transfer) -> Task:
     """Accept by a transfer of the full price."""
-    return payments.accept_direct(db, new, transfer.tx_hash, [transfer], None, is_proven=False)
+    return direct_payments.accept_direct(
+        db, new, transfer.tx_hash, [transfer], None, is_proven=False
+    )
 
 
 @st.composite

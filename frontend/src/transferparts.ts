@@ -1,0 +1,65 @@
+// What to send by a transfer, as text and QR code, and a field for its hash. Loaded when needed.
+import { copyButton, h } from "./common";
+import { readHash, transferUri } from "./eip681";
+import { page, usdc } from "./page";
+import type { Terms } from "./payment";
+import { drawQr } from "./qr";
+import { facts } from "./result";
+import type { Transfer } from "./transfers";
+
+/** Return what to send; `given` is called with a hash that the buyer types. */
+export function describeTransfer(terms: Terms, transfer: Transfer, given: (hash: string) => unknown): HTMLElement[] {
+  const uri = transferUri(terms.asset, page.network.chainId, terms.payTo, transfer.units);
+  const amount = usdc(transfer.units);
+  const until = new Date(transfer.payBy * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  const code = drawQr(uri, `QR code of a transfer of ${amount} to ${terms.payTo}`);
+  const rows: [string, Node | string][] = [
+    ["Amount", copied(h("b", { id: "send-amount" }, amount), amount.split(" ")[0]!, "Copy the amount")],
+    ["Payee", copied(address(terms.payTo), terms.payTo, "Copy the payee")],
+    ["Token", address(terms.asset)],
+    ["Network", page.network.label],
+    ["For", `${page.title}: one result`],
+  ];
+  return [
+    h(
+      "div",
+      { class: "scan" },
+      h("div", { class: "qr-box" }, code),
+      h(
+        "div",
+        {},
+        h("p", {}, "Scan it with your wallet, or ", h("a", { href: uri, id: "open-wallet" }, "open a wallet on this device"), "."),
+        h("p", { class: "hint" }, `Send it by ${until}, in one transfer. Your wallet pays a little gas. Not from an exchange: a refund goes to the sender.`),
+      ),
+    ),
+    facts(rows, "review"),
+    h("p", { class: "message" }, "The last digits make this amount yours: nobody else can buy with it. This page finds your transfer by itself."),
+    hashField(given),
+  ];
+}
+
+function copied(shown: HTMLElement, text: string, label: string): HTMLElement {
+  const copy = copyButton(() => text);
+  copy.setAttribute("aria-label", label);
+  return h("span", { class: "copied" }, shown, copy);
+}
+
+function address(value: string): HTMLElement {
+  return h("code", { title: value, class: "address" }, value);
+}
+
+function hashField(given: (hash: string) => unknown): HTMLElement {
+  const field = h("input", { id: "hash", type: "text", autocomplete: "off", spellcheck: "false", placeholder: "0x…" });
+  const problem = h("p", { class: "form-error", role: "alert" });
+  const use = (event: Event) => {
+    event.preventDefault();
+    try {
+      given(readHash(field.value));
+    } catch (error) {
+      problem.textContent = (error as Error).message;
+    }
+  };
+  const inputs = [h("label", { class: "label", for: "hash" }, "Transaction hash"), field, problem];
+  const submit = h("button", { class: "button", id: "use-hash" }, "Buy with this transfer");
+  return h("details", { class: "by-hand" }, h("summary", {}, "I have the transaction hash"), h("form", { onsubmit: use }, ...inputs, submit));
+}

@@ -1,0 +1,94 @@
+"""Amounts that only one buyer pays, so that nobody else can buy with the transfer.
+
+A transaction hash is public. Without its sender's signature, the first client to submit it gets the
+task. A person who pays by a QR code cannot sign for the page, so the page asks for an amount of its
+own, a little above the price. A transfer of that amount then needs the Idempotency-Key that
+reserved it.
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+import attrs
+
+from gateway.store.sql import Connection, Row
+
+# Of all buyers together; 100 bytes each.
+_MOST = 50_000
+
+
+@attrs.frozen(kw_only=True)
+class ReservedAmount:
+    """An amount in units of 10⁻⁶ USDC, and its times in Unix seconds."""
+
+    units: int
+    # The transfer is in this block or a later one.
+    from_block: int
+    # When the buyer should have paid.
+    pay_by: float
+    # Until then no other purchase can use the amount: a transfer made in time is too old by then.
+    ends_at: float
+
+
+def holder_of(idempotency_key: str) -> str:
+    """Return the hash that stands for the holder of an amount."""
+    # 0xFD never occurs in UTF-8; other hashes of a key have 0xFE or 0xFF.
+    return hashlib.sha256(b"\xfd" + idempotency_key.encode()).hexdigest()
+
+
+def find_amount(db: Connection, holder: str, price_units: int, now: float) -> ReservedAmount | None:
+    """Return the amount that a holder reserved for at least this price, or None."""
+    row = db.execute(
+        """SELECT units, from_block, pay_by, ends_at FROM reserved_amounts
+           WHERE key_hash = ? AND units >= ? AND ends_at > ? ORDER BY pay_by DESC LIMIT 1""",
+        (holder, price_units, now),
+    ).fetchone()
+    return _amount_of(row) if row else None
+
+
+def reserve_amount(
+    db: Connection, holder: str, amounts: Sequence[ReservedAmount], now: float
+) -> ReservedAmount | None:
+    """Reserve the first free amount of some, and return it; None if all are taken."""
+    db.execute("DELETE FROM reserved_amounts WHERE ends_at <= ?", (now,))
+    if db.execute("SELECT count(*) FROM reserved_amounts").fetchone()[0] >= _MOST:
+        return None
+    for one in amounts:
+        taken = db.execute(
+            """INSERT INTO reserved_amounts (units, key_hash, from_block, pay_by, ends_at)
+               VALUES (?, ?, ?, ?, ?) ON CONFLICT (units) DO NOTHING""",
+            (one.units, holder, one.from_block, one.pay_by, one.ends_at),
+        ).rowcount
+        if taken:
+            return one
+    return None
+
+
+def is_of_another(
+    db: Connection, amount_units: int, idempotency_key: str | None, now: float
+) -> bool:
+    """Whether an amount is reserved for another Idempotency-Key."""
+    holder = _find_holder(db, amount_units, now)
+    return holder is not None and not _is_holder(holder, idempotency_key)
+
+
+def is_of_key(db: Connection, amount_units: int, idempotency_key: str | None, now: float) -> bool:
+    """Whether an amount is reserved for this Idempotency-Key."""
+    holder = _find_holder(db, amount_units, now)
+    return holder is not None and _is_holder(holder, idempotency_key)
+
+
+def _is_holder(holder: str, idempotency_key: str | None) -> bool:
+    return idempotency_key is not None and holder == holder_of(idempotency_key)
+
+
+def _find_holder(db: Connection, amount_units: int, now: float) -> str | None:
+    row = db.execute(
+        "SELECT key_hash FROM reserved_amounts WHERE units = ? AND ends_at > ?",
+        (amount_units, now),
+    ).fetchone()
+    return row[0] if row else None
+
+
+def _amount_of(row: Row) -> ReservedAmount:
+    return ReservedAmount(units=row[0], from_block=row[1], pay_by=row[2], ends_at=row[3])

@@ -1,0 +1,1 @@
+import{vc as a,wc as b,xc as c,yc as d}from"./chunk-SIOL2LGY.js";import"./chunk-RHVMNENA.js";import"./chunk-OOJM4CTU.js";export{d as ccipRequest,c as offchainLookup,b as offchainLookupAbiItem,a as offchainLookupSignature};

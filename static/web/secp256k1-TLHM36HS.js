@@ -1,0 +1,1 @@
+import{f as a,g as b,h as c,i as d,j as e}from"./chunk-GZHX6TR7.js";import"./chunk-RHVMNENA.js";import"./chunk-OOJM4CTU.js";export{e as encodeToCurve,d as hashToCurve,b as schnorr,a as secp256k1,c as secp256k1_hasher};
