@@ -31,3 +31,7 @@ class Unanswered(BuyError):
     def __init__(self, sentence: str, *, retry_after_s: float = 0.0) -> None:
         super().__init__(sentence)
         self.retry_after_s = retry_after_s
+
+
+class Unreachable(Unanswered):
+    """There was no connection, so the request was not sent."""

@@ -22,7 +22,13 @@ from gateway.chain.smart_wallets import sign_authorization
 from gateway.domain import Authorization
 from gateway_buyer.answers import Task, shorten
 from gateway_buyer.client import GatewayClient
-from gateway_buyer.errors import GenerationFailed, NotBought, Unanswered, Unfinished
+from gateway_buyer.errors import (
+    GenerationFailed,
+    NotBought,
+    Unanswered,
+    Unfinished,
+    Unreachable,
+)
 from gateway_buyer.files import Destination
 from gateway_buyer.records import Record, Records, hash_request
 from gateway_buyer.terms import Terms, check_price
@@ -78,7 +84,9 @@ class Buyer:
         """Return the terms; raises `NotBought`, also for a price above `max_units`."""
         async with GatewayClient(order.url) as client:
             try:
-                terms = await self._persist(lambda: client.ask_price(order.slug, order.body))
+                terms = await self._persist(
+                    lambda: client.ask_price(order.slug, order.body), needs_connection=True
+                )
             except Unanswered as error:
                 raise NotBought(f"{error} Nothing was signed.") from None
         check_price(terms, max_units)
@@ -164,12 +172,19 @@ class Buyer:
             await asyncio.sleep(max(self.timing.pauses_s[0], error.retry_after_s))
             return None
 
-    async def _persist(self, ask: Callable[[], Awaitable[_Got]]) -> _Got:
-        """Send a request with a few retries; raises `Unanswered`."""
+    async def _persist(
+        self, ask: Callable[[], Awaitable[_Got]], *, needs_connection: bool = False
+    ) -> _Got:
+        """Send a request with a few retries; raises `Unanswered`.
+
+        `needs_connection`: without a connection it fails at once. Only before anything is signed.
+        """
         for pause_s in self.timing.pauses_s:
             try:
                 return await ask()
             except Unanswered as error:
+                if needs_connection and isinstance(error, Unreachable):
+                    raise
                 wait_s = max(pause_s, error.retry_after_s)
                 self.report(f"{error} Retrying in {wait_s:.0f} s.")
                 await asyncio.sleep(wait_s)
