@@ -14,13 +14,23 @@ import attrs
 from gateway.errors import LinkDead, ResultUnusable, Transient
 from gateway.outputs.downloads import REDIRECTS
 from gateway.vendors import Answer, Outbound
-from gateway_buyer.answers import Output, Started, Task, read_json, read_refusal, shorten
+from gateway_buyer.answers import (
+    Manifest,
+    Offer,
+    Output,
+    Started,
+    Task,
+    read_json,
+    read_refusal,
+    shorten,
+)
 from gateway_buyer.errors import NotBought, Unanswered, Unfinished, Unreachable
 from gateway_buyer.records import Record
 from gateway_buyer.terms import Terms, read_terms
 
 MAX_OUTPUT_BYTES = 50_000_000
 _MAX_JSON_BYTES = 1_000_000
+_PORTS = {"https": 443, "http": 80}
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _OK, _INVALID, _PAYMENT_REQUIRED, _NOT_FOUND = 200, 400, 402, 404
 # The gateway may take 20 seconds to settle before it responds.
@@ -51,6 +61,25 @@ def is_loopback(url: str) -> bool:
     return urlsplit(url).hostname in _LOOPBACK
 
 
+def check_url(url: str) -> str:
+    """Return a gateway's URL in one spelling: purchases are found by it.
+
+    Raises `ValueError` with a sentence for a URL that must not be used.
+    """
+    try:
+        parts = urlsplit(url.rstrip("/"))
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    if not host or port == 0 or parts.query or parts.fragment or parts.username is not None:
+        raise ValueError("give a URL such as https://gateway.example.com")
+    if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(url)):
+        raise ValueError("the URL must begin with https://, except on this machine")
+    host = f"[{host}]" if ":" in host else host
+    is_usual = port in (None, _PORTS[parts.scheme])
+    return f"{parts.scheme}://{host}{'' if is_usual else f':{port}'}{parts.path}"
+
+
 @attrs.define
 class GatewayClient:
     """One gateway, as an asynchronous context manager."""
@@ -72,6 +101,16 @@ class GatewayClient:
     ) -> None:
         await self._small.close()
         await self._large.close()
+
+    async def list_offers(self) -> list[Offer]:
+        """Return the endpoints on sale; raises `NotBought` and `Unanswered`."""
+        where = "/.well-known/agent-manifest.json"
+        answer = await _send(self._small, "GET", where, timeout_s=_UNPAID_S)
+        _check_passing(answer)
+        manifest = read_json(answer.body, Manifest) if answer.status == _OK else None
+        if manifest is None:
+            raise NotBought(_describe(answer, "There is no list of offers at this address"))
+        return manifest.available_endpoints
 
     async def ask_price(self, slug: str, body: Mapping[str, Any]) -> Terms:
         """Return the terms of a request; raises `NotBought` and `Unanswered`."""

@@ -13,6 +13,10 @@ class NotBought(BuyError):
     """No payment was made, or the gateway states that it took none."""
 
 
+class AlreadySigned(NotBought):
+    """Another run has signed the same purchase, so this one sent nothing."""
+
+
 class GenerationFailed(BuyError):
     """The gateway took the payment and the generation failed."""
 

@@ -111,6 +111,16 @@ LINES = {
         ),
         ("mcp-config", {"GATEWAY_MCP": "false"}),
     ],
+    "mcp-wallet": [
+        "mcp-wallet",
+        f"mcp-wallet --key {KEY}",
+        "mcp-wallet --key env:BUYER_KEY",
+        "mcp-wallet --key missing.json",
+        "mcp-wallet --key demo",
+        "mcp-wallet --key demo --url https://gateway.test",
+        "mcp-wallet --key keyring --url http://gateway.test",
+        "mcp-wallet --key keyring --per-day lots",
+    ],
     "migrate": ["migrate --check", "migrate"],
     "migrate-store": [
         "migrate-store",
