@@ -6,15 +6,24 @@
 
 import { createHash, randomUUID } from "node:crypto";
 import { writeFile } from "node:fs/promises";
+import { parseArgs } from "node:util";
 
 import { ExactEvmScheme } from "@x402/evm";
 import { wrapFetchWithPaymentFromConfig } from "@x402/fetch";
 import { privateKeyToAccount } from "viem/accounts";
 
+const { values, positionals } = parseArgs({
+  options: { help: { type: "boolean", short: "h" } },
+  allowPositionals: true,
+});
+if (values.help || positionals.length > 1) {
+  console.log("Usage: node buy.mjs [PROMPT]");
+  process.exit(values.help ? 0 : 2);
+}
+const [PROMPT = "a lighthouse above a stormy sea at night"] = positionals;
 const GATEWAY = process.env.GATEWAY ?? "http://127.0.0.1:8402";
 // The demo funds this key, which is public: never send real money to it.
 const PLAY_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
-const PROMPT = process.argv[2] ?? "a lighthouse above a stormy sea at night";
 
 // 1. A client that pays every 402 up to the limit.
 const account = privateKeyToAccount(process.env.BUYER_KEY ?? PLAY_KEY);

@@ -7,6 +7,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { setTimeout as pause } from "node:timers/promises";
+import { parseArgs } from "node:util";
 
 import {
   createWalletClient,
@@ -20,6 +21,15 @@ import {
 import { privateKeyToAccount } from "viem/accounts";
 import { base } from "viem/chains";
 
+const { values, positionals } = parseArgs({
+  options: { help: { type: "boolean", short: "h" } },
+  allowPositionals: true,
+});
+if (values.help || positionals.length > 1) {
+  console.log("Usage: node direct_with_proof.mjs [PROMPT]");
+  process.exit(values.help ? 0 : 2);
+}
+const [PROMPT = "a lighthouse above a stormy sea at night"] = positionals;
 const GATEWAY = process.env.GATEWAY ?? "http://127.0.0.1:8402";
 const RPC = process.env.RPC ?? "http://127.0.0.1:8545";
 // The demo's chain has the name, the chain id and the USDC address of Base.
@@ -27,7 +37,6 @@ const NETWORK = "base";
 const USDC = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913";
 // The demo funds this key, which is public: never send real money to it.
 const PLAY_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
-const PROMPT = process.argv[2] ?? "a lighthouse above a stormy sea at night";
 const SLUG = "sandbox-image";
 // The limit per purchase, in units of a millionth USDC.
 const MAX_UNITS = 100_000n;

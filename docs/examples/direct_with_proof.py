@@ -3,6 +3,7 @@
 Without variables the script buys from a running `gateway demo` with its play money.
 """
 
+import argparse
 import hashlib
 import json
 import os
@@ -16,6 +17,9 @@ import requests
 from eth_account import Account
 from web3 import Web3
 
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("prompt", nargs="?", default="a lighthouse above a stormy sea at night")
+PROMPT = parser.parse_args().prompt
 GATEWAY = os.environ.get("GATEWAY", "http://127.0.0.1:8402")
 RPC = os.environ.get("RPC", "http://127.0.0.1:8545")
 # The demo's chain has the name, the chain id and the USDC address of Base.
@@ -23,7 +27,6 @@ NETWORK, CHAIN_ID = "base", 8453
 USDC = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"
 # The demo funds this key, which is public: never send real money to it.
 PLAY_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
-PROMPT = sys.argv[1] if len(sys.argv) > 1 else "a lighthouse above a stormy sea at night"
 SLUG = "sandbox-image"
 # The limit per purchase, in units of a millionth USDC.
 MAX_UNITS = 100_000

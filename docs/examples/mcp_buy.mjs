@@ -6,6 +6,7 @@
  */
 
 import { writeFile } from "node:fs/promises";
+import { parseArgs } from "node:util";
 
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
@@ -13,10 +14,18 @@ import { x402Client } from "@x402/core/client";
 import { ExactEvmScheme } from "@x402/evm";
 import { privateKeyToAccount } from "viem/accounts";
 
+const { values, positionals } = parseArgs({
+  options: { help: { type: "boolean", short: "h" } },
+  allowPositionals: true,
+});
+if (values.help || positionals.length > 1) {
+  console.log("Usage: node mcp_buy.mjs [PROMPT]");
+  process.exit(values.help ? 0 : 2);
+}
+const [PROMPT = "a lighthouse above a stormy sea at night"] = positionals;
 const GATEWAY = process.env.GATEWAY ?? "http://127.0.0.1:8402";
 // The demo funds this key, which is public: never send real money to it.
 const PLAY_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
-const PROMPT = process.argv[2] ?? "a lighthouse above a stormy sea at night";
 
 const account = privateKeyToAccount(process.env.BUYER_KEY ?? PLAY_KEY);
 const wallet = x402Client.fromConfig({

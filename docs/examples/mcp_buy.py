@@ -4,6 +4,7 @@ Without variables the script buys from a running `gateway demo` with its play mo
 the same: it calls a tool, reads the price, signs it, and calls the tool again.
 """
 
+import argparse
 import asyncio
 import os
 import sys
@@ -17,10 +18,12 @@ from x402.mechanisms.evm import EthAccountSigner
 from x402.mechanisms.evm.exact.register import register_exact_evm_client
 from x402.schemas import PaymentRequired
 
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("prompt", nargs="?", default="a lighthouse above a stormy sea at night")
+PROMPT = parser.parse_args().prompt
 GATEWAY = os.environ.get("GATEWAY", "http://127.0.0.1:8402")
 # The demo funds this key, which is public: never send real money to it.
 PLAY_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
-PROMPT = sys.argv[1] if len(sys.argv) > 1 else "a lighthouse above a stormy sea at night"
 # The limit per purchase, in units of a millionth USDC.
 MAX_UNITS = 100_000
 

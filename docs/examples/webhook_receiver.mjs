@@ -8,9 +8,15 @@
 
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
+import { parseArgs } from "node:util";
 
 import { Webhook } from "standardwebhooks";
 
+const { values } = parseArgs({ options: { help: { type: "boolean", short: "h" } } });
+if (values.help) {
+  console.log("Usage: SECRETS=secrets.json PORT=8403 node webhook_receiver.mjs");
+  process.exit();
+}
 const SECRETS = process.env.SECRETS ?? "secrets.json";
 const PORT = Number(process.env.PORT ?? "8403");
 const MAX_BYTES = 32_000_000;

@@ -5,6 +5,7 @@ has "callbackSecret": add it to secrets.json, as {"the taskId": "whsec_..."}. Ru
 that URL; it prints each event of a task once.
 """
 
+import argparse
 import json
 import os
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from standardwebhooks import Webhook, WebhookVerificationError
 
+argparse.ArgumentParser(description=__doc__).parse_args()
 SECRETS = Path(os.environ.get("SECRETS", "secrets.json"))
 PORT = int(os.environ.get("PORT", "8403"))
 MAX_BYTES = 32_000_000

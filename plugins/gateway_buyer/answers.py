@@ -12,6 +12,7 @@ import msgspec
 _MAX_SENTENCE_CHARS = 300
 # A gateway keeps at most 16.
 _MAX_OUTPUTS = 64
+_MAX_OFFERS = 1_000
 _Kind = TypeVar("_Kind")
 
 
@@ -67,6 +68,32 @@ class Task(msgspec.Struct, frozen=True, rename="camel"):
     code: str | None = None
     details: str | None = None
     refund: Refund | None = None
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """The values of an optional field."""
+
+    values: list[str] = []
+    default: str | None = None
+
+
+class Offer(msgspec.Struct, frozen=True, rename="camel"):
+    """One endpoint on sale."""
+
+    slug: Annotated[str, msgspec.Meta(pattern="^[a-z0-9]+([-._][a-z0-9]+)*$", max_length=64)]
+    price: float
+    title: str = ""
+    description: str = ""
+    capability: str = ""
+    required_fields: list[str] = []
+    optional_fields: dict[str, Choice] = {}
+    file_extensions: list[str] = []
+
+
+class Manifest(msgspec.Struct, frozen=True, rename="camel"):
+    """The offers of a gateway."""
+
+    available_endpoints: Annotated[list[Offer], msgspec.Meta(max_length=_MAX_OFFERS)]
 
 
 class Refusal(msgspec.Struct, frozen=True, rename="camel"):

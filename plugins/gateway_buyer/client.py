@@ -1,7 +1,10 @@
 """A buyer's requests to one gateway. Each is sent once, and responses are bounded."""
 
 import hashlib
-from collections.abc import Mapping
+import re
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -11,15 +14,25 @@ import attrs
 from gateway.errors import LinkDead, ResultUnusable, Transient
 from gateway.outputs.downloads import REDIRECTS
 from gateway.vendors import Answer, Outbound
-from gateway_buyer.answers import Output, Started, Task, read_json, read_refusal, shorten
-from gateway_buyer.errors import NotBought, Unanswered, Unfinished
+from gateway_buyer.answers import (
+    Manifest,
+    Offer,
+    Output,
+    Started,
+    Task,
+    read_json,
+    read_refusal,
+    shorten,
+)
+from gateway_buyer.errors import NotBought, Unanswered, Unfinished, Unreachable
 from gateway_buyer.records import Record
 from gateway_buyer.terms import Terms, read_terms
 
 MAX_OUTPUT_BYTES = 50_000_000
 _MAX_JSON_BYTES = 1_000_000
+_PORTS = {"https": 443, "http": 80}
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_OK, _PAYMENT_REQUIRED, _NOT_FOUND = 200, 402, 404
+_OK, _INVALID, _PAYMENT_REQUIRED, _NOT_FOUND = 200, 400, 402, 404
 # The gateway may take 20 seconds to settle before it responds.
 _PAID_S = 60.0
 _UNPAID_S = 60.0
@@ -31,11 +44,40 @@ _WAIT_MARGIN_S = 20.0
 _PASSING = (408, 425, 429, *range(500, 600))
 _MAX_RETRY_AFTER_S = 120
 _MAX_RETRY_AFTER_DIGITS = 8
+_MISSING = re.compile(r"(\w{1,40}) is missing")
+# The buyer's names of the request's fields.
+_OPTIONS = {
+    "prompt": "a prompt",
+    "fileBase64": "--file",
+    "fileName": "--file",
+    "aspect_ratio": "--aspect-ratio",
+    "output_format": "--format",
+    "resolution": "--resolution",
+}
 
 
 def is_loopback(url: str) -> bool:
     """Whether the URL leads to this machine."""
     return urlsplit(url).hostname in _LOOPBACK
+
+
+def check_url(url: str) -> str:
+    """Return a gateway's URL in one spelling: purchases are found by it.
+
+    Raises `ValueError` with a sentence for a URL that must not be used.
+    """
+    try:
+        parts = urlsplit(url.rstrip("/"))
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    if not host or port == 0 or parts.query or parts.fragment or parts.username is not None:
+        raise ValueError("give a URL such as https://gateway.example.com")
+    if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(url)):
+        raise ValueError("the URL must begin with https://, except on this machine")
+    host = f"[{host}]" if ":" in host else host
+    is_usual = port in (None, _PORTS[parts.scheme])
+    return f"{parts.scheme}://{host}{'' if is_usual else f':{port}'}{parts.path}"
 
 
 @attrs.define
@@ -60,13 +102,23 @@ class GatewayClient:
         await self._small.close()
         await self._large.close()
 
+    async def list_offers(self) -> list[Offer]:
+        """Return the endpoints on sale; raises `NotBought` and `Unanswered`."""
+        where = "/.well-known/agent-manifest.json"
+        answer = await _send(self._small, "GET", where, timeout_s=_UNPAID_S)
+        _check_passing(answer)
+        manifest = read_json(answer.body, Manifest) if answer.status == _OK else None
+        if manifest is None:
+            raise NotBought(_describe(answer, "There is no list of offers at this address"))
+        return manifest.available_endpoints
+
     async def ask_price(self, slug: str, body: Mapping[str, Any]) -> Terms:
         """Return the terms of a request; raises `NotBought` and `Unanswered`."""
         answer = await self._post(slug, body, {}, _UNPAID_S)
         if answer.status == _PAYMENT_REQUIRED:
-            return read_terms(answer.headers.get("payment-required"))
+            return read_terms(answer.headers.get("payment-required"), read_refusal(answer.body))
         _check_passing(answer)
-        raise NotBought(_describe(answer, "The gateway does not sell this"))
+        raise NotBought(_explain_unsold(answer, slug))
 
     async def pay(self, record: Record, body: Mapping[str, Any]) -> str:
         """Send a signed payment and return the task's id.
@@ -145,7 +197,29 @@ async def _send(outbound: Outbound, method: str, where: str, **options: Any) -> 
     try:
         return await outbound.request(method, where, bills=False, **options)
     except Transient as error:
+        _check_reached(outbound.base_url, error)
         raise Unanswered(str(error)) from None
+
+
+def _check_reached(url: str, error: Exception) -> None:
+    """Raise `Unreachable` if a request failed before it was sent."""
+    host = urlsplit(url).hostname
+    for cause in _causes(error):
+        if isinstance(cause, ConnectionRefusedError):
+            raise Unreachable(f"Nothing listens at {url}.") from None
+        if isinstance(cause, socket.gaierror):
+            raise Unreachable(f"The host {host} is not found ({cause.strerror}).") from None
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            reason = shorten(cause.verify_message)
+            raise Unreachable(f"The certificate of {host} is not valid ({reason}).") from None
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error, the error behind it, and so on."""
+    found: BaseException | None = error
+    while found is not None:
+        yield found
+        found = found.__cause__ or found.__context__
 
 
 def _check_passing(answer: Answer) -> None:
@@ -163,6 +237,19 @@ def _describe(answer: Answer, what: str) -> str:
         return f"{what}: it redirects (status {answer.status}), and redirects are not followed."
     words = read_refusal(answer.body).rstrip(".")
     return f"{what} (status {answer.status}{f': {words}' if words else ''})."
+
+
+def _explain_unsold(answer: Answer, slug: str) -> str:
+    """Return why the gateway names no price for a request."""
+    if answer.status == _INVALID:
+        words = read_refusal(answer.body)
+        missing = _MISSING.search(words)
+        if missing is not None and missing[1] in _OPTIONS:
+            return f"{slug} needs {_OPTIONS[missing[1]]}. Nothing was signed."
+        return _describe(answer, "The gateway refuses this request")
+    if answer.status == _NOT_FOUND:
+        return _describe(answer, f"The gateway does not sell {slug}")
+    return _describe(answer, "The gateway names no price")
 
 
 def _own_path(base: str, url: str) -> str | None:

@@ -13,6 +13,10 @@ class NotBought(BuyError):
     """No payment was made, or the gateway states that it took none."""
 
 
+class AlreadySigned(NotBought):
+    """Another run has signed the same purchase, so this one sent nothing."""
+
+
 class GenerationFailed(BuyError):
     """The gateway took the payment and the generation failed."""
 
@@ -31,3 +35,7 @@ class Unanswered(BuyError):
     def __init__(self, sentence: str, *, retry_after_s: float = 0.0) -> None:
         super().__init__(sentence)
         self.retry_after_s = retry_after_s
+
+
+class Unreachable(Unanswered):
+    """There was no connection, so the request was not sent."""

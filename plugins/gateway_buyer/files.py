@@ -1,5 +1,6 @@
 """Saves outputs under our own names; a gateway's text never becomes part of a path."""
 
+import base64
 import contextlib
 import os
 import re
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import attrs
 
+from gateway.domain import MAX_FILE_BYTES
 from gateway_buyer.errors import NotBought, Unfinished
 
 _ENDINGS = {
@@ -27,6 +29,18 @@ _WAY_OUT = "Name another file by --out, or replace it by --force."
 SLUG = re.compile(r"(?=.{1,64}$)[a-z0-9]+(?:[-._][a-z0-9]+)*")
 # Enough of a task's id to distinguish two results in one folder.
 _ID_CHARS = 8
+
+
+def read_file(path: Path) -> dict[str, str]:
+    """Return the fields of a request that send a file; raises `ValueError` with a sentence."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read ({error.strerror}).") from None
+    if len(content) > MAX_FILE_BYTES:
+        raise ValueError(f"{path} is larger than the limit of {MAX_FILE_BYTES:,} bytes.")
+    return {"fileBase64": base64.b64encode(content).decode(), "fileName": path.name}
 
 
 @attrs.frozen(kw_only=True)

@@ -1,7 +1,9 @@
-"""Reads the buyer's private key: from a file, a variable or a prompt."""
+"""Reads the buyer's private key: from the keyring, a file, a variable or a prompt."""
 
+import importlib
 import json
 import os
+import re
 import stat
 import sys
 from pathlib import Path
@@ -12,8 +14,11 @@ from gateway.chain.keys import decrypt_key
 from gateway.settings import is_key
 from gateway_demo.tour.place import PLAY_KEY
 
+DEMO = "demo"
 _VARIABLE = "env:"
-_DEMO = "demo"
+_KEYRING = re.compile(r"keyring(?::([A-Za-z0-9._-]{1,64}))?")
+# The names under which the keyring has the key.
+_SERVICE, _ACCOUNT = "generation-gateway", "wallet"
 # A keystore has 600 bytes.
 _MAX_FILE_BYTES = 64_000
 _OTHERS = 0o077
@@ -29,6 +34,21 @@ def check_source(source: str) -> None:
         )
 
 
+def check_encrypted(source: str) -> None:
+    """Raise `click.UsageError` if `--key` names a key that other programs can read."""
+    is_plain = source.startswith(_VARIABLE)
+    path = Path(source)
+    if source != DEMO and not _KEYRING.fullmatch(source) and path.is_file():
+        with path.open("rb") as file:
+            is_plain = not file.read(_MAX_FILE_BYTES).lstrip().startswith(b"{")
+    if is_plain:
+        raise click.UsageError(
+            "A wallet for agents needs an encrypted key: store it by `keyring set "
+            f"{_SERVICE} {_ACCOUNT}` and name --key keyring, or encrypt it by `gateway "
+            "encrypt-key FILE` and name --key FILE."
+        )
+
+
 def read_key(source: str | None, password: str | None, *, is_local: bool) -> bytes:
     """Return a private key, 32 bytes.
 
@@ -37,14 +57,37 @@ def read_key(source: str | None, password: str | None, *, is_local: bool) -> byt
     """
     if source is None:
         return _decode(_ask("The private key is missing", "Private key"), "What you typed")
-    if source == _DEMO:
+    if source == DEMO:
         if not is_local:
             raise click.UsageError("--key demo is for a gateway on this machine only.")
         return _decode(PLAY_KEY, source)
+    if (named := _KEYRING.fullmatch(source)) is not None:
+        return _read_keyring(named[1] or _ACCOUNT)
     if source.startswith(_VARIABLE):
         name = source.removeprefix(_VARIABLE)
         return _decode(os.environ.get(name, ""), f"The variable {name}")
     return _read_file(Path(source), password)
+
+
+def _read_keyring(account: str) -> bytes:
+    try:
+        keyring = importlib.import_module("keyring")
+    except ImportError:
+        raise click.UsageError(
+            "--key keyring needs the extra: pip install 'generation-gateway[wallet]'."
+        ) from None
+    try:
+        text = keyring.get_password(_SERVICE, account)
+    except keyring.errors.KeyringError as error:
+        raise click.UsageError(
+            f"The system's keyring cannot be read ({type(error).__name__}). Without one, `gateway "
+            "encrypt-key FILE` writes a keystore for --key FILE."
+        ) from None
+    if text is None:
+        raise click.UsageError(
+            f"The keyring has no key. Store it by `keyring set {_SERVICE} {account}`."
+        )
+    return _decode(text, "The keyring")
 
 
 def _read_file(path: Path, password: str | None) -> bytes:

@@ -22,7 +22,13 @@ from gateway.chain.smart_wallets import sign_authorization
 from gateway.domain import Authorization
 from gateway_buyer.answers import Task, shorten
 from gateway_buyer.client import GatewayClient
-from gateway_buyer.errors import GenerationFailed, NotBought, Unanswered, Unfinished
+from gateway_buyer.errors import (
+    GenerationFailed,
+    NotBought,
+    Unanswered,
+    Unfinished,
+    Unreachable,
+)
 from gateway_buyer.files import Destination
 from gateway_buyer.records import Record, Records, hash_request
 from gateway_buyer.terms import Terms, check_price
@@ -42,6 +48,17 @@ class Timing:
 
 
 @attrs.frozen(kw_only=True)
+class Hints:
+    """How a buyer repeats a purchase, in words."""
+
+    repeat: str = "repeat it with --idempotency-key {key}, or buy again after that"
+    is_taken: str = (
+        "This --idempotency-key bought something else. Leave it out for a new purchase, or repeat "
+        "the command as it was."
+    )
+
+
+@attrs.frozen(kw_only=True)
 class Order:
     """A request to buy. `key` is the Idempotency-Key."""
 
@@ -58,6 +75,7 @@ class Buyer:
     records: Records
     report: Callable[[str], None]
     timing: Timing = Timing()
+    hints: Hints = Hints()
 
     def find(self, order: Order) -> Record | None:
         """Return the payment that was signed earlier for this order, or None.
@@ -68,17 +86,16 @@ class Buyer:
         if record is None:
             return None
         if (record.slug, record.request) != (order.slug, hash_request(order.body)):
-            raise NotBought(
-                "This --idempotency-key bought something else. Leave it out for a new purchase, or "
-                "repeat the command as it was."
-            )
+            raise NotBought(self.hints.is_taken)
         return record
 
     async def ask_price(self, order: Order, max_units: int) -> Terms:
         """Return the terms; raises `NotBought`, also for a price above `max_units`."""
         async with GatewayClient(order.url) as client:
             try:
-                terms = await self._persist(lambda: client.ask_price(order.slug, order.body))
+                terms = await self._persist(
+                    lambda: client.ask_price(order.slug, order.body), needs_connection=True
+                )
             except Unanswered as error:
                 raise NotBought(f"{error} Nothing was signed.") from None
         check_price(terms, max_units)
@@ -112,7 +129,7 @@ class Buyer:
             try:
                 task_id = await self._persist(lambda: client.pay(record, order.body))
             except NotBought as error:
-                raise NotBought(f"{error} {_explain_refused(record)}") from None
+                raise NotBought(f"{error} {self._explain_refused(record)}") from None
             except Unanswered as error:
                 raise Unfinished(f"{error} Whether it was paid is not known.") from None
         return self.records.note_task(record, task_id)
@@ -129,7 +146,7 @@ class Buyer:
                 began = time.monotonic()
                 task = await self._poll(client, task_id)
                 if task is not None and task.done:
-                    return _check_completed(task)
+                    return check_completed(task)
                 if task is not None and (state := _describe(task)) != shown:
                     shown = state
                     self.report(state)
@@ -164,30 +181,34 @@ class Buyer:
             await asyncio.sleep(max(self.timing.pauses_s[0], error.retry_after_s))
             return None
 
-    async def _persist(self, ask: Callable[[], Awaitable[_Got]]) -> _Got:
-        """Send a request with a few retries; raises `Unanswered`."""
+    def _explain_refused(self, record: Record) -> str:
+        """Return a sentence on whether a refused payment can still be used."""
+        if time.time() > record.valid_before:
+            return "It has expired and cannot be used any more."
+        until = datetime.fromtimestamp(record.valid_before, UTC).strftime("%H:%M:%S UTC")
+        return f"It can be used until {until}: {self.hints.repeat.format(key=record.key)}."
+
+    async def _persist(
+        self, ask: Callable[[], Awaitable[_Got]], *, needs_connection: bool = False
+    ) -> _Got:
+        """Send a request with a few retries; raises `Unanswered`.
+
+        `needs_connection`: without a connection it fails at once. Only before anything is signed.
+        """
         for pause_s in self.timing.pauses_s:
             try:
                 return await ask()
             except Unanswered as error:
+                if needs_connection and isinstance(error, Unreachable):
+                    raise
                 wait_s = max(pause_s, error.retry_after_s)
                 self.report(f"{error} Retrying in {wait_s:.0f} s.")
                 await asyncio.sleep(wait_s)
         return await ask()
 
 
-def _explain_refused(record: Record) -> str:
-    """Return a sentence on whether a refused payment can still be used."""
-    if time.time() > record.valid_before:
-        return "It has expired and cannot be used any more."
-    until = datetime.fromtimestamp(record.valid_before, UTC).strftime("%H:%M:%S UTC")
-    return (
-        f"It can be used until {until}: repeat it with --idempotency-key {record.key}, or buy "
-        "again after that."
-    )
-
-
-def _check_completed(task: Task) -> Task:
+def check_completed(task: Task) -> Task:
+    """Return a task that is done; raises `GenerationFailed` if it has no result."""
     if task.status == "completed":
         return task
     reasons = ", ".join(word for word in (task.code, task.details) if word)

@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 import cattrs
 
-from gateway_buyer.errors import NotBought, Unfinished
+from gateway_buyer.errors import AlreadySigned, NotBought, Unfinished
 
 
 @attrs.frozen(kw_only=True)
@@ -45,11 +45,16 @@ def hash_request(body: Mapping[str, Any]) -> str:
     return hashlib.sha256(written.encode()).hexdigest()
 
 
-def default_folder() -> Path:
+def state_folder() -> Path:
     """Return the user's folder for state (XDG base directories)."""
     given = Path(os.environ.get("XDG_STATE_HOME", ""))
     base = given if given.is_absolute() else Path.home() / ".local" / "state"
-    return base / "generation-gateway" / "purchases"
+    return base / "generation-gateway"
+
+
+def default_folder() -> Path:
+    """Return the folder with the user's purchases."""
+    return state_folder() / "purchases"
 
 
 @attrs.frozen
@@ -85,7 +90,7 @@ class Records:
                 os.link(temporary, path)
                 self._sync_folder()
         except FileExistsError:
-            raise NotBought(
+            raise AlreadySigned(
                 "Another run of this command signs the same purchase. Run it again to continue."
             ) from None
         except OSError as error:

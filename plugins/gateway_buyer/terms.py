@@ -52,16 +52,26 @@ class Terms:
     accepted: Mapping[str, Any]
 
 
-def read_terms(header: str | None) -> Terms:
-    """Return the first offer of a 402 that this program can pay; raises `NotBought`."""
+def read_terms(header: str | None, refusal: str = "") -> Terms:
+    """Return the first offer of a 402 that this program can pay; raises `NotBought`.
+
+    `refusal` is the message in the body.
+    """
     if header is None:
-        raise NotBought("The 402 has no header PAYMENT-REQUIRED: this is not x402 version 2.")
-    entries, refund = _load_challenge(header)
+        raise NotBought(
+            "The 402 has no header PAYMENT-REQUIRED: this is not x402 version 2."
+            + (f" The gateway says: {refusal}" if refusal else "")
+        )
+    challenge, entries = _load_challenge(header)
+    refund = _read_refund(challenge)
     for entry in entries:
         terms = _read_entry(entry, refund)
         if terms is not None:
             return terms
-    asked = "; ".join(_describe(entry) for entry in entries[:3]) or "nothing"
+    if not entries:
+        reason = shorten(_text(challenge, "error")) or refusal or "The gateway gives no reason."
+        raise NotBought(f"The gateway takes no payment now: {reason}")
+    asked = "; ".join(_describe(entry) for entry in entries[:3])
     raise NotBought(
         "This program cannot make the payment that the gateway asks for. It pays USDC on "
         f"{' and '.join(NETWORKS)} by the scheme exact. The gateway takes: {shorten(asked)}."
@@ -85,8 +95,8 @@ def format_usdc(units: int) -> str:
     return f"{whole}.{decimals}"
 
 
-def _load_challenge(header: str) -> tuple[list[dict[str, Any]], str]:
-    """Return the entries of `accepts`, and the refund promise in words."""
+def _load_challenge(header: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return a challenge and the entries of its `accepts`; raises `NotBought`."""
     challenge: object = None
     if len(header) <= _MAX_HEADER_CHARS:
         try:
@@ -94,12 +104,17 @@ def _load_challenge(header: str) -> tuple[list[dict[str, Any]], str]:
         except (ValueError, binascii.Error, RecursionError):
             challenge = None
     entries = challenge.get("accepts") if isinstance(challenge, dict) else None
-    if not isinstance(entries, list):
+    if not isinstance(challenge, dict) or not isinstance(entries, list):
         raise NotBought("The 402's header PAYMENT-REQUIRED is not an x402 challenge.")
+    return challenge, [entry for entry in entries if isinstance(entry, dict)]
+
+
+def _read_refund(challenge: Mapping[str, Any]) -> str:
+    """Return the promise for a failed generation, in words."""
     promised: object = challenge
     for name in ("extensions", REFUND_POLICY, "info", "onFailure"):
         promised = promised.get(name) if isinstance(promised, dict) else None
-    return [entry for entry in entries if isinstance(entry, dict)], promise_in_words(promised)
+    return promise_in_words(promised)
 
 
 def _read_entry(entry: Mapping[str, Any], refund: str) -> Terms | None:

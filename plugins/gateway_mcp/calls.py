@@ -22,11 +22,17 @@ from gateway.errors import ExecutionError, GatewayError, PaymentRequired, Valida
 from gateway.payments import Accepted
 from gateway.running.gateway import Gateway
 from gateway.telemetry.redaction import hide_prompt
-from gateway.web import bodies
+from gateway.web import bodies, wire
 from gateway.web.routes.generate import PRICE_LIMIT, make_challenge
 from gateway.web.routes.tasks import TASK_LIMIT, poll_task, read_wait_s
 from gateway.web.validation import check_request, check_size, decode, read_sent
-from gateway_mcp.payment import ask_for_payment, is_paid, read_payment, receipt_meta
+from gateway_mcp.payment import (
+    ask_for_payment,
+    describe_page,
+    is_paid,
+    read_payment,
+    receipt_meta,
+)
 from gateway_mcp.results import show_error, show_task, show_unreadable_purchase
 from gateway_mcp.sdk_server import Incoming, SdkServer
 from gateway_mcp.task_handles import describe_new_task
@@ -113,7 +119,7 @@ async def _sell(gateway: Gateway, call: ToolCall) -> dict[str, Any] | None:
         return await _ask_price(gateway, gateway.catalog[slug], call)
     except PaymentRequired as refusal:
         # The payment cannot be read, so the request was not.
-        return _ask(gateway, gateway.quote(gateway.catalog[slug].endpoint), refusal.reason)
+        return _ask(gateway, call, gateway.quote(gateway.catalog[slug].endpoint), refusal.reason)
 
 
 async def _ask_price(gateway: Gateway, registered: Registered, call: ToolCall) -> dict[str, Any]:
@@ -124,10 +130,10 @@ async def _ask_price(gateway: Gateway, registered: Registered, call: ToolCall) -
         quote = gateway.quote(endpoint, bodies.request_without_file(asked.body, endpoint))
         if not endpoint.prices_pages:
             # The price is known, so the file is not fetched before there is a payment.
-            return _ask(gateway, quote, None)
+            return _ask(gateway, call, quote, None)
     body = await _fetch(gateway, asked, call.incoming)
     request = await check_request(gateway, body, registered, call.incoming.address)
-    return _ask(gateway, gateway.quote(endpoint, request), None)
+    return _ask(gateway, call, gateway.quote(endpoint, request), None)
 
 
 async def _sell_paid(gateway: Gateway, slug: str, call: ToolCall, header: str) -> dict[str, Any]:
@@ -153,16 +159,18 @@ async def _sell_paid(gateway: Gateway, slug: str, call: ToolCall, header: str) -
         find = functools.partial(payments.find_x402, sent, header)
         accepted = await payments.find_or_buy(find, buy)
     except PaymentRequired as refusal:
-        return _ask(gateway, quote, refusal.reason, refusal.details)
+        return _ask(gateway, call, quote, refusal.reason, refusal.details)
     return await _show_purchase(gateway, accepted, call)
 
 
 def _ask(
-    gateway: Gateway, quote: Quote, reason: str | None, details: str | None = None
+    gateway: Gateway, call: ToolCall, quote: Quote, reason: str | None, details: str | None = None
 ) -> dict[str, Any]:
     """Return the result that states the price, with the reason if a payment was refused."""
     here = attrs.evolve(quote, resource_url=gateway.settings.base_url + MCP_PATH)
-    return ask_for_payment(make_challenge(gateway, here, reason), details)
+    price = f"{wire.decimal(quote.price_units)} USDC on {quote.network.name}"
+    page = describe_page(gateway, quote.endpoint, call.arguments)
+    return ask_for_payment(make_challenge(gateway, here, reason), price, page, details)
 
 
 def _check_time_left(gateway: Gateway, call: ToolCall) -> None:

@@ -93,6 +93,10 @@ _NOT_NOW = """
 # Nothing can be paid now: make no transfer. The answer says why; ask again later.
 """
 _MCP = """\
+# These programs show the price and a link to buy by hand. So that they buy by themselves, within
+# limits, with a wallet of yours:
+gateway mcp-config --url {base}
+
 # Claude Code
 claude mcp add --transport http {name} {base}/mcp
 

@@ -1,26 +1,24 @@
 """The command `gateway buy`; the purchase itself is in `gateway_buyer`."""
 
 import asyncio
-import base64
 import json
 import re
 import secrets
 import sys
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import attrs
 import click
 
 from gateway.chain.keys import address_of
 from gateway.cli.terminal import FiniteRange, blank_control_chars
-from gateway.domain import MAX_FILE_BYTES, usdc
+from gateway.domain import usdc
 from gateway.domain.eip3009 import checksum_address
 from gateway_buyer.answers import Task, shorten
-from gateway_buyer.client import is_loopback
+from gateway_buyer.client import check_url, is_loopback
 from gateway_buyer.errors import BuyError, NotBought
-from gateway_buyer.files import SLUG, Destination
+from gateway_buyer.files import SLUG, Destination, read_file
 from gateway_buyer.key import check_source, read_key
 from gateway_buyer.purchase import Buyer, Order
 from gateway_buyer.records import Record, Records, default_folder
@@ -55,29 +53,24 @@ class _Options:
     as_json: bool
 
 
-def _read_url(_: click.Context, __: click.Parameter, url: str) -> str:
+def read_url(_: click.Context, __: click.Parameter, url: str) -> str:
     """Return a URL without a trailing slash; raises `click.BadParameter`."""
-    url = url.rstrip("/")
     try:
-        parts = urlsplit(url)
-        is_whole = bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_whole = False
-    if not is_whole or parts.query or parts.fragment or parts.username is not None:
-        raise click.BadParameter("give a URL such as https://gateway.example.com")
-    if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(url)):
-        raise click.BadParameter("the URL must begin with https://, except on this machine")
-    return url
+        return check_url(url)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
 
 
-def _read_amount(_: click.Context, __: click.Parameter, amount: str) -> int:
+def read_amount(_: click.Context, __: click.Parameter, amount: str) -> int:
+    """Return an amount of USDC in units of 10⁻⁶; raises `click.BadParameter`."""
     try:
         return usdc(amount)
     except ValueError as error:
         raise click.BadParameter(f"{error}.") from None
 
 
-def _read_source(_: click.Context, __: click.Parameter, source: str | None) -> str | None:
+def read_source(_: click.Context, __: click.Parameter, source: str | None) -> str | None:
+    """Return the value of `--key`; raises `click.UsageError` if it is a key."""
     if source is not None:
         check_source(source)
     return source
@@ -100,12 +93,12 @@ def _matching(pattern: re.Pattern[str], what: str) -> Any:
 )
 @click.argument("slug", required=False, callback=_matching(SLUG, "a slug is such as my-model"))
 @click.argument("prompt", required=False)
-@click.option("--url", required=True, callback=_read_url, help="The gateway's URL.")
+@click.option("--url", required=True, callback=read_url, help="The gateway's URL.")
 @click.option(
     "--key",
-    callback=_read_source,
-    help="A file with the private key, a keystore, env:NAME for a variable, or demo for the "
-    "play money of `gateway demo`. Without it the command asks.",
+    callback=read_source,
+    help="A file with the private key, a keystore, keyring, env:NAME for a variable, or demo for "
+    "the play money of `gateway demo`. Without it the command asks.",
 )
 @click.option("--password", help="env:NAME: the variable with the keystore's password.")
 @click.option(
@@ -113,14 +106,16 @@ def _matching(pattern: re.Pattern[str], what: str) -> Any:
     "max_units",
     default="0.10",
     show_default=True,
-    callback=_read_amount,
+    callback=read_amount,
     help="The highest price to pay, in USDC.",
 )
 @click.option("--aspect-ratio", help="Such as 16:9.")
 @click.option("--format", "output_format", help="Such as png, jpg, webp or json.")
 @click.option("--resolution", help="Such as 1K or 2K.")
 @click.option(
-    "--file", type=click.Path(dir_okay=False, exists=True, path_type=Path), help="A document."
+    "--file",
+    type=click.Path(dir_okay=False, exists=True, path_type=Path),
+    help="A picture or a document.",
 )
 @click.option(
     "--out",
@@ -185,7 +180,7 @@ class _Purchase:
         options = self.options
         destination = Destination(path=options.out, may_overwrite=options.force)
         destination.check()
-        buyer = Buyer(records=Records(default_folder()), report=_echo)
+        buyer = Buyer(records=Records(default_folder()), report=echo)
         task_id = options.task
         if self.order is not None:
             task_id = self._pay(buyer, self.order)
@@ -203,21 +198,21 @@ class _Purchase:
             )
             self._confirm(terms, checksum_address(address_of(secret)))
             self.record = buyer.sign(order, terms, secret)
-            _echo(f"Signed. To continue a cut-off purchase:\n  --idempotency-key {order.key}")
+            echo(f"Signed. To continue a cut-off purchase:\n  --idempotency-key {order.key}")
         self.record = asyncio.run(buyer.pay(order, self.record))
-        _echo(f"Paid. The task is {self.record.task_id}.")
+        echo(f"Paid. The task is {self.record.task_id}.")
         return str(self.record.task_id)
 
     def _confirm(self, terms: Terms, payer: str) -> None:
         """Show the terms, and ask on a terminal. Raises `NotBought` if the buyer declines."""
-        _echo(f"Price  {format_usdc(terms.price_units)} USDC on {terms.network.name}")
-        _echo(f"To     {terms.payee}")
-        _echo(f"From   {payer}")
+        echo(f"Price  {format_usdc(terms.price_units)} USDC on {terms.network.name}")
+        echo(f"To     {terms.payee}")
+        echo(f"From   {payer}")
         if terms.is_upfront:
             terms_in_words = (
                 f"The price is charged first; then the gateway generates. {terms.refund}"
             )
-            _echo(click.wrap_text(terms_in_words, _COLUMNS))
+            echo(click.wrap_text(terms_in_words, _COLUMNS))
         is_asked = sys.stdin.isatty() and not self.options.yes
         if is_asked and not click.confirm("Pay?", err=True):
             raise NotBought("Nothing was signed.")
@@ -225,9 +220,9 @@ class _Purchase:
     def _fail(self, sentence: str, code: int) -> int:
         """Print why the run ends and how to continue, and return the exit code."""
         next_step = self._describe_next_step() if code in (4, _INTERRUPTED) else None
-        _echo(f"gateway: {sentence}")
+        echo(f"gateway: {sentence}")
         if next_step is not None:
-            _echo(next_step)
+            echo(next_step)
         if self.options.as_json:
             self._print_json({"error": sentence, "exitCode": code, "continue": next_step})
         return code
@@ -300,22 +295,14 @@ def _read_order(options: _Options) -> Order | None:
     }
     body = {name: value for name, value in fields.items() if value is not None}
     if options.file is not None:
-        body |= _read_document(options.file)
+        try:
+            body |= read_file(options.file)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
     key = options.idempotency_key or secrets.token_hex(16)
     return Order(url=options.url, slug=options.slug, body=body, key=key)
 
 
-def _read_document(path: Path) -> dict[str, str]:
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise click.UsageError(f"{path} cannot be read ({error.strerror}).") from None
-    if len(content) > MAX_FILE_BYTES:
-        raise click.UsageError(f"{path} is larger than the limit of {MAX_FILE_BYTES:,} bytes.")
-    return {"fileBase64": base64.b64encode(content).decode(), "fileName": path.name}
-
-
-def _echo(sentence: str) -> None:
+def echo(sentence: str) -> None:
     """Print to standard error, without the control characters that a gateway may send."""
     click.echo(blank_control_chars(sentence), err=True)

@@ -1,12 +1,15 @@
-"""`gateway buy --key`: a key comes from a file, a keystore, a variable, never from the command."""
+"""`--key`: a key comes from the keyring, a file, a keystore, a variable, never from the command."""
 
 import json
 
 import click
+import keyring
 import pytest
+from keyring.backend import KeyringBackend
+from keyring.errors import NoKeyringError
 
 from gateway.concurrency.late_imports import import_ethereum
-from gateway_buyer.key import check_source, read_key
+from gateway_buyer.key import check_encrypted, check_source, read_key
 
 KEY = "0x" + "1" * 64
 SECRET = b"\x11" * 32
@@ -102,3 +105,73 @@ def test_the_demos_key_is_for_this_machine_only():
     assert len(read("demo", is_local=True)) == 32
     with pytest.raises(click.UsageError, match="on this machine only"):
         read("demo")
+
+
+# -- the system's keyring
+
+
+class Ring(KeyringBackend):
+    """A keyring in memory; without keys it is one that the system does not have."""
+
+    priority = 1
+
+    def __init__(self, keys=None):
+        super().__init__()
+        self.keys = keys
+
+    def get_password(self, service, username):
+        if self.keys is None:
+            raise NoKeyringError
+        return self.keys.get((service, username))
+
+    def set_password(self, service, username, password):
+        raise NotImplementedError
+
+
+@pytest.fixture
+def ring():
+    """Returns a function that replaces the system's keyring."""
+    before = keyring.get_keyring()
+    yield lambda keys: keyring.set_keyring(Ring(keys))
+    keyring.set_keyring(before)
+
+
+def test_the_keyring_has_one_key_or_several(ring):
+    other = "0x" + "2" * 64
+    ring({("generation-gateway", "wallet"): KEY, ("generation-gateway", "spare"): other})
+    assert read("keyring") == SECRET
+    assert read("keyring:spare") == b"\x22" * 32
+
+
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [
+        ({}, "Store it by `keyring set generation-gateway wallet`"),
+        (None, "encrypt-key FILE` writes a keystore"),
+        ({("generation-gateway", "wallet"): "hunter2"}, "The keyring holds no private key"),
+    ],
+    ids=["no key", "no keyring", "no private key"],
+)
+def test_a_keyring_without_a_key_is_one_sentence(ring, keys, sentence):
+    ring(keys)
+    with pytest.raises(click.UsageError, match=sentence) as raised:
+        read("keyring")
+    assert "hunter2" not in str(raised.value)
+
+
+# -- a wallet for agents
+
+
+@pytest.mark.parametrize("source", ["demo", "keyring", "keyring:spare", "missing.json"])
+def test_an_agents_wallet_takes_keys_that_no_other_program_can_read(source):
+    check_encrypted(source)
+
+
+def test_an_agents_wallet_takes_a_keystore_but_no_plain_key(keystore, tmp_path):
+    check_encrypted(str(keystore))
+    plain = tmp_path / "key"
+    plain.write_text(KEY)
+    for source in (str(plain), "env:BUYER_KEY"):
+        with pytest.raises(click.UsageError, match=r"keyring set .*`gateway encrypt-key") as raised:
+            check_encrypted(source)
+        assert KEY not in str(raised.value)

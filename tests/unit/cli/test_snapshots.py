@@ -10,6 +10,7 @@ import gc
 import os
 import re
 import shlex
+import sys
 import time
 from pathlib import Path
 
@@ -110,6 +111,19 @@ LINES = {
             {"GATEWAY_NAME": "Paul's Pictures", "GATEWAY_BASE_URL": "https://a.example"},
         ),
         ("mcp-config", {"GATEWAY_MCP": "false"}),
+        ("mcp-config --url https://shop.example/", NO_WALLET),
+        ("mcp-config --url http://shop.example", NO_WALLET),
+        ("mcp-config --url shop.example", NO_WALLET),
+    ],
+    "mcp-wallet": [
+        "mcp-wallet",
+        f"mcp-wallet --key {KEY}",
+        "mcp-wallet --key env:BUYER_KEY",
+        "mcp-wallet --key missing.json",
+        "mcp-wallet --key demo",
+        "mcp-wallet --key demo --url https://gateway.test",
+        "mcp-wallet --key keyring --url http://gateway.test",
+        "mcp-wallet --key keyring --per-day lots",
     ],
     "migrate": ["migrate --check", "migrate"],
     "migrate-store": [
@@ -279,6 +293,7 @@ def run(tmp_path, monkeypatch):
 def _normal(text, folder):
     """Return a text without parts that vary between runs."""
     text = text.replace(str(folder), "<folder>").replace(VERSION, "<version>")
+    text = text.replace(sys.executable, "<python>")
     text = re.sub(r"[\d,]+ (MB free|bytes)", r"<number> \1", text)
     text = re.sub(r"\d+ s (ahead of|behind)", "<number> s ahead of", text)
     text = re.sub(r"payments and \d+ s", "payments and <number> s", text)

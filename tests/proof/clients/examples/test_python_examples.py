@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import httpx
 import pytest
 
+from gateway import ContentPolicy
 from tests.conftest import PNG, WALLET
 from tests.proof.clients.examples.conftest import EXAMPLES, environment, run
 
@@ -45,7 +46,9 @@ async def test_it_buys_over_mcp(variables, chain, tmp_path):
     assert chain.usdc_balance(WALLET) == 20_000
 
 
-async def test_the_readmes_snippet_buys(variables, chain, tmp_path):
+@pytest.fixture
+def run_readme(variables, tmp_path):
+    """Returns a function that runs the snippet of the README."""
     text = (EXAMPLES.parents[1] / "README.md").read_text()
     (snippet,) = (
         each
@@ -53,10 +56,29 @@ async def test_the_readmes_snippet_buys(variables, chain, tmp_path):
         if "x402_requests" in each
     )
     known = f"GATEWAY, BUYER_KEY = {variables['GATEWAY']!r}, {variables['BUYER_KEY']!r}\n"
-    ran = await run(sys.executable, "-c", known + snippet, folder=tmp_path)
+    return lambda: run(sys.executable, "-c", known + snippet, folder=tmp_path)
+
+
+async def test_the_readmes_snippet_buys(run_readme, chain):
+    ran = await run_readme()
     assert ran.code == 0, ran.complained
     assert ran.said.startswith("http")
     assert chain.usdc_balance(WALLET) == 20_000
+
+
+async def test_the_readmes_snippet_prints_why_a_generation_failed(run_readme, provider):
+    provider.script = [ContentPolicy("No boats.")]
+    ran = await run_readme()
+    assert ran.code == 0, ran.complained
+    assert "No boats." in ran.said
+
+
+async def test_the_readmes_snippet_prints_why_it_was_not_paid(run_readme, chain, payer):
+    chain.transfer_usdc(payer.account.key, "0x" + "12" * 20, 100_000_000)
+    ran = await run_readme()
+    assert ran.code == 1
+    assert "insufficient_balance" in ran.complained
+    assert "Traceback" not in ran.complained
 
 
 @pytest.fixture
