@@ -227,10 +227,13 @@ def test_a_base_account_that_exists_buys_though_the_browser_blocked_its_window_o
     assert browser.complaints() == []
 
 
-def test_the_play_shop_offers_no_base_account(browser, tmp_path):
-    """Its money is real, and play money is not in it."""
+def test_the_play_shop_asks_nobody_for_real_money(browser, tmp_path):
+    """Its chain may have Base's id, so a phone or Base Account would pay on Base."""
     with open_shop(tmp_path) as play:
         browser.open(play.base_url + PICTURE)
         ask(browser)
-        browser.find("[data-wallet=transfer]")
-        assert not browser.run("return document.querySelector('[data-wallet=base-account]')")
+        browser.find("[data-wallet=purse]")
+        ways = browser.run(
+            "return [...document.querySelectorAll('.wallet')].map((one) => one.dataset.wallet)"
+        )
+        assert ways == ["purse"]
