@@ -8,7 +8,7 @@ let provider: Provider | null = null;
 /** Return the wallet's provider. Its requests open a window of Coinbase's site. */
 export function open(): Provider {
   provider ??= createBaseAccountSDK({
-    appName: document.title,
+    appName: document.querySelector(".brand span")?.textContent ?? document.title,
     appChainIds: [page.network.chainId],
     preference: { telemetry: false },
   }).getProvider() as Provider;

@@ -20,7 +20,7 @@ export interface Page {
   /** What is promised if the generation fails, as a sentence. */
   refund: string;
   playKey: string | null;
-  /** Whether a plain transfer pays without its sender's signature. */
+  /** Whether the page asks for a transfer: it pays without a signature, and the money is real. */
   transfers: boolean;
   schema: { properties: Record<string, { maxLength?: number; enum?: string[] }> };
   required: string[];

@@ -28,7 +28,8 @@ export function describeTransfer(terms: Terms, transfer: Transfer, given: (hash:
       h(
         "div",
         {},
-        h("p", {}, "Scan it with your wallet, or ", h("a", { href: uri, id: "open-wallet" }, "open a wallet on this device"), "."),
+        h("p", {}, "Scan it with your wallet."),
+        h("p", {}, h("a", { href: uri, id: "open-wallet", class: "button" }, "Open a wallet on this device")),
         h("p", { class: "hint" }, `Send it by ${until}, in one transfer. Your wallet pays a little gas. Not from an exchange: a refund goes to the sender.`),
       ),
     ),

@@ -128,7 +128,7 @@ def _describe(registered: Registered, gateway: Gateway) -> dict[str, Any]:
         "on_sale": registered.sells_now and gateway.selling == "everything",
         "by_transfer": registered.sells_now
         and gateway.selling == "transfers"
-        and not gateway.settings.require_payer_signature,
+        and _takes_transfers(gateway.settings),
         "sample": _choose_sample(endpoint),
         "fields": request_schema(endpoint)["properties"],
         "required": endpoint.required_fields,
@@ -136,6 +136,14 @@ def _describe(registered: Registered, gateway: Gateway) -> dict[str, Any]:
         "file_noun": _name_file(endpoint),
         "ideas": _IDEAS.get(endpoint.capability, ()),
     }
+
+
+def _takes_transfers(settings: Settings) -> bool:
+    """Whether the page asks people for a transfer.
+
+    A phone that reads the code of a play chain would send real money on the chain of the same id.
+    """
+    return not settings.require_payer_signature and not play_key_of(settings)
 
 
 def _name_file(endpoint: Endpoint) -> str:
@@ -198,7 +206,7 @@ def _describe_page(gateway: Gateway, assets: Assets, slug: str) -> dict[str, Any
         "wallet": settings.wallet,
         "network": _describe_network(settings),
         "playKey": play_key_of(settings) or None,
-        "transfers": not settings.require_payer_signature,
+        "transfers": _takes_transfers(settings),
         "refund": gateway.refund_promises.of(price_range(endpoint)[1]).sentence,
         "schema": request_schema(endpoint),
         "required": list(endpoint.required_fields),

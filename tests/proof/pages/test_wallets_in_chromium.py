@@ -80,7 +80,7 @@ def begin(
     browser.open(shop.base_url + PICTURE)
     browser.find("#field-prompt").send_keys("a boat")
     browser.click("#ask")
-    browser.click("[data-wallet]")
+    browser.click("#wallets [data-wallet]")
 
 
 def pay(shop: Shop, browser: Browser, account) -> list[str]:

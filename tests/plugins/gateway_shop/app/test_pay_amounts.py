@@ -7,6 +7,7 @@ import attrs
 import pytest
 
 from tests.conftest import Payer, nothing_charged, running
+from tests.gateway.settlement.faulty_rpc import FaultyRpc, silent
 
 PRICE = 20_000
 URL = "/api/proxy-generate"
@@ -156,6 +157,21 @@ async def test_while_nothing_is_sold_no_transfer_is_asked_for(gateway):
     gateway.services.readiness.is_draining = True
     answer = await ask_amount(gateway, new_key())
     assert answer.status_code in (500, 503)
+
+
+async def test_while_the_chain_does_not_answer_no_transfer_is_asked_for(settings, provider, chain):
+    key = new_key()
+    with FaultyRpc(chain) as rpc:
+        async with running(attrs.evolve(settings, rpc_urls=(rpc.url,)), provider) as gateway:
+            rpc.faults["*"] = silent
+            assert (await ask_amount(gateway, key)).status_code == 500
+            headers = {"Idempotency-Key": key}
+            answer = await gateway.client.get("/pay/transfer", headers=headers)
+            assert answer.status_code == 404
+            rpc.heal()
+            assert await reserved(gateway, key)
+            rpc.faults["*"] = silent
+            assert await found(gateway, key) is None
 
 
 async def test_where_the_senders_signature_is_needed_there_are_no_amounts(settings, provider):
