@@ -1,5 +1,6 @@
 """Reads the buyer's private key: from the keyring, a file, a variable or a prompt."""
 
+import contextlib
 import importlib
 import json
 import os
@@ -38,8 +39,9 @@ def check_encrypted(source: str) -> None:
     """Raise `click.UsageError` if `--key` names a key that other programs can read."""
     is_plain = source.startswith(_VARIABLE)
     path = Path(source)
-    if source != DEMO and not _KEYRING.fullmatch(source) and path.is_file():
-        with path.open("rb") as file:
+    if source != DEMO and not _KEYRING.fullmatch(source):
+        # `read_key` reports a file that cannot be read.
+        with contextlib.suppress(OSError), path.open("rb") as file:
             is_plain = not file.read(_MAX_FILE_BYTES).lstrip().startswith(b"{")
     if is_plain:
         raise click.UsageError(
@@ -118,16 +120,17 @@ def _open_keystore(path: Path, text: str, password: str | None) -> bytes:
 
 def _read_password(path: Path, source: str | None) -> str:
     if source is None:
-        return _ask(f"The password of {path} is missing", f"Password of {path}")
+        way = "--password env:NAME names the variable with it"
+        return _ask(f"The password of {path} is missing", f"Password of {path}", way)
     name = source.removeprefix(_VARIABLE)
     if name == source or name not in os.environ:
         raise click.UsageError("--password is env:NAME, with a variable that is set.")
     return os.environ[name]
 
 
-def _ask(missing: str, prompt: str) -> str:
+def _ask(missing: str, prompt: str, ways: str = _WAYS) -> str:
     if not sys.stdin.isatty():
-        raise click.UsageError(f"{missing}: {_WAYS}.")
+        raise click.UsageError(f"{missing}: {ways}.")
     answer: str = click.prompt(prompt, hide_input=True, err=True)
     return answer
 

@@ -66,9 +66,10 @@ async def test_a_tool_that_cannot_be_paid_by_x402_names_the_other_way(transfers_
 
     services = transfers_only.services
     quote = services.quote(services.catalog["picture"].endpoint)
-    answer = ask_for_payment(make_challenge(services, quote, None))
+    answer = ask_for_payment(make_challenge(services, quote, None), "0.02 USDC", "Open the page.")
     assert NAME in answer["content"][1]["text"]
     assert "signs one of the entries" not in answer["content"][1]["text"]
+    assert "Open the page." not in answer["content"][1]["text"]
 
 
 async def test_where_nothing_is_sold_the_code_makes_no_transfer(gateway):

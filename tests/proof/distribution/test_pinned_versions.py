@@ -20,8 +20,14 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 PROJECT = PYPROJECT["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 PYTHONS = ("3.11.0", "3.12.0", "3.13.0", "3.14.0")
-# Built into newer Pythons: `asyncio.timeout` as in 3.11.3, for redis.
-BACKPORTS = {"async-timeout"}
+# Built into newer Pythons: `asyncio.timeout` as in 3.11.3, for redis; modules of 3.12, for keyring.
+BACKPORTS = {
+    "async-timeout",
+    "backports-tarfile",
+    "importlib-metadata",
+    "lazy-importer",
+    "zipp",
+}
 # vyper with its dependencies, and coincurve, which is optional for eth_keys.
 WITHOUT_WHEELS = {"asttokens", "coincurve", "immutables", "lark", "vyper", "wheel"}
 LISTS = {

@@ -82,6 +82,11 @@ def test_a_password_in_the_command_is_refused(keystore, password):
     assert "open" not in str(raised.value)
 
 
+def test_a_missing_password_names_its_option(keystore):
+    with pytest.raises(click.UsageError, match="is missing: --password env:NAME names"):
+        read(keystore)
+
+
 @pytest.mark.parametrize("content", ["{", "{}", '{"crypto": 1}', "hello", ""])
 def test_a_file_without_a_key_is_one_sentence(monkeypatch, tmp_path, content):
     monkeypatch.setenv("PASSWORD", "open")
