@@ -10,22 +10,25 @@ const out = process.argv[2] ?? join(here, "..", "static", "web");
 rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
 
-const result = await build({
+const shared = {
   absWorkingDir: here,
-  entryPoints: ["src/home.ts", "src/play.ts", "src/styles.css"],
   bundle: true,
   // A path is part of a hash: packages behind a link keep theirs.
   preserveSymlinks: true,
-  splitting: true,
   minify: true,
-  format: "esm",
   target: ["es2022", "chrome111", "firefox113", "safari16.4"],
   legalComments: "none",
   entryNames: "[name]-[hash]",
-  chunkNames: "[name]-[hash]",
   outdir: out,
   metafile: true,
   logLevel: "warning",
+};
+const result = await build({
+  ...shared,
+  entryPoints: ["home", "play", "task", "purchases"].map((name) => `src/${name}.ts`).concat("src/styles.css"),
+  splitting: true,
+  format: "esm",
+  chunkNames: "[name]-[hash]",
 });
 
 // By the name of the source: play.ts is play.js to a template.

@@ -1,4 +1,5 @@
-// A purchase that is under way, kept in this tab, so that a reload never pays twice.
+// The purchase of this tab, so that a reload never pays twice. Your purchases keeps it as well.
+import * as kept from "./kept";
 import { page } from "./page";
 import type { Authorization, Terms } from "./payment";
 
@@ -23,6 +24,7 @@ const NAME = `purchase:${page.slug}`;
 
 /** Keep a purchase. Throws where the browser keeps nothing at all: then nothing must be sent. */
 export function save(purchase: Purchase): void {
+  kept.keep(withoutFile(purchase));
   try {
     sessionStorage.setItem(NAME, JSON.stringify(purchase));
   } catch {
@@ -51,10 +53,18 @@ export function load(): Purchase | null {
   }
 }
 
-export function forget(): void {
+/** Let this tab begin another purchase; the one before stays under Your purchases. */
+export function setAside(): void {
   try {
     sessionStorage.removeItem(NAME);
   } catch {
     // Nothing was kept.
   }
+}
+
+/** Forget the purchase of this tab, by which certainly nothing was paid. */
+export function forget(): void {
+  const purchase = load();
+  if (purchase) kept.forget(purchase.key);
+  setAside();
 }

@@ -24,10 +24,17 @@ def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
             name="shop",
             mounts=[
                 Mount(
-                    paths=["/", "/play/*", "/web/*", "/brand.css"],
+                    paths=[
+                        "/",
+                        "/play/*",
+                        "/task/*",
+                        "/purchases",
+                        "/web/*",
+                        "/brand.css",
+                    ],
                     blueprint="gateway_shop.routes:make_blueprint",
                 )
             ],
-            documents=Documents(pages=["/"]),
+            documents=Documents(pages=["/"], closed_paths=["/task/", "/purchases"]),
         )
     )
