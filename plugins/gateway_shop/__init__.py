@@ -1,12 +1,23 @@
 """Pages for people: shop, product, code samples, brand."""
 
+import asyncio
 from collections.abc import Callable
+from types import ModuleType
+from typing import cast
+
+from quart import Response
 
 from gateway import hookimpl
+from gateway.concurrency.late_imports import import_in_turn
 from gateway.contracts.parts import Documents, Mount, Part
 from gateway.running.gateway import Gateway
+from gateway.web.front.error_pages import ErrorPages
 from gateway.web.routes.files import Assets, static_folder
 from gateway_shop.settings import ShopSettings
+
+# Imported with the first error that a person sees, as the blueprint with the first page.
+_ERRORS = "gateway_shop.errors"
+_imported: dict[str, ModuleType] = {}
 
 
 @hookimpl
@@ -19,6 +30,7 @@ def register_settings(register: Callable[[str, type], None]) -> None:
 def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
     """Add the pages."""
     gateway.keep(Assets(static_folder() / "web"))
+    gateway.keep(ErrorPages(_answer_error_page))
     register(
         Part(
             name="shop",
@@ -38,3 +50,9 @@ def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
             documents=Documents(pages=["/"], closed_paths=["/task/", "/purchases"]),
         )
     )
+
+
+async def _answer_error_page(status: int) -> Response:
+    if _ERRORS not in _imported:
+        _imported[_ERRORS] = await asyncio.to_thread(import_in_turn, _ERRORS)
+    return cast(Response, await _imported[_ERRORS].answer_error_page(status))

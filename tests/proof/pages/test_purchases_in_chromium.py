@@ -238,7 +238,7 @@ def read_code(browser: Browser) -> str:
 def test_the_pages_fit_the_screen(shop, browser, width):
     task = buy(shop, browser)["taskId"]
     browser.resize(width)
-    for path in (f"/task/{task}", "/purchases", f"{PICTURE}?prompt={'x' * 300}"):
+    for path in (f"/task/{task}", "/purchases", "/nothing", f"{PICTURE}?prompt={'x' * 300}"):
         browser.visit(shop.base_url + path)
         browser.until("document.querySelector('.state.live')")
         assert browser.run("return document.scrollingElement.scrollWidth") <= width, path
