@@ -30,10 +30,12 @@ const result = await build({
   format: "esm",
   chunkNames: "[name]-[hash]",
 });
+// For other sites: a plain script that leaves no names in their pages.
+const button = await build({ ...shared, entryPoints: ["src/button.ts"], format: "iife" });
 
 // By the name of the source: play.ts is play.js to a template.
 const manifest = {};
-for (const [file, { entryPoint }] of Object.entries(result.metafile.outputs)) {
+for (const [file, { entryPoint }] of Object.entries({ ...result.metafile.outputs, ...button.metafile.outputs })) {
   const name = basename(file);
   manifest[entryPoint ? basename(entryPoint).replace(/\.ts$/, ".js") : name] = name;
 }

@@ -2,8 +2,9 @@
 import { type Child, find, h, writeTime } from "./common";
 import { type Kept, unfinished } from "./kept";
 import { label, makeLink, readLink } from "./links";
+import { page } from "./page";
 import type { Purchase } from "./saved";
-import { shareBox } from "./share";
+import { buttonCode, shareBox } from "./share";
 
 const place = h("div", { class: "notes", role: "status" });
 const form = find<HTMLFormElement>("request")!;
@@ -72,7 +73,8 @@ function describeUnfinished(kept: Kept, howMany: number, go: (purchase: Purchase
 export function offerLink(fields: () => Record<string, string>): () => void {
   const link = () => makeLink(fields());
   const about = "It opens this page with your request filled in, for anybody. Nothing is bought by opening it.";
-  const { box, refresh } = shareBox(link, "Link to this request", about);
+  const code = () => buttonCode(link(), `Buy: ${page.title}`, page.baseUrl);
+  const { box, refresh } = shareBox(link, "Link to this request", about, code);
   form.append(box);
   return () => void refresh();
 }

@@ -41,6 +41,7 @@ def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
                         "/play/*",
                         "/task/*",
                         "/purchases",
+                        "/button.js",
                         "/web/*",
                         "/brand.css",
                     ],

@@ -13,6 +13,13 @@ blueprint = Blueprint("pages", __name__)
 
 # Pages of single buyers are no matter for search engines.
 _NOT_INDEXED = {"X-Robots-Tag": "noindex"}
+# Its name does not change with its content. The last two let sites load it that isolate themselves,
+# or compare its hash.
+_FOR_OTHER_SITES = {
+    "Cache-Control": "public, max-age=3600",
+    "Cross-Origin-Resource-Policy": "cross-origin",
+    "Access-Control-Allow-Origin": "*",
+}
 
 
 @blueprint.get("/")
@@ -50,6 +57,15 @@ async def purchases() -> Response:
     """Show the purchases that the visitor's browser keeps. The gateway does not learn of them."""
     answer = await answer_page("purchases.html")
     answer.headers.update(_NOT_INDEXED)
+    return answer
+
+
+@blueprint.get("/button.js")
+async def button() -> Response:
+    """Send the script by which other sites show a button that opens a form here."""
+    assets = _assets()
+    answer = answer_asset(assets[assets.name("button.js")])
+    answer.headers.update(_FOR_OTHER_SITES)
     return answer
 
 

@@ -242,3 +242,38 @@ def test_the_pages_fit_the_screen(shop, browser, width):
         browser.visit(shop.base_url + path)
         browser.until("document.querySelector('.state.live')")
         assert browser.run("return document.scrollingElement.scrollWidth") <= width, path
+
+
+# -- a button on another site
+
+
+def test_another_site_shows_a_button_that_opens_the_form(shop, browser, httpserver):
+    # The strictest policy that lets the script in: no styles, no requests.
+    policy = f"default-src 'none'; script-src {shop.base_url}/button.js"
+    link = f"{shop.base_url}{PICTURE}?prompt=a+boat"
+    site = (
+        f'<!doctype html><a id="one" href="{link}" data-gateway-button>Buy</a>'
+        '<a id="evil" href="https://example.com/play/x" data-gateway-button>Other</a>'
+        f'<script async src="{shop.base_url}/button.js"></script>'
+    )
+    httpserver.expect_request("/").respond_with_data(
+        site, content_type="text/html", headers={"Content-Security-Policy": policy}
+    )
+    browser.visit(httpserver.url_for("/"))
+    assert browser.until("document.querySelector('#one').rel") == "noopener noreferrer"
+    look = "return getComputedStyle(document.querySelector('#one')).display"
+    assert browser.run(look) == "inline-block"
+    assert browser.run("return [one.target, evil.target]") == ["_blank", ""]
+    # Of a link that is added later, too.
+    browser.run("document.body.append(one.cloneNode(true)); document.body.lastChild.rel = ''")
+    browser.until("document.body.lastChild.rel")
+    assert browser.complaints() == []
+    browser.click("#one")
+    tabs = browser.driver.window_handles
+    try:
+        browser.driver.switch_to.window(tabs[-1])
+        assert "prompt" in browser.find("#linked").text
+        assert browser.run("return [window.opener, document.referrer]") == [None, ""]
+    finally:
+        browser.driver.close()
+        browser.driver.switch_to.window(tabs[0])

@@ -1,4 +1,4 @@
-"""The pages of a task, and of the purchases."""
+"""The pages of a task and of the purchases, and the button for other sites."""
 
 import attrs
 
@@ -95,3 +95,21 @@ async def test_a_link_with_a_request_is_the_same_page_and_starts_nothing(gateway
     counts = await gateway.services.store.counts()
     assert not any(sum(states.values()) for states in counts.values())
     assert provider.requests == []
+
+
+# -- the button for other sites
+
+
+async def test_the_button_is_a_small_script_for_every_site(gateway):
+    answer = await gateway.client.get("/button.js")
+    script = await answer.get_data(as_text=True)
+    assert answer.headers["Content-Type"] == "text/javascript; charset=utf-8"
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    assert answer.headers["Cross-Origin-Resource-Policy"] == "cross-origin"
+    assert answer.headers["Cache-Control"] == "public, max-age=3600"
+    assert "Set-Cookie" not in answer.headers
+    assert len(script) < 4_000
+    # A plain script without a name of its own in the site's page, and without any request.
+    assert script.startswith('"use strict";(()=>{')
+    for word in ("fetch", "XMLHttpRequest", "sendBeacon", "cookie", "Storage", "import", "Image"):
+        assert word not in script
