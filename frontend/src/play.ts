@@ -317,11 +317,11 @@ async function continueWithFile(purchase: Purchase): Promise<void> {
 
 /** Return the purchase that this tab has begun, or that Your purchases has sent here by its key. */
 function findBegun(): Purchase | null {
-  const sent = kept.find(location.hash.slice(1))?.unfinished;
-  if (!sent) return load();
-  save(sent);
+  const sent = kept.find(location.hash.slice(1));
+  if (!sent?.unfinished || sent.slug !== page.slug) return load();
+  save(sent.unfinished);
   leaveLink();
-  return sent;
+  return sent.unfinished;
 }
 
 function changed(): void {

@@ -24,13 +24,17 @@ const NAME = `purchase:${page.slug}`;
 
 /** Keep a purchase. Throws where the browser keeps nothing at all: then nothing must be sent. */
 export function save(purchase: Purchase): void {
-  kept.keep(withoutFile(purchase));
+  const isKept = kept.keep(withoutFile(purchase));
   try {
     sessionStorage.setItem(NAME, JSON.stringify(purchase));
   } catch {
     // Browsers keep about 5 MB. The hash of the file is enough to continue with the same file; all
     // else is kept, because the payment is good for exactly this request.
-    sessionStorage.setItem(NAME, JSON.stringify(withoutFile(purchase)));
+    try {
+      sessionStorage.setItem(NAME, JSON.stringify(withoutFile(purchase)));
+    } catch (error) {
+      if (!isKept) throw error;
+    }
   }
 }
 

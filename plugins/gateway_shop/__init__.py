@@ -15,6 +15,11 @@ from gateway.web.front.error_pages import ErrorPages
 from gateway.web.routes.files import Assets, static_folder
 from gateway_shop.settings import ShopSettings
 
+_FOR_PEOPLE = {
+    "/play/{slug}?prompt={prompt}": "the form with a request filled in, for a person with a "
+    "wallet; each field of the request but files may follow, URL-encoded. Opening it buys nothing",
+    "/task/{taskId}": "a task as a page for people",
+}
 # Imported with the first error that a person sees, as the blueprint with the first page.
 _ERRORS = "gateway_shop.errors"
 _imported: dict[str, ModuleType] = {}
@@ -48,7 +53,9 @@ def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
                     blueprint="gateway_shop.routes:make_blueprint",
                 )
             ],
-            documents=Documents(pages=["/"], closed_paths=["/task/", "/purchases"]),
+            documents=Documents(
+                pages=["/"], closed_paths=["/task/", "/purchases"], guide=_FOR_PEOPLE
+            ),
         )
     )
 

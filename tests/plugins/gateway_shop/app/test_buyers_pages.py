@@ -97,6 +97,12 @@ async def test_a_link_with_a_request_is_the_same_page_and_starts_nothing(gateway
     assert provider.requests == []
 
 
+async def test_agents_learn_how_to_send_a_person_to_a_filled_form(gateway):
+    text = await (await gateway.client.get("/llms.txt")).get_data(as_text=True)
+    assert "- http://gateway.test/play/{slug}?prompt={prompt}: the form" in text
+    assert "- http://gateway.test/task/{taskId}: " in text
+
+
 # -- the button for other sites
 
 
