@@ -29,30 +29,35 @@ const slimming = {
   },
 };
 
-const result = await build({
+const shared = {
   absWorkingDir: here,
-  entryPoints: ["src/home.ts", "src/play.ts", "src/styles.css"],
   bundle: true,
   // A path is part of a hash: packages behind a link keep theirs.
   preserveSymlinks: true,
-  splitting: true,
   minify: true,
-  format: "esm",
   target: ["es2022", "chrome111", "firefox113", "safari16.4"],
   legalComments: "none",
   entryNames: "[name]-[hash]",
-  chunkNames: "[name]-[hash]",
   outdir: out,
   metafile: true,
   plugins: [slimming],
   logLevel: "warning",
+};
+const result = await build({
+  ...shared,
+  entryPoints: ["home", "play", "task", "purchases"].map((name) => `src/${name}.ts`).concat("src/styles.css"),
+  splitting: true,
+  format: "esm",
+  chunkNames: "[name]-[hash]",
 });
+// For other sites: a plain script that leaves no names in their pages.
+const button = await build({ ...shared, entryPoints: ["src/button.ts"], format: "iife" });
 
 if (unused.size) throw new Error(`@base-org/account has no ${[...unused].join(", ")} any more`);
 
 // By the name of the source: play.ts is play.js to a template.
 const manifest = {};
-for (const [file, { entryPoint }] of Object.entries(result.metafile.outputs)) {
+for (const [file, { entryPoint }] of Object.entries({ ...result.metafile.outputs, ...button.metafile.outputs })) {
   const name = basename(file);
   manifest[entryPoint ? basename(entryPoint).replace(/\.ts$/, ".js") : name] = name;
 }

@@ -2,6 +2,7 @@
 import { Refusal } from "./api";
 import { h } from "./common";
 import * as form from "./form";
+import { makeLink } from "./links";
 import { page, usdc } from "./page";
 import type { Terms } from "./payment";
 import { phoneLinks } from "./phone";
@@ -11,14 +12,10 @@ import { buyByTransfer, findTransfer, reserveAmount, type Transfer } from "./tra
 import { baseAccount, type Wallet } from "./wallets";
 
 const IS_PHONE = "(pointer: coarse), (max-width: 46rem)";
-const FILE_FIELDS = ["fileBase64", "fileName"];
 
 /** Say what to do without a wallet: on a phone, open this page in the wallet's own browser. */
 export function noWallet(body: Record<string, string>): HTMLElement {
-  const fields = Object.entries(body).filter(([name]) => !FILE_FIELDS.includes(name));
-  const links = matchMedia(IS_PHONE).matches
-    ? phoneLinks(`${page.baseUrl}/play/${page.slug}?${new URLSearchParams(fields)}`)
-    : [];
+  const links = matchMedia(IS_PHONE).matches ? phoneLinks(makeLink(body)) : [];
   const text = links.length
     ? "Open this page in your wallet's app, with your request:"
     : "This browser has no wallet extension. Choose a way below, or buy by the code.";

@@ -13,16 +13,21 @@ export interface Output {
 
 export interface Task {
   taskId: string;
+  slug: string;
   status: "queued" | "processing" | "completed" | "failed";
   done: boolean;
   progress: number | null;
   attempt: number;
   maxAttempts: number;
+  createdAt: string;
+  completedAt: string | null;
+  expiresAt: string | null;
   payment: { state: string; amount: number; transaction: string | null };
   result: { outputs: Output[]; text: string | null } | null;
   error: string | null;
   details: string | null;
-  refund: { state: string; amount: number; transaction: string | null } | null;
+  /** `message` is the state in words, and what follows. */
+  refund: { state: string; amount: number; transaction: string | null; message?: string } | null;
 }
 
 /** An answer that is no success; the message is a sentence for the buyer. */
@@ -83,12 +88,17 @@ export async function pay(
   return { statusUrl, transaction: readReceipt(answer.headers.get("PAYMENT-RESPONSE")) };
 }
 
+/** Return a task as it is now. */
+export async function readTask(statusUrl: string, notify: Notify): Promise<Task> {
+  const answer = await send(statusUrl, {}, notify);
+  if (!answer.ok) throw await refusal(answer);
+  return (await answer.json()) as Task;
+}
+
 /** Follow a task to its end, and call `show` with each state. */
 export async function follow(statusUrl: string, show: (task: Task) => void, notify: Notify) {
   for (let seconds = 1; ; seconds = Math.min(seconds + 1, 10)) {
-    const answer = await send(`${statusUrl}?wait=${seconds}`, {}, notify);
-    if (!answer.ok) throw await refusal(answer);
-    const task = (await answer.json()) as Task;
+    const task = await readTask(`${statusUrl}?wait=${seconds}`, notify);
     show(task);
     if (task.done) return task;
   }

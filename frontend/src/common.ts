@@ -23,6 +23,11 @@ export function find<T extends HTMLElement>(id: string): T | null {
   return document.getElementById(id) as T | null;
 }
 
+/** Return a time as people of this browser write it; `at` is Unix milliseconds or RFC 3339. */
+export function writeTime(at: number | string): string {
+  return new Date(at).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+}
+
 export function pause(seconds: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, seconds * 1000));
 }

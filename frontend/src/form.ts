@@ -127,11 +127,11 @@ function extension(name: string): string {
   return name.slice(name.lastIndexOf(".")).toLowerCase();
 }
 
-/** Return the fields as they stand, without the file's content. */
+/** Return the fields as they stand, locked or not, without the file's content. */
 export function fields(): Record<string, string> {
   const body: Record<string, string> = {};
-  for (const [name, value] of new FormData(form))
-    if (typeof value === "string" && value) body[name] = value;
+  for (const field of form.querySelectorAll<HTMLInputElement>("textarea[name], input[name]:checked"))
+    if (field.value) body[field.name] = field.value;
   if (chosen) body.fileName = chosen.name;
   return body;
 }

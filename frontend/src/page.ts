@@ -1,4 +1,4 @@
-// The facts that the server wrote into the page of one endpoint.
+// The facts that the server wrote into a page.
 
 export interface Network {
   label: string;
@@ -12,17 +12,22 @@ export interface Network {
 }
 
 export interface Page {
+  /** Empty on a page about no endpoint. */
   slug: string;
   title: string;
+  name: string;
   baseUrl: string;
-  wallet: string;
+  /** The operator's e-mail address; may be empty. */
+  contact: string;
   network: Network;
   /** What is promised if the generation fails, as a sentence. */
   refund: string;
+  // All below: only if the endpoint exists.
+  wallet: string;
   playKey: string | null;
   /** Whether the page asks for a transfer: it pays without a signature, and the money is real. */
   transfers: boolean;
-  schema: { properties: Record<string, { maxLength?: number; enum?: string[] }> };
+  schema: { properties: Record<string, { maxLength?: number; enum?: string[]; default?: string }> };
   required: string[];
   extensions: string[];
   /** What a sentence calls the file: a document or a picture. */

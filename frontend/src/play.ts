@@ -1,13 +1,17 @@
 // The page of one endpoint: request, price, wallet, signature, task, result.
-import { askPrice, follow, gatewayNow, pay, Refusal, type Task } from "./api";
+import { askPrice, gatewayNow, pay, Refusal } from "./api";
 import { showInCode } from "./code";
 import { type Child, enhance, find, h } from "./common";
+import { confirmed } from "./dialog";
 import * as form from "./form";
+import * as kept from "./kept";
+import { fillFromLink, leaveLink, note, noteUnfinished, offerLink } from "./notes";
 import { page, short, usdc } from "./page";
 import { authorize, paymentHeader, randomHex, type Signer, type Terms, type TypedData } from "./payment";
-import { facts, receipt, showResult } from "./result";
-import { forget, isWhole, load, type Purchase, save, withoutFile } from "./saved";
 import { noWallet, otherWays, resumeTransfer } from "./anywallet";
+import { facts } from "./result";
+import { forget, isWhole, load, type Purchase, save, setAside, withoutFile } from "./saved";
+import { showEnd, showProgress, steps } from "./track";
 import { discover, purse, type Wallet } from "./wallets";
 
 const ONLY_TRANSFER = "Wallets cannot sign for this gateway now. A transfer from any wallet pays.";
@@ -17,6 +21,8 @@ const wallets: Wallet[] = [];
 /** Counts what is shown, so that a late answer to an earlier step, such as a wallet's, is left out. */
 let step = 0;
 const notice = h("p", { class: "message", role: "status", hidden: true });
+const LOST = "It may be paid, and this browser has no room to keep it. Its result and receipt cannot be opened here again.";
+const KEPT_NOTE = () => h("span", {}, "The purchase before is kept under ", h("a", { href: "/purchases" }, "Your purchases"), ".");
 
 /** A request with its price, before anything is signed. */
 export interface Offer {
@@ -64,10 +70,16 @@ function button(label: string, action: () => unknown, kind = ""): HTMLButtonElem
   return h("button", { type: "button", class: `button ${kind}`, onclick: () => void action() }, label);
 }
 
-function startAgain(): void {
+/** Begin another purchase. The one before stays under Your purchases, or the buyer is asked. */
+async function startAgain(): Promise<void> {
+  const before = load();
+  const isKept = before && kept.find(before.key) !== null;
+  if (before && !isKept && !(await confirmed("Lose this purchase?", LOST, "Lose it"))) return;
   step += 1;
-  forget();
+  setAside();
+  note(isKept ? KEPT_NOTE() : null);
   form.lock(false);
+  fillFromLink(form.restore, changed);
   flow.replaceChildren(...untouched);
   find("ask")!.focus();
 }
@@ -198,6 +210,7 @@ async function sign(signer: Signer, priced: Offer, data: TypedData, confirm: HTM
     const purchase: Purchase = { key, ...request, terms, payment, authorization: data.message, payer };
     // Before anything is sent: a reload from now on sends the same payment.
     save(purchase);
+    leaveLink();
     await settle(purchase);
   } catch (error) {
     if (asked === step) offer(priced, say(error));
@@ -244,9 +257,9 @@ function interrupted(problem: string, again: () => unknown): void {
     "3",
     "Not finished yet",
     h("p", { class: "message bad", role: "alert" }, problem),
-    h("p", { class: "hint" }, "Continuing never pays twice for this purchase. If you give up, a result that is paid already is lost to you."),
+    h("p", { class: "hint" }, "Continuing never pays twice for this purchase. It may be paid already, so it stays under Your purchases until it is finished."),
     button("Continue", again, "primary wide"),
-    h("p", { class: "tools" }, button("Give up", startAgain, "quiet")),
+    h("p", { class: "tools" }, button("Finish it later", startAgain, "quiet")),
   );
 }
 
@@ -263,64 +276,17 @@ function ended(problem: string): void {
 
 async function track(statusUrl: string): Promise<void> {
   form.lock(true);
-  const line = h("p", { class: "hint" }, "The gateway has your payment.");
-  const bar = h("progress", { max: "1", "aria-label": "Progress" });
-  const list = steps("pay");
-  show("3", "In work", list, bar, line);
   try {
-    const told = (seen: Task) => {
-      if (list.isConnected && !isHeld(seen)) list.replaceWith(steps("make"));
-      describe(seen, line, bar);
-    };
-    const task = await follow(statusUrl, told, notify);
-    await finish(task);
+    const task = await showProgress(statusUrl, show, notify);
+    const again = button("Buy another", startAgain, "primary");
+    again.id = "again";
+    const open = h("a", { href: `/task/${task.taskId}`, class: "button" }, "Open its own page");
+    await showEnd(task, show, h("p", { class: "tools" }, again, open));
   } catch (error) {
     if (error instanceof Refusal && error.status === 404)
       ended(`The gateway does not know this task any more. Ask its operator about the transaction ${load()?.transaction || "by your account"}.`);
     else interrupted(say(error), () => track(statusUrl));
   }
-}
-
-/** Whether a task still waits for its payment to be settled. */
-function isHeld(task: Task): boolean {
-  return ["reserved", "settling"].includes(task.payment.state);
-}
-
-function describe(task: Task, line: HTMLElement, bar: HTMLProgressElement): void {
-  if (task.progress !== null) bar.value = task.progress;
-  const again = task.attempt > 1 ? ` Attempt ${task.attempt} of ${task.maxAttempts}.` : "";
-  if (isHeld(task)) line.textContent = "The payment is still being settled on the chain. There is nothing more to sign.";
-  else
-    line.textContent =
-      task.status === "queued" ? `Paid. Your task waits for its turn.${again}` : `Your result is being made.${again}`;
-}
-
-async function finish(task: Task): Promise<void> {
-  const again = button("Buy another", startAgain, "primary");
-  again.id = "again";
-  if (task.status === "completed") {
-    show("✓", "Yours", ...(await showResult(task)), h("p", { class: "tools" }, again));
-    return;
-  }
-  const why = [task.error ?? "The generation failed.", task.details ? `(${task.details})` : ""].join(" ");
-  show(
-    "!",
-    "It did not work",
-    h("p", { class: "message bad", role: "alert" }, why),
-    receipt(task),
-    h("p", { class: "tools" }, again),
-  );
-}
-
-function steps(current: "pay" | "make"): HTMLElement {
-  const names: [string, string][] = [["sign", "Signed"], ["pay", "Paid"], ["make", "Made"]];
-  const at = names.findIndex(([name]) => name === current);
-  const list = h("ol", { class: "track" });
-  names.forEach(([, label], index) => {
-    const state = index < at ? "done" : index === at ? "now" : "";
-    list.append(h("li", { class: state, "aria-current": index === at ? "step" : "false" }, label));
-  });
-  return list;
 }
 
 function say(error: unknown): string {
@@ -350,7 +316,7 @@ function chooseAgain(purchase: Purchase, problem = ""): void {
     h("p", { class: "message" }, `You ${purchase.transfer ? "were paying" : "signed"} ${usdc(purchase.transfer?.units ?? purchase.terms.amount)} to ${short(purchase.authorization.to)} for ${name}. Choose that file again and continue: it is the same payment.`),
     problem ? h("p", { class: "message bad", role: "alert" }, problem) : null,
     button("Continue", () => continueWithFile(purchase), "primary wide"),
-    h("p", { class: "tools" }, button("Give up", startAgain, "quiet")),
+    h("p", { class: "tools" }, button("Finish it later", startAgain, "quiet")),
   );
 }
 
@@ -368,15 +334,34 @@ async function continueWithFile(purchase: Purchase): Promise<void> {
   }
 }
 
+/** Return the purchase that this tab has begun, or that Your purchases has sent here by its key. */
+function findBegun(): Purchase | null {
+  const sent = kept.find(location.hash.slice(1));
+  if (!sent?.unfinished || sent.slug !== page.slug) return load();
+  save(sent.unfinished);
+  leaveLink();
+  return sent.unfinished;
+}
+
+function changed(): void {
+  form.complain("");
+  showInCode(form.fields());
+  refreshLink();
+}
+
 enhance();
 discover((wallet) => {
   wallets.push(wallet);
   find("no-wallet")?.remove();
   find("wallets")?.dispatchEvent(new CustomEvent("found", { detail: wallet }));
 });
-form.enhanceForm(() => {
-  form.complain("");
-  showInCode(form.fields());
-}, () => void ask());
-const begun = load();
-if (begun) void resume(begun);
+form.enhanceForm(changed, () => void ask());
+const refreshLink = offerLink(form.fields);
+const begun = findBegun();
+// A link opened on purpose comes before a purchase that the gateway has, and that is kept.
+if (begun && !(begun.statusUrl && location.search && kept.find(begun.key))) void resume(begun);
+else {
+  setAside();
+  fillFromLink(form.restore, changed);
+  noteUnfinished((purchase) => void resume(purchase));
+}

@@ -1,6 +1,7 @@
 // What a finished task shows: the picture or the text, and the receipt.
-import type { Output, Task } from "./api";
-import { copyButton, h } from "./common";
+import { type Output, readTask, type Task } from "./api";
+import { copyButton, h, pause } from "./common";
+import * as kept from "./kept";
 import { page, short } from "./page";
 
 // Beyond this, laying a document out would hold the page for seconds.
@@ -12,15 +13,21 @@ const REFUNDS: Record<string, string> = {
   refund_failed: "could not be sent; the operator decides what follows",
 };
 
+const EXPIRED = "The gateway kept this result as long as it promised, and has deleted it. The receipt stays.";
+// A refund is often sent within a minute; a decision of the operator takes longer.
+const REFUND_PAUSES_S = [...Array<number>(20).fill(3), ...Array<number>(40).fill(15)];
+const LAST_PAUSE_S = 120;
+
 /** Return the elements of a result. */
-export async function showResult(task: Task): Promise<HTMLElement[]> {
+export async function showOutputs(task: Task): Promise<HTMLElement[]> {
   const outputs = task.result?.outputs ?? [];
   const text = task.result?.text;
   const parts = outputs.filter((one) => one.url && one.mimeType.startsWith("image/")).map(picture);
   const file = outputs.at(-1);
   if (text !== null && text !== undefined)
     parts.push(file?.mimeType === "application/json" ? json(text, file) : await markdown(text, outputs));
-  return [...parts, receipt(task)];
+  else if (outputs.length && !outputs.some((one) => one.url)) parts.push(h("p", { class: "message" }, EXPIRED));
+  return parts;
 }
 
 /** An output's address as this page reaches it: the gateway may have several names. */
@@ -70,18 +77,39 @@ async function markdown(text: string, outputs: Output[]): Promise<HTMLElement> {
   return h("div", { class: "document" }, tools, rendered);
 }
 
-/** Return the receipt of a task, whether it worked or not. */
+/** Return the receipt of a task, which follows a refund until it has arrived. */
 export function receipt(task: Task): HTMLElement {
+  const place = h("div", { class: "slip", "aria-live": "polite" }, writeReceipt(task));
+  void followRefund(task, place);
+  return place;
+}
+
+async function followRefund(begun: Task, place: HTMLElement): Promise<void> {
+  const pauses = [...REFUND_PAUSES_S];
+  let task = begun;
+  while (task.refund && ["refund_due", "refunding"].includes(task.refund.state)) {
+    await pause(pauses.shift() ?? LAST_PAUSE_S);
+    if (!place.isConnected) return;
+    if (document.hidden) continue;
+    const seen = await readTask(`/api/task/${task.taskId}`, () => {}).catch(() => task);
+    kept.note(seen);
+    if (JSON.stringify(seen.refund) !== JSON.stringify(task.refund)) place.replaceChildren(writeReceipt(seen));
+    task = seen;
+  }
+}
+
+function writeReceipt(task: Task): HTMLElement {
   const { amount, transaction, state } = task.payment;
   const money = `${amount} ${page.network.money}`;
   const rows: [string, Node | string][] = [
     ["Paid", state === "settled" ? money : state === "released" ? "nothing" : `${money} (${state})`],
     ["Transaction", transaction ? link(transaction) : "not known yet"],
-    ["Task", h("a", { href: `/api/task/${task.taskId}` }, short(task.taskId))],
+    ["Task", h("a", { href: `/task/${task.taskId}` }, short(task.taskId))],
   ];
   if (task.refund) {
-    const said = REFUNDS[task.refund.state] ?? task.refund.state;
-    rows.push(["Refund", `${task.refund.amount} ${page.network.money} ${said}`]);
+    const { state, amount, message } = task.refund;
+    const said = message ? `. ${message}` : ` ${REFUNDS[state] ?? "is undecided"}`;
+    rows.push(["Refund", `${amount} ${page.network.money}${said}`]);
     if (task.refund.transaction) rows.push(["Refund sent by", link(task.refund.transaction)]);
   }
   return facts(rows, "receipt");

@@ -1,4 +1,5 @@
-// A purchase that is under way, kept in this tab, so that a reload never pays twice.
+// The purchase of this tab, so that a reload never pays twice. Your purchases keeps it as well.
+import * as kept from "./kept";
 import { page } from "./page";
 import type { Authorization, Terms } from "./payment";
 import type { Transfer } from "./transfers";
@@ -26,12 +27,17 @@ const NAME = `purchase:${page.slug}`;
 
 /** Keep a purchase. Throws where the browser keeps nothing at all: then nothing must be sent. */
 export function save(purchase: Purchase): void {
+  const isKept = kept.keep(withoutFile(purchase));
   try {
     sessionStorage.setItem(NAME, JSON.stringify(purchase));
   } catch {
     // Browsers keep about 5 MB. The hash of the file is enough to continue with the same file; all
     // else is kept, because the payment is good for exactly this request.
-    sessionStorage.setItem(NAME, JSON.stringify(withoutFile(purchase)));
+    try {
+      sessionStorage.setItem(NAME, JSON.stringify(withoutFile(purchase)));
+    } catch (error) {
+      if (!isKept) throw error;
+    }
   }
 }
 
@@ -54,10 +60,18 @@ export function load(): Purchase | null {
   }
 }
 
-export function forget(): void {
+/** Let this tab begin another purchase; the one before stays under Your purchases. */
+export function setAside(): void {
   try {
     sessionStorage.removeItem(NAME);
   } catch {
     // Nothing was kept.
   }
+}
+
+/** Forget the purchase of this tab, by which certainly nothing was paid. */
+export function forget(): void {
+  const purchase = load();
+  if (purchase) kept.forget(purchase.key);
+  setAside();
 }

@@ -1,14 +1,25 @@
 """Pages for people: shop, product, code samples, brand."""
 
+import asyncio
 from collections.abc import Callable
+from types import ModuleType
+from typing import cast
+
+from quart import Response
 
 from gateway import hookimpl
+from gateway.concurrency.late_imports import import_in_turn
 from gateway.contracts.parts import Documents, Mount, Part
 from gateway.running.gateway import Gateway
+from gateway.web.front.error_pages import ErrorPages
 from gateway.web.routes.files import Assets, static_folder
 from gateway_shop.amounts import Amounts
 from gateway_shop.settings import ShopSettings
 
+_PAGES = Mount(
+    paths=["/", "/play/*", "/task/*", "/purchases", "/button.js", "/web/*", "/brand.css"],
+    blueprint="gateway_shop.routes:make_blueprint",
+)
 # Each amount is kept for a day, and each lookup may read the chain.
 _PAYING = (
     Mount(
@@ -22,6 +33,14 @@ _PAYING = (
         limit="60/60s",
     ),
 )
+_FOR_PEOPLE = {
+    "/play/{slug}?prompt={prompt}": "the form with a request filled in, for a person with a "
+    "wallet; each field of the request but files may follow, URL-encoded. Opening it buys nothing",
+    "/task/{taskId}": "a task as a page for people",
+}
+# Imported with the first error that a person sees, as the blueprint with the first page.
+_ERRORS = "gateway_shop.errors"
+_imported: dict[str, ModuleType] = {}
 
 
 @hookimpl
@@ -34,12 +53,16 @@ def register_settings(register: Callable[[str, type], None]) -> None:
 def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
     """Add the pages."""
     gateway.keep(Assets(static_folder() / "web"))
-    pages = Mount(
-        paths=["/", "/play/*", "/web/*", "/brand.css"],
-        blueprint="gateway_shop.routes:make_blueprint",
-    )
-    mounts = [pages]
+    gateway.keep(ErrorPages(_answer_error_page))
+    mounts = [_PAGES]
     if not gateway.settings.require_payer_signature:
         gateway.keep(Amounts(gateway))
         mounts += _PAYING
-    register(Part(name="shop", mounts=mounts, documents=Documents(pages=["/"])))
+    documents = Documents(pages=["/"], closed_paths=["/task/", "/purchases"], guide=_FOR_PEOPLE)
+    register(Part(name="shop", mounts=mounts, documents=documents))
+
+
+async def _answer_error_page(status: int) -> Response:
+    if _ERRORS not in _imported:
+        _imported[_ERRORS] = await asyncio.to_thread(import_in_turn, _ERRORS)
+    return cast(Response, await _imported[_ERRORS].answer_error_page(status))

@@ -88,11 +88,17 @@ def content_policy(settings: Settings, *, sells: bool = False) -> str:
 
 
 def view(gateway: Gateway, assets: Assets, slug: str) -> dict[str, Any]:
-    """Return the values of a template; `slug` is empty for the front page."""
+    """Return the values of a template.
+
+    `slug` is empty for pages about no endpoint. It may be of an endpoint that is gone: its tasks
+    keep their pages.
+    """
     settings = gateway.settings
     offers = [_describe(one, gateway) for one in gateway.catalog.everything()]
     offers = [offer for offer in offers if gateway.catalog.is_enabled(offer["slug"])]
-    shown = slug or next((offer["slug"] for offer in offers if offer["on_sale"]), "")
+    known, sold = gateway.catalog.find(slug), gateway.catalog.find_endpoint(slug)
+    title = known.endpoint.title if known else slug
+    first = next((offer["slug"] for offer in offers if offer["on_sale"]), "")
     return {
         "asset": assets.url,
         "settings": settings,
@@ -107,9 +113,13 @@ def view(gateway: Gateway, assets: Assets, slug: str) -> dict[str, Any]:
         "cheapest": _cheapest(offers),
         "offer": next((offer for offer in offers if offer["slug"] == slug), None),
         "code": _write_code(
-            gateway, shown, serves_mcp=any("mcp" in one.manifest for one in gateway.documents)
+            gateway,
+            slug if sold else first,
+            serves_mcp=any("mcp" in one.manifest for one in gateway.documents),
         ),
-        "page": _describe_page(gateway, assets, slug) if slug else None,
+        "title": title,
+        "page": _describe_gateway(gateway, slug, title)
+        | (_describe_purchase(gateway, assets, sold) if sold else {}),
     }
 
 
@@ -196,15 +206,25 @@ def _describe_network(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _describe_page(gateway: Gateway, assets: Assets, slug: str) -> dict[str, Any]:
-    """Return the data for the script of `/play/{slug}`."""
-    settings, endpoint = gateway.settings, gateway.catalog[slug].endpoint
+def _describe_gateway(gateway: Gateway, slug: str, title: str) -> dict[str, Any]:
+    """Return the data for the scripts of all pages about purchases."""
+    settings = gateway.settings
     return {
         "slug": slug,
-        "title": endpoint.title,
+        "title": title,
+        "name": settings.name,
         "baseUrl": settings.base_url,
-        "wallet": settings.wallet,
+        "contact": settings.contact_email,
         "network": _describe_network(settings),
+        "refund": gateway.refund_promise().sentence,
+    }
+
+
+def _describe_purchase(gateway: Gateway, assets: Assets, endpoint: Endpoint) -> dict[str, Any]:
+    """Return the data for the script that sells a generation of this endpoint."""
+    settings = gateway.settings
+    return {
+        "wallet": settings.wallet,
         "playKey": play_key_of(settings) or None,
         "transfers": _takes_transfers(settings),
         "refund": gateway.refund_promises.of(price_range(endpoint)[1]).sentence,

@@ -1,35 +1,72 @@
-"""The pages for people: the shop, a page per offer, and their files."""
+"""The pages for people: the shop, a page per offer and per task, and their files."""
 
-import hashlib
-from http import HTTPStatus
+from quart import Blueprint, Response
 
-from quart import Blueprint, Response, render_template, request
-from werkzeug.http import quote_etag, unquote_etag
-
-from gateway.running.gateway import Gateway
-from gateway.web.front.current import current_gateway
+from gateway.web.front.current import address, current_gateway
 from gateway.web.routes.files import Assets, answer_asset
+from gateway.web.routes.tasks import TASK_LIMIT, find_task
 from gateway_shop import brand
-from gateway_shop import pages as shop_pages
+from gateway_shop.rendering import REVALIDATED, answer_page
 from gateway_shop.settings import shop_settings_of
 
 blueprint = Blueprint("pages", __name__)
 
-# The browser revalidates each time: a page refers to the files of one version.
-_REVALIDATED = "no-cache"
+# Pages of single buyers are no matter for search engines.
+_NOT_INDEXED = {"X-Robots-Tag": "noindex"}
+# Its name does not change with its content. The last two let sites load it that isolate themselves,
+# or compare its hash.
+_FOR_OTHER_SITES = {
+    "Cache-Control": "public, max-age=3600",
+    "Cross-Origin-Resource-Policy": "cross-origin",
+    "Access-Control-Allow-Origin": "*",
+}
 
 
 @blueprint.get("/")
 async def home() -> Response:
     """Show the offers, how to buy them, and the refund promise."""
-    return await _answer_page("home.html", "")
+    return await answer_page("home.html")
 
 
 @blueprint.get("/play/<slug>")
 async def play(slug: str) -> Response:
-    """Show a form to buy one generation of an endpoint; raises `NotFound`."""
+    """Show a form to buy one generation of an endpoint; raises `NotFound`.
+
+    The page's script fills the form by the query. The server does not read it.
+    """
     current_gateway().catalog[slug]
-    return await _answer_page("play.html", slug)
+    return await answer_page("play.html", slug)
+
+
+@blueprint.get("/task/<task_id>")
+async def task(task_id: str) -> Response:
+    """Show a task: progress, result, receipt and refund; raises `NotFound`.
+
+    The page is the same for all tasks of an endpoint. Its script reads the task as programs do.
+    """
+    gateway = current_gateway()
+    await gateway.limits.hit(TASK_LIMIT, address())
+    found = await find_task(gateway, task_id)
+    answer = await answer_page("task.html", found.slug)
+    answer.headers.update(_NOT_INDEXED)
+    return answer
+
+
+@blueprint.get("/purchases")
+async def purchases() -> Response:
+    """Show the purchases that the visitor's browser keeps. The gateway does not learn of them."""
+    answer = await answer_page("purchases.html")
+    answer.headers.update(_NOT_INDEXED)
+    return answer
+
+
+@blueprint.get("/button.js")
+async def button() -> Response:
+    """Send the script by which other sites show a button that opens a form here."""
+    assets = _assets()
+    answer = answer_asset(assets[assets.name("button.js")])
+    answer.headers.update(_FOR_OTHER_SITES)
+    return answer
 
 
 @blueprint.get("/web/<name>")
@@ -43,34 +80,8 @@ async def brand_stylesheet() -> Response:
     """Send the operator's colour; empty if none is set."""
     color = shop_settings_of(current_gateway().settings).brand_color
     rules = brand.stylesheet(color) if color else ""
-    headers = {"Content-Type": "text/css; charset=utf-8", "Cache-Control": _REVALIDATED}
+    headers = {"Content-Type": "text/css; charset=utf-8", "Cache-Control": REVALIDATED}
     return Response(rules, headers=headers)
-
-
-async def _answer_page(template: str, slug: str) -> Response:
-    gateway = current_gateway()
-    text = await _render_cached(gateway, template, slug)
-    tag = quote_etag(hashlib.sha256(text.encode()).hexdigest()[:32])
-    headers = {
-        "Content-Security-Policy": shop_pages.content_policy(gateway.settings, sells=bool(slug)),
-        "Cache-Control": _REVALIDATED,
-        "ETag": tag,
-        "Referrer-Policy": "no-referrer",
-    }
-    if request.if_none_match.contains_weak(unquote_etag(tag)[0] or ""):
-        return Response(b"", HTTPStatus.NOT_MODIFIED, headers)
-    return Response(text, headers=headers | {"Content-Type": "text/html; charset=utf-8"})
-
-
-async def _render_cached(gateway: Gateway, template: str, slug: str) -> str:
-    """Return a page, rendered once per state of the catalogue, the refunds and the sales."""
-    kept: dict[tuple[str | None, ...], str] = gateway.catalog.cached("pages", dict)
-    state = (gateway.refund_promise().on_failure, gateway.selling, gateway.sale_problem())
-    key = (template, slug, *state)
-    if key not in kept:
-        view = shop_pages.view(gateway, _assets(), slug)
-        kept[key] = await render_template(f"pages/{template}", **view)
-    return kept[key]
 
 
 def _assets() -> Assets:

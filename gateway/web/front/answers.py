@@ -26,6 +26,7 @@ from gateway.running.gateway import Gateway
 from gateway.web import wire
 from gateway.web.front import Send
 from gateway.web.front.current import current_gateway
+from gateway.web.front.error_pages import ErrorPages, wants_page
 
 JSON = {"Content-Type": "application/json"}
 NOT_STORED = {"Cache-Control": "no-store"}
@@ -155,13 +156,25 @@ async def _send_pieces(start: dict[str, Any], pieces: Pieces, send: Send, timeou
 
 
 def answer_errors(app: Quart) -> None:
-    """Answer every error of an app in the specification's format."""
+    """Answer every error of an app in the specification's format, or a person with a page."""
     app.register_error_handler(HTTPException, _respond)
     app.register_error_handler(Exception, _respond)
 
 
 async def _respond(error: Exception) -> Response:
-    return answer_error(current_gateway(), error, str(request.url_rule)).to_response()
+    gateway = current_gateway()
+    answer = answer_error(gateway, error, str(request.url_rule))
+    if not wants_page(request) or not gateway.keeps(ErrorPages):
+        return answer.to_response()
+    try:
+        page = await gateway.find(ErrorPages).render(answer.status)
+    except Exception:  # noqa: BLE001 - any fault of a page: JSON answers as well
+        _log.exception("request.failed", rule="error page")
+        return answer.to_response()
+    for name, value in answer.headers.items():
+        if name != "Content-Type":
+            page.headers[name] = value
+    return page
 
 
 def answer_error(gateway: Gateway, error: Exception, rule: str) -> Answer:

@@ -153,7 +153,11 @@ class Assets:
 
     def url(self, source: str) -> str:
         """Return the URL path of a built file by its source name, such as `play.js`."""
-        return f"{self.prefix}{self._built_names()[source]}"
+        return f"{self.prefix}{self.name(source)}"
+
+    def name(self, source: str) -> str:
+        """Return the built name of a file by its source name."""
+        return self._built_names()[source]
 
     def __getitem__(self, name: str) -> Asset:
         """Return a file by its built name; raises `NotFound`.

@@ -47,7 +47,7 @@ async def stream_task(gateway: Gateway, asked: QuartAsked) -> Response:
     Raises `NotFound` and `TooManyStreams`.
     """
     read_wait_s(asked.query("wait", "0"))
-    await _find_task(gateway, asked.part)
+    await find_task(gateway, asked.part)
     if not held_of(asked.request).enter_context(gateway.streams.counted(asked.address)):
         raise TooManyStreams(int(gateway.timing.stream_s))
     # `X-Accel-Buffering` makes nginx pass on each event at once.
@@ -68,7 +68,7 @@ async def _stream_task(gateway: Gateway, task_id: str) -> AsyncGenerator[bytes, 
     with gateway.notifications.subscribed(task_id) as subscription:
         yield _RETRY
         while True:
-            task = await _find_task(gateway, task_id)
+            task = await find_task(gateway, task_id)
             if task != shown:
                 shown, number = task, number + 1
                 # One line of data, because JSON escapes line breaks.
@@ -97,14 +97,14 @@ async def poll_task(
 async def _poll(gateway: Gateway, task_id: str, wait_s: float, client: str) -> Task:
     """Return the task when it is done, or after `wait_s` seconds; raises `NotFound`."""
     if wait_s <= 0:
-        return await _find_task(gateway, task_id)
+        return await find_task(gateway, task_id)
     deadline = gateway.now() + wait_s
     with (
         gateway.long_polls.counted(client) as may_wait,
         gateway.notifications.subscribed(task_id) as subscription,
     ):
         while True:
-            task = await _find_task(gateway, task_id)
+            task = await find_task(gateway, task_id)
             left_s = deadline - gateway.now()
             is_over = task.is_done or left_s <= 0 or gateway.readiness.is_drained
             if is_over or not may_wait:
@@ -127,7 +127,8 @@ async def show_body(gateway: Gateway, task: Task) -> dict[str, Any]:
     return wire.task(task, network=gateway.settings.network, links=links)
 
 
-async def _find_task(gateway: Gateway, task_id: str) -> Task:
+async def find_task(gateway: Gateway, task_id: str) -> Task:
+    """Return a task by the id that a client sent; raises `NotFound`."""
     task = await gateway.store.task(task_id) if len(task_id) <= _MAX_ID_CHARS else None
     if task is None:
         raise NotFound("There is no task with this id.")

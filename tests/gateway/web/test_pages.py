@@ -220,7 +220,11 @@ async def test_money_without_value_is_called_so(settings, provider, changes, mes
 
 
 async def test_a_page_loads_nothing_from_elsewhere_and_runs_no_script_of_its_own(gateway):
-    for path, styles in (("/", "'self'"), ("/play/picture", r"'self' 'sha256-[\w+/]{43}='")):
+    for path, styles in (
+        ("/", "'self'"),
+        ("/purchases", "'self'"),
+        ("/play/picture", r"'self' 'sha256-[\w+/]{43}='"),
+    ):
         answer = await gateway.client.get(path)
         policy = answer.headers["Content-Security-Policy"]
         known = rf"default-src 'none'; script-src 'self'; style-src {styles}; img-src .*"
@@ -341,7 +345,7 @@ async def test_no_other_file_is_sent(gateway, name):
 
 async def test_the_first_load_and_the_later_chunks_are_small(gateway):
     built = json.loads((WEB / "manifest.json").read_text())
-    for path in ("/", "/play/picture"):
+    for path in ("/", "/play/picture", "/purchases"):
         answer = await gateway.client.get(path)
         text = await answer.get_data()
         first = set(re.findall(r'/web/([\w.-]+\.(?:js|css))"', text.decode()))
@@ -351,7 +355,7 @@ async def test_the_first_load_and_the_later_chunks_are_small(gateway):
             first |= set(re.findall(r'from"\./([\w.-]+)"', (WEB / name).read_text()))
         sizes = [len(gzip.compress((WEB / name).read_bytes())) for name in first]
         assert sum(sizes) + len(gzip.compress(text)) <= FIRST_LOAD
-    for chunk in ("purse.js", "markdown.js"):
+    for chunk in ("purse.js", "markdown.js", "qr.js"):
         assert len(gzip.compress((WEB / built[chunk]).read_bytes())) <= LATER
 
 
@@ -359,7 +363,7 @@ async def test_what_is_bundled_comes_with_its_licences(gateway):
     page = await get_page(gateway, "/")
     path = next(link for link in page.values("href") if "licenses" in link)
     text = await (await gateway.client.get(path)).get_data(as_text=True)
-    for package in ("micro-eth-signer", "@noble/curves", "markdown-it"):
+    for package in ("micro-eth-signer", "@noble/curves", "markdown-it", "uqr"):
         assert f"{package} " in text
     assert "MIT" in text
 

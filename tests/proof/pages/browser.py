@@ -146,7 +146,7 @@ class Browser:
     def open(self, url: str) -> None:
         """Open a page as a new visitor."""
         self.visit(url)
-        self.run("sessionStorage.clear()")
+        self.run("sessionStorage.clear(); localStorage.clear()")
         self.visit(url)
 
     def visit(self, url: str) -> None:

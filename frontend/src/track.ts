@@ -1,0 +1,78 @@
+// A task on a page: its progress, then its result, or why it failed and what becomes of the money.
+import { follow, type Notify, type Task } from "./api";
+import { type Child, h } from "./common";
+import * as kept from "./kept";
+import { page } from "./page";
+import { receipt, showOutputs } from "./result";
+
+/** Shows one state, with its number and title, in place of the one before. */
+export type Show = (number: string, title: string, ...children: Child[]) => void;
+
+// What a failure's `details` mean to a buyer, beyond the task's own sentence.
+const ADVICE: Record<string, string> = {
+  content_policy: "Another wording may be accepted.",
+  invalid_input: "Check the request before you buy again.",
+  uncertain_submit: "It may have begun all the same, so it was not asked a second time.",
+};
+
+/** The way of a purchase as three steps. */
+export function steps(current: "pay" | "make"): HTMLElement {
+  const names: [string, string][] = [["sign", "Signed"], ["pay", "Paid"], ["make", "Made"]];
+  const at = names.findIndex(([name]) => name === current);
+  const list = h("ol", { class: "track" });
+  names.forEach(([, label], index) => {
+    const state = index < at ? "done" : index === at ? "now" : "";
+    list.append(h("li", { class: state, "aria-current": index === at ? "step" : "false" }, label));
+  });
+  return list;
+}
+
+/** Show a task's progress until it is done, and return it. */
+export async function showProgress(statusUrl: string, show: Show, notify: Notify): Promise<Task> {
+  const line = h("p", { class: "hint" }, "The gateway has your payment.");
+  const bar = h("progress", { max: "1", "aria-label": "Progress" });
+  const list = steps("pay");
+  show("3", "In work", list, bar, line);
+  const told = (seen: Task) => {
+    if (list.isConnected && !isHeld(seen)) list.replaceWith(steps("make"));
+    describe(seen, line, bar);
+    kept.note(seen);
+  };
+  return follow(statusUrl, told, notify);
+}
+
+/** Show how a task ended, with its receipt, if it is wanted here, and `tools` below. */
+export async function showEnd(task: Task, show: Show, tools: HTMLElement, hasReceipt = true): Promise<void> {
+  const slip = hasReceipt ? receipt(task) : null;
+  if (task.status === "completed") return show("✓", "Yours", ...(await showOutputs(task)), slip, tools);
+  const advice = ADVICE[task.details ?? ""] ?? "";
+  const why = `${task.error ?? "The generation failed."} ${advice}`.trim();
+  show("!", "It did not work", h("p", { class: "message bad", role: "alert" }, why), slip, contact(task), tools);
+}
+
+/** Return whom to ask about a task. */
+export function contact(task: Task): HTMLElement {
+  if (!page.contact) {
+    const text = `Ask the operator of ${page.name} about it by this task's id or transaction.`;
+    return h("p", { class: "hint" }, text);
+  }
+  const about = [`Task: ${page.baseUrl}/task/${task.taskId}`];
+  if (task.payment.transaction) about.push(`Payment: ${task.payment.transaction}`);
+  const query = `subject=${encodeURIComponent(`Task ${task.taskId}`)}&body=${encodeURIComponent(about.join("\n"))}`;
+  const link = h("a", { href: `mailto:${page.contact}?${query}` }, page.contact);
+  return h("p", { class: "hint" }, "Questions about it? Write to the operator: ", link);
+}
+
+/** Whether a task still waits for its payment to be settled. */
+function isHeld(task: Task): boolean {
+  return ["reserved", "settling"].includes(task.payment.state);
+}
+
+function describe(task: Task, line: HTMLElement, bar: HTMLProgressElement): void {
+  if (task.progress !== null) bar.value = task.progress;
+  const again = task.attempt > 1 ? ` Attempt ${task.attempt} of ${task.maxAttempts}.` : "";
+  if (isHeld(task)) line.textContent = "The payment is still being settled on the chain. There is nothing more to sign.";
+  else
+    line.textContent =
+      task.status === "queued" ? `Paid. Your task waits for its turn.${again}` : `Your result is being made.${again}`;
+}

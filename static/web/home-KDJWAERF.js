@@ -1,0 +1,1 @@
+import{f as e}from"./chunk-YTT3ZB6P.js";import"./chunk-OOJM4CTU.js";e();
