@@ -130,7 +130,8 @@ def write_bill(lines: list[tuple[Endpoint, int | None]], what: str) -> str:
     ]
     total = describe_cost(sum(micros or 0 for _, micros in lines))
     more = ", plus unknown costs" if None in [micros for _, micros in lines] else ""
-    return "\n".join([*rows, f"Your vendors bill about {total} for {len(lines)} {what}{more}."])
+    count = f"{len(lines)} {what}{'s' if len(lines) != 1 else ''}"
+    return "\n".join([*rows, f"Your vendors bill about {total} for {count}{more}."])
 
 
 def _unknown_cost(endpoint: Endpoint) -> str:

@@ -91,7 +91,7 @@ def run_live(settings: Settings, slug: str, evidence: Path, *, is_agreed: bool) 
     catalog = PluginManager(disabled=settings.plugins_disabled).catalog(settings)
     chosen = _choose(catalog, slug)
     costs = [(one.endpoint, one.endpoint.cost_micros) for one in chosen]
-    click.echo(write_bill(costs, "generations"), err=True)
+    click.echo(write_bill(costs, "generation"), err=True)
     if not is_agreed:
         click.confirm("Generate, at this cost?", abort=True, err=True)
     made = asyncio.run(_make_all(settings, catalog, chosen))

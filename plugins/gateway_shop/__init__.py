@@ -1,12 +1,17 @@
 """Pages for people: shop, product, code samples, brand."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from gateway import hookimpl
 from gateway.contracts.parts import Documents, Mount, Part
 from gateway.running.gateway import Gateway
+from gateway.settings import Settings
 from gateway.web.routes.files import Assets, static_folder
-from gateway_shop.settings import ShopSettings
+from gateway_shop.brand import Brand
+from gateway_shop.examples import Examples
+from gateway_shop.settings import ShopSettings, shop_settings_of
+
+_RELOADED_EVERY_S = 30.0
 
 
 @hookimpl
@@ -16,15 +21,33 @@ def register_settings(register: Callable[[str, type], None]) -> None:
 
 
 @hookimpl
+def register_check_rows(
+    register: Callable[[str, Callable[[], Awaitable[str]]], None], settings: Settings
+) -> None:
+    """Report the logo, and the tones of the operator's colour."""
+
+    async def check() -> str:
+        return Brand.of(shop_settings_of(settings)).describe()
+
+    register("brand", check)
+
+
+@hookimpl
 def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
     """Add the pages."""
     gateway.keep(Assets(static_folder() / "web"))
+    gateway.keep(Brand.of(shop_settings_of(gateway.settings)))
+    examples = Examples(gateway.store)
+    gateway.keep(examples)
     register(
         Part(
             name="shop",
+            start=examples.load,
+            work=examples.load,
+            every_s=_RELOADED_EVERY_S,
             mounts=[
                 Mount(
-                    paths=["/", "/play/*", "/web/*", "/brand.css"],
+                    paths=["/", "/play/*", "/web/*", "/examples/*", "/brand/*", "/brand.css"],
                     blueprint="gateway_shop.routes:make_blueprint",
                 )
             ],

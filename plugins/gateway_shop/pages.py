@@ -1,60 +1,25 @@
 """The content of the pages for people: plain values for the templates in `static/pages`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from gateway.catalog.catalog import Registered
-from gateway.domain import (
-    DOCUMENT_EXTRACTION,
-    DOCUMENT_PARSING,
-    IMAGE_EDITING,
-    TEXT_TO_IMAGE,
-    Endpoint,
-)
+from gateway.domain import Endpoint
 from gateway.domain.description import price_range, request_schema
 from gateway.running.gateway import Gateway
 from gateway.settings import Settings
 from gateway.version import VERSION
-from gateway.web import wire
 from gateway.web.routes.files import Assets
 from gateway_bucket.settings import bucket_of
+from gateway_shop import offers as shop_offers
 from gateway_shop import purchase_code
+from gateway_shop.brand import Brand
 from gateway_shop.settings import play_key_of, shop_settings_of
 
-_CAPABILITIES = {
-    TEXT_TO_IMAGE: "Picture",
-    IMAGE_EDITING: "Edited picture",
-    DOCUMENT_PARSING: "Document",
-    DOCUMENT_EXTRACTION: "Data of a document",
-}
 _PICTURE_TO_EDIT = "sandbox.webp"
-_IDEAS = {
-    TEXT_TO_IMAGE: (
-        "a lighthouse above a stormy sea at night",
-        "a mountain lake in the evening, one small boat",
-        "a city at dawn, seen from the hills",
-    ),
-    IMAGE_EDITING: (
-        "make it winter, with falling snow",
-        "a rainy night in neon light",
-        "golden light of a late afternoon",
-    ),
-    DOCUMENT_EXTRACTION: (
-        "Which dates and amounts does it name?",
-        '{"type":"object","properties":{"date":{"type":"string"},"total":{"type":"number"}}}',
-    ),
-}
 _NETWORKS = {"base": "Base", "base-sepolia": "Base Sepolia"}
 _EXPLORERS = {8453: "https://basescan.org", 84532: "https://sepolia.basescan.org"}
 _TEST_NETWORKS = ("base-sepolia",)
-# The endpoints of which a real result is among the built files.
-_SAMPLES = {
-    "sandbox-image": "picture",
-    "sandbox-image-edit": "edit",
-    "document-parser": "text",
-    "sandbox-extract": "data",
-}
 
 
 def content_policy(settings: Settings) -> str:
@@ -75,71 +40,29 @@ def content_policy(settings: Settings) -> str:
 def view(gateway: Gateway, assets: Assets, slug: str) -> dict[str, Any]:
     """Return the values of a template; `slug` is empty for the front page."""
     settings = gateway.settings
-    offers = [_describe(one, gateway) for one in gateway.catalog.everything()]
-    offers = [offer for offer in offers if gateway.catalog.is_enabled(offer["slug"])]
+    offers = shop_offers.describe_all(gateway, assets)
     shown = slug or next((offer["slug"] for offer in offers if offer["on_sale"]), "")
     return {
         "asset": assets.url,
         "settings": settings,
         "shop": shop_settings_of(settings),
+        "logo": gateway.find(Brand).logo_path,
         "version": VERSION,
         "network": _describe_network(settings),
         "offers": offers,
+        "layout": shop_offers.arrange(offers),
         "refund": gateway.refund_promise(),
         "openapi": gateway.openapi,
         "sells": gateway.wallet.problem is None,
         "sale_problem": gateway.sale_problem(),
-        "cheapest": _cheapest(offers),
+        "sold": shop_offers.name_sold(offers),
+        "cheapest": shop_offers.find_cheapest(offers),
         "offer": next((offer for offer in offers if offer["slug"] == slug), None),
         "code": _write_code(
             gateway, shown, serves_mcp=any("mcp" in one.manifest for one in gateway.documents)
         ),
         "page": _describe_page(gateway, assets, slug) if slug else None,
     }
-
-
-def _describe(registered: Registered, gateway: Gateway) -> dict[str, Any]:
-    endpoint = registered.endpoint
-    lowest, highest = price_range(endpoint)
-    return {
-        "slug": endpoint.slug,
-        "title": endpoint.title,
-        "description": endpoint.description,
-        "model": endpoint.model,
-        "kind": _CAPABILITIES.get(endpoint.capability, endpoint.capability),
-        "price": wire.decimal(endpoint.price_units),
-        "highest": wire.decimal(highest) if highest > endpoint.price_units else None,
-        "lowest_units": lowest,
-        "on_sale": registered.sells_now and gateway.selling == "everything",
-        "sample": _choose_sample(endpoint),
-        "fields": request_schema(endpoint)["properties"],
-        "required": endpoint.required_fields,
-        "extensions": endpoint.file_extensions,
-        "file_noun": _name_file(endpoint),
-        "ideas": _IDEAS.get(endpoint.capability, ()),
-    }
-
-
-def _name_file(endpoint: Endpoint) -> str:
-    """Return the word for the buyer's file."""
-    return "picture" if endpoint.edits_pictures else "document"
-
-
-def _cheapest(offers: Iterable[Mapping[str, Any]]) -> str | None:
-    """Return the lowest price on sale, in USDC."""
-    lowest = min((offer["lowest_units"] for offer in offers if offer["on_sale"]), default=None)
-    return None if lowest is None else wire.decimal(lowest)
-
-
-def _choose_sample(endpoint: Endpoint) -> str:
-    """Return the sample that a card shows.
-
-    `picture`, `edit`, `text` and `data` are real results of the bundled providers. `page` and
-    `drawing` only symbolize the kind of offer, because no vendor's results are kept here.
-    """
-    is_document = endpoint.capability in (DOCUMENT_PARSING, DOCUMENT_EXTRACTION)
-    drawn = "page" if is_document else "drawing"
-    return _SAMPLES.get(endpoint.slug, drawn)
 
 
 def _write_code(gateway: Gateway, slug: str, *, serves_mcp: bool) -> Mapping[str, str]:
@@ -184,7 +107,7 @@ def _describe_page(gateway: Gateway, assets: Assets, slug: str) -> dict[str, Any
         "schema": request_schema(endpoint),
         "required": list(endpoint.required_fields),
         "extensions": list(endpoint.file_extensions),
-        "fileNoun": _name_file(endpoint),
+        "fileNoun": shop_offers.name_file(endpoint),
         "samplePicture": _choose_picture(endpoint, assets),
     }
 

@@ -6,17 +6,23 @@ from http import HTTPStatus
 from quart import Blueprint, Response, render_template, request
 from werkzeug.http import quote_etag, unquote_etag
 
+from gateway.errors import NotFound
 from gateway.running.gateway import Gateway
 from gateway.web.front.current import current_gateway
 from gateway.web.routes.files import Assets, answer_asset
 from gateway_shop import brand
 from gateway_shop import pages as shop_pages
-from gateway_shop.settings import shop_settings_of
+from gateway_shop.brand import Brand
+from gateway_shop.examples import Examples
 
 blueprint = Blueprint("pages", __name__)
 
 # The browser revalidates each time: a page refers to the files of one version.
 _REVALIDATED = "no-cache"
+# The names of examples and logos change with their content.
+_FOR_EVER = "public, max-age=31536000, immutable"
+# An SVG may be opened by itself, too.
+_INERT = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 
 @blueprint.get("/")
@@ -41,10 +47,28 @@ async def asset(name: str) -> Response:
 @blueprint.get("/brand.css")
 async def brand_stylesheet() -> Response:
     """Send the operator's colour; empty if none is set."""
-    color = shop_settings_of(current_gateway().settings).brand_color
+    color = current_gateway().find(Brand).color
     rules = brand.stylesheet(color) if color else ""
     headers = {"Content-Type": "text/css; charset=utf-8", "Cache-Control": _REVALIDATED}
     return Response(rules, headers=headers)
+
+
+@blueprint.get("/brand/<name>")
+async def logo(name: str) -> Response:
+    """Send the operator's logo; raises `NotFound`."""
+    found = current_gateway().find(Brand).logo
+    if found is None or name != found.name:
+        raise NotFound("There is no such logo. GET / shows what is sold here.")
+    headers = {"Content-Type": found.media_type, "Cache-Control": _FOR_EVER}
+    return Response(found.data, headers=headers | {"Content-Security-Policy": _INERT})
+
+
+@blueprint.get("/examples/<name>")
+async def example(name: str) -> Response:
+    """Send the picture of an example; raises `NotFound`."""
+    data = await current_gateway().find(Examples).picture(name)
+    headers = {"Content-Type": "image/webp", "Cache-Control": _FOR_EVER}
+    return Response(data, headers=headers)
 
 
 async def _answer_page(template: str, slug: str) -> Response:
@@ -63,10 +87,10 @@ async def _answer_page(template: str, slug: str) -> Response:
 
 
 async def _render_cached(gateway: Gateway, template: str, slug: str) -> str:
-    """Return a page, rendered once per state of the catalogue, the refunds and the sales."""
-    kept: dict[tuple[str | None, ...], str] = gateway.catalog.cached("pages", dict)
+    """Return a page, rendered once per state of the catalogue, refunds, sales and examples."""
+    kept: dict[tuple[str | int | None, ...], str] = gateway.catalog.cached("pages", dict)
     state = (gateway.refund_promise().on_failure, gateway.selling, gateway.sale_problem())
-    key = (template, slug, *state)
+    key = (template, slug, gateway.find(Examples).version, *state)
     if key not in kept:
         view = shop_pages.view(gateway, _assets(), slug)
         kept[key] = await render_template(f"pages/{template}", **view)

@@ -84,7 +84,7 @@ def test_it_generates_once_and_says_what_came_and_what_was_billed(check, vendor)
     (row,) = json.loads(done.stdout)
     assert row["what came"].startswith("image/png of ")
     assert (row["result"], row["the vendor billed"]) == ("ok", "$0.0171")
-    assert "Your vendors bill about $0.0190 for 1 generations." in done.stderr
+    assert "Your vendors bill about $0.0190 for 1 generation." in done.stderr
     ((request, _),) = vendor.log
     assert (request.path, request.json["resolution"]) == ("/images", "1K")
     (made,) = evidence["generations"]
