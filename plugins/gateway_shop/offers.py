@@ -12,7 +12,6 @@ from gateway.domain import (
 )
 from gateway.domain.description import price_range, request_schema
 from gateway.running.gateway import Gateway
-from gateway.web import wire
 from gateway.web.routes.files import Assets
 from gateway_shop import kinds, prices, samples
 from gateway_shop.examples import Examples
@@ -56,8 +55,8 @@ def _describe(registered: Registered, gateway: Gateway, assets: Assets) -> dict[
         "model": endpoint.model,
         "capability": endpoint.capability,
         "kind": kinds.kind_of(endpoint.capability),
-        "price": wire.decimal(endpoint.price_units),
-        "highest": wire.decimal(highest) if highest > endpoint.price_units else None,
+        "price": prices.amount(endpoint.price_units),
+        "highest": prices.amount(highest) if highest > endpoint.price_units else None,
         "lowest_units": lowest,
         "choice_prices": prices.prices_of_choices(endpoint),
         "page_steps": prices.page_steps(endpoint),
@@ -109,4 +108,4 @@ def name_sold(offers: Iterable[Mapping[str, Any]]) -> str | None:
 def find_cheapest(offers: Iterable[Mapping[str, Any]]) -> str | None:
     """Return the lowest price on sale, in USDC."""
     lowest = min((offer["lowest_units"] for offer in offers if offer["on_sale"]), default=None)
-    return None if lowest is None else wire.decimal(lowest)
+    return None if lowest is None else prices.amount(lowest)

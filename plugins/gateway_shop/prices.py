@@ -19,6 +19,12 @@ class PageStep:
     price: str
 
 
+def amount(units: int) -> str:
+    """Return an amount in USDC as people write it: 0.60, 0.005, or 2."""
+    whole, _, decimals = wire.decimal(units).partition(".")
+    return f"{whole}.{decimals:0<2}" if decimals else whole
+
+
 def prices_of_choices(endpoint: Endpoint) -> Mapping[str, Mapping[str, str]]:
     """Return the price of each value, in USDC, of the fields that change it.
 
@@ -30,15 +36,15 @@ def prices_of_choices(endpoint: Endpoint) -> Mapping[str, Mapping[str, str]]:
     }
     if len(set(units.values())) < 2:  # noqa: PLR2004 - all the same
         return {}
-    return {"resolution": {value: wire.decimal(price) for value, price in units.items()}}
+    return {"resolution": {value: amount(price) for value, price in units.items()}}
 
 
 def total_of_defaults(endpoint: Endpoint) -> str:
     """Return the total before anything is chosen, in USDC: a range if pages decide."""
     lowest, highest = price_range(endpoint)
     if endpoint.prices_pages and highest > lowest:
-        return f"{wire.decimal(lowest)} to {wire.decimal(highest)}"
-    return wire.decimal(endpoint.price_of(_defaults(endpoint)))
+        return f"{amount(lowest)} to {amount(highest)}"
+    return amount(endpoint.price_of(_defaults(endpoint)))
 
 
 def page_steps(endpoint: Endpoint) -> Sequence[PageStep]:
@@ -56,12 +62,12 @@ def page_steps(endpoint: Endpoint) -> Sequence[PageStep]:
 
 
 def _price_of_each_page(endpoint: Endpoint, units: int) -> Sequence[PageStep]:
-    least = PageStep(pages="at least", price=wire.decimal(endpoint.price_units))
-    return [PageStep(pages="each page", price=wire.decimal(units)), least]
+    least = PageStep(pages="at least", price=amount(endpoint.price_units))
+    return [PageStep(pages="each page", price=amount(units)), least]
 
 
 def _price_at(endpoint: Endpoint, pages: int) -> str:
-    return wire.decimal(endpoint.price_of(attrs.evolve(_defaults(endpoint), pages=pages)))
+    return amount(endpoint.price_of(attrs.evolve(_defaults(endpoint), pages=pages)))
 
 
 def _name_pages(begin: int, end: int | None) -> str:

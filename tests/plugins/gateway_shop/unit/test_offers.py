@@ -41,6 +41,14 @@ def test_a_price_per_page_has_a_least_price():
     assert prices.total_of_defaults(endpoint) == "0.05 to 20"
 
 
+@pytest.mark.parametrize(
+    ("units", "words"),
+    [(600_000, "0.60"), (5_000, "0.005"), (2_000_000, "2"), (10_500_000, "10.50"), (1, "0.000001")],
+)
+def test_an_amount_is_written_as_money(units, words):
+    assert prices.amount(units) == words
+
+
 def test_every_bundled_choice_has_its_price_and_every_total_is_one():
     for endpoint in bundled_endpoints().values():
         for value, price in prices.prices_of_choices(endpoint).get("resolution", {}).items():
