@@ -115,7 +115,7 @@ def _choose(
     lacking = [slug for slug in known if not _is_made(catalog[slug], found)]
     if not (chosen := list(slugs) or lacking):
         raise SettingsError(
-            "Every offer on sale has an example. `gateway examples --again` makes new ones."
+            "Every offer on sale has an example. Name the endpoints that need another one."
         )
     turns = {slug: known.index(slug) for slug in chosen}
     return [

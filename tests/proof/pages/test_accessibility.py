@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.proof.pages.browser import Browser
+from tests.proof.pages.browser import PATIENCE_S, Browser
 from tests.proof.pages.purchases import DOCUMENT, PICTURE, ask, choose_purse, finish
 
 # A new page for buyers belongs here.
@@ -40,6 +40,7 @@ def look(request, browser) -> Browser:
 
 def check(browser: Browser, axe: str, step: str) -> None:
     """Assert that axe reports nothing, and that code is large enough."""
+    browser.driver.set_script_timeout(PATIENCE_S)
     if not browser.run("return 'axe' in window"):
         browser.run(axe)
     assert browser.driver.execute_async_script(_RUN) == [], step

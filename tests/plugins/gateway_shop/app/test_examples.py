@@ -115,7 +115,7 @@ def test_only_what_lacks_an_example_is_made_and_what_is_named(run, vendor):
     assert len(run("--yes")[1]) == 2
     done, _ = run("--yes")
     assert done.exit_code == 1
-    assert "Every offer on sale has an example. `gateway examples --again`" in done.stderr
+    assert "Every offer on sale has an example. Name the endpoints" in done.stderr
     assert len(requests_to(vendor)) == 2
     _, rows = run(SLUG, "--prompt", "a blue door", "--yes")
     assert list(rows) == [SLUG]
