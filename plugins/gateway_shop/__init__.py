@@ -24,12 +24,14 @@ def register_settings(register: Callable[[str, type], None]) -> None:
 def register_check_rows(
     register: Callable[[str, Callable[[], Awaitable[str]]], None], settings: Settings
 ) -> None:
-    """Report the logo, and the tones of the operator's colour."""
+    """Report the logo, and the tones of the operator's colour, if either is set."""
+    shop = shop_settings_of(settings)
 
     async def check() -> str:
-        return Brand.of(shop_settings_of(settings)).describe()
+        return Brand.of(shop).describe()
 
-    register("brand", check)
+    if shop.brand_color or shop.logo_file:
+        register("brand", check)
 
 
 @hookimpl
