@@ -108,7 +108,7 @@ def _lake(assets: Assets) -> Sample:
     return Sample(
         note=f"Made here, from “a mountain lake in the evening, one small boat”, {_NO_FRAME}",
         large=_built(assets, "sandbox.webp", _LARGE, lake),
-        card_note=f"Made here, from “a city at dawn, seen from the hills”, {_NO_FRAME}",
+        card_note="Made here, from “a city at dawn, seen from the hills”",
         card=_built(assets, "sandbox-city.webp", _CARD, city),
         thumb=_built(assets, "sandbox-city.webp", _CARD, city),
     )
@@ -117,9 +117,10 @@ def _lake(assets: Assets) -> Sample:
 def _winter(assets: Assets) -> Sample:
     alt = "The same mountain lake in winter: pale colours, and falling snow"
     picture = _built(assets, "sandbox-edit.webp", _LARGE, alt)
-    source = "a lake in the evening and “make it winter, with falling snow”"
-    note = f"Made here, from {source}, {_NO_FRAME}"
-    return Sample(note=note, large=picture, card=picture, thumb=picture)
+    note = "Made here, from a lake in the evening and “make it winter, with falling snow”"
+    return Sample(
+        note=f"{note}, {_NO_FRAME}", card_note=note, large=picture, card=picture, thumb=picture
+    )
 
 
 def _report(_: Assets) -> Sample:
