@@ -77,7 +77,7 @@ def other_shop(_needed, tmp_path_factory):
 def lone_shop(shop, tmp_path_factory):
     """A shop of one offer, on the chain of `shop`."""
     folder = tmp_path_factory.mktemp("lone-shop")
-    with open_gateway(folder, shop.chain, sandbox="false", name="Harbour Papers") as opened:
+    with open_gateway(folder, shop.chain, sandbox="false") as opened:
         yield opened
 
 
