@@ -22,6 +22,7 @@ let chosen: File | null = null;
 /** Let the form answer: `changed` after each change, `submitted` with what is asked for. */
 export function enhanceForm(changed: () => void, submitted: () => void): void {
   form.addEventListener("input", changed);
+  form.addEventListener("input", showTotal);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     submitted();
@@ -29,10 +30,20 @@ export function enhanceForm(changed: () => void, submitted: () => void): void {
   enhanceIdeas(changed);
   enhanceFile(changed);
   find<HTMLButtonElement>("ask")!.disabled = false;
+  // A browser may bring back what was chosen before a reload.
+  showTotal();
   // Ctrl-Enter or Cmd-Enter in the text, as everywhere.
   form.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
   });
+}
+
+/** Show the total of the chosen options. Only one field changes the price, and it bears the prices. */
+function showTotal(): void {
+  const chosen = form.querySelector<HTMLInputElement>("input[data-price]:checked");
+  const total = `${chosen?.dataset.price} ${page.network.money}`;
+  // A change is read aloud, the same again is not.
+  if (chosen && find("total")!.textContent !== total) find("total")!.textContent = total;
 }
 
 function enhanceIdeas(changed: () => void): void {
@@ -192,4 +203,5 @@ export function restore(body: Record<string, string>): void {
     if (field instanceof RadioNodeList || field instanceof HTMLTextAreaElement) field.value = value;
     else if (field instanceof HTMLInputElement && field.type === "radio") field.checked = true;
   }
+  showTotal();
 }

@@ -41,7 +41,8 @@ export const url = `/api/x402/${page.slug}`;
 
 /** An amount in units of 10⁻⁶ USDC, as a person reads it. */
 export function usdc(units: string | number): string {
-  const text = (Number(units) / 1e6).toFixed(6).replace(/\.?0+$/, "");
+  // As gateway_shop/prices.py: 0.60, 0.005 and 2.
+  const text = (Number(units) / 1e6).toFixed(6).replace(/0{1,4}$/, "").replace(/\.00$/, "");
   return `${text} ${page.network.money}`;
 }
 

@@ -63,6 +63,7 @@ BUNDLED_COMMANDS = (
     "gateway_mcp.commands:COMMANDS",
     "gateway_nodes.commands:COMMANDS",
     "gateway_operator.commands:COMMANDS",
+    "gateway_shop.commands:COMMANDS",
 )
 # Their functions that run before the database is opened.
 BUNDLED_BEFORE_OPEN = ("gateway_backups.opening:before_open", "gateway_nodes:before_open")

@@ -5,7 +5,7 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -121,6 +121,20 @@ class Pictures:
             width=facts["width"],
             height=facts["height"],
         )
+
+
+async def shrink_picture(data: bytes, sides: Sequence[int]) -> Sequence[bytes]:
+    """Return a picture as WebP for each longest side in pixels.
+
+    Raises `ResultUnusable` for bytes that are no picture, and `SandboxLost` if the sandbox failed.
+    """
+    sandbox = _make_sandbox("pictures_child", "shrink", _AFTER_PAYMENT)()
+    try:
+        return await sandbox.call_parts(" ".join(map(str, sides)), data)
+    except (SandboxRefusal, SandboxEnded) as error:
+        raise ResultUnusable(f"The picture cannot be shrunk: {error}.") from None
+    finally:
+        sandbox.close()
 
 
 @attrs.define

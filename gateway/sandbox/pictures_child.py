@@ -40,6 +40,9 @@ _QUALITIES = {
     "webp": {"quality": 92},
 }
 
+# For small pictures on pages.
+_SMALL_QUALITY = 80
+
 
 def load_decoders() -> None:
     """Check a rotated one-pixel picture of every format, because Pillow loads lazily."""
@@ -67,6 +70,26 @@ def check(wanted: str, data: bytes) -> tuple[bytes, bytes]:
     except Exception as error:  # noqa: BLE001 - a decoder may raise anything
         raise SandboxRefusal(f"it cannot be decoded ({type(error).__name__})") from None
     return json.dumps(facts).encode(), encoded
+
+
+def shrink(sides: str, data: bytes) -> tuple[bytes, ...]:
+    """Return the picture as WebP without metadata for each longest side in `sides`: "1024 128".
+
+    Raises `SandboxRefusal` for bytes that cannot be sold as a picture.
+    """
+    _, upright = _check_picture(data, "")
+    with Image.open(io.BytesIO(upright or data)) as image:
+        plain = image.convert("RGB")
+    return tuple(_shrink(plain, int(side)) for side in sides.split())
+
+
+def _shrink(image: Image.Image, side: int) -> bytes:
+    copy = image.copy()
+    copy.thumbnail((side, side), Image.Resampling.LANCZOS)
+    copy.info.clear()
+    file = io.BytesIO()
+    copy.save(file, "webp", quality=_SMALL_QUALITY, method=6)
+    return file.getvalue()
 
 
 def _check_picture(data: bytes, wanted: str) -> tuple[dict[str, object], bytes]:

@@ -24,7 +24,7 @@ GROUP = "gateway.migrations"
 # the first release.
 SCHEMA_BASE = "0.1.0-2"
 # A source checkout that was never installed has no entry points.
-BUNDLED_TABLES = {"webhooks": "gateway_webhooks.migrations"}
+BUNDLED_TABLES = {"shop": "gateway_shop.migrations", "webhooks": "gateway_webhooks.migrations"}
 Database = Literal["sqlite", "postgres"]
 
 _NAME = re.compile(r"[a-z][a-z_]*")

@@ -6,6 +6,7 @@ It saves the shapes of the vendor's responses to a file that an operator may sen
 import asyncio
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,30 +14,18 @@ import attrs
 import click
 
 from gateway.catalog.catalog import Catalog, Registered
-from gateway.contracts import Cancelling, Polling
-from gateway.domain import (
-    Endpoint,
-    GenerationRequest,
-    Handle,
-    Link,
-    Output,
-    Result,
-)
-from gateway.errors import RateLimited, SettingsError, SubmitUncertain, Transient
-from gateway.outputs.downloads import Downloader
+from gateway.domain import Endpoint, GenerationRequest, Output, Result
+from gateway.errors import SettingsError
 from gateway.plugins.manager import PluginManager
-from gateway.sandbox.pictures import Pictures
 from gateway.settings import Settings
-from gateway.tasks.delivery import check_result
 from gateway.version import VERSION
+from gateway_check.generating import Generator, describe_cost, write_bill
 from gateway_check.live_files import smallest_file
 from gateway_vendors.shapes import Shapes, record_shapes
 
 # Harmless prompts, which pass every vendor's content filter.
 _QUESTION = "What does the page say?"
 _PROMPT = "A small red boat on a calm sea"
-_POLL_S = 2.0
-_LONGEST_POLL_S = 30.0
 
 live_option = click.option(
     "--live",
@@ -74,8 +63,10 @@ class LiveResult:
             "result": "ok" if self.ok else "wrong",
             "what came": self.found,
             "seconds": f"{self.seconds:.1f}",
-            "the vendor billed": _dollars(self.cost_micros) if self.is_cost_told else "not told",
-            "the table says": _dollars(self.registered.endpoint.cost_micros),
+            "the vendor billed": describe_cost(self.cost_micros)
+            if self.is_cost_told
+            else "not told",
+            "the table says": describe_cost(self.registered.endpoint.cost_micros),
         }
 
     def as_evidence(self) -> dict[str, Any]:
@@ -92,21 +83,6 @@ class LiveResult:
         }
 
 
-@attrs.define
-class _LiveJob:
-    """A job that is not stored."""
-
-    endpoint: Endpoint
-    task_id: str = "gateway-check-live"
-    attempt: int = 1
-
-    async def progress(self, fraction: float, note: str = "") -> None:
-        """Ignore progress."""
-
-    async def save(self, handle: Handle) -> None:
-        """Ignore the handle: an interrupted command polls no more."""
-
-
 def run_live(settings: Settings, slug: str, evidence: Path, *, is_agreed: bool) -> list[LiveResult]:
     """Show the cost, ask, generate, and write the evidence file; raises `SettingsError`.
 
@@ -114,10 +90,11 @@ def run_live(settings: Settings, slug: str, evidence: Path, *, is_agreed: bool) 
     """
     catalog = PluginManager(disabled=settings.plugins_disabled).catalog(settings)
     chosen = _choose(catalog, slug)
-    _print_cost(chosen)
+    costs = [(one.endpoint, one.endpoint.cost_micros) for one in chosen]
+    click.echo(write_bill(costs, "generation"), err=True)
     if not is_agreed:
         click.confirm("Generate, at this cost?", abort=True, err=True)
-    made = asyncio.run(_make_all(catalog, chosen))
+    made = asyncio.run(_make_all(settings, catalog, chosen))
     report = {
         "gateway": VERSION,
         "at": time.strftime("%Y-%m-%d", time.gmtime()),
@@ -142,42 +119,26 @@ def _choose(catalog: Catalog, slug: str) -> list[Registered]:
     return [catalog[name] for name in known if not slug or name == slug]
 
 
-def _print_cost(chosen: list[Registered]) -> None:
-    costs = [one.endpoint.cost_micros for one in chosen]
-    for one, micros in zip(chosen, costs, strict=True):
-        endpoint = one.endpoint
-        known = _dollars(micros) if micros is not None else _unknown_cost(endpoint)
-        click.echo(f"{endpoint.slug}: {endpoint.model or endpoint.slug}, {known}", err=True)
-    total = _dollars(sum(micros or 0 for micros in costs))
-    more = ", plus unknown costs" if None in costs else ""
-    click.echo(f"Your vendors bill about {total} for {len(chosen)} generations{more}.", err=True)
-
-
-def _unknown_cost(endpoint: Endpoint) -> str:
-    return f"cost unknown; sold for {endpoint.price_units / 10**6:g} USDC"
-
-
-async def _make_all(catalog: Catalog, chosen: list[Registered]) -> list[LiveResult]:
+async def _make_all(
+    settings: Settings, catalog: Catalog, chosen: list[Registered]
+) -> list[LiveResult]:
     """Generate one after the other, to stay below vendors' rate limits."""
-    pictures, links = Pictures(), Downloader()
     try:
-        return [await _make(registered, pictures, links) for registered in chosen]
+        async with Generator.of(settings, "gateway-check-live") as generator:
+            return [await _make(registered, generator) for registered in chosen]
     finally:
-        pictures.close()
-        await links.close()
         await catalog.close()
 
 
-async def _make(registered: Registered, pictures: Pictures, links: Downloader) -> LiveResult:
+async def _make(registered: Registered, generator: Generator) -> LiveResult:
     """Generate once; any failure becomes the result."""
     endpoint, began = registered.endpoint, time.monotonic()
     request = cheapest_request(endpoint)
     result: Result | None = None
     with record_shapes() as answers:
         try:
-            async with asyncio.timeout(endpoint.timeout_s):
-                result = await _generate(registered, request)
-            found, ok = await _inspect(result, request, endpoint, pictures, links), True
+            result = await generator.generate(registered, request)
+            found, ok = _describe(*await generator.fetch(result, request, endpoint)), True
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
             message = registered.upstream.error_text(error)
             found, ok = f"{type(error).__name__}: {message}".removesuffix(": "), False
@@ -213,69 +174,13 @@ def _choose_prompt(endpoint: Endpoint) -> str:
     return "" if endpoint.takes_file and endpoint.max_pages else _PROMPT
 
 
-async def _generate(registered: Registered, request: GenerationRequest) -> Result:
-    """Submit once and poll until done. Cancels the job on timeout."""
-    upstream, job = registered.upstream, _LiveJob(registered.endpoint)
-    await upstream.validate(request, registered.endpoint)
-    submitted = await upstream.call(upstream.provider.submit, request, job)
-    provider = upstream.provider
-    if isinstance(submitted, Result):
-        return submitted
-    if not isinstance(provider, Polling):
-        raise TypeError("The provider returned a handle and has no `poll`.")
-    try:
-        while True:
-            answer = await _poll(registered, submitted, job)
-            if isinstance(answer, Result):
-                return answer
-            await asyncio.sleep(min(answer, _LONGEST_POLL_S))
-    except asyncio.CancelledError:
-        if isinstance(provider, Cancelling):
-            await upstream.call(provider.cancel, submitted)
-        raise
-
-
-async def _poll(registered: Registered, handle: Handle, job: _LiveJob) -> Result | float:
-    """Return the result, or the seconds until the next poll."""
-    provider = registered.upstream.provider
-    assert isinstance(provider, Polling)  # noqa: S101 - checked by `_generate`
-    try:
-        answer = await registered.upstream.call(provider.poll, handle, job)
-    except RateLimited as error:
-        return error.retry_after_s
-    except (Transient, SubmitUncertain):
-        return _POLL_S
-    return answer if isinstance(answer, Result) else answer.poll_after_s or _POLL_S
-
-
-async def _inspect(
-    result: Result,
-    request: GenerationRequest,
-    endpoint: Endpoint,
-    pictures: Pictures,
-    links: Downloader,
-) -> str:
-    """Download and check a result as for a sale, and describe it."""
-    outputs = [
-        Output(data=await links.download(one.url), media_type=one.media_type)
-        if isinstance(one, Link)
-        else one
-        for one in result.outputs
-    ]
-    whole = attrs.evolve(result, outputs=tuple(outputs))
-    whole = await check_result(whole, request, endpoint, pictures)
-    found = [_describe(one) for one in whole.outputs if isinstance(one, Output)]
-    if whole.text is not None:
-        found.append(f"{len(whole.text):,} characters of text")
-    if not found:
-        raise ValueError("The provider returned nothing.")
+def _describe(outputs: Sequence[Output], text: str | None) -> str:
+    found = [_describe_output(one) for one in outputs]
+    if text is not None:
+        found.append(f"{len(text):,} characters of text")
     return ", ".join(found)
 
 
-def _describe(output: Output) -> str:
+def _describe_output(output: Output) -> str:
     size = f" of {output.width} x {output.height}" if output.width else ""
     return f"{output.media_type}{size}, {len(output.data):,} bytes"
-
-
-def _dollars(micros: int | None) -> str:
-    return "not known" if micros is None else f"${micros / 10**6:.4f}"

@@ -1,7 +1,7 @@
 """Pages for people: shop, product, code samples, brand."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from types import ModuleType
 from typing import cast
 
@@ -11,13 +11,28 @@ from gateway import hookimpl
 from gateway.concurrency.late_imports import import_in_turn
 from gateway.contracts.parts import Documents, Mount, Part
 from gateway.running.gateway import Gateway
+from gateway.settings import Settings
 from gateway.web.front.error_pages import ErrorPages
 from gateway.web.routes.files import Assets, static_folder
 from gateway_shop.amounts import Amounts
-from gateway_shop.settings import ShopSettings
+from gateway_shop.brand import Brand
+from gateway_shop.examples import Examples
+from gateway_shop.settings import ShopSettings, shop_settings_of
+
+_RELOADED_EVERY_S = 30.0
 
 _PAGES = Mount(
-    paths=["/", "/play/*", "/task/*", "/purchases", "/button.js", "/web/*", "/brand.css"],
+    paths=[
+        "/",
+        "/play/*",
+        "/task/*",
+        "/purchases",
+        "/button.js",
+        "/web/*",
+        "/examples/*",
+        "/brand/*",
+        "/brand.css",
+    ],
     blueprint="gateway_shop.routes:make_blueprint",
 )
 # Each amount is kept for a day, and each lookup may read the chain.
@@ -50,16 +65,43 @@ def register_settings(register: Callable[[str, type], None]) -> None:
 
 
 @hookimpl
+def register_check_rows(
+    register: Callable[[str, Callable[[], Awaitable[str]]], None], settings: Settings
+) -> None:
+    """Report the logo, and the tones of the operator's colour, if either is set."""
+    shop = shop_settings_of(settings)
+
+    async def check() -> str:
+        return Brand.of(shop).describe()
+
+    if shop.brand_color or shop.logo_file:
+        register("brand", check)
+
+
+@hookimpl
 def register_parts(register: Callable[[Part], None], gateway: Gateway) -> None:
     """Add the pages."""
     gateway.keep(Assets(static_folder() / "web"))
     gateway.keep(ErrorPages(_answer_error_page))
+    gateway.keep(Brand.of(shop_settings_of(gateway.settings)))
+    examples = Examples(gateway.store)
+    gateway.keep(examples)
     mounts = [_PAGES]
     if not gateway.settings.require_payer_signature:
         gateway.keep(Amounts(gateway))
         mounts += _PAYING
-    documents = Documents(pages=["/"], closed_paths=["/task/", "/purchases"], guide=_FOR_PEOPLE)
-    register(Part(name="shop", mounts=mounts, documents=documents))
+    register(
+        Part(
+            name="shop",
+            start=examples.load,
+            work=examples.load,
+            every_s=_RELOADED_EVERY_S,
+            mounts=mounts,
+            documents=Documents(
+                pages=["/"], closed_paths=["/task/", "/purchases"], guide=_FOR_PEOPLE
+            ),
+        )
+    )
 
 
 async def _answer_error_page(status: int) -> Response:

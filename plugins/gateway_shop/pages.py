@@ -2,61 +2,26 @@
 
 import functools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from gateway.catalog.catalog import Registered
-from gateway.domain import (
-    DOCUMENT_EXTRACTION,
-    DOCUMENT_PARSING,
-    IMAGE_EDITING,
-    TEXT_TO_IMAGE,
-    Endpoint,
-)
+from gateway.domain import Endpoint
 from gateway.domain.description import price_range, request_schema
 from gateway.running.gateway import Gateway
 from gateway.settings import Settings
 from gateway.version import VERSION
-from gateway.web import wire
 from gateway.web.routes.files import Assets, static_folder
 from gateway_bucket.settings import bucket_of
+from gateway_shop import offers as shop_offers
 from gateway_shop import purchase_code
+from gateway_shop.brand import Brand
 from gateway_shop.settings import play_key_of, shop_settings_of
 
-_CAPABILITIES = {
-    TEXT_TO_IMAGE: "Picture",
-    IMAGE_EDITING: "Edited picture",
-    DOCUMENT_PARSING: "Document",
-    DOCUMENT_EXTRACTION: "Data of a document",
-}
 _PICTURE_TO_EDIT = "sandbox.webp"
-_IDEAS = {
-    TEXT_TO_IMAGE: (
-        "a lighthouse above a stormy sea at night",
-        "a mountain lake in the evening, one small boat",
-        "a city at dawn, seen from the hills",
-    ),
-    IMAGE_EDITING: (
-        "make it winter, with falling snow",
-        "a rainy night in neon light",
-        "golden light of a late afternoon",
-    ),
-    DOCUMENT_EXTRACTION: (
-        "Which dates and amounts does it name?",
-        '{"type":"object","properties":{"date":{"type":"string"},"total":{"type":"number"}}}',
-    ),
-}
 _NETWORKS = {"base": "Base", "base-sepolia": "Base Sepolia"}
 _EXPLORERS = {8453: "https://basescan.org", 84532: "https://sepolia.basescan.org"}
 _TEST_NETWORKS = ("base-sepolia",)
-# The endpoints of which a real result is among the built files.
-_SAMPLES = {
-    "sandbox-image": "picture",
-    "sandbox-image-edit": "edit",
-    "document-parser": "text",
-    "sandbox-extract": "data",
-}
 
 
 @functools.cache
@@ -94,8 +59,7 @@ def view(gateway: Gateway, assets: Assets, slug: str) -> dict[str, Any]:
     keep their pages.
     """
     settings = gateway.settings
-    offers = [_describe(one, gateway) for one in gateway.catalog.everything()]
-    offers = [offer for offer in offers if gateway.catalog.is_enabled(offer["slug"])]
+    offers = shop_offers.describe_all(gateway, assets)
     known, sold = gateway.catalog.find(slug), gateway.catalog.find_endpoint(slug)
     title = known.endpoint.title if known else slug
     first = next((offer["slug"] for offer in offers if offer["on_sale"]), "")
@@ -103,14 +67,17 @@ def view(gateway: Gateway, assets: Assets, slug: str) -> dict[str, Any]:
         "asset": assets.url,
         "settings": settings,
         "shop": shop_settings_of(settings),
+        "logo": gateway.find(Brand).logo_path,
         "version": VERSION,
         "network": _describe_network(settings),
         "offers": offers,
+        "layout": shop_offers.arrange(offers),
         "refund": gateway.refund_promise(),
         "openapi": gateway.openapi,
         "sells": gateway.wallet.problem is None,
         "sale_problem": gateway.sale_problem(),
-        "cheapest": _cheapest(offers),
+        "sold": shop_offers.name_sold(offers),
+        "cheapest": shop_offers.find_cheapest(offers),
         "offer": next((offer for offer in offers if offer["slug"] == slug), None),
         "code": _write_code(
             gateway,
@@ -121,61 +88,6 @@ def view(gateway: Gateway, assets: Assets, slug: str) -> dict[str, Any]:
         "page": _describe_gateway(gateway, slug, title)
         | (_describe_purchase(gateway, assets, sold) if sold else {}),
     }
-
-
-def _describe(registered: Registered, gateway: Gateway) -> dict[str, Any]:
-    endpoint = registered.endpoint
-    lowest, highest = price_range(endpoint)
-    return {
-        "slug": endpoint.slug,
-        "title": endpoint.title,
-        "description": endpoint.description,
-        "model": endpoint.model,
-        "kind": _CAPABILITIES.get(endpoint.capability, endpoint.capability),
-        "price": wire.decimal(endpoint.price_units),
-        "highest": wire.decimal(highest) if highest > endpoint.price_units else None,
-        "lowest_units": lowest,
-        "on_sale": registered.sells_now and gateway.selling == "everything",
-        "by_transfer": registered.sells_now
-        and gateway.selling == "transfers"
-        and _takes_transfers(gateway.settings),
-        "sample": _choose_sample(endpoint),
-        "fields": request_schema(endpoint)["properties"],
-        "required": endpoint.required_fields,
-        "extensions": endpoint.file_extensions,
-        "file_noun": _name_file(endpoint),
-        "ideas": _IDEAS.get(endpoint.capability, ()),
-    }
-
-
-def _takes_transfers(settings: Settings) -> bool:
-    """Whether the page asks people for a transfer.
-
-    A phone that reads the code of a play chain would send real money on the chain of the same id.
-    """
-    return not settings.require_payer_signature and not play_key_of(settings)
-
-
-def _name_file(endpoint: Endpoint) -> str:
-    """Return the word for the buyer's file."""
-    return "picture" if endpoint.edits_pictures else "document"
-
-
-def _cheapest(offers: Iterable[Mapping[str, Any]]) -> str | None:
-    """Return the lowest price on sale, in USDC."""
-    lowest = min((offer["lowest_units"] for offer in offers if offer["on_sale"]), default=None)
-    return None if lowest is None else wire.decimal(lowest)
-
-
-def _choose_sample(endpoint: Endpoint) -> str:
-    """Return the sample that a card shows.
-
-    `picture`, `edit`, `text` and `data` are real results of the bundled providers. `page` and
-    `drawing` only symbolize the kind of offer, because no vendor's results are kept here.
-    """
-    is_document = endpoint.capability in (DOCUMENT_PARSING, DOCUMENT_EXTRACTION)
-    drawn = "page" if is_document else "drawing"
-    return _SAMPLES.get(endpoint.slug, drawn)
 
 
 def _write_code(gateway: Gateway, slug: str, *, serves_mcp: bool) -> Mapping[str, str]:
@@ -226,12 +138,12 @@ def _describe_purchase(gateway: Gateway, assets: Assets, endpoint: Endpoint) -> 
     return {
         "wallet": settings.wallet,
         "playKey": play_key_of(settings) or None,
-        "transfers": _takes_transfers(settings),
+        "transfers": shop_offers.takes_transfers(settings),
         "refund": gateway.refund_promises.of(price_range(endpoint)[1]).sentence,
         "schema": request_schema(endpoint),
         "required": list(endpoint.required_fields),
         "extensions": list(endpoint.file_extensions),
-        "fileNoun": _name_file(endpoint),
+        "fileNoun": shop_offers.name_file(endpoint),
         "samplePicture": _choose_picture(endpoint, assets),
     }
 

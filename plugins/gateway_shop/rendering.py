@@ -1,4 +1,4 @@
-"""Renders the pages for people, once per state of catalogue, refunds and sales."""
+"""Renders the pages for people, once per state of catalogue, refunds, sales and examples."""
 
 import hashlib
 from http import HTTPStatus
@@ -11,6 +11,7 @@ from gateway.running.gateway import Gateway
 from gateway.web.front.current import current_gateway
 from gateway.web.routes.files import Assets
 from gateway_shop import pages as shop_pages
+from gateway_shop.examples import Examples
 
 # The browser revalidates each time: a page refers to the files of one version.
 REVALIDATED = "no-cache"
@@ -53,7 +54,7 @@ async def answer_page(
 async def _render_cached(gateway: Gateway, template: str, slug: str, notice: Notice | None) -> str:
     kept: dict[tuple[object, ...], str] = gateway.catalog.cached("pages", dict)
     state = (gateway.refund_promise().on_failure, gateway.selling, gateway.sale_problem())
-    key = (template, slug, notice, *state)
+    key = (template, slug, notice, gateway.find(Examples).version, *state)
     if key not in kept:
         view = shop_pages.view(gateway, gateway.find(Assets), slug)
         kept[key] = await render_template(f"pages/{template}", **view, notice=notice)

@@ -2,12 +2,14 @@
 
 from quart import Blueprint, Response
 
+from gateway.errors import NotFound
 from gateway.web.front.current import address, current_gateway
 from gateway.web.routes.files import Assets, answer_asset
 from gateway.web.routes.tasks import TASK_LIMIT, find_task
 from gateway_shop import brand
+from gateway_shop.brand import Brand
+from gateway_shop.examples import Examples
 from gateway_shop.rendering import REVALIDATED, answer_page
-from gateway_shop.settings import shop_settings_of
 
 blueprint = Blueprint("pages", __name__)
 
@@ -20,6 +22,10 @@ _FOR_OTHER_SITES = {
     "Cross-Origin-Resource-Policy": "cross-origin",
     "Access-Control-Allow-Origin": "*",
 }
+# The names of examples and logos change with their content.
+_FOR_EVER = "public, max-age=31536000, immutable"
+# An SVG may be opened by itself, too.
+_INERT = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
 
 @blueprint.get("/")
@@ -78,10 +84,28 @@ async def asset(name: str) -> Response:
 @blueprint.get("/brand.css")
 async def brand_stylesheet() -> Response:
     """Send the operator's colour; empty if none is set."""
-    color = shop_settings_of(current_gateway().settings).brand_color
+    color = current_gateway().find(Brand).color
     rules = brand.stylesheet(color) if color else ""
     headers = {"Content-Type": "text/css; charset=utf-8", "Cache-Control": REVALIDATED}
     return Response(rules, headers=headers)
+
+
+@blueprint.get("/brand/<name>")
+async def logo(name: str) -> Response:
+    """Send the operator's logo; raises `NotFound`."""
+    found = current_gateway().find(Brand).logo
+    if found is None or name != found.name:
+        raise NotFound("There is no such logo. GET / shows what is sold here.")
+    headers = {"Content-Type": found.media_type, "Cache-Control": _FOR_EVER}
+    return Response(found.data, headers=headers | {"Content-Security-Policy": _INERT})
+
+
+@blueprint.get("/examples/<name>")
+async def example(name: str) -> Response:
+    """Send the picture of an example; raises `NotFound`."""
+    data = await current_gateway().find(Examples).picture(name)
+    headers = {"Content-Type": "image/webp", "Cache-Control": _FOR_EVER}
+    return Response(data, headers=headers)
 
 
 def _assets() -> Assets:

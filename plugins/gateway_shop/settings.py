@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 import attrs
 
@@ -21,13 +22,19 @@ class ShopSettings:
 
     brand_color: str = setting(
         "",
-        "Colour of buttons and links on the public pages, as six hexadecimal digits; adjusted if "
-        "it would be hard to read.",
+        "Colour of buttons and links on the public pages, as six hexadecimal digits. If it is hard "
+        "to read, buyers see the nearest readable tone, which `gateway check` names.",
         example="#0f766e",
+    )
+    logo_file: Path | None = setting(
+        None,
+        "Logo on the public pages and icon of their tab: a PNG, JPEG, WebP or SVG of up to 200 KB. "
+        "Its content decides about the type, and an SVG with scripts or links is refused.",
+        example="/data/logo.svg",
     )
     logo_url: str = setting(
         "",
-        "Address (https) of the logo on the public pages.",
+        "Address (https) of the logo, instead of a file.",
         example="https://example.com/logo.svg",
     )
     imprint_url: str = setting(

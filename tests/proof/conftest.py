@@ -13,7 +13,7 @@ import pytest
 _FILES = ("tests/proof/providers/test_documents_ocr", "tests/proof/documentation/test_log_events")
 _SHARING = re.compile(
     r"tests/(?:plugins/gateway_demo/proof/test_demo|proof/(?:distribution/test_(?:wheel|plugin_docs)"
-    r"|fuzz/test_fuzz_c|pages/test_(?!built)"
+    r"|fuzz/test_fuzz_c|pages/test_"
     r"|process/test_(?:event_streams|fast_path|http|payment)|proxies/))"
 )
 

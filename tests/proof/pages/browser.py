@@ -110,9 +110,21 @@ class Shop:
 def open_shop(
     folder: Path, *, chain_id: int = 8453, host: str = HOST, **settings: str
 ) -> Iterator[Shop]:
-    """Start a chain and `gateway serve` in a process of its own, and fund the pages' wallet."""
+    """Start a chain and a gateway on it."""
+    with (
+        PlayChain(chain_id=chain_id) as chain,
+        open_gateway(folder, chain, host=host, **settings) as shop,
+    ):
+        yield shop
+
+
+@contextlib.contextmanager
+def open_gateway(
+    folder: Path, chain: PlayChain, *, host: str = HOST, **settings: str
+) -> Iterator[Shop]:
+    """Start `gateway serve` in a process of its own, and fund the pages' wallet."""
     place = Place(port=choose_port(0, "--port"), rpc_port=0, output=folder, folder=folder)
-    with PlayChain(chain_id=chain_id) as chain, open_session() as session:
+    with open_session() as session:
         chain.fund(Account.from_key(place.settlement_key).address, usdc_units=0)
         chain.fund(Account.from_key(place.purse_key).address, eth_wei=0, usdc_units=10**8)
         given = {"rpc_urls": chain.rpc_url, "limit_x402": "1000/60s", "min_free_disk_mb": "0"}

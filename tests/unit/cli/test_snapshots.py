@@ -103,6 +103,13 @@ LINES = {
         "endpoints pause nonsense --reason x",
         "actions --action endpoint.resume --subject sandbox-image --limit 1 --before 1",
     ],
+    "examples": [
+        "examples",
+        "examples nothing",
+        "examples --prompt 'a boat'",
+        "examples sandbox-image",
+        "examples sandbox-image --remove",
+    ],
     "hash-password": ["hash-password --password x"],
     "mcp-config": [
         "mcp-config",

@@ -16,7 +16,7 @@ from gateway.cli import main
 from gateway.errors import SettingsError
 from gateway.outputs.downloads import Downloader
 from gateway.vendors import Outbound
-from gateway_check import live
+from gateway_check import generating
 from gateway_check.live_files import smallest_file
 from gateway_testing.fakes.api import picture_of
 from gateway_vendors.shapes import record_shapes, shape_of
@@ -84,7 +84,7 @@ def test_it_generates_once_and_says_what_came_and_what_was_billed(check, vendor)
     (row,) = json.loads(done.stdout)
     assert row["what came"].startswith("image/png of ")
     assert (row["result"], row["the vendor billed"]) == ("ok", "$0.0171")
-    assert "Your vendors bill about $0.0190 for 1 generations." in done.stderr
+    assert "Your vendors bill about $0.0190 for 1 generation." in done.stderr
     ((request, _),) = vendor.log
     assert (request.path, request.json["resolution"]) == ("/images", "1K")
     (made,) = evidence["generations"]
@@ -141,7 +141,7 @@ def test_a_file_that_cannot_be_written_keeps_the_rows(check):
 
 def test_a_job_is_polled_and_its_link_fetched(check, settings, vendor, monkeypatch, tmp_path):
     """BFL: a task, two different polls, a link to the picture, and a cost in credits."""
-    monkeypatch.setattr(live, "_POLL_S", 0.01)
+    monkeypatch.setattr(generating, "_POLL_S", 0.01)
 
     async def download(self, url, *, timeout_s=60.0):
         assert url == "https://delivery.bfl.ai/a.png"

@@ -1,0 +1,124 @@
+"""The offers as plain values for the templates: names, prices, samples, and their layout."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from gateway.catalog.catalog import Registered
+from gateway.domain import (
+    DOCUMENT_EXTRACTION,
+    IMAGE_EDITING,
+    TEXT_TO_IMAGE,
+    Endpoint,
+)
+from gateway.domain.description import price_range, request_schema
+from gateway.running.gateway import Gateway
+from gateway.settings import Settings
+from gateway.web.routes.files import Assets
+from gateway_shop import kinds, prices, samples
+from gateway_shop.examples import Examples
+from gateway_shop.settings import play_key_of
+
+# From so many offers on, the front page lists rows by kind, with a search.
+ROWS_FROM = 12
+# A front page of examples shows so many pictures at the top.
+_MOSAIC = 4
+IDEAS: Mapping[str, Sequence[str]] = {
+    TEXT_TO_IMAGE: (
+        "a lighthouse above a stormy sea at night",
+        "a mountain lake in the evening, one small boat",
+        "a city at dawn, seen from the hills",
+    ),
+    IMAGE_EDITING: (
+        "make it winter, with falling snow",
+        "a rainy night in neon light",
+        "golden light of a late afternoon",
+    ),
+    DOCUMENT_EXTRACTION: (
+        "Which dates and amounts does it name?",
+        '{"type":"object","properties":{"date":{"type":"string"},"total":{"type":"number"}}}',
+    ),
+}
+
+
+def describe_all(gateway: Gateway, assets: Assets) -> list[dict[str, Any]]:
+    """Return the offers that the operator has not switched off."""
+    is_enabled = gateway.catalog.is_enabled
+    everything = gateway.catalog.everything()
+    return [_describe(one, gateway, assets) for one in everything if is_enabled(one.endpoint.slug)]
+
+
+def _describe(registered: Registered, gateway: Gateway, assets: Assets) -> dict[str, Any]:
+    endpoint = registered.endpoint
+    lowest, highest = price_range(endpoint)
+    return {
+        "slug": endpoint.slug,
+        "title": endpoint.title,
+        "description": endpoint.description,
+        "model": endpoint.model,
+        "capability": endpoint.capability,
+        "kind": kinds.kind_of(endpoint.capability),
+        "price": prices.amount(endpoint.price_units),
+        "highest": prices.amount(highest) if highest > endpoint.price_units else None,
+        "lowest_units": lowest,
+        "choice_prices": prices.prices_of_choices(endpoint),
+        "page_steps": prices.page_steps(endpoint),
+        "total": prices.total_of_defaults(endpoint),
+        "on_sale": registered.sells_now and gateway.selling == "everything",
+        "by_transfer": registered.sells_now
+        and gateway.selling == "transfers"
+        and takes_transfers(gateway.settings),
+        "sample": samples.sample_of(endpoint, gateway.find(Examples).of(endpoint), assets),
+        "fields": request_schema(endpoint)["properties"],
+        "required": endpoint.required_fields,
+        "extensions": endpoint.file_extensions,
+        "file_noun": name_file(endpoint),
+        "ideas": IDEAS.get(endpoint.capability, ()),
+    }
+
+
+def takes_transfers(settings: Settings) -> bool:
+    """Whether the page asks people for a transfer.
+
+    A phone that reads the code of a play chain would send real money on the chain of the same id.
+    """
+    return not settings.require_payer_signature and not play_key_of(settings)
+
+
+def name_file(endpoint: Endpoint) -> str:
+    """Return the word for the buyer's file."""
+    return "picture" if endpoint.edits_pictures else "document"
+
+
+def arrange(offers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the layout of the front page.
+
+    `one`: a single offer. `cards`: offers with a sample; the `rest` of a small shop is rows, too.
+    `groups`: rows by kind, if there are many. `mosaic`: the pictures at the top.
+    """
+    selling = [offer for offer in offers if offer["on_sale"]]
+    pictured = [one for one in selling if one["sample"] and one["sample"].card]
+    mosaic = pictured[:_MOSAIC] if len(pictured) >= _MOSAIC else pictured[:1]
+    arranged: dict[str, Any] = {"one": None, "cards": [], "rest": [], "groups": []}
+    if len(offers) == 1:
+        arranged["one"] = offers[0]
+    elif len(offers) < ROWS_FROM:
+        arranged["cards"] = [offer for offer in offers if offer["sample"]]
+        arranged["rest"] = [offer for offer in offers if not offer["sample"]]
+    else:
+        arranged["groups"] = [
+            (kind, [offer for offer in offers if offer["kind"] == kind])
+            for kind in kinds.order(offer["capability"] for offer in offers)
+        ]
+    return arranged | {"mosaic": mosaic}
+
+
+def name_sold(offers: Iterable[Mapping[str, Any]]) -> str | None:
+    """Return everything on sale as the beginning of a sentence; None if nothing is."""
+    found = [offer["capability"] for offer in offers if offer["on_sale"]]
+    return kinds.name_all(found) if found else None
+
+
+def find_cheapest(offers: Iterable[Mapping[str, Any]]) -> str | None:
+    """Return the lowest price on sale, in USDC."""
+    lowest = min((offer["lowest_units"] for offer in offers if offer["on_sale"]), default=None)
+    return None if lowest is None else prices.amount(lowest)

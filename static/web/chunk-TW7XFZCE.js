@@ -1,1 +1,0 @@
-var t=JSON.parse(document.getElementById("page")?.textContent??"{}"),r=`/api/x402/${t.slug}`;function s(e){return`${(Number(e)/1e6).toFixed(6).replace(/\.?0+$/,"")} ${t.network.money}`}function i(e){return`${e.slice(0,6)}\u2026${e.slice(-4)}`}export{t as a,r as b,s as c,i as d};
