@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from gateway.settings import Settings, is_chain_local, is_key, is_local_only, setting
+from gateway.settings import Settings, setting
 
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 # An address that is safe in an attribute and in a Content-Security-Policy.
@@ -38,24 +38,12 @@ class ShopSettings:
         "Address (https) of the terms of sale, which the public pages link to.",
         example="https://example.com/terms",
     )
-    play_key: str = setting(
-        "",
-        "Private key with play money, shown to all visitors, for `gateway demo`. Refused "
-        "unless base_url, bind and rpc_urls are on this machine.",
-        example="0x followed by 64 hexadecimal digits",
-        shown=False,
-    )
 
-    def validate(self, settings: Settings) -> Mapping[str, bool]:
-        """Return for each value whether it is right.
-
-        A key is accepted only if gateway and chain are reached on this machine alone.
-        """
-        is_local = is_local_only(settings) and is_chain_local(settings)
+    def validate(self, _: Settings) -> Mapping[str, bool]:
+        """Return for each value whether it is right."""
         return {
             "brand_color": not self.brand_color or bool(_COLOR.fullmatch(self.brand_color)),
             **{name: _is_link(getattr(self, name)) for name in _LINKS},
-            "play_key": not self.play_key or (is_key(self.play_key) and is_local),
         }
 
 
@@ -69,7 +57,7 @@ def shop_settings_of(settings: Settings) -> ShopSettings:
 
 def play_key_of(settings: Settings) -> str:
     """Return the key with play money; empty if money is real."""
-    return shop_settings_of(settings).play_key
+    return settings.play_key
 
 
 def _is_link(text: str) -> bool:
