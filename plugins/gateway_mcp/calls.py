@@ -162,7 +162,9 @@ def _ask(
 ) -> dict[str, Any]:
     """Return the result that states the price, with the reason if a payment was refused."""
     here = attrs.evolve(quote, resource_url=gateway.settings.base_url + MCP_PATH)
-    return ask_for_payment(make_challenge(gateway, here, reason), details)
+    refund = quote.refund.sentence if quote.refund is not None else ""
+    more = (refund, quote.network.notice)
+    return ask_for_payment(make_challenge(gateway, here, reason), details, more)
 
 
 def _check_time_left(gateway: Gateway, call: ToolCall) -> None:

@@ -13,6 +13,7 @@ from gateway.domain import (
     Endpoint,
 )
 from gateway.domain.description import price_range, request_schema
+from gateway.domain.failure_words import REASONS
 from gateway.running.gateway import Gateway
 from gateway.settings import Settings
 from gateway.version import VERSION
@@ -28,6 +29,13 @@ _CAPABILITIES = {
     DOCUMENT_PARSING: "Document",
     DOCUMENT_EXTRACTION: "Data of a document",
 }
+_GOODS = {
+    TEXT_TO_IMAGE: "pictures",
+    IMAGE_EDITING: "pictures",
+    DOCUMENT_PARSING: "documents",
+    DOCUMENT_EXTRACTION: "documents",
+}
+_OTHER_GOODS = "other generations"
 _PICTURE_TO_EDIT = "sandbox.webp"
 _IDEAS = {
     TEXT_TO_IMAGE: (
@@ -47,7 +55,6 @@ _IDEAS = {
 }
 _NETWORKS = {"base": "Base", "base-sepolia": "Base Sepolia"}
 _EXPLORERS = {8453: "https://basescan.org", 84532: "https://sepolia.basescan.org"}
-_TEST_NETWORKS = ("base-sepolia",)
 # The endpoints of which a real result is among the built files.
 _SAMPLES = {
     "sandbox-image": "picture",
@@ -77,7 +84,8 @@ def view(gateway: Gateway, assets: Assets, slug: str) -> dict[str, Any]:
     settings = gateway.settings
     offers = [_describe(one, gateway) for one in gateway.catalog.everything()]
     offers = [offer for offer in offers if gateway.catalog.is_enabled(offer["slug"])]
-    shown = slug or next((offer["slug"] for offer in offers if offer["on_sale"]), "")
+    sold = (offer["slug"] for offer in offers if offer["on_sale"] or offer["by_transfer"])
+    shown = slug or next(sold, "")
     return {
         "asset": assets.url,
         "settings": settings,
@@ -88,8 +96,10 @@ def view(gateway: Gateway, assets: Assets, slug: str) -> dict[str, Any]:
         "refund": gateway.refund_promise(),
         "openapi": gateway.openapi,
         "sells": gateway.wallet.problem is None,
+        "takes_transfers": any(offer["by_transfer"] for offer in offers),
         "sale_problem": gateway.sale_problem(),
         "cheapest": _cheapest(offers),
+        "goods": _name_goods(offers),
         "offer": next((offer for offer in offers if offer["slug"] == slug), None),
         "code": _write_code(
             gateway, shown, serves_mcp=any("mcp" in one.manifest for one in gateway.documents)
@@ -111,13 +121,27 @@ def _describe(registered: Registered, gateway: Gateway) -> dict[str, Any]:
         "highest": wire.decimal(highest) if highest > endpoint.price_units else None,
         "lowest_units": lowest,
         "on_sale": registered.sells_now and gateway.selling == "everything",
+        "by_transfer": registered.sells_now and gateway.selling == "transfers",
         "sample": _choose_sample(endpoint),
-        "fields": request_schema(endpoint)["properties"],
+        "fields": _describe_fields(endpoint),
+        "makes": _GOODS.get(endpoint.capability, _OTHER_GOODS),
         "required": endpoint.required_fields,
         "extensions": endpoint.file_extensions,
         "file_noun": _name_file(endpoint),
         "ideas": _IDEAS.get(endpoint.capability, ()),
     }
+
+
+def _describe_fields(endpoint: Endpoint) -> dict[str, Any]:
+    """Return the schemas of the fields that a form shows."""
+    fields: dict[str, Any] = request_schema(endpoint)["properties"]
+    return {name: one for name, one in fields.items() if name != "prompt" or endpoint.reads_prompt}
+
+
+def _name_goods(offers: Iterable[Mapping[str, Any]]) -> str:
+    """Return the kinds of results on sale, such as `Pictures and documents`."""
+    goods = dict.fromkeys(offer["makes"] for offer in offers if offer["on_sale"])
+    return " and ".join(sorted(goods, key=[*_GOODS.values(), _OTHER_GOODS].index)).capitalize()
 
 
 def _name_file(endpoint: Endpoint) -> str:
@@ -155,14 +179,13 @@ def _write_code(gateway: Gateway, slug: str, *, serves_mcp: bool) -> Mapping[str
 def _describe_network(settings: Settings) -> dict[str, Any]:
     """Return the chain as the pages name it; `money` is the buyer's currency."""
     is_play = bool(play_key_of(settings))
-    is_test = settings.network in _TEST_NETWORKS
     label = _NETWORKS.get(settings.network, settings.network)
     chain_id = settings.chain.chain_id
     return {
         "label": f"{label} (embedded play chain)" if is_play else label,
         "isPlay": is_play,
-        "isTest": is_test,
-        "money": "play USDC" if is_play else "test USDC" if is_test else "USDC",
+        "isTest": not is_play and not settings.chain.has_value,
+        "money": settings.chain.money,
         "chainId": chain_id,
         "caip2": settings.chain.caip2,
         "token": settings.chain.token,
@@ -180,6 +203,8 @@ def _describe_page(gateway: Gateway, assets: Assets, slug: str) -> dict[str, Any
         "wallet": settings.wallet,
         "network": _describe_network(settings),
         "playKey": play_key_of(settings) or None,
+        "contact": settings.contact_email or None,
+        "reasons": REASONS,
         "refund": gateway.refund_promises.of(price_range(endpoint)[1]).sentence,
         "schema": request_schema(endpoint),
         "required": list(endpoint.required_fields),
