@@ -120,7 +120,9 @@ def _matching(pattern: re.Pattern[str], what: str) -> Any:
 @click.option("--format", "output_format", help="Such as png, jpg, webp or json.")
 @click.option("--resolution", help="Such as 1K or 2K.")
 @click.option(
-    "--file", type=click.Path(dir_okay=False, exists=True, path_type=Path), help="A document."
+    "--file",
+    type=click.Path(dir_okay=False, exists=True, path_type=Path),
+    help="A picture or a document.",
 )
 @click.option(
     "--out",

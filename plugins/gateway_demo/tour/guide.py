@@ -94,7 +94,7 @@ def _introduce(screen: Screen, place: Place) -> None:
 def _run_children(place: Place) -> Iterator[tuple[Child, Child]]:
     """Start chain and gateway at the same time; at the end stop the gateway first."""
     with ExitStack() as stack:
-        chain = Child.start("chain", ["--port", str(place.rpc_port)], place.folder)
+        chain = Child.start("chain", place.chain_options, place.folder)
         stack.callback(chain.stop)
         gateway = Child.start("gateway", ["serve"], place.folder, **place.settings)
         stack.callback(gateway.stop)
@@ -115,7 +115,7 @@ def _purchase(
     chain, gateway = children
     try:
         with ExitStack() as stack:
-            screen.part("Start", "an embedded chain that mimics Base, and a gateway on it")
+            screen.part("Start", "an embedded chain that mimics Base Sepolia, and a gateway on it")
             with screen.step("Start the chain") as step:
                 # The chain starts during this import, which takes seconds.
                 from gateway_demo.tour.tour import Tour  # noqa: PLC0415

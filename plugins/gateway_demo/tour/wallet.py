@@ -13,9 +13,9 @@ from eth_account.signers.local import LocalAccount
 
 from gateway_demo import token
 from gateway_demo.tour.errors import DemoError
+from gateway_demo.tour.place import NETWORK
 
-# Base.
-CHAIN_ID = 8453
+CHAIN_ID = NETWORK.chain_id
 USDC = token.USDC_ADDRESSES[CHAIN_ID]
 ONE_ETH = 10**18  # wei
 # A client should limit the amount that it signs.

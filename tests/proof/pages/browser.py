@@ -11,6 +11,7 @@ from pathlib import Path
 import attrs
 from eth_account import Account
 
+from gateway.domain.eip3009 import BASE, NETWORKS, checksum_address
 from gateway_demo.chain import PlayChain
 from gateway_demo.tour.client import Client, open_session
 from gateway_demo.tour.place import Place
@@ -108,14 +109,17 @@ class Shop:
 
 @contextlib.contextmanager
 def open_shop(
-    folder: Path, *, chain_id: int = 8453, host: str = HOST, **settings: str
+    folder: Path, *, chain_id: int = BASE.chain_id, host: str = HOST, **settings: str
 ) -> Iterator[Shop]:
     """Start a chain and `gateway serve` in a process of its own, and fund the pages' wallet."""
     place = Place(port=choose_port(0, "--port"), rpc_port=0, output=folder, folder=folder)
     with PlayChain(chain_id=chain_id) as chain, open_session() as session:
         chain.fund(Account.from_key(place.settlement_key).address, usdc_units=0)
         chain.fund(Account.from_key(place.purse_key).address, eth_wei=0, usdc_units=10**8)
-        given = {"rpc_urls": chain.rpc_url, "limit_x402": "1000/60s", "min_free_disk_mb": "0"}
+        chain.fund(checksum_address(place.refund_address), usdc_units=10**7)
+        network = next(one.name for one in NETWORKS.values() if one.chain_id == chain_id)
+        given = {"network": network}
+        given |= {"rpc_urls": chain.rpc_url, "limit_x402": "1000/60s", "min_free_disk_mb": "0"}
         given["base_url"] = f"http://{host}:{place.port}"
         gateway = Child.start("gateway", ["serve"], folder, **(place.settings | given | settings))
         try:
