@@ -20,6 +20,10 @@ export interface Page {
   /** What is promised if the generation fails, as a sentence. */
   refund: string;
   playKey: string | null;
+  /** The operator's e-mail address. */
+  contact: string | null;
+  /** Why a task failed, in words, by the code in its `details`. */
+  reasons: Record<string, string>;
   schema: { properties: Record<string, { maxLength?: number; enum?: string[] }> };
   required: string[];
   extensions: string[];

@@ -1,14 +1,19 @@
 // The page of one endpoint: request, price, wallet, signature, task, result.
-import { askPrice, follow, gatewayNow, pay, Refusal, type Task } from "./api";
+import { askPrice, checkSelling, follow, gatewayNow, pay, readTask, Refusal, type Task } from "./api";
 import { showInCode } from "./code";
-import { type Child, enhance, find, h } from "./common";
+import { type Child, enhance, find, h, pause } from "./common";
 import * as form from "./form";
 import { page, short, usdc } from "./page";
 import { authorize, paymentHeader, randomHex, type Signer, type Terms, type TypedData } from "./payment";
-import { facts, receipt, showResult } from "./result";
+import { facts, failure, receipt, showResult } from "./result";
 import { forget, isWhole, load, type Purchase, save, withoutFile } from "./saved";
 import { discover, purse, type Wallet } from "./wallets";
 
+const BASE = 8453;
+const UNDER_WAY = ["refund_due", "refunding"];
+const MAY_BE_PAID =
+  "Continuing never pays twice for this purchase. If you give up, a result that is paid already is lost to you.";
+const UNCHARGED = "Continuing sends the same payment again, which pays once. If you give up, you lose nothing.";
 const flow = find("flow")!;
 const untouched = [...flow.childNodes];
 const wallets: Wallet[] = [];
@@ -111,7 +116,9 @@ function noWallet(): HTMLElement {
 
 function playWarning(): HTMLElement {
   const text =
-    "The embedded chain calls itself Base, so this signature would be valid on Base, too. Use the play purse, or an account without real USDC.";
+    page.network.chainId === BASE
+      ? "The embedded chain calls itself Base, so this signature would be valid on Base, too. Use the play purse, or an account without real USDC."
+      : "Play money: this signature is worth nothing on Base. It pays here only if the demo gave this account play USDC.";
   return h("p", { class: "message warn" }, text);
 }
 
@@ -173,8 +180,11 @@ function faucet(account: string): HTMLElement {
 async function sign(signer: Signer, priced: Offer, data: TypedData, confirm: HTMLButtonElement): Promise<void> {
   const asked = step;
   confirm.disabled = true;
-  notify(signer.name.endsWith("purse") ? "Signing." : `Confirm in ${signer.name}.`);
   try {
+    notify("Asking whether the gateway can take it now.");
+    await checkSelling();
+    if (asked !== step) return;
+    notify(signer.name.endsWith("purse") ? "Signing." : `Confirm in ${signer.name}.`);
     const signature = await signer.sign(data);
     // The buyer went on without it: sent now, it would be a second payment.
     if (asked !== step) return;
@@ -200,7 +210,10 @@ async function settle(purchase: Purchase): Promise<void> {
     await track(started.statusUrl);
   } catch (error) {
     if (error instanceof Refusal && error.isFinal) await refused(purchase, error);
-    else interrupted(say(error), () => settle(purchase));
+    else {
+      const isUncharged = error instanceof Refusal && error.isUncharged;
+      interrupted(say(error), () => settle(purchase), isUncharged ? UNCHARGED : MAY_BE_PAID);
+    }
   }
 }
 
@@ -224,12 +237,12 @@ async function refused(purchase: Purchase, error: Refusal): Promise<void> {
   }
 }
 
-function interrupted(problem: string, again: () => unknown): void {
+function interrupted(problem: string, again: () => unknown, hint = MAY_BE_PAID): void {
   show(
     "3",
     "Not finished yet",
     h("p", { class: "message bad", role: "alert" }, problem),
-    h("p", { class: "hint" }, "Continuing never pays twice for this purchase. If you give up, a result that is paid already is lost to you."),
+    h("p", { class: "hint" }, hint),
     button("Continue", again, "primary wide"),
     h("p", { class: "tools" }, button("Give up", startAgain, "quiet")),
   );
@@ -287,14 +300,25 @@ async function finish(task: Task): Promise<void> {
     show("✓", "Yours", ...(await showResult(task)), h("p", { class: "tools" }, again));
     return;
   }
-  const why = [task.error ?? "The generation failed.", task.details ? `(${task.details})` : ""].join(" ");
-  show(
-    "!",
-    "It did not work",
-    h("p", { class: "message bad", role: "alert" }, why),
-    receipt(task),
-    h("p", { class: "tools" }, again),
-  );
+  const shown = receipt(task);
+  show("!", "It did not work", ...failure(task), shown, h("p", { class: "tools" }, again));
+  await watchRefund(task, shown);
+}
+
+/** Show each change of a refund on the receipt, until it has ended or the visitor goes on. */
+async function watchRefund(task: Task, shown: HTMLElement): Promise<void> {
+  const asked = step;
+  for (let seconds = 2; task.refund && UNDER_WAY.includes(task.refund.state); seconds = Math.min(seconds + 1, 15)) {
+    await pause(seconds);
+    if (asked !== step) return;
+    const seen = await readTask(`/api/task/${task.taskId}`);
+    if (asked !== step) return;
+    if (!seen || JSON.stringify(seen.refund) === JSON.stringify(task.refund)) continue;
+    task = seen;
+    const fresh = receipt(task);
+    shown.replaceWith(fresh);
+    shown = fresh;
+  }
 }
 
 function steps(current: "pay" | "make"): HTMLElement {

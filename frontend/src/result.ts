@@ -5,11 +5,9 @@ import { page, short } from "./page";
 
 // Beyond this, laying a document out would hold the page for seconds.
 const MOST_RENDERED_CHARS = 200_000;
-const REFUNDS: Record<string, string> = {
-  refund_due: "is due back to you",
-  refunding: "is being sent back",
-  refunded: "was sent back",
-  refund_failed: "could not be sent; the operator decides what follows",
+const PAID: Record<string, string> = {
+  reserved: "not settled yet",
+  settling: "not settled yet",
 };
 
 /** Return the elements of a result. */
@@ -75,13 +73,12 @@ export function receipt(task: Task): HTMLElement {
   const { amount, transaction, state } = task.payment;
   const money = `${amount} ${page.network.money}`;
   const rows: [string, Node | string][] = [
-    ["Paid", state === "settled" ? money : state === "released" ? "nothing" : `${money} (${state})`],
+    ["Paid", state === "released" ? "nothing" : PAID[state] ? `${money}, ${PAID[state]}` : money],
     ["Transaction", transaction ? link(transaction) : "not known yet"],
     ["Task", h("a", { href: `/api/task/${task.taskId}` }, short(task.taskId))],
   ];
   if (task.refund) {
-    const said = REFUNDS[task.refund.state] ?? task.refund.state;
-    rows.push(["Refund", `${task.refund.amount} ${page.network.money} ${said}`]);
+    rows.push(["Refund", `${task.refund.amount} ${page.network.money}. ${task.refund.message}`]);
     if (task.refund.transaction) rows.push(["Refund sent by", link(task.refund.transaction)]);
   }
   return facts(rows, "receipt");
@@ -93,6 +90,17 @@ function link(transaction: string): Node {
     return h("a", { href: `${explorer}/tx/${transaction}`, rel: "noopener", target: "_blank" }, short(transaction));
   const where = isPlay ? " on the embedded chain" : "";
   return h("span", { title: transaction }, h("code", {}, short(transaction)), where);
+}
+
+/** Say why a task failed, and whom to ask. */
+export function failure(task: Task): HTMLElement[] {
+  const why = [task.error ?? "The generation failed.", page.reasons[task.details ?? ""] ?? ""].join(" ");
+  const shown = [h("p", { class: "message bad", role: "alert" }, why)];
+  if (page.contact) {
+    const mail = `mailto:${page.contact}?subject=${encodeURIComponent(`Task ${task.taskId}`)}`;
+    shown.push(h("p", { class: "hint" }, "Questions? Write to the operator: ", h("a", { href: mail }, page.contact)));
+  }
+  return shown;
 }
 
 export function facts(rows: [string, Node | string][], name: string): HTMLElement {
