@@ -14,6 +14,7 @@ from gateway.domain import (
 )
 from gateway.domain.description import price_range, request_schema
 from gateway.domain.failure_words import REASONS
+from gateway.domain.refund_promise import RefundPromise
 from gateway.running.gateway import Gateway
 from gateway.settings import Settings
 from gateway.version import VERSION
@@ -93,7 +94,7 @@ def view(gateway: Gateway, assets: Assets, slug: str) -> dict[str, Any]:
         "version": VERSION,
         "network": _describe_network(settings),
         "offers": offers,
-        "refund": gateway.refund_promise(),
+        "refund": promise_of(gateway, slug),
         "openapi": gateway.openapi,
         "sells": gateway.wallet.problem is None,
         "takes_transfers": any(offer["by_transfer"] for offer in offers),
@@ -106,6 +107,13 @@ def view(gateway: Gateway, assets: Assets, slug: str) -> dict[str, Any]:
         ),
         "page": _describe_page(gateway, assets, slug) if slug else None,
     }
+
+
+def promise_of(gateway: Gateway, slug: str) -> RefundPromise:
+    """Return the promise for every request to an endpoint, or to all; see `view`."""
+    if not slug:
+        return gateway.refund_promise()
+    return gateway.refund_promises.of(price_range(gateway.catalog[slug].endpoint)[1])
 
 
 def _describe(registered: Registered, gateway: Gateway) -> dict[str, Any]:
@@ -205,7 +213,7 @@ def _describe_page(gateway: Gateway, assets: Assets, slug: str) -> dict[str, Any
         "playKey": play_key_of(settings) or None,
         "contact": settings.contact_email or None,
         "reasons": REASONS,
-        "refund": gateway.refund_promises.of(price_range(endpoint)[1]).sentence,
+        "refund": promise_of(gateway, slug).sentence,
         "schema": request_schema(endpoint),
         "required": list(endpoint.required_fields),
         "extensions": list(endpoint.file_extensions),

@@ -75,7 +75,7 @@ _TRANSFER = """
 # 2. curl cannot sign, so transfer that amount of USDC on {chain} from any wallet to
 #    {wallet}
 #    and, once it is mined, send its hash with the request, signed by that wallet as
-#    {base}/llms.txt says: a hash is public, and without
+#    {base}/llms.txt describes: a hash is public, and without
 #    payerSignature the first client to send it gets the task.
 curl {base}/api/proxy-generate --json {direct}
 
@@ -90,7 +90,7 @@ _NO_TRANSFER = """
 curl {base}/llms.txt
 """
 _NOT_NOW = """
-# Nothing can be paid now: make no transfer. The answer says why; ask again later.
+# Nothing can be paid now: make no transfer. The answer gives the reason; ask again later.
 """
 _MCP = """\
 # These programs list the offers and prices, but hold no wallet, so they cannot pay.

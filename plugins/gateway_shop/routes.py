@@ -65,7 +65,8 @@ async def _answer_page(template: str, slug: str) -> Response:
 async def _render_cached(gateway: Gateway, template: str, slug: str) -> str:
     """Return a page, rendered once per state of the catalogue, the refunds and the sales."""
     kept: dict[tuple[str | None, ...], str] = gateway.catalog.cached("pages", dict)
-    state = (gateway.refund_promise().on_failure, gateway.selling, gateway.sale_problem())
+    promised = shop_pages.promise_of(gateway, slug).on_failure
+    state = (promised, gateway.selling, gateway.sale_problem())
     key = (template, slug, *state)
     if key not in kept:
         view = shop_pages.view(gateway, _assets(), slug)

@@ -6,6 +6,7 @@ import re
 import attrs
 import pytest
 
+from gateway.settings import EndpointOverride
 from tests.conftest import buy, running
 from tests.gateway.refunds.conftest import fail_directly, fail_once
 from tests.gateway.refunds.steps import refund_of, until_problem, until_state
@@ -53,6 +54,20 @@ async def test_each_document_page_and_402_has_the_sentence(settings, provider, k
         price = await (await buy(gateway, None)).get_json()
         assert promise.sentence in price["error"]
         assert [promise.sentence in text for text in await spoken_by_mcp(gateway)] == [True, True]
+
+
+async def test_a_page_follows_the_promise_for_its_own_price(settings, provider, payer):
+    """The dearest offer is never covered, so the promise for all offers stays the same."""
+    dear = {"paper": EndpointOverride(price="5")}
+    change = {"refunds": "", "refund_daily_cap": "0.03", "endpoints": dear}
+    async with running(attrs.evolve(settings, **change), provider) as gateway:
+        promises = gateway.services.refund_promises
+        await promises.refresh()
+        assert gateway.services.refund_promise().on_failure == "review"
+        assert "back to the payer automatically" in await read(gateway, "/play/picture")
+        await fail_once(gateway, payer, provider)
+        await promises.refresh()
+        assert "back to the payer automatically" not in await read(gateway, "/play/picture")
 
 
 @pytest.mark.parametrize(

@@ -14,14 +14,14 @@ sessionStorage.asked = true;
 const checks = [{name: "rpc", ok: false, stops: "STOPS", problem: "No RPC endpoint works."}];
 return Response.json({ready: true, selling: "SELLING", checks});
 """
-# The gateway has looked the payment up, and says so.
+# The gateway has looked the payment up.
 _UNCHARGED = """
 if (!payment || sessionStorage.refused) return send();
 sessionStorage.refused = true;
 return Response.json({error: "The chain is silent; nothing was charged. Try again later."},
                      {status: 500});
 """
-# An answer of a gateway, or of a proxy, that says nothing of the money.
+# An answer of a gateway, or of a proxy that knows nothing of the payment.
 _REFUSED = """
 if (!payment || sessionStorage.refused) return send();
 sessionStorage.refused = true;
