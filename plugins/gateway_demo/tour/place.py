@@ -5,7 +5,6 @@ from pathlib import Path
 
 import attrs
 
-from gateway.chain.keys import address_of
 from gateway.domain.eip3009 import BASE_SEPOLIA, checksum_address
 from gateway_demo.tour.processes import HOST
 
@@ -63,16 +62,9 @@ class Place:
         }
 
     @property
-    def refund_address(self) -> str:
-        """The address of the key that sends refunds, in lower case."""
-        return address_of(bytes.fromhex(self.refund_key.removeprefix("0x")))
-
-    @property
     def chain_options(self) -> list[str]:
-        """The options of the chain, which funds the refund key before it answers."""
-        chain_id, funded = NETWORK.chain_id, self.refund_address
-        options = {"port": self.rpc_port, "chain-id": chain_id, "fund": funded}
-        return [word for name, value in options.items() for word in (f"--{name}", str(value))]
+        """The options of the chain."""
+        return ["--port", str(self.rpc_port), "--chain-id", str(NETWORK.chain_id)]
 
     def invitation(self) -> list[tuple[str, str]]:
         """Return suggestions for further steps, as labels and lines to copy."""

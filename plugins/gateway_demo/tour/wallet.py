@@ -21,7 +21,7 @@ ONE_ETH = 10**18  # wei
 # A client should limit the amount that it signs.
 _MAX_UNITS = 1_000_000
 _TIMEOUT_S = 10.0
-_AUTHORIZATION = {
+AUTHORIZATION_TYPES = {
     "TransferWithAuthorization": [
         {"name": "from", "type": "address"},
         {"name": "to", "type": "address"},
@@ -115,7 +115,7 @@ class Wallet:
             "verifyingContract": terms["asset"],
         }
         # In early releases of eth-account 0.13 accounts have no such method.
-        signed = Account.sign_typed_data(self.account.key, domain, _AUTHORIZATION, message)
+        signed = Account.sign_typed_data(self.account.key, domain, AUTHORIZATION_TYPES, message)
         numbers = {name: str(message[name]) for name in ("value", "validAfter", "validBefore")}
         return {
             "x402Version": challenge["x402Version"],

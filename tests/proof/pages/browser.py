@@ -11,7 +11,7 @@ from pathlib import Path
 import attrs
 from eth_account import Account
 
-from gateway.domain.eip3009 import BASE, NETWORKS, checksum_address
+from gateway.domain.eip3009 import BASE, NETWORKS
 from gateway_demo.chain import PlayChain
 from gateway_demo.tour.client import Client, open_session
 from gateway_demo.tour.place import Place
@@ -116,7 +116,7 @@ def open_shop(
     with PlayChain(chain_id=chain_id) as chain, open_session() as session:
         chain.fund(Account.from_key(place.settlement_key).address, usdc_units=0)
         chain.fund(Account.from_key(place.purse_key).address, eth_wei=0, usdc_units=10**8)
-        chain.fund(checksum_address(place.refund_address), usdc_units=10**7)
+        chain.fund(Account.from_key(place.refund_key).address, usdc_units=10**7)
         network = next(one.name for one in NETWORKS.values() if one.chain_id == chain_id)
         given = {"network": network}
         given |= {"rpc_urls": chain.rpc_url, "limit_x402": "1000/60s", "min_free_disk_mb": "0"}

@@ -212,18 +212,23 @@ def wait_until_closed(ports: set[int]) -> None:
         time.sleep(0.05)
 
 
-def refund_of_failure(gateway: str, folder: Path) -> dict:
-    """Buy what fails on purpose, and return its refund once it is sent."""
-    words = ["buy", "fails-on-purpose", "a boat", "--url", gateway, "--key", "demo", "--json"]
-    failed = subprocess.run(
-        [sys.executable, "-m", "gateway", *words],
+def ran(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run Python beside the demo until it exits."""
+    return subprocess.run(
+        [sys.executable, *words],
         cwd=folder,
-        env=environment(XDG_STATE_HOME=str(folder / "state")),
+        env=environment(**variables),
         capture_output=True,
         check=False,
         text=True,
         timeout=PATIENCE_S,
     )
+
+
+def refund_of_failure(gateway: str, folder: Path) -> dict:
+    """Buy what fails on purpose, and return its refund once it is sent."""
+    words = ["buy", "fails-on-purpose", "a boat", "--url", gateway, "--key", "demo", "--json"]
+    failed = ran(folder, "-m", "gateway", *words, XDG_STATE_HOME=str(folder / "state"))
     assert failed.returncode == 3, failed.stderr
     assert "This generation fails on purpose" in failed.stderr
     task_url = f"{gateway}/api/task/{json.loads(failed.stdout)['taskId']}"
@@ -246,15 +251,7 @@ def test_the_running_demo_sells_to_the_examples_refunds_a_failure_and_ends_by_ct
             ("buy.py", "a quiet lake"),
             ("direct_with_proof.py", "é: a quiet lake"),
         ):
-            bought = subprocess.run(
-                [sys.executable, EXAMPLES / example, prompt],
-                cwd=tmp_path,
-                env=environment(GATEWAY=gateway, RPC=rpc),
-                capture_output=True,
-                check=False,
-                text=True,
-                timeout=PATIENCE_S,
-            )
+            bought = ran(tmp_path, str(EXAMPLES / example), prompt, GATEWAY=gateway, RPC=rpc)
             assert bought.returncode == 0, bought.stderr
             assert "completed paid by 0x" in bought.stdout
             with Image.open(tmp_path / "bought.png") as picture:

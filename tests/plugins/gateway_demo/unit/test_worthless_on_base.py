@@ -9,7 +9,7 @@ from eth_account.messages import encode_typed_data
 from gateway import Quote
 from gateway.domain.eip3009 import BASE, NETWORKS, play_network
 from gateway_demo.tour.place import NETWORK, PLAY_KEY, Place
-from gateway_demo.tour.wallet import Wallet, from_header
+from gateway_demo.tour.wallet import AUTHORIZATION_TYPES, Wallet, from_header
 from gateway_sandbox_image import ENDPOINT
 from gateway_x402.messages import challenge
 
@@ -27,23 +27,13 @@ IN_THE_DEMO = {
     "chainId": NETWORK.chain_id,
     "verifyingContract": NETWORK.token,
 }
-TYPES = {
-    "TransferWithAuthorization": [
-        {"name": "from", "type": "address"},
-        {"name": "to", "type": "address"},
-        {"name": "value", "type": "uint256"},
-        {"name": "validAfter", "type": "uint256"},
-        {"name": "validBefore", "type": "uint256"},
-        {"name": "nonce", "type": "bytes32"},
-    ]
-}
 
 
 def signer_of(payload: dict, domain: dict) -> str:
     """Return the account whose signature a token with this domain reads."""
     message = dict(payload["authorization"])
     message |= {name: int(message[name]) for name in ("value", "validAfter", "validBefore")}
-    signed = encode_typed_data(domain, TYPES, message)
+    signed = encode_typed_data(domain, AUTHORIZATION_TYPES, message)
     return Account.recover_message(signed, signature=payload["signature"])
 
 
