@@ -24,11 +24,13 @@ const [PROMPT = "a lighthouse above a stormy sea at night"] = positionals;
 const GATEWAY = process.env.GATEWAY ?? "http://127.0.0.1:8402";
 // The demo funds this key, which is public: never send real money to it.
 const PLAY_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
+// Base; the demo's chain has the id of Base Sepolia.
+const NETWORK = process.env.BUYER_KEY ? "eip155:8453" : "eip155:84532";
 
 // 1. A client that pays every 402 up to the limit.
 const account = privateKeyToAccount(process.env.BUYER_KEY ?? PLAY_KEY);
 const payingFetch = wrapFetchWithPaymentFromConfig(fetch, {
-  schemes: [{ network: "eip155:8453", client: new ExactEvmScheme(account) }],
+  schemes: [{ network: NETWORK, client: new ExactEvmScheme(account) }],
   spendControls: { maxAmountPerPayment: "$0.10" },
 });
 

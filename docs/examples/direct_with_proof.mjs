@@ -19,7 +19,7 @@ import {
   publicActions,
 } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
-import { base } from "viem/chains";
+import { base, baseSepolia } from "viem/chains";
 
 const { values, positionals } = parseArgs({
   options: { help: { type: "boolean", short: "h" } },
@@ -32,9 +32,10 @@ if (values.help || positionals.length > 1) {
 const [PROMPT = "a lighthouse above a stormy sea at night"] = positionals;
 const GATEWAY = process.env.GATEWAY ?? "http://127.0.0.1:8402";
 const RPC = process.env.RPC ?? "http://127.0.0.1:8545";
-// The demo's chain has the name, the chain id and the USDC address of Base.
-const NETWORK = "base";
-const USDC = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913";
+const BASE = ["base", base, "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"];
+// The demo's chain has the name, the chain id and the USDC address of Base Sepolia.
+const DEMO = ["base-sepolia", baseSepolia, "0x036CbD53842c5426634e7929541eC2318f3dCF7e"];
+const [NETWORK, CHAIN, USDC] = process.env.BUYER_KEY ? BASE : DEMO;
 // The demo funds this key, which is public: never send real money to it.
 const PLAY_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
 const SLUG = "sandbox-image";
@@ -73,7 +74,7 @@ async function send(body, key) {
 }
 
 const account = privateKeyToAccount(process.env.BUYER_KEY ?? PLAY_KEY);
-const chain = createWalletClient({ account, chain: base, transport: http(RPC) }).extend(
+const chain = createWalletClient({ account, chain: CHAIN, transport: http(RPC) }).extend(
   publicActions,
 );
 const manifest = await (await fetch(`${GATEWAY}/.well-known/agent-manifest.json`)).json();
@@ -82,8 +83,10 @@ if (network !== NETWORK) {
   throw new Error(`The gateway sells on ${network}, but this script pays on ${NETWORK} only.`);
 }
 const chainId = await chain.getChainId();
-if (chainId !== base.id) {
-  throw new Error(`RPC is an endpoint of chain ${chainId}, but Base (${base.id}) is needed.`);
+if (chainId !== CHAIN.id) {
+  throw new Error(
+    `RPC is an endpoint of chain ${chainId}, but ${CHAIN.name} (${CHAIN.id}) is needed.`,
+  );
 }
 const { price } = manifest.availableEndpoints.find((offer) => offer.slug === SLUG);
 const units = parseUnits(String(price), 6);
@@ -119,7 +122,7 @@ const payerSignature = await account.signTypedData({
   domain: {
     name: "Generation Gateway",
     version: "1",
-    chainId: base.id,
+    chainId: CHAIN.id,
     verifyingContract: wallet,
   },
   types: {

@@ -22,9 +22,10 @@ parser.add_argument("prompt", nargs="?", default="a lighthouse above a stormy se
 PROMPT = parser.parse_args().prompt
 GATEWAY = os.environ.get("GATEWAY", "http://127.0.0.1:8402")
 RPC = os.environ.get("RPC", "http://127.0.0.1:8545")
-# The demo's chain has the name, the chain id and the USDC address of Base.
-NETWORK, CHAIN_ID = "base", 8453
-USDC = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"
+BASE = ("base", "Base", 8453, "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913")
+# The demo's chain has the name, the chain id and the USDC address of Base Sepolia.
+DEMO = ("base-sepolia", "Base Sepolia", 84532, "0x036CbD53842c5426634e7929541eC2318f3dCF7e")
+NETWORK, CHAIN, CHAIN_ID, USDC = BASE if "BUYER_KEY" in os.environ else DEMO
 # The demo funds this key, which is public: never send real money to it.
 PLAY_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
 SLUG = "sandbox-image"
@@ -79,7 +80,9 @@ if network != NETWORK:
     sys.exit(f"The gateway sells on {network}, but this script pays on {NETWORK} only.")
 chain = Web3(Web3.HTTPProvider(RPC))
 if chain.eth.chain_id != CHAIN_ID:
-    sys.exit(f"RPC is an endpoint of chain {chain.eth.chain_id}, but Base ({CHAIN_ID}) is needed.")
+    sys.exit(
+        f"RPC is an endpoint of chain {chain.eth.chain_id}, but {CHAIN} ({CHAIN_ID}) is needed."
+    )
 wallet = Web3.to_checksum_address(manifest["identity"]["walletAddress"])
 prices = {offer["slug"]: offer["price"] for offer in manifest["availableEndpoints"]}
 units = int(Decimal(str(prices[SLUG])) * 10**6)

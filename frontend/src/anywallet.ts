@@ -8,6 +8,7 @@ import type { Terms } from "./payment";
 import { phoneLinks } from "./phone";
 import type { Desk, Offer } from "./play";
 import { forget, type Purchase, save, withoutFile } from "./saved";
+import { steps } from "./track";
 import { buyByTransfer, findTransfer, reserveAmount, type Transfer } from "./transfers";
 import { baseAccount, type Wallet } from "./wallets";
 
@@ -111,7 +112,7 @@ async function wait(purchase: Purchase, transfer: Transfer, desk: Desk, problem 
 /** Buy with a transfer. Its hash is kept first, so that a reload does the same. */
 async function claim(purchase: Purchase, transfer: Transfer, hash: string, desk: Desk): Promise<void> {
   form.lock(true);
-  desk.show("3", "Paying", desk.steps("pay"), h("p", { class: "hint" }, "The gateway reads your transfer."));
+  desk.show("3", "Paying", steps("pay"), h("p", { class: "hint" }, "The gateway reads your transfer."));
   const found = { ...purchase, transfer: { ...transfer, hash } };
   try {
     save(found);

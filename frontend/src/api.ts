@@ -1,6 +1,6 @@
 // The gateway's routes: ask for the price, pay, follow the task.
 import { pause } from "./common";
-import { url } from "./page";
+import { page, url } from "./page";
 import { readTerms, type Terms, type TransferTerms } from "./payment";
 
 export interface Output {
@@ -26,8 +26,8 @@ export interface Task {
   result: { outputs: Output[]; text: string | null } | null;
   error: string | null;
   details: string | null;
-  /** `message` is the state in words, and what follows. */
-  refund: { state: string; amount: number; transaction: string | null; message?: string } | null;
+  /** `message` is the state in words. */
+  refund: { state: string; amount: number; transaction: string | null; message: string } | null;
 }
 
 /** An answer that is no success; the message is a sentence for the buyer. */
@@ -37,6 +37,8 @@ export class Refusal extends Error {
     readonly status: number,
     /** Whether the payment was used before, perhaps for this very purchase. */
     readonly isSpent = false,
+    /** Whether the gateway says that this payment took nothing. */
+    readonly isUncharged = false,
   ) {
     super(message);
   }
@@ -53,6 +55,10 @@ const HEADERS = { "Content-Type": "application/json" };
 const MOST_WAITS = 20;
 // Other refusals, such as of a proxy, or 404 of an endpoint that is switched off, judge no payment.
 const JUDGED = [400, 402, 409, 413];
+// The gateway writes these words only if it has looked the payment up.
+const UNCHARGED = /nothing was charged/i;
+// What a failed check of /api/ready stops, if it stops signed payments.
+const STOPS = ["everything", "paid routes", "x402"];
 let clockOffset = 0;
 
 /** The gateway's clock in Unix seconds, as its last answer told it. */
@@ -104,6 +110,22 @@ export async function follow(statusUrl: string, show: (task: Task) => void, noti
   }
 }
 
+/** Throw a sentence if the gateway says that it cannot be paid by a signature now. */
+export async function checkSelling(): Promise<void> {
+  const answer = await attempt("/api/ready", {});
+  if (!answer) throw new Error("The gateway does not answer now, so nothing was signed. Try again later.");
+  const { selling, checks } = (await answer.json().catch(() => ({}))) as Partial<Ready>;
+  if (!selling || selling === "everything") return;
+  const why = (checks ?? []).filter((one) => !one.ok && STOPS.includes(one.stops)).map((one) => one.problem);
+  const way = selling === "transfers" ? page.transfers ? "A transfer works: choose another way to pay." : "A plain USDC transfer works: the code for curl shows how." : "Try again later.";
+  throw new Error(["Nothing was signed, because the gateway cannot take this payment now.", why[0], way].filter(Boolean).join(" "));
+}
+
+interface Ready {
+  selling: "everything" | "transfers" | "nothing";
+  checks: { ok: boolean; stops: string; problem: string | null }[];
+}
+
 /** Send a request; a lost answer and "too many requests" are tried again, and told. */
 export async function send(path: string, request: RequestInit, notify: Notify): Promise<Response> {
   for (let tries = 1; ; tries += 1) {
@@ -146,20 +168,23 @@ const REASONS: [string, string][] = [
 
 export async function refusal(answer: Response): Promise<Refusal> {
   let said = "";
+  let charged: boolean | undefined;
   try {
-    const body = (await answer.json()) as { error?: string; details?: string };
+    const body = (await answer.json()) as { error?: string; details?: string; charged?: boolean };
     said = [body.error, body.details].filter(Boolean).join(" ");
+    charged = body.charged;
   } catch {
     said = `The gateway answered ${answer.status}.`;
   }
-  if (answer.status !== 402) return new Refusal(said, answer.status);
+  if (answer.status !== 402) return new Refusal(said, answer.status, false, UNCHARGED.test(said));
   if (said.includes(SPENT)) {
     // The gateway finds what an account has paid under the purchase's key.
     const way = "Sign again with the same account: it never pays twice for this purchase.";
     return new Refusal(`This signature was used before, perhaps for this purchase. ${way}`, 402, true);
   }
   const known = REASONS.find(([reason]) => said.includes(reason));
-  return new Refusal(`${known ? known[1] : said} Nothing was taken.`, 402);
+  const taken = charged === false ? " Nothing was taken." : "";
+  return new Refusal(`${known ? known[1] : said}${taken}`, 402, false, charged === false);
 }
 
 function readReceipt(header: string | null): string {

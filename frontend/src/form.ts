@@ -105,15 +105,15 @@ async function samplePicture(address: string): Promise<File> {
 function sampleFile(ending: string): File {
   const rows = [
     ["Region", "Orders", "Revenue"],
-    ["North Sea coast", "1204", "148050"],
-    ["Rhine valley", "986", "111225"],
-    ["Alps", "512", "61380"],
+    ["North Sea coast", "1204", "148050.00 USD"],
+    ["Rhine valley", "986", "111225.00 USD"],
+    ["Alps", "512", "61380.00 USD"],
   ];
   const cells = (row: string[]) => row.map((cell) => `<td>${cell}</td>`).join("");
   const table = rows.map((row) => `<tr>${cells(row)}</tr>`).join("");
   const text =
     ending === ".html"
-      ? `<h1>Harbour Coffee</h1><p>Sales in the third quarter.</p><table>${table}</table>`
+      ? `<h1>Harbour Coffee</h1><p>Sales from 1 July 2026 to 30 September 2026.</p><p>Date: 2 October 2026</p><table>${table}</table><p>Total: 320655.00 USD</p>`
       : rows.map((row) => row.join(",")).join("\n");
   return new File([text], `sample${ending}`);
 }

@@ -22,6 +22,8 @@ export interface Page {
   network: Network;
   /** What is promised if the generation fails, as a sentence. */
   refund: string;
+  /** Why a task failed, in words, by the code in its `details`. */
+  reasons: Record<string, string>;
   // All below: only if the endpoint exists.
   wallet: string;
   playKey: string | null;

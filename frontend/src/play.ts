@@ -1,25 +1,27 @@
 // The page of one endpoint: request, price, wallet, signature, task, result.
-import { askPrice, gatewayNow, pay, Refusal } from "./api";
+import { askPrice, checkSelling, gatewayNow, pay, Refusal } from "./api";
 import { showInCode } from "./code";
-import { type Child, enhance, find, h } from "./common";
+import { type Child, enhance, find, h, pause } from "./common";
 import { confirmed } from "./dialog";
 import * as form from "./form";
 import * as kept from "./kept";
 import { fillFromLink, leaveLink, note, noteUnfinished, offerLink } from "./notes";
 import { page, short, usdc } from "./page";
 import { authorize, paymentHeader, randomHex, type Signer, type Terms, type TypedData } from "./payment";
-import { noWallet, otherWays, resumeTransfer } from "./anywallet";
-import { facts } from "./result";
 import { forget, isWhole, load, type Purchase, save, setAside, withoutFile } from "./saved";
-import { showEnd, showProgress, steps } from "./track";
 import { discover, purse, type Wallet } from "./wallets";
 
+const CHECK_S = 5;
+const MAY_BE_PAID =
+  "Continuing never pays twice for this purchase. It may be paid already, so it stays under Your purchases until it is finished.";
+const UNCHARGED = "Continuing sends the same payment again, which pays once. If you never do, you lose nothing.";
 const ONLY_TRANSFER = "Wallets cannot sign for this gateway now. A transfer from any wallet pays.";
 const flow = find("flow")!;
 const untouched = [...flow.childNodes];
 const wallets: Wallet[] = [];
 /** Counts what is shown, so that a late answer to an earlier step, such as a wallet's, is left out. */
 let step = 0;
+let later: typeof import("./later");
 const notice = h("p", { class: "message", role: "status", hidden: true });
 const LOST = "It may be paid, and this browser has no room to keep it. Its result and receipt cannot be opened here again.";
 const KEPT_NOTE = () => h("span", {}, "The purchase before is kept under ", h("a", { href: "/purchases" }, "Your purchases"), ".");
@@ -42,7 +44,6 @@ const desk = {
   track,
   interrupted,
   say,
-  steps,
   walletButton,
   step: () => step,
 };
@@ -84,6 +85,12 @@ async function startAgain(): Promise<void> {
   find("ask")!.focus();
 }
 
+async function loadLater(): Promise<void> {
+  later ??= await import("./later").catch(() => {
+    throw new Error("A part of this page cannot be loaded. Check the connection and try again.");
+  });
+}
+
 // -- 1 and 2: the request and its price
 
 async function ask(): Promise<void> {
@@ -96,7 +103,7 @@ async function ask(): Promise<void> {
   try {
     const request = await form.read();
     const key = randomHex(16);
-    const terms = await askPrice(JSON.stringify(request.body), key, form.complain);
+    const [terms] = await Promise.all([askPrice(JSON.stringify(request.body), key, form.complain), loadLater()]);
     if (asked === step) offer({ request, key, terms });
   } catch (error) {
     form.complain(say(error));
@@ -120,8 +127,8 @@ function offer(priced: Offer, problem = ""): void {
     h("p", { class: "total" }, h("b", {}, usdc(priced.terms.amount)), ` on ${page.network.label}`),
     h("p", { class: "hint" }, signs ? "Choose how to pay. You see every detail before you do." : ONLY_TRANSFER),
     list,
-    signs && !own && !wallets.length ? noWallet(priced.request.body) : null,
-    otherWays(priced, desk),
+    signs && !own && !wallets.length ? later.noWallet(priced.request.body) : null,
+    later.otherWays(priced, desk),
     problem ? h("p", { class: "message bad", role: "alert" }, problem) : null,
     h("p", { class: "tools" }, button("Change the request", startAgain, "quiet")),
   );
@@ -136,12 +143,6 @@ function walletButton(wallet: Pick<Wallet, "id" | "name" | "icon">, choose: () =
   return h("button", { type: "button", class: "wallet", "data-wallet": wallet.id, onclick: choose }, icon, name);
 }
 
-function playWarning(): HTMLElement {
-  const text =
-    "The embedded chain calls itself Base, so this signature would be valid on Base, too. Use the play purse, or an account without real USDC.";
-  return h("p", { class: "message warn" }, text);
-}
-
 // -- 3: what is signed
 
 async function connect(wallet: Wallet, priced: Offer): Promise<void> {
@@ -149,6 +150,7 @@ async function connect(wallet: Wallet, priced: Offer): Promise<void> {
   notify(wallet.id === "purse" ? "" : `Confirm in ${wallet.name}.`);
   try {
     const signer = await wallet.connect();
+    await checkSelling();
     if (asked !== step) return;
     const { payer } = priced;
     if (payer && payer.toLowerCase() !== signer.address.toLowerCase())
@@ -167,34 +169,42 @@ function review(signer: Signer, priced: Offer): void {
   show(
     "2",
     "You sign this payment",
-    facts(
+    later.facts(
       [
         ["Amount", h("b", {}, usdc(data.message.value))],
-        ["Payee", address(data.message.to)],
-        ["From", address(data.message.from)],
+        ["Payee", later.address(data.message.to)],
+        ["From", later.address(data.message.from)],
         ["Network", page.network.label],
         ["Valid until", `${until.toLocaleTimeString()} (${Math.round(priced.terms.maxTimeoutSeconds / 60)} minutes)`],
         ["For", `${page.title}: one result`],
       ],
       "review",
     ),
-    page.network.isTest && signer.name === "Test purse" ? faucet(signer.address) : null,
-    page.network.isPlay && signer.name !== "Play purse" ? playWarning() : null,
+    page.network.isTest && signer.name === "Test purse" ? later.faucet(signer.address) : null,
+    page.network.isPlay && signer.name !== "Play purse" ? later.playWarning() : null,
     confirm,
     h("p", { class: "hint center" }, "No gas, and nothing beyond this amount. It pays once."),
     h("p", { class: "hint center" }, `You are charged first. ${page.refund}`),
     h("p", { class: "tools" }, button("Another wallet", () => offer(priced), "quiet")),
   );
   confirm.focus({ preventScroll: true });
+  void watchSelling(confirm);
 }
 
-function address(value: string): Node {
-  return h("code", { title: value, class: "address" }, value);
-}
-
-function faucet(account: string): HTMLElement {
-  const site = h("a", { href: "https://faucet.circle.com", rel: "noopener", target: "_blank" }, "faucet.circle.com");
-  return h("p", { class: "message" }, "Send this purse test USDC first, from ", site, ` to ${account}. The purse is gone when you leave this page.`);
+/**
+ * Let the buyer sign only while the gateway can be paid. It is not asked after the press: browsers
+ * open a wallet's window only in answer to that.
+ */
+async function watchSelling(confirm: HTMLButtonElement): Promise<void> {
+  const asked = step;
+  for (let problem = ""; ; ) {
+    await pause(CHECK_S);
+    const found = await checkSelling().then(() => "", say);
+    if (asked !== step || (confirm.disabled && !problem)) return;
+    problem = found;
+    confirm.disabled = Boolean(problem);
+    notify(problem);
+  }
 }
 
 async function sign(signer: Signer, priced: Offer, data: TypedData, confirm: HTMLButtonElement): Promise<void> {
@@ -221,14 +231,17 @@ async function sign(signer: Signer, priced: Offer, data: TypedData, confirm: HTM
 
 async function settle(purchase: Purchase): Promise<void> {
   form.lock(true);
-  show("3", "Paying", steps("pay"), h("p", { class: "hint" }, "The payment is being settled on the chain."));
+  show("3", "Paying", later.steps("pay"), h("p", { class: "hint" }, "The payment is being settled on the chain."));
   try {
     const started = await pay(JSON.stringify(purchase.body), purchase.key, purchase.payment, notify);
     save({ ...withoutFile(purchase), ...started });
     await track(started.statusUrl);
   } catch (error) {
     if (error instanceof Refusal && error.isFinal) await refused(purchase, error);
-    else interrupted(say(error), () => settle(purchase));
+    else {
+      const isUncharged = error instanceof Refusal && error.isUncharged;
+      interrupted(say(error), () => settle(purchase), isUncharged ? UNCHARGED : MAY_BE_PAID);
+    }
   }
 }
 
@@ -241,7 +254,7 @@ async function refused(purchase: Purchase, error: Refusal): Promise<void> {
     return ended("You began this purchase with another request, so this signature took nothing.");
   const payer = error.isSpent ? purchase.authorization.from : purchase.payer;
   // Only here is it certain that nothing was paid by what is kept.
-  if (error.status === 402 && !payer) forget();
+  if (error.status === 402 && error.isUncharged && !payer) forget();
   const { key, body, file } = purchase;
   try {
     // The price may be what has changed.
@@ -252,12 +265,12 @@ async function refused(purchase: Purchase, error: Refusal): Promise<void> {
   }
 }
 
-function interrupted(problem: string, again: () => unknown): void {
+function interrupted(problem: string, again: () => unknown, hint = MAY_BE_PAID): void {
   show(
     "3",
     "Not finished yet",
     h("p", { class: "message bad", role: "alert" }, problem),
-    h("p", { class: "hint" }, "Continuing never pays twice for this purchase. It may be paid already, so it stays under Your purchases until it is finished."),
+    h("p", { class: "hint" }, hint),
     button("Continue", again, "primary wide"),
     h("p", { class: "tools" }, button("Finish it later", startAgain, "quiet")),
   );
@@ -277,11 +290,11 @@ function ended(problem: string): void {
 async function track(statusUrl: string): Promise<void> {
   form.lock(true);
   try {
-    const task = await showProgress(statusUrl, show, notify);
+    const task = await later.showProgress(statusUrl, show, notify);
     const again = button("Buy another", startAgain, "primary");
     again.id = "again";
     const open = h("a", { href: `/task/${task.taskId}`, class: "button" }, "Open its own page");
-    await showEnd(task, show, h("p", { class: "tools" }, again, open));
+    await later.showEnd(task, show, h("p", { class: "tools" }, again, open));
   } catch (error) {
     if (error instanceof Refusal && error.status === 404)
       ended(`The gateway does not know this task any more. Ask its operator about the transaction ${load()?.transaction || "by your account"}.`);
@@ -297,13 +310,20 @@ function say(error: unknown): string {
 
 /** Go on with the purchase that this tab has begun. */
 async function resume(purchase: Purchase): Promise<void> {
+  const asked = step;
   form.restore(purchase.body);
+  try {
+    await loadLater();
+  } catch (error) {
+    return interrupted(say(error), () => resume(purchase));
+  }
+  if (asked !== step) return;
   if (purchase.statusUrl) return track(purchase.statusUrl);
   return isWhole(purchase) ? proceed(purchase) : chooseAgain(purchase);
 }
 
 function proceed(purchase: Purchase): Promise<void> {
-  return purchase.transfer ? resumeTransfer(purchase, purchase.transfer, desk) : settle(purchase);
+  return purchase.transfer ? later.resumeTransfer(purchase, purchase.transfer, desk) : settle(purchase);
 }
 
 /** A large file is not kept: the buyer chooses it again, and the same payment goes with it. */

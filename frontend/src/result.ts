@@ -6,11 +6,9 @@ import { page, short } from "./page";
 
 // Beyond this, laying a document out would hold the page for seconds.
 const MOST_RENDERED_CHARS = 200_000;
-const REFUNDS: Record<string, string> = {
-  refund_due: "is due back to you",
-  refunding: "is being sent back",
-  refunded: "was sent back",
-  refund_failed: "could not be sent; the operator decides what follows",
+const PAID: Record<string, string> = {
+  reserved: "not settled yet",
+  settling: "not settled yet",
 };
 
 const EXPIRED = "The gateway kept this result as long as it promised, and has deleted it. The receipt stays.";
@@ -102,14 +100,12 @@ function writeReceipt(task: Task): HTMLElement {
   const { amount, transaction, state } = task.payment;
   const money = `${amount} ${page.network.money}`;
   const rows: [string, Node | string][] = [
-    ["Paid", state === "settled" ? money : state === "released" ? "nothing" : `${money} (${state})`],
+    ["Paid", state === "released" ? "nothing" : PAID[state] ? `${money}, ${PAID[state]}` : money],
     ["Transaction", transaction ? link(transaction) : "not known yet"],
     ["Task", h("a", { href: `/task/${task.taskId}` }, short(task.taskId))],
   ];
   if (task.refund) {
-    const { state, amount, message } = task.refund;
-    const said = message ? `. ${message}` : ` ${REFUNDS[state] ?? "is undecided"}`;
-    rows.push(["Refund", `${amount} ${page.network.money}${said}`]);
+    rows.push(["Refund", `${task.refund.amount} ${page.network.money}. ${task.refund.message}`]);
     if (task.refund.transaction) rows.push(["Refund sent by", link(task.refund.transaction)]);
   }
   return facts(rows, "receipt");

@@ -8,13 +8,6 @@ import { receipt, showOutputs } from "./result";
 /** Shows one state, with its number and title, in place of the one before. */
 export type Show = (number: string, title: string, ...children: Child[]) => void;
 
-// What a failure's `details` mean to a buyer, beyond the task's own sentence.
-const ADVICE: Record<string, string> = {
-  content_policy: "Another wording may be accepted.",
-  invalid_input: "Check the request before you buy again.",
-  uncertain_submit: "It may have begun all the same, so it was not asked a second time.",
-};
-
 /** The way of a purchase as three steps. */
 export function steps(current: "pay" | "make"): HTMLElement {
   const names: [string, string][] = [["sign", "Signed"], ["pay", "Paid"], ["make", "Made"]];
@@ -45,8 +38,7 @@ export async function showProgress(statusUrl: string, show: Show, notify: Notify
 export async function showEnd(task: Task, show: Show, tools: HTMLElement, hasReceipt = true): Promise<void> {
   const slip = hasReceipt ? receipt(task) : null;
   if (task.status === "completed") return show("✓", "Yours", ...(await showOutputs(task)), slip, tools);
-  const advice = ADVICE[task.details ?? ""] ?? "";
-  const why = `${task.error ?? "The generation failed."} ${advice}`.trim();
+  const why = `${task.error ?? "The generation failed."} ${page.reasons[task.details ?? ""] ?? ""}`.trim();
   show("!", "It did not work", h("p", { class: "message bad", role: "alert" }, why), slip, contact(task), tools);
 }
 

@@ -5,6 +5,7 @@ import { page, usdc } from "./page";
 import type { Terms } from "./payment";
 import { drawQr } from "./qr";
 import { facts } from "./result";
+import { address } from "./reviewparts";
 import type { Transfer } from "./transfers";
 
 /** Return what to send; `given` is called with a hash that the buyer types. */
@@ -43,10 +44,6 @@ function copied(shown: HTMLElement, text: string, label: string): HTMLElement {
   const copy = copyButton(() => text);
   copy.setAttribute("aria-label", label);
   return h("span", { class: "copied" }, shown, copy);
-}
-
-function address(value: string): HTMLElement {
-  return h("code", { title: value, class: "address" }, value);
 }
 
 function hashField(given: (hash: string) => unknown): HTMLElement {

@@ -120,7 +120,9 @@ def request_schema(
 
 
 def _prompt(endpoint: Endpoint) -> dict[str, Any]:
-    about = _PROMPT.get(endpoint.capability, "What to look for, in your own words.")
+    about = _PROMPT.get(endpoint.capability, "What to make, in your own words.")
+    if not endpoint.reads_prompt:
+        about = "Ignored, so leave it out: the result is the whole document."
     length = {"minLength": 1, "maxLength": min(endpoint.max_prompt_chars, MAX_PROMPT_CHARS)}
     return {"prompt": {"type": "string", **length, "description": about}}
 

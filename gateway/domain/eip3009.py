@@ -5,6 +5,7 @@ imported. Sources: EIP-712, EIP-3009, Circle's FiatTokenV2_2.
 """
 
 import functools
+from typing import Any
 
 import attrs
 
@@ -105,6 +106,20 @@ class Network:
     # Name and version in the token's EIP-712 domain.
     token_name: str
     token_version: str = "2"
+    # The currency in sentences for buyers.
+    money: str = "USDC"
+    # States that this money has no value; empty if it has one.
+    notice: str = ""
+
+    @property
+    def has_value(self) -> bool:
+        """Whether this is real money."""
+        return not self.notice
+
+    def describe_money(self) -> dict[str, Any]:
+        """Return the member `money` of documents and 402s; none for real money."""
+        described = {"name": self.money, "hasValue": False, "notice": self.notice}
+        return {} if self.has_value else {"money": described}
 
     @property
     def caip2(self) -> str:
@@ -139,8 +154,20 @@ BASE_SEPOLIA = Network(
     chain_id=84532,
     token="0x036cbd53842c5426634e7929541ec2318f3dcf7e",
     token_name="USDC",
+    money="test USDC",
+    notice="Test money: USDC on base-sepolia has no value.",
 )
 NETWORKS = {network.name: network for network in (BASE, BASE_SEPOLIA)}
+
+
+@functools.cache
+def play_network(network: Network) -> Network:
+    """Return an embedded chain that has this network's name and chain id."""
+    return attrs.evolve(
+        network,
+        money="play USDC",
+        notice="Play money on an embedded chain: it has no value. Never pay with real USDC.",
+    )
 
 
 def usual_gas(payments: int) -> int:

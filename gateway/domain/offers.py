@@ -241,6 +241,11 @@ class Endpoint:
         return self.capability == DOCUMENT_EXTRACTION
 
     @property
+    def reads_prompt(self) -> bool:
+        """Whether a prompt changes the result. A parsed document is always the whole one."""
+        return self.capability != DOCUMENT_PARSING or "prompt" in self.required_fields
+
+    @property
     def takes_file(self) -> bool:
         """Whether a request may carry `fileBase64`."""
         return bool(self.file_extensions)

@@ -226,12 +226,21 @@ class Payment:
     method: str | None = None
     # Hash of the request without the endpoint's defaults. None: of an earlier release.
     sent_hash: str | None = attrs.field(default=None, eq=False)
+    # Whether the payer signed the request, so that it may be refunded automatically.
+    payer_proven: bool = attrs.field(default=False, eq=False)
 
     @property
     def decided_by(self) -> int | None:
         """Unix seconds by which the chain shows the outcome; None for a direct payment."""
         signed = self.authorization
         return None if signed is None else signed.valid_before + LOG_LAG_S
+
+
+class Decision(enum.StrEnum):
+    """The operator's decision about a refund."""
+
+    APPROVED = "approved"
+    REJECTED = "rejected"
 
 
 @attrs.frozen(kw_only=True)
@@ -241,13 +250,9 @@ class Refund:
     state: PaymentState
     amount_units: int
     tx_hash: str | None
-
-
-class Decision(enum.StrEnum):
-    """The operator's decision about a refund."""
-
-    APPROVED = "approved"
-    REJECTED = "rejected"
+    decision: Decision | None = None
+    # For the operator: why the refund is delayed or failed.
+    problem: str | None = None
 
 
 @attrs.frozen(kw_only=True)

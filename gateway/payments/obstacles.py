@@ -30,9 +30,7 @@ _WALLET, _SETTLER = "wallet", "settler"
 # These stop direct transfers too.
 _STOP_ALL = (_CHAIN, _STOPPED, _TOKEN, _WALLET)
 _DIRECT_WORKS = "The gateway cannot settle x402 payments now. A direct USDC transfer works."
-_CHAIN_DOWN = (
-    "The gateway cannot read the chain now, so it sells nothing. Send the same request again later."
-)
+_CHAIN_DOWN = "The gateway cannot read the chain now, so it sells nothing. Try again later."
 _NO_BLOCKS = (
     "This gateway sees no new blocks of the chain now, so it sells nothing. "
     "Make no transfer; the hash of an earlier one can be sent again later."

@@ -128,6 +128,7 @@ def _check_values(settings: Settings) -> dict[str, bool]:
     return {
         "base_url": url.scheme in ("http", "https") and bool(url.hostname) and not url.path,
         "wallet": bool(_ADDRESS.fullmatch(settings.wallet)) and int(settings.wallet, 16) != 0,
+        "play_key": not settings.play_key or _is_play(settings),
         "rpc_urls": bool(settings.rpc_urls)
         and all(urlsplit(rpc).scheme in ("http", "https") for rpc in settings.rpc_urls),
         "settlement_key": not settings.settlement_key or is_key(settings.settlement_key),
@@ -195,6 +196,11 @@ def _is_test_only(settings: Settings) -> bool:
     """Whether only this machine reaches the gateway, and no real money pays it."""
     has_test_money = settings.network == "base-sepolia" or is_chain_local(settings)
     return is_local_only(settings) and has_test_money
+
+
+def _is_play(settings: Settings) -> bool:
+    """Whether the play key is one, and gateway and chain are reached on this machine alone."""
+    return is_key(settings.play_key) and is_local_only(settings) and is_chain_local(settings)
 
 
 def is_chain_local(settings: Settings) -> bool:

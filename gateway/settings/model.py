@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import typed_settings as ts
 
-from gateway.domain.eip3009 import NETWORKS, Network
+from gateway.domain.eip3009 import NETWORKS, Network, play_network
 from gateway.settings.sections import Section, check_section, read_section, secret, setting
 
 ROLES = frozenset(("web", "worker", "signer"))
@@ -306,8 +306,8 @@ class Settings:
     )
     contact_email: str = setting(
         "",
-        "E-mail address in /openapi.json and the ERC-8004 file. Registries such as x402scan verify "
-        "ownership by it.",
+        "E-mail address that buyers are given, in /openapi.json, the ERC-8004 file and after a "
+        "failure. Registries such as x402scan verify ownership by it.",
         example="operator@example.com",
     )
     ownership_proofs: tuple[str, ...] = setting(
@@ -320,6 +320,14 @@ class Settings:
         "Registrations in ERC-8004 identity registries, separated by commas (chain, registry, "
         "agent's number), for /.well-known/agent-registration.json.",
         example="eip155:8453:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432/22",
+    )
+    play_key: str = setting(
+        "",
+        "Private key with play money, shown to all visitors, for `gateway demo`. Every document "
+        "then states that the money has no value. Refused unless base_url, bind and rpc_urls are "
+        "on this machine.",
+        example="0x followed by 64 hexadecimal digits",
+        shown=False,
     )
     endpoints: dict[str, EndpointOverride] = attrs.field(
         factory=dict,
@@ -355,7 +363,8 @@ class Settings:
     @property
     def chain(self) -> Network:
         """The facts about the chosen network."""
-        return NETWORKS[self.network]
+        network = NETWORKS[self.network]
+        return play_network(network) if self.play_key else network
 
     @property
     def wallet_key(self) -> str:

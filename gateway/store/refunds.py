@@ -14,7 +14,7 @@ DAY_S = 86_400
 SENT_AUTOMATICALLY = """SELECT coalesce(sum(amount_units), 0) FROM refunds
     WHERE begun_at > ? AND decision IS NULL"""
 
-SELECT_CASE = f"""SELECT t.id AS task_id, t.slug, p.payer_proven, {PAYMENT_COLUMNS},
+SELECT_CASE = f"""SELECT t.id AS task_id, t.slug, {PAYMENT_COLUMNS},
     r.amount_units, r.recipient, coalesce(lower(m.refund_to), p.payer) AS own_recipient, r.reason,
     r.decision, r.note, r.problem, r.sender, r.tx_hash,
     r.created_at, r.updated_at

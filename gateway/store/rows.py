@@ -38,6 +38,7 @@ _CONVERTER.register_unstructure_hook(bytes, lambda value: value.hex())
 _PAYMENT_FIELDS = (
     *("flow", "state", "request_hash", "price_units", "payer", "authorization"),
     *("search_from_block", "paid_tx", "paid_log_index", "paid_units", "method", "sent_hash"),
+    "payer_proven",
 )
 PAYMENT_ROW = ", ".join(["id", *(f'"{name}"' for name in _PAYMENT_FIELDS)])
 _OWN_COLUMNS = ", ".join(["p.id AS payment_id", *(f"p.{name}" for name in _PAYMENT_FIELDS)])
@@ -49,7 +50,7 @@ PAYMENT_COLUMNS = (
 # `task_of` unpacks columns by position: lookups by name take longer than building the task.
 SELECT_TASK = f"""SELECT t.id, t.slug, t.capability, t.status, t.attempt, t.progress, t.result,
     t.code, t.error, t.details, t.created_at, t.started_at, t.completed_at, t.expires_at,
-    t.outputs_gone, r.amount_units, r.tx_hash, {_OWN_COLUMNS}
+    t.outputs_gone, r.amount_units, r.tx_hash, r.decision, r.problem, {_OWN_COLUMNS}
     FROM tasks t JOIN payments p ON p.id = t.payment_id
     LEFT JOIN refunds r ON r.payment_id = p.id"""  # noqa: S608 - constants only
 
@@ -77,7 +78,7 @@ def payment_of(row: Row) -> Payment:
 def make_payment(columns: Sequence[Any], slug: str, task_id: str) -> Payment:
     """Return the payment in a row of `PAYMENT_ROW`."""
     (payment_id, flow, state, request_hash, price_units, payer, signed) = columns[:7]
-    (search_from_block, paid_tx, paid_log_index, paid_units, method, sent_hash) = columns[7:]
+    (search_from_block, paid_tx, paid_log_index, paid_units, method, sent_hash) = columns[7:13]
     return Payment(
         id=payment_id,
         flow=_FLOWS[flow],
@@ -94,6 +95,7 @@ def make_payment(columns: Sequence[Any], slug: str, task_id: str) -> Payment:
         task_id=task_id,
         method=method,
         sent_hash=sent_hash,
+        payer_proven=bool(columns[13]),
     )
 
 
@@ -101,11 +103,7 @@ def task_of(row: Row) -> Task:
     """Convert a row of `SELECT_TASK`."""
     (task_id, slug, capability, status, attempt, progress, result) = row[:7]
     (code, error, details, created_at, started_at, completed_at, expires_at) = row[7:14]
-    (outputs_gone, refund_units, refund_tx) = row[14:17]
-    payment = make_payment(row[17:], slug, task_id)
-    refund = None
-    if refund_units is not None:
-        refund = Refund(state=payment.state, amount_units=refund_units, tx_hash=refund_tx)
+    payment = make_payment(row[19:], slug, task_id)
     return Task(
         id=task_id,
         slug=slug,
@@ -118,13 +116,35 @@ def task_of(row: Row) -> Task:
         completed_at=completed_at,
         expires_at=expires_at,
         result=_read_result(result) if result is not None else None,
-        outputs_gone=bool(outputs_gone),
+        outputs_gone=bool(row[14]),
         code=code,
         error=error,
         details=details,
         payment=payment,
-        refund=refund,
+        refund=_make_refund(payment.state, *row[15:19]),
     )
+
+
+def _make_refund(
+    state: PaymentState,
+    amount_units: int | None,
+    tx_hash: str | None,
+    decision: str | None,
+    problem: str | None,
+) -> Refund | None:
+    if amount_units is None:
+        return None
+    return Refund(
+        state=state,
+        amount_units=amount_units,
+        tx_hash=tx_hash,
+        decision=_decision_of(decision),
+        problem=problem,
+    )
+
+
+def _decision_of(word: str | None) -> Decision | None:
+    return Decision(word) if word is not None else None
 
 
 def _read_authorization(text: str) -> Authorization:
@@ -177,7 +197,7 @@ def refund_case_of(row: Row) -> RefundCase:
         **{name: row[name] for name in same},
         payment=payment_of(row),
         payer_proven=bool(row["payer_proven"]),
-        decision=Decision(row["decision"]) if row["decision"] is not None else None,
+        decision=_decision_of(row["decision"]),
     )
 
 

@@ -55,10 +55,13 @@ def started(task: Task, callback_secret: str | None = None) -> dict[str, Any]:
     return body
 
 
-def task(task: Task, *, network: str, links: Sequence[str]) -> dict[str, Any]:
+def task(
+    task: Task, *, network: str, links: Sequence[str], refund_words: str = ""
+) -> dict[str, Any]:
     """Return the body of `GET /api/task/{taskId}`, without prompt, payer and file.
 
-    `links` has a link for each output; it is empty after the outputs are deleted.
+    `links` has a link for each output; it is empty after the outputs are deleted. `refund_words`
+    is the state of the refund in words.
     """
     status, state = _STATUS.get(task.status, str(task.status)), task.payment.state
     held = {"decidedBy": _write_time(task.payment.decided_by)}
@@ -88,7 +91,7 @@ def task(task: Task, *, network: str, links: Sequence[str]) -> dict[str, Any]:
         "error": task.error,
         "code": task.code,
         "details": task.details,
-        "refund": _write_refund(task.refund),
+        "refund": _write_refund(task.refund, refund_words),
         **(held if task.status is TaskStatus.HELD else {}),
     }
 
@@ -113,13 +116,14 @@ def event(
     return written
 
 
-def _write_refund(refund: Refund | None) -> dict[str, Any] | None:
+def _write_refund(refund: Refund | None, words: str) -> dict[str, Any] | None:
     if refund is None:
         return None
     return {
         "state": str(refund.state),
         "amount": number(refund.amount_units),
         "transaction": refund.tx_hash,
+        "message": words,
     }
 
 

@@ -52,6 +52,8 @@ class Refund(msgspec.Struct, frozen=True, rename="camel"):
     state: str
     amount: float | None = None
     transaction: str | None = None
+    # The state in words.
+    message: str = ""
 
 
 class Task(msgspec.Struct, frozen=True, rename="camel"):

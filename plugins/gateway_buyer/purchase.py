@@ -20,7 +20,8 @@ import attrs
 from gateway.chain.keys import address_of
 from gateway.chain.smart_wallets import sign_authorization
 from gateway.domain import Authorization
-from gateway_buyer.answers import Task, shorten
+from gateway.domain.failure_words import failure_in_words
+from gateway_buyer.answers import Refund, Task, shorten
 from gateway_buyer.client import GatewayClient
 from gateway_buyer.errors import (
     GenerationFailed,
@@ -211,13 +212,19 @@ def check_completed(task: Task) -> Task:
     """Return a task that is done; raises `GenerationFailed` if it has no result."""
     if task.status == "completed":
         return task
-    reasons = ", ".join(word for word in (task.code, task.details) if word)
     why = shorten(task.error or "The gateway gives no reason.")
-    if task.refund is None:
-        money = "The response names no refund."
-    else:
-        money = f"The refund is {shorten(task.refund.state)}."
-    raise GenerationFailed(f"The generation failed: {why} ({shorten(reasons)}) {money}")
+    reason = failure_in_words(task.details)
+    sentences = (f"The generation failed: {why}", reason, _describe_refund(task.refund))
+    raise GenerationFailed(" ".join(filter(None, sentences)))
+
+
+def _describe_refund(refund: Refund | None) -> str:
+    if refund is None:
+        return "The response names no refund."
+    amount = "" if refund.amount is None else f" of {refund.amount:g} USDC"
+    # Other gateways name a state only.
+    state = shorten(refund.message or refund.state.replace("_", " "))
+    return f"The refund{amount}: {state}"
 
 
 def _describe(task: Task) -> str:

@@ -61,7 +61,7 @@ def sample_pdf() -> bytes:
 
 def _make_report_page() -> Page:
     page = Page()
-    _draw_band(page, "Quarterly Report", "Third quarter 2026")
+    _draw_band(page, "Quarterly Report", "Harbour Coffee Roasters, third quarter 2026")
     y = _draw_heading(page, 690, "Summary")
     y = page.paragraph(
         LEFT, y,
@@ -87,7 +87,7 @@ def _make_report_page() -> Page:
 
 def _make_invoice_page() -> Page:
     page = Page()
-    _draw_band(page, "Invoice", "No. 2026-0917")
+    _draw_band(page, "Invoice", "Harbour Coffee Roasters, no. 2026-0917")
     y = 700.0
     for label, words in (
         ("Billed to", "Nordlicht Cafes B.V., Wijnhaven 23, 3011 WH Rotterdam"),
@@ -117,7 +117,6 @@ def _make_invoice_page() -> Page:
 def _draw_band(page: Page, title: str, subtitle: str) -> None:
     page.box(0, 742, pdf.WIDTH, 100, INK)
     page.box(0, 738, pdf.WIDTH, 4, ACCENT)
-    page.text(LEFT, 806, "HARBOUR COFFEE ROASTERS", font=BOLD, size=9, colour=(0.93, 0.73, 0.55))
     page.text(LEFT, 768, title, font=BOLD, size=26, colour=WHITE)
     page.text(RIGHT, 768, subtitle, size=12, colour=WHITE, align="right")
 

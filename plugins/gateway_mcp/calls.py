@@ -168,9 +168,11 @@ def _ask(
 ) -> dict[str, Any]:
     """Return the result that states the price, with the reason if a payment was refused."""
     here = attrs.evolve(quote, resource_url=gateway.settings.base_url + MCP_PATH)
-    price = f"{wire.decimal(quote.price_units)} USDC on {quote.network.name}"
+    price = f"{wire.decimal(quote.price_units)} {quote.network.money} on {quote.network.name}"
     page = describe_page(gateway, quote.endpoint, call.arguments)
-    return ask_for_payment(make_challenge(gateway, here, reason), price, page, details)
+    refund = quote.refund.sentence if quote.refund is not None else ""
+    more = (refund, quote.network.notice)
+    return ask_for_payment(make_challenge(gateway, here, reason), price, page, details, more)
 
 
 def _check_time_left(gateway: Gateway, call: ToolCall) -> None:

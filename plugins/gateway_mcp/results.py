@@ -14,6 +14,7 @@ from gateway.domain import StoredOutput, StoredResult, Task
 from gateway.running.gateway import Gateway
 from gateway.web import wire
 from gateway.web.front.answers import answer_error
+from gateway.web.routes.tasks import show_with
 from gateway_mcp.tools import GET_TASK
 
 # Claude refuses answers of more than 1,048,576 characters (PrefectHQ/fastmcp#1036). A picture that
@@ -35,7 +36,7 @@ async def show_task(
     the same without a document's text, which comes second. If there are small pictures,
     `admit_pictures` is called once to ask whether the result may contain them.
     """
-    body = wire.task(task, network=gateway.settings.network, links=links)
+    body = show_with(gateway, task, links)
     content = [_text(_write_without_text(body))]
     if task.result is not None:
         text = await gateway.long_texts.first_chars(task)

@@ -37,7 +37,7 @@ _INSTRUCTIONS = (
     "Each tool but get_task is paid by x402 with USDC, per call and without an account. A call "
     "without a payment costs nothing and answers isError with the price; call again with the "
     "payment in _meta, under x402/payment. A paid call answers with the result, or with a taskId "
-    "for get_task. The extension refund-policy of each price says what happens if a task fails."
+    "for get_task."
 )
 REVISIONS = KNOWN_PROTOCOL_VERSIONS
 # How long a client may cache the list of tools.
@@ -59,7 +59,7 @@ def make_manager(gateway: Gateway) -> StreamableHTTPSessionManager:
     server: Server[Any] = Server(
         gateway.settings.name,
         version=VERSION,
-        instructions=_INSTRUCTIONS,
+        instructions=_instruct(gateway),
         website_url=gateway.settings.base_url,
         cache_hints={"tools/list": _KEEP, "server/discover": _KEEP},
         # No tool declares headers of its own.
@@ -72,19 +72,16 @@ def make_manager(gateway: Gateway) -> StreamableHTTPSessionManager:
     server.add_request_handler("tasks/update", _TaskParams, tools.update_task)
     server.extensions[TASKS] = {}
     # The SDK's own middleware exports traces, which are not used here.
-    server.middleware[:] = [cast(Any, _convert_to_revision)]
+    server.middleware[:] = [cast(Any, tools.finish)]
     return StreamableHTTPSessionManager(
         server, json_response=True, stateless=True, max_request_body_size=MESSAGE_BYTES
     )
 
 
-async def _convert_to_revision(context: _Context, call_next: Any) -> Any:
-    """Convert a result to the revision in the request, or to the one that `initialize` returns."""
-    result = await call_next(context)
-    if not isinstance(result, dict):
-        return result
-    revision = result.get("protocolVersion", context.protocol_version)
-    return convert(revision, context.method, result)
+def _instruct(gateway: Gateway) -> str:
+    """Return the server's instructions for a model."""
+    refund, notice = gateway.refund_promise().sentence, gateway.settings.chain.notice
+    return " ".join(filter(None, (_INSTRUCTIONS, refund, notice)))
 
 
 class _Tools:
@@ -93,9 +90,23 @@ class _Tools:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
 
+    async def finish(self, context: _Context, call_next: Any) -> Any:
+        """Bring a result up to date, and convert it to the client's revision.
+
+        This is the revision in the request, or the one that `initialize` returns.
+        """
+        result = await call_next(context)
+        if not isinstance(result, dict):
+            return result
+        if "instructions" in result:
+            # The refund promise may have changed since the server's start.
+            result = {**result, "instructions": _instruct(self._gateway)}
+        revision = result.get("protocolVersion", context.protocol_version)
+        return convert(revision, context.method, result)
+
     async def list(self, _: _Context, __: PaginatedRequestParams | None) -> dict[str, Any]:
         """Handle `tools/list`."""
-        catalog, network = self._gateway.catalog, self._gateway.settings.network
+        catalog, network = self._gateway.catalog, self._gateway.settings.chain
         tools = catalog.cached("mcp-tools", lambda: list_tools(catalog, network))
         return _COMPLETE | {"tools": tools}
 

@@ -27,10 +27,10 @@ from gateway_openapi import schemas
 _MAX_CATEGORIES = 5
 _GUIDANCE = (
     "POST a JSON body to an /api/x402 path. The 402 tells the price of exactly that request and "
-    "costs nothing; sign it with an x402 client (USDC on {network}) and send the same request "
+    "costs nothing; sign it with an x402 client ({money} on {network}) and send the same request "
     "again. The 200 has a statusUrl: GET it with ?wait=30 until done is true, then download "
     "result.outputs[].url or read result.text. Send an Idempotency-Key with the first attempt; a "
-    "repeat with the same key is the same purchase. A failed task tells the refund that is due."
+    "repeat with the same key is the same purchase. {refund}"
 )
 _REFUSALS = {
     400: "The request breaks a rule.",
@@ -73,13 +73,16 @@ def describe_api(gateway: Gateway) -> dict[str, Any]:
         "info": {
             "title": settings.name,
             "version": VERSION,
-            "description": "AI generations, each for one payment in USDC. No account, no API key.",
+            "description": (
+                f"AI generations, each for one payment in {settings.chain.money}. No account, no "
+                f"API key. {settings.chain.notice}"
+            ).strip(),
             "contact": {"name": settings.name, "url": base}
             | ({"email": settings.contact_email} if settings.contact_email else {}),
-            "x-guidance": _GUIDANCE.format(network=settings.chain.name),
+            "x-guidance": _guide(gateway),
         },
         "servers": [{"url": base}],
-        "x-refund-policy": gateway.refund_promise().describe(),
+        "x-refund-policy": gateway.refund_promise().describe_in_words(),
         "x-agentcash-guidance": {"llmsTxtUrl": f"{base}/llms.txt"},
         "x-service-info": {
             "categories": _categories(endpoints),
@@ -95,6 +98,12 @@ def describe_api(gateway: Gateway) -> dict[str, Any]:
         "paths": _paths(gateway, endpoints),
         "components": _components(),
     }
+
+
+def _guide(gateway: Gateway) -> str:
+    chain, refund = gateway.settings.chain, gateway.refund_promise().sentence
+    guide = _GUIDANCE.format(money=chain.money, network=chain.name, refund=refund)
+    return f"{guide} {chain.notice}".strip()
 
 
 def _categories(endpoints: Iterable[Endpoint]) -> list[str]:

@@ -97,6 +97,7 @@ def task_schema() -> dict[str, Any]:
                     "state": {"type": "string"},
                     "amount": {"type": "number", "description": "USDC."},
                     "transaction": text,
+                    "message": {"type": "string", "description": "The state for people."},
                 },
             },
         },
@@ -167,6 +168,9 @@ def challenge_schema() -> dict[str, Any]:
             "x402Version": {"type": "integer"},
             "error": {"type": "string"},
             "accepts": {"type": "array", "items": entry},
+            "charged": {"const": False, "description": "The refused payment took nothing."},
+            "details": {"type": "string"},
+            "money": {"type": "object", "description": "Of test and play money only."},
         },
         "required": ["x402Version", "error", "accepts"],
     }

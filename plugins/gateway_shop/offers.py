@@ -64,11 +64,9 @@ def _describe(registered: Registered, gateway: Gateway, assets: Assets) -> dict[
         "page_steps": prices.page_steps(endpoint),
         "total": prices.total_of_defaults(endpoint),
         "on_sale": registered.sells_now and gateway.selling == "everything",
-        "by_transfer": registered.sells_now
-        and gateway.selling == "transfers"
-        and takes_transfers(gateway.settings),
+        "by_transfer": registered.sells_now and gateway.selling == "transfers",
         "sample": samples.sample_of(endpoint, gateway.find(Examples).of(endpoint), assets),
-        "fields": request_schema(endpoint)["properties"],
+        "fields": _describe_fields(endpoint),
         "required": endpoint.required_fields,
         "extensions": endpoint.file_extensions,
         "file_noun": name_file(endpoint),
@@ -76,10 +74,16 @@ def _describe(registered: Registered, gateway: Gateway, assets: Assets) -> dict[
     }
 
 
+def _describe_fields(endpoint: Endpoint) -> dict[str, Any]:
+    """Return the schemas of the fields that a form shows."""
+    fields: dict[str, Any] = request_schema(endpoint)["properties"]
+    return {name: one for name, one in fields.items() if name != "prompt" or endpoint.reads_prompt}
+
+
 def takes_transfers(settings: Settings) -> bool:
     """Whether the page asks people for a transfer.
 
-    A phone that reads the code of a play chain would send real money on the chain of the same id.
+    A phone that reads the code of a play chain knows another chain by its id.
     """
     return not settings.require_payer_signature and not play_key_of(settings)
 

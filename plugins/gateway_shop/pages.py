@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 
 from gateway.domain import Endpoint
 from gateway.domain.description import price_range, request_schema
+from gateway.domain.failure_words import REASONS
+from gateway.domain.refund_promise import RefundPromise
 from gateway.running.gateway import Gateway
 from gateway.settings import Settings
 from gateway.version import VERSION
@@ -21,7 +23,6 @@ from gateway_shop.settings import play_key_of, shop_settings_of
 _PICTURE_TO_EDIT = "sandbox.webp"
 _NETWORKS = {"base": "Base", "base-sepolia": "Base Sepolia"}
 _EXPLORERS = {8453: "https://basescan.org", 84532: "https://sepolia.basescan.org"}
-_TEST_NETWORKS = ("base-sepolia",)
 
 
 @functools.cache
@@ -62,7 +63,8 @@ def view(gateway: Gateway, assets: Assets, slug: str) -> dict[str, Any]:
     offers = shop_offers.describe_all(gateway, assets)
     known, sold = gateway.catalog.find(slug), gateway.catalog.find_endpoint(slug)
     title = known.endpoint.title if known else slug
-    first = next((offer["slug"] for offer in offers if offer["on_sale"]), "")
+    payable = (offer["slug"] for offer in offers if offer["on_sale"] or offer["by_transfer"])
+    first = next(payable, "")
     return {
         "asset": assets.url,
         "settings": settings,
@@ -72,10 +74,12 @@ def view(gateway: Gateway, assets: Assets, slug: str) -> dict[str, Any]:
         "network": _describe_network(settings),
         "offers": offers,
         "layout": shop_offers.arrange(offers),
-        "refund": gateway.refund_promise(),
+        "refund": promise_of(gateway, slug),
         "openapi": gateway.openapi,
         "sells": gateway.wallet.problem is None,
+        "takes_transfers": any(offer["by_transfer"] for offer in offers),
         "sale_problem": gateway.sale_problem(),
+        "asks_transfers": shop_offers.takes_transfers(settings),
         "sold": shop_offers.name_sold(offers),
         "cheapest": shop_offers.find_cheapest(offers),
         "offer": next((offer for offer in offers if offer["slug"] == slug), None),
@@ -88,6 +92,14 @@ def view(gateway: Gateway, assets: Assets, slug: str) -> dict[str, Any]:
         "page": _describe_gateway(gateway, slug, title)
         | (_describe_purchase(gateway, assets, sold) if sold else {}),
     }
+
+
+def promise_of(gateway: Gateway, slug: str) -> RefundPromise:
+    """Return the promise for every request to an endpoint, or to all; see `view`."""
+    endpoint = gateway.catalog.find_endpoint(slug)
+    if endpoint is None:
+        return gateway.refund_promise()
+    return gateway.refund_promises.of(price_range(endpoint)[1])
 
 
 def _write_code(gateway: Gateway, slug: str, *, serves_mcp: bool) -> Mapping[str, str]:
@@ -103,14 +115,13 @@ def _write_code(gateway: Gateway, slug: str, *, serves_mcp: bool) -> Mapping[str
 def _describe_network(settings: Settings) -> dict[str, Any]:
     """Return the chain as the pages name it; `money` is the buyer's currency."""
     is_play = bool(play_key_of(settings))
-    is_test = settings.network in _TEST_NETWORKS
     label = _NETWORKS.get(settings.network, settings.network)
     chain_id = settings.chain.chain_id
     return {
         "label": f"{label} (embedded play chain)" if is_play else label,
         "isPlay": is_play,
-        "isTest": is_test,
-        "money": "play USDC" if is_play else "test USDC" if is_test else "USDC",
+        "isTest": not is_play and not settings.chain.has_value,
+        "money": settings.chain.money,
         "chainId": chain_id,
         "caip2": settings.chain.caip2,
         "token": settings.chain.token,
@@ -128,7 +139,8 @@ def _describe_gateway(gateway: Gateway, slug: str, title: str) -> dict[str, Any]
         "baseUrl": settings.base_url,
         "contact": settings.contact_email,
         "network": _describe_network(settings),
-        "refund": gateway.refund_promise().sentence,
+        "reasons": REASONS,
+        "refund": promise_of(gateway, slug).sentence,
     }
 
 
@@ -139,7 +151,6 @@ def _describe_purchase(gateway: Gateway, assets: Assets, endpoint: Endpoint) -> 
         "wallet": settings.wallet,
         "playKey": play_key_of(settings) or None,
         "transfers": shop_offers.takes_transfers(settings),
-        "refund": gateway.refund_promises.of(price_range(endpoint)[1]).sentence,
         "schema": request_schema(endpoint),
         "required": list(endpoint.required_fields),
         "extensions": list(endpoint.file_extensions),

@@ -17,7 +17,7 @@ from gateway_shop.settings import play_key_of
 # Marks the request's body. The templates turn it into an element.
 BODY = "\ufffcBODY\ufffc"
 _PYTHON = """\
-# pip install 'x402[evm,requests]'
+# pip install 'x402[evm,requests]'; save as buy.py; run with BUYER_KEY set
 import base64, os, requests
 from eth_account import Account
 from x402 import max_amount, x402ClientSync
@@ -26,7 +26,7 @@ from x402.mechanisms.evm import EthAccountSigner
 from x402.mechanisms.evm.exact.register import register_exact_evm_client
 
 wallet = x402ClientSync()
-signer = EthAccountSigner(Account.from_key(os.environ["PRIVATE_KEY"]))
+signer = EthAccountSigner(Account.from_key(os.environ["BUYER_KEY"]))
 # The most that one payment may be, in millionths of a USDC.
 register_exact_evm_client(wallet, signer, policies=[max_amount({units})])
 
@@ -43,13 +43,13 @@ while not task["done"]:
 print(task["result"] or task["error"])
 """
 _TYPESCRIPT = """\
-// npm install @x402/fetch @x402/evm viem
+// npm install @x402/fetch @x402/evm viem tsx; save as buy.mts; npx tsx buy.mts
 import {{ readFileSync }} from "node:fs";
 import {{ ExactEvmScheme }} from "@x402/evm";
 import {{ wrapFetchWithPaymentFromConfig }} from "@x402/fetch";
 import {{ privateKeyToAccount }} from "viem/accounts";
 
-const account = privateKeyToAccount(process.env.PRIVATE_KEY as `0x${{string}}`);
+const account = privateKeyToAccount(process.env.BUYER_KEY as `0x${{string}}`);
 const pay = wrapFetchWithPaymentFromConfig(fetch, {{
   schemes: [{{ network: "{caip2}", client: new ExactEvmScheme(account) }}],
   spendControls: {{ maxAmountPerPayment: "${usdc}" }},
@@ -90,7 +90,7 @@ _NO_TRANSFER = """
 curl {base}/llms.txt
 """
 _NOT_NOW = """
-# Nothing can be paid now: make no transfer. The answer has the reason; ask again later.
+# Nothing can be paid now: make no transfer. The answer gives the reason; ask again later.
 """
 _MCP = """\
 # These programs show the price and a link to buy by hand. So that they buy by themselves, within

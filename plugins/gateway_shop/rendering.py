@@ -53,7 +53,8 @@ async def answer_page(
 
 async def _render_cached(gateway: Gateway, template: str, slug: str, notice: Notice | None) -> str:
     kept: dict[tuple[object, ...], str] = gateway.catalog.cached("pages", dict)
-    state = (gateway.refund_promise().on_failure, gateway.selling, gateway.sale_problem())
+    promised = shop_pages.promise_of(gateway, slug).on_failure
+    state = (promised, gateway.selling, gateway.sale_problem())
     key = (template, slug, notice, gateway.find(Examples).version, *state)
     if key not in kept:
         view = shop_pages.view(gateway, gateway.find(Assets), slug)

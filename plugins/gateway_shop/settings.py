@@ -6,7 +6,7 @@ from pathlib import Path
 
 import attrs
 
-from gateway.settings import Settings, is_chain_local, is_key, is_local_only, setting
+from gateway.settings import Settings, setting
 
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 # An address that is safe in an attribute and in a Content-Security-Policy.
@@ -58,26 +58,14 @@ class ShopSettings:
         "Origins (https or wss), separated by commas, that this script may connect to.",
         example="wss://relay.example.com",
     )
-    play_key: str = setting(
-        "",
-        "Private key with play money, shown to all visitors, for `gateway demo`. Refused "
-        "unless base_url, bind and rpc_urls are on this machine.",
-        example="0x followed by 64 hexadecimal digits",
-        shown=False,
-    )
 
-    def validate(self, settings: Settings) -> Mapping[str, bool]:
-        """Return for each value whether it is right.
-
-        A key is accepted only if gateway and chain are reached on this machine alone.
-        """
-        is_local = is_local_only(settings) and is_chain_local(settings)
+    def validate(self, _: Settings) -> Mapping[str, bool]:
+        """Return for each value whether it is right."""
         return {
             "brand_color": not self.brand_color or bool(_COLOR.fullmatch(self.brand_color)),
             **{name: _is_link(getattr(self, name)) for name in _LINKS},
             "wallet_script": not self.wallet_script or bool(_PATH.fullmatch(self.wallet_script)),
             "wallet_origins": all(map(_ORIGIN.fullmatch, self.wallet_origins)),
-            "play_key": not self.play_key or (is_key(self.play_key) and is_local),
         }
 
 
@@ -91,7 +79,7 @@ def shop_settings_of(settings: Settings) -> ShopSettings:
 
 def play_key_of(settings: Settings) -> str:
     """Return the key with play money; empty if money is real."""
-    return shop_settings_of(settings).play_key
+    return settings.play_key
 
 
 def _is_link(text: str) -> bool:

@@ -78,13 +78,16 @@ def challenge(quote: Quote, reason: str | None, version: int, *, name: str = "")
     if version == 1:
         entries.reverse()
     can_settle = quote.selling == "everything"
-    price = f"{quote.price_units / 10**6:.6f}".rstrip("0").rstrip(".")
-    plain = f"Payment required: {price} USDC on {quote.network.name} to {quote.wallet}"
-    body = {"x402Version": 1, "error": reason or plain, "accepts": entries if can_settle else []}
+    body = {
+        "x402Version": 1,
+        "error": reason or _describe_price(quote),
+        "accepts": entries if can_settle else [],
+        **quote.network.describe_money(),
+    }
     extensions = {BAZAAR: bazaar_of(quote.endpoint), _IDENTIFIER: _IDENTIFIER_EXTENSION}
     header = {
         "x402Version": 2,
-        "error": reason or "Payment required",
+        "error": reason or ". ".join(filter(None, ("Payment required", quote.network.notice))),
         "resource": resource_of(quote.endpoint, quote.resource_url, name),
         "accepts": [_build_entry_v2(quote, token)] if can_settle else [],
         "extensions": extensions,
@@ -92,6 +95,14 @@ def challenge(quote: Quote, reason: str | None, version: int, *, name: str = "")
     if quote.refund is not None:
         extensions[REFUND_POLICY] = quote.refund.extension()
     return Challenge(body=body, headers={"PAYMENT-REQUIRED": _encode_briefly(header, quote)})
+
+
+def _describe_price(quote: Quote) -> str:
+    """Return the sentences of a 402 for a reader: the price, and what becomes of it."""
+    price = f"{quote.price_units / 10**6:.6f}".rstrip("0").rstrip(".")
+    network, refund = quote.network, quote.refund.sentence if quote.refund is not None else ""
+    asked = f"Payment required: {price} {network.money} on {network.name} to {quote.wallet}."
+    return " ".join(filter(None, (asked, refund, network.notice)))
 
 
 def _encode_briefly(header: dict[str, Any], quote: Quote) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from gateway import Choice, Endpoint, Provider, Settings, hookimpl, usdc
+from gateway_sandbox_image import failing
 from gateway_sandbox_image.renderer import Renderer
 
 ENDPOINT = Endpoint(
@@ -44,8 +45,10 @@ EDIT = Endpoint(
 
 @hookimpl
 def register_endpoints(register: Callable[[Endpoint, Provider], None], settings: Settings) -> None:
-    """Put both on sale if `sandbox` is set."""
+    """Put both on sale if `sandbox` is set, and a failure for play money."""
     if settings.sandbox:
         renderer = Renderer()
         register(ENDPOINT, renderer)
         register(EDIT, renderer)
+        if settings.play_key:
+            register(failing.ENDPOINT, failing.Failing())

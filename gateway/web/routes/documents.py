@@ -20,6 +20,7 @@ from gateway.domain.description import (
     required_fields,
     started_example,
 )
+from gateway.domain.eip3009 import Network
 from gateway.errors import NotFound
 from gateway.running.gateway import Gateway
 from gateway.settings import Settings
@@ -55,7 +56,8 @@ def describe_gateway(gateway: Gateway) -> dict[str, Any]:
         "agentCapabilities": sorted({endpoint["capability"] for endpoint in endpoints}),
         "availableEndpoints": endpoints,
         "identity": {"walletAddress": settings.wallet, "network": settings.network},
-        "refundPolicy": gateway.refund_promise().describe(),
+        **settings.chain.describe_money(),
+        "refundPolicy": gateway.refund_promise().describe_in_words(),
         "created": settings.created,
         "updated": _date_of_update(gateway),
     }
@@ -179,6 +181,7 @@ def list_resources(gateway: Gateway) -> dict[str, Any]:
     return {
         "x402Version": 2,
         "lastUpdated": int(gateway.now()),
+        **gateway.settings.chain.describe_money(),
         "items": [_describe_resource(gateway, endpoint) for endpoint in gateway.catalog],
     }
 
@@ -232,14 +235,18 @@ def describe_agent(gateway: Gateway) -> dict[str, Any]:
     return {
         "type": _REGISTRATION,
         "name": settings.name,
-        "description": f"Sells AI generations, each for one payment in USDC on "
-        f"{settings.chain.name}: {titles}.",
+        "description": _describe_sales(settings.chain, titles),
         "image": f"{base}/favicon.ico",
         "services": services,
         "x402Support": True,
         "active": bool(endpoints),
         "registrations": registrations,
     }
+
+
+def _describe_sales(network: Network, titles: str) -> str:
+    sales = f"Sells AI generations, each for one payment in {network.money} on {network.name}"
+    return f"{sales}: {titles}. {network.notice}".strip()
 
 
 def list_addresses(gateway: Gateway) -> str:

@@ -4,12 +4,14 @@ import base64
 import functools
 import hashlib
 import re
+from typing import Any
 
 import attrs
 import structlog
 from werkzeug.exceptions import MethodNotAllowed
 
 from gateway.catalog.catalog import Catalog
+from gateway.chain.authorization_checks import SPENT
 from gateway.contracts import Challenge, Quote
 from gateway.domain.eip3009 import checksum_address
 from gateway.errors import PaymentRequired, TxAlreadyUsed, ValidationError
@@ -86,10 +88,20 @@ async def _answer_paid(gateway: Gateway, asked: Asked, way: WayToPay, payment: s
     except PaymentRequired as refusal:
         quote = quote or gateway.quote(gateway.catalog[slug].endpoint)
         refused = make_challenge(gateway, quote, refusal.reason, _read_version(asked), way)
-        if refusal.details:
-            refused = attrs.evolve(refused, body={**refused.body, "details": refusal.details})
-        return _answer_challenge(refused)
+        more = _describe_refusal(gateway, refusal, way)
+        return _answer_challenge(attrs.evolve(refused, body={**refused.body, **more}))
     return _answer_started(gateway, accepted, body)
+
+
+def _describe_refusal(gateway: Gateway, refusal: PaymentRequired, way: WayToPay) -> dict[str, Any]:
+    """Return further members of the 402 that refuses a payment.
+
+    `charged` is false if this payment took nothing. A used authorization may have paid before, and
+    of a payment method's proof the gateway knows nothing.
+    """
+    is_known = gateway.payments.methods.method_of(way) is None and refusal.reason != SPENT
+    uncharged = {"charged": False} if is_known else {}
+    return uncharged | ({"details": refusal.details} if refusal.details else {})
 
 
 async def _read_paid_body(gateway: Gateway, asked: Asked) -> tuple[bodies.GenerationBody, int, str]:
@@ -186,11 +198,13 @@ def _write_transfer(quote: Quote) -> dict[str, str]:
 
 def _explain_transfer(quote: Quote, base_url: str) -> str:
     """Return how to pay by a transfer, for a buyer who reads only this sentence."""
+    network = quote.network
+    notice = f" {network.notice}" if network.notice else ""
     return (
-        f"Send {wire.decimal(quote.price_units)} USDC on {quote.network.name} to {quote.wallet}, "
-        f"then its hash as txHash to {base_url}/api/proxy-generate, with payerSignature "
-        "(/llms.txt says how to sign): a hash is public, and without that signature the first "
-        "client to send it gets the task."
+        f"Send {wire.decimal(quote.price_units)} {network.money} on {network.name} to "
+        f"{quote.wallet}, then its hash as txHash to {base_url}/api/proxy-generate, with "
+        "payerSignature (/llms.txt says how to sign): a hash is public, and without that signature "
+        f"the first client to send it gets the task.{notice}"
     )
 
 

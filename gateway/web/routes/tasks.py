@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 from quart import Response
@@ -123,8 +123,15 @@ async def _encode_task(gateway: Gateway, task: Task) -> ShownTask:
 
 async def show_body(gateway: Gateway, task: Task) -> dict[str, Any]:
     """Return the body of a task without a long text, with fresh links to its outputs."""
-    links = await _make_links(gateway, task)
-    return wire.task(task, network=gateway.settings.network, links=links)
+    return show_with(gateway, task, await _make_links(gateway, task))
+
+
+def show_with(gateway: Gateway, task: Task, links: Sequence[str]) -> dict[str, Any]:
+    """Return the body of a task with these links to its outputs."""
+    refund = task.refund
+    words = gateway.refund_promises.describe(task.payment, refund) if refund is not None else ""
+    network = gateway.settings.network
+    return wire.task(task, network=network, links=links, refund_words=words)
 
 
 async def find_task(gateway: Gateway, task_id: str) -> Task:

@@ -3,6 +3,6 @@
 COMMANDS = {
     "demo": (
         "gateway_demo.commands.demo:demo",
-        "Buy a picture and a parsed document with play money.",
+        "Make four purchases with play money.",
     ),
 }

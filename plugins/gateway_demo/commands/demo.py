@@ -25,6 +25,6 @@ from gateway_demo.tour.guide import run_demo
 )
 @one_sentence
 def demo(*, once: bool, open_page: bool, port: int, rpc_port: int, output: Path) -> None:
-    """Buy a picture and a parsed document with play money. The chain is embedded."""
+    """Make four purchases with play money. The chain is embedded."""
     code = run_demo(once=once, port=port, rpc_port=rpc_port, output=output, open_page=open_page)
     sys.exit(code)

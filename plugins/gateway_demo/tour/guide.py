@@ -4,10 +4,11 @@ import signal
 import tempfile
 import time
 import webbrowser
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
+
+import attrs
 
 from gateway.version import VERSION
 from gateway_demo.tour.errors import DemoError
@@ -41,11 +42,12 @@ def run_demo(
         try:
             place = _prepare(port, rpc_port, output, Path(folder))
             _introduce(screen, place)
-            with _run_children(place) as (chain, gateway):
+            with ExitStack() as stack:
+                children = _Children(place, stack)
                 opened = place.base_url if open_page else None
-                _purchase(screen, place, (chain, gateway), picture_format, opened)
+                _purchase(screen, place, children, picture_format, opened)
                 if not once:
-                    _serve(screen, place, (chain, gateway))
+                    _serve(screen, place, children)
         except DemoError as error:
             screen.fail(str(error), error.log)
             return 1
@@ -90,21 +92,38 @@ def _introduce(screen: Screen, place: Place) -> None:
         screen.print(f"The demo ignores {', '.join(ignored)}.")
 
 
-@contextmanager
-def _run_children(place: Place) -> Iterator[tuple[Child, Child]]:
-    """Start chain and gateway at the same time; at the end stop the gateway first."""
-    with ExitStack() as stack:
-        chain = Child.start("chain", ["--port", str(place.rpc_port)], place.folder)
-        stack.callback(chain.stop)
-        gateway = Child.start("gateway", ["serve"], place.folder, **place.settings)
-        stack.callback(gateway.stop)
-        yield chain, gateway
+@attrs.frozen
+class _Children:
+    """The processes of the demo, in the order of their start; the last one stops first."""
+
+    place: Place
+    _stack: ExitStack
+    running: list[Child] = attrs.field(factory=list, init=False)
+
+    def start_chain(self) -> Child:
+        """Start the chain."""
+        return self._start("chain", self.place.chain_options)
+
+    def start_gateway(self) -> Child:
+        """Start the gateway."""
+        return self._start("gateway", ["serve"], **self.place.settings)
+
+    def _start(self, name: str, arguments: list[str], **settings: str) -> Child:
+        child = Child.start(name, arguments, self.place.folder, **settings)
+        self._stack.callback(child.stop)
+        self.running.append(child)
+        return child
+
+    def check(self) -> None:
+        """Raise `DemoError` if one has exited."""
+        for child in self.running:
+            child.check()
 
 
 def _purchase(
     screen: Screen,
     place: Place,
-    children: tuple[Child, Child],
+    children: _Children,
     picture_format: str,
     opened: str | None,
 ) -> None:
@@ -112,36 +131,34 @@ def _purchase(
 
     `opened` is the URL to open in the browser before the first purchase.
     """
-    chain, gateway = children
     try:
         with ExitStack() as stack:
-            screen.part("Start", "an embedded chain that mimics Base, and a gateway on it")
+            screen.part("Start", "an embedded chain that mimics Base Sepolia, and a gateway on it")
             with screen.step("Start the chain") as step:
+                chain = children.start_chain()
                 # The chain starts during this import, which takes seconds.
                 from gateway_demo.tour.tour import Tour  # noqa: PLC0415
 
                 tour = stack.enter_context(Tour.open(screen, place, picture_format))
                 tour.await_chain(chain, step)
-            tour.begin(gateway)
+            tour.begin(children.start_gateway)
             if opened is not None and not webbrowser.open(opened):
                 screen.print(f"No browser could be opened here: open {opened}/ yourself.")
             tour.buy()
             tour.show_balances()
     except (DemoError, OSError) as error:
-        for child in children:
-            child.check()
-        raise DemoError(str(error), log=gateway.tail()) from error
+        children.check()
+        raise DemoError(str(error), log=children.running[-1].tail()) from error
 
 
-def _serve(screen: Screen, place: Place, children: tuple[Child, Child]) -> None:
+def _serve(screen: Screen, place: Place, children: _Children) -> None:
     """Keep serving until Ctrl-C; raises `DemoError` if a process exits."""
     screen.part("Your turn", "chain and gateway run until Ctrl-C")
     screen.lines(place.invitation())
     try:
         with screen.waiting("Serving. Ctrl-C stops it."):
             while True:
-                for child in children:
-                    child.check()
+                children.check()
                 time.sleep(_WATCH_S)
     except KeyboardInterrupt:
         return

@@ -1,6 +1,6 @@
 """The tour: wait for chain and gateway, hand out play money, buy four things, show balances."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Self
 
@@ -13,8 +13,8 @@ from gateway_demo.tour.purchases import Buyer, dollars, ether
 from gateway_demo.tour.screen import Screen, Step
 from gateway_demo.tour.wallet import CHAIN_ID, ONE_ETH, USDC, Rpc, Wallet
 
-# 100 play USDC.
-_BUYER_UNITS = 100_000_000
+# 100 and 10 play USDC.
+_BUYER_UNITS, _REFUND_UNITS = 100_000_000, 10_000_000
 
 
 @attrs.define(kw_only=True)
@@ -27,6 +27,7 @@ class Tour:
     client: Client
     buyer: Buyer
     settler: Wallet
+    refunder: Wallet
     purse: Wallet
     _before: dict[str, int] = attrs.field(factory=dict)
 
@@ -51,26 +52,31 @@ class Tour:
                 client=client,
                 buyer=buyer,
                 settler=Wallet.of(place.settlement_key),
+                refunder=Wallet.of(place.refund_key),
                 purse=Wallet.of(place.purse_key),
             )
 
     def await_chain(self, chain: Child, step: Step) -> None:
-        """Wait for the chain."""
+        """Wait for the chain, then fund the gateway's keys, which pay gas and refunds."""
         chain.wait_until(self.rpc.answers)
+        self.rpc.fund(self.settler.address, eth_wei=ONE_ETH, usdc_units=0)
+        self.rpc.fund(self.refunder.address, eth_wei=ONE_ETH, usdc_units=_REFUND_UNITS)
         step.fact("RPC", f"{self.place.rpc_url}, chain id {CHAIN_ID}")
         step.fact("USDC", USDC)
 
-    def begin(self, gateway: Child) -> None:
-        """Wait for the gateway, then fund the buyer and the settlement key, which pays gas."""
+    def begin(self, start_gateway: Callable[[], Child]) -> None:
+        """Start the gateway, wait for it, then fund the buyer.
+
+        It would sell nothing for ten seconds if it was up before the chain.
+        """
         with self.screen.step("Start the gateway") as step:
-            gateway.wait_until(self.client.answers)
+            start_gateway().wait_until(self.client.answers)
             step.fact("URL", self.place.base_url)
             step.fact("wallet", self.place.wallet)
             for endpoint in self.client.manifest()["availableEndpoints"]:
                 step.fact("sells", f"{endpoint['slug']} for {endpoint['price']} USDC")
         with self.screen.step("Give the buyer play money") as step:
             self.rpc.fund(self.buyer.wallet.address, eth_wei=ONE_ETH, usdc_units=_BUYER_UNITS)
-            self.rpc.fund(self.settler.address, eth_wei=ONE_ETH, usdc_units=0)
             self.rpc.fund(self.purse.address, eth_wei=0, usdc_units=_BUYER_UNITS)
             step.fact("buyer", self.buyer.wallet.address)
             step.fact("has", f"{dollars(_BUYER_UNITS)}, and 1 ETH for gas")

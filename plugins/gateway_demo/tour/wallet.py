@@ -13,15 +13,15 @@ from eth_account.signers.local import LocalAccount
 
 from gateway_demo import token
 from gateway_demo.tour.errors import DemoError
+from gateway_demo.tour.place import NETWORK
 
-# Base.
-CHAIN_ID = 8453
+CHAIN_ID = NETWORK.chain_id
 USDC = token.USDC_ADDRESSES[CHAIN_ID]
 ONE_ETH = 10**18  # wei
 # A client should limit the amount that it signs.
 _MAX_UNITS = 1_000_000
 _TIMEOUT_S = 10.0
-_AUTHORIZATION = {
+AUTHORIZATION_TYPES = {
     "TransferWithAuthorization": [
         {"name": "from", "type": "address"},
         {"name": "to", "type": "address"},
@@ -115,7 +115,7 @@ class Wallet:
             "verifyingContract": terms["asset"],
         }
         # In early releases of eth-account 0.13 accounts have no such method.
-        signed = Account.sign_typed_data(self.account.key, domain, _AUTHORIZATION, message)
+        signed = Account.sign_typed_data(self.account.key, domain, AUTHORIZATION_TYPES, message)
         numbers = {name: str(message[name]) for name in ("value", "validAfter", "validBefore")}
         return {
             "x402Version": challenge["x402Version"],

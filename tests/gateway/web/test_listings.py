@@ -110,6 +110,8 @@ async def test_crawlers_leave_tasks_and_files_alone(gateway):
     assert (await answer.get_data()).decode().splitlines() == [
         "User-agent: *",
         "Disallow: /admin",
+        "Disallow: /task/",
+        "Disallow: /purchases",
         "Disallow: /api/task/",
         "Disallow: /files/",
         "",

@@ -132,6 +132,7 @@ async def test_a_failure_says_why_and_owes_the_money_back(
     assert task["completedAt"] is not None
     assert task["pollAfterSeconds"] is None
     assert task["payment"]["state"] == "settled"
+    assert task["refund"].pop("message").startswith("It is due back to you")
     assert task["refund"] == {"state": "refund_due", "amount": 0.02, "transaction": None}
 
 

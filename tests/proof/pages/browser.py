@@ -11,6 +11,7 @@ from pathlib import Path
 import attrs
 from eth_account import Account
 
+from gateway.domain.eip3009 import BASE, NETWORKS
 from gateway_demo.chain import PlayChain
 from gateway_demo.tour.client import Client, open_session
 from gateway_demo.tour.place import Place
@@ -108,7 +109,7 @@ class Shop:
 
 @contextlib.contextmanager
 def open_shop(
-    folder: Path, *, chain_id: int = 8453, host: str = HOST, **settings: str
+    folder: Path, *, chain_id: int = BASE.chain_id, host: str = HOST, **settings: str
 ) -> Iterator[Shop]:
     """Start a chain and a gateway on it."""
     with (
@@ -127,7 +128,10 @@ def open_gateway(
     with open_session() as session:
         chain.fund(Account.from_key(place.settlement_key).address, usdc_units=0)
         chain.fund(Account.from_key(place.purse_key).address, eth_wei=0, usdc_units=10**8)
-        given = {"rpc_urls": chain.rpc_url, "limit_x402": "1000/60s", "min_free_disk_mb": "0"}
+        chain.fund(Account.from_key(place.refund_key).address, usdc_units=10**7)
+        network = next(one.name for one in NETWORKS.values() if one.chain_id == chain.chain_id)
+        given = {"network": network}
+        given |= {"rpc_urls": chain.rpc_url, "limit_x402": "1000/60s", "min_free_disk_mb": "0"}
         given["base_url"] = f"http://{host}:{place.port}"
         gateway = Child.start("gateway", ["serve"], folder, **(place.settings | given | settings))
         try:

@@ -62,7 +62,9 @@ def other_shop(_needed, tmp_path_factory):
     folder = tmp_path_factory.mktemp("other-shop")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(site))
-        with open_shop(folder, host="localhost", server="uvicorn") as opened:
+        with open_shop(
+            folder, host="localhost", server="uvicorn", contact_email="me@example.com"
+        ) as opened:
             yield opened
 
 

@@ -39,7 +39,7 @@ def test_the_python_code_buys(shop, tmp_path, slug, made, units):
     (tmp_path / "report.txt").write_text("Quarterly Report")
     before = shop.payments_of(shop.purse)
     text = code(shop, slug, "python")
-    output = run([sys.executable, "-c", text], tmp_path, PRIVATE_KEY=shop.place.purse_key)
+    output = run([sys.executable, "-c", text], tmp_path, BUYER_KEY=shop.place.purse_key)
     assert made in output
     assert shop.payments_of(shop.purse) == [*before, units]
 
@@ -70,5 +70,5 @@ def test_the_python_code_pays_no_more_than_it_says(shop, tmp_path):
     assert "max_amount(20000)" in text
     text = text.replace("max_amount(20000)", "max_amount(19999)")
     with pytest.raises(subprocess.CalledProcessError):
-        run([sys.executable, "-c", text], tmp_path, PRIVATE_KEY=shop.place.purse_key)
+        run([sys.executable, "-c", text], tmp_path, BUYER_KEY=shop.place.purse_key)
     assert shop.payments_of(shop.purse) == before

@@ -38,3 +38,16 @@ def test_half_a_schema_is_told_in_the_gateways_words(shop, browser, tmp_path):
     browser.click("#ask")
     browser.until("document.querySelector('#form-error').innerText.includes('Schema')")
     assert "it is not whole, valid JSON." in browser.text("#form-error")
+
+
+def test_the_sample_answers_the_first_suggestion(shop, browser):
+    browser.open(shop.base_url + EXTRACT)
+    browser.click("#sample")
+    browser.click("#ideas button")
+    browser.click("#ask")
+    browser.click("[data-wallet=purse]")
+    browser.click("#pay")
+    browser.find("#again")
+    found = json.loads(browser.text(".document pre"))
+    assert "30 September 2026" in found["dates"]
+    assert "148050.00 USD" in found["amounts"]

@@ -71,14 +71,21 @@ def test_the_sample_document_becomes_a_table(shop, browser):
     assert "North Sea coast" in browser.text(".prose table")
 
 
-def test_a_failure_says_why_and_that_the_money_is_due_back(other_shop, browser):
+def test_a_failure_says_why_and_its_refund_arrives_while_the_visitor_watches(other_shop, browser):
     browser.open(f"{other_shop.base_url}/play/fails")
     ask(browser)
     choose_purse(browser)
     browser.click("#pay")
     outcome = finish(browser)
     assert "The vendor refuses this prompt." in outcome
-    assert "0.02 play USDC is due back to you" in outcome
+    assert "The provider's rules forbid this content" in outcome
+    assert "content_policy" not in outcome
+    assert "refund_due" not in outcome
+    assert "me@example.com" in outcome
+    assert "0.02 play USDC. It is due back to you" in outcome
+    # The page follows the refund while the visitor watches.
+    browser.until("document.querySelector('.receipt').innerText.includes('was sent back to you')")
+    assert "Refund sent by" in browser.text(".receipt")
 
 
 @pytest.mark.full
@@ -115,7 +122,7 @@ def test_without_javascript_everything_is_there_but_the_wallet(shop, browser):
         "0.02 play USDC",
         "Document to Markdown",
         "x402_requests",
-        "no refund is promised",
+        "If a paid generation fails,",
     ):
         assert words in body
     # The tabs are radio buttons.

@@ -4,7 +4,8 @@ import pytest
 
 from gateway import Settings
 from gateway.errors import SettingsError
-from gateway_shop.settings import play_key_of, shop_settings_of
+from gateway.settings import check_settings
+from gateway_shop.settings import shop_settings_of
 
 LOCAL = ("http://127.0.0.1:8545",)
 RIGHT = Settings(wallet="0x" + "11" * 20, rpc_urls=LOCAL)
@@ -47,12 +48,12 @@ def test_right_values_pass():
             wallet_origins=("wss://relay.example.com", "https://rpc.example.com:8545"),
         )
     )
-    assert play_key_of(RIGHT.changed(play_key=KEY)) == KEY
+    check_settings(RIGHT.changed(play_key=KEY))
 
 
 def test_a_play_key_is_a_key():
     with pytest.raises(SettingsError, match="GATEWAY_PLAY_KEY is not right"):
-        play_key_of(RIGHT.changed(play_key="0x12"))
+        check_settings(RIGHT.changed(play_key="0x12"))
 
 
 @pytest.mark.parametrize(
@@ -67,4 +68,4 @@ def test_a_play_key_is_a_key():
 )
 def test_a_play_key_is_refused_where_others_reach_gateway_or_chain(public):
     with pytest.raises(SettingsError, match="GATEWAY_PLAY_KEY is not right"):
-        play_key_of(RIGHT.changed(play_key=KEY, **public))
+        check_settings(RIGHT.changed(play_key=KEY, **public))

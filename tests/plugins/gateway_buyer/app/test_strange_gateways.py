@@ -153,17 +153,30 @@ async def test_a_task_is_looked_at_until_it_is_done(buyer, order, strange, messa
     assert len(strange.payments) == 1
 
 
-async def test_a_failed_task_names_reason_and_refund(buyer, order, strange, tmp_path):
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"message": "It was sent back to you."}, "It was sent back to you."),
+        # Of a gateway that sends no words.
+        ({}, "refund due"),
+    ],
+)
+async def test_a_failed_task_names_reason_and_refund_in_words(
+    buyer, order, strange, tmp_path, words, said
+):
     strange.task = {
         "status": "failed",
         "error": "No boats.",
         "code": "GENERATION_FAILED",
         "details": "content_policy",
-        "refund": {"state": "refund_due"},
+        "refund": {"state": "refund_due", "amount": 0.02} | words,
     }
-    sentence = r"No boats\. \(GENERATION_FAILED, content_policy\) The refund is refund_due"
-    with pytest.raises(GenerationFailed, match=sentence):
+    with pytest.raises(GenerationFailed) as failed:
         await purchase(buyer, order, tmp_path)
+    assert str(failed.value) == (
+        "The generation failed: No boats. The provider's rules forbid this content: change the "
+        f"request. The refund of 0.02 USDC: {said}"
+    )
 
 
 async def test_patience_ends(buyer, order, strange):

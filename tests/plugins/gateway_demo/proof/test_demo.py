@@ -16,6 +16,7 @@ import pytest
 from PIL import Image, ImageOps
 
 from gateway_demo.sample import SCHEMA, TABLE
+from gateway_demo.tour.client import open_session
 from tests.likeness import colour_difference, likeness, scene_of
 
 # The demo takes over a minute on a busy machine.
@@ -212,9 +213,39 @@ def wait_until_closed(ports: set[int]) -> None:
         time.sleep(0.05)
 
 
+def ran(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run Python beside the demo until it exits."""
+    return subprocess.run(
+        [sys.executable, *words],
+        cwd=folder,
+        env=environment(**variables),
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+
+
+def refund_of_failure(gateway: str, folder: Path) -> dict:
+    """Buy what fails on purpose, and return its refund once it is sent."""
+    words = ["buy", "fails-on-purpose", "a boat", "--url", gateway, "--key", "demo", "--json"]
+    failed = ran(folder, "-m", "gateway", *words, XDG_STATE_HOME=str(folder / "state"))
+    assert failed.returncode == 3, failed.stderr
+    assert "This generation fails on purpose" in failed.stderr
+    task_url = f"{gateway}/api/task/{json.loads(failed.stdout)['taskId']}"
+    deadline = time.monotonic() + PATIENCE_S
+    with open_session() as session:
+        while True:
+            refund = session.get(task_url, timeout=60).json()["refund"]
+            if refund["state"] == "refunded":
+                return refund
+            assert time.monotonic() < deadline, refund
+            time.sleep(1)
+
+
 @pytest.mark.full
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_the_examples_of_the_docs_buy_from_the_running_demo_which_ctrl_c_ends(tmp_path):
+def test_the_running_demo_sells_to_the_examples_refunds_a_failure_and_ends_by_ctrl_c(tmp_path):
     with started(tmp_path, "Serving. Ctrl-C stops it.") as (demo, ports, text):
         gateway = re.search(r"URL +(http://127\.0\.0\.1:\d+)", text)[1]
         rpc = re.search(r"JSON-RPC +(http://127\.0\.0\.1:\d+)", text)[1]
@@ -222,20 +253,13 @@ def test_the_examples_of_the_docs_buy_from_the_running_demo_which_ctrl_c_ends(tm
             ("buy.py", "a quiet lake"),
             ("direct_with_proof.py", "é: a quiet lake"),
         ):
-            bought = subprocess.run(
-                [sys.executable, EXAMPLES / example, prompt],
-                cwd=tmp_path,
-                env=environment(GATEWAY=gateway, RPC=rpc),
-                capture_output=True,
-                check=False,
-                text=True,
-                timeout=PATIENCE_S,
-            )
+            bought = ran(tmp_path, str(EXAMPLES / example), prompt, GATEWAY=gateway, RPC=rpc)
             assert bought.returncode == 0, bought.stderr
             assert "completed paid by 0x" in bought.stdout
             with Image.open(tmp_path / "bought.png") as picture:
                 assert picture.size == (1024, 1024)
             (tmp_path / "bought.png").unlink()
+        assert refund_of_failure(gateway, tmp_path)["message"] == "It was sent back to you."
         demo.send_signal(signal.SIGINT)
         assert demo.wait(PATIENCE_S) == 0
     wait_until_closed(ports)

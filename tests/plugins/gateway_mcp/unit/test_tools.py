@@ -8,6 +8,7 @@ import pytest
 from gateway import Endpoint, PriceStep
 from gateway.catalog.catalog import Catalog
 from gateway.contracts.store import EndpointChange
+from gateway.domain.eip3009 import BASE
 from gateway_mcp.tools import input_schema, list_tools, slugs_of_tools
 
 PICTURE = Endpoint(
@@ -47,7 +48,7 @@ def test_two_slugs_never_share_a_tool_and_none_is_the_free_one():
     named = slugs_of_tools(catalog)
     assert sorted(named.values()) == sorted(slugs)
     assert "get_task" not in named
-    tools = [tool["name"] for tool in list_tools(catalog, "base")]
+    tools = [tool["name"] for tool in list_tools(catalog, BASE)]
     assert len(tools) == len(set(tools)) == 5
     assert all(re.fullmatch(r"[a-z0-9_]{1,64}", name) for name in tools)
 
@@ -78,8 +79,8 @@ def test_a_name_never_changes_to_another_endpoint(gone):
 def test_the_description_names_the_price_or_its_range():
     steps = (PriceStep(price_units=1_000_000, resolution="4K"),)
     dear = attrs.evolve(PICTURE, slug="dear", price_steps=steps)
-    plain, ranged, free = list_tools(catalog_of(PICTURE, dear), "base-sepolia")
-    assert plain["description"].endswith("Costs 0.02 USDC on base-sepolia, paid by x402.")
+    plain, ranged, free = list_tools(catalog_of(PICTURE, dear), BASE)
+    assert plain["description"].endswith("Costs 0.02 USDC on base, paid by x402.")
     assert "Costs 0.02 to 1 USDC" in ranged["description"]
     assert free["description"].startswith("Free.")
 
