@@ -135,6 +135,13 @@ def any_request() -> Mutant:
     )
 
 
+def reserved_for_nobody() -> Mutant:
+    return Mutant(
+        "a reserved amount is forgotten",
+        ((writes, "is_of_another", lambda *_: False),),
+    )
+
+
 def wrong_end_of_a_second() -> Mutant:
     def may_precede(self: Any, at: float) -> bool:
         """Date a block at the end of its second."""

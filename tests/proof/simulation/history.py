@@ -8,7 +8,14 @@ from collections.abc import Callable
 import attrs
 
 from tests.proof.simulation import burners as gas_burners
-from tests.proof.simulation import crowd, invariants, late_payers, market, old_sales
+from tests.proof.simulation import (
+    code_payers,
+    crowd,
+    invariants,
+    late_payers,
+    market,
+    old_sales,
+)
 from tests.proof.simulation.bank import Bank
 from tests.proof.simulation.chain import SimulatedChain
 from tests.proof.simulation.database import open_database
@@ -43,6 +50,7 @@ class Cast:
     spoilers: list[crowd.Spoiler] = attrs.field(factory=list)  # of batches
     burners: list[gas_burners.Burner] = attrs.field(factory=list)
     old_buyers: list[old_sales.OldBuyer] = attrs.field(factory=list)  # of a lost database
+    code_payers: list[DirectPayer] = attrs.field(factory=list)  # of reserved amounts
 
     @classmethod
     def draw(cls, town: Town, dice: random.Random, bank: Bank | None) -> "Cast":
@@ -89,6 +97,7 @@ class Cast:
             *self.spoilers,
             *self.burners,
             *self.old_buyers,
+            *self.code_payers,
         ]
 
 
@@ -148,6 +157,7 @@ class History:
             self.cast.old_buyers = old_sales.draw(self.town, seed, self.db)
         if terms.settlement != "relay":
             self.cast.burners = gas_burners.draw(self.town, seed, in_crowd=terms.batch > 1)
+        self.cast.code_payers = code_payers.draw(self.town, seed)
         self.lives = 0
 
     def run(self) -> Outcome:

@@ -10,6 +10,7 @@ import attrs
 from gateway import GenerationRequest
 from tests.proof.simulation import (
     burners,
+    code_payers,
     crowd,
     flippers,
     market,
@@ -78,7 +79,8 @@ def check(ground: Ground, cast: Any) -> list[str]:
     found += _forgotten(rows, cast)
     for payer in cast.payers:
         found += _honest(payer, rows, truth)
-    for direct in cast.directs:
+    found += code_payers.check(ground, cast.code_payers, rows)
+    for direct in (*cast.directs, *code_payers.owed(cast.code_payers)):
         found += _direct(direct, rows, truth)
     return found
 
@@ -175,7 +177,7 @@ def _forgotten(rows: list[Row], cast: Any) -> list[str]:
     """Every client with a 200 has a task for his request."""
     known = {row.task_id: row for row in rows}
     found = []
-    buyers = (*cast.payers, *cast.directs, *cast.observers)
+    buyers = (*cast.payers, *cast.directs, *cast.code_payers, *cast.observers)
     for person in (*buyers, *cast.cheats, *cast.flippers, *cast.spoilers, *cast.burners):
         for task_id, prompt in person.accepted:
             row = known.get(task_id)
