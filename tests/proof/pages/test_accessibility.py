@@ -6,7 +6,15 @@ from tests.proof.pages.browser import PATIENCE_S, Browser
 from tests.proof.pages.purchases import DOCUMENT, PICTURE, ask, choose_purse, finish
 
 # A new page for buyers belongs here.
-SHOP_PAGES = ["/", PICTURE, "/play/sandbox-image-edit", DOCUMENT, "/play/sandbox-extract"]
+SHOP_PAGES = [
+    "/",
+    PICTURE,
+    "/play/sandbox-image-edit",
+    DOCUMENT,
+    "/play/sandbox-extract",
+    "/purchases",
+    "/play/nothing",
+]
 OTHER_PAGES = ["/", "/play/offer-1", "/play/offer-2"]
 LEAST_CODE_PX = 13
 _RUN = """
@@ -66,6 +74,12 @@ def test_every_step_of_a_purchase(shop, look, axe):
     look.click("#pay")
     finish(look)
     check(look, axe, "the picture")
+    look.visit(shop.base_url + "/purchases")
+    look.find(".purchases .tag")
+    check(look, axe, "the purchases")
+    look.click(".purchases .button")
+    look.find(".bought img")
+    check(look, axe, "the page of the task")
 
 
 def test_a_document_and_a_failure(shop, other_shop, look, axe):
