@@ -25,7 +25,7 @@ export function noWallet(body: Record<string, string>): HTMLElement {
 }
 
 /** Return the ways that need no wallet here: a passkey, and a transfer from any wallet. */
-export function otherWays(priced: Offer, desk: Desk): HTMLElement {
+export function otherWays(priced: Offer, desk: Desk): HTMLElement | null {
   const list = h("ul", { class: "wallets" });
   const add = (wallet: Pick<Wallet, "id" | "name" | "icon">, about: string, choose: () => unknown) =>
     list.append(h("li", {}, desk.walletButton(wallet, () => void choose(), about)));
@@ -34,7 +34,7 @@ export function otherWays(priced: Offer, desk: Desk): HTMLElement {
   // An account that may have paid already must sign again: a transfer would pay a second time.
   if (page.transfers && !priced.payer)
     add({ id: "transfer", name: "Any wallet, by QR code", icon: null }, "you send a transfer", () => begin(priced, desk));
-  return list;
+  return list.childElementCount ? list : null;
 }
 
 /** Load Base Account before its button is pressed: a window opens only in answer to a press. */

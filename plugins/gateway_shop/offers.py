@@ -66,7 +66,7 @@ def _describe(registered: Registered, gateway: Gateway, assets: Assets) -> dict[
         "on_sale": registered.sells_now and gateway.selling == "everything",
         "by_transfer": registered.sells_now and gateway.selling == "transfers",
         "sample": samples.sample_of(endpoint, gateway.find(Examples).of(endpoint), assets),
-        "fields": _describe_fields(endpoint),
+        "fields": describe_fields(endpoint),
         "required": endpoint.required_fields,
         "extensions": endpoint.file_extensions,
         "file_noun": name_file(endpoint),
@@ -74,7 +74,7 @@ def _describe(registered: Registered, gateway: Gateway, assets: Assets) -> dict[
     }
 
 
-def _describe_fields(endpoint: Endpoint) -> dict[str, Any]:
+def describe_fields(endpoint: Endpoint) -> dict[str, Any]:
     """Return the schemas of the fields that a form shows."""
     fields: dict[str, Any] = request_schema(endpoint)["properties"]
     return {name: one for name, one in fields.items() if name != "prompt" or endpoint.reads_prompt}

@@ -151,7 +151,7 @@ def _describe_purchase(gateway: Gateway, assets: Assets, endpoint: Endpoint) -> 
         "wallet": settings.wallet,
         "playKey": play_key_of(settings) or None,
         "transfers": shop_offers.takes_transfers(settings),
-        "schema": request_schema(endpoint),
+        "schema": request_schema(endpoint) | {"properties": shop_offers.describe_fields(endpoint)},
         "required": list(endpoint.required_fields),
         "extensions": list(endpoint.file_extensions),
         "fileNoun": shop_offers.name_file(endpoint),

@@ -83,6 +83,12 @@ def frontend(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def axe(frontend) -> str:
+    """The script of axe-core."""
+    return (frontend / "node_modules" / "axe-core" / "axe.min.js").read_text()
+
+
+@pytest.fixture(scope="session")
 def window(_needed):
     with open_browser() as opened:
         yield opened

@@ -33,11 +33,6 @@ return [...document.querySelectorAll("code, pre, kbd, samp, .rows :first-child")
 """
 
 
-@pytest.fixture(scope="session")
-def axe(frontend) -> str:
-    return (frontend / "node_modules" / "axe-core" / "axe.min.js").read_text()
-
-
 @pytest.fixture(params=["light", "dark", "phone"])
 def look(request, browser) -> Browser:
     if request.param == "dark":

@@ -17,6 +17,7 @@ from tests.proof.pages.purchases import (
     finish_by_continuing,
     has_picture,
 )
+from tests.proof.pages.test_accessibility import check
 from tests.proof.wallets.base_account import base_account, install
 
 ADDRESS = "https://shop.example.com"
@@ -67,7 +68,7 @@ def pay(shop: Shop, uri: str, account) -> tuple[str, int]:
     """Send what the code says, as a wallet does; returns hash and units."""
     known = re.fullmatch(r"ethereum:(\w+)@(\d+)/transfer\?address=(\w+)&uint256=(\d+)", uri)
     token, chain_id, payee, units = known.groups()
-    assert (token, int(chain_id)) == (shop.chain.usdc, 8453)
+    assert (token, int(chain_id)) == (shop.chain.usdc, shop.chain.chain_id)
     assert payee.lower() == shop.place.wallet.lower()
     return shop.chain.transfer_usdc(account.key, payee, int(units)), int(units)
 
@@ -130,6 +131,15 @@ def test_a_transfer_that_pays_too_little_says_so_and_the_code_stays(shop, browse
     use_hash(browser, little)
     assert "below the endpoint's price" in browser.find("#flow > * > [role=alert]").text
     assert browser.run("return document.querySelector('#open-wallet').getAttribute('href')") == uri
+
+
+def test_axe_finds_nothing_on_what_to_send(shop, browser, axe):
+    begin_transfer(shop, browser)
+    check(browser, axe, "what to send")
+    browser.darken()
+    browser.resize(390, 844)
+    check(browser, axe, "what to send, on a dark phone")
+    assert browser.run("return document.scrollingElement.scrollWidth") <= 390
 
 
 def test_nobody_leaves_a_transfer_unasked(shop, browser):

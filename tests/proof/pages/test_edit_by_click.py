@@ -23,11 +23,11 @@ def test_the_sample_picture_is_shown_edited_and_shown_again(shop, browser):
     before = shop.payments_of(shop.purse)
     browser.open(shop.base_url + EDIT)
     browser.click("#sample")
-    assert browser.until("document.querySelector('#preview img')?.naturalWidth") == 960
+    assert browser.until("document.querySelector('#preview img')?.naturalWidth") == 900
     assert "sample.webp" in browser.text("#preview")
     browser.click("#ideas button")
     assert "0.03 play USDC" in buy(browser)
-    assert browser.until("document.querySelector('.bought img')?.naturalWidth") > 900
+    assert browser.until("document.querySelector('.bought img')?.naturalWidth") > 850
     assert shop.payments_of(shop.purse) == [*before, EDIT_PRICE]
     assert browser.complaints() == []
 

@@ -145,11 +145,11 @@ def test_a_failed_task_names_the_refund_and_whom_to_ask(other_shop, browser):
             browser.visit(other_shop.base_url + path)
         browser.find("#flow .bad")
         body = browser.text("main")
-        for words in ("The vendor refuses", "Another wording", "due back to you", "the operator"):
+        for words in ("The vendor refuses", "rules forbid", "back to you", "the operator"):
             assert words in body
         assert "content_policy" not in body
     browser.visit(f"{other_shop.base_url}/purchases")
-    browser.until("document.querySelector('.purchases').innerText.includes('refund due')")
+    browser.until("document.querySelector('.purchases').innerText.includes('Failed, refunded')")
 
 
 # -- links
