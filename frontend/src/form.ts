@@ -23,6 +23,8 @@ let chosen: File | null = null;
 export function enhanceForm(changed: () => void, submitted: () => void): void {
   form.addEventListener("input", changed);
   form.addEventListener("input", showTotal);
+  // The fields change after the event.
+  form.addEventListener("reset", () => queueMicrotask(showTotal));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     submitted();

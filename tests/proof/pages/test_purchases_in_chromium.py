@@ -149,7 +149,7 @@ def test_a_failed_task_names_the_refund_and_whom_to_ask(other_shop, browser):
             assert words in body
         assert "content_policy" not in body
     browser.visit(f"{other_shop.base_url}/purchases")
-    browser.until("document.querySelector('.purchases').innerText.includes('Failed, refunded')")
+    browser.until("document.querySelector('.purchases').innerText.includes('Failed, refund')")
 
 
 # -- links
