@@ -65,7 +65,7 @@ def shown_transfer(browser: Browser) -> str:
 
 
 def pay(shop: Shop, uri: str, account) -> tuple[str, int]:
-    """Send what the code says, as a wallet does; returns hash and units."""
+    """Send the transfer of the code, as a wallet does; returns hash and units."""
     known = re.fullmatch(r"ethereum:(\w+)@(\d+)/transfer\?address=(\w+)&uint256=(\d+)", uri)
     token, chain_id, payee, units = known.groups()
     assert (token, int(chain_id)) == (shop.chain.usdc, shop.chain.chain_id)

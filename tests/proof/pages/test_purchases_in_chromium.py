@@ -29,7 +29,7 @@ window.fetch = (path, request) => {
 
 
 def buy(shop: Shop, browser: Browser, path: str = PICTURE, prompt: str = "a boat") -> dict:
-    """Buy by the purse, and return what the browser keeps of it."""
+    """Buy by the purse, and return the browser's record of it."""
     browser.open(shop.base_url + path)
     ask(browser, prompt)
     choose_purse(browser)

@@ -47,7 +47,7 @@ class CodePayer(DirectPayer):
         await DirectPayer.live(self)
 
     async def _reserve(self, services: Gateway) -> Any:
-        """Do what the page's request does, with an amount from the history's seed."""
+        """Reserve as the page does, with an amount from the history's seed."""
         now, holder = services.now(), holder_of(str(self.idempotency_key))
         ends_at = now + (_SHORT_S if self.is_late else _RESERVED_S)
         offers = [
@@ -119,7 +119,7 @@ def draw(town: Town, seed: int) -> list[DirectPayer]:
 
 
 def owed(payers: list[DirectPayer]) -> list[DirectPayer]:
-    """Return those who have paid what the gateway must take from them."""
+    """Return those whose transfer the gateway must take."""
     paid = [one for one in payers if one.transaction is not None]
     return [one for one in paid if isinstance(one, CodePayer) or one.proves]
 
