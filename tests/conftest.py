@@ -223,7 +223,9 @@ def clock() -> Clock:
     return Clock()
 
 
-@attrs.define
+# The end of asyncio's runner prints what a fixture yielded (a bug of `signal.getsignal`), and a
+# gateway's repr takes 15 ms.
+@attrs.define(repr=False)
 class Running:
     """A gateway under test: its client, its parts, and its settings."""
 

@@ -56,7 +56,8 @@ async def test_our_decoder_being_away_for_long_is_owed_back_and_no_providers_fau
 
 async def test_a_mark_that_no_disk_takes_sends_nothing_and_is_no_providers_fault(tmp_path, clock):
     api, asked = PlainApi(), []
-    async with opened(tmp_path, api, clock) as shop:
+    # Each task fails once before the disk has room again.
+    async with opened(tmp_path, api, clock, backoff_s=60.0) as shop:
         mark = shop.store.queue.begin_submit
 
         async def full(lease, *_, **__):
@@ -69,7 +70,7 @@ async def test_a_mark_that_no_disk_takes_sends_nothing_and_is_no_providers_fault
         await shop.idle()
         assert (shop.circuit.is_open, api.submits) == (False, [])
         shop.store.queue.begin_submit = mark
-        clock.offset_s += 3600  # the leases have run out
+        clock.offset_s += 3600
         shop.pool.wake()
         assert {(await shop.ended(one)).status for one in tasks} == {"completed"}
     assert sorted(api.submits) == sorted(tasks)
