@@ -1,4 +1,4 @@
-"""A shop of 49 offers: rows, kinds and a search; and the price by what is chosen."""
+"""A shop of 50 offers: rows, kinds and a search; and the price by what is chosen."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def test_many_offers_fit_on_a_page(other_shop, browser, width, most):
     """48 cards had 9,274 pixels, and 24,308 on a phone."""
     browser.resize(width)
     browser.open(other_shop.base_url)
-    assert len(shown(browser)) == 49
+    assert len(shown(browser)) == 50
     assert browser.run("return document.documentElement.scrollHeight") < most
     assert browser.run("return document.scrollingElement.scrollWidth") <= width
 
@@ -22,7 +22,7 @@ def test_many_offers_fit_on_a_page(other_shop, browser, width, most):
 def test_words_and_kinds_narrow_the_rows(other_shop, browser):
     browser.open(other_shop.base_url)
     browser.find("#words").send_keys("MODEL-1")
-    browser.until(f"{_SHOWN}.length < 49")
+    browser.until(f"{_SHOWN}.length < 50")
     # In the name of the model, which the row itself does not show.
     assert set(shown(browser)) == {"offer-1", *(f"offer-{number}" for number in range(10, 20))}
     assert browser.text("#found") == "11 found."
@@ -34,7 +34,7 @@ def test_words_and_kinds_narrow_the_rows(other_shop, browser):
     assert shown(browser) == []
     browser.find("#words").clear()
     browser.click("label[for=kind-all]")
-    browser.until(f"{_SHOWN}.length === 49")
+    browser.until(f"{_SHOWN}.length === 50")
     assert browser.text("#found") == ""
 
 
@@ -42,7 +42,7 @@ def test_without_javascript_all_offers_are_there_and_no_search(other_shop, brows
     browser.cdp("Emulation.setScriptExecutionDisabled", value=True)
     browser.driver.get(other_shop.base_url)
     rows = browser.driver.find_elements("css selector", ".offer")
-    assert len([row for row in rows if row.is_displayed()]) == 49
+    assert len([row for row in rows if row.is_displayed()]) == 50
     assert not browser.driver.find_element("id", "search").is_displayed()
 
 
