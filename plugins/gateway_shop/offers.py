@@ -18,9 +18,9 @@ from gateway_shop import kinds, prices, samples
 from gateway_shop.examples import Examples
 from gateway_shop.settings import play_key_of
 
-# From so many offers on, the front page lists rows by kind, with a search.
+# The number of offers from which the front page lists rows by kind, with a search.
 ROWS_FROM = 12
-# A front page of examples shows so many pictures at the top.
+# The number of pictures at the top of a front page of examples.
 _MOSAIC = 4
 IDEAS: Mapping[str, Sequence[str]] = {
     TEXT_TO_IMAGE: (

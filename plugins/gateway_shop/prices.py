@@ -12,7 +12,7 @@ from gateway.web import wire
 
 @attrs.frozen(kw_only=True)
 class PageStep:
-    """The price of documents of so many pages."""
+    """The price of documents with this number of pages."""
 
     pages: str
     # USDC, such as "0.03".

@@ -46,7 +46,7 @@ def changed(settings):
 
 
 async def texts_of(gateway) -> dict[str, str]:
-    """Return what a program reads before it pays, by its place."""
+    """Return a program's texts before it pays, by their places."""
     texts = {}
     for path in DOCUMENTS:
         texts[path] = await (await gateway.client.get(path)).get_data(as_text=True)

@@ -136,7 +136,7 @@ async def test_the_operator_is_named_with_logo_icon_and_contact(settings, provid
         assert "mailto:shop@example.com" in page.values("href")
         answer = await started.client.get(path)
         assert await answer.get_data() == logo.read_bytes()
-        # Its content decides, whatever the name says; and opened by itself it can do nothing.
+        # Its content decides, whatever the name says. Opened alone, it can do nothing.
         assert answer.headers["Content-Type"] == "image/svg+xml"
         assert answer.headers["Content-Security-Policy"].startswith("default-src 'none';")
         assert (await started.client.get("/brand/logo-00000000.svg")).status_code == 404

@@ -1,4 +1,4 @@
-"""What the pages and documents promise is true of this gateway, with its offers and its state."""
+"""Promises of the pages and documents are true of this gateway, with its offers and its state."""
 
 import json
 import re

@@ -162,7 +162,7 @@ class Browser:
 
     def open(self, url: str) -> None:
         """Open a page as a new visitor."""
-        # A page without a script: one with would go on with what an earlier test has kept.
+        # A page without a script, because a script would go on with an earlier purchase.
         self.driver.get(urljoin(url, "/robots.txt"))
         self.run("sessionStorage.clear(); localStorage.clear()")
         self.visit(url)

@@ -1,4 +1,4 @@
-"""Modules of the pages by themselves: links of transfers and of phones' wallets, and hashes."""
+"""Modules of the pages alone: links of transfers and of phones' wallets, and hashes."""
 
 import json
 from pathlib import Path

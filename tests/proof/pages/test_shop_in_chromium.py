@@ -1,4 +1,4 @@
-"""A shop of 50 offers: rows, kinds and a search; and the price by what is chosen."""
+"""A shop of 50 offers: rows, kinds and a search; and the price of the chosen options."""
 
 import pytest
 

@@ -231,7 +231,7 @@ async def test_with_a_handshake_only_the_price_in_the_question_is_signed(tmp_pat
     assert [units(payment) for payment in signed(strange)] == [20_000]
 
 
-# -- what is not trusted
+# -- nothing from outside is trusted
 
 
 async def test_only_the_named_gateways_are_asked(wallet, strange, httpserver):

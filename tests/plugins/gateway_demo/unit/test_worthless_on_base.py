@@ -1,4 +1,4 @@
-"""What is signed in the demo is worth nothing on Base."""
+"""A signature made in the demo is worth nothing on Base."""
 
 from pathlib import Path
 

@@ -143,7 +143,7 @@ def test_a_vendor_that_refuses_one_leaves_the_other(run, vendor):
     assert rows[SLUG]["result"] == "made"
     assert rows[EDIT]["result"] == "wrong"
     assert "as expected" in rows[EDIT]["cost"]
-    # What is paid is kept: only the other one is made again.
+    # A paid example is kept: only the other one is made again.
     assert list(run("--yes")[1]) == [EDIT]
 
 
