@@ -296,7 +296,8 @@ async def test_a_stopped_x402_closes_the_form_where_a_transfer_needs_a_signature
     async with running(settings.changed(require_payer_signature=True), provider) as started:
         started.services.settlements.obstacles._known["settler"] = ("No gas.", "x402 is stopped.")
         page = await get_page(started, "/play/picture")
-    assert "Off sale now" in page.words
+    assert "By transfer only." in page.words
+    assert "The code for curl shows how." in page.words
     assert ("fieldset", {"disabled": None}) in page.tags
 
 

@@ -37,9 +37,12 @@ def withdraw(catalog: Catalog, *kept: str) -> None:
 @pytest.mark.parametrize(
     ("kept", "goods"),
     [
-        (("document-parser",), "Documents from 0.01 USDC each."),
-        (("picture", "paper"), "Pictures and documents from 0.01 USDC each."),
-        (("sandbox-image", "sandbox-image-edit"), "Pictures from 0.02 USDC each."),
+        (("document-parser",), "Documents as text from 0.01 USDC each."),
+        (("picture", "paper"), "Pictures and documents as text from 0.01 USDC each."),
+        (
+            ("sandbox-image", "sandbox-image-edit"),
+            "Pictures and edits of your pictures from 0.02 USDC each.",
+        ),
     ],
 )
 async def test_the_front_page_names_only_what_is_on_sale(settings, provider, kept, goods):
@@ -100,7 +103,7 @@ async def test_the_code_names_its_file_and_one_variable_for_the_key(gateway):
 
 async def test_the_settings_of_mcp_clients_do_not_pass_for_a_purchase(gateway):
     code = await code_of(gateway, "mcp")
-    assert code.index("hold no wallet, so they cannot pay") < code.index("claude mcp add")
+    assert code.index("show the price and a link") < code.index("claude mcp add")
 
 
 # -- a gateway that cannot sell everything
@@ -114,9 +117,9 @@ async def test_without_gas_the_pages_offer_the_transfer_that_works(
         await gateway.services.lifecycle.warmed.wait()
         await check_now(gateway)
         front, form = await words_of(gateway, "/"), await words_of(gateway, "/play/picture")
+        assert "A direct USDC transfer works. The page of each offer takes it." in front
+        assert "You can pay by a USDC transfer from any wallet." in form
         for page in (front, form):
-            assert "A direct USDC transfer works." in page
-            assert "The code for curl shows how." in page
             assert "By transfer only" in page
             assert "Off sale now" not in page
             # The code that it speaks of.
