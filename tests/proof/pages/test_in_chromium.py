@@ -253,7 +253,9 @@ def test_a_payment_that_was_used_is_not_called_untaken_and_not_made_again(shop, 
     assert shop.payments_of(shop.purse) == [*before, PRICE]
 
 
-@pytest.mark.parametrize("status", [403, 404, 408, 425, 429])
+@pytest.mark.parametrize(
+    "status", [403, *(pytest.param(one, marks=pytest.mark.full) for one in (404, 408, 425, 429))]
+)
 def test_an_answer_that_judges_no_payment_leaves_it_to_be_sent_again(shop, browser, status):
     before = shop.payments_of(shop.purse)
     browser.between(_JUDGES_NOTHING.replace("STATUS", str(status)))

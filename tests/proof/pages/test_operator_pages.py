@@ -23,6 +23,10 @@ WORDS = {
     "/admin/access": ("Sessions", "Passkeys", "Make a token", "Refused logins"),
 }
 PAGES = tuple(WORDS)
+# The others run in `make long-proofs`.
+SOME = [
+    pytest.param(path, marks=[pytest.mark.full] * (place > 3)) for place, path in enumerate(PAGES)
+]
 DARK = "rgb(18, 24, 31)"
 # Every visible text with its colour and background: those below 4.5:1 (large ones 3:1).
 _PALE = """
@@ -97,7 +101,7 @@ def test_a_phone_scrolls_down_only_and_its_buttons_are_large_enough(desk, shop, 
         assert desk.run(_SMALL) == []
 
 
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("path", SOME)
 def test_every_word_can_be_read_in_both_schemes(desk, shop, path):
     ground = "return getComputedStyle(document.body.parentElement).backgroundColor"
     open_page(desk, shop, path)
@@ -108,13 +112,7 @@ def test_every_word_can_be_read_in_both_schemes(desk, shop, path):
     assert desk.run(_PALE) == []
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, marks=[pytest.mark.full] * (place > 3))
-        for place, path in enumerate(PAGES)
-    ],
-)
+@pytest.mark.parametrize("path", SOME)
 def test_the_keyboard_reaches_every_action_and_the_focus_is_seen(desk, shop, path):
     # Pauses the script.
     desk.before_each_page("window.setTimeout = () => 0")
@@ -142,7 +140,7 @@ def test_the_skip_link_leads_past_the_bar(desk, shop):
     assert desk.run("return document.activeElement.id") == "main"
 
 
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("path", SOME)
 def test_without_script_the_page_is_complete(browser, shop, path):
     log_in(browser, shop)
     browser.cdp("Emulation.setScriptExecutionDisabled", value=True)
