@@ -64,19 +64,6 @@ _translate = session._translate
 session._translate = lambda sql: _translate(sql.replace("leased_by", "held_by"))
 """,
 )
-# It keeps statements that were prepared before the schema changed.
-_STALE = attrs.evolve(
-    PRESENT,
-    patch="""
-from gateway_nodes.postgres import pool
-
-class Never(Exception):
-    pass
-
-pool._LOST_RACE = tuple(one for one in pool._LOST_RACE if one is not pool._STALE_STATEMENT)
-pool._STALE_STATEMENT = Never
-""",
-)
 # Its nodes lease tasks of endpoints that they do not have, and fail them.
 _LEASES_ALL = attrs.evolve(
     PRESENT,
@@ -92,7 +79,6 @@ SqlQueue.next_due = _without_known(SqlQueue.next_due)
 )
 UPGRADE_MUTANTS = {
     "renames-a-column": (PRESENT, _RENAMING),
-    "stale-statements": (_STALE, NEXT),
     "leases-all": (_LEASES_ALL, NEXT),
 }
 
