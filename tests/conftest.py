@@ -223,8 +223,8 @@ def clock() -> Clock:
     return Clock()
 
 
-# The end of asyncio's runner prints what a fixture yielded (a bug of `signal.getsignal`), and a
-# gateway's repr takes 15 ms.
+# Without a repr, because a gateway's takes 15 ms, twice a test: asyncio's runner calls
+# `signal.getsignal`, which formats the yielded value into an error that nobody reads.
 @attrs.define(repr=False)
 class Running:
     """A gateway under test: its client, its parts, and its settings."""

@@ -19,7 +19,7 @@ from gateway.chain.decode import (
 from gateway.chain.endpoints import Endpoint, RpcEndpoints
 from gateway.chain.log_ranges import LogsTooNarrow
 from gateway.chain.retries import EndpointLags, RetryTiming
-from gateway.concurrency.shared_answers import SharedAnswer, SharedAnswers
+from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import CallReverted
 from gateway.domain import Block, MinedTransfer, Receipt
 from gateway.domain.eip3009 import (
@@ -44,10 +44,6 @@ _FEW_QUERIES = 20
 _MANY_QUERIES = 400
 # Bids are twice the base fee, which rises by 2 % a second at most, in full blocks of Base.
 _FEES_TTL_S = 1.0
-# The receipts of a block are read together, when there are many sales. Base makes the next block
-# after this time.
-_BLOCK_TTL_S = 0.2
-_MOST_BLOCKS = 64
 
 
 class Web3Chain:
@@ -62,10 +58,6 @@ class Web3Chain:
             timing=timing or RetryTiming(),
         )
         self._fees: SharedAnswer[tuple[int, int]] = SharedAnswer(time.monotonic, ttl_s=_FEES_TTL_S)
-        # By endpoint and number.
-        self._blocks: SharedAnswers[Any] = SharedAnswers(
-            time.monotonic, ttl_s=_BLOCK_TTL_S, most=_MOST_BLOCKS
-        )
 
     async def start(self) -> None:
         """Connect, and check the first endpoint that responds."""
@@ -132,10 +124,7 @@ class Web3Chain:
             if raw is None or raw["blockHash"] is None:
                 return None
             number = hex(read_count(raw["blockNumber"]))
-            raw_block = await self._blocks.get(
-                f"{endpoint.place} {number}",
-                partial(_fetch_raw_block, endpoint, number),
-            )
+            raw_block = await endpoint.request("eth_getBlockByNumber", number, False)  # noqa: FBT003 - JSON-RPC
             return read_receipt(raw, raw_block, tx_hash)
 
         return await self._rpc.ask_in_order(ask, is_final=lambda receipt: receipt is not None)
@@ -327,14 +316,6 @@ async def _fetch_block(endpoint: Endpoint, method: str, which: str) -> Block:
         # A search by time would never end on an endpoint that always answers with the same block.
         raise EndpointLags(f"RPC endpoint {endpoint.place} answers with another block than {which}")
     return block
-
-
-async def _fetch_raw_block(endpoint: Endpoint, number: str) -> Any:
-    """Return an endpoint's block as JSON, or None; raises for a malformed one, so none is kept."""
-    raw = await endpoint.request("eth_getBlockByNumber", number, False)  # noqa: FBT003 - JSON-RPC
-    if raw is not None:
-        read_block(raw)
-    return raw
 
 
 async def _fetch_known(endpoint: Endpoint, block_hash: str) -> Block:

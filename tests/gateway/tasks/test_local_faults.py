@@ -56,7 +56,7 @@ async def test_our_decoder_being_away_for_long_is_owed_back_and_no_providers_fau
 
 async def test_a_mark_that_no_disk_takes_sends_nothing_and_is_no_providers_fault(tmp_path, clock):
     api, asked = PlainApi(), []
-    # Each task fails once before the disk has room again.
+    # A long backoff, so that no task uses up its attempts while the disk is full.
     async with opened(tmp_path, api, clock, backoff_s=60.0) as shop:
         mark = shop.store.queue.begin_submit
 

@@ -50,7 +50,6 @@ async def refusal(parser, name, data):
     return str(refused.value)
 
 
-@pytest.mark.full
 async def test_files_that_want_all_time_and_memory_are_killed_while_others_are_served():
     texts = sandboxes.text_reader()
     # A third of the usual time makes the test short.
