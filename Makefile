@@ -57,10 +57,10 @@ lock: install
 
 # Without the lock, like a user's pip: the newest versions, or the lowest that pyproject.toml
 # admits, in a throw-away environment per installed Python. Runs the unit tests, the demo and a
-# sale. `make newest PYTHONS=python3.13` uses one Python.
+# sale. `make newest PYTHONS=python3.13` uses one Python; UNLOCKED=--sale-only runs no unit tests.
 PYTHONS ?=
 newest oldest: install
-	$(BIN)/python -m tests.unlocked $@ $(PYTHONS) --uv $(BIN)/uv --jobs $(CORES)
+	$(BIN)/python -m tests.unlocked $@ $(PYTHONS) --uv $(BIN)/uv --jobs $(CORES) $(UNLOCKED)
 
 demo: install
 	$(BIN)/gateway demo

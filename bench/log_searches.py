@@ -69,8 +69,12 @@ def _spent(age_s: float) -> Search:
 
     async def search(chain: LimitedChain, reader: Web3Chain) -> str:
         signed, checks = _sign(chain, age_s), reconcile.EventSearch(pause_s=0.0)
-        ask = checks.find_payment if nonce_events is None else checks.check_payment
-        await ask(reader, signed, quote_of_picture(), chain.number_at(_BORN_S))
+        quote, cutoff = quote_of_picture(), chain.number_at(_BORN_S)
+        if nonce_events is None:
+            await checks.find_payment(reader, signed, quote, cutoff)
+        else:
+            born_at = chain.now - _BORN_S
+            await checks.check_payment(reader, signed, quote, cutoff=cutoff, born_at=born_at)
         return "found"
 
     return search
@@ -95,7 +99,10 @@ async def _reconcile(chain: LimitedChain, reader: Web3Chain) -> str:
         done.append("found")
 
     store: Any = SimpleNamespace(settle=settle)
-    closer = reconcile.Reconciler(store, reader, _settings(""), lambda: chain.now, lambda _: None)
+    born = () if nonce_events is None else (chain.now - _BORN_S,)
+    closer = reconcile.Reconciler(
+        store, reader, _settings(""), lambda: chain.now, *born, lambda _: None
+    )
     await closer.close(payment)
     return done[0] if done else "open"
 

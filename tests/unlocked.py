@@ -55,6 +55,7 @@ def _read_options() -> argparse.Namespace:
     parser.add_argument("pythons", nargs="*", help="such as python3.13; without it, all there are")
     parser.add_argument("--uv", default="uv", help="the program uv")
     parser.add_argument("--jobs", default="2", help="processes of the unit tests")
+    parser.add_argument("--sale-only", action="store_true", help="without the unit tests")
     return parser.parse_args()
 
 
@@ -106,9 +107,8 @@ def _try(options: argparse.Namespace, python: str) -> bool:
         try:
             with _timed("install"):
                 _install(options, python, place / "env")
-            with _timed("unit tests"):
-                tests = ["-m", "pytest", "-q", "-n", options.jobs, "-p", "no:cacheprovider"]
-                _run([place / "env/bin/python", *tests, "tests/unit"], ROOT)
+            if not options.sale_only:
+                _test(options, place / "env/bin/python")
             with _timed("demo and sale"):
                 _demonstrate(place / "env/bin/gateway", place)
         except Failed as failure:
@@ -146,6 +146,12 @@ def _install(options: argparse.Namespace, python: str, env: Path) -> None:
         ],
         ROOT,
     )
+
+
+def _test(options: argparse.Namespace, python: Path) -> None:
+    with _timed("unit tests"):
+        tests = ["-m", "pytest", "-q", "-n", options.jobs, "-p", "no:cacheprovider"]
+        _run([python, *tests, "tests/unit"], ROOT)
 
 
 def _demonstrate(gateway: Path, folder: Path) -> None:

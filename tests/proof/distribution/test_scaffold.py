@@ -60,7 +60,11 @@ def test_the_tests_of_a_new_project_pass_at_once(here, options):
 
 
 # test_plugin_docs.py runs all tests of the first kind, as docs/plugins.md does.
-@pytest.mark.parametrize("options", KINDS[1:], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [KINDS[1], *(pytest.param(kind, marks=pytest.mark.full) for kind in KINDS[2:])],
+    ids=str,
+)
 def test_a_few_tests_of_a_new_project_pass_at_once(here, options):
     result = new("acme-fast", *options)
     assert result.exit_code == 0, result.output

@@ -18,6 +18,7 @@ def test_no_parser_is_worse_than_linear(grown):
     assert found == []
 
 
+@pytest.mark.full
 def test_no_header_or_path_costs_a_route_more_than_linear_time():
     with fuzzed_gateway.opened() as site:
         found = [

@@ -61,7 +61,9 @@ async def test_a_sale_is_one_task_whose_files_can_be_fetched(scene, chain, flow,
     await sweep(scene, make_trial(scene, chain, flow), _SALES[flow], reaches_server)
 
 
-@reached
+@pytest.mark.parametrize(
+    "reaches_server", [pytest.param(True, marks=pytest.mark.full), False], ids=["kept", "lost"]
+)
 async def test_a_failed_task_is_refunded_once(scene, chain, provider, reaches_server):
     async def trial():
         payer, before = Payer(chain), scene.wallet()

@@ -7,6 +7,7 @@ import textwrap
 import pytest
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("run", "wait_s"),
     [

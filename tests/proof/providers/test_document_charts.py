@@ -168,6 +168,7 @@ def test_gaps_of_a_chart_are_filled():
     assert lines[-2:] == ["| 9999 |  |", "| 10000 | 9999 |"]
 
 
+@pytest.mark.full
 def test_a_long_chart_without_gaps_has_all_its_points_in_order():
     lines = parsed(with_series(series(10, 9_999, points=10_000))).splitlines()
     assert lines[0].startswith("| 1 | 0 |")

@@ -105,6 +105,7 @@ def test_a_matrix_keeps_its_rows():
     assert parsed("html", f"<math><mtable>{rows}</mtable></math>") == "1, 2; 1, 2"
 
 
+@pytest.mark.full
 def test_a_long_page_is_read():
     page = "<p>words and <b>more</b> words of a page</p>" * 15_000
     assert len(parsed("html", page)) > 500_000

@@ -137,6 +137,7 @@ async def test_a_schema_that_refers_to_itself_ends(extractor):
     assert set(found) == set(names)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "text",
     [

@@ -133,6 +133,7 @@ async def test_higher_resolutions_show_the_same_picture_larger(resolution, facto
     assert difference(draw_here(LAKE, 1280, 720, 1), picture) < 4
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("output_format", "media_type", "decoder"),
     [

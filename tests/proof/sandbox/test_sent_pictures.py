@@ -141,6 +141,7 @@ async def test_a_text_or_a_profile_that_unpacks_to_a_gigabyte_is_refused(picture
     assert "is damaged" in await refusal(pictures, "a.png", data)
 
 
+@pytest.mark.full
 async def test_a_jpeg_that_takes_minutes_is_stopped_after_seconds(pictures):
     sentence = await refusal(pictures, "a.jpg", endless_scans())
     assert sentence == "The picture cannot be decoded: it takes too much time."
