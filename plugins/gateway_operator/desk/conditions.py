@@ -6,6 +6,7 @@ from gateway_operator.desk.condition import Condition, Level, Thresholds
 from gateway_operator.desk.endpoint_conditions import ENDPOINT_RULES
 from gateway_operator.desk.facts import Facts, KeyFacts
 from gateway_operator.desk.machine_conditions import MACHINE_RULES
+from gateway_operator.desk.movement_conditions import MOVEMENT_RULES
 from gateway_operator.desk.running import Check
 from gateway_operator.desk.wording import age, counted, usdc
 
@@ -289,5 +290,6 @@ _RULES: tuple[Rule, ...] = (
     _backup,
     *ENDPOINT_RULES,
     *MACHINE_RULES,
+    *MOVEMENT_RULES,
     _of_parts,
 )

@@ -142,6 +142,9 @@ async def read_overview(desk: Desk, period_name: str = DEFAULT_PERIOD) -> Overvi
 
 async def _read_overview(desk: Desk, period_name: str) -> Overview:
     period = period_of(period_name, desk.now())
+    if desk.running is not None:
+        # Only the leader's alarms search, and any node may show this page.
+        await desk.movements.refresh(0.0)
     facts, stored, machine = await asyncio.gather(
         read_facts(desk),
         desk.store.sum(_read_period, period, desk.cached_bars),
