@@ -204,6 +204,7 @@ EVENTS: dict[str, str] = {
     "task.retry_scheduled": "The task is retried after `delay_s`.",
     "tracing.failed": "A tracing plugin failed; the work went on.",
     "transfers.search_failed": "A fault in a search for transfers (`search`); retried.",
+    "wallet.changed": "Payments now go to another wallet than at the last start (`before`).",
     "wallet.is_contract": ("GATEWAY_WALLET has code: nothing is sold, as payments might be lost."),
     "wallet.not_checked": ("Nothing is sold until the chain shows whether the wallet has code."),
     "wake.failed": "A fault while listening to other nodes; retried in a second.",

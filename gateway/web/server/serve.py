@@ -12,6 +12,7 @@ import structlog
 import uvloop
 from quart import Quart
 
+from gateway.chain.known_keys import refuse_known_wallet
 from gateway.errors import SettingsError
 from gateway.installed import load_opener
 from gateway.plugins.installed import BUNDLED, find_sections, prepare_database
@@ -44,6 +45,7 @@ def serve(settings: Settings, create_app: Callable[..., Quart]) -> None:
     run = run_of(settings)
     check_openers(settings)
     check_database(settings)
+    refuse_known_wallet(settings)
     redactor = Redactor(secrets_of(settings, find_sections(settings)))
     configure_logs(settings.log_format, redactor, packages=BUNDLED)
     enter_data(settings)

@@ -10,9 +10,11 @@ from typing import Any, Literal
 import attrs
 
 from gateway.errors import ValidationError
+from gateway_operator.checklist import Item
 from gateway_operator.desk.conditions import Condition, Thresholds, find_conditions
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.facts import EndpointFacts, Facts, read_facts
+from gateway_operator.desk.first_steps import read_checklist, without_items
 from gateway_operator.sql import sums
 from gateway_operator.sql.cached_bars import CachedBars
 from gateway_operator.sql.sums import GasSum, NewestSale, Period, SalesBar
@@ -113,6 +115,13 @@ class Overview:
     newest: Sequence[NewestSale]
     machine: Machine
     facts: Facts
+    # What to do before selling, and what is done.
+    checklist: Sequence[Item]
+
+    @property
+    def steps_left(self) -> int:
+        """The number of open items."""
+        return sum(not item.is_done for item in self.checklist)
 
 
 def period_of(name: str, now: float) -> Period:
@@ -145,8 +154,9 @@ async def _read_overview(desk: Desk, period_name: str) -> Overview:
     if desk.running is not None:
         # Only the leader's alarms search, and any node may show this page.
         await desk.movements.refresh(0.0)
-    facts, stored, machine = await asyncio.gather(
+    facts, checklist, stored, machine = await asyncio.gather(
         read_facts(desk),
+        read_checklist(desk),
         desk.store.sum(_read_period, period, desk.cached_bars),
         asyncio.to_thread(_read_machine, desk.settings.data_dir),
     )
@@ -156,7 +166,8 @@ async def _read_overview(desk: Desk, period_name: str) -> Overview:
         period_name=period_name,
         period=period,
         selling=_find_selling(facts),
-        needs=find_conditions(facts, Thresholds.of(desk.settings)),
+        needs=without_items(find_conditions(facts, Thresholds.of(desk.settings)), checklist),
+        checklist=checklist,
         money=_sum_money(endpoints, stored["gas"]),
         bars=bars,
         endpoints=endpoints,
