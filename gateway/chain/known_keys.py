@@ -32,8 +32,8 @@ _DIGITS = """
     f7edc8fa1ecc32967f827c9043fcae6ba73afa5c 4cceba2d7d2b4fdce4304d3e09a1fea9fbeb1528
 """
 _KNOWN = frozenset(f"0x{digits}" for digits in _DIGITS.split())
-# Up to eight digits, repeated to the end: 0x1111… and 0xdeadbeefdeadbeef…
-_PATTERN = re.compile(r"([0-9a-f]{1,8}?)\1{4,}")
+# Up to 16 digits, repeated to the end: 0x1111… and 0xdeadbeefdeadbeef…
+_PATTERN = re.compile(r"([0-9a-f]{1,16}?)\1{3,}")
 # Precompiled contracts, and 0x…dead.
 _SMALL = 2**32
 

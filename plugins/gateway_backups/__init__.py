@@ -40,7 +40,8 @@ async def _check_copies(settings: Settings) -> str:
     if not copies:
         return f"{place}: no copy yet"
     age_min = (time.time() - copies[0].at) / 60
-    return f"{place}: {len(copies)} copies, the newest {age_min:,.0f} min old"
+    counted = "1 copy" if len(copies) == 1 else f"{len(copies)} copies"
+    return f"{place}: {counted}, the newest {age_min:,.0f} min old"
 
 
 @hookimpl

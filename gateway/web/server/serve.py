@@ -81,11 +81,11 @@ def run_of(settings: Settings) -> Run:
     return run
 
 
-def listen(bind: str) -> socket.socket:
+def listen(bind: str, *, setting: str = "GATEWAY_BIND") -> socket.socket:
     """Open the port before startup, so that early clients wait instead of being refused.
 
     `[::]` includes IPv4, whatever the system's default (net.ipv6.bindv6only). Raises
-    `SettingsError` if the port cannot be opened.
+    `SettingsError`, which names `setting`, if the port cannot be opened.
     """
     try:
         family, place = _resolve(bind)
@@ -98,7 +98,7 @@ def listen(bind: str) -> socket.socket:
         problem = "is in use" if is_busy else f"cannot be opened ({error})"
         raise SettingsError(
             f"{bind} {problem}. Stop the other program, or choose another address and port, such "
-            "as GATEWAY_BIND=127.0.0.1:8081"
+            f"as {setting}=127.0.0.1:8081"
         ) from None
     # Linux then aborts connections whose clients read no answer. Accepted sockets inherit it.
     if hasattr(socket, "TCP_USER_TIMEOUT"):

@@ -43,6 +43,7 @@ from gateway_check.rows import Note, Row, make_row
 from gateway_check.rpc import check_rpc
 from gateway_operator.alarms.channels import make_carriers
 from gateway_operator.checklist import make_checklist
+from gateway_operator.desk.wording import counted
 from gateway_operator.tables import print_rows
 
 _CONFINED = "files are parsed in child processes with resource limits and a seccomp filter"
@@ -223,7 +224,7 @@ async def _check_plugins(settings: Settings, chain: Web3Chain) -> str:
         raise ValueError(f"not loaded: {', '.join(left_out)}; `gateway plugins` shows why")
     if not len(catalog):
         raise ValueError("nothing is on sale; `gateway endpoints` lists what could be")
-    return f"{len(catalog)} endpoints on sale"
+    return f"{counted(len(catalog), 'endpoint')} on sale"
 
 
 async def _check_sandbox() -> str:
