@@ -14,6 +14,7 @@ from gateway.chain.smart_wallets import KEY_GAS
 from gateway.contracts import Selling
 from gateway.contracts.parts import Condition as PartCondition
 from gateway.domain import Block
+from gateway.domain.costs import worst_sales
 from gateway.domain.eip3009 import BALANCE_OF, word
 from gateway_operator.desk.chain_pace import PaceFacts, read_pace
 from gateway_operator.desk.desk import Desk
@@ -57,6 +58,9 @@ class EndpointFacts:
     # The average of its newest 20 tasks; None: fewer, or not known.
     margin_units: int | None = None
     model: str = ""
+    # Every price, from the lowest, and whether the settings name the lowest.
+    prices: Sequence[int] = ()
+    is_price_in_settings: bool = False
     # When the vendor retires the model, and whether that time has come.
     retires_at: float = math.inf
     is_retired: bool = False
@@ -208,6 +212,8 @@ def _describe_endpoint(
         recent_tasks=recent_tasks,
         margin_units=stored["margins"].get(slug),
         model=endpoint.model,
+        prices=sorted({sale.price_units for sale in worst_sales(endpoint)}),
+        is_price_in_settings=_has_price(desk, slug),
         retires_at=endpoint.retires_at,
         is_retired=now >= endpoint.retires_at,
     )
@@ -215,6 +221,11 @@ def _describe_endpoint(
 
 def _without_kind(problem: str | None) -> str | None:
     return None if problem is None else re.sub(r"^[A-Z][A-Za-z]+: ", "", problem)
+
+
+def _has_price(desk: Desk, slug: str) -> bool:
+    setting = desk.settings.endpoints.get(slug)
+    return setting is not None and (setting.price is not None or bool(setting.prices))
 
 
 def _is_switched_on(desk: Desk, slug: str) -> bool:

@@ -113,7 +113,8 @@ async def _read_unmarked(desk: Desk) -> list[UnusedTransfer]:
 
 def _read_logins(db: Connection, since: float) -> tuple[int, list[ActionRecord]]:
     newest = actions.find(db, None, _MAX_LOGINS, action="login")
-    fresh = [one for one in newest if one.at >= since and _is_new(one)]
+    owned = {one.subject for one in actions.find(db, None, _MAX_LOGINS, action="login.mine")}
+    fresh = [one for one in newest if one.at >= since and _is_new(one) and str(one.id) not in owned]
     return logins.refused_since(db, since), fresh
 
 

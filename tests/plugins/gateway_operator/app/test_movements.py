@@ -195,3 +195,20 @@ async def test_a_restored_copy_names_what_it_forgot(gateway, desk, chain, payer,
     )
     assert "the restored copy forgot this sale" in await text_of(await gateway.client.get(PAGE))
     assert "The restored copy forgot" in await text_of(await gateway.client.get("/admin"))
+
+
+async def test_an_approval_that_nothing_can_send_is_not_green(gateway, desk, chain, refund_key):
+    await remember(
+        gateway,
+        Sale(at=gateway.services.now(), units=2_000_000, status="failed", state="refund_due"),
+    )
+    (case,) = await desk.store.refunds.cases()
+    choice = f"{case.task_id} {case.amount_units} {case.recipient}"
+    answer = await post(
+        gateway, "/admin/refunds/approve", **{"refund-0": choice, "request": "r-1", "sure": "yes"}
+    )
+    page = await gateway.client.get(answer.headers["Location"])
+    text = await text_of(page)
+    assert "Approved, but nothing is sent yet: the refund key" in text
+    assert "holds 1.00 USDC, and 2.00 are approved" in text
+    assert "sent within half a minute" not in text
