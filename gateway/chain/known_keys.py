@@ -1,4 +1,4 @@
-"""Recognizes addresses that nobody owns, and private keys that everybody knows.
+"""Recognizes addresses without an owner, and private keys that are public.
 
 On a real chain, programs take money from known keys within seconds.
 """
@@ -39,7 +39,7 @@ _SMALL = 2**32
 
 
 def refuse_known_wallet(settings: Settings) -> None:
-    """Raise `SettingsError` if nobody, or everybody, can spend what the wallet receives.
+    """Raise `SettingsError` if the wallet has no owner, or its private key is public.
 
     A chain on this machine has play money only.
     """

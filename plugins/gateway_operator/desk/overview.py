@@ -115,7 +115,7 @@ class Overview:
     newest: Sequence[NewestSale]
     machine: Machine
     facts: Facts
-    # What to do before selling, and what is done.
+    # Open and finished steps before selling.
     checklist: Sequence[Item]
 
     @property
