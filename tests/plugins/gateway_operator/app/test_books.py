@@ -130,7 +130,7 @@ async def test_a_cost_that_nobody_told_leaves_the_margin_open(gateway):
     assert (books.total.completed, books.total.cost_known) == (2, 1)
     await log_in(gateway)
     page = await text_of(await gateway.client.get(f"{PAGE}?{ASKED}"))
-    assert "Kept at most" in page
+    assert "Cash margin at most" in page
     assert "incomplete: 1 unknown" in page
 
 
