@@ -190,6 +190,10 @@ async def _open_gateway(app: Quart, parts: _Assembly) -> Gateway:
     await parts.store.nodes.register(now=parts.context.now())
     await check_network(parts.context.settings, parts.store)
     installation = await _read_installation(parts)
+    wallet = parts.context.settings.wallet_key
+    before = await parts.store.note_wallet(wallet, now=parts.context.now())
+    if before is not None:
+        _log.warning("wallet.changed", wallet=wallet, before=before)
     app.secret_key = installation.session_secret
     parts.redactor.add_secrets([installation.session_secret, installation.file_secret])
     gateway = _make_gateway(parts, installation)

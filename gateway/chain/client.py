@@ -21,6 +21,7 @@ from gateway.chain.log_ranges import LogsTooNarrow
 from gateway.chain.retries import EndpointLags, RetryTiming
 from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import CallReverted
+from gateway.contracts.chain import Addresses
 from gateway.domain import Block, MinedTransfer, Receipt
 from gateway.domain.eip3009 import (
     AUTHORIZATION_CANCELED_TOPIC,
@@ -164,14 +165,19 @@ class Web3Chain:
         )
 
     async def transfer_logs(
-        self, recipient: str | None, *, sender: str | None = None, from_block: int, to_block: int
+        self,
+        recipient: Addresses,
+        *,
+        sender: Addresses = None,
+        from_block: int,
+        to_block: int,
     ) -> list[MinedTransfer]:
         query = {
             "address": self._network.token,
             "topics": [
                 TRANSFER_TOPIC,
-                None if sender is None else topic(sender),
-                None if recipient is None else topic(recipient),
+                _topics_of(sender),
+                _topics_of(recipient),
             ],
         }
 
@@ -281,6 +287,13 @@ class Web3Chain:
             return read(await endpoint.request(method, *params))
 
         return await self._rpc.ask_in_order(ask)
+
+
+def _topics_of(addresses: Addresses) -> str | list[str] | None:
+    """Return addresses as one position of a log filter."""
+    if addresses is None or isinstance(addresses, str):
+        return None if addresses is None else topic(addresses)
+    return [topic(one) for one in addresses]
 
 
 def _read_number(value: str) -> int:

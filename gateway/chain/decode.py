@@ -110,5 +110,6 @@ def read_transfer(raw: Any) -> MinedTransfer:
         log_index=log.index,
         block_number=read_count(raw["blockNumber"]),
         sender="0x" + log.topics[1][-40:],
+        recipient="0x" + log.topics[2][-40:],
         amount_units=uint(log.data),
     )

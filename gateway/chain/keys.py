@@ -8,9 +8,10 @@ from typing import Any
 from btclib_secp256k1.keys import pubkey_from_prvkey
 from eth_hash.auto import keccak
 
+from gateway.chain.known_keys import is_known_key
 from gateway.concurrency.late_imports import import_ethereum
 from gateway.errors import SettingsError
-from gateway.settings import Settings, parse_keys, variable
+from gateway.settings import Settings, is_chain_local, parse_keys, variable
 
 # PBKDF2-HMAC-SHA-256. The alternative, scrypt, needs 256 MB by default.
 _ROUNDS = 600_000
@@ -31,7 +32,7 @@ def load_key(settings: Settings, name: str) -> bytes | None:
     secret = _read_key(settings, name)
     if secret is not None:
         is_plain = bool(getattr(settings, f"{name}_key"))
-        _refuse_key_of_wallet(settings, f"{name}_key" if is_plain else f"{name}_keystore", secret)
+        _refuse_unfit_key(settings, f"{name}_key" if is_plain else f"{name}_keystore", secret)
     return secret
 
 
@@ -52,21 +53,27 @@ def load_settlement_keys(settings: Settings) -> tuple[bytes, ...]:
     if len(set(several)) < len(several):
         raise SettingsError("GATEWAY_SETTLEMENT_KEYS lists one key twice. Remove one of them.")
     for secret in several:
-        _refuse_key_of_wallet(settings, "settlement_keys", secret)
+        _refuse_unfit_key(settings, "settlement_keys", secret)
     return several
 
 
 def check_plain_keys(settings: Settings) -> None:
     """Raise `SettingsError` if a plain key is the wallet's, even if nothing uses that key."""
     for secret in _read_key_list(settings):
-        _refuse_key_of_wallet(settings, "settlement_keys", secret)
+        _refuse_unfit_key(settings, "settlement_keys", secret)
     for name in ("settlement", "refund"):
         plain = _read_plain_key(settings, name)
         if plain is not None:
-            _refuse_key_of_wallet(settings, f"{name}_key", plain)
+            _refuse_unfit_key(settings, f"{name}_key", plain)
 
 
-def _refuse_key_of_wallet(settings: Settings, setting: str, secret: bytes) -> None:
+def _refuse_unfit_key(settings: Settings, setting: str, secret: bytes) -> None:
+    """Raise `SettingsError` for the wallet's key, and on a real chain for a known key."""
+    if not is_chain_local(settings) and is_known_key(secret, address_of(secret)):
+        raise SettingsError(
+            f"{variable(setting)} is a private key from examples, which everybody knows: what it "
+            "holds would be taken within seconds. Make a key of your own: openssl rand -hex 32"
+        )
     if address_of(secret) == settings.wallet_key:
         use = setting.partition("_")[0]
         raise SettingsError(

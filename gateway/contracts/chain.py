@@ -1,5 +1,6 @@
 """The gateway's access to the chain."""
 
+from collections.abc import Collection
 from typing import Protocol
 
 from gateway.domain import (
@@ -7,6 +8,9 @@ from gateway.domain import (
     MinedTransfer,
     Receipt,
 )
+
+# One address or several; None: any.
+Addresses = str | Collection[str] | None
 
 
 class Chain(Protocol):
@@ -83,12 +87,14 @@ class Chain(Protocol):
         ...
 
     async def transfer_logs(
-        self, recipient: str | None, *, sender: str | None = None, from_block: int, to_block: int
+        self,
+        recipient: Addresses,
+        *,
+        sender: Addresses = None,
+        from_block: int,
+        to_block: int,
     ) -> list[MinedTransfer]:
-        """Return the token's transfers to or from an address in a range of blocks, oldest first.
-
-        None is any address.
-        """
+        """Return the token's transfers to or from addresses in a range of blocks, oldest first."""
         ...
 
     async def call_uint(self, data: bytes, *, at: Block | int | None = None) -> int:

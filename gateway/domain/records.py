@@ -104,6 +104,7 @@ class MinedTransfer:
     log_index: int
     block_number: int
     sender: str
+    recipient: str
     amount_units: int
 
 

@@ -2,6 +2,7 @@
 
 import difflib
 import os.path
+import re
 from collections.abc import Collection, Iterator
 
 import attrs
@@ -19,6 +20,11 @@ _SWAPPED_CHARS = 2
 _LOADER_FIELDS = {"plugin_values", "unknown_in_file"}
 # The loader reads this variable itself.
 _LOADER_VARIABLE = "config"
+# Such as GATEWAY_SERVICE_HOST and GATEWAY_WEB_PORT_8080_TCP_ADDR.
+# GATEWAY_INTERFACE is set by CGI servers.
+_OF_SERVICE = re.compile(
+    r"(.+_)?(service_(host|port)(_.+)?|port_\d+_(tcp|udp|sctp)(_.+)?)|interface"
+)
 _log = structlog.get_logger()
 
 
@@ -44,6 +50,24 @@ def warn_of_unknown_settings(settings: Settings, known: Collection[str]) -> None
     """Log the names of mistyped variables, never their values."""
     for name, near in _find_mistyped(settings, known):
         _log.warning("setting.unknown", name=variable(name), near=variable(near))
+
+
+def find_ignored(settings: Settings, known: Collection[str]) -> list[str]:
+    """Return the variables that nothing reads, except those that Kubernetes and Docker set.
+
+    `known` are the names of the settings of plugins that are on.
+    """
+    return sorted(
+        variable(name)
+        for name, value in settings.plugin_values.items()
+        if name not in known and name != _LOADER_VARIABLE and not _is_of_a_service(name, value)
+    )
+
+
+def _is_of_a_service(name: str, value: object) -> bool:
+    """Whether an orchestrator sets such a variable for a service named "gateway"."""
+    is_address = name == "port" and "://" in str(value)
+    return is_address or _OF_SERVICE.fullmatch(name) is not None
 
 
 def _find_mistyped(settings: Settings, known: Collection[str]) -> Iterator[tuple[str, str]]:

@@ -12,13 +12,42 @@ def find_or_make(db: Connection, key: str, made: str) -> str:
     return value
 
 
+def note_wallet(db: Connection, wallet: str, now: float) -> str | None:
+    """Record the wallet of this start; return the one of the start before, if it was another."""
+    before: str | None = _value(db, "wallet")
+    if before == wallet:
+        return None
+    _put(db, "wallet", wallet)
+    if before is not None:
+        _put(db, "wallet_before", f"{before} {now}")
+    return before
+
+
+def earlier_wallet(db: Connection, wallet: str) -> str | None:
+    """Return the wallet that took this database's payments before `wallet`, or None."""
+    known = _value(db, "wallet")
+    if known is not None and known != wallet:
+        return known
+    before = _value(db, "wallet_before")
+    return None if before is None else before.partition(" ")[0]
+
+
+def _value(db: Connection, key: str) -> str | None:
+    row = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def _put(db: Connection, key: str, value: str) -> None:
+    db.execute(
+        "INSERT INTO meta (key, value) VALUES (?, ?)"
+        " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        (key, value),
+    )
+
+
 def note_write(db: Connection, now: float) -> None:
     """Record when a write was last attempted. The value always changes, so something is written."""
-    db.execute(
-        "INSERT INTO meta (key, value) VALUES ('written_at', ?)"
-        " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-        (str(now),),
-    )
+    _put(db, "written_at", str(now))
 
 
 def write_something(db: Connection) -> None:

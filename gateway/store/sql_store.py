@@ -21,7 +21,7 @@ from gateway.domain import (
 from gateway.settings import Settings
 from gateway.store import direct_payments, long_texts, nonces, payments, reserved_amounts, tasks
 from gateway.store.events import SqlEvents
-from gateway.store.meta import count_login_attempt, find_or_make
+from gateway.store.meta import count_login_attempt, find_or_make, note_wallet
 from gateway.store.method_payments import SqlMethodPayments
 from gateway.store.payers import SqlPayers
 from gateway.store.plugin_functions import PluginOwner, find_owner
@@ -312,6 +312,10 @@ class SqlStore(Tables, AbstractAsyncContextManager["SqlStore"], ABC):
         """Return a stored value, or None."""
         rows = await self._rows("SELECT value FROM meta WHERE key = ?", key)
         return rows[0][0] if rows else None
+
+    async def note_wallet(self, wallet: str, *, now: float) -> str | None:
+        """Record the wallet of this start; return the one before, if it was another."""
+        return await self._write(note_wallet, wallet, now)
 
     async def meta(self, key: str, make: Callable[[], str]) -> str:
         """Return a stored value, storing the result of `make` at the first use."""

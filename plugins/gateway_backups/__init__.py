@@ -25,14 +25,14 @@ def register_check_rows(
     register: Callable[[str, Callable[[], Awaitable[str]]], None], settings: Settings
 ) -> None:
     """Add the age of the newest copy to `gateway check`."""
-    register("copies", lambda: _check_copies(settings))
+    # Without a place, the checklist of `gateway check` names the setting.
+    if settings.database_url or backup_settings_of(settings).backup_url:
+        register("copies", lambda: _check_copies(settings))
 
 
 async def _check_copies(settings: Settings) -> str:
     if settings.database_url:
         return "left to PostgreSQL's own tools, such as pg_dump"
-    if not backup_settings_of(settings).backup_url:
-        return "no backups: GATEWAY_BACKUP_URL is not set"
     from gateway_backups.place import place_of  # noqa: PLC0415 - of this command only
 
     place = place_of(settings)
@@ -40,7 +40,8 @@ async def _check_copies(settings: Settings) -> str:
     if not copies:
         return f"{place}: no copy yet"
     age_min = (time.time() - copies[0].at) / 60
-    return f"{place}: {len(copies)} copies, the newest {age_min:,.0f} min old"
+    counted = "1 copy" if len(copies) == 1 else f"{len(copies)} copies"
+    return f"{place}: {counted}, the newest {age_min:,.0f} min old"
 
 
 @hookimpl

@@ -11,6 +11,9 @@ from gateway.plugins.manager import PluginManager
 from gateway.settings import Settings
 from gateway.store.data_folder import open_store
 from gateway.store.endpoint_changes import changes_after
+from gateway_check.database import has_database
+from gateway_check.rows import Note
+from gateway_operator.checklist import slugs_without_cost
 
 # Vendors change their prices a few times a year.
 _OLD_DAYS = 90
@@ -25,10 +28,11 @@ async def check_prices(settings: Settings) -> str:
     """
     catalog = PluginManager(disabled=settings.plugins_disabled).catalog(settings)
     try:
-        async with open_store(settings, name="gateway check") as store:
-            found = await store.read(changes_after, -1, time.time())
-        if found is not None:
-            catalog.change(found[1])
+        if has_database(settings):
+            async with open_store(settings, name="gateway check") as store:
+                found = await store.read(changes_after, -1, time.time())
+            if found is not None:
+                catalog.change(found[1])
         return describe_prices(catalog, dt.datetime.now(dt.UTC).date())
     finally:
         await catalog.close()
@@ -63,7 +67,7 @@ def describe_models(catalog: Catalog, today: dt.date) -> str:
         )
     soon = [what for what, days in last_days.items() if days <= _WARNED_DAYS]
     if soon:
-        return f"the vendor stops serving {', '.join(soon)}: choose another model before that"
+        return Note(f"the vendor stops serving {', '.join(soon)}: choose another model before that")
     return f"no model retires within {_WARNED_DAYS} days, as far as is known"
 
 
@@ -76,15 +80,12 @@ def describe_prices(catalog: Catalog, today: dt.date) -> str:
             raise ValueError(describe_loss(endpoint.slug, losses))
         clauses += [f"{endpoint.slug} below its cost, as you allow: {sale}" for sale in losses]
     clauses += _list_thin(catalog)
-    unknown = [
-        endpoint.slug
-        for endpoint in catalog
-        if any(sale.cost_micros is None for sale in worst_sales(endpoint))
-    ]
-    if unknown:
-        clauses.append(f"the cost is unknown for {', '.join(unknown)}")
     clauses += [_describe_age(endpoint, today) for endpoint in catalog if is_old(endpoint, today)]
-    return "; ".join(clauses) or "every price is 1.2 times its cost or more"
+    if clauses:
+        return Note("; ".join(clauses))
+    if slugs_without_cost(catalog):
+        return "every price is 1.2 times its cost or more, as far as costs are known"
+    return "every price is 1.2 times its cost or more"
 
 
 def is_old(endpoint: Endpoint, today: dt.date) -> bool:

@@ -1,11 +1,15 @@
 """Factories for the desk and the alarms of a running gateway."""
 
+import functools
 from collections.abc import Mapping, Sequence
 
+from gateway.plugins.manager import PluginManager
+from gateway.plugins.unknown_settings import find_ignored
 from gateway.running.checks import checks, find_selling, for_operator
 from gateway.running.facts_of_parts import find_conditions
 from gateway.running.gateway import Gateway
 from gateway_operator.alarms.assembly import make_watch
+from gateway_operator.alarms.channels import make_carriers
 from gateway_operator.alarms.watch import AlarmWatch
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.running import Check, Running
@@ -19,6 +23,16 @@ def make_desk(gateway: Gateway) -> Desk:
 
     def find_blocks() -> Mapping[str, float]:
         return {} if gateway.watchdog is None else gateway.watchdog.longest_blocks()
+
+    @functools.cache
+    def find_ignored_settings() -> Sequence[str]:
+        sections = PluginManager(disabled=gateway.settings.plugins_disabled).sections()
+        known = {name for section in sections for name in section.fields}
+        return find_ignored(gateway.settings, known)
+
+    def find_channels() -> Sequence[str]:
+        carriers = make_carriers(gateway.settings, gateway.now, gateway.notifiers)
+        return [name for carrier in carriers for name in carrier.channels]
 
     return Desk(
         settings=gateway.settings,
@@ -36,6 +50,8 @@ def make_desk(gateway: Gateway) -> Desk:
             conditions=lambda: find_conditions(gateway),
             undelivered=lambda task_id: _find_undelivered(gateway, task_id),
             blocked=find_blocks,
+            ignored_settings=find_ignored_settings,
+            channels=find_channels,
         ),
     )
 

@@ -44,6 +44,7 @@ class Operator:
             await self._alarms.close()
         if self._desk is not None:
             await self._desk.unused.close()
+            await self._desk.movements.close()
         self.password.close()
 
 

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from gateway.chain.log_ranges import LogsTooNarrow
 from gateway.contracts import Chain
+from gateway.contracts.chain import Addresses
 from gateway.domain import MinedTransfer
 
 # Many endpoints answer for 10,000 blocks at once: 33 minutes of Base. A narrower one is asked
@@ -18,12 +19,12 @@ async def transfer_pieces(
     first: int,
     last: int,
     *,
-    recipient: str | None = None,
-    sender: str | None = None,
+    recipient: Addresses = None,
+    sender: Addresses = None,
 ) -> AsyncIterator[tuple[int, Sequence[MinedTransfer]]]:
     """Yield (last block of a piece, its transfers above zero), oldest first.
 
-    Leaves out transfers from the recipient to itself. Raises `ChainUnavailable`.
+    Leaves out transfers from an address to itself. Raises `ChainUnavailable`.
     """
     size = _PIECE_BLOCKS
     while first <= last:
@@ -37,5 +38,5 @@ async def transfer_pieces(
                 raise
             size //= 2
             continue
-        yield end, [one for one in found if one.amount_units and one.sender != recipient]
+        yield end, [one for one in found if one.amount_units and one.sender != one.recipient]
         first = end + 1

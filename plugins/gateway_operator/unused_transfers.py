@@ -1,17 +1,17 @@
 """Finds unused transfers: those to the wallet that bought nothing."""
 
 import asyncio
+import math
 import time
 from collections.abc import Sequence
 
 import attrs
-import structlog
 
 from gateway.chain.block_times import first_block_since, last_block_by
 from gateway.contracts import Chain, Clock
 from gateway.domain import MinedTransfer
-from gateway.errors import ChainUnavailable
 from gateway.store import SqlStore
+from gateway_operator.background_search import BackgroundSearch
 from gateway_operator.sql.payment_lists import unused
 from gateway_operator.transfer_search import transfer_pieces
 
@@ -21,11 +21,8 @@ _DAYS = 7.0
 _PAUSE_S = 0.5
 # The command pauses less, because an operator waits for it.
 _COMMAND_PAUSE_S = 0.2
-# A search result is fresh for this many seconds.
-_TTL_S = 60.0
 # Anyone can send dust without end, so only this many of the largest transactions are kept.
 _MAX_KEPT = 500
-_log = structlog.get_logger()
 
 
 async def list_unused(
@@ -59,8 +56,13 @@ class UnusedTransfer:
     # Its block's time, in Unix seconds.
     at: float
 
+    def is_older(self, born_at: float) -> bool:
+        """Whether its block is older than a database that was made at `born_at`."""
+        # Blocks are dated by whole seconds.
+        return self.at < math.floor(born_at)
 
-class UnusedSearch:
+
+class UnusedSearch(BackgroundSearch):
     """Searches the last seven days, and keeps the result.
 
     The first search makes about 300 log queries, one after the other, or five times as many at an
@@ -68,16 +70,16 @@ class UnusedSearch:
     the transfers' blocks.
     """
 
+    name = "unused-search"
+
     def __init__(self, chain: Chain, store: SqlStore, wallet: str, now: Clock) -> None:
-        self._chain, self._store, self._wallet, self._now = chain, store, wallet, now
+        super().__init__(chain, store, now)
+        self._wallet = wallet
         self.pause_s = _PAUSE_S
         # Newest first.
         self.known: Sequence[UnusedTransfer] = ()
-        # Unix seconds of the last completed search.
-        self.searched_at: float | None = None
         # Start of the searched period, in Unix seconds.
         self.since: float | None = None
-        self.problem: str | None = None
         # The number of small transfers left out.
         self.left_out = 0
         self._next_block: int | None = None
@@ -86,47 +88,18 @@ class UnusedSearch:
         self._by_transaction: dict[str, list[MinedTransfer]] = {}
         # Times of their blocks, in Unix seconds.
         self._times: dict[int, float] = {}
-        self._search: asyncio.Task[None] | None = None
-
-    async def refresh(self, timeout_s: float) -> None:
-        """Search new blocks unless the result is fresh; wait at most `timeout_s`.
-
-        A longer search goes on in the background. If it fails, `problem` is set.
-        """
-        is_fresh = self.searched_at is not None and self._now() - self.searched_at < _TTL_S
-        if is_fresh and self.problem is None:
-            return
-        if self._search is None or self._search.done():
-            self._search = asyncio.create_task(self._advance(), name="unused-search")
-        await asyncio.wait({self._search}, timeout=timeout_s)
-
-    async def close(self) -> None:
-        """Cancel a running search."""
-        if self._search is not None:
-            self._search.cancel()
-            await asyncio.gather(self._search, return_exceptions=True)
 
     async def _advance(self) -> None:
-        try:
-            head = await self._chain.safe_head()
-            self.since = self._now() - _DAYS * 86_400
-            if self._next_block is None:
-                self._next_block = await first_block_since(self._chain, self.since, head=head)
-            pieces = transfer_pieces(
-                self._chain, self._next_block, head.number, recipient=self._wallet
-            )
-            async for end, transfers in pieces:
-                await self._note(transfers)
-                self._next_block = end + 1
-                await asyncio.sleep(self.pause_s)
-            await self._forget_used(self.since)
-        except ChainUnavailable as error:
-            self.problem = error.message
-        except Exception:  # noqa: BLE001 - the edge of a task that is not awaited
-            _log.exception("transfers.search_failed")
-            self.problem = "The search has failed; the gateway's log says why."
-        else:
-            self.problem, self.searched_at = None, self._now()
+        head = await self._chain.safe_head()
+        self.since = self._now() - _DAYS * 86_400
+        if self._next_block is None:
+            self._next_block = await first_block_since(self._chain, self.since, head=head)
+        pieces = transfer_pieces(self._chain, self._next_block, head.number, recipient=self._wallet)
+        async for end, transfers in pieces:
+            await self._note(transfers)
+            self._next_block = end + 1
+            await asyncio.sleep(self.pause_s)
+        await self._forget_used(self.since)
 
     async def _note(self, transfers: Sequence[MinedTransfer]) -> None:
         hashes = {each.tx_hash for each in await self._store.sum(unused, transfers)}

@@ -54,7 +54,10 @@ if (place && window.PublicKeyCredential) {
     try {
       await use(place.dataset.passkey);
     } catch (error) {
-      problem.textContent = error.name === "NotAllowedError" ? "No passkey was used." : error.message;
+      problem.textContent = {
+        NotAllowedError: "No passkey was used.",
+        SecurityError: "Browsers offer passkeys only by a host name: open this page by https, or by http://localhost.",
+      }[error.name] || error.message;
       problem.hidden = false;
     }
   });

@@ -12,6 +12,7 @@ import structlog
 import uvloop
 from quart import Quart
 
+from gateway.chain.known_keys import refuse_known_wallet
 from gateway.errors import SettingsError
 from gateway.installed import load_opener
 from gateway.plugins.installed import BUNDLED, find_sections, prepare_database
@@ -44,6 +45,7 @@ def serve(settings: Settings, create_app: Callable[..., Quart]) -> None:
     run = run_of(settings)
     check_openers(settings)
     check_database(settings)
+    refuse_known_wallet(settings)
     redactor = Redactor(secrets_of(settings, find_sections(settings)))
     configure_logs(settings.log_format, redactor, packages=BUNDLED)
     enter_data(settings)
@@ -79,11 +81,11 @@ def run_of(settings: Settings) -> Run:
     return run
 
 
-def listen(bind: str) -> socket.socket:
+def listen(bind: str, *, setting: str = "GATEWAY_BIND") -> socket.socket:
     """Open the port before startup, so that early clients wait instead of being refused.
 
     `[::]` includes IPv4, whatever the system's default (net.ipv6.bindv6only). Raises
-    `SettingsError` if the port cannot be opened.
+    `SettingsError`, which names `setting`, if the port cannot be opened.
     """
     try:
         family, place = _resolve(bind)
@@ -96,7 +98,7 @@ def listen(bind: str) -> socket.socket:
         problem = "is in use" if is_busy else f"cannot be opened ({error})"
         raise SettingsError(
             f"{bind} {problem}. Stop the other program, or choose another address and port, such "
-            "as GATEWAY_BIND=127.0.0.1:8081"
+            f"as {setting}=127.0.0.1:8081"
         ) from None
     # Linux then aborts connections whose clients read no answer. Accepted sockets inherit it.
     if hasattr(socket, "TCP_USER_TIMEOUT"):

@@ -3,10 +3,8 @@
 import asyncio
 import sys
 import time
-from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import attrs
 import click
@@ -15,15 +13,16 @@ from gateway.catalog.health import problem_of
 from gateway.catalog.upstream import Upstream
 from gateway.chain.client import Web3Chain
 from gateway.chain.keys import address_of, check_plain_keys, load_key, load_settlement_keys
+from gateway.chain.known_keys import refuse_known_wallet
 from gateway.cli.terminal import json_option, one_sentence, wide_option
 from gateway.contracts import PluginContext, Probing, Settler
-from gateway.contracts.outputs import OutputStoreUnavailable
 from gateway.domain.eip3009 import BALANCE_OF, IS_BLACKLISTED, PAUSED, word
-from gateway.errors import BackupFailed, GatewayError, SettingsError
+from gateway.errors import SettingsError
 from gateway.outputs import open_outputs
 from gateway.payments.obstacles import clock_problem, contract_problem, is_true
 from gateway.plugins.installed import find_sections
 from gateway.plugins.manager import PluginManager
+from gateway.plugins.unknown_settings import find_ignored
 from gateway.running.rate_limits import make_limits
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost
 from gateway.settings import (
@@ -35,12 +34,16 @@ from gateway.store.data_folder import enter_data, open_store
 from gateway.store.disk import read_disk
 from gateway.web.server.serve import run_of
 from gateway_check.catalog import silence_logs
-from gateway_check.database import check_open_payments, find_checks
+from gateway_check.database import existing_parent, find_checks, read_database
 from gateway_check.listing import check_listed, find_listing, listing_option, validator_option
 from gateway_check.live import evidence_option, live_option, run_live, yes_option
 from gateway_check.pace import check_pace
 from gateway_check.prices import check_models, check_prices
+from gateway_check.rows import Note, Row, make_row
 from gateway_check.rpc import check_rpc
+from gateway_operator.alarms.channels import make_carriers
+from gateway_operator.checklist import make_checklist
+from gateway_operator.desk.wording import counted
 from gateway_operator.tables import print_rows
 
 _CONFINED = "files are parsed in child processes with resource limits and a seccomp filter"
@@ -48,8 +51,6 @@ _LIMITED_ONLY = (
     "files are parsed in child processes with resource limits only: the seccomp filter needs Linux "
     "on x86-64 or aarch64"
 )
-# Errors by which a check fails.
-_WRONG = (GatewayError, SettingsError, BackupFailed, OutputStoreUnavailable, ValueError, OSError)
 
 
 @click.command()
@@ -71,30 +72,19 @@ def check(
     is_agreed: bool,
     evidence: Path,
 ) -> None:
-    """Check settings, chain, wallet, gas, plugins and disk. Exits with 1 if a check fails."""
+    """Check settings, chain, wallet, gas, plugins and disk.
+
+    A note is something to do before you sell. Exits with 1 if a check is wrong.
+    """
     if live is not None:
         silence_logs()
         made = run_live(load_settings(), live, evidence, is_agreed=is_agreed)
         print_rows([one.as_dict() for one in made], as_json=as_json, wide=wide)
         sys.exit(0 if all(one.ok for one in made) else 1)
     rows = run_checks(listing=listing or validator is not None, validator=validator)
-    marks = {True: "ok", False: "wrong"}
-    shown = [{"check": row.name, "result": marks[row.ok], "details": row.found} for row in rows]
+    shown = [{"check": row.name, "result": row.result, "details": row.found} for row in rows]
     print_rows([row.as_dict() for row in rows] if as_json else shown, as_json=as_json, wide=wide)
     sys.exit(0 if all(row.ok for row in rows) else 1)
-
-
-@attrs.frozen(kw_only=True)
-class Row:
-    """The result of one check."""
-
-    name: str
-    ok: bool
-    found: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the row for `--json`."""
-        return attrs.asdict(self)
 
 
 def run_checks(*, listing: bool = False, validator: str | None = None) -> list[Row]:
@@ -108,13 +98,14 @@ def run_checks(*, listing: bool = False, validator: str | None = None) -> list[R
         run_of(settings)
         check_openers(settings)
         find_sections(settings)
+        refuse_known_wallet(settings)
         enter_data(settings)
     except SettingsError as error:
-        return [Row(name="settings", ok=False, found=str(error))]
+        return [Row(name="settings", result="wrong", found=str(error))]
     rows = asyncio.run(_check_all(settings))
     if listing:
         rows += asyncio.run(_check_listings(settings, validator))
-    return [Row(name="settings", ok=True, found=_summarize(settings)), *rows]
+    return [Row(name="settings", result="ok", found=_summarize(settings)), *rows]
 
 
 def _summarize(settings: Settings) -> str:
@@ -126,50 +117,73 @@ async def _check_all(settings: Settings) -> list[Row]:
     chain = Web3Chain(settings)
     try:
         return [
-            await _make_row("disk", lambda: _check_disk(settings)),
-            *[await _make_row(*one) for one in await find_checks(settings)],
-            await _make_row("open payments", lambda: check_open_payments(settings)),
-            await _make_row("outputs", open_outputs(settings, "gateway check").probe),
+            await make_row("disk", lambda: _check_disk(settings)),
+            *[await make_row(*one) for one in await find_checks(settings)],
+            await make_row("outputs", lambda: _check_outputs(settings)),
             *await _check_by_plugins(settings),
             *await _check_limits(settings),
-            await _make_row("plugins", lambda: _check_plugins(settings, chain)),
-            await _make_row("prices", lambda: check_prices(settings)),
-            await _make_row("models", lambda: check_models(settings)),
-            await _make_row("sandbox", _check_sandbox),
+            await make_row("plugins", lambda: _check_plugins(settings, chain)),
+            await make_row("prices", lambda: check_prices(settings)),
+            await make_row("models", lambda: check_models(settings)),
+            await make_row("sandbox", _check_sandbox),
             *await _check_providers(settings),
             *[
-                await _make_row(f"rpc {place}", partial(_check_rpc, settings, url))
+                await make_row(f"rpc {place}", partial(_check_rpc, settings, url))
                 for place, url in enumerate(settings.rpc_urls, 1)
             ],
-            await _make_row("clock", lambda: _check_clock(chain)),
-            await _make_row("pace", lambda: check_pace(settings, chain)),
-            await _make_row("token", lambda: _check_token(settings, chain)),
-            await _make_row("wallet", lambda: _check_wallet(settings, chain)),
-            await _make_row("settlement", lambda: _check_settlement(settings, chain)),
-            await _make_row("refunds", lambda: _check_refunds(settings, chain)),
+            await make_row("clock", lambda: _check_clock(chain)),
+            await make_row("pace", lambda: check_pace(settings, chain)),
+            await make_row("token", lambda: _check_token(settings, chain)),
+            await make_row("wallet", lambda: _check_wallet(settings, chain)),
+            await make_row("settlement", lambda: _check_settlement(settings, chain)),
+            *await _check_refunds(settings, chain),
+            *await _list_items(settings),
         ]
     finally:
         await chain.close()
 
 
-async def _make_row(name: str, check_one: Callable[[], Awaitable[str]]) -> Row:
-    try:
-        return Row(name=name, ok=True, found=await check_one())
-    except _WRONG as error:
-        details = getattr(error, "details", None)
-        return Row(name=name, ok=False, found=f"{error} ({details})" if details else str(error))
-
-
 async def _check_disk(settings: Settings) -> str:
-    disk = read_disk(settings, folder=_existing_parent(settings.data_dir))
+    disk = read_disk(settings, folder=existing_parent(settings.data_dir))
     if disk.problem is not None:
         raise ValueError(disk.problem)
     return f"{disk.free_bytes / 10**6:,.0f} MB free"
 
 
-def _existing_parent(folder: Path) -> Path:
-    """Return the folder or its nearest existing parent."""
-    return next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+async def _check_outputs(settings: Settings) -> str:
+    folder = settings.data_dir / "outputs"
+    if not settings.outputs_url and not folder.exists():
+        return f"the folder {folder}, which the first start makes"
+    return await open_outputs(settings, "gateway check").probe()
+
+
+async def _list_items(settings: Settings) -> list[Row]:
+    """Return a row for each thing to do before selling, or done."""
+    manager = PluginManager(disabled=settings.plugins_disabled)
+    try:
+        catalog = manager.catalog(settings)
+        stored = await read_database(settings)
+        refund_key = load_key(settings, "refund")
+    except SettingsError:
+        # Other rows report it.
+        return []
+    try:
+        carriers = make_carriers(settings, time.time, manager.notifiers())
+        known = {name for section in manager.sections() for name in section.fields}
+        items = make_checklist(
+            settings,
+            catalog,
+            stored,
+            ignored=find_ignored(settings, known),
+            channels=[name for carrier in carriers for name in carrier.channels],
+            has_refund_key=refund_key is not None,
+        )
+    finally:
+        await catalog.close()
+    return [
+        Row(name=item.name, result="ok" if item.is_done else "note", found=item.found)
+        for item in items
+    ]
 
 
 async def _check_by_plugins(settings: Settings) -> list[Row]:
@@ -178,13 +192,13 @@ async def _check_by_plugins(settings: Settings) -> list[Row]:
         checks = PluginManager(disabled=settings.plugins_disabled).check_rows(settings)
     except SettingsError:
         return []
-    return [await _make_row(name, check) for name, check in checks.items()]
+    return [await make_row(name, check) for name, check in checks.items()]
 
 
 async def _check_limits(settings: Settings) -> list[Row]:
     if not settings.limits_url:
         return []
-    return [await _make_row("limits", lambda: _check_redis(settings))]
+    return [await make_row("limits", lambda: _check_redis(settings))]
 
 
 async def _check_redis(settings: Settings) -> str:
@@ -210,7 +224,7 @@ async def _check_plugins(settings: Settings, chain: Web3Chain) -> str:
         raise ValueError(f"not loaded: {', '.join(left_out)}; `gateway plugins` shows why")
     if not len(catalog):
         raise ValueError("nothing is on sale; `gateway endpoints` lists what could be")
-    return f"{len(catalog)} endpoints on sale"
+    return f"{counted(len(catalog), 'endpoint')} on sale"
 
 
 async def _check_sandbox() -> str:
@@ -222,7 +236,7 @@ async def _check_sandbox() -> str:
         raise ValueError(f"files cannot be parsed: {error}") from None
     finally:
         sandbox.close()
-    return _CONFINED if confinement == b"filtered" else _LIMITED_ONLY
+    return _CONFINED if confinement == b"filtered" else Note(_LIMITED_ONLY)
 
 
 async def _check_providers(settings: Settings) -> list[Row]:
@@ -241,7 +255,7 @@ async def _check_provider(upstream: Upstream) -> Row:
     problem = await problem_of(upstream)
     found = "responds" if isinstance(upstream.provider, Probing) else "has no health check"
     name = f"provider {upstream.provider.name}"
-    return Row(name=name, ok=problem is None, found=problem or found)
+    return Row(name=name, result="ok" if problem is None else "wrong", found=problem or found)
 
 
 async def _check_rpc(settings: Settings, url: str) -> str:
@@ -297,7 +311,7 @@ async def _check_listings(settings: Settings, validator: str | None) -> list[Row
     """Return a row per endpoint, or one row if none can be listed."""
     chain = Web3Chain(settings)
     try:
-        blocked = await _make_row("listing", lambda: _check_listed(settings, chain))
+        blocked = await make_row("listing", lambda: _check_listed(settings, chain))
         if not blocked.ok:
             return [blocked]
         return await _find_listings(settings, validator)
@@ -309,7 +323,7 @@ async def _find_listings(settings: Settings, validator: str | None) -> list[Row]
     catalog = PluginManager(disabled=settings.plugins_disabled).catalog(settings)
     try:
         return [
-            await _make_row(
+            await make_row(
                 f"listing {endpoint.slug}", partial(find_listing, settings, endpoint, validator)
             )
             for endpoint in catalog
@@ -325,12 +339,18 @@ async def _check_listed(settings: Settings, chain: Web3Chain) -> str:
     return "sales are reported to a Bazaar"
 
 
-async def _check_refunds(settings: Settings, chain: Web3Chain) -> str:
+async def _check_refunds(settings: Settings, chain: Web3Chain) -> list[Row]:
+    """Return a row about the refund key; none without one, which is an item of the checklist."""
+    has_key = settings.refund_key or settings.refund_keystore is not None
+    if not has_key and settings.refunds != "automatic":
+        return []
+    return [await make_row("refunds", lambda: _check_refund_key(settings, chain))]
+
+
+async def _check_refund_key(settings: Settings, chain: Web3Chain) -> str:
     secret = load_key(settings, "refund")
     if secret is None:
-        if settings.refunds == "automatic":
-            raise ValueError("automatic, but GATEWAY_REFUND_KEY is not set")
-        return "no refund key; `gateway refunds list` shows the refunds due"
+        raise ValueError("automatic, but GATEWAY_REFUND_KEY is not set")
     address = address_of(secret)
     if secret in load_settlement_keys(settings):
         raise ValueError("GATEWAY_REFUND_KEY is the settlement key: refunds need a different key")

@@ -57,6 +57,9 @@ class ApprovalPreview:
 
     needs_fresh: bool
 
+    # Whether there is a key that could send them.
+    has_key: bool = True
+
 
 def choice_of(case: RefundCase) -> RefundChoice:
     """Return a refund's current state as a choice."""
@@ -85,6 +88,7 @@ async def preview_approval(
         holds_units=await _holds_units(desk),
         unproven=[case for case in cases if _is_unproven(case)],
         needs_fresh=_is_redirected(cases, to) or await _is_over_cap(desk, sum_units),
+        has_key=desk.refunds is not None,
     )
 
 

@@ -23,6 +23,8 @@ from gateway_operator.desk.overview import read_overview
 from gateway_operator.settings import operator_settings_of, parse_time
 
 _SEARCH_EVERY_S = 600.0
+# A round of alarms waits this long for a search of the newest blocks, which a theft needs.
+SEARCH_WAIT_S = 2.0
 
 
 def make_watch(
@@ -74,6 +76,7 @@ async def _find_conditions(desk: Desk, thresholds: Thresholds) -> Sequence[Condi
     """Return the conditions; only failed checks if the database cannot be read."""
     try:
         await _search_unused(desk)
+        await desk.movements.refresh(SEARCH_WAIT_S)
         return find_conditions(await read_facts(desk), thresholds)
     except Exception:
         checks = () if desk.running is None else await desk.running.checks()

@@ -84,6 +84,11 @@ class AlarmWatch:
                 _log.exception("alarms.failed", work=work.__name__.lstrip("_"))
         self._start_beat()
 
+    @property
+    def holds_heartbeat(self) -> bool:
+        """Whether an urgent alarm holds the heartbeat back."""
+        return self._is_urgent
+
     async def close(self) -> None:
         """Cancel running work; messages stay in the database."""
         if self._beating is not None:

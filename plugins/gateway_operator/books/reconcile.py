@@ -1,11 +1,12 @@
 """Compares the books with the chain, to the unit.
 
-Transfers to the wallet are sales or unused. Transfers of the refund key are refunds or the
-operator's own.
+Every transfer from or to an address of the gateway is explained by a record, or it is listed.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from typing import Literal
 
 import attrs
 
@@ -13,8 +14,11 @@ from gateway.chain.block_times import first_block_since
 from gateway.domain import MinedTransfer
 from gateway_operator.books.span import Span
 from gateway_operator.desk.desk import Desk
+from gateway_operator.desk.wording import usdc
+from gateway_operator.movements import with_earlier_keys
 from gateway_operator.sql import ledger
 from gateway_operator.sql.ledger import Booked
+from gateway_operator.sql.movements import EXPLAINED, Movement, explain
 from gateway_operator.transfer_search import transfer_pieces
 
 # A refund is booked when it is seen, after its block.
@@ -60,11 +64,45 @@ class Reconciliation:
     # Of current and earlier refund keys; None without a key.
     refunds: Side | None
 
+    # Every transfer from or to the gateway's addresses that no record explains.
+    open: Sequence[Movement]
+
     @property
-    def is_exact(self) -> bool:
-        """Whether everything in the books is on the chain."""
+    def missing(self) -> Sequence[Booked]:
+        """The entries of the books that are not on the chain."""
         sides = [side for side in (self.sales, self.refunds) if side is not None]
-        return not any(side.missing for side in sides)
+        return [one for side in sides for one in side.missing]
+
+    @property
+    def unbooked(self) -> Sequence[Movement]:
+        """Transfers that left an address without a record: the operator's own, or a theft."""
+        return [one for one in self.open if one.kind == "unbooked"]
+
+    @property
+    def level(self) -> Literal["ok", "warn", "bad"]:
+        """Whether books and chain agree; `warn`: money came for nothing, or was forgotten."""
+        if self.missing or self.unbooked:
+            return "bad"
+        return "warn" if any(one.kind != "top_up" for one in self.open) else "ok"
+
+    @property
+    def outcome(self) -> str:
+        """The result as a sentence."""
+        problems = []
+        if self.missing:
+            problems.append("some entries of the books are not on the chain")
+        if self.unbooked:
+            units = sum(one.transfer.amount_units for one in self.unbooked)
+            problems.append(f"{usdc(units)} USDC left the gateway's addresses without a record")
+        if problems:
+            return f"{' and '.join(problems)}."
+        rest = [one.transfer.amount_units for one in self.open if one.kind != "top_up"]
+        if rest:
+            return (
+                f"every entry of the books is on the chain, but {usdc(sum(rest))} USDC moved for "
+                "no sale or refund."
+            )
+        return "the books and the chain agree to the unit."
 
 
 async def reconcile(desk: Desk, span: Span) -> Reconciliation:
@@ -75,36 +113,58 @@ async def reconcile(desk: Desk, span: Span) -> Reconciliation:
     head = await desk.chain.safe_head()
     first = await first_block_since(desk.chain, span.since, head=head)
     last = await first_block_since(desk.chain, span.until, head=head) - 1
-    sales = await _compare_sales(desk, span, first, last)
+    roles = await with_earlier_keys(desk.store, desk.roles())
+    transfers = await _transfers(desk, first, last, roles)
+    born_at = float(await desk.store.known_meta("born_at") or 0)
+    born_block = await first_block_since(desk.chain, max(born_at, span.since), head=head)
+    found = await desk.store.sum(partial(explain, first_block=born_block), transfers, roles)
+    sales = await _compare_sales(desk, transfers, span, first, last)
     refunds = None
     if desk.refunds is not None:
-        refunds = await _compare_refunds(desk, desk.refunds.address, span, first, last)
-    return Reconciliation(first=first, last=last, sales=sales, refunds=refunds)
+        keys = {address for address, role in roles.items() if role == "refund"}
+        refunds = await _compare_refunds(desk, keys, transfers, span, first, last)
+    return Reconciliation(
+        first=first,
+        last=last,
+        sales=sales,
+        refunds=refunds,
+        open=[one for one in found if one.kind not in EXPLAINED],
+    )
 
 
-async def _compare_sales(desk: Desk, span: Span, first: int, last: int) -> Side:
+async def _compare_sales(
+    desk: Desk, transfers: Sequence[MinedTransfer], span: Span, first: int, last: int
+) -> Side:
     wallet = desk.settings.wallet_key
-    transfers = await _transfers(desk, first, last, recipient=wallet)
+    transfers = [one for one in transfers if one.recipient == wallet]
     booked = await desk.store.sum(ledger.booked_sales, span.since, span.until, first, last)
     return await _compare(desk, transfers, booked, first, last)
 
 
-async def _compare_refunds(desk: Desk, key: str, span: Span, first: int, last: int) -> Side:
+async def _compare_refunds(
+    desk: Desk,
+    keys: Collection[str],
+    transfers: Sequence[MinedTransfer],
+    span: Span,
+    first: int,
+    last: int,
+) -> Side:
     until = span.until + _SEEN_AFTER_S
     booked = await desk.store.sum(ledger.booked_refunds, span.since, until)
-    # Keys are rotated, so include earlier ones.
-    senders = await desk.store.sum(ledger.refund_senders, span.since, until)
-    transfers: list[MinedTransfer] = []
-    for sender in sorted({key.lower(), *senders}):
-        transfers += await _transfers(desk, first, last, sender=sender)
-    return await _compare(desk, transfers, booked, first, last)
+    return await _compare(
+        desk, [one for one in transfers if one.sender in keys], booked, first, last
+    )
 
 
 async def _transfers(
-    desk: Desk, first: int, last: int, *, recipient: str | None = None, sender: str | None = None
+    desk: Desk, first: int, last: int, roles: Mapping[str, str]
 ) -> list[MinedTransfer]:
-    pieces = transfer_pieces(desk.chain, first, last, recipient=recipient, sender=sender)
-    return [transfer async for _, transfers in pieces for transfer in transfers]
+    """Return every transfer from or to the gateway's addresses, once."""
+    found: dict[tuple[str, int], MinedTransfer] = {}
+    for sides in ({"recipient": [*roles]}, {"sender": [*roles]}):
+        async for _, transfers in transfer_pieces(desk.chain, first, last, **sides):
+            found |= {(one.tx_hash, one.log_index): one for one in transfers}
+    return list(found.values())
 
 
 async def _compare(

@@ -132,6 +132,7 @@ def _make_row(record: AlarmRecord) -> dict[str, Any]:
         "ended": "" if record.ended_at is None else write_time(record.ended_at),
         "muted": "" if record.muted_until is None else _write_end(record.muted_until),
         "details": record.text.get("text", ""),
+        "todo": record.text.get("todo", ""),
     }
 
 
@@ -146,7 +147,7 @@ def _stack(row: dict[str, Any]) -> dict[str, Any]:
     return {
         "key, urgency": f"{row['key']}\n{row['urgency']}",
         "since": "\n".join(times),
-        "what": f"{row['what']}\n{row['details']}",
+        "what": "\n".join(filter(None, (row["what"], row["details"], row["todo"]))),
     }
 
 

@@ -24,6 +24,7 @@ from gateway_operator.books.span import Span, read_span
 from gateway_operator.books.sums import Books, read_days, read_endpoints
 from gateway_operator.commands.session import open_session, shell_actor
 from gateway_operator.desk.desk import Desk
+from gateway_operator.desk.movement_conditions import describe_kind
 from gateway_operator.tables import print_rows
 
 _SHOWN = "table"
@@ -184,7 +185,7 @@ async def _compare(span: Span, *, is_json: bool, wide: bool) -> None:
     print_rows(rows, as_json=is_json, wide=wide)
     if not is_json:
         _print_findings(found)
-    if not found.is_exact:
+    if found.level == "bad":
         raise SystemExit(1)
 
 
@@ -205,15 +206,17 @@ def _side_row(name: str, side: Side) -> dict[str, Any]:
 
 
 def _print_findings(found: Reconciliation) -> None:
-    for transfer in found.sales.unbooked:
-        amount = f"{transfer.amount_units / 10**6:g} USDC of {transfer.sender}"
-        click.echo(f"Unused: {amount}, transaction {transfer.tx_hash}.")
-    for transfer in found.refunds.unbooked if found.refunds else ():
-        amount = f"{transfer.amount_units / 10**6:g} USDC"
-        click.echo(f"Sent by the refund key, but no refund: {amount}, {transfer.tx_hash}.")
-    for side in filter(None, (found.sales, found.refunds)):
-        for one in side.missing:
-            amount = f"{one.units / 10**6:g} USDC, task {one.task_id}"
-            click.echo(f"In the books, but not on the chain: {amount}, {one.tx_hash}.")
-    if found.is_exact:
-        click.echo(f"Blocks {found.first} to {found.last}: the books and the chain agree.")
+    for one in found.open:
+        sent = one.transfer
+        click.echo(
+            f"{describe_kind(one)}: {sent.amount_units / 10**6:g} USDC of {sent.sender} to "
+            f"{sent.recipient}, transaction {sent.tx_hash}, log {sent.log_index}."
+        )
+    for booked in found.missing:
+        amount = f"{booked.units / 10**6:g} USDC, task {booked.task_id}"
+        click.echo(f"In the books, but not on the chain: {amount}, {booked.tx_hash}.")
+    click.echo(f"Blocks {found.first} to {found.last}: {found.outcome}")
+    if found.unbooked:
+        click.echo(
+            "Was a transfer yours? `gateway transfers seen TRANSACTION LOG --reason TEXT` books it."
+        )

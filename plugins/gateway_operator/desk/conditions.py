@@ -2,17 +2,20 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+import attrs
+
 from gateway_operator.desk.condition import Condition, Level, Thresholds
 from gateway_operator.desk.endpoint_conditions import ENDPOINT_RULES
 from gateway_operator.desk.facts import Facts, KeyFacts
 from gateway_operator.desk.machine_conditions import MACHINE_RULES
+from gateway_operator.desk.movement_conditions import MOVEMENT_RULES
 from gateway_operator.desk.running import Check
-from gateway_operator.desk.wording import age, counted, usdc
+from gateway_operator.desk.wording import age, counted, sentence, usdc
 
 # By the name of the check.
 _CHECK_ACTIONS = {
     "database": "Check that the disk is not full and that the database server runs.",
-    "rpc": "Set another endpoint in GATEWAY_RPC_URLS.",
+    "rpc": "Name a second endpoint in GATEWAY_RPC_URLS.",
     "disk": "Free some space, or enlarge the volume.",
     "wallet": "Set GATEWAY_WALLET to an address that can receive.",
     "workers": "Start a node with workers (GATEWAY_ROLE).",
@@ -30,7 +33,33 @@ def find_conditions(facts: Facts, thresholds: Thresholds | None = None) -> list[
     for one in (one for rule in _RULES for one in rule(facts, limits)):
         # An alarm has one condition. A plugin's may have the name of the gateway's own.
         found.setdefault(one.key, one)
-    return sorted(found.values(), key=lambda one: _ORDER[one.level])
+    return sorted(_merge(found).values(), key=lambda one: _ORDER[one.level])
+
+
+def _merge(found: dict[str, Condition]) -> dict[str, Condition]:
+    """Leave out what another condition causes: an RPC endpoint or gas that stops settlements."""
+    settlement = found.get("check:settlement")
+    if settlement is None:
+        return found
+    causes = [one for key, one in found.items() if key == "check:rpc" or _is_out_of_gas(one)]
+    if not causes:
+        return found
+    rest = {key: one for key, one in found.items() if one is not settlement}
+    cause = causes[0]
+    if cause.condition == "gas":
+        text = f"{cause.text} No x402 payment is settled until then."
+        rest[cause.key] = attrs.evolve(
+            cause, title=f"x402 stopped: {_lower(cause.title)}", text=text
+        )
+    return rest
+
+
+def _is_out_of_gas(one: Condition) -> bool:
+    return one.condition == "gas" and one.level == "bad"
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
 
 
 Rule = Callable[[Facts, Thresholds], Iterator[Condition]]
@@ -56,7 +85,7 @@ def find_failed_checks(checks: Sequence[Check]) -> Iterator[Condition]:
             subject=check.name,
             level="warn" if check.stops_nothing else "bad",
             title=title,
-            text=check.problem,
+            text=sentence(check.problem) if check.problem else "",
             action=_CHECK_ACTIONS.get(check.name, "Run `gateway check`: it reports what to fix."),
             page="system",
             button="Details",
@@ -289,5 +318,6 @@ _RULES: tuple[Rule, ...] = (
     _backup,
     *ENDPOINT_RULES,
     *MACHINE_RULES,
+    *MOVEMENT_RULES,
     _of_parts,
 )

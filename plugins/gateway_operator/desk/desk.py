@@ -15,6 +15,7 @@ from gateway.store import SqlStore
 from gateway_operator.desk.last_seen import LastSeen
 from gateway_operator.desk.rpc_watch import RpcWatch
 from gateway_operator.desk.running import Running
+from gateway_operator.movements import MovementSearch, roles_of, settlement_addresses
 from gateway_operator.sql.cached_bars import CachedBars
 from gateway_operator.sql.records import OperatorRecords
 from gateway_operator.unused_transfers import UnusedSearch
@@ -95,6 +96,13 @@ class Desk:
     # Finds unused transfers.
     unused: UnusedSearch = attrs.field(init=False)
 
+    # Finds movements of USDC without a record.
+    movements: MovementSearch = attrs.field(init=False)
+
+    @movements.default
+    def _make_movements(self) -> MovementSearch:
+        return MovementSearch(self.chain, self.store, self.roles, self.now)
+
     @unused.default
     def _make_unused(self) -> UnusedSearch:
         return UnusedSearch(self.chain, self.store, self.settings.wallet_key, self.now)
@@ -114,6 +122,17 @@ class Desk:
     @shared.default
     def _make_shared(self) -> SharedAnswers[Any]:
         return SharedAnswers(self.now, ttl_s=_SHARED_S, most=_MAX_SHARED)
+
+    def roles(self) -> dict[str, str]:
+        """Return the gateway's addresses in lower case, each with its role."""
+        settlement = (
+            settlement_addresses(self.settings)
+            if self.running is None
+            else self.running.settlement_keys()
+        )
+        return roles_of(
+            self.settings, settlement, None if self.refunds is None else self.refunds.address
+        )
 
     @property
     def catalog(self) -> Catalog:

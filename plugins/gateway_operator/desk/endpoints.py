@@ -8,7 +8,7 @@ import attrs
 from gateway.errors import NotFound
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.facts import EndpointFacts
-from gateway_operator.desk.overview import DEFAULT_PERIOD, EndpointSums, read_overview
+from gateway_operator.desk.overview import DEFAULT_PERIOD, EndpointSums, Selling, read_overview
 
 EndpointState = Literal["on sale", "paused", "off sale", "switched off", "retired"]
 # Reported by the vendor, set by the operator, or from the adapter's table of models.
@@ -46,6 +46,8 @@ class Endpoints:
     at: float
     period_name: str
     rows: Sequence[EndpointRow]
+    # As the overview says it.
+    selling: Selling
 
 
 async def read_endpoints(desk: Desk, period_name: str = DEFAULT_PERIOD) -> Endpoints:
@@ -56,7 +58,7 @@ async def read_endpoints(desk: Desk, period_name: str = DEFAULT_PERIOD) -> Endpo
         for one in found.endpoints
         if one.facts is not None
     ]
-    return Endpoints(at=found.facts.at, period_name=period_name, rows=rows)
+    return Endpoints(at=found.facts.at, period_name=period_name, rows=rows, selling=found.selling)
 
 
 async def find_endpoint(desk: Desk, slug: str) -> EndpointRow:

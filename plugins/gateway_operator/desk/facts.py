@@ -14,6 +14,7 @@ from gateway.chain.smart_wallets import KEY_GAS
 from gateway.contracts import Selling
 from gateway.contracts.parts import Condition as PartCondition
 from gateway.domain import Block
+from gateway.domain.costs import worst_sales
 from gateway.domain.eip3009 import BALANCE_OF, word
 from gateway_operator.desk.chain_pace import PaceFacts, read_pace
 from gateway_operator.desk.desk import Desk
@@ -23,7 +24,6 @@ from gateway_operator.desk.running import Check
 from gateway_operator.sql import current_state, sums
 from gateway_operator.sql.current_state import Override, OwedNow, Waiting
 
-_WEEK_S = 7 * 86_400.0
 _DAY_S = 86_400.0
 
 
@@ -58,6 +58,9 @@ class EndpointFacts:
     # The average of its newest 20 tasks; None: fewer, or not known.
     margin_units: int | None = None
     model: str = ""
+    # Every price, from the lowest, and whether the settings name the lowest.
+    prices: Sequence[int] = ()
+    is_price_in_settings: bool = False
     # When the vendor retires the model, and whether that time has come.
     retires_at: float = math.inf
     is_retired: bool = False
@@ -149,10 +152,10 @@ async def _read_facts(desk: Desk) -> Facts:
         waiting_tasks=stored["waiting_tasks"],
         running_tasks=stored["running_tasks"],
         endpoints=[_describe_endpoint(desk, one, stored, now) for one in desk.catalog.everything()],
-        keys=await _read_keys(desk, stored["gas"]),
+        keys=await _read_keys(desk),
         head=head,
         backup_at=stored["backup_at"],
-        has_backup_url=bool(getattr(desk.settings, "backup_url", "")),
+        has_backup_url=machine.backups is not None and machine.backups.is_on,
         machine=machine,
         pace=pace,
         of_parts=[] if desk.running is None else await desk.running.conditions(),
@@ -174,7 +177,6 @@ def _read_stored(db: Any, now: float, *, is_automatic: bool) -> dict[str, Any]:
         "failures": {slug: current_state.recent_failures(db, slug) for slug in slugs},
         "margins": {slug: current_state.recent_margin(db, slug) for slug in slugs},
         "day": {one.slug: one for one in sums.sales(db, day)},
-        "gas": sums.gas(db, now - _WEEK_S),
         "backup_at": current_state.newest_backup_at(db),
     }
 
@@ -210,6 +212,8 @@ def _describe_endpoint(
         recent_tasks=recent_tasks,
         margin_units=stored["margins"].get(slug),
         model=endpoint.model,
+        prices=sorted({sale.price_units for sale in worst_sales(endpoint)}),
+        is_price_in_settings=_has_price(desk, slug),
         retires_at=endpoint.retires_at,
         is_retired=now >= endpoint.retires_at,
     )
@@ -217,6 +221,11 @@ def _describe_endpoint(
 
 def _without_kind(problem: str | None) -> str | None:
     return None if problem is None else re.sub(r"^[A-Z][A-Za-z]+: ", "", problem)
+
+
+def _has_price(desk: Desk, slug: str) -> bool:
+    setting = desk.settings.endpoints.get(slug)
+    return setting is not None and (setting.price is not None or bool(setting.prices))
 
 
 def _is_switched_on(desk: Desk, slug: str) -> bool:
@@ -227,11 +236,11 @@ def _is_switched_on(desk: Desk, slug: str) -> bool:
 # -- keys and wallet
 
 
-async def _read_keys(desk: Desk, gas: sums.GasSum) -> list[KeyFacts]:
+async def _read_keys(desk: Desk) -> list[KeyFacts]:
     """Read wallet and keys concurrently."""
     settlement = desk.running.settlement_keys() if desk.running else ()
     refund = () if desk.refunds is None else (desk.refunds.address,)
-    each_wei = await _cost_of_transaction(desk, gas)
+    each_wei = await _cost_of_transaction(desk)
     return list(
         await asyncio.gather(
             _read_key(desk, "wallet", desk.settings.wallet, None),
@@ -254,10 +263,7 @@ async def _read_key(desk: Desk, role: str, address: str, each_wei: int | None) -
     return KeyFacts(role=role, address=address, usdc=usdc, wei=wei, lasts_for=lasts_for)
 
 
-async def _cost_of_transaction(desk: Desk, gas: sums.GasSum) -> int | None:
-    """Return the cost of one transaction: a week's mean, else the gas limit at today's fee."""
-    known = gas.transactions - gas.unknown
-    if known:
-        return max(1, gas.wei // known)
+async def _cost_of_transaction(desk: Desk) -> int | None:
+    """Return the cost of one transaction as the settler counts it: the gas limit at today's fee."""
     fees = await desk.last_seen.ask("fees", desk.chain.fees)
     return None if fees.value is None else max(1, sum(fees.value) * KEY_GAS)

@@ -12,7 +12,6 @@ from gateway.domain.eip3009 import checksum_address
 from gateway.plugins.installed import find_sections
 from gateway.settings import Settings, variable
 from gateway.store.disk import DiskState, read_disk
-from gateway.store.sql import Connection, dialect_of
 from gateway.version import VERSION
 from gateway_operator.audit_log import ActionRecord
 from gateway_operator.desk.backups import BackupStatus, status
@@ -20,6 +19,7 @@ from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.facts import Facts, read_facts
 from gateway_operator.desk.last_seen import Seen
 from gateway_operator.desk.system import read_clock
+from gateway_operator.sql.current_state import database_bytes as read_size
 
 _ACTIONS = 10
 # A plugin's setting may be a key.
@@ -97,7 +97,7 @@ async def read_machine(desk: Desk) -> Machine:
         read_facts(desk),
         desk.last_seen.ask("clock", lambda: read_clock(desk.chain, desk.now)),
         status(desk),
-        desk.store.sum(_database_bytes),
+        desk.store.sum(read_size),
         desk.records.actions(None, _ACTIONS),
         asyncio.to_thread(read_disk, desk.settings, is_full=desk.store.is_full),
     )
@@ -119,12 +119,6 @@ async def read_machine(desk: Desk) -> Machine:
         keys={one.address: _describe_key(desk, one.role, one.address) for one in facts.keys},
         actions=actions,
     )
-
-
-def _database_bytes(db: Connection) -> int:
-    """In bytes, without the journal."""
-    size: int = db.execute(dialect_of(db).size_query).fetchone()[0]
-    return size
 
 
 def show_settings(settings: Settings) -> list[ShownSetting]:

@@ -156,10 +156,10 @@ def _new_logins(facts: Facts, _: Thresholds) -> Iterator[Condition]:
             level="note",
             title="A login from an unknown browser",
             text=f"From {login.actor.address}.",
-            action="If it was not you, end the session and change the password.",
+            action="If it was not you, end the session on the page Access and change the password.",
             page="system",
-            button="View the sessions",
-            href="/admin/access",
+            button="It was me",
+            href=f"/admin/access/mine?login={login.id}",
         )
 
 

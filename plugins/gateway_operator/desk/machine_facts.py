@@ -11,7 +11,9 @@ from gateway_operator.audit_log import ActionRecord
 from gateway_operator.desk import backups
 from gateway_operator.desk.backups import BackupStatus
 from gateway_operator.desk.desk import Desk
+from gateway_operator.desk.moved import read_unmarked as read_unmarked_moved
 from gateway_operator.desk.payments import late_after_s
+from gateway_operator.movements import OpenMovement, last_restore
 from gateway_operator.sql import actions, logins, seen_transfers
 from gateway_operator.unused_transfers import UnusedTransfer
 
@@ -41,6 +43,11 @@ class MachineFacts:
     unused: Sequence[float] | None = None
     # The largest of them that no buyer can use any more, and that are worth a price.
     lost: Sequence[UnusedTransfer] = ()
+    # USDC that moved without a record.
+    moved: Sequence[OpenMovement] = ()
+    # The restore that made this database, and payments from before it that are in no record.
+    restored: ActionRecord | None = None
+    forgotten: Sequence[UnusedTransfer] = ()
 
 
 async def read_machine(desk: Desk) -> MachineFacts:
@@ -49,6 +56,8 @@ async def read_machine(desk: Desk) -> MachineFacts:
     refused, new_logins = await desk.store.sum(_read_logins, now - _HOUR_S)
     search = desk.unused
     unmarked = [] if search.searched_at is None else await _read_unmarked(desk)
+    restored = await desk.store.sum(last_restore)
+    forgotten = [] if restored is None else [one for one in unmarked if one.is_older(restored.at)]
     running = desk.running
     disk = read_disk(desk.settings, is_full=desk.store.is_full)
     desk.disk_pace.note(now, disk.free_bytes)
@@ -61,8 +70,15 @@ async def read_machine(desk: Desk) -> MachineFacts:
         new_logins=new_logins,
         backups=await backups.status(desk),
         nodes=await desk.store.nodes.nodes(),
-        unused=None if search.searched_at is None else [one.at for one in unmarked],
+        unused=(
+            None
+            if search.searched_at is None
+            else [one.at for one in unmarked if one not in forgotten]
+        ),
         lost=await _choose_lost(desk, unmarked, now),
+        moved=await read_unmarked_moved(desk),
+        restored=restored,
+        forgotten=forgotten,
     )
 
 
@@ -81,7 +97,9 @@ async def _choose_lost(
     lost = [
         one
         for one in unmarked
-        if one.at >= born_at and now - one.at > late_s and one.transfer.amount_units >= least
+        if not one.is_older(born_at)
+        and now - one.at > late_s
+        and one.transfer.amount_units >= least
     ]
     return sorted(lost, key=lambda one: -one.transfer.amount_units)[:_MAX_LOST]
 
@@ -95,7 +113,8 @@ async def _read_unmarked(desk: Desk) -> list[UnusedTransfer]:
 
 def _read_logins(db: Connection, since: float) -> tuple[int, list[ActionRecord]]:
     newest = actions.find(db, None, _MAX_LOGINS, action="login")
-    fresh = [one for one in newest if one.at >= since and _is_new(one)]
+    owned = {one.subject for one in actions.find(db, None, _MAX_LOGINS, action="login.mine")}
+    fresh = [one for one in newest if one.at >= since and _is_new(one) and str(one.id) not in owned]
     return logins.refused_since(db, since), fresh
 
 

@@ -4,17 +4,19 @@ import asyncio
 import math
 import shutil
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal
 
 import attrs
 
 from gateway.errors import ValidationError
+from gateway_operator.checklist import Item
 from gateway_operator.desk.conditions import Condition, Thresholds, find_conditions
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.facts import EndpointFacts, Facts, read_facts
+from gateway_operator.desk.first_steps import read_checklist, without_items
 from gateway_operator.sql import sums
 from gateway_operator.sql.cached_bars import CachedBars
+from gateway_operator.sql.current_state import database_bytes
 from gateway_operator.sql.sums import GasSum, NewestSale, Period, SalesBar
 
 # By name: seconds, and number of bars.
@@ -113,6 +115,13 @@ class Overview:
     newest: Sequence[NewestSale]
     machine: Machine
     facts: Facts
+    # Open and finished steps before selling.
+    checklist: Sequence[Item]
+
+    @property
+    def steps_left(self) -> int:
+        """The number of open items."""
+        return sum(not item.is_done for item in self.checklist)
 
 
 def period_of(name: str, now: float) -> Period:
@@ -142,10 +151,14 @@ async def read_overview(desk: Desk, period_name: str = DEFAULT_PERIOD) -> Overvi
 
 async def _read_overview(desk: Desk, period_name: str) -> Overview:
     period = period_of(period_name, desk.now())
-    facts, stored, machine = await asyncio.gather(
+    if desk.running is not None:
+        # Only the leader's alarms search, and any node may show this page.
+        await desk.movements.refresh(0.0)
+    facts, checklist, stored, disk = await asyncio.gather(
         read_facts(desk),
+        read_checklist(desk),
         desk.store.sum(_read_period, period, desk.cached_bars),
-        asyncio.to_thread(_read_machine, desk.settings.data_dir),
+        asyncio.to_thread(shutil.disk_usage, desk.settings.data_dir),
     )
     bars: list[SalesBar] = stored["bars"]
     endpoints = sum_endpoints(facts, bars, stored["times"])
@@ -153,12 +166,15 @@ async def _read_overview(desk: Desk, period_name: str) -> Overview:
         period_name=period_name,
         period=period,
         selling=_find_selling(facts),
-        needs=find_conditions(facts, Thresholds.of(desk.settings)),
+        needs=without_items(find_conditions(facts, Thresholds.of(desk.settings)), checklist),
+        checklist=checklist,
         money=_sum_money(endpoints, stored["gas"]),
         bars=bars,
         endpoints=endpoints,
         newest=stored["newest"],
-        machine=machine,
+        machine=Machine(
+            disk_free=disk.free, disk_size=disk.total, database=stored["database_bytes"]
+        ),
         facts=facts,
     )
 
@@ -171,6 +187,7 @@ def _read_period(db: Any, period: Period, cached_bars: CachedBars) -> dict[str, 
         "times": read_times(db, {bar.slug for bar in bars}, period.since),
         "gas": sums.gas(db, period.since),
         "newest": sums.newest_sales(db, _NEWEST),
+        "database_bytes": database_bytes(db),
     }
 
 
@@ -237,9 +254,3 @@ def _find_selling(facts: Facts) -> Selling:
         return "no"
     is_all = facts.selling == "everything" and all(one.sells for one in offered)
     return "yes" if is_all else "some"
-
-
-def _read_machine(data_dir: Path) -> Machine:
-    disk = shutil.disk_usage(data_dir)
-    database = sum(path.stat().st_size for path in data_dir.glob("gateway.db*"))
-    return Machine(disk_free=disk.free, disk_size=disk.total, database=database)

@@ -12,6 +12,7 @@ from gateway.errors import NotFound
 from gateway.store.sql import Connection
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.sale_state import Shape
+from gateway_operator.movements import last_restore
 from gateway_operator.sql import payment_lists, seen_transfers
 from gateway_operator.sql.payment_lists import PaymentRow
 from gateway_operator.sql.seen_transfers import SeenTransfer
@@ -27,11 +28,10 @@ _LATE_S = 120.0
 _WRONG_S = LOG_LAG_S + 300.0
 # Another transfer of this amount so close to a payment looks like a duplicate.
 _TWICE_S = 86_400.0
-# Tolerance for block times when a transfer is compared with the database's creation.
-_CLOCKS_S = 30.0
 
 Why = Literal[
     "older than this database",
+    "the restored copy forgot this sale",
     "not used yet",
     "paid too little",
     "paid twice",
@@ -118,6 +118,10 @@ class UnusedPage:
     left_out: int
 
 
+# What such a transfer bought is not known.
+_NOT_LOST = ("older than this database", "the restored copy forgot this sale")
+
+
 async def read_payments(desk: Desk) -> PaymentsPage:
     """Return open payments, oldest first, and overpayments, newest first."""
     rows, over = await desk.store.sum(payment_lists.open_and_over, _MAX)
@@ -174,7 +178,7 @@ async def find_unused(desk: Desk, tx_hash: str, log_index: int) -> Unused:
 
 def _is_lost(one: Unused, late_s: float) -> bool:
     """Whether nothing can become of a transfer but a refund."""
-    return one.mark is None and one.age_s > late_s and one.why != "older than this database"
+    return one.mark is None and one.age_s > late_s and one.why not in _NOT_LOST
 
 
 @attrs.frozen(kw_only=True)
@@ -183,8 +187,9 @@ class _Facts:
 
     like: str | None
     has_paid: bool
-    # A restored backup may lack sales.
+    # Older than the database, and whether that is a restored copy, which may lack sales.
     is_older: bool
+    is_restored: bool
     mark: SeenTransfer | None
     methods: Sequence[str]
 
@@ -193,6 +198,7 @@ def _payments_like(db: Connection, known: Sequence[UnusedTransfer]) -> list[_Fac
     marked = seen_transfers.find(db, {one.transfer.tx_hash for one in known})
     born = db.execute("SELECT value FROM meta WHERE key = 'born_at'").fetchone()
     born_at = 0.0 if born is None else float(born["value"])
+    is_restored = last_restore(db) is not None
     times = [one.at for one in known]
     period = (min(times, default=0.0) - _TWICE_S, max(times, default=0.0) + _TWICE_S)
     by_methods = payment_lists.methods_between(db, *period) if times else []
@@ -203,7 +209,8 @@ def _payments_like(db: Connection, known: Sequence[UnusedTransfer]) -> list[_Fac
         found.append(
             _Facts(
                 like=payment_lists.paid_alike(db, sent.sender, sent.amount_units, *near),
-                is_older=one.at < born_at - _CLOCKS_S,
+                is_older=one.is_older(born_at),
+                is_restored=is_restored,
                 has_paid=payment_lists.has_paid(db, sent.sender),
                 mark=marked.get((sent.tx_hash, sent.log_index)),
                 methods=sorted({name for at, name in by_methods if near[0] <= at <= near[1]}),
@@ -235,8 +242,10 @@ def _explain(
     amount_units: int, age_s: float, facts: _Facts, cheapest_units: int, late_s: float
 ) -> Why:
     """Return the likely reason; the sender's intention is not known."""
-    if facts.is_older:
+    if facts.is_older and not facts.is_restored:
         return "older than this database"
+    if facts.is_older and amount_units >= cheapest_units:
+        return "the restored copy forgot this sale"
     if amount_units < cheapest_units:
         return "paid too little"
     if facts.like is not None:

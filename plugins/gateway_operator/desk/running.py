@@ -45,3 +45,6 @@ class Running:
     undelivered: Callable[[str], Awaitable[Sequence[tuple[str, int]]]]
     # By plugin: its longest block in the last ten minutes, in seconds.
     blocked: Callable[[], Mapping[str, float]] = dict
+    # Variables that no plugin reads, and the channels of alarms.
+    ignored_settings: Callable[[], Sequence[str]] = tuple
+    channels: Callable[[], Sequence[str]] = tuple

@@ -1,15 +1,17 @@
 """The operator's sessions."""
 
+import contextlib
 import hashlib
 import secrets
 
 import attrs
 
-from gateway.errors import ActionRefused
-from gateway_operator.audit_log import Actor, NewAction
+from gateway.errors import ActionRefused, NotFound
+from gateway.store.sql import Connection
+from gateway_operator.audit_log import ActionRecord, Actor, AlreadyDone, NewAction
 from gateway_operator.desk.desk import Desk
 from gateway_operator.logins import OperatorSession
-from gateway_operator.sql import logins, sessions
+from gateway_operator.sql import actions, logins, sessions
 from gateway_operator.sql.logins import RefusedLogins
 
 # Idle timeout, and longest life, in seconds.
@@ -21,6 +23,7 @@ FRESH_S = 600
 _SEEN_EVERY_S = 60
 _MAX_DEVICE_CHARS = 200
 _LISTED_REFUSED = 50
+_MAX_LOGINS = 50
 # Of refused logins, in the audit log.
 _LOGIN = "login"
 
@@ -137,3 +140,22 @@ def _digest(secret: str) -> str:
 
 def _plain(device: str) -> str:
     return "".join(char for char in device if char.isprintable())[:_MAX_DEVICE_CHARS]
+
+
+async def find_login(desk: Desk, number: str) -> ActionRecord:
+    """Return a recent login by the id of its action; raises `NotFound`."""
+    for one in await desk.store.sum(actions.find, None, _MAX_LOGINS, None, "login"):
+        if str(one.id) == number:
+            return one
+    raise NotFound("There is no such login among the newest ones.")
+
+
+async def own_login(desk: Desk, actor: Actor, login: ActionRecord) -> None:
+    """Record that a login was the operator's own, which ends its notice."""
+    action = NewAction(actor=actor, at=desk.now(), action="login.mine", subject=str(login.id))
+    with contextlib.suppress(AlreadyDone):
+        await desk.records.act(_nothing, action=action)
+
+
+def _nothing(_: Connection) -> None:
+    """Change nothing: the audit log's row is the record."""

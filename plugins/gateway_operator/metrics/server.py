@@ -41,7 +41,7 @@ class MetricsServer:
 
     async def start(self) -> None:
         """Open the port; raises `SettingsError` if that fails."""
-        listener = listen(self._bind)
+        listener = listen(self._bind, setting="GATEWAY_METRICS_BIND")
         self.port = listener.getsockname()[1]
         asgi = _Metrics(self._gateway, self._instruments)
         serving = serve_guarded(asgi, hypercorn_config(listener), self._stop)

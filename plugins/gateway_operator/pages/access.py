@@ -1,9 +1,10 @@
 """The page Access: sessions, codes, passkeys, tokens and refused logins."""
 
+import secrets
 from http import HTTPStatus
 
 import attrs
-from quart import Response, g, redirect
+from quart import Response, g, redirect, request
 from werkzeug.wrappers import Response as Redirect
 
 from gateway.errors import WrongValue
@@ -17,6 +18,7 @@ from gateway_operator.pages.guards import (
     needs_fresh,
     needs_session,
 )
+from gateway_operator.pages.page import Ask, answer_dialog
 from gateway_operator.pages.passwords import password_fingerprint
 from gateway_operator.state import operator
 
@@ -51,6 +53,34 @@ async def _render_access(new_token: tokens.NewToken | None = None) -> Response:
         most_token_days=tokens.MAX_DAYS,
         refused=await sessions.list_refused(desk),
     )
+
+
+@blueprint.get(f"{_PAGE}/mine")
+@needs_session
+async def ask_about_login() -> Response:
+    """Show the dialog about a login from an unknown browser; its condition links to it."""
+    login = await sessions.find_login(operator().desk, request.args.get("login", ""))
+    device = login.after.get("device", "unknown") if isinstance(login.after, dict) else "unknown"
+    ask = Ask(
+        title="Was this login yours?",
+        action=f"{_PAGE}/mine",
+        back=_PAGE,
+        button="It was me",
+        intro="Its notice ends. If it was not you, go back, end the session, change the password.",
+        facts=[("From", login.actor.address or "unknown"), ("Browser", str(device))],
+        fields={"login": str(login.id), "request": secrets.token_urlsafe(12)},
+    )
+    return await answer_dialog(ask, page="system")
+
+
+@blueprint.post(f"{_PAGE}/mine")
+@needs_session
+async def own_login() -> Redirect:
+    """Record that a login was the operator's own."""
+    desk = operator().desk
+    login = await sessions.find_login(desk, g.form.get("login", ""))
+    await sessions.own_login(desk, actor(), login)
+    return redirect("/admin", HTTPStatus.SEE_OTHER)
 
 
 @blueprint.post(f"{_PAGE}/sessions/end")

@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
 
 import attrs
 from quart import Response, request
@@ -21,6 +23,7 @@ from gateway_operator.books.reconcile import Reconciliation, reconcile
 from gateway_operator.books.span import Span, read_span
 from gateway_operator.books.sums import Books, read_days, read_endpoints
 from gateway_operator.desk.desk import Desk
+from gateway_operator.desk.movement_conditions import describe_kind
 from gateway_operator.pages.frame import blueprint, render
 from gateway_operator.pages.guards import actor, needs_session
 from gateway_operator.state import operator
@@ -38,7 +41,7 @@ async def show_books() -> Response:
     """Show the books of a period, by day or by endpoint."""
     desk, span, by = operator().desk, read_asked_span(), request.args.get("by", "day")
     found = await read_books(desk, span, by)
-    return await render("books.html", page="books", b=found, by=by, compared=None)
+    return await render("books.html", page="books", b=found, by=by, **_comparing(span))
 
 
 @blueprint.post(f"{PAGE}/compare")
@@ -53,7 +56,14 @@ async def compare_books() -> Response:
         )
     found = await read_books(desk, span, "day")
     compared = await _compare(desk, span)
-    return await render("books.html", page="books", b=found, by="day", compared=compared)
+    return await render("books.html", page="books", b=found, by="day", **_comparing(span, compared))
+
+
+def _comparing(span: Span, compared: Reconciliation | None = None) -> dict[str, Any]:
+    """Return a page's values for the comparison: the days that its button compares."""
+    week = timedelta(days=_MAX_COMPARED_DAYS - 1)
+    days = attrs.evolve(span, first=max(span.first, span.last - week))
+    return {"compared": compared, "compared_days": days, "describe_kind": describe_kind}
 
 
 async def _compare(desk: Desk, span: Span) -> Reconciliation:

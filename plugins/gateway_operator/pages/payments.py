@@ -7,6 +7,8 @@ from quart import Response, g, redirect, request
 from werkzeug.wrappers import Response as Redirect
 
 from gateway_operator.actions.transfers import give_back, mark_seen, parse_log
+from gateway_operator.desk.moved import find_moved, read_moved
+from gateway_operator.desk.movement_conditions import describe_kind
 from gateway_operator.desk.payments import Unused, find_unused, read_payments, read_unused
 from gateway_operator.desk.wording import usdc
 from gateway_operator.pages.frame import blueprint, render
@@ -27,6 +29,8 @@ async def show_payments() -> Response:
         page="payments",
         p=await read_payments(desk),
         u=await read_unused(desk),
+        m=await read_moved(desk),
+        describe_kind=describe_kind,
     )
 
 
@@ -43,6 +47,38 @@ async def ask_about_transfer() -> Response:
         intro="Nothing is sent. The transfer stays in the list, without an alarm.",
         facts=_facts(found),
         fields=_fields(found),
+        reason="required",
+    )
+    return await answer_dialog(ask, page="payments")
+
+
+@blueprint.post(f"{_PAGE}/mine")
+@needs_session
+async def ask_about_movement() -> Response:
+    """Show the dialog that books a movement as the operator's own."""
+    found = await find_moved(operator().desk, *_parse_transfer(g.form.get("transfer", "")))
+    sent = found.movement.transfer
+    ask = Ask(
+        title="Was this you?",
+        action=f"{_PAGE}/seen",
+        back=_PAGE,
+        button="It was me",
+        intro="Nothing is sent. The transfer is booked as yours, and its alarm ends.",
+        facts=[
+            ("Amount", f"{usdc(sent.amount_units)} USDC"),
+            ("From", sent.sender),
+            ("To", sent.recipient),
+            ("Transaction", sent.tx_hash),
+        ],
+        warnings=(
+            ["If it was not you, somebody else has this key. Move the rest away first."]
+            if found.movement.is_out
+            else []
+        ),
+        fields={
+            "transfer": f"{sent.tx_hash}:{sent.log_index}",
+            "request": secrets.token_urlsafe(12),
+        },
         reason="required",
     )
     return await answer_dialog(ask, page="payments")

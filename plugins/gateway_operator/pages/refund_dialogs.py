@@ -210,13 +210,17 @@ def _recipient(refund: OwedRefund) -> str:
 
 
 def _sums(preview: ApprovalPreview) -> list[tuple[str, str]]:
-    holds = preview.holds_units
+    together, holds = f"{usdc(preview.sum_units)} USDC", preview.holds_units
+    if not preview.has_key:
+        return [("Together", together), ("The refund key", "none is set")]
     held = "not known now" if holds is None else f"{usdc(holds)} USDC"
-    return [("Together", f"{usdc(preview.sum_units)} USDC"), ("The refund key holds", held)]
+    return [("Together", together), ("The refund key holds", held)]
 
 
 def _warnings(preview: ApprovalPreview) -> list[str]:
     found = [_doubt(case) for case in preview.unproven]
+    if not preview.has_key:
+        found.append("Nothing is sent until GATEWAY_REFUND_KEY is set; the approval stays.")
     if preview.holds_units is not None and preview.holds_units < preview.sum_units:
         lacks = usdc(preview.sum_units - preview.holds_units)
         found.append(f"The refund key lacks {lacks} USDC: refunds that it cannot pay wait.")
@@ -237,8 +241,11 @@ def _doubt(case: RefundCase) -> str:
 
 def _billed(refunds: Sequence[OwedRefund]) -> list[str]:
     number = sum(one.may_be_billed for one in refunds)
-    return [f"Of {counted(number, 'task')} the vendor may have made the job."] if number else []
+    if not number:
+        return []
+    which = "The vendor" if len(refunds) == 1 else f"For {number:,} of these the vendor"
+    return [f"{which} may have made the job, and may bill it."]
 
 
 def _unproven_tick(preview: ApprovalPreview) -> str:
-    return "I want to pay addresses that proved nothing." if preview.unproven else ""
+    return "I want to pay an address that proved nothing." if preview.unproven else ""

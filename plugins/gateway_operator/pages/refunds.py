@@ -11,6 +11,7 @@ from gateway.errors import WrongValue
 from gateway_operator.actions import refunds as actions
 from gateway_operator.actions.refunds import RefundChoice
 from gateway_operator.desk.refunds_list import find_refunds, read_refunds
+from gateway_operator.desk.system import refund_key_problem
 from gateway_operator.pages.frame import blueprint, render
 from gateway_operator.pages.guards import actor, is_fresh, needs_session
 from gateway_operator.pages.page import answer_dialog
@@ -20,6 +21,7 @@ from gateway_operator.state import operator
 _PAGE = "/admin/refunds"
 _LAST_CHARS = 4
 # By the value of `?done=`.
+_SENDS = ("approved", "retried")
 _DONE = {
     "approved": "Approved. They are sent within half a minute. Until it is signed, an approval "
     "can be taken back here.",
@@ -38,8 +40,15 @@ async def show_refunds() -> Response:
         request.args.get("state", "undecided"),
         _parse_before(request.args.get("before", "")),
     )
-    done = _DONE.get(request.args.get("done", ""), "")
-    return await render("refunds.html", page="refunds", p=page, done=done)
+    done = request.args.get("done", "")
+    problem = await refund_key_problem(operator().desk) if done in _SENDS else None
+    return await render(
+        "refunds.html",
+        page="refunds",
+        p=page,
+        done=f"Approved, but nothing is sent yet: {problem}" if problem else _DONE.get(done, ""),
+        is_sent=problem is None,
+    )
 
 
 @blueprint.post(f"{_PAGE}/ask")

@@ -155,3 +155,9 @@ def newest_backup_at(db: Connection) -> float | None:
     ).fetchone()
     at: float | None = row[0]
     return at
+
+
+def database_bytes(db: Connection) -> int:
+    """Return the size of the database without its journal."""
+    size: int = db.execute(dialect_of(db).size_query).fetchone()[0]
+    return size

@@ -157,6 +157,8 @@ def _conditions(db: Connection, wanted: TaskFilter) -> tuple[list[str], list[obj
 
 # More than one page shows.
 _MAX_FOUND = 200
+# The beginning of a task, hash or address, or both its ends, as pages shorten them: 0x835e…307d.
+_PART = re.compile(r"((?:0x)?[0-9a-f-]{4,40})(?:(?:…|\.{2,3})([0-9a-f]{1,40})?)?")
 
 
 def _search(db: Connection, text: str) -> Sequence[int]:
@@ -172,6 +174,14 @@ def _search(db: Connection, text: str) -> Sequence[int]:
     elif _ADDRESS.fullmatch(lower):
         sql = f"{_OF_PAYER} ORDER BY 1 DESC LIMIT ?"
         values = (text, text, _MAX_FOUND)
+    elif found := _PART.fullmatch(lower):
+        sql = """SELECT id FROM payments WHERE paid_tx LIKE ? AND method IS NULL
+            UNION SELECT id FROM payments WHERE payer LIKE ? AND method IS NULL
+            UNION SELECT payment_id FROM refunds WHERE tx_hash LIKE ?
+            UNION SELECT payment_id FROM tasks WHERE id LIKE ?
+            ORDER BY 1 DESC LIMIT ?"""
+        part = f"{found[1]}%{found[2] or ''}"
+        values = (part, part, part, part, _MAX_FOUND)
     else:
         job_id = dialect_of(db).json_text("handle", "id")
         sql = f"""SELECT payment_id FROM tasks WHERE id = ?

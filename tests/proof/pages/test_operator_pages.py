@@ -16,7 +16,7 @@ WORDS = {
     "/admin/tasks": ("document-parser", "completed", "Why it failed", "Older"),
     "/admin/payments": ("Open", "Unused transfers", "Paid too much"),
     "/admin/endpoints": ("openai-image", "sandbox-image", "Try now", "24h"),
-    "/admin/books": ("By endpoint", "Every sale, refund and cost", "cost?", "Kept at most"),
+    "/admin/books": ("By endpoint", "Every sale, refund and cost", "cost?", "Cash margin at most"),
     "/admin/system": ("Refund key", "Newest block", "Backups", "Audit log"),
     "/admin/system/actions": ("Audit log", "Export as CSV", "login"),
     "/admin/alarms": ("On now", "Channels", "GATEWAY_ALARM_URLS"),

@@ -13,6 +13,7 @@ import attrs
 from gateway import Block, CallReverted, ChainUnavailable, Receipt
 from gateway.chain import decode
 from gateway.chain.transactions import MULTICALL3
+from gateway.contracts.chain import Addresses
 from gateway.domain import Log, MinedTransfer
 from gateway.domain.eip3009 import (
     AUTHORIZATION_CANCELED_TOPIC,
@@ -318,7 +319,7 @@ class FaultyRpc:
         return await self._first(ask)
 
     async def transfer_logs(
-        self, recipient: str | None, *, sender: str | None, from_block: int, to_block: int
+        self, recipient: Addresses, *, sender: Addresses = None, from_block: int, to_block: int
     ) -> list[MinedTransfer]:
         raise ChainUnavailable("only reports ask for this")
 

@@ -36,6 +36,8 @@ KEY = "1" * 64
 SETTINGS = {
     "GATEWAY_WALLET": WALLET,
     "GATEWAY_SETTLEMENT_KEY": KEY,
+    # A real chain refuses these examples.
+    "GATEWAY_RPC_URLS": "http://127.0.0.1:1",
     "GATEWAY_DATA_DIR": "data",
     "GATEWAY_SANDBOX": "true",
     "COLUMNS": str(COLUMNS),

@@ -102,7 +102,7 @@ def test_the_books_agree_with_the_chain(run, sold, payer, chain):
     result = run("--from", _today(), "--reconcile")
     assert result.exit_code == 0, result.output
     assert "Unused: 0.025 USDC" in result.stdout
-    assert "the books and the chain agree" in result.stdout
+    assert "every entry of the books is on the chain, but 0.025 USDC" in result.stdout
 
 
 def test_what_the_chain_does_not_hold_is_an_exit_code(run, settings, provider, clock):

@@ -2,6 +2,8 @@
 
 import pytest
 
+from gateway_operator.desk.conditions import find_conditions
+from gateway_operator.desk.facts import read_facts
 from gateway_operator.sql.sessions import MAX_OPEN
 from gateway_operator.state import Operator
 from tests.conftest import running
@@ -188,3 +190,25 @@ async def test_a_login_leads_to_no_other_place(gateway, path):
         "/admin/login", form={"password": RIGHT, "next": path}, headers=SAME
     )
     assert (answer.status_code, answer.headers["Location"]) == (303, "/admin")
+
+
+async def test_a_login_from_an_unknown_browser_ends_by_it_was_me(gateway):
+    await log_in(gateway)
+    desk = gateway.services.find(Operator).desk
+    desk.shared.ttl_s = 0.0
+
+    async def cards() -> list:
+        found = find_conditions(await read_facts(desk))
+        return [one for one in found if one.condition == "login"]
+
+    (card,) = await cards()
+    assert card.button == "It was me"
+    dialog = await text_of(await gateway.client.get(card.href))
+    assert "Was this login yours?" in dialog
+    number = card.href.rpartition("=")[2]
+    assert (await post(gateway, "/admin/access/mine", login="999999")).status_code == 404
+    assert len(await cards()) == 1
+    assert (await post(gateway, "/admin/access/mine", login=number)).status_code == 303
+    assert await cards() == []
+    (action,) = await actions_of(gateway, "login.mine")
+    assert action.subject == number

@@ -50,6 +50,16 @@ async def test_a_task_is_found_by_its_id_its_transaction_its_payer_and_its_job(
         "Job-7/ä",
     ):
         assert await found(desk, q=f" {text} ") == [task["taskId"]]
+    tx_hash, address = facts.own.paid_tx, payer.account.address
+    for text in (
+        task["taskId"][:8],
+        tx_hash[:6],
+        f"{tx_hash[:6]}…{tx_hash[-4:]}",
+        f"{address[:6]}...{address[-4:]}",
+        address[:10],
+    ):
+        assert task["taskId"] in await found(desk, q=text), text
+    assert await found(desk, q=f"{tx_hash[:6]}…{'0' * 20}") == []
     assert await found(desk, q="nothing") == []
     assert await found(desk) == [other["taskId"], task["taskId"]]
 

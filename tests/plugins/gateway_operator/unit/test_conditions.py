@@ -267,3 +267,23 @@ def test_a_model_that_retires_is_told_thirty_days_ahead(days, level):
     assert one.sells == (days > 0)
     off = attrs.evolve(one, is_switched_off=True)
     assert find_conditions(attrs.evolve(FACTS, endpoints=(off,))) == []
+
+
+SETTLEMENT = Check(name="settlement", ok=False, stops="x402", problem="It holds 0.0 ETH")
+
+
+def test_gas_that_stops_settlements_is_one_card_with_its_remedy():
+    found = only(checks=(SETTLEMENT,), **key("settlement", lasts_for=0))
+    assert (found.condition, found.level) == ("gas", "bad")
+    assert found.title == "x402 stopped: not enough gas for a settlement"
+    assert found.action == f"Send ETH on Base to {KEY}."
+
+
+def test_an_rpc_endpoint_that_stops_settlements_is_one_card():
+    rpc = Check(name="rpc", ok=False, stops="paid routes", problem="Endpoint 1: it is down")
+    found = only(checks=(rpc, SETTLEMENT))
+    assert (found.key, found.text) == ("check:rpc", "Endpoint 1: it is down.")
+    # Another cause keeps its card.
+    assert only(checks=(SETTLEMENT,), **key("settlement", lasts_for=10**6)).key == (
+        "check:settlement"
+    )

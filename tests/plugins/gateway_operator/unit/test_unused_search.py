@@ -48,6 +48,7 @@ class Chain:
                 log_index=0,
                 block_number=number,
                 sender="0x" + "b" * 40,
+                recipient=wallet,
                 amount_units=number,
             )
             for number in range(from_block, to_block + 1)
