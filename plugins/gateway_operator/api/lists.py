@@ -79,7 +79,7 @@ async def api_payments() -> Response:
 @blueprint.get(f"{API}/buyer")
 @needs_scope("read")
 async def api_buyer() -> Response:
-    """Return what the payer `payer` bought."""
+    """Return the purchases of the payer `payer`."""
     return answer(await read_buyer(operator().desk, request.args.get("payer", "")))
 
 

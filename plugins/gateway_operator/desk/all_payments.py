@@ -62,7 +62,7 @@ class BuyerSum:
 
 @attrs.frozen(kw_only=True)
 class Buyer:
-    """What one payer bought, and what went wrong. Times are Unix seconds."""
+    """Purchases of one payer, with failures and refunds. Times are Unix seconds."""
 
     payer: str
     bought: BuyerSum

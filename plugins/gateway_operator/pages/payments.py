@@ -29,7 +29,7 @@ FIELDS = ("state", "payer", "day", "q")
 @blueprint.get(_PAGE)
 @needs_session
 async def show_payments() -> Response:
-    """List the payments that match the filter; without one, also what needs a decision."""
+    """List the payments that match the filter; without one, also open and unused money."""
     desk, given = operator().desk, {name: request.args.get(name, "") for name in FIELDS}
     given["q"] = await find_id(desk, given["q"])
     wanted = make_payment_filter(**given, before=request.args.get("before", ""))
@@ -54,7 +54,7 @@ async def show_payments() -> Response:
 @blueprint.get("/admin/buyer")
 @needs_session
 async def show_buyer() -> Response:
-    """Show what one payer bought."""
+    """Show the purchases of one payer."""
     found = await read_buyer(operator().desk, request.args.get("payer", ""))
     return await render("buyer.html", page="payments", b=found)
 
