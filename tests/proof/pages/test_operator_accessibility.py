@@ -5,6 +5,9 @@ import pytest
 from tests.proof.pages.browser import PATIENCE_S, Browser
 from tests.proof.pages.operator_desk import log_in, open_desk
 
+# A gateway of its own and 48 page loads are too slow for the gate.
+pytestmark = pytest.mark.full
+
 PAGES = (
     "/admin?range=30d",
     "/admin/refunds",
