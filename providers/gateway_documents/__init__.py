@@ -31,6 +31,7 @@ ENDPOINT = gateway.Endpoint(
     provider="gateway",
     capability="document-parsing",
     price_units=gateway.usdc("0.01"),
+    cost_micros=0,
     required_fields=("fileBase64", "fileName"),
     output_format=gateway.Choice(values=("markdown", "json")),
     file_extensions=(*KINDS, *PICTURES),
@@ -61,6 +62,7 @@ EXTRACT = gateway.Endpoint(
     provider="gateway",
     capability="document-extraction",
     price_units=gateway.usdc("0.02"),
+    cost_micros=0,
     required_fields=("prompt", "fileBase64", "fileName"),
     # Those whose text every installation reads.
     file_extensions=tuple(KINDS),

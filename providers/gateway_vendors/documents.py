@@ -129,6 +129,7 @@ def document_endpoint(
         capability=parser.capability,
         price_units=_price_units(parser.setting("price"), section.price, example="0.02"),
         price_steps=_price_steps(parser.setting("page_prices"), section),
+        cost_micros=0 if page_cost_micros == 0 else None,
         page_cost_micros=page_cost_micros,
         cost_checked=checked if page_cost_micros is not None else None,
         retires=retires,

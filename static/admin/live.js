@@ -97,6 +97,21 @@ function later() {
 }
 
 addLocalTimes(document);
+// Browsers offer a clipboard to https and localhost only; the stylesheet hides the buttons else.
+if (navigator.clipboard) {
+  document.documentElement.classList.add("copies");
+  document.addEventListener("click", async (event) => {
+    const value = event.target.closest?.("button[data-copy]")?.dataset.copy;
+    if (value === undefined) return;
+    try {
+      await navigator.clipboard.writeText(value);
+      said.textContent = `Copied ${value}.`;
+      event.target.textContent = "Copied";
+    } catch {
+      said.textContent = event.target.textContent = "Not copied";
+    }
+  });
+}
 // On a phone the bar scrolls: scroll to the current page.
 const bar = document.getElementById("pages"), shown = bar?.querySelector("[aria-current]");
 if (shown) bar.scrollLeft = shown.offsetLeft - (bar.clientWidth - shown.offsetWidth) / 2;

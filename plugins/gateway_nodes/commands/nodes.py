@@ -2,28 +2,36 @@
 
 import asyncio
 import time
+from datetime import UTC, datetime
+from typing import Any
 
 import click
 
-from gateway.cli.terminal import one_sentence
+from gateway.cli.terminal import json_option, one_sentence
 from gateway.contracts.nodes import NodeRecord
 from gateway.settings import Settings, load_settings
 from gateway_nodes.records import ROLES, report_missing_roles
 from gateway_operator.commands.session import open_session
 from gateway_operator.desk.wording import age
+from gateway_operator.tables import print_rows
 
 # A running node records itself every few seconds.
 _GONE_S = 20.0
 
 
 @click.command()
+@json_option
 @one_sentence
-def nodes() -> None:
+def nodes(*, as_json: bool) -> None:
     """List the nodes that share the database.
 
     One of them is the leader.
     """
     settings = load_settings()
+    if as_json:
+        found = asyncio.run(_find_nodes(settings)) if settings.database_url else []
+        print_rows([_make_row(node, time.time()) for node in found], as_json=True)
+        return
     if not settings.database_url:
         click.echo("One node, on SQLite. Several nodes need PostgreSQL: set GATEWAY_DATABASE_URL.")
         return
@@ -40,6 +48,23 @@ def nodes() -> None:
 async def _find_nodes(settings: Settings) -> list[NodeRecord]:
     async with open_session(settings) as desk:
         return await desk.store.nodes.nodes()
+
+
+def _make_row(node: NodeRecord, now: float) -> dict[str, Any]:
+    return {
+        "node": node.name,
+        "version": node.version,
+        "state": _state_of(node, now),
+        "leads": node.is_leader,
+        "roles": list(node.roles),
+        "seen": datetime.fromtimestamp(node.seen_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+
+
+def _state_of(node: NodeRecord, now: float) -> str:
+    if node.is_stopped:
+        return "stopped"
+    return "gone" if now - node.seen_at > _GONE_S else "running"
 
 
 def _describe(node: NodeRecord, now: float) -> str:

@@ -8,9 +8,17 @@ from gateway.errors import WrongValue
 from gateway.web.front.current import current_gateway
 from gateway_backups.records import Kind
 from gateway_operator.actions.transfers import mark_seen, parse_log
-from gateway_operator.api.frame import API, answer, page_asked_for, read_body, text_of
+from gateway_operator.api.frame import (
+    API,
+    answer,
+    page_asked_for,
+    read_body,
+    text_of,
+    to_json,
+)
 from gateway_operator.books.export import line_row, line_rows
 from gateway_operator.desk import backups
+from gateway_operator.desk.all_payments import list_payments, make_payment_filter, read_buyer
 from gateway_operator.desk.machine import read_machine
 from gateway_operator.desk.overview import DEFAULT_PERIOD, read_overview
 from gateway_operator.desk.payments import read_payments, read_unused
@@ -20,6 +28,7 @@ from gateway_operator.desk.tasks import find_task, list_tasks, make_filter
 from gateway_operator.pages.books import answer_csv, read_asked_span, read_books
 from gateway_operator.pages.frame import blueprint
 from gateway_operator.pages.guards import actor, needs_scope
+from gateway_operator.pages.payments import FIELDS
 from gateway_operator.state import operator
 
 _FILTERS = ("state", "slug", "reason", "payer", "day", "q", "before")
@@ -56,8 +65,22 @@ async def api_task(task_id: str) -> Response:
 @blueprint.get(f"{API}/payments")
 @needs_scope("read")
 async def api_payments() -> Response:
-    """Return open and overpaid payments."""
-    return answer(await read_payments(operator().desk))
+    """Return open and overpaid payments, and a page of all that match the filter."""
+    desk = operator().desk
+    given = {name: request.args.get(name, "") for name in (*FIELDS, "before")}
+    given["q"] = await find_id(desk, given["q"])
+    listed = await list_payments(desk, make_payment_filter(**given))
+    return answer(
+        to_json(await read_payments(desk))
+        | {"payments": listed.payments, "nextBefore": listed.next_before}
+    )
+
+
+@blueprint.get(f"{API}/buyer")
+@needs_scope("read")
+async def api_buyer() -> Response:
+    """Return the purchases of the payer `payer`."""
+    return answer(await read_buyer(operator().desk, request.args.get("payer", "")))
 
 
 @blueprint.get(f"{API}/transfers/unclaimed")

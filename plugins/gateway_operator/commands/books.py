@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from gateway.cli.terminal import one_sentence, wide_option
+from gateway.cli.terminal import json_option, one_sentence, wide_option
 from gateway.errors import SettingsError, WrongValue
 from gateway.settings import load_settings
 from gateway_operator.books.export import (
@@ -47,6 +47,7 @@ _SHOWN = "table"
     default=_SHOWN,
     show_default=True,
 )
+@json_option
 @click.option("--eth-usd", metavar="PRICE", help="Dollars for one ETH: adds the value of gas.")
 @click.option("--reconcile", "compares", is_flag=True, help="Compare with the chain instead.")
 @wide_option
@@ -57,6 +58,7 @@ def books(
     last: str | None,
     by: str,
     shape: str,
+    as_json: bool,
     eth_usd: str | None,
     compares: bool,
     wide: bool,
@@ -65,7 +67,7 @@ def books(
 
     By default, of the last 30 days.
     """
-    span = _read_span(first, last)
+    span, shape = _read_span(first, last), "json" if as_json else shape
     price = _read_price(eth_usd)
     if compares:
         asyncio.run(_compare(span, is_json=shape == "json", wide=wide))

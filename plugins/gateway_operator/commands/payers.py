@@ -20,12 +20,18 @@ from gateway_operator.desk.desk import Desk
 from gateway_operator.tables import print_rows
 
 
-@click.group()
-def payers() -> None:
+@click.group(invoke_without_command=True)
+@json_option
+@click.pass_context
+@one_sentence
+def payers(context: click.Context, *, as_json: bool) -> None:
     """List payers that are barred from x402, and unbar them.
 
-    A payer is barred after a settlement of its payment failed on-chain.
+    A payer is barred after a settlement of its payment failed on-chain. Without a command, the
+    barred ones are listed.
     """
+    if context.invoked_subcommand is None:
+        context.invoke(barred, as_json=as_json)
 
 
 @payers.command()

@@ -36,9 +36,18 @@ def _parse_address(_: Any, __: Any, value: str | None) -> str | None:
     return value
 
 
-@click.group()
-def refunds() -> None:
-    """List, approve, reject and pay refunds for failed tasks."""
+@click.group(invoke_without_command=True)
+@json_option
+@wide_option
+@click.pass_context
+@one_sentence
+def refunds(context: click.Context, *, as_json: bool, wide: bool) -> None:
+    """List, approve, reject and pay refunds for failed tasks.
+
+    Without a command, the open ones are listed.
+    """
+    if context.invoked_subcommand is None:
+        context.invoke(list_refunds, as_json=as_json, wide=wide)
 
 
 @refunds.command("list")

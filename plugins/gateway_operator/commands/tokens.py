@@ -14,12 +14,18 @@ from gateway_operator.logins import OperatorToken
 from gateway_operator.tables import print_rows
 
 
-@click.group()
-def tokens() -> None:
+@click.group(invoke_without_command=True)
+@json_option
+@click.pass_context
+@one_sentence
+def tokens(context: click.Context, *, as_json: bool) -> None:
     """Create, list and revoke tokens of the JSON API.
 
     A program sends its token with each request to /admin/api/v1/, as Authorization: Bearer TOKEN.
+    Without a command, the tokens are listed.
     """
+    if context.invoked_subcommand is None:
+        context.invoke(list_them, as_json=as_json)
 
 
 @tokens.command()

@@ -18,9 +18,18 @@ from gateway_operator.unused_transfers import list_unused
 _AMOUNT = FiniteRange(0, 3650)
 
 
-@click.group()
-def transfers() -> None:
-    """List unused transfers to the wallet."""
+@click.group(invoke_without_command=True)
+@json_option
+@wide_option
+@click.pass_context
+@one_sentence
+def transfers(context: click.Context, *, as_json: bool, wide: bool) -> None:
+    """List unused transfers to the wallet.
+
+    Without a command, those of `unused` with its defaults.
+    """
+    if context.invoked_subcommand is None:
+        context.invoke(unused, as_json=as_json, wide=wide)
 
 
 @transfers.command()

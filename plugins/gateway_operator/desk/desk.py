@@ -92,6 +92,8 @@ class Desk:
 
     # Sums of sales by bar.
     cached_bars: CachedBars = attrs.field(init=False, factory=CachedBars)
+    # Of the period before, because each cache keeps one period of a length.
+    cached_before: CachedBars = attrs.field(init=False, factory=CachedBars)
 
     # Finds unused transfers.
     unused: UnusedSearch = attrs.field(init=False)

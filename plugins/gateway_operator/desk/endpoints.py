@@ -27,6 +27,12 @@ class EndpointRow:
     cost_source: CostSource | None
     running: int
 
+    def matches(self, typed: str) -> bool:
+        """Whether every typed word is in its name, provider, model or state."""
+        facts = self.facts
+        text = f"{facts.slug} {facts.provider} {facts.model} {self.state}".lower()
+        return all(word in text for word in typed.lower().split())
+
     @property
     def margin_units(self) -> int | None:
         """The margin of one sale before gas and failures; None: not known."""

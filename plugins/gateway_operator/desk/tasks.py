@@ -190,7 +190,7 @@ def make_filter(
         raise WrongValue(f"A task's state is one of {', '.join(STATES)}.")
     if max(map(len, (slug, reason, payer, q, before))) > _MAX_CHARS:
         raise WrongValue(f"A filter has at most {_MAX_CHARS} characters.")
-    since, until = _read_day(day) if day else (None, None)
+    since, until = read_day(day) if day else (None, None)
     return TaskFilter(
         state=state,
         slug=slug,
@@ -219,7 +219,8 @@ def _are_gone(facts: TaskFacts, now: float) -> bool:
     return bool(facts.own.outputs_gone) or (expires_at is not None and expires_at <= now)
 
 
-def _read_day(text: str) -> tuple[float, float]:
+def read_day(text: str) -> tuple[float, float]:
+    """Return the start and end of a day in UTC; raises `WrongValue`."""
     try:
         day = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
         return day.timestamp(), (day + timedelta(days=1)).timestamp()

@@ -10,12 +10,14 @@ from gateway.web.front.current import current_gateway
 from gateway.web.routes.files import answer_asset
 from gateway.web.routes.health import describe
 from gateway_operator import api
+from gateway_operator.desk.comparison import read_before
 from gateway_operator.desk.overview import DEFAULT_PERIOD, PERIODS, read_overview
 from gateway_operator.pages import (
     access,
     books,
     chart,
     endpoints,
+    list_exports,
     login,
     passkeys,
     payments,
@@ -34,6 +36,7 @@ MODULES = (
     *api.MODULES,
     books,
     endpoints,
+    list_exports,
     login,
     passkeys,
     payments,
@@ -75,6 +78,7 @@ async def overview() -> Response:
         "overview.html",
         page="overview",
         o=found,
+        before=await read_before(operator().desk, found.period),
         periods=[(name, name, None) for name in PERIODS],
         network=gateway.settings.network,
         version=VERSION,

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from http import HTTPStatus
+from urllib.parse import quote
 
 from quart import Response, g, redirect, request
 from werkzeug.wrappers import Response as Redirect
@@ -20,6 +21,7 @@ from gateway_operator.pages.page import Ask, answer_dialog
 from gateway_operator.state import operator
 
 _AMOUNT = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?")
+_MAX_TYPED = 100
 _ENDPOINT = f"{dialogs.PAGE}/<slug>"
 # By the value of `?done=`.
 _DONE = {
@@ -37,11 +39,16 @@ _DONE = {
 async def show_endpoints() -> Response:
     """Show cost, income and state of each endpoint."""
     found = await read_endpoints(operator().desk, request.args.get("range", DEFAULT_PERIOD))
+    typed = request.args.get("q", "").strip()[:_MAX_TYPED]
+    asked = f"&q={quote(typed)}" if typed else ""
     return await render(
         "endpoints.html",
         page="endpoints",
         e=found,
-        periods=[(name, name, None) for name in PERIODS],
+        rows=[row for row in found.rows if row.matches(typed)],
+        q=typed,
+        asked=asked,
+        periods=[(f"{name}{asked}", name, None) for name in PERIODS],
         done=_DONE.get(request.args.get("done", ""), ""),
     )
 

@@ -14,6 +14,22 @@ _MICRO_ETH = 10**12
 _BYTES = ((10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
 # Of an address or a hash.
 _HEAD_CHARS = 6
+# Parts of user agents. The first that fits counts: Edge also names Chrome, and Chrome Safari.
+_BROWSERS = (
+    ("Edg/", "Edge"),
+    ("OPR/", "Opera"),
+    ("Firefox/", "Firefox"),
+    ("Chrome/", "Chrome"),
+    ("Safari/", "Safari"),
+)
+_SYSTEMS = (
+    ("Android", "Android"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Windows", "Windows"),
+    ("Mac OS X", "macOS"),
+    ("Linux", "Linux"),
+)
 _TAIL_CHARS = 4
 
 
@@ -103,6 +119,13 @@ def short(value: str) -> str:
     return f"{value[:_HEAD_CHARS]}…{value[-_TAIL_CHARS:]}"
 
 
+def browser(agent: str) -> str:
+    """Return browser and system of a user agent, such as `Firefox on Linux`; others unchanged."""
+    name = next((word for mark, word in _BROWSERS if mark in agent), "")
+    system = next((word for mark, word in _SYSTEMS if mark in agent), "")
+    return " on ".join(filter(None, (name, system))) or agent
+
+
 def words(name: str) -> str:
     """Return a state in words, such as `refund due`."""
     return name.replace("_", " ")
@@ -133,6 +156,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
         utc,
         iso,
         short,
+        browser,
         words,
         as_id,
     )

@@ -1,15 +1,23 @@
-"""The page Payments: open payments, overpayments, and unused transfers."""
+"""The page Payments: all payments, open ones, overpayments, and unused transfers."""
 
 import secrets
 from http import HTTPStatus
+from urllib.parse import urlencode
 
 from quart import Response, g, redirect, request
 from werkzeug.wrappers import Response as Redirect
 
 from gateway_operator.actions.transfers import give_back, mark_seen, parse_log
+from gateway_operator.desk.all_payments import (
+    STATES,
+    list_payments,
+    make_payment_filter,
+    read_buyer,
+)
 from gateway_operator.desk.moved import find_moved, read_moved
 from gateway_operator.desk.movement_conditions import describe_kind
 from gateway_operator.desk.payments import Unused, find_unused, read_payments, read_unused
+from gateway_operator.desk.references import find_id
 from gateway_operator.desk.wording import usdc
 from gateway_operator.pages.frame import blueprint, render
 from gateway_operator.pages.guards import actor, is_fresh, needs_session
@@ -17,21 +25,42 @@ from gateway_operator.pages.page import Ask, answer_dialog
 from gateway_operator.state import operator
 
 _PAGE = "/admin/payments"
+FIELDS = ("state", "payer", "day", "q")
 
 
 @blueprint.get(_PAGE)
 @needs_session
 async def show_payments() -> Response:
-    """Show the page."""
-    desk = operator().desk
+    """List the payments that match the filter; without one, also open and unused money."""
+    desk, given = operator().desk, {name: request.args.get(name, "") for name in FIELDS}
+    given["q"] = await find_id(desk, given["q"])
+    wanted = make_payment_filter(**given, before=request.args.get("before", ""))
+    found = await list_payments(desk, wanted)
+    chosen = {name: value for name, value in given.items() if value}
+    is_plain = not chosen and wanted.before is None
+    older = urlencode(chosen | {"before": found.next_before}) if found.next_before else ""
     return await render(
         "payments.html",
         page="payments",
-        p=await read_payments(desk),
-        u=await read_unused(desk),
-        m=await read_moved(desk),
+        found=found,
+        given=given,
+        chosen=urlencode(chosen),
+        is_first=wanted.before is None,
+        older=older,
+        states=STATES,
+        p=await read_payments(desk) if is_plain else None,
+        u=await read_unused(desk) if is_plain else None,
+        m=await read_moved(desk) if is_plain else None,
         describe_kind=describe_kind,
     )
+
+
+@blueprint.get("/admin/buyer")
+@needs_session
+async def show_buyer() -> Response:
+    """Show the purchases of one payer."""
+    found = await read_buyer(operator().desk, request.args.get("payer", ""))
+    return await render("buyer.html", page="payments", b=found)
 
 
 @blueprint.post(f"{_PAGE}/ask")

@@ -21,14 +21,14 @@ from gateway_operator.pages.guards import actor, needs_session
 from gateway_operator.state import operator
 
 _PAGE = "/admin/tasks"
-_FIELDS = ("state", "slug", "reason", "payer", "day", "q")
+FIELDS = ("state", "slug", "reason", "payer", "day", "q")
 
 
 @blueprint.get(_PAGE)
 @needs_session
 async def show_tasks() -> Response:
     """List the newest tasks that match the filter."""
-    given = {name: request.args.get(name, "") for name in _FIELDS}
+    given = {name: request.args.get(name, "") for name in FIELDS}
     # Links from other pages use `status`.
     given["state"] = given["state"] or request.args.get("status", "")
     desk = operator().desk

@@ -1,15 +1,10 @@
 """Lists of tasks: filtered and searched, newest first."""
 
-import re
-from collections.abc import Sequence
-
 import attrs
 
-from gateway.store.sql import Connection, dialect_of, placeholders
+from gateway.store.sql import Connection, placeholders
+from gateway_operator.sql.payment_search import OF_PAYER, search_payments
 from gateway_operator.sql.sums import sold_slugs
-
-_TX_HASH = re.compile(r"0x[0-9a-f]{64}")
-_ADDRESS = re.compile(r"0x[0-9a-f]{40}")
 
 _SELECT = """SELECT t.id, t.slug, t.status, t.attempt, t.code, t.details, t.error,
         t.reason AS vendor_message, t.provider, t.created_at, t.completed_at, t.cost_micros,
@@ -19,10 +14,6 @@ _SELECT = """SELECT t.id, t.slug, t.status, t.attempt, t.code, t.details, t.erro
     FROM tasks t JOIN payments p ON p.id = t.payment_id
     LEFT JOIN method_proofs m ON m.payment_id = p.id
     LEFT JOIN refunds r ON r.payment_id = p.id"""
-
-# By address, or as a payment method names the payer.
-_OF_PAYER = """SELECT id FROM payments WHERE payer = lower(?) AND method IS NULL
-    UNION ALL SELECT payment_id FROM method_proofs WHERE payer = ?"""
 
 # States of the payment. All others are states of the task.
 _OF_PAYMENT = {
@@ -47,7 +38,7 @@ class TaskFilter:
     since: float | None = None
     until: float | None = None
 
-    # A task, transaction, payer, vendor's job, or a method's claim.
+    # A task, transaction or payer, or the start of one; a vendor's job, or a method's claim.
     search: str = ""
 
     # The last task of the previous page.
@@ -141,10 +132,10 @@ def _conditions(db: Connection, wanted: TaskFilter) -> tuple[list[str], list[obj
     where += [text for text, value in given.items() if value is not None]
     values += [value for value in given.values() if value is not None]
     if wanted.payer:
-        where.append(f"t.payment_id IN ({_OF_PAYER})")
+        where.append(f"t.payment_id IN ({OF_PAYER})")
         values += [wanted.payer, wanted.payer]
     if wanted.search:
-        payments = _search(db, wanted.search.strip())
+        payments = search_payments(db, wanted.search)
         where.append(f"t.payment_id IN ({placeholders(payments)})")
         values += payments
     if wanted.before:
@@ -153,41 +144,3 @@ def _conditions(db: Connection, wanted: TaskFilter) -> tuple[list[str], list[obj
         )
         values.append(wanted.before)
     return where, values
-
-
-# More than one page shows.
-_MAX_FOUND = 200
-# The beginning of a task, hash or address, or both its ends, as pages shorten them: 0x835e…307d.
-_PART = re.compile(r"((?:0x)?[0-9a-f-]{4,40})(?:(?:…|\.{2,3})([0-9a-f]{1,40})?)?")
-
-
-def _search(db: Connection, text: str) -> Sequence[int]:
-    """Return the payments that match a searched text, newest first."""
-    lower = text.lower()
-    if _TX_HASH.fullmatch(lower):
-        sql = """SELECT id FROM payments WHERE paid_tx = ? AND method IS NULL
-            UNION SELECT payment_id FROM refunds WHERE tx_hash = ?
-            UNION SELECT payment_id FROM sent_transactions WHERE tx_hash = ?
-            UNION SELECT payment_id FROM sent_payments WHERE tx_hash = ?
-            ORDER BY 1 DESC LIMIT ?"""
-        values: tuple[object, ...] = (lower, lower, lower, lower, _MAX_FOUND)
-    elif _ADDRESS.fullmatch(lower):
-        sql = f"{_OF_PAYER} ORDER BY 1 DESC LIMIT ?"
-        values = (text, text, _MAX_FOUND)
-    elif found := _PART.fullmatch(lower):
-        sql = """SELECT id FROM payments WHERE paid_tx LIKE ? AND method IS NULL
-            UNION SELECT id FROM payments WHERE payer LIKE ? AND method IS NULL
-            UNION SELECT payment_id FROM refunds WHERE tx_hash LIKE ?
-            UNION SELECT payment_id FROM tasks WHERE id LIKE ?
-            ORDER BY 1 DESC LIMIT ?"""
-        part = f"{found[1]}%{found[2] or ''}"
-        values = (part, part, part, part, _MAX_FOUND)
-    else:
-        job_id = dialect_of(db).json_text("handle", "id")
-        sql = f"""SELECT payment_id FROM tasks WHERE id = ?
-            UNION SELECT payment_id FROM tasks WHERE handle IS NOT NULL AND {job_id} = ?
-            UNION SELECT payment_id FROM method_proofs WHERE claim = ?
-            UNION SELECT payment_id FROM method_proofs WHERE payer = ?
-            ORDER BY 1 DESC LIMIT ?"""  # noqa: S608 - constants only
-        values = (lower, text, text, text, _MAX_FOUND)
-    return [row[0] for row in db.execute(sql, values)]

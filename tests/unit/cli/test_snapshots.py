@@ -63,7 +63,12 @@ LINES = {
     ],
     "backup": ["backup copy.db", "backup copy.db", "backup missing/copy.db", "backup"],
     "backups": ["backups", ("backups", COPIES), ("backups --json", COPIES)],
-    "books": ["books --from 2026-03-01 --to 2026-03-02", "books --from soon", "books --eth-usd 0"],
+    "books": [
+        "books --from 2026-03-01 --to 2026-03-02",
+        "books --from 2026-03-01 --to 2026-03-01 --json",
+        "books --from soon",
+        "books --eth-usd 0",
+    ],
     "buy": [
         "buy picture 'a boat'",
         "buy --url https://gateway.test",
@@ -141,8 +146,9 @@ LINES = {
         "migrate-store --check --to postgresql://gateway:hunter2@127.0.0.1:9/gateway",
         "migrate-store --take-back --to postgresql://gateway:hunter2@127.0.0.1:9/gateway",
     ],
-    "nodes": ["nodes"],
+    "nodes": ["nodes", "nodes --json"],
     "payers": [
+        "payers",
         "payers barred",
         "payers barred --json",
         f"payers lift {STRANGER} --note x",
@@ -157,6 +163,7 @@ LINES = {
         "plugins new openai",
     ],
     "refunds": [
+        "refunds --json",
         "refunds list",
         "refunds list --json",
         "refunds approve",
@@ -171,6 +178,7 @@ LINES = {
         ("refunds pay", {"GATEWAY_REFUND_KEY": KEY}),
         "refunds pay --wait nan",
         "...",
+        "refunds --json",
         "refunds list",
         "refunds reject task-1 --note x",
         "refunds take-back task-1",
@@ -183,6 +191,7 @@ LINES = {
     "serve": [],
     "tasks": ["tasks", "tasks --json", "tasks --status lost", "tasks --limit 0", "...", "tasks"],
     "tokens": [
+        "tokens",
         "tokens list",
         "tokens list --json",
         "tokens new '<b>'",
@@ -190,6 +199,7 @@ LINES = {
         "tokens revoke cron",
     ],
     "transfers": [
+        "transfers --json",
         "transfers unused",
         "transfers unused --days nan",
         "transfers unclaimed --days 30",

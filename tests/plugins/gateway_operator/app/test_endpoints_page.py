@@ -110,3 +110,21 @@ async def test_a_silent_chain_leaves_the_page_and_what_was_seen_last(gateway, ch
     assert (found.value, found.problem) == (holds, "It does not answer.")
     assert found.at is not None
     assert "It does not answer." in await show(gateway, "/admin")
+
+
+async def test_the_overview_names_the_sums_of_the_period_before(gateway):
+    await sell(gateway)
+    assert "the 24h before" not in await show(gateway, "/admin")
+    store, now = gateway.services.store, gateway.services.now()
+    await store.write(add_sale, Sale(at=now - 30 * 3600, units=70_000))
+    gateway.services.find(Operator).desk.shared.forget()
+    assert "1 sale; the 24h before: 0.07 by 1" in await show(gateway, "/admin")
+
+
+async def test_endpoints_are_found_by_words_of_their_row(gateway):
+    picture = '<tr id="picture">'
+    await log_in(gateway)
+    for typed, is_found in (("PICT", True), ("on picture sale", True), ("nothing", False)):
+        answer = await gateway.client.get("/admin/endpoints", query_string={"q": typed})
+        assert (picture in await answer.get_data(as_text=True)) == is_found
+    assert "No matching endpoints." in await text_of(answer)

@@ -7,7 +7,14 @@ from functools import partial
 import pytest
 
 from gateway.store.sqlite.migrations import migrate
-from gateway_operator.sql import payment_lists, refund_lists, task_detail, task_lists
+from gateway_operator.sql import (
+    all_payments,
+    payment_lists,
+    refund_lists,
+    task_detail,
+    task_lists,
+)
+from gateway_operator.sql.all_payments import PaymentFilter
 from gateway_operator.sql.task_lists import TaskFilter
 from tests.sqlite_steps import count_steps
 
@@ -93,6 +100,9 @@ def found(db, **wanted) -> list[str]:
         ({"search": "0x" + f"{1000100:064x}"}, 1, "task_000100"),
         ({"search": "0x" + f"{7:040x}"}, 10, "task_009007"),
         ({"search": "nothing"}, 0, ""),
+        ({"search": f"0x{4711:064x}"[:-1].upper().replace("X", "x")}, 16, "task_004719"),
+        ({"search": f"0x{4711:064x}"[:64] + "…67"}, 1, "task_004711"),
+        ({"search": "0x00…0007"}, 0, ""),
         ({"before": "task_000003"}, 2, "task_000002"),
         ({"before": "task_009000", "state": "failed"}, 51, "task_008990"),
         ({"before": "unknown"}, 0, ""),
@@ -150,3 +160,26 @@ def test_one_task_is_quickly_read(db):
     facts = quickly(task_detail.find_task, db, "task_000100")
     assert (facts.row.payment_state, facts.job_id) == ("refunded", "job-100")
     assert task_detail.find_task(db, "unknown") is None
+
+
+@pytest.mark.parametrize(
+    ("wanted", "count", "newest"),
+    [
+        ({}, 51, 10_001),
+        ({"state": "settling"}, 1, 10_001),
+        ({"state": "refunded", "before": 500}, 4, 400),
+        ({"day": (500.0, 510.0)}, 10, 509),
+        ({"payer": f"0x{7:040x}"}, 10, 9_007),
+        ({"search": f"0x{4711:064x}"[:64] + "…67"}, 1, 4_711),
+        ({"before": 3}, 2, 2),
+    ],
+)
+def test_a_list_of_payments_is_quick_whatever_it_is_filtered_by(db, wanted, count, newest):
+    rows = quickly(all_payments.find_payments, db, PaymentFilter(**wanted), 51)
+    assert (len(rows), rows[0].payment_id) == (count, newest)
+
+
+def test_sums_of_a_buyer_read_only_the_buyers_payments(db):
+    groups = quickly(all_payments.sum_buyer, db, f"0X{7:040x}")
+    assert [(one.state, one.payments) for one in groups] == [("settled", 10)]
+    assert (groups[0].first_at, groups[0].last_at) == (7, 9_007)
