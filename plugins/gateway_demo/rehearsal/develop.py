@@ -12,9 +12,11 @@ import attrs
 import click
 
 from gateway.errors import SettingsError
+from gateway.settings import load_settings
 from gateway_demo.rehearsal.project import Project
 from gateway_demo.rehearsal.stage import Stage
 from gateway_demo.tour.errors import DemoError
+from gateway_demo.tour.guide import end_on_signals
 from gateway_demo.tour.processes import Child, choose_port, import_path, open_child
 
 _TOY = "toy_api.py"
@@ -28,19 +30,20 @@ def develop(folder: Path, port: int) -> None:
     not start.
     """
     project = Project.read(folder)
+    end_on_signals()
     with (
+        contextlib.suppress(KeyboardInterrupt),
         tempfile.TemporaryDirectory(prefix="gateway-dev-", ignore_cleanup_errors=True) as temporary,
         _one_kind_of_error(),
     ):
         free = choose_port(port, "--port", command="gateway plugins dev")
         stage = Stage(folder=Path(temporary), port=free, allows_loopback_links=True)
         project.write_metadata(stage.folder / "site")
-        with stage.start_chain() as running, _start_toy(project, stage.folder) as values:
+        with stage.start_chain() as running, start_toy(project, stage.folder) as values:
             environment = {**os.environ, **values, "PYTHONPATH": _path_of(project, stage.folder)}
             workshop = Workshop(project=project, stage=running, environment=environment)
             workshop.introduce(values)
-            with contextlib.suppress(KeyboardInterrupt):
-                workshop.run()
+            workshop.run()
 
 
 @contextlib.contextmanager
@@ -56,14 +59,16 @@ def _path_of(project: Project, folder: Path) -> str:
 
 
 @contextlib.contextmanager
-def _start_toy(project: Project, folder: Path) -> Iterator[dict[str, str]]:
+def start_toy(project: Project, folder: Path) -> Iterator[dict[str, str]]:
     """Run the project's toy vendor; yields the variables that lead the plugin to it.
 
-    There is none, and no variable, without the script, and if the plugin's key is set.
+    There is none, and no variable, without the script, and if the plugin's key or address is set.
     """
     names = [f"GATEWAY_{prefix.upper()}" for prefix in project.prefixes]
     script = project.folder / _TOY
-    if not script.is_file() or any(f"{name}_API_KEY" in os.environ for name in names):
+    chosen = load_settings(needs_wallet=False).plugin_values
+    own = {f"{prefix}_{field}" for prefix in project.prefixes for field in ("api_key", "base_url")}
+    if not script.is_file() or own & chosen.keys():
         yield {}
         return
     log = folder / "toy.log"

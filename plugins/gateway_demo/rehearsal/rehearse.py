@@ -23,7 +23,8 @@ def rehearse() -> Iterator[Settings]:
         stage.load_settings()
         with stage.start_chain() as stage_with_chain:
             settings = stage_with_chain.load_settings()
-            click.echo("\n".join(describe_rehearsal(settings)))
+            # Standard output is the log.
+            click.echo("\n".join(describe_rehearsal(settings)), err=True)
             yield settings
 
 

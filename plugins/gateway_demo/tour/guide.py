@@ -36,7 +36,7 @@ def run_demo(
     `open_page` opens the gateway's page in the browser as soon as it can sell there.
     """
     screen = screen or Screen()
-    _end_on_signals()
+    end_on_signals()
     with tempfile.TemporaryDirectory(prefix="gateway-demo-", ignore_cleanup_errors=True) as folder:
         try:
             place = _prepare(port, rpc_port, output, Path(folder))
@@ -55,8 +55,8 @@ def run_demo(
     return 0
 
 
-def _end_on_signals() -> None:
-    """Let SIGTERM and a closed terminal end the demo as Ctrl-C does."""
+def end_on_signals() -> None:
+    """Let SIGTERM and a closed terminal end this process as Ctrl-C does."""
     for name in ("SIGTERM", "SIGHUP"):
         # Windows has no SIGHUP.
         if hasattr(signal, name):
