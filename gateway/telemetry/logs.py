@@ -71,10 +71,10 @@ def configure_logs(
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
 
 
-def is_terminal(stream: TextIO) -> bool:
+def is_terminal(stream: TextIO | None) -> bool:
     """Whether a person reads this stream: also if it is wrapped, as the server's output is."""
     try:
-        return os.isatty(stream.fileno())
+        return stream is not None and os.isatty(stream.fileno())
     except (OSError, ValueError):
         return False
 

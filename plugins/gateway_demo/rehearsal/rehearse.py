@@ -30,11 +30,20 @@ def rehearse() -> Iterator[Settings]:
 
 def describe_rehearsal(settings: Settings) -> list[str]:
     """Return the lines that tell a person what is real here, and how to buy."""
+    # Without these, commands would read the real shop's database and chain.
+    variables = {
+        "NETWORK": settings.network,
+        "RPC_URLS": settings.rpc_urls[0],
+        "DATABASE_URL": "",
+        "DATA_DIR": settings.data_dir,
+        "WALLET": settings.wallet,
+    }
+    exports = " ".join(f"GATEWAY_{name}={value}" for name, value in variables.items())
     return [
         "A rehearsal: play money on an embedded chain, with its own keys and a temporary database.",
         "Your plugins are real: a vendor with a key bills you for what it makes.",
         f"Buy at {settings.base_url}/ with the play purse, or from another terminal:",
         f"  gateway buy SLUG 'a prompt' --url {settings.base_url} --key demo",
         "For the operator's commands in another terminal:",
-        f"  export GATEWAY_NETWORK={settings.network} GATEWAY_DATA_DIR={settings.data_dir}",
+        f"  export {exports}",
     ]

@@ -12,6 +12,7 @@ import attrs
 
 from gateway.domain.eip3009 import BASE_SEPOLIA
 from gateway.errors import SettingsError
+from gateway.installed import modules_of
 from gateway.settings import Settings, check_settings, load_settings
 from gateway_demo.tour.errors import DemoError
 from gateway_demo.tour.place import PLAY_KEY
@@ -81,9 +82,16 @@ class Stage:
         Raises `SettingsError` for the operator's mistakes.
         """
         own = load_settings(needs_wallet=False, **self.replaced())
+        disabled = modules_of(own.plugins_disabled)
+        if "gateway_demo" in disabled:
+            raise SettingsError(
+                "The embedded chain needs gateway_demo, which GATEWAY_PLUGINS_DISABLED disables."
+            )
         place = f"{HOST}:{self.port or own.bind.rpartition(':')[2]}"
         settings = own.changed(
             wallet=own.wallet or self.wallet,
+            # The shop may use a facilitator only.
+            plugins_disabled=tuple(disabled.keys() - {"gateway_local_settler"}),
             bind=place,
             base_url=f"http://{place}",
             rpc_urls=(self.rpc_url or f"http://{HOST}",),

@@ -152,4 +152,5 @@ def _print_farewell(screen: Screen, *, once: bool) -> None:
     if once:
         screen.print("Without --once the demo keeps running, so that you can buy too.")
     screen.print("That was play money, on 127.0.0.1 only.", style=NOTABLE)
-    screen.print("To sell for real: gateway check, then gateway serve.")
+    screen.print("Next, with your own settings and play money: gateway serve --play.")
+    screen.print("docs/go-live.md leads from there to real money.")

@@ -1,6 +1,7 @@
 """Commands in a folder without settings: what works without a wallet, and the way on."""
 
 import json
+import os
 
 import pytest
 from click.testing import CliRunner
@@ -13,6 +14,8 @@ from gateway.settings import load_settings
 @pytest.fixture
 def empty(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("GATEWAY_")]:
+        monkeypatch.delenv(name)
     return tmp_path
 
 

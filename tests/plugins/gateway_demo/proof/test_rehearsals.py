@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -81,6 +82,22 @@ class Rehearsal:
         assert done.returncode == 0, done.stderr + self.log.read_text()
         return done.stdout
 
+    def list_tasks(self, **variables):
+        """Return the ids that `gateway tasks` prints with the variables of the log's hint."""
+        hint = re.search(r"^ +export (.+)$", self.log.read_text(), re.MULTILINE)[1]
+        hinted = dict(word.split("=", 1) for word in hint.split())
+        done = subprocess.run(
+            [sys.executable, "-m", "gateway", "tasks", "--json"],
+            cwd=self.folder,
+            env=environment(self.temporary, **{**variables, **hinted}),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return [row["task"] for row in json.loads(done.stdout)]
+
     def end(self, number=signal.SIGINT):
         self.process.send_signal(number)
         self.process.wait(PATIENCE_S)
@@ -131,11 +148,13 @@ def test_a_rehearsal_ends_cleanly_and_leaves_nothing(tmp_path, number):
     port, shop = free_port(), tmp_path / "shop"
     shop.mkdir()
     real = {"GATEWAY_DATA_DIR": str(shop / "real"), "GATEWAY_BACKUP_URL": f"file://{shop}/copies"}
+    real["GATEWAY_DATABASE_URL"] = "postgresql://nobody@127.0.0.1:9/real"
     bound = {"GATEWAY_BIND": f"0.0.0.0:{port}", "GATEWAY_SANDBOX": "true"}
     run = Rehearsal(shop, tmp_path / "t", "serve", "--play", port=port, **real, **bound)
     try:
         wait_until(lambda: "sandbox-image" in run.offers())
-        assert "transaction" in run.buy("sandbox-image", "a boat")
+        bought = run.buy("sandbox-image", "a boat")
+        assert run.list_tasks(**real) == [re.search(r"task +(\S+)", bought)[1]]
     finally:
         code = run.end(number)
     assert code == 0, run.log.read_text()

@@ -1,5 +1,7 @@
 """A rehearsal uses the operator's settings, and nothing of the real shop's money or data."""
 
+import os
+
 import attrs
 import pytest
 
@@ -36,13 +38,19 @@ REAL = {
 
 
 @pytest.fixture
-def stage(tmp_path, monkeypatch):
+def clean(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("GATEWAY_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def stage(clean, tmp_path):
     return Stage(folder=tmp_path / "play", rpc_url="http://127.0.0.1:8545")
 
 
 @pytest.fixture
-def real(monkeypatch):
+def real(clean, monkeypatch):
     for name, value in REAL.items():
         monkeypatch.setenv(f"GATEWAY_{name}", value)
 
@@ -82,6 +90,17 @@ def test_it_needs_no_setting_at_all(stage):
 def test_a_mistake_in_the_real_settings_is_told(stage, monkeypatch):
     monkeypatch.setenv("GATEWAY_WORKERS", "0")
     with pytest.raises(SettingsError, match="GATEWAY_WORKERS"):
+        stage.load_settings()
+
+
+def test_a_shop_that_sells_by_a_facilitator_alone_can_rehearse(stage, monkeypatch):
+    monkeypatch.setenv("GATEWAY_PLUGINS_DISABLED", "gateway-local-settler,gateway_kie")
+    assert stage.load_settings().plugins_disabled == ("gateway_kie",)
+
+
+def test_a_disabled_plugin_does_not_run(stage, monkeypatch):
+    monkeypatch.setenv("GATEWAY_PLUGINS_DISABLED", "gateway-demo")
+    with pytest.raises(SettingsError, match="needs gateway_demo, which GATEWAY_PLUGINS_DISABLED"):
         stage.load_settings()
 
 
