@@ -29,7 +29,7 @@ def rehearse() -> Iterator[Settings]:
 
 
 def describe_rehearsal(settings: Settings) -> list[str]:
-    """Return the lines that tell a person what is real here, and how to buy."""
+    """Return the introduction for a person: real and play parts, and how to buy."""
     # Without these, commands would read the real shop's database and chain.
     variables = {
         "NETWORK": settings.network,

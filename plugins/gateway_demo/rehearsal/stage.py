@@ -20,7 +20,7 @@ from gateway_demo.tour.processes import HOST, Child
 
 # The name and chain id of the embedded chain. A signature for it is worth nothing on Base.
 _NETWORK = BASE_SEPOLIA
-# Keystores, shared services, copies and what a rehearsal must not touch: the real shop's.
+# The real shop's keystores, shared services, copies and signals, which a rehearsal never touches.
 _WITHOUT = {
     "settlement_keys": "",
     "settlement_keystore": None,
