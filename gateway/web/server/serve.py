@@ -40,7 +40,7 @@ def serve(
     create_app: Callable[..., Quart],
     on_started: Callable[[Gateway], None] = lambda _: None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT, and call `on_started` before the first response.
+    """Serve until SIGTERM or SIGINT, and call `on_started` once all parts have started.
 
     Raises `SettingsError` for mistakes of the operator, such as a busy port, a bad folder or a
     server that is not installed, and if the process must be restarted.

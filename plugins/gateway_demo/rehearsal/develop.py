@@ -13,7 +13,7 @@ import click
 
 from gateway.errors import SettingsError
 from gateway.settings import load_settings
-from gateway_demo.rehearsal.project import Project
+from gateway_demo.rehearsal.project import Project, find_changes, stamps_of
 from gateway_demo.rehearsal.stage import Stage
 from gateway_demo.tour.errors import DemoError
 from gateway_demo.tour.guide import end_on_signals
@@ -24,38 +24,27 @@ _POLL_S = 0.3
 
 
 def develop(folder: Path, port: int) -> None:
-    """Serve the plugin in `folder` until Ctrl-C; a change of its code restarts the gateway.
+    """Serve the plugin in `folder` until Ctrl-C; a change of its files restarts toy and gateway.
 
-    Raises `SettingsError` for a folder without a plugin, a busy port and a chain or toy that does
-    not start.
+    Raises `SettingsError` for a folder without a plugin, a busy port and a chain that does not
+    start.
     """
-    project = Project.read(folder)
+    Project.read(folder)
     end_on_signals()
     with (
         contextlib.suppress(KeyboardInterrupt),
         tempfile.TemporaryDirectory(prefix="gateway-dev-", ignore_cleanup_errors=True) as temporary,
-        _one_kind_of_error(),
     ):
-        free = choose_port(port, "--port", command="gateway plugins dev")
-        stage = Stage(folder=Path(temporary), port=free, allows_loopback_links=True)
-        project.write_metadata(stage.folder / "site")
-        with stage.start_chain() as running, start_toy(project, stage.folder) as values:
-            environment = {**os.environ, **values, "PYTHONPATH": _path_of(project, stage.folder)}
-            workshop = Workshop(project=project, stage=running, environment=environment)
-            workshop.introduce(values)
-            workshop.run()
+        stage = Stage(folder=Path(temporary), port=_choose(port), allows_loopback_links=True)
+        with stage.start_chain() as running:
+            Workshop(folder=folder, stage=running).run()
 
 
-@contextlib.contextmanager
-def _one_kind_of_error() -> Iterator[None]:
+def _choose(port: int) -> int:
     try:
-        yield
+        return choose_port(port, "--port", command="gateway plugins dev")
     except DemoError as error:
-        raise SettingsError(f"{error} {error.log}".strip()) from None
-
-
-def _path_of(project: Project, folder: Path) -> str:
-    return os.pathsep.join((str(folder / "site"), str(project.source), import_path()))
+        raise SettingsError(str(error)) from None
 
 
 @contextlib.contextmanager
@@ -90,50 +79,56 @@ def _values(url: str) -> list[tuple[str, str]]:
 
 @attrs.define(kw_only=True)
 class Workshop:
-    """The gateway of a plugin under development, and the files that it follows."""
+    """A plugin under development: its folder, and the stage on which it sells."""
 
-    project: Project
+    folder: Path
     stage: Stage
-    environment: Mapping[str, str] = attrs.field(repr=False)
-
-    def introduce(self, toy: Mapping[str, str]) -> None:
-        """Print where the plugin runs and how to buy from it."""
-        url = f"http://127.0.0.1:{self.stage.port}"
-        addresses = [value for name, value in toy.items() if name.endswith("_BASE_URL")]
-        vendor = f"a toy vendor at {addresses[0]}" if addresses else "your vendor, with your key"
-        click.echo(f"{self.project.name} sells for play money, with {vendor}.")
-        click.echo(f"Shop: {url}/   Ctrl-C stops it. After each change the gateway starts again.")
-        click.echo(f"  gateway buy SLUG 'a prompt' --url {url} --key demo")
 
     def run(self) -> None:
-        """Serve until interrupted."""
+        """Serve until interrupted; a mistake is printed, and the next change tried."""
         place = self.stage.folder / "stage.json"
         place.touch(mode=0o600)
         place.write_text(self.stage.to_json())
         while True:
-            before = self.project.stamps()
-            gateway = self._start_gateway(place)
+            before = stamps_of(self.folder)
             try:
-                changes = self._wait_for_changes(gateway, before)
-            finally:
-                gateway.stop()
+                changes = self._serve_until_changed(place, before)
+            except (SettingsError, DemoError) as error:
+                click.echo(f"{error} {getattr(error, 'log', '')}".strip())
+                changes = self._wait_for_changes(before, None)
             click.echo(f"\nChanged: {', '.join(changes)}. The gateway starts again.")
 
-    def _start_gateway(self, place: Path) -> Child:
-        words = ["stage", str(place)]
-        process = open_child(words, self.project.folder, self.environment, None)
-        return Child(name="gateway", log=Path(os.devnull), process=process)
+    def _serve_until_changed(self, place: Path, before: Mapping[Path, int]) -> list[str]:
+        """Run toy and gateway; return the changed files."""
+        project, site = Project.read(self.folder), self.stage.folder / "site"
+        project.write_metadata(site)
+        path = os.pathsep.join((str(site), str(project.source), import_path()))
+        with start_toy(project, self.stage.folder) as values:
+            self._introduce(project, values)
+            environment = {**os.environ, **values, "PYTHONPATH": path}
+            process = open_child(["stage", str(place)], self.folder, environment, None)
+            gateway = Child(name="gateway", log=Path(os.devnull), process=process)
+            try:
+                return self._wait_for_changes(before, process)
+            finally:
+                gateway.stop()
 
-    def _wait_for_changes(self, gateway: Child, before: Mapping[Path, int]) -> list[str]:
+    def _introduce(self, project: Project, toy: Mapping[str, str]) -> None:
+        """Print where the plugin sells, and how to buy from it."""
+        url = f"http://127.0.0.1:{self.stage.port}"
+        addresses = [value for name, value in toy.items() if name.endswith("_BASE_URL")]
+        vendor = f"a toy vendor at {addresses[0]}" if addresses else "its vendor by your settings"
+        click.echo(f"{project.name} sells for play money, with {vendor}.")
+        click.echo(f"Shop: {url}/   Ctrl-C stops it. After each change the gateway starts again.")
+        click.echo(f"  gateway buy SLUG 'a prompt' --url {url} --key demo")
+
+    def _wait_for_changes(
+        self, before: Mapping[Path, int], gateway: subprocess.Popen[bytes] | None
+    ) -> list[str]:
         """Return the changed files; a gateway that ended has printed why."""
-        is_running = True
-        while not (changes := self.project.find_changes(before)):
-            if is_running and gateway.process.poll() is not None:
-                is_running = False
+        while not (changes := find_changes(self.folder, before)):
+            if gateway is not None and gateway.poll() is not None:
+                gateway = None
                 click.echo("The gateway has stopped. It starts again after a change.")
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                if is_running:
-                    gateway.process.wait(_POLL_S)
-                    continue
-                time.sleep(_POLL_S)
+            time.sleep(_POLL_S)
         return changes

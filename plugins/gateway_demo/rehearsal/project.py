@@ -1,5 +1,6 @@
 """A plugin's project: where its code is, and its entry points without an installation."""
 
+import contextlib
 import os
 import tomllib
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ import attrs
 from gateway.errors import SettingsError
 
 _WATCHED = (".py", ".sql", ".toml")
-_SKIPPED = ("node_modules", "__pycache__", "dist", "build")
+_SKIPPED = ("tests", "node_modules", "__pycache__", "dist", "build")
 
 
 @attrs.frozen(kw_only=True)
@@ -56,7 +57,7 @@ class Project:
     def write_metadata(self, site: Path) -> None:
         """Write metadata by which Python finds the entry points, as an installation would."""
         about = site / f"{self.name.replace('-', '_')}-0.dist-info"
-        about.mkdir(parents=True)
+        about.mkdir(parents=True, exist_ok=True)
         (about / "METADATA").write_text(
             f"Metadata-Version: 2.1\nName: {self.name}\nVersion: 0\n", "utf-8"
         )
@@ -65,19 +66,21 @@ class Project:
             lines += [f"[{group}]", *(f"{name} = {place}" for name, place in names.items())]
         (about / "entry_points.txt").write_text("\n".join(lines) + "\n", "utf-8")
 
-    def find_changes(self, before: Mapping[Path, int]) -> list[str]:
-        """Return the files that are new, changed or gone since `before`, relative to the folder."""
-        now = self.stamps()
-        changed = [path for path in {**before, **now} if before.get(path) != now.get(path)]
-        return sorted(str(path.relative_to(self.folder)) for path in changed)
 
-    def stamps(self) -> dict[Path, int]:
-        """Return the time of the last change of each watched file, in nanoseconds."""
-        found = {}
-        for folder, folders, names in os.walk(self.folder):
-            folders[:] = [each for each in folders if each[0] != "." and each not in _SKIPPED]
-            for path in (Path(folder) / name for name in names if name.endswith(_WATCHED)):
-                # An editor replaces files by new ones, so a file may be gone by now.
-                if path.is_file():
-                    found[path] = path.stat().st_mtime_ns
-        return found
+def find_changes(project: Path, before: Mapping[Path, int]) -> list[str]:
+    """Return the files of a folder that are new, changed or gone since `before`."""
+    now = stamps_of(project)
+    changed = [path for path in {**before, **now} if before.get(path) != now.get(path)]
+    return sorted(str(path.relative_to(project)) for path in changed)
+
+
+def stamps_of(project: Path) -> dict[Path, int]:
+    """Return the time of the last change of each file that matters to a gateway, in nanoseconds."""
+    found = {}
+    for folder, folders, names in os.walk(project):
+        folders[:] = [each for each in folders if each[0] != "." and each not in _SKIPPED]
+        for path in (Path(folder) / name for name in names if name.endswith(_WATCHED)):
+            # An editor replaces files by new ones, so a file may be gone by now.
+            with contextlib.suppress(FileNotFoundError):
+                found[path] = path.stat().st_mtime_ns
+    return found

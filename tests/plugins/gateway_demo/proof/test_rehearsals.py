@@ -123,7 +123,7 @@ def test_the_first_sale_of_each_kind_of_new_plugin_succeeds(tmp_path, kind):
 def test_the_gateway_follows_the_code_also_through_a_mistake(tmp_path):
     folder, port = write_project("acme", tmp_path), free_port()
     plugin = folder / "src" / "gateway_acme.py"
-    right = plugin.read_text()
+    right, toy = plugin.read_text(), (folder / "toy_api.py").read_text()
     run = Rehearsal(folder, tmp_path / "t", "plugins", "dev", "--port", str(port), port=port)
     try:
         wait_until(lambda: run.offers().get("acme-picture", "").startswith("0.05"))
@@ -132,7 +132,10 @@ def test_the_gateway_follows_the_code_also_through_a_mistake(tmp_path):
         plugin.write_text(f"{right}\nnot python!")
         wait_until(lambda: run.offers() and "acme-picture" not in run.offers())
         assert "SyntaxError" in run.log.read_text()
+        (folder / "toy_api.py").write_text("broken!")
         plugin.write_text(right)
+        wait_until(lambda: "The toy vendor exited" in run.log.read_text())
+        (folder / "toy_api.py").write_text(toy)
         wait_until(lambda: run.offers().get("acme-picture", "").startswith("0.05"))
         assert "paid" in run.buy("acme-picture", "a boat")
     finally:

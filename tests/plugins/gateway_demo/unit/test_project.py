@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from gateway.cli import main
 from gateway.errors import SettingsError
-from gateway_demo.rehearsal.project import Project
+from gateway_demo.rehearsal.project import Project, find_changes, stamps_of
 from gateway_testing.new_plugin import KINDS, write_project
 
 GROUPS = """
@@ -45,21 +45,26 @@ def test_all_groups_of_entry_points_are_found(tmp_path):
 def test_a_changed_new_or_removed_file_is_a_change(tmp_path):
     project = Project.read(write_project("acme", tmp_path))
     plugin = project.source / "gateway_acme.py"
-    before = project.stamps()
-    assert project.find_changes(before) == []
+    before = stamps_of(project.folder)
+    assert find_changes(project.folder, before) == []
     os.utime(plugin, ns=(1, 1))
     (project.source / "more.py").write_text("")
     (project.folder / "toy_api.py").unlink()
-    assert project.find_changes(before) == ["src/gateway_acme.py", "src/more.py", "toy_api.py"]
+    assert find_changes(project.folder, before) == [
+        "src/gateway_acme.py",
+        "src/more.py",
+        "toy_api.py",
+    ]
 
 
 def test_what_a_test_or_the_gateway_writes_is_no_change(tmp_path):
     project = Project.read(write_project("acme", tmp_path))
-    before = project.stamps()
+    before = stamps_of(project.folder)
     for place in (".venv/x.py", "src/__pycache__/x.py", ".pytest_cache/x.py", "gateway-data/x.db"):
         (project.folder / place).parent.mkdir(parents=True)
         (project.folder / place).write_text("")
-    assert project.find_changes(before) == []
+    os.utime(project.folder / "tests" / "test_acme.py", ns=(1, 1))
+    assert find_changes(project.folder, before) == []
 
 
 @pytest.mark.parametrize(
