@@ -23,7 +23,7 @@ PAGE = (ROOT / "docs" / "go-live.md").read_text("utf-8")
 STEPS = re.split(r"^## \d\. .*$", PAGE, flags=re.MULTILINE)[1:]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 SERVE = "gateway serve --play"
-PATIENCE_S = 120
+PATIENCE_S = 600
 
 
 def blocks(text, language):
