@@ -23,17 +23,27 @@ install: $(VENV)/.installed
 # indexes that only that configuration names.
 LOCKED := --quiet --require-hashes --no-deps
 
-$(VENV)/.installed: pyproject.toml constraints.txt
-	$(PYTHON) deploy/check_python.py
+define INSTALL
+	$(PYTHON) deploy/check_python.py $(MAKECMDGOALS)
 	$(PYTHON) -m venv $(VENV)
-	sed -n '/^uv==/,/[^\\]$$/p' constraints.txt >$(VENV)/uv.txt
+	sed -n '/^uv==/,/[^\\]$$/p' $(LIST) >$(VENV)/uv.txt
 	$(BIN)/python -m pip install $(LOCKED) --requirement $(VENV)/uv.txt
-	$(BIN)/uv pip install --python $(BIN)/python $(LOCKED) --requirement constraints.txt || \
-		$(BIN)/python -m pip install $(LOCKED) --requirement constraints.txt
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	$(BIN)/uv pip install --python $(BIN)/python $(LOCKED) --requirement $(LIST) || \
+		$(BIN)/python -m pip install $(LOCKED) --requirement $(LIST)
+	$(BIN)/uv pip install --python $(BIN)/python --quiet --no-deps --no-build-isolation --editable .
 	touch $@
+endef
 
-# Writes the seven lock files again. A version stays while it still fits;
+$(VENV)/.installed: LIST := constraints.txt
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(INSTALL)
+
+# A third of the size: no tools, no OCR. `make install` adds the rest to the same environment.
+$(VENV)/.demo: LIST := deploy/demo.txt
+$(VENV)/.demo: pyproject.toml deploy/demo.txt
+	$(INSTALL)
+
+# Writes the eight lock files again. A version stays while it still fits;
 # `make lock UPGRADE=--upgrade` takes the newest of everything.
 LOCK := $(BIN)/uv pip compile --quiet $(UPGRADE) --custom-compile-command 'make lock' \
 	--universal --python-version 3.11 --fork-strategy fewest --generate-hashes --no-emit-index-url
@@ -62,7 +72,7 @@ PYTHONS ?=
 newest oldest: install
 	$(BIN)/python -m tests.unlocked $@ $(PYTHONS) --uv $(BIN)/uv --jobs $(CORES) $(UNLOCKED)
 
-demo: install
+demo: $(firstword $(wildcard $(VENV)/.installed) $(VENV)/.demo)
 	$(BIN)/gateway demo
 
 # The tests that need no EVM, process or server: half a minute. Without the store's contract tests

@@ -1,4 +1,4 @@
-"""The first step of `make install`: stops with a message if this Python is unsuitable.
+"""The first step of each installation: stops with a message if this Python is unsuitable.
 
 Old Pythons run this file too, so it must work with Python 3.6.
 """
@@ -10,8 +10,8 @@ from pathlib import Path
 PYPROJECT = Path(__file__).resolve().parent.parent / "pyproject.toml"
 
 
-def complaint() -> str:
-    """Return why this Python is unsuitable; empty if it is suitable."""
+def complaint(goal: str) -> str:
+    """Return why this Python is unsuitable; empty if it is suitable. `goal` is make's."""
     text = PYPROJECT.read_text(encoding="utf-8")
     bounds = re.search(r'^requires-python = ">=3\.(\d+),<3\.(\d+)"', text, re.MULTILINE)
     oldest, newest = int(bounds.group(1)), int(bounds.group(2)) - 1
@@ -21,7 +21,7 @@ def complaint() -> str:
         return (
             f"Python {number} is too {'old' if version < (3, oldest) else 'new'}: "
             f"the gateway needs Python 3.{oldest} to 3.{newest}. "
-            f"Name one that you have, for example: make install PYTHON=python3.{oldest}"
+            f"Name one that you have, for example: make {goal} PYTHON=python3.{oldest}"
         )
     try:
         import ensurepip  # noqa: F401, PLC0415 - Debian keeps it in a package of its own
@@ -35,4 +35,4 @@ def complaint() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(complaint() or 0)
+    sys.exit(complaint(" ".join(sys.argv[1:]) or "install") or 0)

@@ -190,6 +190,8 @@ class Downloader(TransportHolder):
     """The maximum response size."""
     follows_loopback: bool = attrs.field(default=False, kw_only=True)
     """Whether `download` also follows links to this machine (`GATEWAY_ALLOW_LOOPBACK_LINKS`)."""
+    loopback_hint: str = attrs.field(default="", kw_only=True)
+    """The end of the message about such a link while they are refused."""
 
     async def download(self, url: str, *, timeout_s: float = 60.0) -> bytes:
         """Download a file that the API linked to; https only, without the API's headers.
@@ -205,13 +207,20 @@ class Downloader(TransportHolder):
         except TooLarge:
             raise ResultUnusable("The result was made, but is larger than what is sold.") from None
         except Transient as error:
-            raise LinkDead(f"The result was made, but cannot be fetched. {error}") from None
+            hint = self._hint_at_loopback(transport, url)
+            raise LinkDead(f"The result was made, but cannot be fetched. {error}{hint}") from None
         except (transport.httpx.HTTPError, TimeoutError, OSError, UnicodeError) as error:
             kind = type(error).__name__
             raise LinkDead(f"The result was made, but cannot be fetched: {kind}.") from None
         if status not in range(200, 300):
             raise LinkDead(f"The result was made, but its link answers with status {status}.")
         return body
+
+    def _hint_at_loopback(self, transport: Transport, url: str) -> str:
+        with contextlib.suppress(Transient):
+            if loopback_addresses(transport.url(url)) and not self.follows_loopback:
+                return self.loopback_hint
+        return ""
 
     async def _fetch_link(
         self, transport: Transport, url: str, timeout_s: float

@@ -34,6 +34,8 @@ class Lifecycle:
     # Called after all parts have drained.
     on_drained: Callable[[], None]
     parts: list[Part] = attrs.field(factory=list)
+    # Set once all parts have started.
+    started: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     # Set after the first response.
     answered: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
     # Set after warm-up.
@@ -74,6 +76,7 @@ class Lifecycle:
         self._begin("warm-up", self._warm_up())
         for part in self.parts:
             self._begin_work(part)
+        self.started.set()
         return self
 
     async def _start(self) -> None:

@@ -29,10 +29,11 @@ _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&*+.^_|~-]*")
 _THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
 
 
-def check_settings(settings: Settings) -> None:
+def check_settings(settings: Settings, *, needs_wallet: bool = True) -> None:
     """Raise `SettingsError` for the first setting that cannot be right."""
+    may_miss = () if needs_wallet or settings.wallet else ("wallet",)
     for name, is_right in _check_values(settings).items():
-        if not is_right:
+        if not is_right and name not in may_miss:
             state = "is not set" if getattr(settings, name) == "" else "is not right"
             raise wrong(name, attrs.fields_dict(Settings)[name], state)
     for name, (group, _) in _ADDRESSES.items():
@@ -92,7 +93,7 @@ def _check_opener(settings: Settings, name: str, library: str = "", *, extra: st
 
 _ONE_OF = {
     "network": tuple(NETWORKS),
-    "log_format": ("json", "console"),
+    "log_format": ("auto", "json", "console"),
     "refunds": ("", "manual", "automatic"),
 }
 # What fits into the most gas that Base lets one transaction have.

@@ -27,15 +27,23 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]")
 _LINE_END = re.compile(r"[\r\n\t]")
 # Of our own settings, a PEM may have several lines. Those of plugins may, too.
 _OF_LINES = ("facilitator_key_secret",)
+_NO_SETTINGS = (
+    "GATEWAY_WALLET is not set, and nothing else is: there is no gateway.toml in this folder, and "
+    "no variable begins with GATEWAY_. To see a gateway sell, run `gateway demo`; to rehearse with "
+    "play money, `gateway serve --play`. docs/go-live.md leads from there to real money."
+)
 _OWN_NAMES = {field.name for field in attrs.fields(Settings)} - _FILLED_HERE
 
 
-def load_settings(**overrides: Any) -> Settings:
+def load_settings(*, needs_wallet: bool = True, **overrides: Any) -> Settings:
     """Read the settings from file and environment; `overrides` win over both.
 
-    Raises `SettingsError` with one sentence for the first mistake.
+    Without `needs_wallet`, the wallet may be missing: for commands that take no money. Raises
+    `SettingsError` with one sentence for the first mistake.
     """
     written, environment = _read_file(_find_file()), _read_environment()
+    if needs_wallet and not (written or environment or overrides):
+        raise SettingsError(_NO_SETTINGS)
     for name, value in (written | environment).items():
         _check_plain(name, value)
     loaded = _load(written)
@@ -46,7 +54,7 @@ def load_settings(**overrides: Any) -> Settings:
         "unknown_in_file": tuple(in_file),
     }
     settings = loaded.changed(**changes).changed(**overrides)
-    check_settings(settings)
+    check_settings(settings, needs_wallet=needs_wallet)
     return settings
 
 

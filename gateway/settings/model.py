@@ -266,7 +266,9 @@ class Settings:
         "that is a program beside the gateway. Refused unless base_url and bind are on this "
         "machine, and so are all rpc_urls or the network is base-sepolia.",
     )
-    log_format: str = setting("json", "Format of log lines: `json`, or `console` for a terminal.")
+    log_format: str = setting(
+        "auto", "Format of log lines: `json`, `console`, or `auto`: `console` on a terminal only."
+    )
     # It holds a password, so it is not shown.
     database_url: str = setting(
         "",

@@ -69,7 +69,10 @@ class WorkerPool:
             slots=Slots(self.workers, on_free=self.wake),
             timing=self._timing,
             spans=self.spans,
-            links=Downloader(follows_loopback=self.follows_loopback),
+            links=Downloader(
+                follows_loopback=self.follows_loopback,
+                loopback_hint=" A vendor on the gateway's machine needs allow_loopback_links.",
+            ),
         )
 
     @unknown.default

@@ -5,6 +5,7 @@ import inspect
 import io
 import json
 import logging
+import os
 import re
 import sys
 import threading
@@ -38,6 +39,7 @@ def configure_logs(
     `packages` are the bundled plugins, which are trusted like the gateway's own code.
     Tracebacks show source lines, never the values of variables.
     """
+    is_json = log_format == "json" or (log_format == "auto" and not is_terminal(sys.stdout))
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
@@ -47,10 +49,10 @@ def configure_logs(
         structlog.processors.format_exc_info,
         redacting(redactor or Redactor(), packages),
         _render_json
-        if log_format == "json"
+        if is_json
         else structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
     ]
-    first = [RequestLines(sys.stdout)] if log_format == "json" else []
+    first = [RequestLines(sys.stdout)] if is_json else []
     structlog.configure(
         processors=[*first, *shared, *renderers],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
@@ -67,6 +69,14 @@ def configure_logs(
         )
     )
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person reads this stream: also if it is wrapped, as the server's output is."""
+    try:
+        return stream is not None and os.isatty(stream.fileno())
+    except (OSError, ValueError):
+        return False
 
 
 def redacting(redactor: Redactor, packages: Iterable[str] = ()) -> structlog.typing.Processor:

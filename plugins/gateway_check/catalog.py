@@ -9,9 +9,9 @@ from gateway.plugins.manager import PluginManager
 from gateway.settings import load_settings
 
 
-def catalog_of_settings() -> tuple[Catalog, PluginManager]:
+def catalog_of_settings(*, needs_wallet: bool = True) -> tuple[Catalog, PluginManager]:
     """Return the catalog of the current settings, and the manager that loaded its plugins."""
-    settings = load_settings()
+    settings = load_settings(needs_wallet=needs_wallet)
     silence_logs()
     manager = PluginManager(disabled=settings.plugins_disabled)
     return manager.catalog(settings), manager

@@ -36,8 +36,12 @@ _YOUNG_OBJECTS = 10_000
 _LAST_TASKS_S = 2.0
 
 
-def serve(settings: Settings, create_app: Callable[..., Quart]) -> None:
-    """Serve until SIGTERM or SIGINT.
+def serve(
+    settings: Settings,
+    create_app: Callable[..., Quart],
+    on_started: Callable[[Gateway], None] = lambda _: None,
+) -> None:
+    """Serve until SIGTERM or SIGINT, and call `on_started` once all parts have started.
 
     Raises `SettingsError` for mistakes of the operator, such as a busy port, a bad folder or a
     server that is not installed, and if the process must be restarted.
@@ -60,7 +64,7 @@ def serve(settings: Settings, create_app: Callable[..., Quart]) -> None:
         app = create_app(settings, redactor=redactor)
         # `_serve` raises startup errors, and the error handlers log all others.
         app.logger.disabled = True
-        _run_to_end(_serve(run, app, listener))
+        _run_to_end(_serve(run, app, listener, on_started))
     # The process ended because of its database, so it must be restarted.
     gateway: Gateway | None = app.extensions.get(EXTENSION)
     if gateway is not None and gateway.store.fitness.problem:
@@ -142,7 +146,9 @@ async def _end_tasks() -> bool:
     return not tasks
 
 
-async def _serve(run: Run, app: Quart, listener: socket.socket) -> None:
+async def _serve(
+    run: Run, app: Quart, listener: socket.socket, on_started: Callable[[Gateway], None]
+) -> None:
     asked, stop = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
@@ -151,6 +157,7 @@ async def _serve(run: Run, app: Quart, listener: socket.socket) -> None:
         asyncio.create_task(_start_garbage_collection(app), name="collect"),
         asyncio.create_task(_drain_then_stop(app, asked, stop), name="stop"),
         asyncio.create_task(_stop_if_unfit(app, asked), name="fitness"),
+        asyncio.create_task(_report_start(app, on_started), name="started"),
     ]
     try:
         await run(app, listener, stop)
@@ -177,6 +184,13 @@ async def _stop_if_unfit(app: Quart, asked: asyncio.Event) -> None:
     gateway = await _started(app)
     await gateway.lifecycle.unfit.wait()
     asked.set()
+
+
+async def _report_start(app: Quart, on_started: Callable[[Gateway], None]) -> None:
+    gateway = await _started(app)
+    # After the parts' start, which may still fail.
+    await gateway.lifecycle.started.wait()
+    on_started(gateway)
 
 
 async def _started(app: Quart) -> Gateway:

@@ -66,16 +66,31 @@ def new(*, name: str, **kinds: bool) -> None:
         raise SettingsError(f"Choose one of {' and '.join(f'--{kind}' for kind in chosen)}.")
     folder = write_project(name, Path.cwd(), *chosen)
     click.echo(
-        f"Created {folder.name}. To run its tests:\n"
+        f"Created {folder.name}. To sell with it for play money, and to run its tests:\n"
         f"  cd {folder.name}\n"
-        "  pip install -e '.[test]'\n"
+        "  gateway plugins dev\n"
         "  pytest"
     )
 
 
+@plugins.command()
+@click.option("--port", default=8402, show_default=True, help="Port of the gateway; 0: any.")
+@one_sentence
+def dev(*, port: int) -> None:
+    """Sell with this folder's plugin for play money.
+
+    Runs its toy vendor, an embedded chain, and a gateway that starts again after each change. If
+    GATEWAY_<NAME>_API_KEY is set, the plugin works with its real vendor.
+    """
+    # It starts processes and needs the extra `demo`.
+    from gateway_demo.rehearsal.develop import develop  # noqa: PLC0415
+
+    develop(Path.cwd(), port)
+
+
 def _find_rows(*, ask_health: bool) -> list[dict[str, object]]:
-    settings = load_settings()
-    catalog, manager = catalog_of_settings()
+    settings = load_settings(needs_wallet=False)
+    catalog, manager = catalog_of_settings(needs_wallet=False)
     view = _View(
         settings=settings,
         catalog=catalog,

@@ -1,4 +1,4 @@
-"""Runs the chain or the gateway in a child process, which exits when the demo does.
+"""Runs the chain, the gateway or a script in a child process, which exits when its parent does.
 
 The demo holds the write end of the child's standard input and never writes to it. When the demo
 exits, even by SIGKILL, the system closes that pipe. No other signal works on every system.
@@ -11,16 +11,23 @@ import sys
 import threading
 import time
 
-_MODULES = {"chain": "gateway_demo.chain", "gateway": "gateway"}
+_MODULES = {
+    "chain": "gateway_demo.chain",
+    "gateway": "gateway",
+    "stage": "gateway_demo.rehearsal.serving",
+}
 # The child's time for a clean shutdown.
 _GRACE_S = 10
 
 
 def main() -> None:
-    """Run the module in the first argument, with the others, as `python -m` would."""
+    """Run the module or script in the first argument, with the others, as Python would."""
     threading.Thread(target=_follow_parent, name="parent", daemon=True).start()
     sys.argv = sys.argv[1:]
-    runpy.run_module(_MODULES[sys.argv[0]], run_name="__main__", alter_sys=True)
+    if sys.argv[0] in _MODULES:
+        runpy.run_module(_MODULES[sys.argv[0]], run_name="__main__", alter_sys=True)
+    else:
+        runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 def _follow_parent() -> None:

@@ -37,7 +37,7 @@ def run_demo(
     `open_page` opens the gateway's page in the browser as soon as it can sell there.
     """
     screen = screen or Screen()
-    _end_on_signals()
+    end_on_signals()
     with tempfile.TemporaryDirectory(prefix="gateway-demo-", ignore_cleanup_errors=True) as folder:
         try:
             place = _prepare(port, rpc_port, output, Path(folder))
@@ -57,8 +57,8 @@ def run_demo(
     return 0
 
 
-def _end_on_signals() -> None:
-    """Let SIGTERM and a closed terminal end the demo as Ctrl-C does."""
+def end_on_signals() -> None:
+    """Let SIGTERM and a closed terminal end this process as Ctrl-C does."""
     for name in ("SIGTERM", "SIGHUP"):
         # Windows has no SIGHUP.
         if hasattr(signal, name):
@@ -169,4 +169,5 @@ def _print_farewell(screen: Screen, *, once: bool) -> None:
     if once:
         screen.print("Without --once the demo keeps running, so that you can buy too.")
     screen.print("That was play money, on 127.0.0.1 only.", style=NOTABLE)
-    screen.print("To sell for real: gateway check, then gateway serve.")
+    screen.print("Next, with your own settings and play money: gateway serve --play.")
+    screen.print("docs/go-live.md leads from there to real money.")

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import IO
 
 import attrs
 
@@ -37,17 +38,9 @@ class Child:
         """Start `chain` or `gateway` in `folder`; the process exits when the demo does."""
         log = folder / f"{name}.log"
         with log.open("wb") as output:
-            # The folder has no gateway.toml. In its own session the child does not get the
-            # terminal's Ctrl-C, which the demo handles. Module and arguments are our own.
-            process = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-m", "gateway_demo.tour.child", name, *arguments],
-                cwd=folder,
-                env=_make_environment(settings),
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            # The folder has no gateway.toml.
+            environment = _make_environment(settings)
+            process = open_child([name, *arguments], folder, environment, output)
         return cls(name=name, log=log, process=process)
 
     def wait_until(self, is_ready: Callable[[], bool]) -> None:
@@ -86,6 +79,26 @@ class Child:
             self.process.stdin.close()
 
 
+def open_child(
+    words: list[str], folder: Path, environment: Mapping[str, str], output: IO[bytes] | None
+) -> subprocess.Popen[bytes]:
+    """Run `gateway_demo.tour.child`, which exits when this process does.
+
+    Without `output`, it writes to the terminal. In its own session the child does not get the
+    terminal's Ctrl-C, which this process handles.
+    """
+    # Module and arguments are our own.
+    return subprocess.Popen(  # noqa: S603
+        [sys.executable, "-m", "gateway_demo.tour.child", *words],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=output,
+        stderr=None if output is None else subprocess.STDOUT,
+        start_new_session=True,
+    )
+
+
 def _make_environment(settings: Mapping[str, str]) -> dict[str, str]:
     """Return our environment with `settings`, without other settings and proxies.
 
@@ -98,8 +111,12 @@ def _make_environment(settings: Mapping[str, str]) -> dict[str, str]:
         if not name.startswith("GATEWAY_") and name.lower() not in _PROXIES
     }
     given = {f"GATEWAY_{name.upper()}": value for name, value in settings.items()}
-    path = os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
-    return kept | given | {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1"}
+    return kept | given | {"PYTHONPATH": import_path(), "PYTHONUNBUFFERED": "1"}
+
+
+def import_path() -> str:
+    """Return this process's import path, for a child in another folder."""
+    return os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)
 
 
 def ignored_settings() -> list[str]:
@@ -107,10 +124,10 @@ def ignored_settings() -> list[str]:
     return sorted(name for name in os.environ if name.startswith("GATEWAY_"))
 
 
-def choose_port(wanted: int, option: str, *, taken: int = 0) -> int:
+def choose_port(wanted: int, option: str, *, taken: int = 0, command: str = "gateway demo") -> int:
     """Return a free port: `wanted`, or any for 0. `taken` is the other process's port.
 
-    Raises `DemoError`, which suggests a free port.
+    Raises `DemoError`, which suggests a free port for the command's option.
     """
     if wanted and wanted == taken:
         why = f"--port and --rpc-port are both {wanted}"
@@ -123,7 +140,7 @@ def choose_port(wanted: int, option: str, *, taken: int = 0) -> int:
             why = f"There is no port {wanted}"
         except OSError:
             why = f"Port {wanted} on {HOST} is in use"
-    raise DemoError(f"{why}; choose another: gateway demo {option} {_find_nearby(wanted, taken)}")
+    raise DemoError(f"{why}; choose another: {command} {option} {_find_nearby(wanted, taken)}")
 
 
 def _find_nearby(port: int, taken: int) -> int:

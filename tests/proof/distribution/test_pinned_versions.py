@@ -20,14 +20,8 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 PROJECT = PYPROJECT["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 PYTHONS = ("3.11.0", "3.12.0", "3.13.0", "3.14.0")
-# Built into newer Pythons: `asyncio.timeout` as in 3.11.3, for redis; modules of 3.12, for keyring.
-BACKPORTS = {
-    "async-timeout",
-    "backports-tarfile",
-    "importlib-metadata",
-    "lazy-importer",
-    "zipp",
-}
+# Built into newer Pythons: `asyncio.timeout` as in 3.11.3, for redis; for keyring those of 3.12.
+BACKPORTS = {"async-timeout", "backports-tarfile", "importlib-metadata", "lazy-importer", "zipp"}
 # vyper with its dependencies, and coincurve, which is optional for eth_keys.
 WITHOUT_WHEELS = {"asttokens", "coincurve", "immutables", "lark", "vyper", "wheel"}
 LISTS = {
@@ -38,6 +32,10 @@ LISTS = {
     ],
     "deploy/image-demo.txt": [
         f"{PROJECT['name']}[alarms,demo,facilitator,fast,mcp,passkeys,postgres,redis]"
+    ],
+    "deploy/demo.txt": [
+        f"{PROJECT['name']}[alarms,demo,mcp,passkeys,wallet]",
+        *PYPROJECT["dependency-groups"]["editable"],
     ],
     "deploy/image-build.txt": PYPROJECT["build-system"]["requires"],
 }
@@ -179,14 +177,36 @@ def test_a_list_names_no_package_index(name):
     assert "://" not in (ROOT / name).read_text("utf-8")
 
 
-def make(*arguments: str | Path) -> subprocess.CompletedProcess:
+def test_an_editable_install_needs_what_the_tools_name():
+    assert set(PYPROJECT["dependency-groups"]["editable"]) <= set(EXTRAS["dev"])
+
+
+def test_the_demo_is_light():
+    tools = {"mypy", "moto", "botocore", "onnxruntime", "numpy", "selenium", "vyper", "pytest"}
+    assert not tools & {pin.name for pin in pins("deploy/demo.txt")}
+
+
+def make(*arguments: str | Path, goal: str = "install") -> subprocess.CompletedProcess:
     environment = {name: value for name, value in os.environ.items() if "MAKE" not in name}
-    command = ["make", "--directory", ROOT, "install", *arguments]
+    command = ["make", "--directory", ROOT, goal, *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_nothing_is_fetched_without_its_hash():
-    recipe = make("--dry-run", "--always-make").stdout
+def test_the_demo_takes_the_developers_environment_if_there_is_one(tmp_path):
+    venv = tmp_path / "venv"
+    alone = make("--dry-run", f"VENV={venv}", goal="demo").stdout
+    assert "deploy/demo.txt" in alone
+    assert "constraints.txt" not in alone
+    venv.mkdir()
+    (venv / ".installed").touch()
+    beside = make("--dry-run", f"VENV={venv}", goal="demo").stdout
+    assert f"{venv}/bin/gateway demo" in beside
+    assert "pip" not in beside
+
+
+@pytest.mark.parametrize("goal", ["install", "demo"])
+def test_nothing_is_fetched_without_its_hash(tmp_path, goal):
+    recipe = make("--dry-run", f"VENV={tmp_path}/venv", goal=goal).stdout.replace("||", "\n")
     image = (ROOT / "Dockerfile").read_text("utf-8").replace("\\\n", " ").replace("&&", "\n")
     for text, steps in ((recipe, 4), (image, 4)):
         pips = [
@@ -204,7 +224,8 @@ def test_nothing_is_fetched_without_its_hash():
 def pretender(folder: Path, change: str) -> Path:
     """Return a Python that first changes itself, and then runs a script."""
     stub = folder / "python"
-    code = f"import runpy, sys; {change}; runpy.run_path(sys.argv[1], run_name='__main__')"
+    run = "sys.argv.pop(0); runpy.run_path(sys.argv[0], run_name='__main__')"
+    code = f"import runpy, sys; {change}; {run}"
     stub.write_text(f'#!/bin/sh\nexec \'{sys.executable}\' -c "{code}" "$@"\n')
     stub.chmod(0o755)
     return stub
@@ -215,17 +236,24 @@ def pretender(folder: Path, change: str) -> Path:
     [
         (
             "sys.version_info = (3, 9, 18)",
-            "Python 3.9.18 is too old: the gateway needs Python 3.11 to 3.14. Name one that you",
+            "Name one that you have, for example: make {goal} PYTHON=python3.11",
+        ),
+        (
+            "sys.version_info = (3, 9, 18)",
+            "Python 3.9.18 is too old: the gateway needs Python 3.11 to 3.14.",
         ),
         ("sys.version_info = (3, 15, 0)", "Python 3.15.0 is too new: the gateway needs"),
         ("sys.modules['ensurepip'] = None", "apt-get install python3-venv; then run make again."),
     ],
 )
-def test_the_install_says_in_one_sentence_what_is_wrong_with_a_python(tmp_path, change, sentence):
+@pytest.mark.parametrize("goal", ["install", "demo"])
+def test_the_install_says_in_one_sentence_what_is_wrong_with_a_python(
+    tmp_path, change, sentence, goal
+):
     venv = tmp_path / "venv"
-    refused = make(f"PYTHON={pretender(tmp_path, change)}", f"VENV={venv}")
+    refused = make(f"PYTHON={pretender(tmp_path, change)}", f"VENV={venv}", goal=goal)
     assert refused.returncode != 0
     stderr_lines, makes_own = refused.stderr.splitlines()
-    assert sentence in stderr_lines
+    assert sentence.format(goal=goal) in stderr_lines
     assert makes_own.startswith("make: ***")
     assert not venv.exists()

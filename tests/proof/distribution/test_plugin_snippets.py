@@ -3,11 +3,30 @@
 import io
 import urllib.request
 
-from gateway import Alarm, Choice, Endpoint, GenerationRequest, usdc
+from gateway import Alarm, Choice, Endpoint, GenerationRequest, PriceStep, usdc
 from gateway.plugins.manager import PluginManager
 from gateway.plugins.registration import endpoint_offer
 from tests.conftest import ScriptedProvider
 from tests.proof.distribution import pager_plugin
+
+picture = Endpoint(
+    slug="acme-picture",
+    title="A picture by Acme",
+    description="Makes a picture from a description in words.",
+    model="acme-1",
+    provider="acme",
+    capability="text-to-image",
+    price_units=usdc("0.05"),
+    price_steps=(PriceStep(price_units=usdc("0.20"), resolution="4K"),),
+    resolution=Choice(values=("1K", "4K"), default="1K"),
+)
+
+
+def test_the_picture_costs_what_its_steps_say():
+    endpoint_offer(picture, ScriptedProvider())
+    prices = [picture.price_of(GenerationRequest(resolution=size)) for size in ("1K", "4K", None)]
+    assert prices == [usdc("0.05"), usdc("0.20"), usdc("0.05")]
+
 
 edit = Endpoint(
     slug="acme-edit",

@@ -37,7 +37,7 @@ def test_the_settings_sell_pictures_at_the_price_and_cost_of_the_page(tmp_path, 
     file = tmp_path / "gateway.toml"
     file.write_text(TOML, "utf-8")
     monkeypatch.setenv("GATEWAY_CONFIG", str(file))
-    settings = load_settings(data_dir=tmp_path)
+    settings = load_settings(needs_wallet=False, data_dir=tmp_path)
     ((endpoint, provider),) = sold(settings)
     assert (endpoint.slug, endpoint.model) == ("openai-image", "Qwen/Qwen-Image")
     assert (endpoint.title, endpoint.price_units) == ("Image by Qwen-Image", 30_000)
