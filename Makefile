@@ -240,11 +240,11 @@ format: install
 docs: install
 	$(BIN)/python docs/generate.py
 
-# The pages as a site with a search, in build/site; it needs no server.
+# The pages as a site with a search, in build/site.
 SITE_VENV := $(VENV)-site
 site: $(SITE_VENV)/.installed
 	NO_MKDOCS_2_WARNING=1 $(SITE_VENV)/bin/mkdocs build --strict
-	@echo "Open build/site/index.html in a browser."
+	@echo "Read it at http://127.0.0.1:8000: python3 -m http.server --bind 127.0.0.1 --directory build/site"
 
 $(SITE_VENV)/.installed: docs/site.txt
 	$(PYTHON) -m venv --clear $(SITE_VENV)

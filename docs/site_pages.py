@@ -1,7 +1,7 @@
 """A hook of mkdocs: the site's pages are the repository's, at the same paths.
 
-Relative links therefore work in both places, also to files outside docs/ and in the built folder
-without a server. The menu is made from the entry pages (links.ENTRIES).
+Relative links therefore work in both places, also to files outside docs/. The menu is made from the
+entry pages (links.ENTRIES).
 """
 
 from typing import Any
