@@ -12,7 +12,7 @@ JOBS ?= $(shell expr 2 '*' $(CORES))
 export PYTHONDONTWRITEBYTECODE =
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: install lock demo quick test test-profile test-slow short-proofs long-proofs proof check bench format docs frontend clean
+.PHONY: install lock demo quick test test-profile test-slow short-proofs long-proofs proof check bench format docs site frontend clean
 .PHONY: bench-documents bench-peers bench-paid bench-nodes bench-smoke
 .PHONY: image-check check-workflows vendors newest oldest
 .PHONY: sim mutants crash races faults clients fuzz chaos chaos-upgrade test-postgres
@@ -43,7 +43,7 @@ $(VENV)/.demo: LIST := deploy/demo.txt
 $(VENV)/.demo: pyproject.toml deploy/demo.txt
 	$(INSTALL)
 
-# Writes the eight lock files again. A version stays while it still fits;
+# Writes the nine lock files again. A version stays while it still fits;
 # `make lock UPGRADE=--upgrade` takes the newest of everything.
 LOCK := $(BIN)/uv pip compile --quiet $(UPGRADE) --custom-compile-command 'make lock' \
 	--universal --python-version 3.11 --fork-strategy fewest --generate-hashes --no-emit-index-url
@@ -63,6 +63,7 @@ lock: install
 	$(LOCK) --constraint constraints.txt --group image-build --output-file deploy/image-build.txt
 	$(LOCK) --constraint constraints.txt --extra testing --group vendors pyproject.toml \
 		--output-file tests/vendors/constraints.txt
+	$(LOCK) --constraint constraints.txt --group site --output-file docs/site.txt
 	$(LOCK) --no-deps --group docling-serve --output-file tests/vendors/docling_serve.txt
 
 # Without the lock, like a user's pip: the newest versions, or the lowest that pyproject.toml
@@ -121,6 +122,8 @@ check: install
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python docs/generate.py --check
+	$(BIN)/python docs/links.py
+	$(BIN)/python docs/commands.py
 	$(BIN)/python docs/prose.py
 
 # The proofs that money is safe; `make short-proofs` runs a short form of each (docs/payments.md).
@@ -247,6 +250,17 @@ format: install
 docs: install
 	$(BIN)/python docs/generate.py
 
+# The pages as a site with a search, in build/site.
+SITE_VENV := $(VENV)-site
+site: $(SITE_VENV)/.installed
+	NO_MKDOCS_2_WARNING=1 $(SITE_VENV)/bin/mkdocs build --strict
+	@echo "Read it at http://127.0.0.1:8000: python3 -m http.server --bind 127.0.0.1 --directory build/site"
+
+$(SITE_VENV)/.installed: docs/site.txt
+	$(PYTHON) -m venv --clear $(SITE_VENV)
+	$(SITE_VENV)/bin/python -m pip install $(LOCKED) --requirement docs/site.txt
+	touch $@
+
 # Builds the pages' stylesheet and scripts into static/web. Needs Node; only for changes
 # in frontend/.
 frontend: frontend/node_modules/.installed
@@ -257,4 +271,4 @@ frontend/node_modules/.installed: frontend/package.json frontend/package-lock.js
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(WORKFLOWS_VENV) $(VENDORS_VENV) $(PEERS) frontend/node_modules dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(WORKFLOWS_VENV) $(VENDORS_VENV) $(SITE_VENV) $(PEERS) frontend/node_modules dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
