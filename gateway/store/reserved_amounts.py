@@ -49,18 +49,24 @@ def find_amount(db: Connection, holder: str, price_units: int, now: float) -> Re
 def reserve_amount(
     db: Connection, holder: str, amounts: Sequence[ReservedAmount], now: float
 ) -> ReservedAmount | None:
-    """Reserve the first free amount of some, and return it; None if all are taken."""
+    """Reserve the first free amount of some, and return it; None if all are taken.
+
+    An amount that the holder has already is free: a repeat after a COMMIT whose response was lost.
+    """
     db.execute("DELETE FROM reserved_amounts WHERE ends_at <= ?", (now,))
     if db.execute("SELECT count(*) FROM reserved_amounts").fetchone()[0] >= _MOST:
         return None
     for one in amounts:
-        taken = db.execute(
+        row = db.execute(
             """INSERT INTO reserved_amounts (units, key_hash, from_block, pay_by, ends_at)
-               VALUES (?, ?, ?, ?, ?) ON CONFLICT (units) DO NOTHING""",
+               VALUES (?, ?, ?, ?, ?) ON CONFLICT (units)
+               DO UPDATE SET pay_by = excluded.pay_by, ends_at = excluded.ends_at
+               WHERE reserved_amounts.key_hash = excluded.key_hash
+               RETURNING units, from_block, pay_by, ends_at""",
             (one.units, holder, one.from_block, one.pay_by, one.ends_at),
-        ).rowcount
-        if taken:
-            return one
+        ).fetchone()
+        if row:
+            return _amount_of(row)
     return None
 
 

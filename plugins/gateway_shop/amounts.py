@@ -11,6 +11,7 @@ from collections import OrderedDict
 import attrs
 
 from gateway.concurrency.shared_answers import SharedAnswer
+from gateway.domain import Endpoint
 from gateway.domain.description import price_range
 from gateway.errors import ChainUnavailable, ExecutionError, NotFound, ValidationError
 from gateway.running.gateway import Gateway
@@ -24,8 +25,6 @@ _LATE_S = 600.0
 # Units above the price: a tenth of a cent, or, if those are taken, a cent.
 _MARKS = (999, 9_999)
 _TRIES = 8
-# Prices are multiples of this. No reserved amount is, so it is nobody's price.
-_ROUND = 100
 # A key that is guessed would take the transfer.
 _MIN_KEY_CHARS = 22
 _SCAN_EVERY_S = 1.5
@@ -66,7 +65,7 @@ class Amounts:
                 pay_by=now + PAY_S,
                 ends_at=now + PAY_S + age_s,
             )
-            for units in _choose(price_units)
+            for units in self._choose(price_units)
         ]
         found = await gateway.store.reserve_amount(holder_of(key), offers, now)
         if found is None:
@@ -101,6 +100,19 @@ class Amounts:
         if gateway.quote(registered.endpoint).selling == "nothing":
             raise ExecutionError(gateway.sale_problem(slug) or "Nothing is sold now.")
 
+    def _choose(self, price_units: int) -> list[int]:
+        """Return a few amounts above a price at random, the smaller ones first.
+
+        None is the price of a request: its buyer would be refused, or could buy with the transfer.
+        """
+        marks = [1 + secrets.randbelow(most) for most in _MARKS for _ in range(_TRIES)]
+        endpoints = [one.endpoint for one in self.gateway.catalog.everything()]
+        return [
+            price_units + mark
+            for mark in marks
+            if not any(_is_price(endpoint, price_units + mark) for endpoint in endpoints)
+        ]
+
     async def _read(self, first: int) -> None:
         """Read the transfers from `first` on that were not read yet."""
         wallet = self.gateway.settings.wallet_key
@@ -113,14 +125,17 @@ class Amounts:
             self.gateway.chain, first, head.number, recipient=wallet
         ):
             for transfer in found:
-                if transfer.amount_units % _ROUND:
-                    self._seen.setdefault(transfer.amount_units, transfer.tx_hash)
+                self._seen.setdefault(transfer.amount_units, transfer.tx_hash)
             self._blocks = (begin, last)
         while len(self._seen) > _MAX_SEEN:
             self._seen.popitem(last=False)
 
 
-def _choose(price_units: int) -> list[int]:
-    """Return a few amounts above a price at random, the smaller ones first."""
-    marks = [1 + secrets.randbelow(most) for most in _MARKS for _ in range(_TRIES)]
-    return [price_units + mark for mark in marks if (price_units + mark) % _ROUND]
+def _is_price(endpoint: Endpoint, units: int) -> bool:
+    """Whether a request to an endpoint may cost exactly this."""
+    lowest, highest = price_range(endpoint)
+    per_page = endpoint.price_per_page
+    if per_page is not None and units % per_page == 0 and lowest <= units <= highest:
+        return True
+    steps = [step.price_units for step in endpoint.price_steps]
+    return units in (endpoint.price_units, *steps)

@@ -31,6 +31,11 @@ class AmountsContract:
         other = await _reserve(store, _OTHER, 437, 438)
         assert other == attrs.evolve(_AMOUNT, units=PRICE + 438)
 
+    async def test_a_repeat_gets_the_amount_it_has(self, store: SqlStore) -> None:
+        first = await _reserve(store, _KEY, 437, 438)
+        assert await _reserve(store, _KEY, 437, 438) == first
+        assert await _reserve(store, _OTHER, 438) is not None
+
     async def test_an_amount_is_found_by_its_holder_until_it_ends(self, store: SqlStore) -> None:
         await _reserve(store, _KEY, 437)
         find = store.find_amount
