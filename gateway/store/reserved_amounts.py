@@ -36,14 +36,22 @@ def holder_of(idempotency_key: str) -> str:
     return hashlib.sha256(b"\xfd" + idempotency_key.encode()).hexdigest()
 
 
-def find_amount(db: Connection, holder: str, price_units: int, now: float) -> ReservedAmount | None:
-    """Return the amount that a holder reserved for at least this price, or None."""
-    row = db.execute(
+def find_amounts(db: Connection, holder: str, now: float) -> list[ReservedAmount]:
+    """Return the amounts that a holder has reserved, newest first."""
+    rows = db.execute(
         """SELECT units, from_block, pay_by, ends_at FROM reserved_amounts
-           WHERE key_hash = ? AND units >= ? AND ends_at > ? ORDER BY pay_by DESC LIMIT 1""",
-        (holder, price_units, now),
-    ).fetchone()
-    return _amount_of(row) if row else None
+           WHERE key_hash = ? AND ends_at > ? ORDER BY pay_by DESC, units LIMIT 20""",
+        (holder, now),
+    )
+    return [_amount_of(row) for row in rows.fetchall()]
+
+
+def find_first_block(db: Connection, ends_after: float) -> int | None:
+    """Return the lowest block from which an amount that ends later is awaited, or None."""
+    found: int | None = db.execute(
+        "SELECT min(from_block) FROM reserved_amounts WHERE ends_at > ?", (ends_after,)
+    ).fetchone()[0]
+    return found
 
 
 def reserve_amount(

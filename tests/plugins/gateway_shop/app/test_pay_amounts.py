@@ -47,7 +47,7 @@ async def claim(gateway, tx_hash: str, key: str | None = None, prompt: str = "a 
 async def test_an_amount_is_a_little_above_the_price(gateway):
     amounts = [await reserved(gateway, new_key()) for _ in range(6)]
     assert len(set(amounts)) == 6
-    assert all(PRICE < amount <= PRICE + 9_999 for amount in amounts)
+    assert all(PRICE < amount <= PRICE + 9_999 and amount % 100 for amount in amounts)
 
 
 class PricedByThePage:
