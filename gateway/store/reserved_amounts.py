@@ -36,31 +36,45 @@ def holder_of(idempotency_key: str) -> str:
     return hashlib.sha256(b"\xfd" + idempotency_key.encode()).hexdigest()
 
 
-def find_amount(db: Connection, holder: str, price_units: int, now: float) -> ReservedAmount | None:
-    """Return the amount that a holder reserved for at least this price, or None."""
-    row = db.execute(
+def find_amounts(db: Connection, holder: str, now: float) -> list[ReservedAmount]:
+    """Return the amounts that a holder has reserved, newest first."""
+    rows = db.execute(
         """SELECT units, from_block, pay_by, ends_at FROM reserved_amounts
-           WHERE key_hash = ? AND units >= ? AND ends_at > ? ORDER BY pay_by DESC LIMIT 1""",
-        (holder, price_units, now),
-    ).fetchone()
-    return _amount_of(row) if row else None
+           WHERE key_hash = ? AND ends_at > ? ORDER BY pay_by DESC, units LIMIT 20""",
+        (holder, now),
+    )
+    return [_amount_of(row) for row in rows.fetchall()]
+
+
+def find_first_block(db: Connection, ends_after: float) -> int | None:
+    """Return the lowest block from which an amount that ends later is awaited, or None."""
+    found: int | None = db.execute(
+        "SELECT min(from_block) FROM reserved_amounts WHERE ends_at > ?", (ends_after,)
+    ).fetchone()[0]
+    return found
 
 
 def reserve_amount(
     db: Connection, holder: str, amounts: Sequence[ReservedAmount], now: float
 ) -> ReservedAmount | None:
-    """Reserve the first free amount of some, and return it; None if all are taken."""
+    """Reserve the first free amount of some, and return it; None if all are taken.
+
+    An amount that the holder has already is free: a repeat after a COMMIT whose response was lost.
+    """
     db.execute("DELETE FROM reserved_amounts WHERE ends_at <= ?", (now,))
     if db.execute("SELECT count(*) FROM reserved_amounts").fetchone()[0] >= _MOST:
         return None
     for one in amounts:
-        taken = db.execute(
+        row = db.execute(
             """INSERT INTO reserved_amounts (units, key_hash, from_block, pay_by, ends_at)
-               VALUES (?, ?, ?, ?, ?) ON CONFLICT (units) DO NOTHING""",
+               VALUES (?, ?, ?, ?, ?) ON CONFLICT (units)
+               DO UPDATE SET pay_by = excluded.pay_by, ends_at = excluded.ends_at
+               WHERE reserved_amounts.key_hash = excluded.key_hash
+               RETURNING units, from_block, pay_by, ends_at""",
             (one.units, holder, one.from_block, one.pay_by, one.ends_at),
-        ).rowcount
-        if taken:
-            return one
+        ).fetchone()
+        if row:
+            return _amount_of(row)
     return None
 
 

@@ -207,7 +207,8 @@ class SqlStore(Tables, AbstractAsyncContextManager["SqlStore"], ABC):
     settle = as_write(payments.settle)
     accept_direct = as_write(direct_payments.accept_direct)
     release = as_write(payments.release)
-    find_amount = as_read(reserved_amounts.find_amount)
+    find_amounts = as_read(reserved_amounts.find_amounts)
+    find_first_block = as_read(reserved_amounts.find_first_block)
     reserve_amount = as_write(reserved_amounts.reserve_amount)
 
     async def open_payments(self) -> list[Payment]:

@@ -10,7 +10,7 @@ from gateway.domain import MinedTransfer
 # Many endpoints answer for 10,000 blocks at once: 33 minutes of Base. A narrower one is asked
 # several times per piece.
 _PIECE_BLOCKS = 10_000
-# A piece is not made smaller than this.
+# A long search makes a piece no smaller than this.
 _LEAST_BLOCKS = 1_000
 
 
@@ -21,6 +21,7 @@ async def transfer_pieces(
     *,
     recipient: Addresses = None,
     sender: Addresses = None,
+    least_blocks: int = _LEAST_BLOCKS,
 ) -> AsyncIterator[tuple[int, Sequence[MinedTransfer]]]:
     """Yield (last block of a piece, its transfers above zero), oldest first.
 
@@ -34,9 +35,9 @@ async def transfer_pieces(
                 recipient, sender=sender, from_block=first, to_block=end
             )
         except LogsTooNarrow:
-            if size <= _LEAST_BLOCKS:
+            if size <= least_blocks:
                 raise
-            size //= 2
+            size = max(size // 2, least_blocks)
             continue
         yield end, [one for one in found if one.amount_units and one.sender != one.recipient]
         first = end + 1

@@ -31,13 +31,31 @@ class AmountsContract:
         other = await _reserve(store, _OTHER, 437, 438)
         assert other == attrs.evolve(_AMOUNT, units=PRICE + 438)
 
+    async def test_a_repeat_gets_the_amount_it_has(self, store: SqlStore) -> None:
+        first = await _reserve(store, _KEY, 437, 438)
+        assert await _reserve(store, _KEY, 437, 438) == first
+        assert await _reserve(store, _OTHER, 438) is not None
+
     async def test_an_amount_is_found_by_its_holder_until_it_ends(self, store: SqlStore) -> None:
         await _reserve(store, _KEY, 437)
-        find = store.find_amount
-        assert await find(holder_of(_KEY), PRICE, NOW) == _AMOUNT
-        assert await find(holder_of(_OTHER), PRICE, NOW) is None
-        assert await find(holder_of(_KEY), PRICE + 438, NOW) is None
-        assert await find(holder_of(_KEY), PRICE, _AMOUNT.ends_at) is None
+        find = store.find_amounts
+        assert await find(holder_of(_KEY), NOW) == [_AMOUNT]
+        assert await find(holder_of(_OTHER), NOW) == []
+        assert await find(holder_of(_KEY), _AMOUNT.ends_at) == []
+
+    async def test_the_newest_amount_of_a_holder_comes_first(self, store: SqlStore) -> None:
+        await _reserve(store, _KEY, 437)
+        newer = attrs.evolve(_AMOUNT, units=PRICE + 2, from_block=9, pay_by=NOW + 2000)
+        await store.reserve_amount(holder_of(_KEY), [newer], NOW)
+        assert await store.find_amounts(holder_of(_KEY), NOW) == [newer, _AMOUNT]
+
+    async def test_the_first_awaited_block_is_found(self, store: SqlStore) -> None:
+        assert await store.find_first_block(NOW) is None
+        await _reserve(store, _KEY, 437)
+        later = attrs.evolve(_AMOUNT, units=PRICE + 2, from_block=9, ends_at=NOW + 100_000)
+        await store.reserve_amount(holder_of(_OTHER), [later], NOW)
+        assert await store.find_first_block(NOW) == 5
+        assert await store.find_first_block(_AMOUNT.ends_at) == 9
 
     async def test_an_amount_that_ended_is_free_again(self, store: SqlStore) -> None:
         await _reserve(store, _KEY, 437)

@@ -59,9 +59,8 @@ class CodePayer(DirectPayer):
             )
             for n in range(3)
         ]
-        found = await services.store.find_amount(holder, market.PRICE_UNITS, now)
-        if found is None:
-            found = await services.store.reserve_amount(holder, offers, now)
+        known = await services.store.find_amounts(holder, now)
+        found = known[0] if known else await services.store.reserve_amount(holder, offers, now)
         self.reserved = found or self.reserved
         return SimpleNamespace(task=SimpleNamespace(id=None))
 

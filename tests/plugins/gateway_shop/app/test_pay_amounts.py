@@ -6,6 +6,8 @@ import secrets
 import attrs
 import pytest
 
+from gateway import hookimpl
+from gateway.domain import Endpoint
 from tests.conftest import Payer, nothing_charged, running
 from tests.gateway.settlement.faulty_rpc import FaultyRpc, silent
 
@@ -42,10 +44,44 @@ async def claim(gateway, tx_hash: str, key: str | None = None, prompt: str = "a 
     return answer.status_code, await answer.get_json()
 
 
-async def test_an_amount_is_a_little_above_the_price_and_nobody_elses_price(gateway):
+async def test_an_amount_is_a_little_above_the_price(gateway):
     amounts = [await reserved(gateway, new_key()) for _ in range(6)]
     assert len(set(amounts)) == 6
     assert all(PRICE < amount <= PRICE + 9_999 and amount % 100 for amount in amounts)
+
+
+class PricedByThePage:
+    """An offer whose requests cost any amount from 1 to 40,000 units, but for some."""
+
+    __name__ = "priced-by-the-page"
+
+    def __init__(self, provider, price_per_page: int) -> None:
+        self.provider, self.price_per_page = provider, price_per_page
+
+    @hookimpl
+    def register_endpoints(self, register, settings) -> None:
+        paper = Endpoint(
+            slug="pages",
+            title="Pages",
+            description="Text.",
+            model="text-1",
+            provider="scripted",
+            capability="document-parsing",
+            price_units=1,
+            price_per_page=self.price_per_page,
+            max_pages=40_000 // self.price_per_page,
+            file_extensions=(".pdf",),
+        )
+        register(paper, self.provider)
+
+
+# One of the prices would be refused to its buyer, or could be bought with another's transfer.
+async def test_no_amount_is_somebody_elses_price(settings, provider):
+    async with running(settings, provider, [PricedByThePage(provider, 2)]) as gateway:
+        assert all([await reserved(gateway, new_key()) % 2 for _ in range(6)])
+    async with running(settings, provider, [PricedByThePage(provider, 1)]) as gateway:
+        answer = await ask_amount(gateway, new_key())
+        assert "another way to pay" in (await answer.get_json())["error"]
 
 
 async def test_the_same_key_gets_the_same_amount(gateway):
