@@ -2,9 +2,10 @@
 
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
-from quart import Blueprint, Response, g, request
+from quart import Blueprint, Response, current_app, g, request
 
 from gateway.errors import ActionRefused, DiskFull, InvalidCredentials, NeedsFresh
 from gateway.web.front import answers
@@ -75,11 +76,29 @@ async def answer_error(error: Exception) -> Response:
         response = await _render_fresh(str(error))
     else:
         response = await answer_page(
-            "error.html", page="system", status=plain.status, sentence=_sentence_of(error, plain)
+            "error.html",
+            page="system",
+            status=plain.status,
+            sentence=_sentence_of(error, plain),
+            form=find_form(),
         )
     if "Retry-After" in plain.headers:
         response.headers["Retry-After"] = plain.headers["Retry-After"]
     return response
+
+
+def find_form() -> str | None:
+    """Return the path of the page whose form was sent; None if there is no way back to it."""
+    sent_from = urlsplit(request.referrer or "")
+    if request.method != "POST" or sent_from.netloc != request.host:
+        return None
+    # A page that only a form can open is not found by its address.
+    routes = current_app.create_url_adapter(request)
+    if routes is None or not sent_from.path.startswith("/admin"):
+        return None
+    if not routes.test(sent_from.path, method="GET"):
+        return None
+    return sent_from._replace(scheme="", netloc="", fragment="").geturl()
 
 
 def _answer_plainly(error: Exception) -> Answer:
