@@ -17,6 +17,7 @@ ENDPOINT = Endpoint(
     provider="sandbox",
     capability="text-to-image",
     price_units=usdc("0.01"),
+    cost_micros=0,
     output_format=Choice(values=("png",), default="png"),
     timeout_s=30.0,
 )

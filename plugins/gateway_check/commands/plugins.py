@@ -163,7 +163,7 @@ class _View:
         if not upstreams:
             return ""
         if not any(isinstance(upstream.provider, Probing) for upstream in upstreams):
-            return "not told"
+            return "no check"
         return "ok" if self.problems is not None else "not asked"
 
     def _explain_no_endpoints(self, plugin: LoadedPlugin) -> str:

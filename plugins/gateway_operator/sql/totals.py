@@ -175,12 +175,13 @@ def open_payments(db: Connection) -> list[Waiting]:
 
 
 def open_refunds(db: Connection) -> list[Waiting]:
-    """Return the unpaid refunds, by the state of their payment."""
+    """Return the refunds that are still owed, by the state of their payment."""
     return _waiting(
         db,
         """SELECT p.state, count(*), sum(r.amount_units), min(r.created_at)
            FROM payments p JOIN refunds r ON r.payment_id = p.id
-           WHERE p.state IN ('refund_due', 'refunding', 'refund_failed') GROUP BY p.state""",
+           WHERE p.state IN ('refund_due', 'refunding', 'refund_failed')
+           AND (r.decision IS NULL OR r.decision != 'rejected') GROUP BY p.state""",
     )
 
 

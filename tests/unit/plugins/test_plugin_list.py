@@ -127,7 +127,7 @@ def test_the_list_asks_providers_how_they_are(install, command, health, shown, n
 def test_the_list_tells_what_a_provider_notes_of_itself(install, command):
     install(SELLS.replace('    name = "acme"', '    name = "acme"\n    notes = ("No OCR.",)'))
     row = listed(command)
-    assert (row["health"], row["note"]) == ("not told", "No OCR.")
+    assert (row["health"], row["note"]) == ("no check", "No OCR.")
 
 
 def test_the_table_fits_a_terminal_and_hides_keys(install, command, monkeypatch):

@@ -63,3 +63,16 @@ def test_what_is_final_is_not_read_again(db):
     again = totals.read_totals(db, found.last_payment, found.last_task)
     assert (again.final_sales, again.final_ended) == ([], [])
     assert [one.sales for one in again.new_sales] == [1]
+
+
+def test_a_refund_that_the_operator_rejected_is_not_owed(db):
+    add_sales(
+        db,
+        [
+            Sale(at=NOW, status="failed", state="refund_failed", decision="rejected"),
+            Sale(at=NOW, status="failed", state="refund_failed", decision="approved"),
+            Sale(at=NOW, status="failed", state="refund_due"),
+        ],
+    )
+    found = {one.state: one.count for one in totals.open_refunds(db)}
+    assert found == {"refund_failed": 1, "refund_due": 1}
