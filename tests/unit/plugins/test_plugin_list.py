@@ -138,7 +138,7 @@ def test_the_table_fits_a_terminal_and_hides_keys(install, command, monkeypatch)
     assert "MARKER" not in output
     assert "…" not in output
     (line,) = [line for line in output.splitlines() if line.startswith("acme_plugin")]
-    assert line.split() == ["acme_plugin", "gateway-acme", "1.2", "not", "told", "acme-picture"]
+    assert line.split() == ["acme_plugin", "gateway-acme", "1.2", "no", "check", "acme-picture"]
 
 
 def test_endpoints_are_listed_with_every_price(install, command, monkeypatch):
