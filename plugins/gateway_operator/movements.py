@@ -1,13 +1,14 @@
 """Watches USDC that leaves the gateway's addresses, or comes to its keys, without a record."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 
 from gateway.chain.block_times import first_block_since
 from gateway.chain.keys import address_of, load_settlement_keys
 from gateway.contracts import Chain, Clock
+from gateway.contracts.chain import Addresses
 from gateway.domain import Block, MinedTransfer
 from gateway.settings import Settings
 from gateway.store import SqlStore
@@ -134,9 +135,9 @@ class MovementSearch(BackgroundSearch):
         return list({(one.tx_hash, one.log_index): one for one in found}.values())
 
     async def _read_side(
-        self, first: int, last: int, **side: Collection[str]
+        self, first: int, last: int, *, recipient: Addresses = None, sender: Addresses = None
     ) -> list[MinedTransfer]:
-        pieces = transfer_pieces(self._chain, first, last, **side)
+        pieces = transfer_pieces(self._chain, first, last, recipient=recipient, sender=sender)
         return [transfer async for _, transfers in pieces for transfer in transfers]
 
     async def _fill_gaps(self, roles: Mapping[str, str]) -> None:

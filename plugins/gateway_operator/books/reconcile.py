@@ -161,8 +161,9 @@ async def _transfers(
 ) -> list[MinedTransfer]:
     """Return every transfer from or to the gateway's addresses, once."""
     found: dict[tuple[str, int], MinedTransfer] = {}
-    for sides in ({"recipient": [*roles]}, {"sender": [*roles]}):
-        async for _, transfers in transfer_pieces(desk.chain, first, last, **sides):
+    for recipient, sender in ((list(roles), None), (None, list(roles))):
+        pieces = transfer_pieces(desk.chain, first, last, recipient=recipient, sender=sender)
+        async for _, transfers in pieces:
             found |= {(one.tx_hash, one.log_index): one for one in transfers}
     return list(found.values())
 
