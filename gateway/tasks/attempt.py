@@ -10,6 +10,7 @@ from gateway.catalog.catalog import Registered
 from gateway.catalog.notes import begin_notes, recorded
 from gateway.contracts import Lease
 from gateway.domain import Endpoint, Handle, Result
+from gateway.domain.failure_reasons import FailureReason
 from gateway.errors import (
     ContentPolicy,
     HandleLost,
@@ -196,7 +197,9 @@ class Attempt:
         elif outcome.is_hopeless:
             await outcome.fail_hopeless()
         elif registered is None:
-            await outcome.fail("provider_error", "The endpoint is not on sale any more.")
+            await outcome.fail(
+                FailureReason.PROVIDER_ERROR, "The endpoint is not on sale any more."
+            )
         elif not is_submitted and registered.wait_s > 0:
             await outcome.wait_for_provider(registered)
         else:

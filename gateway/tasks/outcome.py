@@ -10,6 +10,7 @@ from gateway.catalog.catalog import Registered
 from gateway.catalog.upstream import Upstream
 from gateway.contracts import Lease
 from gateway.domain import MAX_ATTEMPTS, Traits
+from gateway.domain.failure_reasons import FailureReason
 from gateway.errors import (
     AccountProblem,
     ContentPolicy,
@@ -115,34 +116,36 @@ class Outcome:
         match error:
             case InvalidInput():
                 registered.succeeded()
-                await self.fail("invalid_input", upstream.error_text(error))
+                await self.fail(FailureReason.INVALID_INPUT, upstream.error_text(error))
             case ContentPolicy():
                 registered.succeeded()
-                await self.fail("content_policy", upstream.error_text(error))
+                await self.fail(FailureReason.CONTENT_POLICY, upstream.error_text(error))
             case AccountProblem():
                 pause_s = self.resources.timing.account_pause_s
                 registered.note_account_problem(error, failure.summary, pause_s=pause_s)
                 sentence = _OFF_SALE if error.scope == "vendor" else _NO_MODEL
-                await self.fail("provider_error", sentence)
+                await self.fail(FailureReason.PROVIDER_ERROR, sentence)
             case RateLimited() | NotAccepted(retry_after_s=float() | int()):
                 await self._wait_as_asked(error, upstream)
             case HandleLost() if not is_idempotent:
-                await self.fail("uncertain_submit", "The provider has lost the job.")
+                await self.fail(FailureReason.UNCERTAIN_SUBMIT, "The provider has lost the job.")
             case JobTimedOut():
-                await self.fail("timed_out", "The provider took too long.")
+                await self.fail(FailureReason.TIMED_OUT, "The provider took too long.")
             case ResultUnusable() if not _is_free_again(error, is_idempotent=is_idempotent):
-                await self.fail("provider_error", upstream.error_text(error))
+                await self.fail(FailureReason.PROVIDER_ERROR, upstream.error_text(error))
             case WriteFailed():
-                await self.fail("provider_error", "The result was made, but could not be kept.")
+                await self.fail(
+                    FailureReason.PROVIDER_ERROR, "The result was made, but could not be kept."
+                )
             case SubmitUncertain() if not is_idempotent:
                 await self.fail_uncertain()
             case ResultUnusable():
-                await self._retry("provider_error", upstream.error_text(error))
+                await self._retry(FailureReason.PROVIDER_ERROR, upstream.error_text(error))
             case TimeoutError():
-                await self._retry("timed_out", "The provider took too long.")
+                await self._retry(FailureReason.TIMED_OUT, "The provider took too long.")
             case _:
                 most = _MAX_LOST if isinstance(error, HandleLost) else MAX_ATTEMPTS
-                await self._retry("provider_error", _GAVE_UP, most=most)
+                await self._retry(FailureReason.PROVIDER_ERROR, _GAVE_UP, most=most)
 
     def _is_buyer_error(self, error: Exception, registered: Registered) -> bool:
         """Whether the refusal may be due to this buyer's choices or file.
@@ -167,7 +170,7 @@ class Outcome:
         self._reason = (
             f"The gateway stopped, or could not write, {times} times while it worked on this task."
         )
-        await self.fail("provider_error", _KILLED)
+        await self.fail(FailureReason.PROVIDER_ERROR, _KILLED)
 
     async def end_unwritten(self, *, is_marked: bool) -> None:
         """Retry, or fail the task, after an attempt whose end could not be written.
@@ -186,12 +189,12 @@ class Outcome:
         elif is_marked:
             await self.fail_uncertain()
         else:
-            await self.fail("provider_error", _UNWRITTEN)
+            await self.fail(FailureReason.PROVIDER_ERROR, _UNWRITTEN)
 
     async def fail_uncertain(self) -> None:
         """Fail a task whose submit was sent, but whose outcome cannot be found out."""
         self._reason = self._reason or _NOT_KEPT
-        await self.fail("uncertain_submit", _UNCERTAIN)
+        await self.fail(FailureReason.UNCERTAIN_SUBMIT, _UNCERTAIN)
 
     async def wait_for_provider(self, registered: Registered) -> None:
         """Give the lease back, or fail the task if the provider's outage lasts."""
@@ -202,7 +205,7 @@ class Outcome:
         self._reason = outage.problem
         of_account = _NO_MODEL if outage is registered.circuit else _OFF_SALE
         error = of_account if outage.is_account else _AWAY
-        await self.fail("provider_error", error)
+        await self.fail(FailureReason.PROVIDER_ERROR, error)
 
     async def _wait_as_asked(self, error: Exception, upstream: Upstream) -> None:
         """Retry after the pause that the provider asked for. Until then no task submits to it."""
@@ -211,9 +214,9 @@ class Outcome:
         costs_attempt = isinstance(error, NotAccepted)
         upstream.pause_as_requested(wait_s, long_wait_s=timing.long_wait_s)
         if self.resources.now() + wait_s - self.lease.started_at > timing.max_waited_s:
-            await self.fail("provider_error", "The provider was too busy for too long.")
+            await self.fail(FailureReason.PROVIDER_ERROR, "The provider was too busy for too long.")
         elif costs_attempt and self.lease.attempt >= MAX_ATTEMPTS:
-            await self.fail("provider_error", _GAVE_UP)
+            await self.fail(FailureReason.PROVIDER_ERROR, _GAVE_UP)
         else:
             await self._reschedule(wait_s, costs_attempt=costs_attempt)
 
@@ -226,12 +229,12 @@ class Outcome:
         lasted_s = self.resources.shortages.find_age_s(self.lease.task_id)
         age_s = self.resources.now() - self.lease.started_at
         if lasted_s > timing.max_shortage_s or age_s > timing.max_waited_s:
-            await self._retry("provider_error", _TOO_SHORT)
+            await self._retry(FailureReason.PROVIDER_ERROR, _TOO_SHORT)
         else:
             wait_s = min(max(timing.backoff_s, lasted_s / 2), timing.max_backoff_s)
             await self._reschedule(wait_s, costs_attempt=False)
 
-    async def _retry(self, details: str, error: str, *, most: int = MAX_ATTEMPTS) -> None:
+    async def _retry(self, details: FailureReason, error: str, *, most: int = MAX_ATTEMPTS) -> None:
         """Retry later, or fail the task after its last attempt."""
         if self.lease.attempt >= most:
             await self.fail(details, error)
@@ -250,7 +253,7 @@ class Outcome:
         )
         _log.info("task.retry_scheduled", task=self.lease.task_id, delay_s=round(delay_s, 1))
 
-    async def fail(self, details: str, error: str) -> None:
+    async def fail(self, details: FailureReason, error: str) -> None:
         """End the task; its payment becomes a refund due."""
         now = self.resources.now()
         write = partial(

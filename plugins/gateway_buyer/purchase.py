@@ -20,7 +20,7 @@ import attrs
 from gateway.chain.keys import address_of
 from gateway.chain.smart_wallets import sign_authorization
 from gateway.domain import Authorization
-from gateway.domain.failure_words import failure_in_words
+from gateway.domain.failure_reasons import failure_in_words
 from gateway_buyer.answers import Refund, Task, shorten
 from gateway_buyer.client import GatewayClient
 from gateway_buyer.errors import (

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from gateway.domain import Endpoint
 from gateway.domain.description import price_range, request_schema
-from gateway.domain.failure_words import REASONS
+from gateway.domain.failure_reasons import FailureReason
 from gateway.domain.refund_promise import RefundPromise
 from gateway.running.gateway import Gateway
 from gateway.settings import Settings
@@ -139,7 +139,7 @@ def _describe_gateway(gateway: Gateway, slug: str, title: str) -> dict[str, Any]
         "baseUrl": settings.base_url,
         "contact": settings.contact_email,
         "network": _describe_network(settings),
-        "reasons": REASONS,
+        "reasons": {reason.value: reason.words for reason in FailureReason},
         "refund": promise_of(gateway, slug).sentence,
     }
 

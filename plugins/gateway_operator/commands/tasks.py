@@ -9,12 +9,12 @@ import click
 from gateway.cli.terminal import json_option, one_sentence, wide_option
 from gateway.contracts.store import JobRecord
 from gateway.domain import Task, TaskStatus
+from gateway.domain.failure_reasons import FailureReason
 from gateway.settings import load_settings
 from gateway_operator.commands.session import open_session
 from gateway_operator.tables import print_rows
 
 _STATUSES = ("held", "queued", "processing", "completed", "failed", "dropped")
-_UNCERTAIN = "uncertain_submit"
 
 
 @click.command()
@@ -42,7 +42,8 @@ def tasks(*, status: str | None, uncertain: bool, limit: int, as_json: bool, wid
     """
 
     async def find() -> list[tuple[Task, JobRecord]]:
-        state, details = TaskStatus(status) if status else None, _UNCERTAIN if uncertain else None
+        state = TaskStatus(status) if status else None
+        details = FailureReason.UNCERTAIN_SUBMIT if uncertain else None
         async with open_session(load_settings()) as desk:
             found = await desk.store.recent_tasks(limit, state, details)
             jobs = await desk.store.jobs_of([task.id for task in found])

@@ -7,6 +7,7 @@ import attrs
 
 from gateway.domain import NO_ADDRESS, Decision, Flow, usdc
 from gateway.domain.eip3009 import BALANCE_OF, word
+from gateway.domain.failure_reasons import FailureReason
 from gateway.errors import NotFound, WrongValue
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.last_seen import Seen
@@ -16,8 +17,7 @@ from gateway_operator.sql.refund_lists import KINDS, Kind, KindCount, RefundRow
 # Also the limit of decisions at once.
 PER_PAGE = 50
 
-# Failures after which the vendor may still have made and billed the job.
-_UNCERTAIN = ("uncertain_submit", "timed_out")
+_LEAVE_JOB_OPEN = frozenset(reason for reason in FailureReason if reason.leaves_job_open)
 
 
 @attrs.frozen(kw_only=True)
@@ -160,8 +160,8 @@ def may_be_billed(
 ) -> bool:
     """Whether a vendor may have made and billed the job of a failed task."""
     was_made = (error or "").startswith("The result was made")
-    is_open = details in _UNCERTAIN or was_made or bool(cost_micros)
-    return is_open or (has_job and details == "provider_error")
+    is_open = details in _LEAVE_JOB_OPEN or was_made or bool(cost_micros)
+    return is_open or (has_job and details == FailureReason.PROVIDER_ERROR)
 
 
 async def _read_sums(desk: Desk) -> tuple[Mapping[Kind, KindCount], int]:

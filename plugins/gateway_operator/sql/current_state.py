@@ -2,7 +2,8 @@
 
 import attrs
 
-from gateway.store.sql import Connection, dialect_of
+from gateway.domain.failure_reasons import FailureReason
+from gateway.store.sql import Connection, dialect_of, placeholders
 from gateway_operator.sql.refund_lists import Kind, count_kinds
 from gateway_operator.sql.sums import join_payments
 
@@ -104,15 +105,16 @@ def running_tasks(db: Connection) -> dict[str, int]:
 def recent_failures(db: Connection, slug: str) -> tuple[int, int]:
     """Return how many of an endpoint's newest finished tasks failed, and how many there are.
 
-    Content policy refusals are excluded, because the prompt caused them.
+    Failures that say nothing about the endpoint are excluded, such as content policy refusals.
     """
+    others = [reason.value for reason in FailureReason if not reason.counts]
     row = db.execute(
-        """SELECT count(CASE WHEN status = 'failed' THEN 1 END), count(*) FROM (
+        f"""SELECT count(CASE WHEN status = 'failed' THEN 1 END), count(*) FROM (
                SELECT status FROM tasks
                WHERE slug = ? AND status IN ('completed', 'failed')
-                   AND coalesce(details, '') != 'content_policy'
-               ORDER BY created_at DESC LIMIT ?) AS newest""",
-        (slug, _RECENT),
+                   AND coalesce(details, '') NOT IN ({placeholders(others)})
+               ORDER BY created_at DESC LIMIT ?) AS newest""",  # noqa: S608 - placeholders only
+        (slug, *others, _RECENT),
     ).fetchone()
     return row[0], row[1]
 

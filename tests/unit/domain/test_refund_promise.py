@@ -4,7 +4,7 @@ import attrs
 import pytest
 
 from gateway.domain import Decision, PaymentState, Refund
-from gateway.domain.failure_words import failure_in_words
+from gateway.domain.failure_reasons import failure_in_words
 from gateway.domain.refund_promise import RefundPromise, promise_in_words
 
 KINDS = ("automatic", "review", "none")
