@@ -1,6 +1,9 @@
 """The x402 flow: its challenges, and the terms of a payment header."""
 
+import operator
 from collections.abc import Mapping, Sequence
+
+import attrs
 
 from gateway import (
     Authorization,
@@ -16,6 +19,14 @@ from gateway_x402 import messages
 
 # Cached challenges, 6 KB each. More than all slugs, prices and versions together.
 _CACHE_SIZE = 4096
+
+
+# A challenge without a reason does not depend on these. A new field of a quote is compared.
+NOT_SHOWN = frozenset({"earlier_units", "body_digest"})
+# A tuple. Values that are the same objects are equal at once, as most are.
+_shown = operator.attrgetter(
+    *(field.name for field in attrs.fields(Quote) if field.name not in NOT_SHOWN)
+)
 
 
 class X402Verifier:
@@ -42,17 +53,20 @@ class X402Verifier:
     def challenge(self, quote: Quote, reason: str | None, version: int) -> Challenge:
         """Return the 402 for a quote. Without a reason it is cached.
 
-        A cached challenge is used while endpoint, wallet, network and address are the same.
+        A cached challenge is used while all that it may show is the same.
         """
         if reason is not None:
             return messages.challenge(quote, reason, version, name=self._name)
         key = (quote.endpoint.slug, quote.price_units, version)
         kept = self._kept.get(key)
-        if kept is None or not _is_same_offer(kept[0], quote):
+        if kept is None or _shown(kept[0]) != _shown(quote):
             if len(self._kept) >= self._cache_size:
                 self._kept.clear()
             made = messages.challenge(quote, None, version, name=self._name)
             kept = self._kept[key] = (quote, made)
+        elif kept[0].endpoint is not quote.endpoint:
+            # So that the next comparison finds the same object.
+            self._kept[key] = (quote, kept[1])
         return kept[1]
 
     def read(self, header: str) -> messages.X402Proof:
@@ -85,18 +99,3 @@ class X402Verifier:
     async def check_chain(self, authorization: Authorization) -> bool:
         """Verify the signature, then simulate the exact call. False: the nonce is spent."""
         return await self._checks.check(authorization)
-
-
-def _is_same_offer(kept: Quote, quote: Quote) -> bool:
-    """Whether two quotes of one slug and price lead to the same challenge.
-
-    Endpoints are compared by identity: a changed endpoint is a new object, and comparing all fields
-    costs more than making the challenge.
-    """
-    return (
-        kept.endpoint is quote.endpoint
-        and kept.wallet == quote.wallet
-        and kept.network is quote.network
-        and kept.resource_url == quote.resource_url
-        and kept.refund == quote.refund
-    )

@@ -5,9 +5,10 @@ import pytest
 
 from gateway import Choice, Quote
 from gateway.domain.eip3009 import BASE, NETWORKS
+from gateway.domain.refund_promise import RefundPromise
 from gateway_testing.facts import ENDPOINT
 from gateway_x402 import messages
-from gateway_x402.verifier import X402Verifier
+from gateway_x402.verifier import NOT_SHOWN, X402Verifier
 
 WALLET = "0x" + "11" * 20
 QUOTE = Quote(
@@ -17,6 +18,24 @@ QUOTE = Quote(
     network=BASE,
     resource_url="https://gateway.test/api/x402/picture",
 )
+
+
+PROMISE = RefundPromise(on_failure="review", policy_url="https://gateway.test/llms.txt")
+# Another value for each field.
+OTHERS = {
+    name: {name: value}
+    for name, value in {
+        "endpoint": attrs.evolve(ENDPOINT, title="Another title"),
+        "price_units": 30_000,
+        "wallet": "0x" + "22" * 20,
+        "network": NETWORKS["base-sepolia"],
+        "resource_url": "https://elsewhere.test/api/x402/picture",
+        "earlier_units": (10_000,),
+        "body_digest": "sha-256=:0:",
+        "refund": PROMISE,
+        "selling": "nothing",
+    }.items()
+}
 
 
 @pytest.fixture
@@ -39,11 +58,7 @@ def test_the_next_buyer_gets_the_kept_challenge(x402):
 @pytest.mark.parametrize(
     "change",
     [
-        {"price_units": 30_000},
-        {"wallet": "0x" + "22" * 20},
-        {"network": NETWORKS["base-sepolia"]},
-        {"resource_url": "https://elsewhere.test/api/x402/picture"},
-        {"endpoint": attrs.evolve(ENDPOINT, title="Another title")},
+        *OTHERS.values(),
         {"endpoint": attrs.evolve(ENDPOINT, resolution=Choice(values=("1K",), default="1K"))},
     ],
     ids=lambda change: next(iter(change)),
@@ -52,6 +67,16 @@ def test_what_a_challenge_says_is_never_older_than_its_quote(x402, change):
     changed = attrs.evolve(QUOTE, **change)
     for quote in (QUOTE, changed, QUOTE, changed):
         assert x402.challenge(quote, None, 2) == messages.challenge(quote, None, 2)
+
+
+# A new field of a quote must be shown, or be named as not shown.
+@pytest.mark.parametrize("name", [field.name for field in attrs.fields(Quote)])
+def test_each_field_of_a_quote_makes_a_new_challenge_or_is_named(x402, name):
+    changed = attrs.evolve(QUOTE, **OTHERS[name])
+    is_kept = x402.challenge(QUOTE, None, 2) is x402.challenge(changed, None, 2)
+    assert is_kept == (name in NOT_SHOWN)
+    if is_kept:
+        assert messages.challenge(QUOTE, None, 2) == messages.challenge(changed, None, 2)
 
 
 def test_a_sentence_about_today_is_neither_kept_nor_hidden_by_a_kept_challenge(x402):
