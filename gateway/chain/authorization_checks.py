@@ -6,7 +6,6 @@ First its terms against the quote, without RPC calls, then one simulated call on
 import asyncio
 from collections.abc import Sequence
 
-from gateway.chain.signer import Call
 from gateway.chain.smart_wallets import (
     deployment_call,
     is_signed_by,
@@ -16,6 +15,7 @@ from gateway.chain.smart_wallets import (
     unwrap_signature,
     wallet_call,
 )
+from gateway.chain.transactions import Call
 from gateway.contracts.chain import CallReverted, Chain
 from gateway.contracts.payments import Quote
 from gateway.domain import Authorization

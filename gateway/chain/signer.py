@@ -14,6 +14,7 @@ import attrs
 from gateway.chain.keys import address_of
 from gateway.chain.transactions import (
     MULTICALL3,
+    Call,
     Transaction,
     batch_data,
     read_successes,
@@ -56,15 +57,6 @@ WriteDown = Callable[[Payment, UnsignedTransaction], Awaitable[SignedTransaction
 
 Returns the transaction to send for the payment.
 """
-
-
-@attrs.frozen(kw_only=True)
-class Call:
-    """A contract call: the contract, its calldata, and the gas limit."""
-
-    to: str
-    data: bytes = attrs.field(repr=False)
-    gas: int
 
 
 @attrs.frozen(kw_only=True)

@@ -11,8 +11,7 @@ import attrs
 from btclib_secp256k1 import recovery
 from eth_hash.auto import keccak
 
-from gateway.chain.signer import Call
-from gateway.chain.transactions import MULTICALL3, aggregate3, read_single_call
+from gateway.chain.transactions import MULTICALL3, Call, aggregate3, read_single_call
 from gateway.contracts.chain import CallReverted, Chain
 from gateway.domain import Authorization, Block
 from gateway.domain.eip3009 import (

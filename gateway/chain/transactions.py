@@ -6,19 +6,26 @@ Signing is about ten times faster than by eth_account.
 import functools
 from collections.abc import Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
+import attrs
 from btclib_secp256k1 import recovery
 from eth_hash.auto import keccak
 
 from gateway.concurrency.late_imports import import_ethereum
 from gateway.domain.eip3009 import encoded_bytes, selector, uint, word
 
-if TYPE_CHECKING:
-    from gateway.chain.signer import Call
-
 # The type of an EIP-1559 transaction (EIP-2718).
 _TYPE = b"\x02"
+
+
+@attrs.frozen(kw_only=True)
+class Call:
+    """A contract call: the contract, its calldata, and the gas limit."""
+
+    to: str
+    data: bytes = attrs.field(repr=False)
+    gas: int
 
 
 class Transaction(TypedDict):
@@ -132,6 +139,6 @@ def read_successes(answer: bytes, count: int) -> list[bool]:
     return [flag == 1 for flag in flags]
 
 
-def batch_data(calls: Sequence["Call"]) -> bytes:
+def batch_data(calls: Sequence[Call]) -> bytes:
     """Encode a batch of calls, each of which may fail independently."""
     return aggregate3([(call.to, True, call.data) for call in calls])

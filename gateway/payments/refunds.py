@@ -11,8 +11,9 @@ import attrs
 import structlog
 from eth_hash.auto import keccak
 
-from gateway.chain.signer import Call, Signer
+from gateway.chain.signer import Signer
 from gateway.chain.smart_wallets import KEY_GAS, key_call, sign_authorization
+from gateway.chain.transactions import Call
 from gateway.concurrency.periodic import Periodic, always
 from gateway.contracts import (
     CallReverted,

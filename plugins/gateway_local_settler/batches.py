@@ -14,9 +14,8 @@ import attrs
 import structlog
 
 from gateway import Payment, PluginContext
-from gateway.chain.signer import Call
 from gateway.chain.smart_wallets import KEY_GAS, is_signed_by_key
-from gateway.chain.transactions import MULTICALL3
+from gateway.chain.transactions import MULTICALL3, Call
 from gateway_local_settler.keys import SettlementKeys
 
 # For the transaction itself and Multicall3's loop. 100 payments, the most that settings allow, have

@@ -8,8 +8,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 import structlog
 
 from gateway import ChainUnavailable, Payment
-from gateway.chain.signer import Call, GasMoney, Signer
+from gateway.chain.signer import GasMoney, Signer
 from gateway.chain.smart_wallets import KEY_GAS
+from gateway.chain.transactions import Call
 from gateway.concurrency.shared_answers import SharedAnswer
 from gateway.contracts import GasOfKey
 

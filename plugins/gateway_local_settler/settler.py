@@ -19,8 +19,9 @@ from gateway import (
     UnsignedTransaction,
 )
 from gateway.chain.keys import address_of, load_settlement_keys
-from gateway.chain.signer import Call, Signer
+from gateway.chain.signer import Signer
 from gateway.chain.smart_wallets import KEY_GAS, has_code, settlement_call, unwrap_signature
+from gateway.chain.transactions import Call
 from gateway.contracts import GasOfKey
 from gateway_local_settler.batches import Batches
 from gateway_local_settler.keys import SettlementKeys

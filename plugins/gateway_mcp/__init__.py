@@ -11,13 +11,10 @@ from gateway import hookimpl
 from gateway.contracts.parts import Documents, Mount, Part
 from gateway.running.gateway import Gateway
 from gateway.settings import Settings
+from gateway_mcp.limits import FILE_MESSAGE_BYTES, MESSAGE_BYTES
 from gateway_mcp.settings import McpSettings
 
 MCP_RULE = "/mcp"
-# A prompt of 10,000 escaped characters, and a payment of 32 KiB in Base64.
-MESSAGE_BYTES = 256 * 1024
-# A file of 7.5 MB in Base64, and a prompt.
-FILE_MESSAGE_BYTES = 11_000_000
 
 
 @hookimpl

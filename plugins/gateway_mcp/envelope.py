@@ -6,19 +6,15 @@ message is a call with a file in Base64: the file is decoded in a thread and rem
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 import attrs
 import msgspec
 
+from gateway.running.gateway import Gateway
 from gateway.web import bodies, wire
 from gateway.web.front.answers import JSON, NOT_STORED, Answer
-from gateway_mcp import MESSAGE_BYTES
-
-if TYPE_CHECKING:
-    # At run time this would be an import cycle, through `sdk_server`.
-    from gateway.running.gateway import Gateway
-
+from gateway_mcp.limits import MESSAGE_BYTES
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -91,7 +87,7 @@ class Message:
     file: bytes | None = attrs.field(default=None, repr=False)
 
 
-async def read_message(gateway: "Gateway", data: bytes) -> Message:
+async def read_message(gateway: Gateway, data: bytes) -> Message:
     """Parse one JSON-RPC message; raises `Refused`."""
     if len(data) <= MESSAGE_BYTES:
         return _read(data)

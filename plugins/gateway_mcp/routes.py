@@ -10,7 +10,7 @@ from gateway.running.gateway import Gateway
 from gateway.web.front.answers import Answer, answer_error
 from gateway.web.front.current import address, current_gateway
 from gateway.web.front.event_stream import held_of
-from gateway_mcp import MCP_RULE, MESSAGE_BYTES
+from gateway_mcp import MCP_RULE
 from gateway_mcp.envelope import (
     INVALID_REQUEST,
     Refused,
@@ -18,6 +18,7 @@ from gateway_mcp.envelope import (
     refusal,
     to_rpc,
 )
+from gateway_mcp.limits import MESSAGE_BYTES
 from gateway_mcp.sdk_server import Incoming, SdkServer
 from gateway_mcp.settings import McpSettings
 

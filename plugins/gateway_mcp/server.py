@@ -25,9 +25,9 @@ from gateway.errors import NotFound, TooManyRequests
 from gateway.running.gateway import Gateway
 from gateway.version import VERSION
 from gateway.web.routes.tasks import TASK_LIMIT
-from gateway_mcp import MESSAGE_BYTES
 from gateway_mcp.calls import ToolCall, answer_call
 from gateway_mcp.envelope import NOT_NOW
+from gateway_mcp.limits import MESSAGE_BYTES
 from gateway_mcp.revisions import convert
 from gateway_mcp.sdk_server import INCOMING, Incoming
 from gateway_mcp.task_handles import TASKS, show_handle, takes_tasks

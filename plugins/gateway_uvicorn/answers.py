@@ -2,12 +2,22 @@
 
 import asyncio
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
-if TYPE_CHECKING:
-    from gateway_uvicorn.protocol import GuardedProtocol
+
+class Closing(Protocol):
+    """How a guarded connection closes: `protocol.GuardedProtocol`."""
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether the connection accepts no further request."""
+        ...
+
+    def close(self) -> None:
+        """Close after the client has read its answer."""
+        ...
 
 
 def write_whole(
@@ -38,7 +48,7 @@ def write_whole(
 class LingeringTransport:
     """The transport for uvicorn, which closes by `GuardedProtocol.close`."""
 
-    def __init__(self, transport: asyncio.Transport, protocol: "GuardedProtocol") -> None:
+    def __init__(self, transport: asyncio.Transport, protocol: Closing) -> None:
         self._transport = transport
         self._protocol = protocol
 

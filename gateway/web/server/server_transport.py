@@ -1,16 +1,34 @@
 """The transport that Hypercorn gets from a guarded connection."""
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from gateway.web.server.connection_guard import Guard
+
+class Guarding(Protocol):
+    """What a guarded connection does for its server: `connection_guard.Guard`."""
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether the server can write no more."""
+        ...
+
+    def write(self, data: bytes) -> None:
+        """Write bytes to the client."""
+        ...
+
+    def close(self) -> None:
+        """Close after the client has read its answer."""
+        ...
+
+    def hold_server(self, *, is_full: bool) -> None:
+        """Pass on no input while the server is full."""
+        ...
 
 
 class ServerTransport:
     """A connection whose server writes and closes through its guard."""
 
-    def __init__(self, wire: asyncio.Transport, guard: "Guard") -> None:
+    def __init__(self, wire: asyncio.Transport, guard: Guarding) -> None:
         self._wire = wire
         self._guard = guard
         self.write = guard.write

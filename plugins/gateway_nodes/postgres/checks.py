@@ -14,8 +14,7 @@ import psycopg
 from gateway.errors import SettingsError
 from gateway.store.sql import MAX_SKEW_S
 from gateway_nodes.postgres.migrations import migrations, version_of
-from gateway_nodes.postgres.session import Session, connect
-from gateway_nodes.postgres.store import refuse_pooling
+from gateway_nodes.postgres.session import Session, connect, refuse_pooling
 from gateway_nodes.records import find_nodes, report_missing_roles
 
 # Leases last a minute, and clocks decide when they expire.

@@ -9,6 +9,7 @@ import psycopg
 from psycopg.adapt import Loader
 from psycopg.pq import TransactionStatus
 
+from gateway.errors import SettingsError
 from gateway.store.sql import Dialect
 
 POSTGRESQL = Dialect(
@@ -156,3 +157,21 @@ def connect(address: str, name: str, *, statement_s: int = 30) -> psycopg.Connec
             SET default_transaction_isolation = 'read committed'""".encode()
     )
     return raw
+
+
+def refuse_pooling(raw: psycopg.Connection[Any], address: str) -> None:
+    """Raise `SettingsError` behind a pooler in transaction mode.
+
+    The gateway's locks, LISTEN and settings need a session of their own. Such a pooler reveals
+    itself if two clients reach the same session (it reuses the last one), or one client reaches two
+    (it rotates them).
+    """
+    with connect(address, "gateway check") as other:
+        asked = [raw, other, raw, raw, other, other, raw]
+        pids = [(each, each.execute("SELECT pg_backend_pid()").fetchone()) for each in asked]
+    of_raw, of_other = ({pid for each, pid in pids if each is one} for one in (raw, other))
+    if len(of_raw) > 1 or len(of_other) > 1 or of_raw == of_other:
+        raise SettingsError(
+            "GATEWAY_DATABASE_URL leads to a pooler in transaction mode. The gateway needs its "
+            "sessions for itself: use the direct address, or a pooler in session mode."
+        )

@@ -22,7 +22,7 @@ from gateway_nodes.postgres.failover import read_server, set_cutoff_after_failov
 from gateway_nodes.postgres.migrations import migrate
 from gateway_nodes.postgres.plugin_pool import PluginPool
 from gateway_nodes.postgres.pool import Pool
-from gateway_nodes.postgres.session import connect
+from gateway_nodes.postgres.session import connect, refuse_pooling
 from gateway_nodes.postgres.wake import PostgresWakes, listen_to
 
 Value = TypeVar("Value")
@@ -179,24 +179,6 @@ class _Sums:
     async def close(self) -> None:
         """Close the connection."""
         await self._pool.close()
-
-
-def refuse_pooling(raw: psycopg.Connection[Any], address: str) -> None:
-    """Raise `SettingsError` behind a pooler in transaction mode.
-
-    The gateway's locks, LISTEN and settings need a session of their own. Such a pooler reveals
-    itself if two clients reach the same session (it reuses the last one), or one client reaches two
-    (it rotates them).
-    """
-    with connect(address, "gateway check") as other:
-        asked = [raw, other, raw, raw, other, other, raw]
-        pids = [(each, each.execute("SELECT pg_backend_pid()").fetchone()) for each in asked]
-    of_raw, of_other = ({pid for each, pid in pids if each is one} for one in (raw, other))
-    if len(of_raw) > 1 or len(of_other) > 1 or of_raw == of_other:
-        raise SettingsError(
-            "GATEWAY_DATABASE_URL leads to a pooler in transaction mode. The gateway needs its "
-            "sessions for itself: use the direct address, or a pooler in session mode."
-        )
 
 
 def _first_line(error: psycopg.Error) -> str:

@@ -9,8 +9,7 @@ import psycopg.conninfo
 
 from gateway.errors import SettingsError
 from gateway_nodes.postgres.migrations import migrate, version_of
-from gateway_nodes.postgres.session import Session, connect
-from gateway_nodes.postgres.store import refuse_pooling
+from gateway_nodes.postgres.session import Session, connect, refuse_pooling
 from gateway_nodes.store_migration.notes import shown
 
 # Rows of `meta` that the schema itself writes.

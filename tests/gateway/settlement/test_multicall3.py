@@ -9,9 +9,8 @@ from eth_hash.auto import keccak
 from eth_utils.address import to_canonical_address
 
 from gateway.chain.decode import read_receipt
-from gateway.chain.signer import Call
 from gateway.chain.smart_wallets import DEPLOYMENT_GAS, KEY_GAS, WALLET_GAS, key_call
-from gateway.chain.transactions import MULTICALL3, batch_data, read_successes
+from gateway.chain.transactions import MULTICALL3, Call, batch_data, read_successes
 from gateway.domain import Authorization
 from gateway.domain.eip3009 import BASE
 from gateway.errors import SettingsError

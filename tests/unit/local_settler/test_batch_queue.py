@@ -5,8 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gateway.chain.signer import Call
-from gateway.chain.transactions import MULTICALL3
+from gateway.chain.transactions import MULTICALL3, Call
 from gateway.domain import Authorization, Flow, Payment, PaymentState
 from gateway.domain.eip3009 import BASE
 from gateway_local_settler import batches as module

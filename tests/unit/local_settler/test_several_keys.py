@@ -8,7 +8,7 @@ import pytest
 import structlog
 
 from gateway import ChainUnavailable
-from gateway.chain.signer import Call
+from gateway.chain.transactions import Call
 from gateway_local_settler.keys import SettlementKeys
 
 CALL = Call(to="0x" + "11" * 20, data=b"", gas=90_000)
