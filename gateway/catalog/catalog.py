@@ -262,7 +262,7 @@ class Catalog:
         """Return every provider, including those of switched-off endpoints."""
         return list(self._upstreams.values())
 
-    def on_sale(self) -> list[Upstream]:
+    def enabled_upstreams(self) -> list[Upstream]:
         """Return every provider of an endpoint that is neither switched off nor retired."""
         found = {
             id(one.upstream): one.upstream

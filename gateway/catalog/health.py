@@ -27,9 +27,9 @@ async def probe_forever(
 
     `check_s` is the interval between checks for due circuits, `timeout_s` the timeout of one probe.
     """
-    await asyncio.gather(*(_probe_at_start(one, timeout_s) for one in catalog.on_sale()))
+    await asyncio.gather(*(_probe_at_start(one, timeout_s) for one in catalog.enabled_upstreams()))
     while True:
-        due = [upstream for upstream in catalog.on_sale() if upstream.circuit.is_due]
+        due = [upstream for upstream in catalog.enabled_upstreams() if upstream.circuit.is_due]
         models = [one for one in catalog.everything() if one.circuit.is_due]
         await asyncio.gather(
             *(_probe_open_circuit(one.circuit, one, timeout_s) for one in due),

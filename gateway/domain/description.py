@@ -99,7 +99,7 @@ def request_schema(
 ) -> dict[str, Any]:
     """Return the schema of the JSON body of a request to this endpoint.
 
-    `callbacks`: whether the gateway sends webhooks (`Settings.sends_webhooks`). Without `promises`
+    `callbacks`: whether the gateway sends webhooks. Without `promises`
     it does not say how many pixels a resolution has.
 
     The schema accepts some bodies that validation refuses before payment. It cannot express the

@@ -112,7 +112,7 @@ def _check_sales(gateway: Gateway) -> Iterator[Check]:
     """Yield a failed check for each provider, and each endpoint, whose circuit is open."""
     catalog = gateway.catalog
     sold = [one for one in catalog.everything() if catalog.is_enabled(one.endpoint.slug)]
-    for upstream in catalog.on_sale():
+    for upstream in catalog.enabled_upstreams():
         if upstream.circuit.problem is not None:
             slugs = ", ".join(one.endpoint.slug for one in sold if one.upstream is upstream)
             yield _off_sale(f"provider {upstream.provider.name}", slugs, upstream.circuit.problem)

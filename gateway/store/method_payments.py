@@ -19,7 +19,7 @@ from gateway.domain import NO_ADDRESS, Flow, PaymentState, Task, TaskStatus
 from gateway.store import payments
 from gateway.store.payers import check_held_files, name_file_lock
 from gateway.store.rows import PAYMENT_COLUMNS, payment_of
-from gateway.store.sql import Connection, Row, Tables, as_read, as_write, dialect_of, locked
+from gateway.store.sql import Connection, Row, Tables, as_short_read, as_write, dialect_of, locked
 
 
 @locked(name_file_lock)
@@ -206,7 +206,7 @@ class SqlMethodPayments(Tables):
     reserve = as_write(reserve)
     begin_settling = as_write(begin_settling)
     close = as_write(close)
-    is_same_proof = as_read(is_same_proof)
-    answer_of = as_read(answer_of)
-    open_payments = as_read(open_payments)
-    open_payment = as_read(open_payment)
+    is_same_proof = as_short_read(is_same_proof)
+    answer_of = as_short_read(answer_of)
+    open_payments = as_short_read(open_payments)
+    open_payment = as_short_read(open_payment)

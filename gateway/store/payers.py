@@ -229,7 +229,7 @@ class SqlPayers(Tables):
                 WHERE {UNJUDGED} AND NOT EXISTS {nonces.PAYMENTS_OF}"""  # noqa: S608 - constants
         )
         alone = [(payment_of(row), signed_of(row)) for row in sorted(rows, key=_sent)]
-        together: list[tuple[Payment, SignedTransaction]] = await self._query(
+        together: list[tuple[Payment, SignedTransaction]] = await self._long_read(
             nonces.unjudged_in_batches
         )
         return alone + together

@@ -1,8 +1,8 @@
 """The database interface of transactions, common to SQLite and PostgreSQL.
 
 Functions of the store take a `Connection` and use SQL that both databases accept, with `?` or
-`:name` for parameters. All differences are in `Dialect`. `as_write`, `as_read` and `as_query` make
-methods of the store from such functions.
+`:name` for parameters. All differences are in `Dialect`. `as_write`, `as_short_read` and
+`as_long_read` make methods of the store from such functions.
 """
 
 import functools
@@ -210,10 +210,15 @@ class Tables:
 
     def __init__(self, write: Run, read: Run, query: Run, read_row: Run) -> None:
         """See the methods of these names in `SqlStore`."""
-        self._write, self._read, self._query, self._read_row = write, read, query, read_row
+        self._write, self._short_read, self._long_read, self._read_row = (
+            write,
+            read,
+            query,
+            read_row,
+        )
 
     async def _rows(self, sql: str, *parameters: object) -> list[Row]:
-        rows: list[Row] = await self._query(_fetch_rows, sql, parameters)
+        rows: list[Row] = await self._long_read(_fetch_rows, sql, parameters)
         return rows
 
     async def _row(self, sql: str, *parameters: object) -> Row | None:
@@ -241,14 +246,14 @@ def as_write(function: Function[Given, Value]) -> Method[Given, Value]:
     return _method("_write", function)
 
 
-def as_query(function: Function[Given, Value]) -> Method[Given, Value]:
+def as_long_read(function: Function[Given, Value]) -> Method[Given, Value]:
     """Return a method that runs the function, a read that may take longer."""
-    return _method("_query", function)
+    return _method("_long_read", function)
 
 
-def as_read(function: Function[Given, Value]) -> Method[Given, Value]:
+def as_short_read(function: Function[Given, Value]) -> Method[Given, Value]:
     """Return a method that runs the function, a short read, without waiting for a commit."""
-    return _method("_read", function)
+    return _method("_short_read", function)
 
 
 def as_row_read(function: Function[Given, Value]) -> Method[Given, Value]:

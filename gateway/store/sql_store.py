@@ -1,6 +1,7 @@
 """The store over SQL: everything that SQLite and PostgreSQL have in common.
 
-A subclass opens and closes the database, and runs functions on it (`_write`, `_read`, `_query`).
+A subclass opens and closes the database, and runs functions on it (`_write`,
+`_short_read`, `_long_read`).
 """
 
 import asyncio
@@ -31,9 +32,9 @@ from gateway.store.sql import (
     Connection,
     PluginWork,
     Tables,
-    as_query,
-    as_read,
+    as_long_read,
     as_row_read,
+    as_short_read,
     as_write,
     placeholders,
 )
@@ -104,7 +105,7 @@ class SqlStore(Tables, AbstractAsyncContextManager["SqlStore"], ABC):
         """Take `node`, this machine's name, if several share the database."""
         self.fitness = Fitness()
         self.nodes: NodeRecords = OneNode()
-        runs = (self._write, self._read, self._query, self._read_row)
+        runs = (self._write, self._short_read, self._long_read, self._read_row)
         self.queue = SqlQueue(*runs, node=node)
         self.refunds = SqlRefunds(*runs)
         self.payers = SqlPayers(*runs)
@@ -130,7 +131,7 @@ class SqlStore(Tables, AbstractAsyncContextManager["SqlStore"], ABC):
         """Run a function in a transaction, durable when this returns."""
 
     @abstractmethod
-    async def _read(
+    async def _short_read(
         self, function: Callable[..., Value], *arguments: object, **named: object
     ) -> Value:
         """Run a short read, without waiting for a commit."""
@@ -139,10 +140,10 @@ class SqlStore(Tables, AbstractAsyncContextManager["SqlStore"], ABC):
         self, function: Callable[..., Value], *arguments: object, **named: object
     ) -> Value:
         """Run a function that reads one row by key, or the first row of an index."""
-        return await self._read(function, *arguments, **named)
+        return await self._short_read(function, *arguments, **named)
 
     @abstractmethod
-    async def _query(
+    async def _long_read(
         self, function: Callable[..., Value], *arguments: object, **named: object
     ) -> Value:
         """Run a read that may take longer."""
@@ -171,7 +172,7 @@ class SqlStore(Tables, AbstractAsyncContextManager["SqlStore"], ABC):
         self, function: Callable[..., Value], arguments: Sequence[object], *, writes: bool
     ) -> Value:
         if (owner := find_owner(function)) is None:
-            run = self._write if writes else self._query
+            run = self._write if writes else self._long_read
             return await run(function, *arguments)
         value: Value = await self._run_for_plugin(
             owner, lambda _, handle: function(handle, *arguments), writes=writes
@@ -207,8 +208,8 @@ class SqlStore(Tables, AbstractAsyncContextManager["SqlStore"], ABC):
     settle = as_write(payments.settle)
     accept_direct = as_write(direct_payments.accept_direct)
     release = as_write(payments.release)
-    find_amounts = as_read(reserved_amounts.find_amounts)
-    find_first_block = as_read(reserved_amounts.find_first_block)
+    find_amounts = as_short_read(reserved_amounts.find_amounts)
+    find_first_block = as_short_read(reserved_amounts.find_first_block)
     reserve_amount = as_write(reserved_amounts.reserve_amount)
 
     async def open_payments(self) -> list[Payment]:
@@ -224,14 +225,14 @@ class SqlStore(Tables, AbstractAsyncContextManager["SqlStore"], ABC):
 
     next_nonce = as_write(nonces.next_nonce)
     add_replacement = as_write(nonces.add_replacement)
-    unmined_of = as_read(nonces.unmined_of)
-    sent_hashes = as_read(nonces.sent_hashes)
-    nonces_of = as_read(nonces.nonces_of)
-    waiting_of = as_read(nonces.waiting_of)
-    failed_gas = as_read(nonces.failed_gas)
-    unmined = as_query(nonces.unmined)
+    unmined_of = as_short_read(nonces.unmined_of)
+    sent_hashes = as_short_read(nonces.sent_hashes)
+    nonces_of = as_short_read(nonces.nonces_of)
+    waiting_of = as_short_read(nonces.waiting_of)
+    failed_gas = as_short_read(nonces.failed_gas)
+    unmined = as_long_read(nonces.unmined)
     mark_mined = as_write(nonces.mark_mined)
-    undated = as_read(nonces.undated)
+    undated = as_short_read(nonces.undated)
     note_mined = as_write(nonces.note_mined)
 
     # -- tasks
@@ -240,7 +241,7 @@ class SqlStore(Tables, AbstractAsyncContextManager["SqlStore"], ABC):
         """Return a task, or None. A long text in its result is only described."""
         return await self._find_task(_BY_ID, task_id)
 
-    text_part = as_read(long_texts.read_part)
+    text_part = as_short_read(long_texts.read_part)
 
     async def recent_tasks(
         self, limit: int, status: TaskStatus | None, details: str | None = None

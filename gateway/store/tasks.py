@@ -16,7 +16,15 @@ from gateway.store.leases import (
 )
 from gateway.store.long_texts import add_parts, shorten
 from gateway.store.rows import dump, load
-from gateway.store.sql import Connection, Run, Tables, as_query, as_write, dialect_of, lease_clock
+from gateway.store.sql import (
+    Connection,
+    Run,
+    Tables,
+    as_long_read,
+    as_write,
+    dialect_of,
+    lease_clock,
+)
 
 # Deaths in lone attempts at this many different tasks have another cause than one task.
 _BLAMELESS = 3
@@ -244,7 +252,7 @@ class SqlQueue(Tables):
     give_back = as_write(give_back)
     extend = as_write(extend)
     leave_alone = as_write(leave_alone)
-    depth = as_query(depth)
+    depth = as_long_read(depth)
 
     async def lease(
         self,
@@ -277,8 +285,8 @@ class SqlQueue(Tables):
         lease: Lease | None = await self._write(lease_unknown, task_id, lease_s, now, self._node)
         return lease
 
-    find_unknown = as_query(find_unknown)
-    count_unknown = as_query(count_unknown)
+    find_unknown = as_long_read(find_unknown)
+    count_unknown = as_long_read(count_unknown)
 
     async def recover(self, *, now: float) -> int:
         """At startup, make due the tasks that this node had leased: their workers have died.
@@ -300,7 +308,7 @@ class SqlQueue(Tables):
         `known`, `blocked` and `which` are as in `lease`. Always None for a node whose clock is off.
         """
         # Without conditions this reads one index entry; otherwise it scans all waiting tasks.
-        run = self._query if blocked or which != "all" else self._read_row
+        run = self._long_read if blocked or which != "all" else self._read_row
         due: float | None = await run(next_due, blocked, now, known, which)
         return due
 

@@ -65,7 +65,7 @@ def _note_node(db: Connection, name: str, seen_at: float) -> None:
 
 
 def _of_node(store: SqlStore, node: str) -> SqlEvents:
-    return SqlEvents(store._write, store._read, store._query, store._read_row, node=node)
+    return SqlEvents(store._write, store._short_read, store._long_read, store._read_row, node=node)
 
 
 class EventsContract:

@@ -23,7 +23,7 @@ from gateway_testing.facts import (
 HANDLE = Handle(id="job-7", urls={"get": "https://api.example/7?ü=1", "cancel": ""})
 
 
-async def claimed(store: SqlStore, now: float, *blocked: str) -> Lease:
+async def leased(store: SqlStore, now: float, *blocked: str) -> Lease:
     """The only due lease."""
     (lease,) = await store.queue.lease(9, lease_s=60, now=now, blocked=blocked)
     return lease
@@ -50,7 +50,7 @@ class JobsContract:
         lease = await leased(store)
         assert await store.queue.begin_submit(lease, now=NOW + 1)
         await store.queue.recover(now=NOW + 2)
-        again = await claimed(store, NOW + 2)
+        again = await leased(store, NOW + 2)
         assert (again.sent_at, again.handle, again.attempt) == (NOW + 1, None, 1)
 
     async def test_a_handle_is_found_whole_and_costs_no_attempt(self, store: SqlStore) -> None:
@@ -60,7 +60,7 @@ class JobsContract:
         assert await store.queue.save_handle(lease, HANDLE)
         for restart in range(1, 6):
             await store.queue.recover(now=NOW + restart)
-            again = await claimed(store, NOW + restart)
+            again = await leased(store, NOW + restart)
             assert (again.handle, again.sent_at, again.attempt) == (HANDLE, NOW + 1, 1)
         assert (await known(store, lease.task_id)).attempt == 1
 
@@ -70,32 +70,32 @@ class JobsContract:
         with pytest.raises(Exception):  # noqa: B017 - whatever the store's reader raises
             await store.queue.save_handle(lease, bad)
         await store.queue.recover(now=NOW + 1)
-        assert (await claimed(store, NOW + 1)).handle is None
+        assert (await leased(store, NOW + 1)).handle is None
 
     async def test_a_retry_forgets_mark_and_handle(self, store: SqlStore) -> None:
         lease = await leased(store)
         await store.queue.begin_submit(lease, now=NOW)
         await store.queue.save_handle(lease, HANDLE)
         assert await store.queue.retry(lease, delay_s=5, now=NOW, costs_attempt=True)
-        again = await claimed(store, NOW + 5)
+        again = await leased(store, NOW + 5)
         assert (again.sent_at, again.handle, again.attempt) == (None, None, 2)
 
     async def test_a_job_found_again_may_be_retried_too(self, store: SqlStore) -> None:
         lease = await leased(store)
         await store.queue.save_handle(lease, HANDLE)
         await store.queue.recover(now=NOW + 1)
-        resumed = await claimed(store, NOW + 1)
+        resumed = await leased(store, NOW + 1)
         await store.queue.retry(resumed, delay_s=2, now=NOW, costs_attempt=True)
-        assert (await claimed(store, NOW + 2)).attempt == 2
+        assert (await leased(store, NOW + 2)).attempt == 2
 
     async def test_who_lost_the_lease_marks_and_saves_nothing(self, store: SqlStore) -> None:
         lost = await leased(store)
-        held = await claimed(store, NOW + 61)
+        held = await leased(store, NOW + 61)
         assert not await store.queue.begin_submit(lost, now=NOW + 62)
         assert not await store.queue.save_handle(lost, HANDLE)
         assert not await store.queue.give_back(lost)
         await store.queue.give_back(held)
-        again = await claimed(store, NOW + 63)
+        again = await leased(store, NOW + 63)
         assert (again.sent_at, again.handle) == (None, None)
 
     async def test_an_end_takes_no_mark_and_no_handle(self, store: SqlStore) -> None:
@@ -147,14 +147,14 @@ class JobsContract:
         await store.queue.begin_submit(lease, now=NOW)
         await store.queue.save_handle(lease, HANDLE)
         assert await store.queue.give_back(lease)
-        again = await claimed(store, NOW)
+        again = await leased(store, NOW)
         assert (again.sent_at, again.handle, again.attempt) == (NOW, HANDLE, 1)
 
     async def test_a_mark_given_back_stays(self, store: SqlStore) -> None:
         lease = await leased(store)
         await store.queue.begin_submit(lease, now=NOW + 1)
         await store.queue.give_back(lease)
-        assert (await claimed(store, NOW + 2)).sent_at == NOW + 1
+        assert (await leased(store, NOW + 2)).sent_at == NOW + 1
 
     async def test_what_a_dead_process_held_comes_before_younger_tasks(
         self, store: SqlStore
@@ -175,10 +175,10 @@ class JobsContract:
 
     async def test_what_rests_is_not_handed_out(self, store: SqlStore) -> None:
         picture, other = await queued(store, 1), await paper(store, 2)
-        assert (await claimed(store, NOW, "picture", "nobody's")).task_id == other
+        assert (await leased(store, NOW, "picture", "nobody's")).task_id == other
         assert await store.queue.lease(9, lease_s=60, now=NOW, blocked=["picture"]) == []
         assert (await known(store, picture.id)).attempt == 0
-        assert (await claimed(store, NOW)).task_id == picture.id
+        assert (await leased(store, NOW)).task_id == picture.id
 
     async def test_what_was_submitted_does_not_rest(self, store: SqlStore) -> None:
         for tx in (1, 2, 3):
@@ -198,7 +198,7 @@ class JobsContract:
         assert await store.queue.next_due(["picture"], now=NOW) == NOW
         assert await store.queue.next_due(["picture", "paper"], now=NOW) is None
         assert await store.queue.next_due(now=NOW) == NOW - 9
-        lease = await claimed(store, NOW, "picture")
+        lease = await leased(store, NOW, "picture")
         assert lease.task_id == other
         await store.queue.save_handle(lease, HANDLE)
         assert await store.queue.next_due(["picture", "paper"], now=NOW) == NOW + 60

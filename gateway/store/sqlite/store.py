@@ -165,7 +165,7 @@ class SqliteStore(SqlStore):
     ) -> Value:
         return await self._writer.run(lambda db: function(db, *arguments, **named))
 
-    async def _read(
+    async def _short_read(
         self, function: Callable[..., Value], *arguments: object, **named: object
     ) -> Value:
         return await self._reads.run(lambda db: function(db, *arguments, **named))
@@ -175,7 +175,7 @@ class SqliteStore(SqlStore):
     ) -> Value:
         return await self._row_reads.run(lambda db: function(db, *arguments, **named))
 
-    async def _query(
+    async def _long_read(
         self, function: Callable[..., Value], *arguments: object, **named: object
     ) -> Value:
         return await self._reader.run(lambda db: function(db, *arguments, **named))

@@ -246,7 +246,9 @@ async def _check_providers(settings: Settings) -> list[Row]:
         # Reported in the row `plugins`.
         return []
     try:
-        return await asyncio.gather(*(_check_provider(upstream) for upstream in catalog.on_sale()))
+        return await asyncio.gather(
+            *(_check_provider(upstream) for upstream in catalog.enabled_upstreams())
+        )
     finally:
         await catalog.close()
 

@@ -112,7 +112,7 @@ def _stack_row(row: Mapping[str, object]) -> dict[str, object]:
 
 async def _find_problems(catalog: Catalog) -> dict[int, str | None]:
     """Return problems of the providers on sale, by the provider's `id()`."""
-    asked = catalog.on_sale()
+    asked = catalog.enabled_upstreams()
     try:
         found = await asyncio.gather(*(problem_of(upstream) for upstream in asked))
     finally:

@@ -50,7 +50,7 @@ class PostgresStore(SqlStore):
         self._node = node
         self._connections = connections
         super().__init__(node)
-        self.nodes = SqlNodes(self._read, self._write, node, self.fitness, roles)
+        self.nodes = SqlNodes(self._short_read, self._write, node, self.fitness, roles)
         self.wakes: PostgresWakes = PostgresWakes(
             partial(listen_to, address, f"{node} listens"), self._notify
         )
@@ -111,12 +111,12 @@ class PostgresStore(SqlStore):
     ) -> Value:
         return await self._pool.write(function, *arguments, **named)
 
-    async def _read(
+    async def _short_read(
         self, function: Callable[..., Value], *arguments: object, **named: object
     ) -> Value:
         return await self._pool.read(function, *arguments, **named)
 
-    async def _query(
+    async def _long_read(
         self, function: Callable[..., Value], *arguments: object, **named: object
     ) -> Value:
         return await self._pool.read(function, *arguments, **named)

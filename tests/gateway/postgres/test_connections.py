@@ -22,7 +22,7 @@ async def test_a_node_has_those_of_its_setting_and_two_more(database_url):
             WakeHandlers(on_queued=lambda: None, on_ended=lambda _: None, on_gap=lambda: None)
         )
         await until(lambda: store.wakes.is_live)
-        work = [asyncio.create_task(store._read(hold)) for _ in range(10)]
+        work = [asyncio.create_task(store._short_read(hold)) for _ in range(10)]
         work += [asyncio.create_task(store.sum(hold)) for _ in range(3)]
         found = []
         with psycopg.connect(database_url, autocommit=True) as raw:

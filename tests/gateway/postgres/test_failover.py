@@ -224,7 +224,7 @@ async def test_a_process_that_stood_still_while_another_took_its_name_ends(datab
 async def _clock(store):
     from gateway.store.sql import read_clock
 
-    return await store._read(read_clock)
+    return await store._short_read(read_clock)
 
 
 async def test_a_process_that_may_not_go_on_drains_and_ends(settings, provider, clock):

@@ -1,4 +1,4 @@
-"""POST /api/x402/{slug}: the order of checks (docs/http.md), and every row of spec §7.1."""
+"""POST /api/x402/{slug}: the order of checks (docs/payments.md), and every row of spec §7.1."""
 
 import attrs
 import pytest

@@ -18,7 +18,7 @@ async def plans(tmp_path):
 
         async def rows(query, *values):
             # It finds a row, so that it continues.
-            return await store._query(plan, query, *values) or ["something"] * (len(found) == 1)
+            return await store._long_read(plan, query, *values) or ["something"] * (len(found) == 1)
 
         store.payers._rows = rows
         yield store.payers, found

@@ -218,14 +218,15 @@ async def test_events_of_a_method_are_of_its_payers_and_not_of_one_for_all(store
 async def test_books_show_the_method_and_no_transaction(store):
     await paid(store)
     direct = await queued(store)
-    (sale, other) = await store._read(lambda db: ledger.rows(db, NOW - 1, NOW + 99))
+    (sale, other) = await store._short_read(lambda db: ledger.rows(db, NOW - 1, NOW + 99))
     by_flow = {row.flow: row for row in (sale, other)}
     assert by_flow["voucher"].tx_hash is None
     assert (by_flow["voucher"].payer, by_flow["voucher"].units) == ("voucher serial-1", 50_000)
     assert by_flow["direct"].tx_hash == direct.payment.paid_tx
-    booked = await store._read(lambda db: ledger.booked_sales(db, NOW - 1, NOW + 99, 0, 10**9))
+    span = NOW - 1, NOW + 99
+    booked = await store._short_read(lambda db: ledger.booked_sales(db, *span, 0, 10**9))
     assert [one.task_id for one in booked] == [direct.id]
-    counted = await store._read(lambda db: totals.sales_between(db, 0, None))
+    counted = await store._short_read(lambda db: totals.sales_between(db, 0, None))
     assert {one.flow: one.units for one in counted} == {"voucher": 50_000, "direct": PRICE}
 
 

@@ -31,7 +31,7 @@ async def run(store, *statements, writes=True):
 
 
 async def count_core_rows(store):
-    return await store._query(
+    return await store._long_read(
         lambda db: db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     )
 
@@ -126,7 +126,7 @@ async def test_a_function_that_ends_its_transaction_breaks_no_batch(store, funct
     assert done == [None] * 10
     assert isinstance(failed, Exception)
     tables = "SELECT count(*) FROM sqlite_master WHERE name = 'loose'"
-    assert await store._query(lambda db: db.execute(tables).fetchone()[0]) == 0
+    assert await store._long_read(lambda db: db.execute(tables).fetchone()[0]) == 0
 
 
 @pytest.mark.parametrize("error", [SystemExit(1), KeyboardInterrupt(), StopIteration()])

@@ -12,7 +12,7 @@ from gateway_testing.facts import queued
 @pytest.fixture(autouse=True)
 def _in_the_thread(monkeypatch):
     """Tasks are read in the thread, as after a slow read."""
-    monkeypatch.setattr(SqliteStore, "_read_row", SqliteStore._read)
+    monkeypatch.setattr(SqliteStore, "_read_row", SqliteStore._short_read)
 
 
 async def test_of_many_reads_at_once_each_gets_its_own_answer(store):

@@ -4,7 +4,7 @@ from gateway.store.leases import leasable
 
 
 async def test_a_claim_reads_in_the_order_of_the_index_and_sorts_nothing(shop):
-    plan = await shop.store._query(explain)
+    plan = await shop.store._long_read(explain)
     assert "USING INDEX tasks_due" in plan
     assert "TEMP B-TREE" not in plan
 
