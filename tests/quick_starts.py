@@ -1,6 +1,7 @@
 """A pytest plugin that caches what every gateway under test would compute again at its start."""
 
 import functools
+import gc
 import inspect
 import sys
 import threading
@@ -12,6 +13,17 @@ import pytest
 
 from gateway.sandbox import Sandbox
 from gateway.sandbox.process import WarmedProcess
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Take modules and tests out of the collector, which would look at them again and again.
+
+    Only in the processes of pytest-xdist: Hypothesis needs to see what refers to an object when it
+    is imported, and otherwise that is after the tests.
+    """
+    if hasattr(session.config, "workerinput"):
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
