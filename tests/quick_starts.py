@@ -91,6 +91,27 @@ def _templates_are_compiled_once() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _routes_are_compiled_once() -> Iterator[None]:
+    """Let routes of one pattern share the code that builds their URL, a quarter of a start."""
+    from werkzeug.routing import Rule
+
+    compile_alone = Rule._compile_builder
+    kept: dict[Any, Any] = {}
+
+    def compile_builder(rule: Rule, append_unknown: bool = True) -> Any:
+        if rule.defaults:
+            return compile_alone(rule, append_unknown)
+        key = (rule.rule, tuple(rule._trace), append_unknown)
+        if key not in kept:
+            kept[key] = compile_alone(rule, append_unknown)
+        return kept[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Rule, "_compile_builder", compile_builder)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _passwords_are_cheap() -> Iterator[None]:
     """Hash a new password in a millisecond; a stored hash is still compared at its own cost."""
     import argon2
