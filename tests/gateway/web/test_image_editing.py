@@ -34,7 +34,7 @@ PROMPT = "make it winter"
 
 def picture(size=(64, 64), kind="PNG", colour="red") -> bytes:
     file = io.BytesIO()
-    Image.new("RGB", size, colour).save(file, kind)
+    Image.new("RGB", size, colour).save(file, kind, compress_level=1)
     return file.getvalue()
 
 

@@ -13,7 +13,8 @@ SIZE = (640, 480)
 
 def noisy(level, spread):
     image = Image.new("L", SIZE)
-    image.putdata([level + random.Random(n).randint(-spread, spread) for n in range(640 * 480)])
+    chance = random.Random(level)
+    image.putdata([level + chance.randint(-spread, spread) for _ in range(640 * 480)])
     return image.convert("RGB")
 
 
