@@ -132,7 +132,7 @@ async function claim(purchase: Purchase, transfer: Transfer, hash: string, desk:
 function leave(purchase: Purchase, transfer: Transfer, desk: Desk): void {
   const { key, body, file, terms } = purchase;
   const nothing = () => {
-    forget();
+    forget(purchase);
     desk.offer({ request: { body, file }, key, terms });
   };
   desk.show(
