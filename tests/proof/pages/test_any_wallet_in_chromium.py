@@ -51,6 +51,12 @@ JSON.parse = (...given) => {
   return value;
 };
 """
+# The day's new wallets are deployed.
+_DEPLOYS_NO_MORE = """
+if (!payment) return send();
+const error = "This gateway deploys no more new smart wallets today. Deploy the wallet.";
+return Response.json({error, charged: false}, {status: 402});
+"""
 _HAS_CHUNK = """
 return performance.getEntriesByType("resource").some(({name}) => name.includes("base-account"))
 """
@@ -341,6 +347,24 @@ def test_no_new_account_is_promised_where_none_is_deployed(shop, browser):
     words = browser.text("#flow")
     assert "this gateway opens no new accounts" in words
     assert "needs no gas" not in words
+
+
+@pytest.mark.full
+def test_a_new_account_beyond_the_days_limit_is_offered_the_qr_code(shop, browser):
+    account = base_account(shop.chain)
+    play_window(browser, account)
+    browser.between(_DEPLOYS_NO_MORE)
+    browser.open(shop.base_url + PICTURE)
+    ask(browser)
+    browser.click("[data-wallet=base-account]")
+    browser.click("#open-account")
+    browser.click("#pay")
+    sign_in_window(browser, account)
+    message = browser.find("#flow [role=alert]").text
+    assert "no more new accounts today. Choose “Any wallet, by QR code”" in message
+    assert "Nothing was taken." in message
+    assert "used before" in browser.find("[data-wallet=base-account]").text
+    browser.find("[data-wallet=transfer]")
 
 
 def test_the_play_shop_asks_nobody_for_real_money(browser, tmp_path):
