@@ -1,7 +1,7 @@
 // The gateway's routes: ask for the price, pay, follow the task.
 import { pause } from "./common";
 import { page, url } from "./page";
-import { readTerms, type Terms, type TransferTerms } from "./payment";
+import { isByNewAccount, readTerms, type Terms, type TransferTerms } from "./payment";
 
 export interface Output {
   url: string | null;
@@ -39,6 +39,8 @@ export class Refusal extends Error {
     readonly isSpent = false,
     /** Whether the gateway says that this payment took nothing. */
     readonly isUncharged = false,
+    /** The gateway's code of the error, such as `TX_NOT_FOUND`. */
+    readonly code = "",
   ) {
     super(message);
   }
@@ -89,7 +91,7 @@ export async function pay(
 ): Promise<Started> {
   const headers = { ...HEADERS, "Idempotency-Key": key, "PAYMENT-SIGNATURE": payment };
   const answer = await send(url, { method: "POST", headers, body }, notify);
-  if (!answer.ok) throw await refusal(answer);
+  if (!answer.ok) throw await refusal(answer, isByNewAccount(payment));
   const { statusUrl } = (await answer.json()) as { statusUrl: string };
   return { statusUrl, transaction: readReceipt(answer.headers.get("PAYMENT-RESPONSE")) };
 }
@@ -146,7 +148,8 @@ export async function send(path: string, request: RequestInit, notify: Notify): 
   }
 }
 
-async function attempt(path: string, request: RequestInit): Promise<Response | null> {
+/** Send a request once; null without an answer. Sets the gateway's clock. */
+export async function attempt(path: string, request: RequestInit): Promise<Response | null> {
   try {
     const answer = await fetch(path, { ...request, cache: "no-store" });
     const date = Date.parse(answer.headers.get("Date") ?? "");
@@ -158,33 +161,53 @@ async function attempt(path: string, request: RequestInit): Promise<Response | n
 }
 
 const SPENT = "nonce_already_used";
+const SIGNATURE = "payload_signature";
+/** What the way to pay by a transfer is called. */
+export const BY_CODE = "Any wallet, by QR code";
 // What x402 calls the reasons of a refused payment.
 const REASONS: [string, string][] = [
   ["insufficient_balance", "This account holds too little. Add funds, or choose another wallet."],
   ["authorization_valid_before", "The signature is too old. Sign again."],
   ["authorization_valid_after", "The clock of this device is wrong. Set it, and sign again."],
-  ["payload_signature", "The signature does not fit the account. Choose the account again."],
+  [SIGNATURE, "The signature does not fit the account. Choose the account again."],
 ];
 
-export async function refusal(answer: Response): Promise<Refusal> {
+// The gateway's own words once the day's new wallets are deployed.
+const NO_MORE = "no more new smart wallets";
+const OTHER_ACCOUNT = `Choose ${page.transfers ? `“${BY_CODE}”` : "another wallet"}, or an account that was used before.`;
+
+/** Return what an answer that is no success says; `isNew`: it is to the signature of a new account. */
+export async function refusal(answer: Response, isNew = false): Promise<Refusal> {
   let said = "";
+  let code = "";
   let charged: boolean | undefined;
   try {
-    const body = (await answer.json()) as { error?: string; details?: string; charged?: boolean };
+    const body = (await answer.json()) as { error?: string; details?: string; code?: string; charged?: boolean };
     said = [body.error, body.details].filter(Boolean).join(" ");
     charged = body.charged;
+    code = body.code ?? "";
   } catch {
     said = `The gateway answered ${answer.status}.`;
   }
-  if (answer.status !== 402) return new Refusal(said, answer.status, false, UNCHARGED.test(said));
+  if (answer.status !== 402) return new Refusal(said, answer.status, false, UNCHARGED.test(said), code);
   if (said.includes(SPENT)) {
     // The gateway finds what an account has paid under the purchase's key.
     const way = "Sign again with the same account: it never pays twice for this purchase.";
     return new Refusal(`This signature was used before, perhaps for this purchase. ${way}`, 402, true);
   }
-  const known = REASONS.find(([reason]) => said.includes(reason));
+  const known = REASONS.find(([reason]) => said.includes(reason))?.[1];
+  const words = isNew ? explainNewAccount(said) : null;
   const taken = charged === false ? " Nothing was taken." : "";
-  return new Refusal(`${known ? known[1] : said}${taken}`, 402, false, charged === false);
+  return new Refusal(`${words ?? known ?? said}${taken}`, 402, false, charged === false, code);
+}
+
+/** Return why the gateway does not deploy the wallet of a new account; null if that is not the reason. */
+function explainNewAccount(said: string): string | null {
+  const isLimit = said.includes(NO_MORE);
+  if (!isLimit && !said.includes(SIGNATURE)) return null;
+  // The page promises it no more.
+  page.deploysWallets = false;
+  return `This gateway opens no ${isLimit ? "more new accounts today" : "new account of this kind"}. ${OTHER_ACCOUNT}`;
 }
 
 function readReceipt(header: string | null): string {

@@ -28,8 +28,28 @@ export function writeTime(at: number | string): string {
   return new Date(at).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
 }
 
+/** Return a time of day, with its date unless that is today; `at` is Unix milliseconds. */
+export function writeDeadline(at: number): string {
+  const isToday = new Date(at).toDateString() === new Date().toDateString();
+  return isToday ? new Date(at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" }) : writeTime(at);
+}
+
 export function pause(seconds: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+}
+
+/** Wait, but not beyond the moment at which the page is shown again: hidden pages have slow timers. */
+export function pauseUntilShown(seconds: number): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      document.removeEventListener("visibilitychange", look);
+      resolve();
+    };
+    const look = () => document.hidden || end();
+    const timer = setTimeout(end, seconds * 1000);
+    document.addEventListener("visibilitychange", look);
+  });
 }
 
 /** Return a button that copies a text; its label says so for a moment. */

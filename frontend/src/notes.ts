@@ -59,10 +59,7 @@ export function noteUnfinished(go: (purchase: Purchase) => void): void {
 
 function describeUnfinished(kept: Kept, howMany: number, go: (purchase: Purchase) => void): HTMLElement {
   const button = h("button", { type: "button", class: "link", id: "continue" }, "Continue it");
-  button.addEventListener("click", () => {
-    note(null);
-    go(kept.unfinished!);
-  });
+  button.addEventListener("click", () => go(kept.unfinished!));
   const when = writeTime(kept.at);
   const others = howMany > 1 ? " There are more under " : " It is also under ";
   const did = kept.unfinished?.transfer ? "were paying" : "signed";

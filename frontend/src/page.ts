@@ -29,6 +29,8 @@ export interface Page {
   playKey: string | null;
   /** Whether the page asks for a transfer: it pays without a signature, and the money is real. */
   transfers: boolean;
+  /** Whether an account that does not exist yet can pay: its wallet is deployed in the settlement. */
+  deploysWallets: boolean;
   schema: { properties: Record<string, { maxLength?: number; enum?: string[]; default?: string }> };
   required: string[];
   extensions: string[];

@@ -53,6 +53,8 @@ const DOMAIN = [
   ["verifyingContract", "address"],
 ];
 
+// The end of such a signature.
+const NEW_ACCOUNT = "6492".repeat(16);
 const NO_SIGNATURE = { scheme: "transfer", maxTimeoutSeconds: 0, extra: { name: "", version: "" }, onlyTransfer: true };
 
 interface Challenge {
@@ -107,6 +109,16 @@ export function authorize(terms: Terms, from: string, now: number): TypedData {
 export function paymentHeader(terms: Terms, authorization: Authorization, signature: string): string {
   const payment = { x402Version: 2, accepted: terms, payload: { signature, authorization } };
   return btoa(String.fromCharCode(...new TextEncoder().encode(JSON.stringify(payment))));
+}
+
+/** Whether a payment is signed by an account that does not exist yet (ERC-6492). */
+export function isByNewAccount(header: string): boolean {
+  try {
+    const { payload } = JSON.parse(new TextDecoder().decode(bytes(header))) as { payload: { signature: string } };
+    return payload.signature.endsWith(NEW_ACCOUNT);
+  } catch {
+    return false;
+  }
 }
 
 // `crypto.randomUUID` is missing where a page comes by http from another machine.

@@ -1,7 +1,7 @@
 // The page of one endpoint: request, price, wallet, signature, task, result.
-import { askPrice, checkSelling, gatewayNow, pay, Refusal } from "./api";
+import { askPrice, checkSelling, gatewayNow, pay, Refusal, type Started } from "./api";
 import { showInCode } from "./code";
-import { type Child, enhance, find, h, pause } from "./common";
+import { type Child, enhance, find, h, pause, writeDeadline } from "./common";
 import { confirmed } from "./dialog";
 import * as form from "./form";
 import * as kept from "./kept";
@@ -41,6 +41,8 @@ const desk = {
   button,
   offer,
   connect,
+  begin,
+  startAgain,
   track,
   interrupted,
   say,
@@ -163,7 +165,7 @@ async function connect(wallet: Wallet, priced: Offer): Promise<void> {
 
 function review(signer: Signer, priced: Offer): void {
   const data = authorize(priced.terms, signer.address, gatewayNow());
-  const until = new Date(Number(data.message.validBefore) * 1000);
+  const until = Number(data.message.validBefore) * 1000;
   const confirm = button(`Sign and pay ${usdc(priced.terms.amount)}`, () => sign(signer, priced, data, confirm), "primary wide");
   confirm.id = "pay";
   show(
@@ -175,7 +177,7 @@ function review(signer: Signer, priced: Offer): void {
         ["Payee", later.address(data.message.to)],
         ["From", later.address(data.message.from)],
         ["Network", page.network.label],
-        ["Valid until", `${until.toLocaleTimeString()} (${Math.round(priced.terms.maxTimeoutSeconds / 60)} minutes)`],
+        ["Valid until", `${writeDeadline(until)} (${Math.round(priced.terms.maxTimeoutSeconds / 60)} minutes)`],
         ["For", `${page.title}: one result`],
       ],
       "review",
@@ -219,7 +221,7 @@ async function sign(signer: Signer, priced: Offer, data: TypedData, confirm: HTM
     const payment = paymentHeader(terms, data.message, signature);
     const purchase: Purchase = { key, ...request, terms, payment, authorization: data.message, payer };
     // Before anything is sent: a reload from now on sends the same payment.
-    save(purchase);
+    begin(purchase);
     leaveLink();
     await settle(purchase);
   } catch (error) {
@@ -235,7 +237,7 @@ async function settle(purchase: Purchase): Promise<void> {
   try {
     const started = await pay(JSON.stringify(purchase.body), purchase.key, purchase.payment, notify);
     save({ ...withoutFile(purchase), ...started });
-    await track(started.statusUrl);
+    await track(started);
   } catch (error) {
     if (error instanceof Refusal && error.isFinal) await refused(purchase, error);
     else {
@@ -254,7 +256,7 @@ async function refused(purchase: Purchase, error: Refusal): Promise<void> {
     return ended("You began this purchase with another request, so this signature took nothing.");
   const payer = error.isSpent ? purchase.authorization.from : purchase.payer;
   // Only here is it certain that nothing was paid by what is kept.
-  if (error.status === 402 && error.isUncharged && !payer) forget();
+  if (error.status === 402 && error.isUncharged && !payer) forget(purchase);
   const { key, body, file } = purchase;
   try {
     // The price may be what has changed.
@@ -287,18 +289,18 @@ function ended(problem: string): void {
   );
 }
 
-async function track(statusUrl: string): Promise<void> {
+async function track(started: Started): Promise<void> {
   form.lock(true);
   try {
-    const task = await later.showProgress(statusUrl, show, notify);
+    const task = await later.showProgress(started.statusUrl, show, notify);
     const again = button("Buy another", startAgain, "primary");
     again.id = "again";
     const open = h("a", { href: `/task/${task.taskId}`, class: "button" }, "Open its own page");
     await later.showEnd(task, show, h("p", { class: "tools" }, again, open));
   } catch (error) {
     if (error instanceof Refusal && error.status === 404)
-      ended(`The gateway does not know this task any more. Ask its operator about the transaction ${load()?.transaction || "by your account"}.`);
-    else interrupted(say(error), () => track(statusUrl));
+      ended(`The gateway does not know this task any more. Ask its operator about the transaction ${started.transaction || "by your account"}.`);
+    else interrupted(say(error), () => track(started));
   }
 }
 
@@ -308,9 +310,16 @@ function say(error: unknown): string {
 
 // -- after a reload
 
+/** Make a purchase this tab's. Another one is not offered any more while this one runs. */
+function begin(purchase: Purchase): void {
+  save(purchase);
+  note(null);
+}
+
 /** Go on with the purchase that this tab has begun. */
 async function resume(purchase: Purchase): Promise<void> {
-  const asked = step;
+  // A late answer to an earlier step is left out.
+  const asked = ++step;
   form.restore(purchase.body);
   try {
     await loadLater();
@@ -318,7 +327,8 @@ async function resume(purchase: Purchase): Promise<void> {
     return interrupted(say(error), () => resume(purchase));
   }
   if (asked !== step) return;
-  if (purchase.statusUrl) return track(purchase.statusUrl);
+  const { statusUrl, transaction = "" } = purchase;
+  if (statusUrl) return track({ statusUrl, transaction });
   return isWhole(purchase) ? proceed(purchase) : chooseAgain(purchase);
 }
 
@@ -383,5 +393,8 @@ if (begun && !(begun.statusUrl && location.search && kept.find(begun.key))) void
 else {
   setAside();
   fillFromLink(form.restore, changed);
-  noteUnfinished((purchase) => void resume(purchase));
+  noteUnfinished((purchase) => {
+    begin(purchase);
+    void resume(purchase);
+  });
 }

@@ -101,17 +101,18 @@ function writeReceipt(task: Task): HTMLElement {
   const money = `${amount} ${page.network.money}`;
   const rows: [string, Node | string][] = [
     ["Paid", state === "released" ? "nothing" : PAID[state] ? `${money}, ${PAID[state]}` : money],
-    ["Transaction", transaction ? link(transaction) : "not known yet"],
+    ["Transaction", transaction ? showTransaction(transaction) : "not known yet"],
     ["Task", h("a", { href: `/task/${task.taskId}` }, short(task.taskId))],
   ];
   if (task.refund) {
     rows.push(["Refund", `${task.refund.amount} ${page.network.money}. ${task.refund.message}`]);
-    if (task.refund.transaction) rows.push(["Refund sent by", link(task.refund.transaction)]);
+    if (task.refund.transaction) rows.push(["Refund sent by", showTransaction(task.refund.transaction)]);
   }
   return facts(rows, "receipt");
 }
 
-function link(transaction: string): Node {
+/** Return a transaction's hash, as a link to the explorer if there is one. */
+export function showTransaction(transaction: string): Node {
   const { explorer, isPlay } = page.network;
   if (explorer)
     return h("a", { href: `${explorer}/tx/${transaction}`, rel: "noopener", target: "_blank" }, short(transaction));

@@ -25,7 +25,10 @@ export interface Purchase {
 
 const NAME = `purchase:${page.slug}`;
 
-/** Keep a purchase. Throws where the browser keeps nothing at all: then nothing must be sent. */
+/**
+ * Keep a purchase, and make it this tab's. Throws where the browser keeps nothing at all: then
+ * nothing must be sent.
+ */
 export function save(purchase: Purchase): void {
   const isKept = kept.keep(withoutFile(purchase));
   try {
@@ -37,6 +40,8 @@ export function save(purchase: Purchase): void {
       sessionStorage.setItem(NAME, JSON.stringify(withoutFile(purchase)));
     } catch (error) {
       if (!isKept) throw error;
+      // Otherwise a reload would go on with the purchase before.
+      setAside();
     }
   }
 }
@@ -69,9 +74,8 @@ export function setAside(): void {
   }
 }
 
-/** Forget the purchase of this tab, by which certainly nothing was paid. */
-export function forget(): void {
-  const purchase = load();
-  if (purchase) kept.forget(purchase.key);
-  setAside();
+/** Forget a purchase by which certainly nothing was paid, and no other one. */
+export function forget(purchase: Purchase): void {
+  kept.forget(purchase.key);
+  if (load()?.key === purchase.key) setAside();
 }

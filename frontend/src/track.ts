@@ -44,13 +44,15 @@ export async function showEnd(task: Task, show: Show, tools: HTMLElement, hasRec
 
 /** Return whom to ask about a task. */
 export function contact(task: Task): HTMLElement {
-  if (!page.contact) {
-    const text = `Ask the operator of ${page.name} about it by this task's id or transaction.`;
-    return h("p", { class: "hint" }, text);
-  }
   const about = [`Task: ${page.baseUrl}/task/${task.taskId}`];
   if (task.payment.transaction) about.push(`Payment: ${task.payment.transaction}`);
-  const query = `subject=${encodeURIComponent(`Task ${task.taskId}`)}&body=${encodeURIComponent(about.join("\n"))}`;
+  return writeTo(`Task ${task.taskId}`, about, "this task's id or transaction");
+}
+
+/** Return how to write to the operator; without an address, by what to ask. */
+export function writeTo(subject: string, about: string[], by: string): HTMLElement {
+  if (!page.contact) return h("p", { class: "hint" }, `Ask the operator of ${page.name} about it by ${by}.`);
+  const query = `subject=${encodeURIComponent(subject)}&body=${encodeURIComponent(about.join("\n"))}`;
   const link = h("a", { href: `mailto:${page.contact}?${query}` }, page.contact);
   return h("p", { class: "hint" }, "Questions about it? Write to the operator: ", link);
 }

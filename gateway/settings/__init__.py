@@ -13,7 +13,7 @@ from gateway.settings.checks import (
     parse_limit,
 )
 from gateway.settings.loader import load_settings
-from gateway.settings.model import EndpointOverride, Settings
+from gateway.settings.model import COINBASE_FACTORIES, EndpointOverride, Settings
 from gateway.settings.sections import (
     SectionOffer,
     missing_in,

@@ -4,6 +4,7 @@ The gateway is not trusted. Unknown fields are never built, so a response cannot
 memory than its size. Source: the interface specification §2.3, §2.5 and §2.6.
 """
 
+import unicodedata
 from typing import Annotated, TypeVar
 
 import msgspec
@@ -13,6 +14,16 @@ _MAX_SENTENCE_CHARS = 300
 # A gateway keeps at most 16.
 _MAX_OUTPUTS = 64
 _MAX_OFFERS = 1_000
+# Letters and signs without ink: fillers of Hangul, the joiner, vowels of Khmer, an empty Braille
+# cell, and Mongolian and other selectors of variants. Unicode calls some of them printable.
+_BLANK = frozenset(
+    [
+        *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0),
+        *range(0x180B, 0x1810),
+        *range(0xFE00, 0xFE10),
+        *range(0xE0100, 0xE01F0),
+    ]
+)
 _Kind = TypeVar("_Kind")
 
 
@@ -124,11 +135,18 @@ def read_refusal(body: bytes) -> str:
 
 
 def shorten(sentence: str) -> str:
-    """Put a gateway's message on one line and cut it.
+    """Put a gateway's message on one line, without characters that nobody sees, and cut it.
 
     On a line of its own it could pass for a message of this program.
     """
-    sentence = " ".join(sentence.split())
+    sentence = " ".join("".join(map(_show, sentence)).split())
     if len(sentence) <= _MAX_SENTENCE_CHARS:
         return sentence
     return sentence[:_MAX_SENTENCE_CHARS] + "…"
+
+
+def _show(char: str) -> str:
+    """Return a visible character; a space for a control character, nothing for an invisible one."""
+    if ord(char) in _BLANK or unicodedata.category(char) == "Cf":
+        return ""
+    return char if char.isprintable() else " "

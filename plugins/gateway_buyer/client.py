@@ -45,6 +45,10 @@ _PASSING = (408, 425, 429, *range(500, 600))
 _MAX_RETRY_AFTER_S = 120
 _MAX_RETRY_AFTER_DIGITS = 8
 _MISSING = re.compile(r"(\w{1,40}) is missing")
+# No spaces, and nothing that looks like another character.
+_URL = re.compile(r"[!-~]+")
+_SAMPLE = "give a URL such as https://gateway.example.com"
+_HOST = re.compile(r"[0-9a-z._-]+|[0-9a-f:.]+")
 # The buyer's names of the request's fields.
 _OPTIONS = {
     "prompt": "a prompt",
@@ -71,8 +75,13 @@ def check_url(url: str) -> str:
         host, port = parts.hostname, parts.port
     except ValueError:
         host = None
-    if not host or port == 0 or parts.query or parts.fragment or parts.username is not None:
-        raise ValueError("give a URL such as https://gateway.example.com")
+    if not _URL.fullmatch(url):
+        raise ValueError("write the URL in ASCII, without spaces: names as xn--…, others as %20")
+    is_host = _HOST.fullmatch(host or "") is not None
+    if not host or not is_host or port == 0:
+        raise ValueError(_SAMPLE)
+    if parts.query or parts.fragment or parts.username is not None:
+        raise ValueError(_SAMPLE)
     if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(url)):
         raise ValueError("the URL must begin with https://, except on this machine")
     host = f"[{host}]" if ":" in host else host
@@ -180,9 +189,9 @@ class GatewayClient:
         try:
             return await self._large.download(url, timeout_s=_DOWNLOAD_S)
         except LinkDead as error:
-            raise Unanswered(str(error)) from None
+            raise Unanswered(shorten(str(error))) from None
         except ResultUnusable as error:
-            raise Unfinished(str(error)) from None
+            raise Unfinished(shorten(str(error))) from None
 
     async def _post(
         self, slug: str, body: Mapping[str, Any], headers: Mapping[str, str], timeout_s: float
@@ -198,7 +207,7 @@ async def _send(outbound: Outbound, method: str, where: str, **options: Any) -> 
         return await outbound.request(method, where, bills=False, **options)
     except Transient as error:
         _check_reached(outbound.base_url, error)
-        raise Unanswered(str(error)) from None
+        raise Unanswered(shorten(str(error))) from None
 
 
 def _check_reached(url: str, error: Exception) -> None:

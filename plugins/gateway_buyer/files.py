@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import hashlib
 import os
 import re
 import tempfile
@@ -25,7 +26,6 @@ _ENDINGS = {
     "application/pdf": "pdf",
 }
 _OTHER_ENDING = "bin"
-_WAY_OUT = "Name another file by --out, or replace it by --force."
 SLUG = re.compile(r"(?=.{1,64}$)[a-z0-9]+(?:[-._][a-z0-9]+)*")
 # Enough of a task's id to distinguish two results in one folder.
 _ID_CHARS = 8
@@ -49,6 +49,9 @@ class Destination:
 
     path: Path
     may_overwrite: bool
+
+    # What to do about a file that exists.
+    way_out: str = "Name another file by --out, or replace it by --force."
 
     @property
     def is_folder(self) -> bool:
@@ -74,6 +77,17 @@ class Destination:
             return [self.path / name for name in names]
         return list(_number_path(self.path, len(names)))
 
+    def has(self, path: Path, sha256: str) -> bool:
+        """Whether a file with this checksum (hex) is there."""
+        try:
+            # Not a pipe, which would wait.
+            if not path.is_file():
+                return False
+            with path.open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest() == sha256.lower()
+        except OSError:
+            return False
+
     def save(self, path: Path, content: bytes) -> None:
         """Write a file atomically; an existing file with the same content stays.
 
@@ -87,13 +101,13 @@ class Destination:
                 temporary.replace(path)
         except FileExistsError:
             if not path.is_file() or path.read_bytes() != content:
-                raise Unfinished(f"{path} exists. {_WAY_OUT}") from None
+                raise Unfinished(f"{path} exists. {self.way_out}") from None
         except OSError as error:
             raise Unfinished(f"{path} cannot be written ({error.strerror}).") from None
 
     def _check_free(self, path: Path) -> None:
         if path.is_dir() or (os.path.lexists(path) and not self.may_overwrite):
-            raise NotBought(f"{path} exists. {_WAY_OUT}")
+            raise NotBought(f"{path} exists. {self.way_out}")
 
 
 def _number(stem: str, media_types: Sequence[str]) -> Iterator[str]:

@@ -21,7 +21,7 @@ from gateway.chain.keys import address_of
 from gateway.chain.smart_wallets import sign_authorization
 from gateway.domain import Authorization
 from gateway.domain.failure_reasons import failure_in_words
-from gateway_buyer.answers import Refund, Task, shorten
+from gateway_buyer.answers import Output, Refund, Task, shorten
 from gateway_buyer.client import GatewayClient
 from gateway_buyer.errors import (
     GenerationFailed,
@@ -34,6 +34,8 @@ from gateway_buyer.files import Destination
 from gateway_buyer.records import Record, Records, hash_request
 from gateway_buyer.terms import Terms, check_price
 
+# Of all files of a task.
+MAX_RESULT_BYTES = 200_000_000
 _Got = TypeVar("_Got")
 
 
@@ -47,12 +49,16 @@ class Timing:
     # The shortest interval between polls of a task.
     poll_s: float = 1.0
 
+    # For fetching all files of a task.
+    save_s: float = 1_800.0
+
 
 @attrs.frozen(kw_only=True)
 class Hints:
     """How a buyer repeats a purchase, in words."""
 
     repeat: str = "repeat it with --idempotency-key {key}, or buy again after that"
+    expired: str = "To buy again, leave out --idempotency-key: a new one is another purchase."
     is_taken: str = (
         "This --idempotency-key bought something else. Leave it out for a new purchase, or repeat "
         "the command as it was."
@@ -158,20 +164,43 @@ class Buyer:
                 await asyncio.sleep(max(0.0, self.timing.poll_s - (now - began)))
 
     async def save(self, url: str, task: Task, destination: Destination) -> list[Path]:
-        """Fetch and save a completed task's files; raises `Unfinished`."""
+        """Fetch and save a completed task's files; raises `Unfinished`.
+
+        Files that are saved already are not fetched again.
+        """
         outputs = task.result.outputs if task.result is not None else []
         if not outputs:
             raise Unfinished("The task is completed, but its result has no file.")
+        total_bytes = sum(output.size_bytes for output in outputs)
+        if total_bytes > MAX_RESULT_BYTES:
+            raise Unfinished(
+                f"The files have {total_bytes:,} bytes. This program saves up to "
+                f"{MAX_RESULT_BYTES:,}: fetch them by hand from {url}/api/task/{task.task_id}"
+            )
         media_types = [output.mime_type for output in outputs]
         paths = destination.choose_paths(task.slug, task.task_id, media_types)
-        async with GatewayClient(url) as client:
-            for output, path in zip(outputs, paths, strict=True):
-                try:
-                    content = await self._persist(functools.partial(client.fetch, output))
-                except Unanswered as error:
-                    raise Unfinished(str(error)) from None
-                destination.save(path, content)
+        try:
+            async with asyncio.timeout(self.timing.save_s), GatewayClient(url) as client:
+                for output, path in zip(outputs, paths, strict=True):
+                    await self._save(client, output, path, destination)
+        except TimeoutError:
+            raise Unfinished(
+                f"The files did not arrive within {self.timing.save_s:.0f} seconds. The ones that "
+                "did are saved."
+            ) from None
         return paths
+
+    async def _save(
+        self, client: GatewayClient, output: Output, path: Path, destination: Destination
+    ) -> None:
+        # An earlier run may have saved it before it ended.
+        if destination.has(path, output.sha256):
+            return
+        try:
+            content = await self._persist(functools.partial(client.fetch, output))
+        except Unanswered as error:
+            raise Unfinished(str(error)) from None
+        destination.save(path, content)
 
     async def _poll(self, client: GatewayClient, task_id: str) -> Task | None:
         """Return the task; None after a pause if there was no response."""
@@ -185,7 +214,7 @@ class Buyer:
     def _explain_refused(self, record: Record) -> str:
         """Return a sentence on whether a refused payment can still be used."""
         if time.time() > record.valid_before:
-            return "It has expired and cannot be used any more."
+            return f"It has expired and cannot be used any more. {self.hints.expired}"
         until = datetime.fromtimestamp(record.valid_before, UTC).strftime("%H:%M:%S UTC")
         return f"It can be used until {until}: {self.hints.repeat.format(key=record.key)}."
 

@@ -78,13 +78,15 @@ def read_terms(header: str | None, refusal: str = "") -> Terms:
     )
 
 
-def check_price(terms: Terms, max_units: int) -> None:
-    """Raise `NotBought` if the price is above the buyer's limit."""
+def check_price(
+    terms: Terms, max_units: int, *, way_out: str = "To pay that much, use --max {price}."
+) -> None:
+    """Raise `NotBought` if the price is above the buyer's limit. `way_out` is a hint."""
     if terms.price_units > max_units:
         price = format_usdc(terms.price_units)
         raise NotBought(
             f"The price is {price} USDC, above the limit of {format_usdc(max_units)} USDC. "
-            f"Nothing was signed. To pay that much, use --max {price}."
+            f"Nothing was signed. {way_out.format(price=price)}"
         )
 
 

@@ -11,7 +11,7 @@ from gateway.domain.description import price_range, request_schema
 from gateway.domain.failure_reasons import FailureReason
 from gateway.domain.refund_promise import RefundPromise
 from gateway.running.gateway import Gateway
-from gateway.settings import Settings
+from gateway.settings import COINBASE_FACTORIES, Settings
 from gateway.version import VERSION
 from gateway.web.routes.files import Assets, static_folder
 from gateway_bucket.settings import bucket_of
@@ -151,12 +151,20 @@ def _describe_purchase(gateway: Gateway, assets: Assets, endpoint: Endpoint) -> 
         "wallet": settings.wallet,
         "playKey": play_key_of(settings) or None,
         "transfers": shop_offers.takes_transfers(settings),
+        "deploysWallets": _deploys_wallets(settings),
         "schema": request_schema(endpoint) | {"properties": shop_offers.describe_fields(endpoint)},
         "required": list(endpoint.required_fields),
         "extensions": list(endpoint.file_extensions),
         "fileNoun": shop_offers.name_file(endpoint),
         "samplePicture": _choose_picture(endpoint, assets),
     }
+
+
+def _deploys_wallets(settings: Settings) -> bool:
+    """Whether a settlement may deploy the wallet of a new Base Account."""
+    factories = {factory.lower() for factory in settings.erc6492_factories}
+    known = {factory.lower() for factory in COINBASE_FACTORIES}
+    return settings.deployments_per_day > 0 and bool(factories & known)
 
 
 def _choose_picture(endpoint: Endpoint, assets: Assets) -> str | None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import attrs
 
@@ -22,11 +23,14 @@ from gateway_buyer.wallet.allowance import Allowance
 
 HINTS = Hints(
     repeat="call buy again with the same arguments",
+    expired="To buy it after all, call buy with a new purchase_id: that is another payment.",
     is_taken="This purchase_id bought something else. Choose another one for a new purchase, or "
     "repeat the call as it was.",
 )
 # Clients time out after a minute.
-TIMING = Timing(pauses_s=(1.0, 2.0, 4.0))
+TIMING = Timing(pauses_s=(1.0, 2.0, 4.0), save_s=120.0)
+_WAY_OUT = "Ask the person to move it away, then call get_result."
+_TOO_DEAR = "To allow more, the person restarts this server with a higher --max."
 _PAY_S = 35.0
 # Above every limit: `get_price` also shows prices that `buy` refuses.
 _ANY_PRICE = 10**18
@@ -114,8 +118,11 @@ class Wallet:
 
     def check(self, terms: Terms) -> None:
         """Raise `NotBought` if the price is above a limit."""
-        check_price(terms, self.limits.per_purchase_units)
+        self._check_limit(terms)
         self.allowance.check(terms.price_units)
+
+    def _check_limit(self, terms: Terms) -> None:
+        check_price(terms, self.limits.per_purchase_units, way_out=_TOO_DEAR)
 
     def sign(self, order: Order, terms: Terms) -> Record:
         """Count the price as spent, then sign it. An order that is signed already stays so.
@@ -125,7 +132,7 @@ class Wallet:
         # The person took time to answer, and another call may have signed meanwhile.
         if (record := self.buyer.find(order)) is not None:
             return record
-        check_price(terms, self.limits.per_purchase_units)
+        self._check_limit(terms)
         number = self.allowance.reserve(terms.price_units)
         try:
             return self.buyer.sign(order, terms, self.secret)
@@ -166,7 +173,7 @@ class Wallet:
         if not task.done:
             return Bought(task=task, paths=[])
         self.folder.mkdir(parents=True, exist_ok=True)
-        destination = Destination(path=self.folder, may_overwrite=False)
+        destination = Destination(path=self.folder, may_overwrite=False, way_out=_WAY_OUT)
         paths = await self.buyer.save(url, check_completed(task), destination)
         return Bought(task=task, paths=paths)
 
@@ -181,12 +188,18 @@ def name_purchase(purchase_id: str, slug: str, body: Mapping[str, Any]) -> str:
 
 
 def make_question(order: Order, terms: Terms) -> str:
-    """Return the question to the person; the same terms give the same question."""
+    """Return the question to the person; the same terms give the same question.
+
+    A model that is steered chose the URL's path, the file and the prompt: the path is not shown,
+    the others are one line each.
+    """
+    file = shorten(str(order.body.get("fileName", "")))
     prompt = shorten(str(order.body.get("prompt", "")))
     lines = [
         f"Pay {format_usdc(terms.price_units)} USDC on {terms.network.name} for {order.slug}?",
-        f"Gateway: {order.url}",
+        f"Gateway: {urlsplit(order.url).netloc}",
         f"To: {terms.payee}",
+        *([f"File: {file}"] if file else []),
         *([f"Prompt: {prompt}"] if prompt else []),
         terms.refund,
     ]

@@ -27,6 +27,36 @@ if (path !== "/pay/transfer") return send();
 const found = await (await send()).json();
 return Response.json({...found, transaction: null});
 """
+# An amount that the gateway did not reserve, because it reserves six in ten minutes.
+_AMOUNT = """
+const payBy = Math.floor(Date.now() / 1000) + 1800 - (sessionStorage.isOver ? 86400 : 0);
+if (path.startsWith("/pay/amount")) return Response.json({units: "20123", payBy});
+"""
+# The gateway finds a transfer once it is sent, and refuses it for good.
+_HASH = "0x" + "ab" * 32
+_REFUSES = """
+window.posts ??= 0;
+const found = window.isSent || sessionStorage.isSent ? HASH : null;
+if (path === "/pay/transfer") return Response.json({transaction: found});
+if (path !== "/api/proxy-generate") return send();
+window.posts += 1;
+return Response.json({error: "It has bought something.", code: "TX_ALREADY_USED"}, {status: 400});
+""".replace("HASH", repr(_HASH))
+# A gateway that deploys no wallets.
+_DEPLOYS_NOTHING = """
+const parse = JSON.parse;
+JSON.parse = (...given) => {
+  const value = parse(...given);
+  if (value?.deploysWallets) value.deploysWallets = false;
+  return value;
+};
+"""
+# The day's new wallets are deployed.
+_DEPLOYS_NO_MORE = """
+if (!payment) return send();
+const error = "This gateway deploys no more new smart wallets today. Deploy the wallet.";
+return Response.json({error, charged: false}, {status: 402});
+"""
 _HAS_CHUNK = """
 return performance.getEntriesByType("resource").some(({name}) => name.includes("base-account"))
 """
@@ -131,6 +161,61 @@ def test_a_transfer_that_pays_too_little_says_so_and_the_code_stays(shop, browse
     use_hash(browser, little)
     assert "below the endpoint's price" in browser.find("#flow > * > [role=alert]").text
     assert browser.run("return document.querySelector('#open-wallet').getAttribute('href')") == uri
+
+
+def test_a_found_transfer_that_is_refused_asks_for_no_other_and_is_not_tried_for_ever(
+    shop, browser
+):
+    browser.between(_AMOUNT + _REFUSES)
+    begin_transfer(shop, browser)
+    browser.run("window.isSent = true")
+    browser.find("#unused-hash")
+    words = browser.text("#flow")
+    for said in ("bought nothing", "It has bought something.", "Do not send another one", _HASH):
+        assert said in words
+    assert "Ask the operator" in words
+    assert browser.run("return [document.querySelector('.qr'), window.posts]") == [None, 1]
+    browser.click("#flow .wide")
+    browser.until("window.posts === 2")
+    browser.run("sessionStorage.isSent = true")
+    browser.reload()
+    browser.find("#unused-hash")
+    assert browser.run("return window.posts") == 1
+
+
+@pytest.mark.full
+def test_a_hash_that_was_refused_and_is_then_found_is_not_sent_again(shop, browser):
+    browser.between(_AMOUNT + _REFUSES)
+    begin_transfer(shop, browser)
+    use_hash(browser, _HASH)
+    assert "It has bought" in browser.find("#flow > * > [role=alert]").text
+    browser.find(".qr")
+    browser.run("window.isSent = true")
+    browser.find("#unused-hash")
+    assert browser.run("return window.posts") == 1
+
+
+def test_after_its_time_an_amount_is_shown_no_more_and_another_can_be_asked_for(shop, browser, axe):
+    browser.between(_AMOUNT + _FINDS_NOTHING.replace("await (await send()).json()", "{}"))
+    browser.open(shop.base_url + PICTURE)
+    browser.run("sessionStorage.isOver = true")
+    ask(browser)
+    browser.click("[data-wallet=transfer]")
+    browser.find("#use-hash")
+    words = browser.text("#flow")
+    assert "The time to send it is over" in words
+    assert "do not pay again" in words
+    # A day that is not today has its date.
+    assert re.search(r"was yours until \w+.* \d{4}.*\d:\d\d", words)
+    assert browser.run("return document.querySelector('.qr, #open-wallet')") is None
+    browser.until("document.querySelector('#flow').innerText.includes('No transfer came in time')")
+    check(browser, axe, "after the time")
+    browser.run("delete sessionStorage.isOver")
+    browser.click("#renew")
+    browser.find(".qr")
+    assert "Send it by " in browser.text("#flow")
+    kept = browser.run("return JSON.parse(sessionStorage['purchase:sandbox-image']).transfer.payBy")
+    assert kept > time.time()
 
 
 def test_axe_finds_nothing_on_what_to_send(shop, browser, axe):
@@ -250,6 +335,36 @@ def test_a_base_account_that_exists_buys_though_the_browser_blocked_its_window_o
     end(browser)
     assert shop.payments_of(account.address) == [PRICE]
     assert browser.complaints() == []
+
+
+def test_no_new_account_is_promised_where_none_is_deployed(shop, browser):
+    browser.before_each_page(_DEPLOYS_NOTHING)
+    browser.open(shop.base_url + PICTURE)
+    ask(browser)
+    assert "used before" in browser.find("[data-wallet=base-account]").text
+    browser.click("[data-wallet=base-account]")
+    browser.find("#open-account")
+    words = browser.text("#flow")
+    assert "this gateway opens no new accounts" in words
+    assert "needs no gas" not in words
+
+
+@pytest.mark.full
+def test_a_new_account_beyond_the_days_limit_is_offered_the_qr_code(shop, browser):
+    account = base_account(shop.chain)
+    play_window(browser, account)
+    browser.between(_DEPLOYS_NO_MORE)
+    browser.open(shop.base_url + PICTURE)
+    ask(browser)
+    browser.click("[data-wallet=base-account]")
+    browser.click("#open-account")
+    browser.click("#pay")
+    sign_in_window(browser, account)
+    message = browser.find("#flow [role=alert]").text
+    assert "no more new accounts today. Choose “Any wallet, by QR code”" in message
+    assert "Nothing was taken." in message
+    assert "used before" in browser.find("[data-wallet=base-account]").text
+    browser.find("[data-wallet=transfer]")
 
 
 def test_the_play_shop_asks_nobody_for_real_money(browser, tmp_path):

@@ -21,23 +21,25 @@ def call(frontend, tmp_path_factory):
     def call(module: str, function: str, *arguments):
         out = folder / f"{module}.mjs"
         if not out.exists():
-            _bundle(frontend, module, out)
+            bundle(frontend, module, out)
         script = (
             f"import {{ {function} as call }} from {json.dumps(out.as_uri())};"
             f"try {{ console.log(JSON.stringify(call(...{json.dumps(arguments)}))) }}"
             "catch (error) { console.log(JSON.stringify({ error: error.message })) }"
         )
-        return json.loads(_node(script, frontend))
+        return json.loads(run_node(script, frontend))
 
     return call
 
 
-def _bundle(frontend: Path, module: str, out: Path) -> None:
+def bundle(frontend: Path, module: str, out: Path) -> None:
+    """Write a module of the pages, with all that it imports, to a file."""
     options = f"entryPoints: ['src/{module}.ts'], bundle: true, format: 'esm', outfile: '{out}'"
-    _node(f"import {{ build }} from 'esbuild'; await build({{ {options} }});", frontend)
+    run_node(f"import {{ build }} from 'esbuild'; await build({{ {options} }});", frontend)
 
 
-def _node(script: str, folder: Path) -> str:
+def run_node(script: str, folder: Path) -> str:
+    """Run a script in Node, and return its output."""
     return run(folder, "node", "--input-type=module", "-e", script)
 
 

@@ -18,6 +18,12 @@ Storage.prototype.setItem = function (name, value) {
   set.call(this, name, value);
 };
 """
+# A gateway that answers no payment, and later refuses each.
+_SILENT = """
+if (!payment) return send();
+if (!sessionStorage.refuses) return new Promise(() => {});
+return Response.json({error: "No.", charged: false}, {status: 402});
+"""
 _POSTS = """
 window.posts = [];
 const real = window.fetch;
@@ -71,6 +77,29 @@ def test_a_purchase_without_an_answer_survives_its_tab_and_pays_once(shop, brows
     assert (kept["status"], kept["price"]) == ("completed", "0.02 play USDC")
     for secret in ("a tab that was closed", "signature", "authorization"):
         assert secret not in json.dumps(kept)
+
+
+def test_a_refused_purchase_takes_no_other_one_with_it(shop, browser):
+    browser.between(_SILENT)
+    browser.open(shop.base_url + PICTURE)
+    for prompt in ("first", "second"):
+        close_tab(browser, shop.base_url + PICTURE)
+        ask(browser, prompt)
+        choose_purse(browser)
+        browser.click("#pay")
+        browser.until(
+            "Object.values(localStorage).some((one) => one.includes(arguments[0]))", prompt
+        )
+        # Meanwhile no other one can be continued.
+        assert not browser.run("return document.querySelector('#continue')")
+    close_tab(browser, shop.base_url + PICTURE)
+    browser.find("#continue")
+    browser.run("sessionStorage.refuses = true")
+    browser.click("#continue")
+    assert "Nothing was taken." in browser.find("#flow [role=alert]").text
+    (kept,) = browser.run(_KEPT)
+    assert kept["unfinished"]["body"]["prompt"] == "first"
+    assert browser.run("return Object.keys(sessionStorage)") == ["refuses"]
 
 
 def test_another_purchase_keeps_the_one_before(shop, browser):

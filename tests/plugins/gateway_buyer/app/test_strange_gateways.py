@@ -1,7 +1,9 @@
 """A gateway that lies, loses answers or sends garbage never gets two payments for one purchase."""
 
 import base64
+import hashlib
 import json
+import threading
 import time
 
 import attrs
@@ -212,6 +214,28 @@ async def test_a_file_longer_than_the_cap_is_cut_off(buyer, order, strange, tmp_
     strange.content = b"x" * 2_001
     with pytest.raises(Unfinished, match="more than 2000 bytes"):
         await purchase(buyer, order, tmp_path)
+
+
+async def test_files_that_do_not_arrive_in_time_are_given_up_and_saved_ones_are_not_fetched_again(
+    buyer, order, strange, tmp_path
+):
+    is_given_up = threading.Event()
+    strange.server.expect_request("/never").respond_with_handler(
+        lambda _: Response(str(is_given_up.wait(60)))
+    )
+    saved = {"mimeType": "image/png", "bytes": 9, "sha256": hashlib.sha256(PNG).hexdigest()}
+    links = [f"{strange.url}/files/1", f"{strange.url}/never"]
+    outputs = [saved | {"url": links[0]}, saved | {"url": links[1], "sha256": "0" * 64}]
+    strange.task = {"result": {"outputs": outputs}}
+    (tmp_path / "picture-6f1c2f5e-1.png").write_bytes(PNG)
+    task = await buyer.follow(order.url, TASK, timeout_s=20)
+    hasty = attrs.evolve(buyer, timing=attrs.evolve(buyer.timing, save_s=0.05))
+    try:
+        with pytest.raises(Unfinished, match="did not arrive within"):
+            await hasty.save(order.url, task, Destination(path=tmp_path, may_overwrite=False))
+    finally:
+        is_given_up.set()
+    assert "/files/1" not in [request.path for request, _ in strange.server.log]
 
 
 async def test_a_strangers_slug_and_type_choose_no_path(buyer, order, strange, tmp_path):

@@ -195,7 +195,8 @@ async def test_above_the_threshold_the_person_decides(tmp_path, strange, mode, a
     (question,) = person.questions
     first, gateway, payee, prompt, _ = question.splitlines()
     assert first == "Pay 0.02 USDC on base for picture?"
-    assert (gateway, payee) == (f"Gateway: {strange.url}", f"To: {checksum_address(WALLET)}")
+    host = strange.url.removeprefix("http://")
+    assert (gateway, payee) == (f"Gateway: {host}", f"To: {checksum_address(WALLET)}")
     assert prompt == "Prompt: a boat"
     agreed = action == "accept"
     assert (result.is_error, len(strange.payments)) == (not agreed, int(agreed))

@@ -1,6 +1,9 @@
 """The pages of a task and of the purchases, and the button for other sites."""
 
+import json
+
 import attrs
+import pytest
 
 from gateway import Transient
 from gateway.settings import EndpointOverride
@@ -119,3 +122,21 @@ async def test_the_button_is_a_small_script_for_every_site(gateway):
     assert script.startswith('"use strict";(()=>{')
     for word in ("fetch", "XMLHttpRequest", "sendBeacon", "cookie", "Storage", "import", "Image"):
         assert word not in script
+
+
+@pytest.mark.parametrize(
+    ("changes", "deploys"),
+    [
+        ({}, True),
+        ({"deployments_per_day": 0}, False),
+        ({"erc6492_factories": ()}, False),
+        # Not a factory of Base Account.
+        ({"erc6492_factories": ("0x" + "12" * 20,)}, False),
+        ({"erc6492_factories": ("0xba5ed110efdba3d005bfc882d75358acbbb85842",)}, True),
+    ],
+)
+async def test_a_page_knows_whether_a_new_account_can_pay(settings, provider, changes, deploys):
+    async with running(attrs.evolve(settings, **changes), provider) as started:
+        page = await get_text(started, "/play/picture")
+    data = page.partition('id="page">')[2].partition("</script>")[0]
+    assert json.loads(data)["deploysWallets"] is deploys
