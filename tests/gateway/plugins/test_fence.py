@@ -132,7 +132,7 @@ WRONG_CONDITIONS = {
 async def test_a_condition_of_a_wrong_type_leaves_the_others(settings, provider, kind):
     bad = Bad({"conditions": returning(WRONG_CONDITIONS[kind])})
     good = Good()
-    async with running(settings, provider, more=[bad, good], timing=SOON) as gateway:
+    async with running(settings, provider, more=[bad, good]) as gateway:
         names = [one.name for one in await find_conditions(gateway.services)]
         assert names == ["good", "plugin_failed"]
         await log_in(gateway)
@@ -144,7 +144,7 @@ async def test_a_condition_of_a_wrong_type_leaves_the_others(settings, provider,
 async def test_surplus_conditions_are_cut_and_the_others_stay(settings, provider):
     many = [attrs.evolve(GOOD_CONDITION, subject=str(number)) for number in range(60)]
     bad = Bad({"conditions": returning(many)})
-    async with running(settings, provider, more=[bad, Good()], timing=SOON) as gateway:
+    async with running(settings, provider, more=[bad, Good()]) as gateway:
         names = [one.name for one in await find_conditions(gateway.services)]
     assert names == ["bad_low"] * 50 + ["good", "plugin_failed"]
 

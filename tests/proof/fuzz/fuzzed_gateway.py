@@ -74,6 +74,7 @@ class Site:
         clock.frozen_at = _NOW
         settings = Settings(
             base_url="http://gateway.test",
+            rpc_urls=("http://127.0.0.1:8545",),
             wallet=WALLET,
             data_dir=folder,
             settlement_key=self.key.key.hex(),

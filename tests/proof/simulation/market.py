@@ -64,6 +64,8 @@ class Terms:
 def settings(settlement: str, refunds: str, refund_cap: str, batch: int) -> Settings:
     return Settings(
         base_url="http://gateway.test",
+        # Nothing connects to it. On this machine a key may be an example's.
+        rpc_urls=("http://127.0.0.1:8545",),
         wallet=WALLET,
         data_dir=Path(tempfile.gettempdir()),
         settlement="local" if settlement == "keys" else settlement,
