@@ -8,7 +8,13 @@ from tests.proof.clients.examples.conftest import EXAMPLES, run
 
 PYTHON = sorted(path.name for path in EXAMPLES.glob("*.py"))
 NODE = sorted(path.name for path in EXAMPLES.glob("*.mjs"))
-MISTYPED = [["--hlep"], ["a", "boat"]]
+MISTYPED = [["--hlep"], pytest.param(["a", "boat"], marks=pytest.mark.full)]
+
+
+def in_gate(examples, one):
+    """Mark all but one example as tests of the long proofs: they read options alike."""
+    marks = {name: () if name == one else pytest.mark.full for name in examples}
+    return [pytest.param(name, marks=mark) for name, mark in marks.items()]
 
 
 @pytest.fixture
@@ -22,7 +28,7 @@ def begin(httpserver, tmp_path):
     return type_in
 
 
-@pytest.mark.parametrize("example", PYTHON)
+@pytest.mark.parametrize("example", in_gate(PYTHON, "buy.py"))
 async def test_help_of_a_python_example(begin, httpserver, example):
     ran = await begin(sys.executable, EXAMPLES / example, "--help")
     assert ran.code == 0, ran.complained
@@ -38,7 +44,7 @@ async def test_mistyped_words_of_a_python_example(begin, httpserver, words):
     assert httpserver.log == []
 
 
-@pytest.mark.parametrize("example", NODE)
+@pytest.mark.parametrize("example", in_gate(NODE, "buy.mjs"))
 async def test_help_of_a_node_example(begin, script, httpserver, example):
     ran = await begin("node", script(example), "--help")
     assert ran.code == 0, ran.complained
