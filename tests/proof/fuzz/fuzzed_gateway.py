@@ -160,8 +160,8 @@ def _checked_error(status: int, headers: dict[str, str], data: bytes) -> str:
     """Check the body of an error (spec §2.6), or of a 402 (spec §2.4); return its code."""
     assert headers["content-type"] == "application/json", (headers, data)
     body = json.loads(data)
-    of_402 = {"x402Version", "error", "accepts", "details"}
-    allowed = of_402 if status == 402 else {"error", "code", "details"}
+    of_402 = {"x402Version", "error", "accepts", "details", "charged"}
+    allowed = of_402 if status == 402 else {"error", "code", "details", "charged"}
     assert set(body) <= allowed
     assert isinstance(body["error"], str)
     assert body["error"]
