@@ -12,6 +12,7 @@ from gateway.chain.log_ranges import LogsTooNarrow
 from gateway.contracts import Chain, Clock
 from gateway.contracts.chain import Addresses
 from gateway.domain import Block, MinedTransfer
+from gateway.errors import ChainUnavailable
 from gateway.settings import Settings
 from gateway.store import SqlStore
 from gateway.store.sql import Connection
@@ -25,8 +26,8 @@ from gateway_operator.transfer_search import transfer_pieces
 # A search result is fresh for this many seconds, so that a theft is known within two minutes.
 _TTL_S = 25.0
 _DAYS = 7.0
-# The newest blocks are read first. Of older ones, a search reads so many pieces for so many
-# seconds, because the newest are due again.
+# The newest blocks are read first. Of older ones, a search reads some pieces for some seconds,
+# because the newest are due again.
 _NEWEST_BLOCKS = 1_000
 _PIECES = 10
 _OLDER_S = 20.0
@@ -37,10 +38,10 @@ _LEAST_BLOCKS = 100
 # as long as the piece took, up to the second.
 _PAUSE_S = 0.5
 _MAX_PAUSE_S = 5.0
-# The newest blocks count as read for so many seconds.
+# Seconds for which the newest blocks count as read.
 CURRENT_S = 120.0
-# Anyone can send dust to an address, so only this many of the largest incoming transfers are kept,
-# and the times of so few blocks are read in a search. Outgoing ones need the key.
+# Anyone can send dust to an address, so only this many of the largest incoming transfers are kept.
+# Outgoing ones need the key. A search reads the times of few blocks.
 _MAX_IN = 200
 _MAX_OUT = 1_000
 _MAX_TIMES = 20
@@ -148,6 +149,7 @@ class MovementSearch(BackgroundSearch):
         self._times |= {one.transfer.block_number: one.at for one in rows if one.at is not None}
         self._safe = [one.transfer for one in rows]
         self._safe += [one for one in unsaved if _place(one) not in self._rows]
+        self._fresh = [one for one in self._fresh if _place(one) not in self._rows]
         await self._explain(roles)
 
     async def _begin(self, head: Block, addresses: Sequence[str]) -> Progress:
@@ -158,10 +160,12 @@ class MovementSearch(BackgroundSearch):
         """
         last, since = self._progress, self._now() - _DAYS * 86_400
         born_at = float(await self._store.known_meta("born_at") or 0)
-        # The embedded chain, or a test network, may have begun anew.
         is_same_chain = last is not None and last.next_block <= head.number + 1
         if last is not None and is_same_chain and set(addresses) <= set(last.addresses):
             return last
+        # Otherwise the embedded chain, or a test network, has begun anew.
+        if last is not None and not is_same_chain and head.timestamp < last.read_at:
+            raise ChainUnavailable("The RPC endpoint is behind the blocks that were read before.")
         is_restored = await self._store.sum(last_restore) is not None
         start = since if is_restored else max(born_at, since)
         begin = await first_block_since(self._chain, start, head=head)
@@ -274,7 +278,7 @@ class MovementSearch(BackgroundSearch):
             if one.movement.place in safe
         }
         changed = [row for place, row in rows.items() if row != self._rows.get(place)]
-        gone = self._rows.keys() - rows.keys()
+        gone = sorted(self._rows.keys() - rows.keys())
         await self._store.write(open_movements.save, progress, changed, gone)
         self._progress, self._rows = progress, rows
 

@@ -46,7 +46,7 @@ class OpenRow:
 
 
 def read(db: Connection) -> tuple[Progress | None, list[OpenRow]]:
-    """Return what was read, or None, and the open movements."""
+    """Return the progress, or None, and the open movements."""
     rows = db.execute(f"SELECT {', '.join(_COLUMNS)}, address, role, at FROM open_movements")  # noqa: S608 - constants
     found = [
         OpenRow(
@@ -72,7 +72,7 @@ def save(
     kept: Sequence[OpenRow],
     gone: Collection[tuple[str, int]],
 ) -> None:
-    """Store what was read, and add and delete movements."""
+    """Store the progress, and add and delete movements."""
     for place in gone:
         db.execute("DELETE FROM open_movements WHERE tx_hash = ? AND log_index = ?", place)
     names = (*_COLUMNS, "address", "role", "at")

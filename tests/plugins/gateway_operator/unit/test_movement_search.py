@@ -25,6 +25,13 @@ class Watched(Chain):
     def __init__(self, dust_every: int) -> None:
         super().__init__(dust_every)
         self.read: list[tuple[int, int]] = []
+        self.newest = self.safe = HEAD
+
+    async def head(self):
+        return await self.block_at(self.newest)
+
+    async def safe_head(self):
+        return await self.block_at(self.safe)
 
     async def transfer_logs(self, recipient, *, sender, from_block, to_block):
         self.read.append((from_block, to_block))
@@ -150,3 +157,27 @@ async def test_an_error_is_not_followed_by_a_search_per_page():
         await search.refresh(60.0)
     assert (search.problem, search.read_at) == ("at most 4,000 blocks", None)
     assert len(chain.read) == begun <= 6
+
+
+async def test_nodes_that_share_a_database_lose_nothing():
+    chain, store = Watched(dust_every=400), Store()
+    chain.safe = HEAD - 500
+    nodes = [_make(chain, store), _make(chain, store)]
+    for node in nodes:
+        await _search(node)
+    chain.safe = HEAD
+    for node in nodes:
+        await _search(node)
+    newest = [one.movement.transfer.block_number for one in nodes[1].known][:3]
+    assert newest == [HEAD, HEAD - 400, HEAD - 800]
+    assert {one.transfer.block_number for one in store.rows.values()} >= set(newest)
+
+
+async def test_an_endpoint_that_lags_counts_as_not_read():
+    chain, store = Watched(dust_every=WEEK_BLOCKS), Store()
+    await _search(_make(chain, store))
+    chain.newest = chain.safe = HEAD - 5_000
+    late = _make(chain, store)
+    await late.refresh(60.0)
+    assert late.problem == "The RPC endpoint is behind the blocks that were read before."
+    assert late.read_at is None
