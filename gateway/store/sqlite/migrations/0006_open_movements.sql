@@ -18,5 +18,8 @@ CREATE TABLE open_movements (
 -- Whether the operator booked an outgoing transfer. Other marks do not explain one.
 ALTER TABLE unclaimed_marks ADD COLUMN books_out INTEGER NOT NULL DEFAULT 0;
 
+-- A payer's payments, page by page.
+CREATE INDEX payments_payer_newest ON payments (payer, id) WHERE method IS NULL;
+
 INSERT INTO meta (key, value) VALUES ('readable_by', '1')
     ON CONFLICT (key) DO UPDATE SET value = excluded.value;
