@@ -2,7 +2,7 @@
 
 import attrs
 
-from gateway.store.sql import Connection, placeholders
+from gateway.store.sql import Connection, dialect_of, placeholders
 from gateway_operator.sql.payment_search import OF_PAYER, search_payments
 
 _SELECT = """SELECT p.id AS payment_id, t.id AS task_id, t.slug, t.status,
@@ -19,7 +19,7 @@ _OF_PAYER = """p.id IN (
         WHERE p.payer = lower(?) AND p.method IS NULL AND {where}
         ORDER BY p.id DESC LIMIT ?) AS own
     UNION ALL SELECT id FROM (SELECT p.id FROM method_proofs m
-        JOIN payments p ON p.id = m.payment_id
+        {join} payments p ON p.id = m.payment_id
         WHERE m.payer = ? AND {where} ORDER BY p.id DESC LIMIT ?) AS named)"""
 # Ids grow with time, so a day is a range of ids; the list needs no sorting.
 _OF_DAY = """p.id BETWEEN (SELECT min(id) FROM payments WHERE created_at >= ? AND created_at < ?)
@@ -108,7 +108,8 @@ def find_payments(db: Connection, wanted: PaymentFilter, limit: int) -> list[Lis
         where.append("p.id < ?")
         values.append(wanted.before)
     if wanted.payer:
-        where = [_OF_PAYER.format(where=" AND ".join(where))]
+        join = dialect_of(db).ordered_join
+        where = [_OF_PAYER.format(where=" AND ".join(where), join=join)]
         values = [wanted.payer, *values, limit] * 2
     sql = f"{_SELECT} WHERE {' AND '.join(where)} ORDER BY p.id DESC LIMIT ?"
     names = [field.name for field in attrs.fields(ListedPayment)]
