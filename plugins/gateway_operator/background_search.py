@@ -23,16 +23,18 @@ class BackgroundSearch:
         self._chain, self._store, self._now = chain, store, now
         # Unix seconds of the last completed search.
         self.searched_at: float | None = None
+        # Unix seconds of the last search if it failed.
+        self.failed_at: float | None = None
         self.problem: str | None = None
         self._search: asyncio.Task[None] | None = None
 
     async def refresh(self, timeout_s: float) -> None:
-        """Search new blocks unless the result is fresh; wait at most `timeout_s`.
+        """Search new blocks unless the last search is recent; wait at most `timeout_s`.
 
         A longer search goes on in the background. If it fails, `problem` is set.
         """
-        is_fresh = self.searched_at is not None and self._now() - self.searched_at < self.ttl_s
-        if is_fresh and self.problem is None:
+        ended_at = self.searched_at if self.problem is None else self.failed_at
+        if ended_at is not None and self._now() - ended_at < self.ttl_s:
             return
         if self._search is None or self._search.done():
             self._search = asyncio.create_task(self._try_advance(), name=self.name)
@@ -52,9 +54,10 @@ class BackgroundSearch:
         try:
             await self._advance()
         except ChainUnavailable as error:
-            self.problem = error.message
+            self.problem, self.failed_at = error.message, self._now()
         except Exception:  # noqa: BLE001 - the edge of a task that is not awaited
             _log.exception("transfers.search_failed", search=self.name)
             self.problem = "The search has failed; the gateway's log says why."
+            self.failed_at = self._now()
         else:
             self.problem, self.searched_at = None, self._now()

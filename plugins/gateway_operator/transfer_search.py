@@ -27,7 +27,7 @@ async def transfer_pieces(
 
     Leaves out transfers from an address to itself. Raises `ChainUnavailable`.
     """
-    size = _PIECE_BLOCKS
+    size = max(min(_PIECE_BLOCKS, last - first + 1), 1)
     while first <= last:
         end = min(first + size - 1, last)
         try:

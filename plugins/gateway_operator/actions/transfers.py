@@ -7,14 +7,15 @@ import uuid
 import attrs
 
 from gateway.domain import TX_HASH, Decision, RefundCase, Transfer
-from gateway.domain.eip3009 import transaction_key, transfers_to
-from gateway.errors import ActionRefused, RefundRefused, WrongValue
+from gateway.domain.eip3009 import TRANSFER_TOPIC, transaction_key, transfers_to
+from gateway.errors import ActionRefused, NeedsFresh, RefundRefused, WrongValue
 from gateway.store.sql import Connection
 from gateway.store.unused_transfers import owe_unused
 from gateway_operator.actions import refunds
 from gateway_operator.audit_log import Actor, AlreadyDone, NewAction
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.payments import Unused, find_unused
+from gateway_operator.movements import with_earlier_keys
 from gateway_operator.sql import seen_transfers
 
 _MAX_DIGITS = 6
@@ -27,16 +28,31 @@ def parse_log(text: str) -> int:
     return int(text)
 
 
-async def mark_seen(desk: Desk, actor: Actor, tx_hash: str, log_index: int, *, reason: str) -> None:
+async def mark_seen(
+    desk: Desk,
+    actor: Actor,
+    tx_hash: str,
+    log_index: int,
+    *,
+    reason: str,
+    is_fresh: bool = False,
+) -> None:
     """Mark a transfer as seen; `reason` is the operator's note about it.
 
-    Raises `WrongValue`, and `ActionRefused` if it paid for a task or is already marked.
+    One that left an address of the gateway is booked so, and its alarm ends. Raises `WrongValue`,
+    `ActionRefused` if it paid for a task, is already marked or not on the chain, `NeedsFresh` for
+    one that left, and `ChainUnavailable`.
     """
     if not re.fullmatch(TX_HASH, tx_hash):
         raise WrongValue("A transaction's hash is 0x followed by 64 hexadecimal digits.")
     if not reason.strip():
         raise WrongValue("Give a reason: what was done about this transfer.")
     tx_hash = tx_hash.lower()
+    left = await _has_left(desk, tx_hash, log_index)
+    if left and actor.door != "cli" and not is_fresh:
+        raise NeedsFresh(
+            "This transfer left an address of the gateway: enter the password to book it as yours."
+        )
     action = NewAction(
         actor=actor,
         at=desk.now(),
@@ -44,8 +60,30 @@ async def mark_seen(desk: Desk, actor: Actor, tx_hash: str, log_index: int, *, r
         subject=f"{tx_hash}:{log_index}",
         reason=reason,
     )
+    write = seen_transfers.book if left else seen_transfers.mark
     with contextlib.suppress(AlreadyDone):
-        await desk.records.act(seen_transfers.mark, tx_hash, log_index, desk.now(), action=action)
+        await desk.records.act(write, tx_hash, log_index, desk.now(), action=action)
+
+
+async def _has_left(desk: Desk, tx_hash: str, log_index: int) -> bool:
+    """Whether a transfer left an address of the gateway.
+
+    Raises `ActionRefused` if it is not known: no mark is made in advance.
+    """
+    place = (tx_hash, log_index)
+    await desk.movements.load()
+    moved = {one.movement.place: one.movement.is_out for one in desk.movements.known}
+    came = {(one.transfer.tx_hash, one.transfer.log_index): False for one in desk.unused.known}
+    if (known := (came | moved).get(place)) is not None:
+        return known
+    receipt = await desk.chain.receipt(tx_hash)
+    logs = () if receipt is None or not receipt.succeeded else receipt.logs
+    token = desk.settings.chain.token
+    for log in logs:
+        if log.index == log_index and log.address == token and log.topics[:1] == (TRANSFER_TOPIC,):
+            roles = await with_earlier_keys(desk.store, desk.roles())
+            return len(log.topics) > 1 and "0x" + log.topics[1][-40:] in roles
+    raise ActionRefused("The chain shows no such transfer of USDC now. Nothing was marked.")
 
 
 async def give_back(

@@ -43,6 +43,11 @@ def make_watch(
         found = await _find_conditions(desk, thresholds)
         return [one for one in found if one.raises_alarm]
 
+    def find_uncertain() -> Mapping[str, float]:
+        # A theft in a block that is not read yet, until the operator has booked it.
+        search = desk.movements
+        return {} if search.is_current else {"unbooked": search.booked_at}
+
     async def write_due_digest(last: float | None) -> Alarm | None:
         now = desk.now()
         if not is_due(at_s, last, now):
@@ -55,6 +60,7 @@ def make_watch(
     return AlarmWatch(
         store=desk.store,
         find_conditions=find_reported,
+        find_uncertain=find_uncertain,
         try_write=partial(_try_write, desk),
         write_digest=write_due_digest,
         clean=clean,

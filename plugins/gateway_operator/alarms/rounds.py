@@ -5,6 +5,7 @@ A condition that holds long enough is raised and reported, again when it becomes
 muted alarm sends no messages.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -43,6 +44,9 @@ class Round:
     gateway: str
     # Without a channel no alarm counts as reported.
     has_channels: bool = True
+    # By condition: alarms that began after this time do not end, because whether the condition
+    # still holds is not known.
+    uncertain: Mapping[str, float] = attrs.field(factory=dict)
 
     def judge(
         self, records: Sequence[AlarmRecord], mutes: Iterable[AlarmRecord] = ()
@@ -119,6 +123,8 @@ class Round:
     def _calm(self, record: AlarmRecord) -> Step:
         if record.raised_at is None:
             return Step(record=record, is_deleted=True)
+        if record.since > self.uncertain.get(record.condition, math.inf):
+            return Step(record=attrs.evolve(record, calm_since=None))
         if record.calm_since is None:
             return Step(record=attrs.evolve(record, calm_since=self.now))
         if self.now - record.calm_since < CALM_S:

@@ -5,7 +5,7 @@ It delays no request: it reads through the connection for sums, and carriers run
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import attrs
 import structlog
@@ -50,6 +50,8 @@ class AlarmWatch:
     base_url: str
     gateway: str
     every_s: float = EVERY_S
+    # Conditions of which the end may not be known, as `Round.uncertain`.
+    find_uncertain: Callable[[], Mapping[str, float]] = attrs.field(factory=lambda: dict)
     # Whether this node leads. Others watch only if the database takes no writes.
     is_mine: Callable[[], bool] = attrs.field(default=lambda: True)
     _beating: asyncio.Task[None] | None = attrs.field(default=None, init=False)
@@ -105,6 +107,7 @@ class AlarmWatch:
             base_url=self.base_url,
             gateway=self.gateway,
             has_channels=bool(channels),
+            uncertain=self.find_uncertain(),
         )
         for step in await self._apply(one_round):
             _log_step(step, now)

@@ -27,7 +27,7 @@ from gateway_operator.desk.refunds_list import read_refunds
 from gateway_operator.desk.tasks import find_task, list_tasks, make_filter
 from gateway_operator.pages.books import answer_csv, read_asked_span, read_books
 from gateway_operator.pages.frame import blueprint
-from gateway_operator.pages.guards import actor, needs_scope
+from gateway_operator.pages.guards import actor, is_fresh, needs_scope
 from gateway_operator.pages.payments import FIELDS
 from gateway_operator.state import operator
 
@@ -97,7 +97,8 @@ async def api_seen(tx_hash: str, log_index: str) -> Response:
     body = await read_body("reason", needed=["reason"])
     reason = text_of(body, "reason")
     log = parse_log(log_index)
-    await mark_seen(operator().desk, actor(), tx_hash, log, reason=reason)
+    desk = operator().desk
+    await mark_seen(desk, actor(), tx_hash, log, reason=reason, is_fresh=is_fresh())
     return answer({"seen": True})
 
 

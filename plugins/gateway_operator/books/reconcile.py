@@ -16,9 +16,10 @@ from gateway_operator.books.span import Span
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.wording import usdc
 from gateway_operator.movements import with_earlier_keys
-from gateway_operator.sql import ledger
+from gateway_operator.sql import ledger, seen_transfers
 from gateway_operator.sql.ledger import Booked
 from gateway_operator.sql.movements import EXPLAINED, Movement, explain
+from gateway_operator.sql.seen_transfers import SeenTransfer
 from gateway_operator.transfer_search import transfer_pieces
 
 # A refund is booked when it is seen, after its block.
@@ -66,6 +67,9 @@ class Reconciliation:
 
     # Every transfer from or to the gateway's addresses that no record explains.
     open: Sequence[Movement]
+
+    # Those that only a mark explains, each with the mark.
+    marked: Sequence[tuple[Movement, SeenTransfer]]
 
     @property
     def missing(self) -> Sequence[Booked]:
@@ -129,7 +133,14 @@ async def reconcile(desk: Desk, span: Span) -> Reconciliation:
         sales=sales,
         refunds=refunds,
         open=[one for one in found if one.kind not in EXPLAINED],
+        marked=await _find_marks(desk, [one for one in found if one.kind == "seen"]),
     )
+
+
+async def _find_marks(desk: Desk, found: Sequence[Movement]) -> list[tuple[Movement, SeenTransfer]]:
+    hashes = {one.transfer.tx_hash for one in found}
+    marks = await desk.store.sum(seen_transfers.find, hashes) if hashes else {}
+    return [(one, marks[one.place]) for one in found if one.place in marks]
 
 
 async def _compare_sales(

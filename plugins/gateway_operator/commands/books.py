@@ -24,7 +24,7 @@ from gateway_operator.books.span import Span, read_span
 from gateway_operator.books.sums import Books, read_days, read_endpoints
 from gateway_operator.commands.session import open_session, shell_actor
 from gateway_operator.desk.desk import Desk
-from gateway_operator.desk.movement_conditions import describe_kind
+from gateway_operator.desk.movement_conditions import describe_kind, describe_mark
 from gateway_operator.tables import print_rows
 
 _SHOWN = "table"
@@ -214,6 +214,8 @@ def _print_findings(found: Reconciliation) -> None:
             f"{describe_kind(one)}: {sent.amount_units / 10**6:g} USDC of {sent.sender} to "
             f"{sent.recipient}, transaction {sent.tx_hash}, log {sent.log_index}."
         )
+    for one, mark in found.marked:
+        click.echo(f"Explained by a mark: {describe_mark(one, mark)}.")
     for booked in found.missing:
         amount = f"{booked.units / 10**6:g} USDC, task {booked.task_id}"
         click.echo(f"In the books, but not on the chain: {amount}, {booked.tx_hash}.")

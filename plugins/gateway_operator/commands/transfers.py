@@ -94,7 +94,7 @@ def unclaimed() -> None:
 @click.option("--reason", required=True, help="What was done about it, for the audit log.")
 @one_sentence
 def seen(*, tx_hash: str, log_index: int, reason: str) -> None:
-    """Mark an unused transfer as seen. The list shows the reason."""
+    """Mark an unused transfer as seen, or book one that left as yours."""
 
     async def act() -> None:
         async with open_session(load_settings()) as desk:

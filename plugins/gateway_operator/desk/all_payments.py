@@ -104,7 +104,9 @@ async def read_buyer(desk: Desk, payer: str) -> Buyer:
     wanted = make_payment_filter(payer=payer)
     if not wanted.payer:
         raise NotFound("Name the payer: an address, or a payment method's name for it.")
-    groups = await desk.store.sum(all_payments.sum_buyer, wanted.payer)
+    groups: list[BuyerGroup] = await desk.buyers.get(
+        wanted.payer, lambda: desk.store.sum(all_payments.sum_buyer, wanted.payer)
+    )
     found = await read_unused(desk)
     unused = [one for one in found.transfers if one.sender == wanted.payer.lower()]
     if not groups and not unused:

@@ -23,6 +23,8 @@ from gateway_operator.unused_transfers import UnusedSearch
 # Seconds that results shared by pages are cached.
 _SHARED_S = 2.0
 _MAX_SHARED = 64
+# A buyer with many payments takes a second to sum, and the page refreshes every few seconds.
+_BUYERS_S = 30.0
 # Seconds between two measurements of the chain's pace.
 _PACE_TTL_S = 600.0
 # Free space is sampled every hour for a day, to predict when the disk is full.
@@ -90,6 +92,9 @@ class Desk:
     # Results shared by pages, by name.
     shared: SharedAnswers[Any] = attrs.field(init=False)
 
+    # Sums of a buyer's payments, by payer.
+    buyers: SharedAnswers[Any] = attrs.field(init=False)
+
     # Sums of sales by bar.
     cached_bars: CachedBars = attrs.field(init=False, factory=CachedBars)
     # Of the period before, because each cache keeps one period of a length.
@@ -124,6 +129,10 @@ class Desk:
     @shared.default
     def _make_shared(self) -> SharedAnswers[Any]:
         return SharedAnswers(self.now, ttl_s=_SHARED_S, most=_MAX_SHARED)
+
+    @buyers.default
+    def _make_buyers(self) -> SharedAnswers[Any]:
+        return SharedAnswers(self.now, ttl_s=_BUYERS_S, most=_MAX_SHARED)
 
     def roles(self) -> dict[str, str]:
         """Return the gateway's addresses in lower case, each with its role."""

@@ -14,7 +14,7 @@ from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.moved import read_unmarked as read_unmarked_moved
 from gateway_operator.desk.payments import late_after_s
 from gateway_operator.movements import OpenMovement, last_restore
-from gateway_operator.sql import actions, logins, seen_transfers
+from gateway_operator.sql import actions, logins, open_movements, seen_transfers
 from gateway_operator.unused_transfers import UnusedTransfer
 
 _HOUR_S = 3_600.0
@@ -45,6 +45,9 @@ class MachineFacts:
     lost: Sequence[UnusedTransfer] = ()
     # USDC that moved without a record.
     moved: Sequence[OpenMovement] = ()
+    # Since the newest blocks were searched for it, and why not; None: not known.
+    movements_unread_s: float | None = None
+    movements_problem: str | None = None
     # The restore that made this database, and payments from before it that are in no record.
     restored: ActionRecord | None = None
     forgotten: Sequence[UnusedTransfer] = ()
@@ -58,6 +61,7 @@ async def read_machine(desk: Desk) -> MachineFacts:
     unmarked = [] if search.searched_at is None else await _read_unmarked(desk)
     restored = await desk.store.sum(last_restore)
     forgotten = [] if restored is None else [one for one in unmarked if one.is_older(restored.at)]
+    known_forgotten = set(forgotten)
     running = desk.running
     disk = read_disk(desk.settings, is_full=desk.store.is_full)
     desk.disk_pace.note(now, disk.free_bytes)
@@ -73,13 +77,23 @@ async def read_machine(desk: Desk) -> MachineFacts:
         unused=(
             None
             if search.searched_at is None
-            else [one.at for one in unmarked if one not in forgotten]
+            else [one.at for one in unmarked if one not in known_forgotten]
         ),
         lost=await _choose_lost(desk, unmarked, now),
         moved=await read_unmarked_moved(desk),
+        movements_unread_s=await _read_unread(desk, now),
+        movements_problem=desk.movements.problem,
         restored=restored,
         forgotten=forgotten,
     )
+
+
+async def _read_unread(desk: Desk, now: float) -> float | None:
+    """Return the seconds since a node read the newest blocks, or since this one started."""
+    if desk.running is None:
+        return None
+    stored = await desk.store.sum(open_movements.read_at)
+    return now - max(desk.running.started_at, desk.movements.read_at or 0.0, stored or 0.0)
 
 
 async def _choose_lost(

@@ -27,7 +27,7 @@ class MovedPage:
 
 
 async def read_moved(desk: Desk, *, timeout_s: float = _TIMEOUT_S) -> MovedPage:
-    """Return the movements of seven days. A later page shows what a long search finds."""
+    """Return the open movements. A later page shows what a long search finds."""
     search = desk.movements
     await search.refresh(timeout_s)
     return MovedPage(
@@ -36,17 +36,18 @@ async def read_moved(desk: Desk, *, timeout_s: float = _TIMEOUT_S) -> MovedPage:
             await read_unmarked(desk), key=lambda one: one.movement.kind != "unbooked"
         ),
         searched_at=search.searched_at,
-        is_complete=search.is_complete,
+        is_complete=search.is_complete and search.searched_at is not None,
         problem=search.problem,
     )
 
 
 async def read_unmarked(desk: Desk) -> list[OpenMovement]:
     """Return the movements of the last search that no operator has marked since."""
+    await desk.movements.load()
     known = desk.movements.known
     hashes = {one.movement.transfer.tx_hash for one in known}
     seen = await desk.store.sum(seen_transfers.find, hashes) if hashes else {}
-    return [one for one in known if one.movement.place not in seen]
+    return [one for one in known if not one.movement.is_explained_by(seen.get(one.movement.place))]
 
 
 async def find_moved(desk: Desk, tx_hash: str, log_index: int) -> OpenMovement:

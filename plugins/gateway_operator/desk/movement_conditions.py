@@ -4,12 +4,15 @@ from collections.abc import Iterator, Sequence
 
 from gateway_operator.desk.condition import Condition, Thresholds
 from gateway_operator.desk.facts import Facts
-from gateway_operator.desk.wording import age, counted, usdc
+from gateway_operator.desk.wording import age, counted, sentence, usdc
 from gateway_operator.movements import OpenMovement
 from gateway_operator.sql.movements import Movement
+from gateway_operator.sql.seen_transfers import SeenTransfer
 
 ROLE_WORDS = {"wallet": "the wallet", "refund": "a refund key", "settlement": "a settlement key"}
 _PAGE = "/admin/payments#moved"
+_UNREAD_SOON_S = 120.0
+_UNREAD_URGENT_S = 900.0
 
 
 def describe_kind(one: Movement) -> str:
@@ -24,6 +27,15 @@ def describe_kind(one: Movement) -> str:
         "top_up": "Topped up a refund key",
         "stray": "Came to a settlement key, which needs no USDC",
     }[one.kind]
+
+
+def describe_mark(one: Movement, mark: SeenTransfer) -> str:
+    """Return what an operator's mark explains, and why, without a full stop."""
+    sent, verb = one.transfer, "left" if one.is_out else "came to"
+    return (
+        f"{usdc(sent.amount_units)} USDC {verb} {ROLE_WORDS[one.role]}, transaction "
+        f"{sent.tx_hash}, log {sent.log_index}, {mark.actor}: {mark.reason}"
+    )
 
 
 def _left(facts: Facts, _: Thresholds) -> Iterator[Condition]:
@@ -47,14 +59,37 @@ def _left(facts: Facts, _: Thresholds) -> Iterator[Condition]:
         )
 
 
+def _unread(facts: Facts, _: Thresholds) -> Iterator[Condition]:
+    """Yield that the newest blocks are not read, unless a failed check says that no chain is."""
+    unread_s, problem = facts.machine.movements_unread_s, facts.machine.movements_problem
+    is_known = any(one.name == "rpc" and not one.ok for one in facts.checks or ())
+    if unread_s is None or unread_s < _UNREAD_SOON_S or is_known:
+        return
+    yield Condition(
+        condition="movements_unread",
+        level="bad" if unread_s >= _UNREAD_URGENT_S else "warn",
+        title=f"A theft would not show: transfers were not read for {age(unread_s)}",
+        text=sentence(problem or "The search for them has not ended yet"),
+        action="Name another endpoint in GATEWAY_RPC_URLS that answers eth_getLogs.",
+        page="payments",
+        button="View",
+        href=_PAGE,
+    )
+
+
 def _came(facts: Facts, _: Thresholds) -> Iterator[Condition]:
-    """Yield USDC that came to a key; nobody owes money to one."""
+    """Yield USDC that came to a key; nobody owes money to one.
+
+    Anyone can send dust, so amounts below the lowest price raise no alarm.
+    """
+    least = min((one.price_units for one in facts.endpoints), default=0)
     for (address, role), found in _grouped(facts.machine.moved, "stray", "top_up").items():
         is_refund = role == "refund"
+        is_dust = all(one.movement.transfer.amount_units < least for one in found)
         yield Condition(
             condition="moved_in",
             subject=address,
-            level="note" if is_refund else "warn",
+            level="note" if is_refund or is_dust else "warn",
             title=f"{_sum(found)} USDC came to {ROLE_WORDS[role]}",
             text=(
                 f"{counted(len(found), 'transfer')} to {address}, the newest{_when(facts, found)}."
@@ -68,7 +103,7 @@ def _came(facts: Facts, _: Thresholds) -> Iterator[Condition]:
             page="payments",
             button="View",
             href=_PAGE,
-            raises_alarm=not is_refund,
+            raises_alarm=not (is_refund or is_dust),
         )
 
 
@@ -118,4 +153,4 @@ def _when(facts: Facts, found: Sequence[OpenMovement]) -> str:
     return f" {age(facts.at - max(times))} ago" if times else ""
 
 
-MOVEMENT_RULES = (_left, _came, _restored)
+MOVEMENT_RULES = (_left, _unread, _came, _restored)

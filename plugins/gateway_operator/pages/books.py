@@ -23,7 +23,7 @@ from gateway_operator.books.reconcile import Reconciliation, reconcile
 from gateway_operator.books.span import Span, read_span
 from gateway_operator.books.sums import Books, read_days, read_endpoints
 from gateway_operator.desk.desk import Desk
-from gateway_operator.desk.movement_conditions import describe_kind
+from gateway_operator.desk.movement_conditions import describe_kind, describe_mark
 from gateway_operator.pages.frame import blueprint, render
 from gateway_operator.pages.guards import actor, needs_session
 from gateway_operator.state import operator
@@ -63,7 +63,8 @@ def _comparing(span: Span, compared: Reconciliation | None = None) -> dict[str, 
     """Return a page's values for the comparison: the days that its button compares."""
     week = timedelta(days=_MAX_COMPARED_DAYS - 1)
     days = attrs.evolve(span, first=max(span.first, span.last - week))
-    return {"compared": compared, "compared_days": days, "describe_kind": describe_kind}
+    words = {"describe_kind": describe_kind, "describe_mark": describe_mark}
+    return {"compared": compared, "compared_days": days, **words}
 
 
 async def _compare(desk: Desk, span: Span) -> Reconciliation:

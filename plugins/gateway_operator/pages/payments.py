@@ -109,6 +109,7 @@ async def ask_about_movement() -> Response:
             "request": secrets.token_urlsafe(12),
         },
         reason="required",
+        needs_password=found.movement.is_out and not is_fresh(),
     )
     return await answer_dialog(ask, page="payments")
 
@@ -155,7 +156,8 @@ async def mark_transfer_seen() -> Redirect:
     """Mark a transfer as seen, with a reason."""
     tx_hash, log_index = _parse_transfer(g.form.get("transfer", ""))
     reason = g.form.get("reason", "")
-    await mark_seen(operator().desk, actor(), tx_hash, log_index, reason=reason)
+    desk = operator().desk
+    await mark_seen(desk, actor(), tx_hash, log_index, reason=reason, is_fresh=is_fresh())
     return redirect(_PAGE, HTTPStatus.SEE_OTHER)
 
 

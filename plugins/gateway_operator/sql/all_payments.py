@@ -2,7 +2,7 @@
 
 import attrs
 
-from gateway.store.sql import Connection, placeholders
+from gateway.store.sql import Connection, dialect_of, placeholders
 from gateway_operator.sql.payment_search import OF_PAYER, search_payments
 
 _SELECT = """SELECT p.id AS payment_id, t.id AS task_id, t.slug, t.status,
@@ -13,6 +13,14 @@ _SELECT = """SELECT p.id AS payment_id, t.id AS task_id, t.slug, t.status,
     FROM payments p JOIN tasks t ON t.payment_id = p.id
     LEFT JOIN method_proofs m ON m.payment_id = p.id
     LEFT JOIN refunds r ON r.payment_id = p.id"""
+# Each takes the payer, the values of the filter, and a limit. So a page reads no more than a page.
+_OF_PAYER = """p.id IN (
+    SELECT id FROM (SELECT p.id FROM payments p
+        WHERE p.payer = lower(?) AND p.method IS NULL AND {where}
+        ORDER BY p.id DESC LIMIT ?) AS own
+    UNION ALL SELECT id FROM (SELECT p.id FROM method_proofs m
+        {join} payments p ON p.id = m.payment_id
+        WHERE m.payer = ? AND {where} ORDER BY p.id DESC LIMIT ?) AS named)"""
 # Ids grow with time, so a day is a range of ids; the list needs no sorting.
 _OF_DAY = """p.id BETWEEN (SELECT min(id) FROM payments WHERE created_at >= ? AND created_at < ?)
     AND (SELECT max(id) FROM payments WHERE created_at >= ? AND created_at < ?)
@@ -92,9 +100,6 @@ def find_payments(db: Connection, wanted: PaymentFilter, limit: int) -> list[Lis
     if wanted.day is not None:
         where.append(_OF_DAY)
         values += wanted.day * 3
-    if wanted.payer:
-        where.append(f"p.id IN ({OF_PAYER})")
-        values += [wanted.payer, wanted.payer]
     if wanted.search:
         found = search_payments(db, wanted.search)
         where.append(f"p.id IN ({placeholders(found)})")
@@ -102,6 +107,10 @@ def find_payments(db: Connection, wanted: PaymentFilter, limit: int) -> list[Lis
     if wanted.before is not None:
         where.append("p.id < ?")
         values.append(wanted.before)
+    if wanted.payer:
+        join = dialect_of(db).ordered_join
+        where = [_OF_PAYER.format(where=" AND ".join(where), join=join)]
+        values = [wanted.payer, *values, limit] * 2
     sql = f"{_SELECT} WHERE {' AND '.join(where)} ORDER BY p.id DESC LIMIT ?"
     names = [field.name for field in attrs.fields(ListedPayment)]
     rows = db.execute(sql, (*values, limit))

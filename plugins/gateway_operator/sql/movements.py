@@ -10,6 +10,7 @@ from gateway.domain import MinedTransfer
 from gateway.store.sql import Connection, placeholders
 from gateway_operator.sql import seen_transfers
 from gateway_operator.sql.payment_lists import unused
+from gateway_operator.sql.seen_transfers import SeenTransfer
 
 Kind = Literal[
     # Explained by a record, by the operator's mark, or by both ends being the gateway's.
@@ -51,6 +52,10 @@ class Movement:
     def is_out(self) -> bool:
         """Whether it left the gateway's address."""
         return self.transfer.sender == self.address
+
+    def is_explained_by(self, mark: SeenTransfer | None) -> bool:
+        """Whether an operator's mark of this transfer, if any, explains it."""
+        return mark is not None and (mark.books_out or not self.is_out)
 
 
 def explain(
@@ -94,14 +99,14 @@ def _explain(one: MinedTransfer, roles: Mapping[str, str], refunds: "_Refunds") 
 def _apply_marks(db: Connection, found: list[Movement], first_block: int) -> list[Movement]:
     """Replace the kind of what an operator has marked, and of what is older than the database."""
     hashes = sorted({one.transfer.tx_hash for one in found if one.kind not in EXPLAINED})
-    marked = set[tuple[str, int]]()
+    marks = dict[tuple[str, int], SeenTransfer]()
     for some in _batches(hashes):
-        marked |= seen_transfers.find(db, some).keys()
+        marks |= seen_transfers.find(db, some)
 
     def of(one: Movement) -> Movement:
         if one.kind in EXPLAINED:
             return one
-        if _place(one.transfer) in marked:
+        if one.is_explained_by(marks.get(one.place)):
             return attrs.evolve(one, kind="seen")
         is_older = one.transfer.block_number < first_block
         return attrs.evolve(one, kind="forgotten") if is_older else one

@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from gateway.contracts.parts import Alarm
-from gateway.domain import PaymentState
+from gateway.domain import MinedTransfer, PaymentState
 from gateway.store import nonces
 from gateway.store.endpoint_changes import changes_after
 from gateway.store.sqlite import migrations as on_sqlite
@@ -24,10 +24,12 @@ from gateway_operator.sql import (
     actions,
     alarm_messages,
     alarms,
+    all_payments,
     cached_bars,
     current_state,
     ledger,
     logins,
+    open_movements,
     overrides,
     passkeys,
     payment_lists,
@@ -41,6 +43,7 @@ from gateway_operator.sql import (
     tokens,
     totals,
 )
+from gateway_operator.sql.all_payments import PaymentFilter
 from gateway_operator.sql.task_lists import TaskFilter
 from gateway_testing.facts import NOW
 from gateway_webhooks.queue import _find_undelivered
@@ -55,6 +58,7 @@ _PAYERS = ("0x" + "ab" * 20, "0x" + "0a" * 20)
 _FROM, _UNTIL = NOW - 10_000, NOW + 10_000
 _PERIOD = sums.Period(since=NOW - 1_000, step_s=100.0, bars=12)
 _HOUR_S = 3_600.0
+_MARKED = [f"0x{1:064x}", f"0x{2:064x}"]
 _FAR = 4e9
 
 
@@ -150,6 +154,9 @@ def _operate(db):
     for number in range(3):
         _act(db, _task_id(1001), after=[number, 0.5, None, "ä"])
         seen_transfers.mark(db, f"0x{number:064x}", number, NOW + number)
+    # Booked after it was marked.
+    seen_transfers.book(db, f"0x{1:064x}", 1, NOW + 9)
+    _move(db)
     for number, name in enumerate(("b", "a-c", "B", "ab")):
         key = OperatorPasskey(
             id=name, name=name, public_key=b"\0k", sign_count=number, created_at=NOW, used_at=None
@@ -172,6 +179,31 @@ def _operate(db):
             )
             logins.count_refused(db, refused)
     codes._begin(db, "secret")
+
+
+def _move(db):
+    progress = open_movements.Progress(
+        addresses=["0xa"], next_block=9, gaps=[(1, 4)], read_at=NOW, born_at=1.5, born_block=1
+    )
+    names = ("tx_hash", "sender", "recipient")
+    rows = [
+        open_movements.OpenRow(
+            transfer=MinedTransfer(
+                **dict.fromkeys(names, f"0x{number}"),
+                log_index=number,
+                block_number=2**40,
+                amount_units=2**60,
+            ),
+            address="0xa",
+            role="refund",
+            at=None,
+        )
+        for number in range(3)
+    ]
+    open_movements.save(db, progress, rows, ())
+    dated = [attrs.evolve(one, at=NOW) for one in rows[:1]]
+    open_movements.save(db, progress, dated, [("0x2", 2)])
+    open_movements.save(db, progress, rows[:1], ())
 
 
 def _tell(db):
@@ -242,7 +274,16 @@ _ASKED = {
     "the first sale": ledger.first_sale_at,
     "booked sales": lambda db: _unordered(ledger.booked_sales(db, _FROM, _UNTIL, 1_060, 1_070)),
     "booked refunds": lambda db: _unordered(ledger.booked_refunds(db, _FROM, _UNTIL)),
-    "keys of refunds": lambda db: ledger.refund_senders(db, 0, _FAR),
+    "keys of refunds": lambda db: sorted(ledger.refund_senders(db)),
+    "open movements": lambda db: (
+        open_movements.read(db)[0],
+        _unordered(open_movements.read(db)[1]),
+    ),
+    "the newest booking": lambda db: [seen_transfers.booked_at(db), open_movements.read_at(db)],
+    "payments of a payer": lambda db: [
+        all_payments.find_payments(db, PaymentFilter(payer=_PAYERS[0], **more), 9)
+        for more in ({}, {"state": "settled", "before": 1_040}, {"day": (_FROM, _UNTIL)})
+    ],
     "open and overpaid": lambda db: payment_lists.open_and_over(db, 50),
     "open by signer": lambda db: sorted(nonces.open_by_signer(db).items()),
     "paid alike": lambda db: payment_lists.paid_alike(db, _PAYERS[0], 20_001, _FROM, _UNTIL),
@@ -290,8 +331,8 @@ _ASKED = {
     "sold since": lambda db: [overrides.sold_since(db, one, NOW - 700) for one in _SLUGS],
     "unfinished": lambda db: [overrides.unfinished(db, one) for one in _SLUGS],
     "the audit log": lambda db: actions.find(db, None, 50),
-    "marked transfers": lambda db: seen_transfers.find(db, [f"0x{1:064x}", f"0x{2:064x}"]),
-    "reasons of marks": lambda db: seen_transfers.reasons(db, [f"0x{1:064x}", f"0x{2:064x}"]),
+    "marked transfers": lambda db: _unordered(seen_transfers.find(db, _MARKED).values()),
+    "reasons of marks": lambda db: _unordered(seen_transfers.reasons(db, _MARKED).items()),
     "passkeys": passkeys.list_all,
     "tokens": tokens.list_all,
     "sessions": lambda db: sessions.list_open(db, "fingerprint", 0.0, 0.0),

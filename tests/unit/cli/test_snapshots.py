@@ -22,7 +22,8 @@ from click.testing import CliRunner
 import gateway.cli
 from gateway.chain import keys
 from gateway.cli import main
-from gateway.domain import Block
+from gateway.domain import Block, Log, Receipt
+from gateway.domain.eip3009 import TRANSFER_TOPIC
 from gateway.store import SqliteStore
 from gateway.version import VERSION
 from gateway_check.commands import check
@@ -208,7 +209,7 @@ LINES = {
         "transfers seen 0x12 0 --reason x",
         f"transfers seen 0x{'ab' * 32} 0 --reason ' '",
         f"transfers seen 0x{'ab' * 32} 0 --reason 'sent back'",
-        f"transfers seen 0x{'AB' * 32} 0 --reason again",
+        *(f"transfers seen 0x{digits * 32} 0 --reason again" for digits in ("AB", "cd")),
     ],
 }
 # A mistake in the settings, which every command that reads them reports.
@@ -239,7 +240,7 @@ class StillChain:
     """A chain of one thousand blocks, five a second, the newest of now, without any events."""
 
     def __init__(self, settings):
-        pass
+        self.token = settings.chain.token
 
     async def head(self):
         return await self.block_at(1000)
@@ -252,6 +253,11 @@ class StillChain:
     async def block_at(self, number):
         timestamp = int(time.time()) + (number - 1000) // 5
         return Block(number=number, hash=f"0x{number:064x}", timestamp=timestamp)
+
+    async def receipt(self, tx_hash):
+        block, is_known = await self.block_at(1000), tx_hash == f"0x{'ab' * 32}"
+        logs = (Log(address=self.token, topics=(TRANSFER_TOPIC, ""), data=b"", index=0),)
+        return Receipt(tx_hash=tx_hash, succeeded=is_known, block=block, logs=logs)
 
     async def call_uint(self, data, **_):
         return 0

@@ -4,18 +4,25 @@ import attrs
 import pytest
 from eth_account import Account
 
+from gateway.chain.log_ranges import LogsTooNarrow
+from gateway.errors import ActionRefused
+from gateway_operator.actions.transfers import mark_seen
 from gateway_operator.audit_log import Actor, NewAction
 from gateway_operator.books.reconcile import reconcile
 from gateway_operator.books.span import read_span
 from gateway_operator.desk.conditions import find_conditions
 from gateway_operator.desk.facts import read_facts
+from gateway_operator.movements import MovementSearch
 from gateway_operator.sql.actions import insert
 from gateway_operator.sql.movements import explain
+from gateway_operator.sql.seen_transfers import mark
 from gateway_operator.state import Operator
 from tests.conftest import Payer, buy
 from tests.operator_history import Sale
 from tests.patience import until
-from tests.plugins.gateway_operator.app.operator import log_in, post, text_of
+from tests.plugins.gateway_operator.app.operator import RIGHT, log_in, post, text_of
+from tests.plugins.gateway_operator.app.test_api import post as post_json
+from tests.plugins.gateway_operator.app.test_api import token_of
 from tests.plugins.gateway_operator.app.test_books import remember
 
 PAGE = "/admin/payments"
@@ -53,6 +60,12 @@ async def searched(desk) -> list:
         assert search.problem is None
     found = find_conditions(await read_facts(desk))
     return [one for one in found if one.condition in ("unbooked", "moved_in", "restored")]
+
+
+def seen_in_advance(db, tx_hash: str, log_index: int) -> None:
+    actor = Actor(door="api", name="thief")
+    insert(db, NewAction(actor=actor, at=1.0, action="transfer.seen", subject=tx_hash))
+    mark(db, tx_hash, log_index, 1.0)
 
 
 async def compare(gateway, desk):
@@ -141,7 +154,80 @@ async def test_it_was_me_books_a_transfer(gateway, desk, chain, refund_key):
     # At once, before the next search.
     assert [c for c in find_conditions(await read_facts(desk)) if c.condition == "unbooked"] == []
     chain.mine(3)
-    assert (await compare(gateway, desk)).level == "ok"
+    found = await compare(gateway, desk)
+    assert found.level == "ok"
+    # The books say what only the mark explains.
+    ((marked, mark),) = found.marked
+    assert (marked.place, mark.reason) == (one.movement.place, "moved to the new key")
+
+
+async def test_a_stolen_session_or_token_books_no_theft(gateway, desk, chain, clock, refund_key):
+    clock.offset_s += 601
+    headers = await token_of(gateway, "act")
+    sent = chain.transfer_usdc(refund_key.key, THIEF, 200_000)
+    receipt = await desk.chain.receipt(sent)
+    (log,) = [one.index for one in receipt.logs]
+    place, path = f"{sent}:{log}", f"/transfers/{sent}/{log}/seen"
+    # Before the search knows of it, and after.
+    for key in ("before", "after"):
+        token = await post_json(gateway, path, headers, key, reason="x")
+        session = await post(gateway, f"{PAGE}/seen", transfer=place, reason="x")
+        assert (token.status_code, session.status_code) == (403, 403)
+        assert [one.level for one in await searched(desk)] == ["bad"]
+    dialog = await post(gateway, f"{PAGE}/mine", transfer=place)
+    assert 'name="password"' in await dialog.get_data(as_text=True)
+    form = {"transfer": place, "reason": "mine", "password": RIGHT}
+    assert (await post(gateway, f"{PAGE}/seen", **form)).status_code == 303
+    assert await searched(desk) == []
+
+
+async def test_no_transfer_is_marked_before_the_chain_shows_it(gateway, desk, chain, refund_key):
+    actor = Actor(door="cli", name="me")
+    with pytest.raises(ActionRefused, match="shows no such transfer"):
+        await mark_seen(desk, actor, "0x" + "12" * 32, 0, reason="x")
+    sent = chain.transfer_usdc(refund_key.key, THIEF, 200_000)
+    (log,) = [one.index for one in (await desk.chain.receipt(sent)).logs]
+    # As an earlier release did, for any hash.
+    await desk.store.write(seen_in_advance, sent, log)
+    assert [one.level for one in await searched(desk)] == ["bad"]
+    # On the machine, the shell needs no password.
+    await mark_seen(desk, actor, sent, log, reason="moved")
+    assert await searched(desk) == []
+
+
+async def test_another_process_knows_a_theft_without_the_chain(desk, chain, clock, refund_key):
+    chain.transfer_usdc(refund_key.key, THIEF, 200_000)
+    chain.advance(2)
+    chain.mine(200)
+    assert [one.level for one in await searched(desk)] == ["bad"]
+    clock.offset_s += 8 * 86_400
+    restarted = MovementSearch(desk.chain, desk.store, desk.roles, desk.now)
+    await restarted.load()
+    assert [one.movement.kind for one in restarted.known] == ["unbooked"]
+    # Its key was replaced.
+    replaced = MovementSearch(desk.chain, desk.store, dict, desk.now)
+    await replaced.refresh(60.0)
+    assert (replaced.problem, len(replaced.known)) == (None, 1)
+
+
+async def test_blocks_that_are_not_read_are_a_condition(gateway, desk, chain, clock, monkeypatch):
+    async def narrow(*_, **__):
+        raise LogsTooNarrow("5 blocks at once")
+
+    def levels(found) -> list[str]:
+        return [one.level for one in found if one.condition == "movements_unread"]
+
+    await searched(desk)
+    monkeypatch.setattr(desk.chain, "transfer_logs", narrow)
+    seen = []
+    for waited_s in (60, 61, 800):
+        clock.offset_s += waited_s
+        # Else the newest block may be safe, and read already.
+        chain.mine(1)
+        await desk.movements.refresh(60.0)
+        seen.append(levels(find_conditions(await read_facts(desk))))
+    assert seen == [[], ["warn"], ["bad"]]
+    assert "5 blocks at once" in await text_of(await gateway.client.get("/admin"))
 
 
 async def test_money_that_comes_to_a_key_is_a_condition(gateway, desk, chain, payer, refund_key):
@@ -153,6 +239,14 @@ async def test_money_that_comes_to_a_key_is_a_condition(gateway, desk, chain, pa
         "warn": "0.05 USDC came to a settlement key",
         "note": "0.07 USDC came to a refund key",
     }
+
+
+async def test_dust_to_a_key_raises_no_alarm(gateway, desk, payer):
+    (settlement,) = gateway.services.settlements.addresses
+    payer.transfer(1, to=settlement)
+    payer.transfer(2, to=settlement)
+    (dust,) = await searched(desk)
+    assert (dust.level, dust.raises_alarm) == ("note", False)
 
 
 async def test_the_wallets_own_transfers_are_watched(gateway, desk, chain):

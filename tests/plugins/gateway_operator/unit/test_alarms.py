@@ -39,6 +39,22 @@ async def test_a_restart_tells_nothing_again_and_forgets_nothing(desk):
     assert [one.event for one in desk.inbox.received] == ["raised", "ended"]
 
 
+async def test_an_alarm_does_not_end_while_nobody_knows_whether_its_condition_holds(desk):
+    desk.holds = [condition("unbooked")]
+    await desk.step()
+    desk.holds = []
+    # Not all blocks are read; the operator booked an earlier transfer.
+    desk.watch.find_uncertain = lambda: {"unbooked": NOW - 60}
+    for _ in range(3):
+        await desk.step(300)
+    assert len(await desk.open()) == 1
+    # Booked since, or all blocks are read.
+    desk.watch.find_uncertain = lambda: {"unbooked": NOW + 600}
+    await desk.step(300)
+    await desk.step(300)
+    assert await desk.open() == []
+
+
 @pytest.mark.parametrize(
     ("name", "early_s", "then_s"), [("gas", 50, 10), ("clock", 110, 10), ("queue", 110, 10)]
 )

@@ -183,3 +183,14 @@ def test_sums_of_a_buyer_read_only_the_buyers_payments(db):
     groups = quickly(all_payments.sum_buyer, db, f"0X{7:040x}")
     assert [(one.state, one.payments) for one in groups] == [("settled", 10)]
     assert (groups[0].first_at, groups[0].last_at) == (7, 9_007)
+
+
+def test_a_page_of_a_large_buyer_reads_no_more_than_a_page(tmp_path):
+    with contextlib.closing(sqlite3.connect(tmp_path / "gateway.db", isolation_level=None)) as db:
+        migrate(db)
+        db.executescript(f"BEGIN; {_FILL} UPDATE payments SET payer = '0xbig'; COMMIT;")
+        db.row_factory = sqlite3.Row
+        for wanted in ({}, {"state": "settled"}):
+            page = PaymentFilter(payer="0xBig", before=5_000, **wanted)
+            rows = quickly(all_payments.find_payments, db, page, 51, part=20)
+            assert (len(rows), rows[0].payment_id) == (51, 4_999)

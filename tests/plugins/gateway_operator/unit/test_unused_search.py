@@ -144,7 +144,7 @@ async def test_an_error_that_nobody_foresaw_is_logged_and_shown(rests):
     (line,) = lines
     assert (line["event"], line["log_level"]) == ("transfers.search_failed", "error")
     # The next search begins where this one stopped.
-    search._store = Store()
+    search._store, search.failed_at = Store(), None
     await search.refresh(60.0)
     assert (search.problem, len(search.known)) == (None, 3)
 
@@ -155,7 +155,7 @@ async def test_a_search_that_was_cut_off_goes_on_and_counts_nothing_twice(rests)
     chain.silent_after = 25
     await search.refresh(60.0)
     assert search.problem is not None
-    asked, chain.silent_after = chain.log_queries, None
+    asked, chain.silent_after, search.failed_at = chain.log_queries, None, None
     await search.refresh(60.0)
     numbers = [one.transfer.block_number for one in search.known]
     assert search.problem is None
