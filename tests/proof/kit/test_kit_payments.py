@@ -87,7 +87,7 @@ class TestUsdcDirect(TransferVerifierContract):
 class TestLocalSettler(SettlerContract):
     plugin = gateway_local_settler
     name = "local"
-    values = {"settlement_key": "11" * 32}  # noqa: RUF012 - read only
+    values = {"settlement_key": "7f3c" + "5e" * 30}  # noqa: RUF012 - read only
 
 
 class TestFacilitatorSettler(SettlerContract):

@@ -73,7 +73,7 @@ def test_a_passkey_is_added_logs_in_and_stands_for_the_password(browser, shop, p
     with database(shop) as db:
         db.execute("UPDATE operator_sessions SET fresh_until = 0")
     browser.reload()
-    browser.find("#token-name").send_keys("by passkey")
+    browser.find("form[action='/admin/access/tokens'] [name=name]").send_keys("by passkey")
     browser.click("form[action='/admin/access/tokens'] button")
     browser.click("[data-passkey=fresh] button")
     browser.until("document.querySelector('.done')?.innerText.includes('ggw_')")

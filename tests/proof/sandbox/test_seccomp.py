@@ -8,6 +8,7 @@ import pytest
 
 from gateway.sandbox.child import prctl, seccomp, system_calls
 from gateway_check.commands import check
+from gateway_check.rows import make_row
 from tests.proof.process.gateway_process import Gateway
 
 PID = 4711
@@ -140,10 +141,10 @@ def test_a_processor_without_numbers_is_left_to_the_limits(monkeypatch):
 
 @pytest.mark.skipif(platform.system() != "Linux", reason="a filter that only Linux has")
 async def test_the_check_says_how_files_are_read(monkeypatch):
-    row = await check._make_row("sandbox", check._check_sandbox)
+    row = await make_row("sandbox", check._check_sandbox)
     assert (row.ok, row.found) == (True, check._CONFINED)
     monkeypatch.setattr("sys.executable", "/bin/false")
-    row = await check._make_row("sandbox", check._check_sandbox)
+    row = await make_row("sandbox", check._check_sandbox)
     assert (row.ok, "could not be started" in row.found) == (False, True)
 
 
@@ -159,7 +160,7 @@ async def test_the_check_says_where_the_kernel_refuses_the_filter(monkeypatch):
             pass
 
     monkeypatch.setattr(check, "Sandbox", Unfiltered)
-    row = await check._make_row("sandbox", check._check_sandbox)
+    row = await make_row("sandbox", check._check_sandbox)
     assert row.ok
     assert "resource limits only" in row.found
 
