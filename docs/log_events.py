@@ -173,6 +173,7 @@ EVENTS: dict[str, str] = {
     "retention.strays_deleted": "Files without a task were deleted.",
     "rpc.failed": "An RPC endpoint failed; `endpoint` is its position in GATEWAY_RPC_URLS.",
     "setting.of_disabled_plugin": "Settings of a disabled plugin are set; they have no effect.",
+    "setting.unread": "A value from the page Settings has no effect; the gateway starts without it.",
     "setting.unknown": "A variable resembles a setting, but is none.",
     "settlement.key_can_pay": "One of several settlement keys can pay for gas again.",
     "settlement.batch": "A transaction with several payments was sent.",

@@ -32,6 +32,7 @@ from gateway.settings import (
 )
 from gateway.store.data_folder import enter_data, open_store
 from gateway.store.disk import read_disk
+from gateway.store.page_settings import with_page_settings
 from gateway.web.server.serve import run_of
 from gateway_check.catalog import silence_logs
 from gateway_check.database import existing_parent, find_checks, read_database
@@ -78,7 +79,7 @@ def check(
     """
     if live is not None:
         silence_logs()
-        made = run_live(load_settings(), live, evidence, is_agreed=is_agreed)
+        made = run_live(with_page_settings(load_settings()), live, evidence, is_agreed=is_agreed)
         print_rows([one.as_dict() for one in made], as_json=as_json, wide=wide)
         sys.exit(0 if all(one.ok for one in made) else 1)
     rows = run_checks(listing=listing or validator is not None, validator=validator)
@@ -100,6 +101,7 @@ def run_checks(*, listing: bool = False, validator: str | None = None) -> list[R
         find_sections(settings)
         refuse_known_wallet(settings)
         enter_data(settings)
+        settings = with_page_settings(settings)
     except SettingsError as error:
         return [Row(name="settings", result="wrong", found=str(error))]
     rows = asyncio.run(_check_all(settings))

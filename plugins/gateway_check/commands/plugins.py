@@ -15,6 +15,7 @@ from gateway.contracts import Probing
 from gateway.errors import SettingsError
 from gateway.plugins.loaded import LoadedPlugin
 from gateway.settings import SectionOffer, Settings, load_settings, missing_in, variable
+from gateway.store.page_settings import with_page_settings
 from gateway_check.catalog import catalog_of_settings
 from gateway_operator.tables import print_rows
 
@@ -89,7 +90,7 @@ def dev(*, port: int) -> None:
 
 
 def _find_rows(*, ask_health: bool) -> list[dict[str, object]]:
-    settings = load_settings(needs_wallet=False)
+    settings = with_page_settings(load_settings(needs_wallet=False))
     catalog, manager = catalog_of_settings(needs_wallet=False)
     view = _View(
         settings=settings,

@@ -22,6 +22,7 @@ from gateway_operator.pages import (
     passkeys,
     payments,
     refunds,
+    settings,
     system,
     tasks,
 )
@@ -41,6 +42,7 @@ MODULES = (
     passkeys,
     payments,
     refunds,
+    settings,
     system,
     tasks,
 )
