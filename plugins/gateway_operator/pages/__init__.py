@@ -25,6 +25,7 @@ from gateway_operator.pages import (
     settings,
     system,
     tasks,
+    trials,
 )
 from gateway_operator.pages.frame import blueprint, render
 from gateway_operator.pages.guards import needs_scope, needs_session
@@ -45,6 +46,7 @@ MODULES = (
     settings,
     system,
     tasks,
+    trials,
 )
 
 __all__ = ["MODULES", "make_blueprint"]

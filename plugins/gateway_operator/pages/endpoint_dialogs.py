@@ -14,7 +14,7 @@ _UNKNOWN = "unknown"
 def ask_pause(preview: PausePreview) -> Ask:
     """Return the dialog for a pause."""
     slug = preview.registered.endpoint.slug
-    return _ask(
+    return ask_endpoint(
         slug,
         "pause",
         title=f"Pause {slug}?",
@@ -30,7 +30,7 @@ def ask_resume(row: EndpointRow) -> Ask:
     """Return the dialog that ends a pause."""
     slug, pause = row.facts.slug, row.facts.pause
     why = pause.reason if pause is not None else ""
-    return _ask(
+    return ask_endpoint(
         slug,
         "resume",
         title=f"Resume {slug}?",
@@ -43,7 +43,7 @@ def ask_resume(row: EndpointRow) -> Ask:
 def ask_price(row: EndpointRow) -> Ask:
     """Return the form for a new price; `ask_new_price` then confirms it."""
     slug = row.facts.slug
-    return _ask(
+    return ask_endpoint(
         slug,
         "price/ask",
         title=f"Price of {slug}",
@@ -74,7 +74,7 @@ def ask_new_price(preview: PricePreview, typed: str, *, is_fresh: bool, has_code
         else ""
     )
     wants_password = preview.is_below_cost and not is_fresh
-    return _ask(
+    return ask_endpoint(
         slug,
         "price",
         title=f"Sell {slug} for {usdc(preview.new_units)} USDC?",
@@ -104,7 +104,7 @@ def ask_new_price(preview: PricePreview, typed: str, *, is_fresh: bool, has_code
 def ask_cost(row: EndpointRow) -> Ask:
     """Return the form for the cost of one result."""
     slug = row.facts.slug
-    return _ask(
+    return ask_endpoint(
         slug,
         "cost",
         title=f"Cost of {slug}",
@@ -128,7 +128,9 @@ def ask_cost(row: EndpointRow) -> Ask:
     )
 
 
-def _ask(slug: str, verb: str, *, fields: dict[str, str] | None = None, **more: object) -> Ask:
+def ask_endpoint(
+    slug: str, verb: str, *, fields: dict[str, str] | None = None, **more: object
+) -> Ask:
     """Return a dialog with a key that identifies a repeated form."""
     return Ask(
         action=f"{PAGE}/{slug}/{verb}",
