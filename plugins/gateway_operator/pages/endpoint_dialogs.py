@@ -113,10 +113,7 @@ def ask_new_price(
             ),
         ],
         warnings=[f"This is below the cost. {_upper(str(one))}." for one in preview.losses],
-        fields={
-            **typed,
-            "seen": " ".join(map(str, (preview.old_units, *preview.old_more.values()))),
-        },
+        fields={**typed, "seen": " ".join(map(str, seen))},
         reason="required",
         needs_password=wants_password,
         needs_code=wants_password and has_codes,
