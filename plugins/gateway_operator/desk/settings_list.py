@@ -1,5 +1,6 @@
-"""Every setting: what it is, its value, and where that comes from."""
+"""Every setting, with its purpose, value and source."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from gateway.store.page_settings import StoredSetting, find_all
 from gateway.telemetry.redaction import names_secret
 from gateway_operator.desk.desk import Desk
 
+_LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 SET, NOT_SET = "set", "not set"
 # The title of the core's settings.
 CORE = "The gateway"
@@ -66,7 +68,7 @@ class StoredState:
 
     # Why a stored one has no effect, by name.
     unread: Mapping[str, str] = attrs.field(factory=dict)
-    # What the next start changes.
+    # The names that the next start changes.
     pending: Sequence[str] = ()
 
 
@@ -164,14 +166,19 @@ def _describe(
     shown = _write_secret(value, is_default=is_default) if is_secret else as_text(value)
     return SettingRow(
         name=name,
-        about=field.metadata["about"],
-        example=field.metadata["example"],
+        about=_plain(field.metadata["about"]),
+        example=_plain(field.metadata["example"]),
         value=shown,
         is_secret=is_secret,
         is_default=is_default,
         source=_source_of(settings, name, is_default=is_default),
         on_page=bool(field.metadata.get("on_page")),
     )
+
+
+def _plain(text: str) -> str:
+    """Return a text of docs/settings.md without its Markdown."""
+    return _LINK.sub(r"\1", text).replace("`", "")
 
 
 def _source_of(settings: Settings, name: str, *, is_default: bool) -> str:

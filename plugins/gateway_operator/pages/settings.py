@@ -1,4 +1,4 @@
-"""The page Settings: what each is, where its value comes from, and a form for some."""
+"""The page Settings: purpose, value and source of each, and a form for some."""
 
 import secrets
 from http import HTTPStatus
@@ -27,7 +27,8 @@ _DONE = {
 @blueprint.get(PAGE)
 @needs_session
 async def show_settings() -> Response:
-    """Show the settings that the page sets or that are no default; all, or those that match."""
+    """Show the settings that the page may set; all of them, or those that match."""
+    g.shows_ids = True
     desk, typed = operator().desk, request.args.get("q", "").strip()[:_MAX_TYPED]
     groups, words = await read_groups(desk), typed.lower().split()
     is_all = bool(words) or "all" in request.args
@@ -57,6 +58,7 @@ async def show_settings() -> Response:
 @needs_fresh
 async def ask_for_setting(name: str) -> Response:
     """Show the form for a value."""
+    g.shows_ids = True
     row = await actions.find_settable(operator().desk, name)
     text = "" if row.is_secret else row.stored_value or ("" if row.is_default else row.value)
     return await answer_dialog(_ask_value(row, text), page="system")
@@ -67,6 +69,8 @@ async def ask_for_setting(name: str) -> Response:
 async def set_setting(name: str) -> Redirect | Response:
     """Store a value; a wrong one leads back to the form."""
     desk, form = operator().desk, g.form
+    # A value may look like a task's id, and must not be shortened.
+    g.shows_ids = True
     row = await actions.find_settable(desk, name)
     text = form.get(_field_of(row), "")
     try:
@@ -129,7 +133,7 @@ async def clear_setting(name: str) -> Redirect:
 
 
 def _is_shown(title: str, row: SettingRow, words: list[str], *, is_all: bool) -> bool:
-    if not (is_all or row.on_page or not row.is_default or row.stored_at is not None):
+    if not (is_all or row.on_page or row.stored_at is not None):
         return False
     text = f"{title} {row.variable} {row.about} {row.source}".lower()
     return all(word in text for word in words)
