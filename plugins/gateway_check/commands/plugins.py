@@ -40,7 +40,7 @@ _MAX_NOTE_CHARS = 300
 def plugins(context: click.Context, *, no_health: bool, as_json: bool, wide: bool) -> None:
     """List plugins, or create a new one.
 
-    The list shows where each plugin comes from, what it sells, and why it is off.
+    The list shows the source and the offers of each plugin, and the reason why one is off.
     """
     if context.invoked_subcommand is not None:
         return
