@@ -32,7 +32,7 @@ class PageSettings:
 
     settings_secret: ts.SecretStr = secret(
         "Random secret of 32 characters or more that seals what you set on the page Settings. Keep "
-        "a copy outside of backups: with another one those values are not read.",
+        "a copy outside of backups: with another one those values are not read. Nodes share it.",
         example="$(openssl rand -hex 32)",
     )
     # By name: the file, or `environment`, or `the command`. Missing names have defaults, or are of

@@ -102,9 +102,9 @@ def _stack_row(row: dict[str, Any]) -> dict[str, Any]:
 
 def _act(act: Callable[[Desk], Awaitable[str]]) -> None:
     """Run an action beside the gateway."""
+    catalog, _ = catalog_of_settings()
 
     async def run() -> str:
-        catalog, _ = catalog_of_settings()
         async with open_session(load_settings(), catalog=catalog) as desk:
             return await act(desk)
 

@@ -79,7 +79,12 @@ async def read_groups(desk: Desk) -> list[SettingGroup]:
 
 
 async def read_state(desk: Desk) -> StoredState:
-    """Return which stored settings have no effect, and which wait for a start."""
+    """Return which stored settings have no effect, and which wait for a start.
+
+    Empty in a command, which need not have read the settings that the gateway has.
+    """
+    if desk.running is None:
+        return StoredState()
     return compare(desk.settings, await desk.store.sum(find_all))
 
 
