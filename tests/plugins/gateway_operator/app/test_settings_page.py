@@ -59,7 +59,7 @@ async def test_a_vendors_key_is_stored_sealed_and_sells_after_a_restart(
     row = await row_of(gateway, "gemini_api_key")
     assert (row.value, row.source, row.is_pending) == ("not set", "default", True)
     text = await text_of(await gateway.client.get(PAGE))
-    assert "A restart is due: 1 changed" in text
+    assert "A restart is due: 1 setting changed. No sale" in text
     assert "In effect after a restart: another value" in text
     assert "A restart is due: 1 setting changed" in await text_of(
         await gateway.client.get("/admin")
