@@ -9,10 +9,17 @@ import attrs
 import structlog
 
 from gateway.catalog.circuit_breaker import CircuitBreaker
-from gateway.catalog.pricing import apply_override, check_losses, scale_prices, set_cost
+from gateway.catalog.pricing import (
+    Prices,
+    apply_override,
+    check_losses,
+    prices_of,
+    set_cost,
+    set_prices,
+)
 from gateway.catalog.upstream import CLOSE_S, Upstream
 from gateway.contracts import Clock, Provider
-from gateway.contracts.store import EndpointChange
+from gateway.contracts.store import EarlierPrice, EndpointChange
 from gateway.domain import Endpoint
 from gateway.domain.costs import find_losses
 from gateway.errors import AccountProblem, NotFound, SettingsError
@@ -308,9 +315,9 @@ class Catalog:
 def _apply_change(configured: Registered, change: EndpointChange) -> Registered:
     """Return an endpoint with a live change applied.
 
-    A new price scales every price step, as in the settings file.
+    A new price scales every price step, as in the settings file, except those that were set apart.
     """
-    endpoint = _at_price(configured.endpoint, change.price_units)
+    endpoint = _at_price(configured.endpoint, change)
     if change.cost_micros is not None:
         endpoint = set_cost(endpoint, change.cost_micros)
     return attrs.evolve(
@@ -319,14 +326,15 @@ def _apply_change(configured: Registered, change: EndpointChange) -> Registered:
         is_cost_set=configured.is_cost_set or change.cost_micros is not None,
         change=change,
         earlier=tuple(
-            (_at_price(configured.endpoint, one.price_units), one.good_until)
-            for one in change.earlier_prices
+            (_at_price(configured.endpoint, one), one.good_until) for one in change.earlier_prices
         ),
     )
 
 
-def _at_price(endpoint: Endpoint, price_units: int | None) -> Endpoint:
-    return endpoint if price_units is None else scale_prices(endpoint, price_units)
+def _at_price(endpoint: Endpoint, chosen: EndpointChange | EarlierPrice) -> Endpoint:
+    if chosen.price_units is None:
+        return endpoint
+    return set_prices(endpoint, Prices(chosen.price_units, chosen.more_units))
 
 
 _log = structlog.get_logger()
@@ -360,7 +368,7 @@ def _log_change(before: Registered, after: Registered) -> None:
     if after.is_paused != before.is_paused:
         event = "endpoint.paused" if after.is_paused else "endpoint.resumed"
         _log.warning(event, slug=slug)
-    if after.endpoint.price_units != before.endpoint.price_units:
+    if prices_of(after.endpoint) != prices_of(before.endpoint):
         _log.warning("endpoint.priced", slug=slug, price_units=after.endpoint.price_units)
     losses = find_losses(after.endpoint)
     if losses and after.endpoint != before.endpoint:

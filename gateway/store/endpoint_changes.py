@@ -1,5 +1,7 @@
 """Runtime changes of endpoints (pause, price, cost), which override the settings file."""
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 from gateway.contracts.store import EarlierPrice, EndpointChange
@@ -49,8 +51,25 @@ def _read_newest(row: Row) -> dict[str, Any]:
         return {}
     if row["field"] == "paused":
         return {"paused_since": row["at"], "pause_reason": row["reason"]}
-    name = {"price": "price_units", "cost": "cost_micros"}[row["field"]]
-    return {name: int(row["value"])}
+    if row["field"] == "price":
+        return _read_price(row["value"])
+    return {"cost_micros": int(row["value"])}
+
+
+def write_price(price_units: int, more_units: Mapping[str, int]) -> str:
+    """Return prices as the value of an override."""
+    if not more_units:
+        return str(price_units)
+    return json.dumps({"units": price_units, "more": dict(more_units)})
+
+
+def _read_price(value: str | None) -> dict[str, Any]:
+    if value is None:
+        return {"price_units": None}
+    if value.isdigit():
+        return {"price_units": int(value)}
+    written = json.loads(value)
+    return {"price_units": written["units"], "more_units": written["more"]}
 
 
 def _earlier_prices(db: Connection, slug: str, now: float) -> tuple[EarlierPrice, ...]:
@@ -66,10 +85,5 @@ def _earlier_prices(db: Connection, slug: str, now: float) -> tuple[EarlierPrice
             break
         # Before its first override, the endpoint had the price of the settings file.
         before = rows[place + 1]["value"] if place + 1 < len(rows) else None
-        earlier.append(
-            EarlierPrice(
-                price_units=None if before is None else int(before),
-                good_until=row["at"] + QUOTE_LIFE_S,
-            )
-        )
+        earlier.append(EarlierPrice(**_read_price(before), good_until=row["at"] + QUOTE_LIFE_S))
     return tuple(earlier)

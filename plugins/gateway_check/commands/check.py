@@ -25,13 +25,10 @@ from gateway.plugins.manager import PluginManager
 from gateway.plugins.unknown_settings import find_ignored
 from gateway.running.rate_limits import make_limits
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost
-from gateway.settings import (
-    Settings,
-    check_openers,
-    load_settings,
-)
+from gateway.settings import Settings, check_openers, load_settings, variable
 from gateway.store.data_folder import enter_data, open_store
 from gateway.store.disk import read_disk
+from gateway.store.page_settings import with_page_settings
 from gateway.web.server.serve import run_of
 from gateway_check.catalog import silence_logs
 from gateway_check.database import existing_parent, find_checks, read_database
@@ -39,7 +36,7 @@ from gateway_check.listing import check_listed, find_listing, listing_option, va
 from gateway_check.live import evidence_option, live_option, run_live, yes_option
 from gateway_check.pace import check_pace
 from gateway_check.prices import check_models, check_prices
-from gateway_check.rows import Note, Row, make_row
+from gateway_check.rows import Note, Result, Row, make_row
 from gateway_check.rpc import check_rpc
 from gateway_operator.alarms.channels import make_carriers
 from gateway_operator.checklist import make_checklist
@@ -78,7 +75,7 @@ def check(
     """
     if live is not None:
         silence_logs()
-        made = run_live(load_settings(), live, evidence, is_agreed=is_agreed)
+        made = run_live(with_page_settings(load_settings()), live, evidence, is_agreed=is_agreed)
         print_rows([one.as_dict() for one in made], as_json=as_json, wide=wide)
         sys.exit(0 if all(one.ok for one in made) else 1)
     rows = run_checks(listing=listing or validator is not None, validator=validator)
@@ -100,17 +97,24 @@ def run_checks(*, listing: bool = False, validator: str | None = None) -> list[R
         find_sections(settings)
         refuse_known_wallet(settings)
         enter_data(settings)
+        settings = with_page_settings(settings)
     except SettingsError as error:
         return [Row(name="settings", result="wrong", found=str(error))]
     rows = asyncio.run(_check_all(settings))
     if listing:
         rows += asyncio.run(_check_listings(settings, validator))
-    return [Row(name="settings", result="ok", found=_summarize(settings)), *rows]
+    result: Result = "note" if settings.page_unread else "ok"
+    return [Row(name="settings", result=result, found=_summarize(settings)), *rows]
 
 
 def _summarize(settings: Settings) -> str:
     exposed = "" if settings.is_https else " (not https: for tests only)"
-    return f"{settings.base_url}{exposed}, {settings.network}, {settings.settlement} settlement"
+    unread = ", ".join(map(variable, sorted(settings.page_unread)))
+    without = f"; without effect, although set on the page: {unread}" if unread else ""
+    return (
+        f"{settings.base_url}{exposed}, {settings.network}, {settings.settlement} settlement"
+        f"{without}"
+    )
 
 
 async def _check_all(settings: Settings) -> list[Row]:

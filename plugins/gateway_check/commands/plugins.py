@@ -15,6 +15,7 @@ from gateway.contracts import Probing
 from gateway.errors import SettingsError
 from gateway.plugins.loaded import LoadedPlugin
 from gateway.settings import SectionOffer, Settings, load_settings, missing_in, variable
+from gateway.store.page_settings import with_page_settings
 from gateway_check.catalog import catalog_of_settings
 from gateway_operator.tables import print_rows
 
@@ -39,7 +40,7 @@ _MAX_NOTE_CHARS = 300
 def plugins(context: click.Context, *, no_health: bool, as_json: bool, wide: bool) -> None:
     """List plugins, or create a new one.
 
-    The list shows where each plugin comes from, what it sells, and why it is off.
+    The list shows the source and the offers of each plugin, and the reason why one is off.
     """
     if context.invoked_subcommand is not None:
         return
@@ -89,7 +90,7 @@ def dev(*, port: int) -> None:
 
 
 def _find_rows(*, ask_health: bool) -> list[dict[str, object]]:
-    settings = load_settings(needs_wallet=False)
+    settings = with_page_settings(load_settings(needs_wallet=False))
     catalog, manager = catalog_of_settings(needs_wallet=False)
     view = _View(
         settings=settings,
