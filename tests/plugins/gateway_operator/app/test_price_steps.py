@@ -4,6 +4,7 @@ import pytest
 
 from gateway import Choice, Endpoint, hookimpl
 from gateway.domain import PriceStep
+from gateway.store.endpoint_changes import find_steps
 from tests.conftest import ScriptedProvider, running
 from tests.plugins.gateway_operator.app.operator import actions_of, log_in, post, text_of
 from tests.plugins.gateway_operator.app.test_endpoint_changes import ask
@@ -74,6 +75,25 @@ async def test_one_step_is_changed_and_the_others_follow_the_first(gateway):
     _, fields = await ask(gateway, f"{PATH}/price/ask", price="")
     await post(gateway, f"{PATH}/price", **fields, reason="back")
     assert prices(gateway) == [20_000, 40_000, 80_000]
+
+
+async def test_the_previous_release_can_read_the_price(gateway):
+    """It reads a number from the table, and fails for anything else."""
+    _, fields = await ask(gateway, f"{PATH}/price/ask", price="0.03", more1="0.10")
+    await post(gateway, f"{PATH}/price", **fields, reason="4K is dear")
+
+    def read(db):
+        return db.execute("SELECT id, field, value FROM endpoint_overrides").fetchall()
+
+    ((number, field, value),) = await gateway.services.store.sum(read)
+    assert (field, value) == ("price", "30000")
+    assert await gateway.services.store.sum(find_steps) == {number: '{"4K": 100000}'}
+    # The next price has none that was set apart, and 402s of before keep theirs.
+    _, fields = await ask(gateway, f"{PATH}/price/ask", price="0.05")
+    assert (await post(gateway, f"{PATH}/price", **fields, reason="all")).status_code == 303
+    assert prices(gateway) == [50_000, 100_000, 200_000]
+    change = gateway.services.catalog["sized"].change
+    assert [one.more_units for one in change.earlier_prices] == [{"4K": 100_000}, {}]
 
 
 async def test_a_step_below_its_cost_is_named_and_refused(gateway):
