@@ -194,11 +194,13 @@ async def test_without_a_secret_the_page_says_how_to_begin_and_has_no_form(setti
     async with running(attrs.evolve(settings, settings_secret=""), provider) as gateway:
         await log_in(gateway)
         text = await text_of(await gateway.client.get(PAGE))
-        assert "export GATEWAY_SETTINGS_SECRET=$(openssl rand -hex 32)" in text
+        assert "openssl rand -hex 32" in text
+        assert "Then put it beside your other settings" in text
+        assert "export" not in text
         assert " Set " not in text.replace("Set the", "")
         answer = await set_key(gateway)
         assert answer.status_code == 409
-        assert "First set the secret" in await text_of(answer)
+        assert "First make the secret" in await text_of(answer)
 
 
 @pytest.mark.parametrize(
