@@ -49,6 +49,8 @@ class Registered:
     # The endpoint at its recent prices, each with the time until which a 402 with that price is
     # honoured (Unix seconds).
     earlier: tuple[tuple[Endpoint, float], ...] = ()
+    # Why its settings are not known, so that it must not be sold; empty: they are.
+    held: str = ""
 
     @property
     def is_paused(self) -> bool:
@@ -57,8 +59,8 @@ class Registered:
 
     @property
     def sells_now(self) -> bool:
-        """Whether it can be bought now: not paused, and no circuit open."""
-        return not self.is_paused and self.open_circuit is None
+        """Whether it can be bought now: not held or paused, and no circuit open."""
+        return not self.held and not self.is_paused and self.open_circuit is None
 
     @property
     def counts_pages(self) -> bool:
@@ -169,6 +171,14 @@ class Catalog:
         self._registered = {
             slug: one for slug, one in self._registered.items() if one.upstream.plugin != plugin
         }
+        self._cache.clear()
+
+    def hold(self, reason: str, plugin: str | None = None) -> None:
+        """Sell no endpoint of a plugin, or none at all, until the next start; paid tasks run."""
+        for known in (self._registered, self._configured):
+            for slug, one in known.items():
+                if plugin in (None, one.upstream.plugin):
+                    known[slug] = attrs.evolve(one, held=reason)
         self._cache.clear()
 
     def change(self, changes: Mapping[str, EndpointChange]) -> None:

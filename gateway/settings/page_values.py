@@ -1,6 +1,8 @@
 """Puts values of the page Settings into the settings, below file and environment."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import TypeVar
 
 import attrs
 
@@ -13,6 +15,8 @@ from gateway.settings.sections import read_section, variable
 
 _OTHER_KEY = "another GATEWAY_SETTINGS_SECRET sealed it. Set that one, or set the value again"
 _NO_KEY = "GATEWAY_SETTINGS_SECRET is not set, which seals it"
+_VARIABLE = re.compile(r"GATEWAY_[A-Z0-9_]+")
+_Made = TypeVar("_Made")
 
 
 def read_sealed(settings: Settings, sealed: Mapping[str, str]) -> Settings:
@@ -24,8 +28,21 @@ def read_sealed(settings: Settings, sealed: Mapping[str, str]) -> Settings:
     base = attrs.evolve(settings, page_sealed=dict(sealed), page_unread=unread)
     try:
         return put_in(base, values)
-    except SettingsError as error:
-        return leave_out(base, str(error))
+    except SettingsError:
+        return _put_each(base, values)
+
+
+def _put_each(base: Settings, values: Mapping[str, str]) -> Settings:
+    """Put in the values one by one, and leave out those that are refused."""
+    found, taken, refused = base, dict[str, str](), dict[str, str]()
+    for name, text in values.items():
+        try:
+            found = put_in(base, {**taken, name: text})
+        except SettingsError as error:
+            refused[name] = str(error)
+        else:
+            taken[name] = text
+    return attrs.evolve(found, page_unread={**base.page_unread, **refused})
 
 
 def unseal_all(
@@ -66,14 +83,60 @@ def put_in(settings: Settings, values: Mapping[str, str]) -> Settings:
 
 def without_page(settings: Settings) -> Settings:
     """Return the settings as file and environment have them."""
+    return _reset(settings, settings.page_names)
+
+
+def _reset(settings: Settings, names: Collection[str]) -> Settings:
     fields = attrs.fields_dict(Settings)
-    own = {name: fields[name].default for name in settings.page_names if name in fields}
-    rest = {n: v for n, v in settings.plugin_values.items() if n not in settings.page_names}
+    own = {name: fields[name].default for name in names if name in fields}
+    rest = {n: v for n, v in settings.plugin_values.items() if n not in names}
     return attrs.evolve(settings, plugin_values=rest).changed(**own)
 
 
-def leave_out(settings: Settings, problem: str) -> Settings:
-    """Return the settings without any value of the page, because of a problem with one of them."""
-    plain = without_page(settings)
-    unread = dict.fromkeys(settings.page_sealed, problem) | dict(settings.page_unread)
-    return attrs.evolve(plain, page_unread=unread)
+def leave_out(settings: Settings, names: Collection[str], problem: str) -> Settings:
+    """Return the settings without these values of the page, because of a problem with them."""
+    unread = {**dict.fromkeys(names, problem), **settings.page_unread}
+    return attrs.evolve(_reset(settings, names), page_unread=unread)
+
+
+def make_readable(
+    settings: Settings, make: Callable[[Settings], _Made]
+) -> tuple[Settings, _Made]:
+    """Return what `make` makes, and the settings, without the page's values that it refuses.
+
+    Raises its `SettingsError` if no value of the page is the cause.
+    """
+    while True:
+        try:
+            return settings, make(settings)
+        except SettingsError as error:
+            if not settings.page_names:
+                raise
+            settings = leave_out(settings, _find_refused(settings, str(error), make), str(error))
+
+
+def _find_refused(
+    settings: Settings, problem: str, make: Callable[[Settings], object]
+) -> Collection[str]:
+    """Return the values that the problem names, else the one that causes it, else all."""
+    told = set(_VARIABLE.findall(problem))
+    if named := [name for name in settings.page_names if variable(name) in told]:
+        return named
+    for name in sorted(settings.page_names):
+        try:
+            make(leave_out(settings, [name], problem))
+        except SettingsError:
+            continue
+        return [name]
+    return settings.page_names
+
+
+def find_unread(settings: Settings) -> dict[str, str]:
+    """Return why values of the page have no effect, without those that file or environment set."""
+    unread = settings.page_unread.items()
+    return {name: problem for name, problem in unread if name not in settings.sources}
+
+
+def is_locked(settings: Settings) -> bool:
+    """Whether any value of the page cannot be unsealed, so it is not known what it is."""
+    return any(problem in (_OTHER_KEY, _NO_KEY) for problem in find_unread(settings).values())

@@ -52,11 +52,9 @@ def put(db: Connection, name: str, setting: StoredSetting | None) -> None:
 def with_page_settings(settings: Settings) -> Settings:
     """Return the settings with those of the page, before the gateway opens its database.
 
-    Without `GATEWAY_SETTINGS_SECRET` nothing is read, and a database that does not exist is not
-    made. Raises `SettingsError` if the database cannot be read.
+    Without `GATEWAY_SETTINGS_SECRET` they are unread. A database that does not exist is not made,
+    and none is migrated. Raises `SettingsError` if the database cannot be read.
     """
-    if not str(settings.settings_secret):
-        return settings
     enter_data(settings)
     stored = _read_shared(settings) if settings.database_url else _read_file(settings.data_dir)
     found = read_sealed(settings, {name: one.sealed for name, one in stored.items()})
@@ -87,8 +85,5 @@ def _read_file(folder: Path) -> dict[str, StoredSetting]:
 
 
 def _read_shared(settings: Settings) -> dict[str, StoredSetting]:
-    async def read() -> dict[str, StoredSetting]:
-        async with open_store(settings, name="gateway settings") as store:
-            return await store.read(find_all)
-
-    return asyncio.run(read())
+    store = open_store(settings, name="gateway settings")
+    return asyncio.run(store.read_early("meta", find_all)) or {}

@@ -19,7 +19,7 @@ from gateway.plugins.installed import BUNDLED, find_sections, prepare_database
 from gateway.running.gateway import Gateway
 from gateway.sandbox.child.prctl import hide_memory
 from gateway.settings import Settings, check_database, check_openers
-from gateway.settings.page_values import leave_out
+from gateway.settings.page_values import make_readable
 from gateway.store.data_folder import enter_data, lock_data
 from gateway.store.page_settings import warn_of_unread, with_page_settings
 from gateway.telemetry.logs import configure_logs, redacted_output
@@ -74,20 +74,14 @@ def serve(
 
 
 def _create(create_app: Callable[..., Quart], settings: Settings, redactor: Redactor) -> Quart:
-    """Create the app, without the page's settings if a plugin refuses one of them.
+    """Create the app, without the page's values that a plugin refuses.
 
     Otherwise a value from the page would keep the gateway, and so the page, from starting.
     """
-    try:
-        return create_app(settings, redactor=redactor)
-    except SettingsError as error:
-        if not settings.page_names:
-            raise
-        plain = leave_out(settings, str(error))
-        # The same error again if the page's values are not its cause.
-        app = create_app(plain, redactor=redactor)
-        warn_of_unread(plain)
-        return app
+    readable, app = make_readable(settings, lambda tried: create_app(tried, redactor=redactor))
+    if readable is not settings:
+        warn_of_unread(readable)
+    return app
 
 
 def run_of(settings: Settings) -> Run:

@@ -22,7 +22,7 @@ from gateway_nodes.postgres.failover import read_server, set_cutoff_after_failov
 from gateway_nodes.postgres.migrations import migrate
 from gateway_nodes.postgres.plugin_pool import PluginPool
 from gateway_nodes.postgres.pool import Pool
-from gateway_nodes.postgres.session import connect, refuse_pooling
+from gateway_nodes.postgres.session import Session, connect, refuse_pooling
 from gateway_nodes.postgres.wake import PostgresWakes, listen_to
 
 Value = TypeVar("Value")
@@ -62,6 +62,18 @@ class PostgresStore(SqlStore):
         found = await asyncio.to_thread(checks.run_checks, self._address)
         return [(one.name, one.result) for one in found]
 
+    async def read_early(self, table: str, function: Callable[[Connection], Value]) -> Value | None:
+        try:
+            return await asyncio.to_thread(self._read_early, table, function)
+        except psycopg.Error as error:
+            raise _silent(error) from None
+
+    def _read_early(self, table: str, function: Callable[[Connection], Value]) -> Value | None:
+        with connect(self._address, self._node) as raw:
+            db = Session(raw)
+            found = db.execute("SELECT to_regclass(?)", (table,)).fetchone()
+            return None if found is None or found[0] is None else function(db)
+
     async def check_settings(self, settings: Settings) -> None:
         await refuse_other_database(settings, self)
 
@@ -69,10 +81,7 @@ class PostgresStore(SqlStore):
         try:
             server = await asyncio.to_thread(self._prepare)
         except psycopg.OperationalError as error:
-            raise SettingsError(
-                "The database of GATEWAY_DATABASE_URL does not answer "
-                f"({_first_line(error)}). Check the address, and that the server runs."
-            ) from None
+            raise _silent(error) from None
         loop = asyncio.get_running_loop()
         open_pool = partial(
             Pool, self._address, server=server, on_other_server=lambda: self._end_in(loop)
@@ -179,6 +188,13 @@ class _Sums:
     async def close(self) -> None:
         """Close the connection."""
         await self._pool.close()
+
+
+def _silent(error: psycopg.Error) -> SettingsError:
+    return SettingsError(
+        f"The database of GATEWAY_DATABASE_URL does not answer ({_first_line(error)}). "
+        "Check the address, and that the server runs."
+    )
 
 
 def _first_line(error: psycopg.Error) -> str:

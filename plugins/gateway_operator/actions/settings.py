@@ -11,7 +11,7 @@ from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.settings_list import SettingRow, find_row, read_groups
 
 MAX_CHARS = 2_000
-HOW_TO_BEGIN = "export GATEWAY_SETTINGS_SECRET=$(openssl rand -hex 32)"
+HOW_TO_BEGIN = "openssl rand -hex 32"
 
 
 async def find_settable(desk: Desk, name: str) -> SettingRow:
@@ -27,7 +27,10 @@ async def find_settable(desk: Desk, name: str) -> SettingRow:
             "restart the gateway."
         )
     if not str(desk.settings.settings_secret):
-        raise ActionRefused(f"First set the secret that seals the values: {HOW_TO_BEGIN}")
+        raise ActionRefused(
+            f"First make the secret that seals the values: {HOW_TO_BEGIN}, then put it beside your "
+            "other settings as GATEWAY_SETTINGS_SECRET, and restart the gateway."
+        )
     return row
 
 
@@ -80,8 +83,13 @@ async def _try(desk: Desk, row: SettingRow, text: str) -> None:
     running, settings = desk.running, desk.settings
     if running is None:
         raise ActionRefused("Settings are set on the page of the running gateway.")
-    stored = await desk.store.read(find_all)
-    values, _ = unseal_all(settings, {name: one.sealed for name, one in stored.items()})
+    # A bad one has no effect at the next start either.
+    stored = {
+        name: one.sealed
+        for name, one in (await desk.store.read(find_all)).items()
+        if name not in settings.page_unread or one.sealed != settings.page_sealed.get(name)
+    }
+    values, _ = unseal_all(settings, stored)
     try:
         await running.try_settings(put_in(without_page(settings), values | {row.name: text}))
     except SettingsError as error:

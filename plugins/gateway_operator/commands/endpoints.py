@@ -74,7 +74,9 @@ def _make_row(catalog: Catalog, registered: Registered) -> dict[str, Any]:
         "capability": endpoint.capability,
         "model": endpoint.model,
         "plugin": registered.upstream.plugin,
-        "on sale": catalog.is_enabled(endpoint.slug) and not registered.is_paused,
+        "on sale": catalog.is_enabled(endpoint.slug)
+        and not registered.is_paused
+        and not registered.held,
         "paused": _pause_reason(registered.change),
     }
 
