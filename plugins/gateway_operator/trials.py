@@ -1,14 +1,14 @@
 """One generation of an endpoint from its page: at the operator's expense, and no sale.
 
-It is in no book: nothing is written but two rows of the audit log.
+It is in no book: nothing is written but two rows of the audit log, which also limit all nodes.
 """
 
 import asyncio
 import base64
 import contextlib
-import math
 import secrets
-from collections import deque
+from collections.abc import Mapping
+from typing import Any
 
 import attrs
 import structlog
@@ -21,9 +21,10 @@ from gateway_check.live import LiveResult, make_one
 from gateway_operator.actions.endpoints import find_endpoint
 from gateway_operator.audit_log import Actor, AlreadyDone, NewAction
 from gateway_operator.desk.desk import Desk
+from gateway_operator.sql import trials
+from gateway_operator.sql.trials import StoredTrial
 
-MOST_AN_HOUR = 10
-_HOUR_S = 3_600.0
+_STOPPED = "The gateway stopped meanwhile."
 _SIDE = 640
 _MAX_TEXT_CHARS = 4_000
 _log = structlog.get_logger()
@@ -45,6 +46,8 @@ class Trial:
     text: str = ""
     # A small WebP, as a `data:` URL.
     picture: str = ""
+    # Whether another node made it, or this one before its start: only the audit log knows it.
+    is_elsewhere: bool = False
 
 
 @attrs.define
@@ -52,7 +55,6 @@ class Trials:
     """Makes one at a time, and keeps the newest of each endpoint in memory."""
 
     newest: dict[str, Trial] = attrs.field(factory=dict)
-    _begun: deque[float] = attrs.field(factory=deque)
     # The endpoint of the one that runs; empty: none does.
     _busy: str = ""
     _task: asyncio.Task[None] | None = None
@@ -65,33 +67,32 @@ class Trials:
         nothing.
         """
         registered, now = find_endpoint(desk, slug), desk.now()
-        self._check(registered, now)
+        self._check(registered)
         self._busy = slug
+        action = NewAction(actor=actor, at=now, action=trials.BEGUN, subject=slug)
         try:
             # Before the vendor may bill it.
-            await desk.records.note(
-                NewAction(actor=actor, at=now, action="endpoint.make", subject=slug)
-            )
-        except BaseException as error:
+            await desk.records.act(trials.check_room, _timeouts(desk), now, action=action)
+        except AlreadyDone:
             self._busy = ""
-            if isinstance(error, AlreadyDone) and slug in self.newest:
-                return
+            return
+        except BaseException:
+            self._busy = ""
             raise
-        self._begun.append(now)
         self.newest[slug] = Trial(slug=slug, began_at=now)
         self._task = asyncio.create_task(self._run(desk, actor, registered), name="trial")
 
-    def _check(self, registered: Registered, now: float) -> None:
+    async def find(self, desk: Desk, slug: str) -> Trial | None:
+        """Return the newest one of an endpoint, of any node; None if there was none."""
+        stored: StoredTrial | None = await desk.store.sum(trials.find_newest, slug)
+        mine = self.newest.get(slug)
+        if stored is None or (mine is not None and mine.began_at >= stored.begun.at):
+            return mine
+        return _read(stored, _timeouts(desk).get(slug, 0.0), desk.now())
+
+    def _check(self, registered: Registered) -> None:
         if self._busy:
             raise ActionRefused(f"One of {self._busy} is being made. Wait until it has ended.")
-        while self._begun and self._begun[0] <= now - _HOUR_S:
-            self._begun.popleft()
-        if len(self._begun) >= MOST_AN_HOUR:
-            wait_s = self._begun[0] + _HOUR_S - now
-            raise ActionRefused(
-                f"{MOST_AN_HOUR} were made within an hour. Try again in "
-                f"{math.ceil(wait_s / 60)} minutes."
-            )
         if registered.upstream.pace.wait_s() > 0:
             raise ActionRefused("The vendor has no room beside paid work now. Try again later.")
 
@@ -99,12 +100,23 @@ class Trials:
         slug = registered.endpoint.slug
         try:
             self.newest[slug] = await self._make(desk, actor, registered)
+        except asyncio.CancelledError:
+            await self._note_failure(desk, actor, slug, _STOPPED)
+            raise
         except Exception:  # noqa: BLE001 - nobody awaits this task
             _log.exception("trial.failed", slug=slug)
             found = "The gateway failed. The log has the reason: trial.failed."
-            self.newest[slug] = attrs.evolve(self.newest[slug], ok=False, found=found)
+            await self._note_failure(desk, actor, slug, found)
         finally:
             self._busy = ""
+
+    async def _note_failure(self, desk: Desk, actor: Actor, slug: str, found: str) -> None:
+        """Note the end, so that other nodes need not wait for the timeout."""
+        self.newest[slug] = attrs.evolve(self.newest[slug], ok=False, found=found)
+        try:
+            await _note_end(desk, actor, slug, ok=False, found=found)
+        except Exception:  # noqa: BLE001 - as above
+            _log.exception("trial.end_not_noted", slug=slug)
 
     async def _make(self, desk: Desk, actor: Actor, registered: Registered) -> Trial:
         slug, pace = registered.endpoint.slug, registered.upstream.pace
@@ -115,15 +127,7 @@ class Trials:
             async with Generator.of(desk.settings, task_id) as generator:
                 made = await make_one(registered, generator)
         cost = made.cost_micros if made.is_cost_told else None
-        await desk.records.note(
-            NewAction(
-                actor=attrs.evolve(actor, request=None),
-                at=desk.now(),
-                action="endpoint.made",
-                subject=slug,
-                after={"ok": made.ok, "found": made.found, "costMicros": cost},
-            )
-        )
+        await _note_end(desk, actor, slug, ok=made.ok, found=made.found, cost_micros=cost)
         return await _describe(self.newest[slug], made)
 
     async def close(self) -> None:
@@ -132,6 +136,43 @@ class Trials:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
+
+
+def _timeouts(desk: Desk) -> Mapping[str, float]:
+    every = desk.catalog.everything()
+    return {one.endpoint.slug: one.endpoint.timeout_s for one in every}
+
+
+async def _note_end(
+    desk: Desk, actor: Actor, slug: str, *, ok: bool, found: str, cost_micros: int | None = None
+) -> None:
+    await desk.records.note(
+        NewAction(
+            actor=attrs.evolve(actor, request=None),
+            at=desk.now(),
+            action=trials.ENDED,
+            subject=slug,
+            after={"ok": ok, "found": found, "costMicros": cost_micros},
+        )
+    )
+
+
+def _read(stored: StoredTrial, timeout_s: float, now: float) -> Trial:
+    """Return what the audit log has of a generation."""
+    begun, ended = stored.begun, stored.ended
+    trial = Trial(slug=begun.subject, began_at=begun.at, is_elsewhere=True)
+    if ended is None:
+        is_lost = now >= begun.at + timeout_s
+        return attrs.evolve(trial, ok=False, found=_STOPPED) if is_lost else trial
+    after: Any = ended.after
+    return attrs.evolve(
+        trial,
+        ok=after["ok"],
+        found=after["found"],
+        seconds=max(0.0, ended.at - begun.at),
+        cost_micros=after["costMicros"],
+        is_cost_told=after["costMicros"] is not None,
+    )
 
 
 async def _describe(trial: Trial, made: LiveResult) -> Trial:

@@ -15,8 +15,9 @@ from gateway_operator.pages.endpoint_dialogs import PAGE, ask_endpoint
 from gateway_operator.pages.frame import blueprint, render
 from gateway_operator.pages.guards import actor, needs_scope, needs_session
 from gateway_operator.pages.page import Ask, answer_dialog
+from gateway_operator.sql.trials import MOST_AN_HOUR
 from gateway_operator.state import operator
-from gateway_operator.trials import MOST_AN_HOUR, Trial
+from gateway_operator.trials import Trial
 
 _ENDPOINT = f"{PAGE}/<slug>"
 _IN_API = f"{API}/endpoints/<slug>"
@@ -41,7 +42,7 @@ async def make(slug: str) -> Redirect:
 @needs_session
 async def show_made(slug: str) -> Response:
     """Show the newest generation, also while it runs."""
-    return await render("made.html", page="endpoints", t=_newest(slug), now=operator().desk.now())
+    return await render("made.html", page="endpoints", t=await _newest(slug), now=operator().desk.now())
 
 
 @blueprint.post(f"{_IN_API}/make")
@@ -50,14 +51,14 @@ async def api_make(slug: str) -> Response:
     """Begin a generation; GET `…/made` has its result."""
     await read_body()
     await operator().trials.begin(operator().desk, actor(), slug)
-    return answer(_without_picture(slug), HTTPStatus.ACCEPTED)
+    return answer(await _without_picture(slug), HTTPStatus.ACCEPTED)
 
 
 @blueprint.get(f"{_IN_API}/made")
 @needs_scope("read")
 async def api_made(slug: str) -> Response:
     """Return the newest generation without its picture; `ok` is null while it runs."""
-    return answer(_without_picture(slug))
+    return answer(await _without_picture(slug))
 
 
 def _ask_make(slug: str) -> Ask:
@@ -86,12 +87,12 @@ def _ask_make(slug: str) -> Ask:
     )
 
 
-def _newest(slug: str) -> Trial:
-    newest = operator().trials.newest.get(slug)
+async def _newest(slug: str) -> Trial:
+    newest = await operator().trials.find(operator().desk, slug)
     if newest is None:
-        raise NotFound("None was made since the gateway started.")
+        raise NotFound(f"None of {slug} was made yet.")
     return newest
 
 
-def _without_picture(slug: str) -> Trial:
-    return attrs.evolve(_newest(slug), picture="")
+async def _without_picture(slug: str) -> Trial:
+    return attrs.evolve(await _newest(slug), picture="")

@@ -5,8 +5,10 @@ import asyncio
 import pytest
 
 from gateway import AccountProblem, Result
+from gateway_operator.audit_log import Actor, NewAction
+from gateway_operator.sql.trials import MOST_AN_HOUR
 from gateway_operator.state import Operator
-from gateway_operator.trials import MOST_AN_HOUR
+from gateway_operator.trials import Trials
 from tests.plugins.gateway_operator.app.operator import actions_of, log_in, post, text_of
 
 PICTURE = "/admin/endpoints/picture"
@@ -100,8 +102,9 @@ async def test_one_at_a_time_and_not_beside_a_full_vendor(gateway, provider):
 
 
 async def test_ten_in_an_hour(gateway, provider, clock):
-    trials = gateway.services.find(Operator).trials
-    trials._begun.extend([gateway.services.now()] * MOST_AN_HOUR)
+    for _ in range(MOST_AN_HOUR):
+        await note(gateway, "endpoint.make")
+        await note(gateway, "endpoint.made", ok=True, found="text", costMicros=None)
     answer = await make(gateway)
     assert (answer.status_code, provider.requests) == (409, [])
     assert "within an hour. Try again in 60 minutes" in await text_of(answer)
@@ -125,6 +128,47 @@ async def test_a_stop_ends_it(gateway, provider):
     await started.wait()
     await gateway.services.find(Operator).trials.close()
     assert cancelled.is_set()
+    # Other nodes need not wait for its timeout.
+    assert (await actions_of(gateway, "endpoint.made"))[0].after["ok"] is False
+
+
+async def note(gateway, action, **after):
+    """Write what another node writes."""
+    desk = gateway.services.find(Operator).desk
+    actor = Actor(door="page", name="ada")
+    await desk.records.note(
+        NewAction(actor=actor, at=desk.now(), action=action, subject="picture", after=after or None)
+    )
+
+
+async def test_one_at_a_time_of_all_nodes_and_what_another_began_is_shown(gateway, provider, clock):
+    await note(gateway, "endpoint.make")
+    answer = await post(gateway, f"{PICTURE}/make")
+    assert answer.status_code == 409
+    assert "One of picture is being made" in await text_of(answer)
+    text = await text_of(await gateway.client.get(f"{PICTURE}/made"))
+    assert "on another node, or before a restart" in text
+    assert "It is being made since" in text
+    made = await (await gateway.client.get(f"{API}/made")).get_json()
+    assert (made["ok"], made["isElsewhere"]) == (None, True)
+    await note(gateway, "endpoint.made", ok=True, found="image/png", costMicros=40_000)
+    text = await text_of(await gateway.client.get(f"{PICTURE}/made"))
+    assert "It works: image/png" in text
+    assert provider.requests == []
+    # One that never ended blocks until its timeout only.
+    await note(gateway, "endpoint.make")
+    clock.offset_s += gateway.services.catalog["picture"].endpoint.timeout_s + 1
+    assert "It failed" in await text_of(await gateway.client.get(f"{PICTURE}/made"))
+    assert (await make(gateway)).status_code == 303
+    assert len(provider.requests) == 1
+
+
+async def test_a_form_that_is_sent_to_two_nodes_makes_one(gateway, provider):
+    await make(gateway, request="one")
+    gateway.services.find(Operator)._trials = Trials()
+    assert (await make(gateway, request="one")).status_code == 303
+    assert len(provider.requests) == 1
+    assert "It works" in await text_of(await gateway.client.get(f"{PICTURE}/made"))
 
 
 async def test_a_document_gets_a_small_file_and_shows_its_text(gateway, provider):
