@@ -1,6 +1,7 @@
 """The command `gateway check`: verifies everything that sales depend on, one row per check."""
 
 import asyncio
+import contextlib
 import sys
 import time
 from functools import partial
@@ -26,6 +27,7 @@ from gateway.plugins.unknown_settings import find_ignored
 from gateway.running.rate_limits import make_limits
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost
 from gateway.settings import Settings, check_openers, load_settings, variable
+from gateway.settings.page_values import make_readable
 from gateway.store.data_folder import enter_data, open_store
 from gateway.store.disk import read_disk
 from gateway.store.page_settings import with_page_settings
@@ -97,14 +99,27 @@ def run_checks(*, listing: bool = False, validator: str | None = None) -> list[R
         find_sections(settings)
         refuse_known_wallet(settings)
         enter_data(settings)
-        settings = with_page_settings(settings)
     except SettingsError as error:
         return [Row(name="settings", result="wrong", found=str(error))]
+    settings, unread = _read_page(settings)
     rows = asyncio.run(_check_all(settings))
     if listing:
         rows += asyncio.run(_check_listings(settings, validator))
-    result: Result = "note" if settings.page_unread else "ok"
-    return [Row(name="settings", result=result, found=_summarize(settings)), *rows]
+    result: Result = "note" if settings.page_unread or unread else "ok"
+    return [Row(name="settings", result=result, found=_summarize(settings) + unread), *rows]
+
+
+def _read_page(settings: Settings) -> tuple[Settings, str]:
+    """Return the settings as the next start has them, and a clause if the page's are not read."""
+    try:
+        settings = with_page_settings(settings)
+    except SettingsError as error:
+        return settings, f"; without what is set on the page: {error}"
+    # Other rows report what is not of the page.
+    with contextlib.suppress(SettingsError):
+        manager = PluginManager(disabled=settings.plugins_disabled)
+        settings, _ = make_readable(settings, manager.catalog)
+    return settings, ""
 
 
 def _summarize(settings: Settings) -> str:

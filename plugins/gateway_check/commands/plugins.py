@@ -14,9 +14,8 @@ from gateway.cli.terminal import ListGroup, json_option, one_sentence, wide_opti
 from gateway.contracts import Probing
 from gateway.errors import SettingsError
 from gateway.plugins.loaded import LoadedPlugin
-from gateway.settings import SectionOffer, Settings, load_settings, missing_in, variable
-from gateway.store.page_settings import with_page_settings
-from gateway_check.catalog import catalog_of_settings
+from gateway.settings import SectionOffer, Settings, missing_in, variable
+from gateway_check.catalog import load_catalog
 from gateway_operator.tables import print_rows
 
 _SELLS = "register_endpoints"
@@ -90,15 +89,14 @@ def dev(*, port: int) -> None:
 
 
 def _find_rows(*, ask_health: bool) -> list[dict[str, object]]:
-    settings = with_page_settings(load_settings(needs_wallet=False))
-    catalog, manager = catalog_of_settings(needs_wallet=False)
+    loaded = load_catalog(needs_wallet=False)
     view = _View(
-        settings=settings,
-        catalog=catalog,
-        sections=manager.sections(),
-        problems=asyncio.run(_find_problems(catalog)) if ask_health else None,
+        settings=loaded.settings,
+        catalog=loaded.catalog,
+        sections=loaded.manager.sections(),
+        problems=asyncio.run(_find_problems(loaded.catalog)) if ask_health else None,
     )
-    return [view.make_row(plugin) for plugin in manager.loaded]
+    return [view.make_row(plugin) for plugin in loaded.manager.loaded]
 
 
 def _stack_row(row: Mapping[str, object]) -> dict[str, object]:

@@ -13,7 +13,7 @@ from gateway.contracts.store import EndpointChange
 from gateway.domain import Endpoint, dollars, usdc
 from gateway.errors import SettingsError
 from gateway.settings import load_settings
-from gateway_check.catalog import catalog_of_settings
+from gateway_check.catalog import load_catalog
 from gateway_operator.actions import endpoints as actions
 from gateway_operator.commands.session import open_session, shell_actor
 from gateway_operator.desk.desk import Desk
@@ -40,7 +40,7 @@ def endpoints(context: click.Context, *, as_json: bool, wide: bool) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    catalog, _ = catalog_of_settings()
+    catalog = load_catalog().catalog
     _apply_changes(catalog)
     rows = [_make_row(catalog, registered) for registered in catalog.everything()]
     print_rows(rows, as_json=as_json, wide=wide, stacked=_stack_row)
@@ -104,7 +104,7 @@ def _stack_row(row: dict[str, Any]) -> dict[str, Any]:
 
 def _act(act: Callable[[Desk], Awaitable[str]]) -> None:
     """Run an action beside the gateway."""
-    catalog, _ = catalog_of_settings()
+    catalog = load_catalog(needs_page=True).catalog
 
     async def run() -> str:
         async with open_session(load_settings(), catalog=catalog) as desk:

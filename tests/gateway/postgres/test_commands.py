@@ -1,5 +1,6 @@
 """Commands for SQLite files, and `gateway check`, with a PostgreSQL database."""
 
+import json
 import re
 from pathlib import Path
 
@@ -42,6 +43,18 @@ def test_what_is_for_a_file_says_so_and_makes_none(environment, monkeypatch, wor
     assert result.output.count("\n") == 1
     assert "hunter2" not in result.output
     assert not environment.exists()
+
+
+@pytest.mark.parametrize("words", [("plugins", "--no-health", "--json"), ("endpoints", "--json")])
+def test_lists_go_on_without_the_pages_values_if_the_server_is_down(
+    environment, monkeypatch, words
+):
+    monkeypatch.setenv("GATEWAY_DATABASE_URL", "postgresql://gateway:hunter2@127.0.0.1:9/gateway")
+    result = CliRunner().invoke(main, list(words))
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)
+    assert "What is set on the page is not shown" in result.stderr
+    assert "hunter2" not in result.output
 
 
 async def test_a_check_has_rows_for_the_server(environment, monkeypatch, database_url):
