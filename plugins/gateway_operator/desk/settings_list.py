@@ -8,7 +8,7 @@ import attrs
 import typed_settings as ts
 
 from gateway.errors import SettingsError
-from gateway.plugins.installed import find_sections
+from gateway.plugins.installed import BUNDLED, find_sections
 from gateway.settings import SectionOffer, Settings, variable
 from gateway.settings.page_values import unseal_all
 from gateway.store.page_settings import StoredSetting, find_all
@@ -125,7 +125,7 @@ def list_groups(
     texts, _ = unseal_all(settings, {name: one.sealed for name, one in stored.items()})
     found: dict[str, list[SettingRow]] = {}
     for title, name, field, value in _declared(settings, sections):
-        row = _describe(settings, name, field, value)
+        row = _describe(settings, title, name, field, value)
         if name in stored:
             text = "" if row.is_secret else texts.get(name, "")
             row = attrs.evolve(row, stored_at=stored[name].at, stored_value=text)
@@ -159,10 +159,13 @@ def _declared(
 
 
 def _describe(
-    settings: Settings, name: str, field: "attrs.Attribute[Any]", value: Any
+    settings: Settings, title: str, name: str, field: "attrs.Attribute[Any]", value: Any
 ) -> SettingRow:
+    on_page = bool(field.metadata.get("on_page"))
     is_secret = (
-        isinstance(field.default, ts.SecretStr)
+        # A third party may have declared a secret as a plain setting, which nothing showed before.
+        (not on_page and title not in (CORE, *BUNDLED))
+        or isinstance(field.default, ts.SecretStr)
         or isinstance(value, ts.SecretStr)
         or not field.repr
         or names_secret(name)
@@ -177,7 +180,7 @@ def _describe(
         is_secret=is_secret,
         is_default=is_default,
         source=_source_of(settings, name, is_default=is_default),
-        on_page=bool(field.metadata.get("on_page")),
+        on_page=on_page,
     )
 
 

@@ -5,7 +5,7 @@ import json
 import attrs
 import pytest
 
-from gateway.settings import Settings
+from gateway.settings import SectionOffer, Settings, setting
 from gateway.settings.page import seal
 from gateway.store.page_settings import StoredSetting, find_all, put, with_page_settings
 from gateway_operator.desk.settings_list import CORE, find_row, list_groups, read_groups
@@ -242,6 +242,23 @@ def test_each_declared_setting_is_listed_and_no_secret_is_shown():
     assert (shown["rpc_urls"].value, shown["refund_key"].value) == ("set", "set")
     assert (shown["workers"].source, shown["network"].value) == ("default", "base")
     assert all(row.about for row in group.rows)
+
+
+@attrs.frozen
+class AcmeSection:
+    """Declares its login as a plain setting."""
+
+    login: str = setting("", "Login at Acme.")
+    hint: str = setting("", "Hint.", on_page=True)
+
+
+def test_of_third_parties_only_values_for_the_page_are_shown():
+    values = {"acme_login": KEY, "acme_hint": "blue"}
+    given = Settings(plugin_values=values)
+    for plugin, shown in (("gateway_acme", "set"), ("gateway_gemini", KEY)):
+        groups = list_groups(given, [SectionOffer(plugin, "acme", AcmeSection)], {})
+        assert find_row(groups, "acme_login").value == shown
+        assert find_row(groups, "acme_hint").value == "blue"
 
 
 async def test_the_list_can_be_searched_and_is_complete(gateway):
