@@ -13,7 +13,13 @@ import click
 from gateway.catalog.health import problem_of
 from gateway.catalog.upstream import Upstream
 from gateway.chain.client import Web3Chain
-from gateway.chain.keys import address_of, check_plain_keys, load_key, load_settlement_keys
+from gateway.chain.keys import (
+    address_of,
+    check_plain_keys,
+    known_problem,
+    load_key,
+    load_settlement_keys,
+)
 from gateway.chain.known_keys import refuse_known_wallet
 from gateway.cli.terminal import json_option, one_sentence, wide_option
 from gateway.contracts import PluginContext, Probing, Settler
@@ -304,7 +310,7 @@ async def _check_token(settings: Settings, chain: Web3Chain) -> str:
 
 async def _check_wallet(settings: Settings, chain: Web3Chain) -> str:
     check_plain_keys(settings)
-    problem = await contract_problem(settings, chain)
+    problem = await known_problem(settings, chain) or await contract_problem(settings, chain)
     if problem is not None:
         raise SettingsError(problem)
     balance = await chain.call_uint(BALANCE_OF + word(settings.wallet))
