@@ -287,11 +287,11 @@ class WalletCheck:
             raise ExecutionError(_WRONG_WALLET)
 
     async def _read_chain(self) -> None:
-        problem = await known_problem(self._settings, self._chain)
-        event = "wallet.is_known"
-        if problem is None:
-            problem = await contract_problem(self._settings, self._chain)
-            event = "wallet.is_contract"
-        if problem is not None and not self.is_known:
-            _log.error(event, error=problem)
+        known = await known_problem(self._settings, self._chain)
+        problem = known or await contract_problem(self._settings, self._chain)
+        if not self.is_known:
+            if known is not None:
+                _log.error("wallet.is_known", error=known)
+            elif problem is not None:
+                _log.error("wallet.is_contract", error=problem)
         self.problem, self.is_known = problem, True

@@ -99,9 +99,7 @@ def leave_out(settings: Settings, names: Collection[str], problem: str) -> Setti
     return attrs.evolve(_reset(settings, names), page_unread=unread)
 
 
-def make_readable(
-    settings: Settings, make: Callable[[Settings], _Made]
-) -> tuple[Settings, _Made]:
+def make_readable(settings: Settings, make: Callable[[Settings], _Made]) -> tuple[Settings, _Made]:
     """Return what `make` makes, and the settings, without the page's values that it refuses.
 
     Raises its `SettingsError` if no value of the page is the cause.
@@ -138,5 +136,5 @@ def find_unread(settings: Settings) -> dict[str, str]:
 
 
 def is_locked(settings: Settings) -> bool:
-    """Whether any value of the page cannot be unsealed, so it is not known what it is."""
+    """Whether any value of the page cannot be unsealed, and so is not known."""
     return any(problem in (_OTHER_KEY, _NO_KEY) for problem in find_unread(settings).values())

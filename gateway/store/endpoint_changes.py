@@ -79,7 +79,7 @@ def write_price(price_units: int, more_units: Mapping[str, int]) -> str:
 
 
 def split_price(value: str) -> PriceText:
-    """Return the parts of what `write_price` wrote."""
+    """Return the parts of a text by `write_price`."""
     if value.isdigit():
         return PriceText(value, "")
     written = json.loads(value)

@@ -86,4 +86,4 @@ def _read_file(folder: Path) -> dict[str, StoredSetting]:
 
 def _read_shared(settings: Settings) -> dict[str, StoredSetting]:
     store = open_store(settings, name="gateway settings")
-    return asyncio.run(store.read_early("meta", find_all)) or {}
+    return asyncio.run(store.read_early(find_all)) or {}

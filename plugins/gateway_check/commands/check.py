@@ -121,7 +121,7 @@ def _read_page(settings: Settings) -> tuple[Settings, str]:
         settings = with_page_settings(settings)
     except SettingsError as error:
         return settings, f"; without what is set on the page: {error}"
-    # Other rows report what is not of the page.
+    # Other rows report mistakes that are not of the page.
     with contextlib.suppress(SettingsError):
         manager = PluginManager(disabled=settings.plugins_disabled)
         settings, _ = make_readable(settings, manager.catalog)

@@ -19,7 +19,7 @@ from gateway.store.sql_store import SqlStore, SumReader
 from gateway_nodes.left_behind import refuse_other_database
 from gateway_nodes.nodes import SqlNodes
 from gateway_nodes.postgres.failover import read_server, set_cutoff_after_failover
-from gateway_nodes.postgres.migrations import migrate
+from gateway_nodes.postgres.migrations import migrate, version_of
 from gateway_nodes.postgres.plugin_pool import PluginPool
 from gateway_nodes.postgres.pool import Pool
 from gateway_nodes.postgres.session import Session, connect, refuse_pooling
@@ -62,17 +62,15 @@ class PostgresStore(SqlStore):
         found = await asyncio.to_thread(checks.run_checks, self._address)
         return [(one.name, one.result) for one in found]
 
-    async def read_early(self, table: str, function: Callable[[Connection], Value]) -> Value | None:
+    async def read_early(self, function: Callable[[Connection], Value]) -> Value | None:
         try:
-            return await asyncio.to_thread(self._read_early, table, function)
+            return await asyncio.to_thread(self._read_early, function)
         except psycopg.Error as error:
             raise _silent(error) from None
 
-    def _read_early(self, table: str, function: Callable[[Connection], Value]) -> Value | None:
+    def _read_early(self, function: Callable[[Connection], Value]) -> Value | None:
         with connect(self._address, self._node) as raw:
-            db = Session(raw)
-            found = db.execute("SELECT to_regclass(?)", (table,)).fetchone()
-            return None if found is None or found[0] is None else function(db)
+            return function(Session(raw)) if version_of(raw) else None
 
     async def check_settings(self, settings: Settings) -> None:
         await refuse_other_database(settings, self)

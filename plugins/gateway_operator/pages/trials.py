@@ -26,7 +26,7 @@ _IN_API = f"{API}/endpoints/<slug>"
 @blueprint.get(f"{_ENDPOINT}/make")
 @needs_session
 async def ask_to_make(slug: str) -> Response:
-    """Show what is sent, and what the vendor bills."""
+    """Show the request, and the vendor's bill."""
     return await answer_dialog(_ask_make(slug), page="endpoints")
 
 
@@ -42,7 +42,8 @@ async def make(slug: str) -> Redirect:
 @needs_session
 async def show_made(slug: str) -> Response:
     """Show the newest generation, also while it runs."""
-    return await render("made.html", page="endpoints", t=await _newest(slug), now=operator().desk.now())
+    trial = await _newest(slug)
+    return await render("made.html", page="endpoints", t=trial, now=operator().desk.now())
 
 
 @blueprint.post(f"{_IN_API}/make")

@@ -9,7 +9,7 @@ from gateway.settings import Settings
 from gateway.settings.page_values import make_readable, read_sealed
 from gateway.store.page_settings import StoredSetting, put, with_page_settings
 from gateway.store.sqlite.store import SqliteStore
-from tests.unit.settings.test_sealed_settings import OTHER, SECRET, sealed, settings
+from tests.unit.settings.test_sealed_settings import OTHER, sealed, settings
 
 KEY = {"openai_api_key": "sk-of-the-environment", "gemini_api_key": "AIza-of-the-environment"}
 FILE = attrs.evolve(settings(), plugin_values=KEY, sources=dict.fromkeys(KEY, "environment"))
