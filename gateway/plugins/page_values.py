@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import attrs
+
 from gateway.catalog.catalog import Catalog
 from gateway.errors import SettingsError
 from gateway.settings import SectionOffer, Settings, variable
@@ -31,9 +33,11 @@ def hold_unread(catalog: Catalog, settings: Settings, sections: Sequence[Section
         names = sorted(unread.keys() & section.fields.keys())
         if names:
             catalog.hold(_describe(names, unread[names[0]]), section.plugin)
-    if settings.database_url and is_locked(settings):
-        names = sorted(unread)
-        catalog.hold(_describe(names, unread[names[0]]))
+    known = attrs.fields_dict(Settings).keys() | {n for one in sections for n in one.fields}
+    # The page shows no others, so nobody could remove them.
+    locked = sorted(name for name in unread.keys() & known if is_locked(unread[name]))
+    if settings.database_url and locked:
+        catalog.hold(_describe(locked, unread[locked[0]]))
 
 
 def _describe(names: Sequence[str], problem: str) -> str:

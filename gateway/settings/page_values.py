@@ -135,6 +135,6 @@ def find_unread(settings: Settings) -> dict[str, str]:
     return {name: problem for name, problem in unread if name not in settings.sources}
 
 
-def is_locked(settings: Settings) -> bool:
-    """Whether any value of the page cannot be unsealed, and so is not known."""
-    return any(problem in (_OTHER_KEY, _NO_KEY) for problem in find_unread(settings).values())
+def is_locked(problem: str) -> bool:
+    """Whether a value of the page has no effect because it cannot be unsealed."""
+    return problem in (_OTHER_KEY, _NO_KEY)
