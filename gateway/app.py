@@ -8,7 +8,7 @@ import hashlib
 import hmac
 import secrets
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 
 import attrs
 import structlog
@@ -35,6 +35,7 @@ from gateway.payments import (
 )
 from gateway.payments.obstacles import WalletCheck
 from gateway.plugins.manager import PluginManager
+from gateway.plugins.trial import try_catalog
 from gateway.running.core_parts import core_parts
 from gateway.running.gateway import Gateway
 from gateway.running.rate_limits import make_limits
@@ -66,6 +67,7 @@ class _Assembly:
     redactor: Redactor
     spans: Spans
     timing: Timing
+    try_settings: Callable[[Settings], Awaitable[None]]
     # None without a refund key.
     refunds: Refunds | None = attrs.field(init=False)
 
@@ -105,6 +107,7 @@ def create_app(
     """
     settings = settings or load_settings()
     check_plain_keys(settings)
+    plugins = list(plugins)
     manager = PluginManager(plugins, disabled=settings.plugins_disabled)
     redactor = redactor or Redactor()
     catalog = manager.catalog(settings, now, redactor)
@@ -126,6 +129,7 @@ def create_app(
         redactor=redactor,
         spans=manager.spans(settings),
         timing=timing or Timing(),
+        try_settings=lambda changed: try_catalog(changed, plugins, catalog),
     )
     return _make_app(parts)
 
@@ -239,6 +243,8 @@ def _make_gateway(parts: _Assembly, installation: _Installation) -> Gateway:
         notifications=notifications,
         announcer=announcer,
         timing=parts.timing,
+        sections=parts.manager.sections(),
+        try_settings=parts.try_settings,
         readiness=readiness,
         wallet=wallet,
         fence=fence,

@@ -9,10 +9,17 @@ import attrs
 import structlog
 
 from gateway.catalog.circuit_breaker import CircuitBreaker
-from gateway.catalog.pricing import apply_override, check_losses, scale_prices, set_cost
+from gateway.catalog.pricing import (
+    Prices,
+    apply_override,
+    check_losses,
+    prices_of,
+    set_cost,
+    set_prices,
+)
 from gateway.catalog.upstream import CLOSE_S, Upstream
 from gateway.contracts import Clock, Provider
-from gateway.contracts.store import EndpointChange
+from gateway.contracts.store import EarlierPrice, EndpointChange
 from gateway.domain import Endpoint
 from gateway.domain.costs import find_losses
 from gateway.errors import AccountProblem, NotFound, SettingsError
@@ -42,6 +49,8 @@ class Registered:
     # The endpoint at its recent prices, each with the time until which a 402 with that price is
     # honoured (Unix seconds).
     earlier: tuple[tuple[Endpoint, float], ...] = ()
+    # Why its settings are not known, so that it must not be sold; empty: they are.
+    held: str = ""
 
     @property
     def is_paused(self) -> bool:
@@ -50,8 +59,8 @@ class Registered:
 
     @property
     def sells_now(self) -> bool:
-        """Whether it can be bought now: not paused, and no circuit open."""
-        return not self.is_paused and self.open_circuit is None
+        """Whether it can be bought now: not held or paused, and no circuit open."""
+        return not self.held and not self.is_paused and self.open_circuit is None
 
     @property
     def counts_pages(self) -> bool:
@@ -162,6 +171,14 @@ class Catalog:
         self._registered = {
             slug: one for slug, one in self._registered.items() if one.upstream.plugin != plugin
         }
+        self._cache.clear()
+
+    def hold(self, reason: str, plugin: str | None = None) -> None:
+        """Sell no endpoint of a plugin, or none at all, until the next start; paid tasks run."""
+        for known in (self._registered, self._configured):
+            for slug, one in known.items():
+                if plugin in (None, one.upstream.plugin):
+                    known[slug] = attrs.evolve(one, held=reason)
         self._cache.clear()
 
     def change(self, changes: Mapping[str, EndpointChange]) -> None:
@@ -308,9 +325,9 @@ class Catalog:
 def _apply_change(configured: Registered, change: EndpointChange) -> Registered:
     """Return an endpoint with a live change applied.
 
-    A new price scales every price step, as in the settings file.
+    A new price scales every price step, as in the settings file, except those that were set apart.
     """
-    endpoint = _at_price(configured.endpoint, change.price_units)
+    endpoint = _at_price(configured.endpoint, change)
     if change.cost_micros is not None:
         endpoint = set_cost(endpoint, change.cost_micros)
     return attrs.evolve(
@@ -319,14 +336,15 @@ def _apply_change(configured: Registered, change: EndpointChange) -> Registered:
         is_cost_set=configured.is_cost_set or change.cost_micros is not None,
         change=change,
         earlier=tuple(
-            (_at_price(configured.endpoint, one.price_units), one.good_until)
-            for one in change.earlier_prices
+            (_at_price(configured.endpoint, one), one.good_until) for one in change.earlier_prices
         ),
     )
 
 
-def _at_price(endpoint: Endpoint, price_units: int | None) -> Endpoint:
-    return endpoint if price_units is None else scale_prices(endpoint, price_units)
+def _at_price(endpoint: Endpoint, chosen: EndpointChange | EarlierPrice) -> Endpoint:
+    if chosen.price_units is None:
+        return endpoint
+    return set_prices(endpoint, Prices(chosen.price_units, chosen.more_units))
 
 
 _log = structlog.get_logger()
@@ -360,7 +378,7 @@ def _log_change(before: Registered, after: Registered) -> None:
     if after.is_paused != before.is_paused:
         event = "endpoint.paused" if after.is_paused else "endpoint.resumed"
         _log.warning(event, slug=slug)
-    if after.endpoint.price_units != before.endpoint.price_units:
+    if prices_of(after.endpoint) != prices_of(before.endpoint):
         _log.warning("endpoint.priced", slug=slug, price_units=after.endpoint.price_units)
     losses = find_losses(after.endpoint)
     if losses and after.endpoint != before.endpoint:

@@ -1,6 +1,6 @@
 """Applies the operator's settings and live changes to an endpoint's prices and costs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 import structlog
@@ -10,7 +10,22 @@ from gateway.domain.costs import Sale, find_losses
 from gateway.errors import SettingsError
 from gateway.settings import EndpointOverride
 
+_EACH_PAGE = "each page"
 _log = structlog.get_logger()
+
+
+@attrs.frozen
+class Prices:
+    """An endpoint's price, and those by resolution or pages, in units."""
+
+    units: int
+    # By the names of `more_prices`. Prices that are not here follow `units`.
+    more: Mapping[str, int] = attrs.field(factory=dict)
+
+
+def prices_of(endpoint: Endpoint) -> Prices:
+    """Return all prices of an endpoint."""
+    return Prices(endpoint.price_units, more_prices(endpoint))
 
 
 def apply_override(endpoint: Endpoint, override: EndpointOverride) -> Endpoint:
@@ -91,6 +106,35 @@ def scale_prices(endpoint: Endpoint, price_units: int) -> Endpoint:
     return attrs.evolve(
         endpoint, price_units=price_units, price_steps=steps, price_per_page=per_page
     )
+
+
+def more_prices(endpoint: Endpoint) -> dict[str, int]:
+    """Return an endpoint's prices beside `price_units`, by names such as `2K` and `6 pages`."""
+    prices = {_name_of(step): step.price_units for step in endpoint.price_steps}
+    if endpoint.price_per_page is not None:
+        prices[_EACH_PAGE] = endpoint.price_per_page
+    return prices
+
+
+def set_prices(endpoint: Endpoint, chosen: Prices) -> Endpoint:
+    """Scale all prices to `chosen.units`, except those in `chosen.more`.
+
+    Unknown names are ignored: the plugin may have other steps by now.
+    """
+    scaled = scale_prices(endpoint, chosen.units)
+    steps = tuple(
+        attrs.evolve(step, price_units=chosen.more.get(_name_of(step), step.price_units))
+        for step in scaled.price_steps
+    )
+    per_page = scaled.price_per_page
+    if per_page is not None:
+        per_page = chosen.more.get(_EACH_PAGE, per_page)
+    return attrs.evolve(scaled, price_steps=steps, price_per_page=per_page)
+
+
+def _name_of(step: PriceStep) -> str:
+    pages = f"{step.min_pages} pages" if step.min_pages is not None else None
+    return " ".join(text for text in (step.resolution, pages) if text)
 
 
 def _set_price_step(endpoint: Endpoint, resolution: str, price_units: int) -> Endpoint:

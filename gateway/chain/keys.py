@@ -8,13 +8,16 @@ from typing import Any
 from btclib_secp256k1.keys import pubkey_from_prvkey
 from eth_hash.auto import keccak
 
-from gateway.chain.known_keys import is_known_key
+from gateway.chain.known_keys import is_known_key, refuse_known_wallet
 from gateway.concurrency.late_imports import import_ethereum
+from gateway.contracts import Chain
 from gateway.errors import SettingsError
 from gateway.settings import Settings, is_chain_local, parse_keys, variable
 
 # PBKDF2-HMAC-SHA-256. The alternative, scrypt, needs 256 MB by default.
 _ROUNDS = 600_000
+# Base and Base Sepolia have more.
+_MOST_PLAY_BLOCKS = 10_000_000
 
 
 def address_of(secret: bytes) -> str:
@@ -57,19 +60,42 @@ def load_settlement_keys(settings: Settings) -> tuple[bytes, ...]:
     return several
 
 
-def check_plain_keys(settings: Settings) -> None:
-    """Raise `SettingsError` if a plain key is the wallet's, even if nothing uses that key."""
+def check_plain_keys(settings: Settings, *, is_play: bool | None = None) -> None:
+    """Raise `SettingsError` for a plain key that is unfit, even if nothing uses that key.
+
+    `is_play` is as for `refuse_known_wallet`.
+    """
     for secret in _read_key_list(settings):
-        _refuse_unfit_key(settings, "settlement_keys", secret)
+        _refuse_unfit_key(settings, "settlement_keys", secret, is_play=is_play)
     for name in ("settlement", "refund"):
         plain = _read_plain_key(settings, name)
         if plain is not None:
-            _refuse_unfit_key(settings, f"{name}_key", plain)
+            _refuse_unfit_key(settings, f"{name}_key", plain, is_play=is_play)
 
 
-def _refuse_unfit_key(settings: Settings, setting: str, secret: bytes) -> None:
+async def known_problem(settings: Settings, chain: Chain) -> str | None:
+    """Return the sentence about a known wallet or plain key on a real chain's node here, or None.
+
+    A development chain is young. Raises `ChainUnavailable`.
+    """
+    if not is_chain_local(settings):
+        # Refused at the start.
+        return None
+    try:
+        refuse_known_wallet(settings, is_play=False)
+        check_plain_keys(settings, is_play=False)
+    except SettingsError as error:
+        is_old = (await chain.head()).number > _MOST_PLAY_BLOCKS
+        return str(error) if is_old else None
+    return None
+
+
+def _refuse_unfit_key(
+    settings: Settings, setting: str, secret: bytes, *, is_play: bool | None = None
+) -> None:
     """Raise `SettingsError` for the wallet's key, and on a real chain for a known key."""
-    if not is_chain_local(settings) and is_known_key(secret, address_of(secret)):
+    is_play = is_chain_local(settings) if is_play is None else is_play
+    if not is_play and is_known_key(secret, address_of(secret)):
         raise SettingsError(
             f"{variable(setting)} is a private key from examples, which everybody knows: what it "
             "holds would be taken within seconds. Make a key of your own: openssl rand -hex 32"

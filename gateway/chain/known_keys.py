@@ -38,12 +38,13 @@ _PATTERN = re.compile(r"([0-9a-f]{1,16}?)\1{3,}")
 _SMALL = 2**32
 
 
-def refuse_known_wallet(settings: Settings) -> None:
+def refuse_known_wallet(settings: Settings, *, is_play: bool | None = None) -> None:
     """Raise `SettingsError` if the wallet has no owner, or its private key is public.
 
-    A chain on this machine has play money only.
+    `is_play` is whether the chain has play money only, by default one that is on this machine.
     """
-    if is_chain_local(settings) or not is_known_address(settings.wallet_key):
+    is_play = is_chain_local(settings) if is_play is None else is_play
+    if is_play or not is_known_address(settings.wallet_key):
         return
     raise SettingsError(
         f"GATEWAY_WALLET is {settings.wallet}, an address from examples: nobody owns it, or "

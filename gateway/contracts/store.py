@@ -1,6 +1,6 @@
 """Records that the store takes and returns: tasks, leases, payers, and changes of endpoints."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Literal
 
 import attrs
@@ -143,6 +143,8 @@ class EarlierPrice:
     price_units: int | None
     # Unix seconds.
     good_until: float
+    # Prices that were set apart, by the names of `pricing.more_prices`.
+    more_units: Mapping[str, int] = attrs.field(factory=dict)
 
 
 @attrs.frozen(kw_only=True)
@@ -156,5 +158,7 @@ class EndpointChange:
     pause_reason: str = ""
     # None: as in the settings file.
     price_units: int | None = None
+    # Prices by resolution or pages that were set apart; the others follow `price_units`.
+    more_units: Mapping[str, int] = attrs.field(factory=dict)
     cost_micros: int | None = None
     earlier_prices: tuple[EarlierPrice, ...] = ()

@@ -11,6 +11,7 @@ from collections.abc import Awaitable
 import attrs
 import structlog
 
+from gateway.chain.keys import known_problem
 from gateway.concurrency.periodic import Periodic
 from gateway.contracts import CallReverted, Chain, Clock, Selling, Settler
 from gateway.domain import Block
@@ -286,7 +287,11 @@ class WalletCheck:
             raise ExecutionError(_WRONG_WALLET)
 
     async def _read_chain(self) -> None:
-        problem = await contract_problem(self._settings, self._chain)
-        if problem is not None and not self.is_known:
-            _log.error("wallet.is_contract", error=problem)
+        known = await known_problem(self._settings, self._chain)
+        problem = known or await contract_problem(self._settings, self._chain)
+        if not self.is_known:
+            if known is not None:
+                _log.error("wallet.is_known", error=known)
+            elif problem is not None:
+                _log.error("wallet.is_contract", error=problem)
         self.problem, self.is_known = problem, True

@@ -35,6 +35,7 @@ from gateway.installed import entry_points
 from gateway.plugins import hookspecs
 from gateway.plugins.installed import BUNDLED, find_disabled, find_section
 from gateway.plugins.loaded import Hooks, LoadedPlugin
+from gateway.plugins.page_values import hold_unread, refuse_off_page
 from gateway.plugins.part_offers import claims_of_part, part_offer
 from gateway.plugins.registration import (
     X402_HEADER,
@@ -255,6 +256,7 @@ class PluginManager:
         If a plugin was left out or disabled, only warn: the setting may be its own.
         """
         sections = self.sections()
+        refuse_off_page(settings, sections)
         for section in sections:
             if self._plugins[section.plugin].source == BUNDLED_SOURCE:
                 settings.section(section.prefix, section.kind)
@@ -299,6 +301,7 @@ class PluginManager:
         )
         for plugin, (endpoint, provider) in found:
             catalog.register(endpoint, provider, plugin.name)
+        hold_unread(catalog, settings, self.sections())
         # A table of an unknown endpoint may be for a plugin that was left out or disabled.
         if not self._lacks_plugins:
             catalog.check_overrides()

@@ -10,6 +10,7 @@ import structlog
 
 from gateway.errors import SettingsError
 from gateway.settings import Settings, variable
+from gateway.settings.page import FILLED
 
 # Required similarity of two names. A lower value would take another plugin's leftover setting for a
 # typo: XAI_API_KEY and FAL_API_KEY have 0.82.
@@ -17,7 +18,7 @@ _NEAR = 0.9
 # Length of two swapped neighbours.
 _SWAPPED_CHARS = 2
 # Fields of `Settings` that the loader fills; they are no settings.
-_LOADER_FIELDS = {"plugin_values", "unknown_in_file"}
+_LOADER_FIELDS = {"plugin_values", "unknown_in_file", *FILLED}
 # The loader reads this variable itself.
 _LOADER_VARIABLE = "config"
 # Such as GATEWAY_SERVICE_HOST and GATEWAY_WEB_PORT_8080_TCP_ADDR.

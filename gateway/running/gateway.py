@@ -1,6 +1,6 @@
 """The running gateway, as routes, commands and plugins use it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import attrs
@@ -24,7 +24,7 @@ from gateway.running.long_texts import LongTexts
 from gateway.running.rate_limits import RateLimits
 from gateway.running.readiness import TTL_S, Readiness
 from gateway.running.timing import Timing
-from gateway.settings import Settings
+from gateway.settings import SectionOffer, Settings
 from gateway.store import SqlStore
 from gateway.tasks import WorkerPool
 from gateway.tasks.notifications import Announcer, LongPolls, TaskNotifications
@@ -77,6 +77,9 @@ class Gateway:
     changes: LiveChanges = attrs.field(init=False)
     # Functions that report alarms, by plugin.
     notifiers: Mapping[str, Callable[[Alarm], Any]] = attrs.field(factory=dict)
+    # The plugins' settings, and a trial of others that raises `SettingsError`.
+    sections: Sequence[SectionOffer] = ()
+    try_settings: Callable[[Settings], Awaitable[None]]
     # None until the server starts.
     watchdog: Watchdog | None = None
     # Unix seconds.

@@ -74,6 +74,8 @@ class Readiness:
 
     def _find_problem_of(self, slug: str) -> ExecutionError | None:
         registered = self.catalog[slug]
+        if registered.held:
+            return ExecutionError("This endpoint's settings are being repaired. Try again later.")
         if registered.is_paused:
             return ExecutionError("This endpoint is paused. Try again later.")
         if registered.open_circuit is not None:

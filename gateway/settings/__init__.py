@@ -12,7 +12,7 @@ from gateway.settings.checks import (
     parse_keys,
     parse_limit,
 )
-from gateway.settings.loader import load_settings
+from gateway.settings.loader import check_plain, load_settings
 from gateway.settings.model import COINBASE_FACTORIES, EndpointOverride, Settings
 from gateway.settings.sections import (
     SectionOffer,

@@ -14,6 +14,7 @@ from gateway.domain.eip3009 import NETWORKS, checksum_address
 from gateway.errors import SettingsError
 from gateway.installed import BUNDLED_OPENERS, check_opener, check_scheme, find_opener
 from gateway.settings.model import ROLES, Settings
+from gateway.settings.page import is_strong
 from gateway.settings.sections import variable, wrong
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
@@ -149,6 +150,7 @@ def _check_values(settings: Settings) -> dict[str, bool]:
         "contact_email": bool(_EMAIL.fullmatch(settings.contact_email)),
         "agent_registrations": all(map(_REGISTRATION.fullmatch, settings.agent_registrations)),
         "role": settings.roles <= ROLES,
+        "settings_secret": is_strong(str(settings.settings_secret)),
         **{name: getattr(settings, name) in values for name, values in _ONE_OF.items()},
         **{name: getattr(settings, name) >= least for name, least in _AT_LEAST.items()},
         **{name: 0 < getattr(settings, name) < math.inf for name in _POSITIVE},

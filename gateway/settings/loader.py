@@ -16,10 +16,11 @@ from typed_settings.loaders import DictLoader
 from gateway.errors import SettingsError
 from gateway.settings.checks import check_settings
 from gateway.settings.model import Settings
+from gateway.settings.page import FILLED, of_command
 from gateway.settings.sections import hint, variable
 
 # Fields that this module fills; the operator cannot set them by name.
-_FILLED_HERE = {"plugin_values", "unknown_in_file"}
+_FILLED_HERE = {"plugin_values", "unknown_in_file", *FILLED}
 # A quoted value, also with a comment behind it.
 _QUOTED = re.compile("""(["'`]).*\\1(\\s+#.*)?|\u201c.*\u201d|\u2018.*\u2019|«.*»""")
 # Control characters, the separators of lines and paragraphs, and a byte order mark.
@@ -41,17 +42,21 @@ def load_settings(*, needs_wallet: bool = True, **overrides: Any) -> Settings:
     Without `needs_wallet`, the wallet may be missing: for commands that take no money. Raises
     `SettingsError` with one sentence for the first mistake.
     """
-    written, environment = _read_file(_find_file()), _read_environment()
+    file = _find_file()
+    written, environment = _read_file(file), _read_environment()
     if needs_wallet and not (written or environment or overrides):
         raise SettingsError(_NO_SETTINGS)
     for name, value in (written | environment).items():
-        _check_plain(name, value)
+        check_plain(name, value)
     loaded = _load(written)
     in_file = _plugin_values(written)
     changes: dict[str, Any] = {
         "base_url": loaded.base_url.rstrip("/"),
         "plugin_values": in_file | _plugin_values(environment),
         "unknown_in_file": tuple(in_file),
+        "sources": dict.fromkeys(written, file.name)
+        | dict.fromkeys(environment, "environment")
+        | of_command(overrides),
     }
     settings = loaded.changed(**changes).changed(**overrides)
     check_settings(settings, needs_wallet=needs_wallet)
@@ -91,7 +96,7 @@ def _read_file(file: Path) -> dict[str, Any]:
         raise SettingsError(f"{file} cannot be read: {error}") from None
 
 
-def _check_plain(name: str, value: Any) -> None:
+def check_plain(name: str, value: Any) -> None:
     """Raise `SettingsError` for quotes around a value, and for control characters in it.
 
     Docker's `--env-file` keeps quotes and what follows them, and a file from Windows leaves a
@@ -99,7 +104,7 @@ def _check_plain(name: str, value: Any) -> None:
     """
     if isinstance(value, list):
         for each in value:
-            _check_plain(name, each)
+            check_plain(name, each)
     if not isinstance(value, str):
         return
     if _QUOTED.fullmatch(value.strip()):

@@ -11,6 +11,7 @@ import attrs
 import typed_settings as ts
 
 from gateway.domain.eip3009 import NETWORKS, Network, play_network
+from gateway.settings.page import PageSettings
 from gateway.settings.sections import Section, check_section, read_section, secret, setting
 
 ROLES = frozenset(("web", "worker", "signer"))
@@ -40,7 +41,7 @@ class EndpointOverride:
 
 
 @attrs.frozen(kw_only=True)
-class Settings:
+class Settings(PageSettings):
     """The core's settings."""
 
     base_url: str = setting(
@@ -235,6 +236,7 @@ class Settings:
         False,
         "Whether the sandbox's endpoints are on sale. A program draws their pictures, not an AI "
         "model.",
+        on_page=True,
     )
     confirmations: int = setting(
         1,
@@ -300,6 +302,7 @@ class Settings:
     name: str = setting(
         "Generation Gateway",
         "Name for buyers: in the agent manifest, llms.txt, the 402 and Bazaars.",
+        on_page=True,
     )
     created: str = setting("2026-11-21", "Date (YYYY-MM-DD) of the first agent manifest.")
     updated: str = setting(
@@ -311,6 +314,7 @@ class Settings:
         "E-mail address that buyers are given, in /openapi.json, the ERC-8004 file and after a "
         "failure. Registries such as x402scan verify ownership by it.",
         example="operator@example.com",
+        on_page=True,
     )
     ownership_proofs: tuple[str, ...] = setting(
         (),

@@ -29,23 +29,33 @@ class SectionOffer:
 
 
 def setting(
-    default: Any, about: str, *, example: str = "", shown: bool = True, switches_on: bool = False
+    default: Any,
+    about: str,
+    *,
+    example: str = "",
+    shown: bool = True,
+    switches_on: bool = False,
+    on_page: bool = False,
 ) -> Any:
     """Return a field of a settings class; `about` describes its effect and its unit.
 
     With `switches_on`, the plugin sells nothing while the setting is empty; `gateway plugins` then
-    names the setting.
+    names the setting. With `on_page`, the operator may set it on the page Settings too. No address
+    to which keys or requests are sent, and no file, may be `on_page`.
     """
-    metadata = {"about": about, "example": example, "switches_on": switches_on}
+    metadata = {"about": about, "example": example, "switches_on": switches_on, "on_page": on_page}
     return attrs.field(default=default, repr=shown, metadata=metadata)
 
 
-def secret(about: str, *, example: str = "", switches_on: bool = False) -> Any:
+def secret(
+    about: str, *, example: str = "", switches_on: bool = False, on_page: bool = False
+) -> Any:
     """Return a field whose value is never printed; its default is empty.
 
-    `switches_on` is as for `setting`. If a section marks no field, all its secrets count as marked.
+    `switches_on` and `on_page` are as for `setting`. If a section marks no field with the first,
+    all its secrets count as marked.
     """
-    metadata = {"about": about, "example": example, "switches_on": switches_on}
+    metadata = {"about": about, "example": example, "switches_on": switches_on, "on_page": on_page}
     return attrs.field(default=ts.SecretStr(""), repr=False, metadata=metadata)
 
 

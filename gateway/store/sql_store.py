@@ -119,6 +119,14 @@ class SqlStore(Tables, AbstractAsyncContextManager["SqlStore"], ABC):
     async def check_rows(self) -> Sequence[CheckRow]:
         """Return the rows of `gateway check` about the database, which is not open yet."""
 
+    async def read_early(self, function: Callable[[Connection], Value]) -> Value | None:
+        """Return `function(db)` before the store is open; None if it has no schema yet.
+
+        A store that can read without migrating its schema does so. Raises `SettingsError`.
+        """
+        async with self:
+            return await self._short_read(function)
+
     async def check_settings(self, settings: Settings) -> None:
         """Raise `SettingsError` if a gateway with these settings must not run on this database."""
 

@@ -196,6 +196,11 @@ def secrets_of(
             yield value
 
 
+def names_secret(name: str) -> bool:
+    """Whether a setting's name suggests that its value is a secret."""
+    return _SECRET_NAME.search(name) is not None
+
+
 def _secrets_in_field(field: "attrs.Attribute[Any]", value: Any) -> Iterator[str]:
     if isinstance(field.default, ts.SecretStr):
         yield str(value)

@@ -55,6 +55,8 @@ class LiveResult:
     cost_micros: int | None = None
     is_cost_told: bool = False
     answers: Shapes = attrs.field(factory=list)
+    outputs: Sequence[Output] = attrs.field(default=(), repr=False)
+    text: str | None = attrs.field(default=None, repr=False)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the row for the table and `--json`."""
@@ -125,20 +127,23 @@ async def _make_all(
     """Generate one after the other, to stay below vendors' rate limits."""
     try:
         async with Generator.of(settings, "gateway-check-live") as generator:
-            return [await _make(registered, generator) for registered in chosen]
+            return [await make_one(registered, generator) for registered in chosen]
     finally:
         await catalog.close()
 
 
-async def _make(registered: Registered, generator: Generator) -> LiveResult:
-    """Generate once; any failure becomes the result."""
+async def make_one(registered: Registered, generator: Generator) -> LiveResult:
+    """Generate once, at the lowest price; any failure becomes the result."""
     endpoint, began = registered.endpoint, time.monotonic()
-    request = cheapest_request(endpoint)
     result: Result | None = None
+    outputs: Sequence[Output] = ()
+    text = None
     with record_shapes() as answers:
         try:
+            request = cheapest_request(endpoint)
             result = await generator.generate(registered, request)
-            found, ok = _describe(*await generator.fetch(result, request, endpoint)), True
+            outputs, text = await generator.fetch(result, request, endpoint)
+            found, ok = _describe(outputs, text), True
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
             message = registered.upstream.error_text(error)
             found, ok = f"{type(error).__name__}: {message}".removesuffix(": "), False
@@ -150,6 +155,8 @@ async def _make(registered: Registered, generator: Generator) -> LiveResult:
         cost_micros=result.cost_micros if result is not None else None,
         is_cost_told=result is not None and result.cost_micros is not None and result.is_cost_told,
         answers=answers,
+        outputs=outputs,
+        text=text,
     )
 
 

@@ -15,7 +15,9 @@ def smallest_file(endpoint: Endpoint) -> Attachment:
     files = {".pdf": _pdf(), ".png": _png(), ".txt": b"A small red boat.\n"}
     ending = next((one for one in files if one in endpoint.file_extensions), "")
     if not ending:
-        raise SettingsError(f"{endpoint.slug} takes no PDF, PNG or text; --live has no other file.")
+        raise SettingsError(
+            f"{endpoint.slug} takes no PDF, PNG or text, and there is no other file to try it with."
+        )
     return Attachment(name=f"live{ending}", data=files[ending])
 
 

@@ -1,4 +1,4 @@
-"""The list of what a gateway needs before it sells, for `gateway check` and the overview.
+"""The list of a gateway's needs before it sells, for `gateway check` and the overview.
 
 None of it stops a sale, and each item names what to do. What stops sales is a failed check.
 """

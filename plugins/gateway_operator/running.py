@@ -52,6 +52,8 @@ def make_desk(gateway: Gateway) -> Desk:
             blocked=find_blocks,
             ignored_settings=find_ignored_settings,
             channels=find_channels,
+            sections=gateway.sections,
+            try_settings=gateway.try_settings,
         ),
     )
 

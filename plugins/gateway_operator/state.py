@@ -9,6 +9,7 @@ from gateway_operator.admin_password import AdminPassword
 if TYPE_CHECKING:
     from gateway_operator.alarms.watch import AlarmWatch
     from gateway_operator.desk.desk import Desk
+    from gateway_operator.trials import Trials
 
 
 class Operator:
@@ -19,6 +20,7 @@ class Operator:
         self.password = AdminPassword(gateway.settings, gateway.store)
         self._desk: Desk | None = None
         self._alarms: AlarmWatch | None = None
+        self._trials: Trials | None = None
 
     @property
     def desk(self) -> "Desk":
@@ -38,8 +40,19 @@ class Operator:
             self._alarms = make_alarms(self._gateway, self.desk)
         return self._alarms
 
+    @property
+    def trials(self) -> "Trials":
+        """The generations that operators begin on the page of an endpoint."""
+        if self._trials is None:
+            from gateway_operator.trials import Trials  # noqa: PLC0415
+
+            self._trials = Trials()
+        return self._trials
+
     async def close(self) -> None:
         """Stop background work and the password thread."""
+        if self._trials is not None:
+            await self._trials.close()
         if self._alarms is not None:
             await self._alarms.close()
         if self._desk is not None:

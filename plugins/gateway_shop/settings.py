@@ -25,6 +25,7 @@ class ShopSettings:
         "Colour of buttons and links on the public pages, as six hexadecimal digits. If it is hard "
         "to read, buyers see the nearest readable tone, which `gateway check` names.",
         example="#0f766e",
+        on_page=True,
     )
     logo_file: Path | None = setting(
         None,
@@ -36,16 +37,19 @@ class ShopSettings:
         "",
         "Address (https) of the logo, instead of a file.",
         example="https://example.com/logo.svg",
+        on_page=True,
     )
     imprint_url: str = setting(
         "",
         "Address (https) of the imprint, which the public pages link to.",
         example="https://example.com/imprint",
+        on_page=True,
     )
     terms_url: str = setting(
         "",
         "Address (https) of the terms of sale, which the public pages link to.",
         example="https://example.com/terms",
+        on_page=True,
     )
     wallet_script: str = setting(
         "",

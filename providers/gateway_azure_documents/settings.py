@@ -33,27 +33,30 @@ class AzureDocumentsSettings:
         example="https://your-name.cognitiveservices.azure.com",
         switches_on=True,
     )
-    key: ts.SecretStr = secret("One of the resource's two keys.", switches_on=True)
-    model: str = setting("prebuilt-layout", "Model that reads the documents.")
-    price: str = setting("0.08", "USDC of a document of up to 5 pages.")
+    key: ts.SecretStr = secret("One of the resource's two keys.", switches_on=True, on_page=True)
+    model: str = setting("prebuilt-layout", "Model that reads the documents.", on_page=True)
+    price: str = setting("0.08", "USDC of a document of up to 5 pages.", on_page=True)
     page_prices: tuple[str, ...] = setting(
         ("6:0.30", "21:0.75", "51:1.50"),
         "USDC of longer documents: `pages:price` from that many pages on.",
         example="6:0.30,21:0.75,51:1.50",
+        on_page=True,
     )
     page_cost: str = setting(
         "",
         "Your cost of a page in US dollars; empty: 0.01, as for `prebuilt-layout`.",
         example="0.01",
+        on_page=True,
     )
-    max_pages: int = setting(100, "Maximum pages of a file; the free tier reads 2.")
+    max_pages: int = setting(100, "Maximum pages of a file; the free tier reads 2.", on_page=True)
     extensions: tuple[str, ...] = setting(
         _PAGED,
         "Accepted extensions; also possible: .docx, .xlsx and .html, whose pages are not counted "
         "(lowest price).",
         example=".pdf,.docx",
+        on_page=True,
     )
-    max_concurrency: int = setting(8, "Concurrent jobs; 0: no limit.")
+    max_concurrency: int = setting(8, "Concurrent jobs; 0: no limit.", on_page=True)
 
 
 def is_on_sale(section: AzureDocumentsSettings) -> bool:

@@ -19,19 +19,24 @@ class BflSettings:
     """The operator's settings for Black Forest Labs."""
 
     api_key: ts.SecretStr = secret(
-        "API key of Black Forest Labs; puts its models on sale.", example="bfl_0123456789abcdef"
+        "API key of Black Forest Labs; puts its models on sale.",
+        example="bfl_0123456789abcdef",
+        on_page=True,
     )
     models: tuple[str, ...] = setting(
         tuple(model.slug for model in MODELS),
         "Models on sale ([providers.md](providers.md#prices-and-models)).",
         example="bfl-flux-2-pro,flux-3-fast=0.05 like bfl-flux-3-image",
+        on_page=True,
     )
     base_url: str = setting(
         "https://api.bfl.ai",
         "Address of the API; https://api.eu.bfl.ai and https://api.us.bfl.ai stay in their region.",
     )
-    max_concurrency: int = setting(20, "Concurrent generations (24 are allowed); 0: no limit.")
-    submits_per_minute: int = setting(0, "Submits per minute; 0: no limit.")
+    max_concurrency: int = setting(
+        20, "Concurrent generations (24 are allowed); 0: no limit.", on_page=True
+    )
+    submits_per_minute: int = setting(0, "Submits per minute; 0: no limit.", on_page=True)
 
 
 @hookimpl

@@ -95,20 +95,24 @@ class DoclingSettings:
         # Some operators put a key into the path.
         shown=False,
     )
-    api_key: ts.SecretStr = secret("Its DOCLING_SERVE_API_KEY, if it has one.")
-    price: str = setting("0.02", "USDC of a document of up to 20 pages.")
+    api_key: ts.SecretStr = secret("Its DOCLING_SERVE_API_KEY, if it has one.", on_page=True)
+    price: str = setting("0.02", "USDC of a document of up to 20 pages.", on_page=True)
     page_prices: tuple[str, ...] = setting(
         ("21:0.05", "51:0.10"),
         "USDC of longer documents: `pages:price` from that many pages on.",
         example="21:0.05,51:0.10",
+        on_page=True,
     )
-    max_pages: int = setting(100, "Maximum pages of a file.")
+    max_pages: int = setting(100, "Maximum pages of a file.", on_page=True)
     extensions: tuple[str, ...] = setting(
         _ENDINGS,
         "Accepted extensions. Pages are counted in PDF, .pptx and TIFF.",
         example=".pdf,.docx",
+        on_page=True,
     )
-    max_concurrency: int = setting(2, "Documents converted concurrently; 0: no limit.")
+    max_concurrency: int = setting(
+        2, "Documents converted concurrently; 0: no limit.", on_page=True
+    )
 
 
 @hookimpl

@@ -19,19 +19,24 @@ class FalSettings:
     """The operator's settings for fal."""
 
     api_key: ts.SecretStr = secret(
-        "API key of fal.ai; puts its models on sale.", example="id:secret"
+        "API key of fal.ai; puts its models on sale.",
+        example="id:secret",
+        on_page=True,
     )
     models: tuple[str, ...] = setting(
         tuple(model.slug for model in MODELS),
         "Models on sale ([providers.md](providers.md#prices-and-models)).",
         example="fal-flux-2-pro,fal-ai/new-model=0.08 like fal-nano-banana-2",
+        on_page=True,
     )
     base_url: str = setting("https://queue.fal.run", "Address of fal's queue.")
     platform_url: str = setting(
         "https://api.fal.ai", "Address of fal's platform API, which checks the key."
     )
-    max_concurrency: int = setting(2, "Concurrent generations; new accounts have 2; 0: no limit.")
-    submits_per_minute: int = setting(0, "Submits per minute; 0: no limit.")
+    max_concurrency: int = setting(
+        2, "Concurrent generations; new accounts have 2; 0: no limit.", on_page=True
+    )
+    submits_per_minute: int = setting(0, "Submits per minute; 0: no limit.", on_page=True)
 
 
 @hookimpl

@@ -42,12 +42,15 @@ class GeminiSettings:
     """The operator's settings for the Gemini API."""
 
     api_key: ts.SecretStr = secret(
-        "Key of the Gemini API. It puts Google's picture models on sale.", example="AIza..."
+        "Key of the Gemini API. It puts Google's picture models on sale.",
+        example="AIza...",
+        on_page=True,
     )
     models: tuple[str, ...] = setting(
         ON_SALE,
         "Models on sale ([providers.md](providers.md#prices-and-models)).",
         example="gemini-3-pro-image,gemini-4-image=0.08 like gemini-3-1-flash-lite-image",
+        on_page=True,
     )
     base_url: str = setting(
         "https://generativelanguage.googleapis.com",
@@ -58,8 +61,12 @@ class GeminiSettings:
     api_version: str = setting(
         "v1beta", "Version of the API in its URLs; Google's own client uses `v1`."
     )
-    max_concurrency: int = setting(0, "Concurrent pictures per model; 0: as many as workers.")
-    submits_per_minute: int = setting(0, "Pictures per minute and model; 0: no limit.")
+    max_concurrency: int = setting(
+        0, "Concurrent pictures per model; 0: as many as workers.", on_page=True
+    )
+    submits_per_minute: int = setting(
+        0, "Pictures per minute and model; 0: no limit.", on_page=True
+    )
 
 
 @hookimpl

@@ -19,17 +19,22 @@ class KieSettings:
     """The operator's settings for kie.ai."""
 
     api_key: ts.SecretStr = secret(
-        "API key of kie.ai; puts its models on sale.", example="0123456789abcdef"
+        "API key of kie.ai; puts its models on sale.",
+        example="0123456789abcdef",
+        on_page=True,
     )
     models: tuple[str, ...] = setting(
         tuple(model.slug for model in MODELS),
         "Models on sale ([providers.md](providers.md#prices-and-models)).",
         example="kie-flux-2-pro,new-model=0.08 like kie-nano-banana-2-lite",
+        on_page=True,
     )
     base_url: str = setting("https://api.kie.ai", "Address of kie.ai's API.")
-    max_concurrency: int = setting(20, "Concurrent generations; 0: no limit.")
+    max_concurrency: int = setting(20, "Concurrent generations; 0: no limit.", on_page=True)
     submits_per_minute: int = setting(
-        100, "Submits per minute (kie.ai accepts 20 in ten seconds); 0: no limit."
+        100,
+        "Submits per minute (kie.ai accepts 20 in ten seconds); 0: no limit.",
+        on_page=True,
     )
 
 

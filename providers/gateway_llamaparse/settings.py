@@ -68,7 +68,8 @@ class LlamaParseSettings:
     """The operator's settings."""
 
     api_key: ts.SecretStr = secret(
-        "API key of LlamaCloud. It puts `llamaparse` and `llama-extract` on sale."
+        "API key of LlamaCloud. It puts `llamaparse` and `llama-extract` on sale.",
+        on_page=True,
     )
     base_url: str = setting(
         "https://api.cloud.llamaindex.ai",
@@ -80,56 +81,67 @@ class LlamaParseSettings:
     tier: str = setting(
         "cost_effective",
         "Parsing tier, which determines your cost: `cost_effective`, `agentic` or `agentic_plus`.",
+        on_page=True,
     )
-    version: str = setting("latest", "Version of the tier; a date pins it.")
+    version: str = setting("latest", "Version of the tier; a date pins it.", on_page=True)
     price: str = setting(
         "",
         "USDC of a document of up to 5 pages; empty: 0.03, `agentic` 0.10, `agentic_plus` 0.45.",
         example="0.03",
+        on_page=True,
     )
     page_prices: tuple[str, ...] = setting(
         (),
         "USDC of longer documents: `pages:price` from that many pages on. Empty: as in the "
         "example; `agentic`: 6:0.38, 21:0.95, 51:1.90; `agentic_plus`: 6:1.70, 21:4.25, 51:8.50.",
         example="6:0.12,21:0.30,51:0.60",
+        on_page=True,
     )
     page_cost: str = setting(
         "",
         "Your cost of a page in US dollars; empty: 0.00375, 0.0125 or 0.05625, by the tier.",
         example="0.004",
+        on_page=True,
     )
     extract_tier: str = setting(
         "cost_effective",
         "Extraction tier (`llama-extract`), with the same values as `tier`.",
+        on_page=True,
     )
     extract_price: str = setting(
         "",
         "USDC for data from a document of up to 5 pages; empty: 0.08, `agentic` 0.25, "
         "`agentic_plus` 0.90.",
         example="0.08",
+        on_page=True,
     )
     extract_page_prices: tuple[str, ...] = setting(
         (),
         "The same for data from longer documents. Empty: as in the example; `agentic`: 6:0.95, "
         "21:2.40, 51:4.70; `agentic_plus`: 6:3.60, 21:9.00, 51:17.80.",
         example="6:0.30,21:0.75,51:1.50",
+        on_page=True,
     )
     extract_page_cost: str = setting(
         "",
         "Your cost of extracting a page in US dollars, including parsing; empty: "
         "0.01, 0.03125 or 0.11875, by the tier.",
         example="0.01",
+        on_page=True,
     )
     max_pages: int = setting(
-        100, "Maximum pages of a file; uncounted files are read up to this page."
+        100,
+        "Maximum pages of a file; uncounted files are read up to this page.",
+        on_page=True,
     )
     extensions: tuple[str, ...] = setting(
         _PAGED,
         "Accepted extensions; also possible: other Office files, whose pages are not counted "
         "(lowest price).",
         example=".pdf,.docx",
+        on_page=True,
     )
-    max_concurrency: int = setting(8, "Concurrent jobs; 0: no limit.")
+    max_concurrency: int = setting(8, "Concurrent jobs; 0: no limit.", on_page=True)
 
 
 def of_extraction(section: LlamaParseSettings) -> LlamaParseSettings:

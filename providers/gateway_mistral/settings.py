@@ -46,7 +46,8 @@ class MistralSettings:
     """The operator's settings."""
 
     api_key: ts.SecretStr = secret(
-        "API key of Mistral. It puts `mistral-ocr` and `mistral-extract` on sale."
+        "API key of Mistral. It puts `mistral-ocr` and `mistral-extract` on sale.",
+        on_page=True,
     )
     base_url: str = setting(
         "https://api.mistral.ai/v1",
@@ -57,40 +58,50 @@ class MistralSettings:
     model: str = setting(
         "mistral-ocr-4-1",
         "Model that reads the documents. `mistral-ocr-latest` changes in meaning and cost.",
+        on_page=True,
     )
-    price: str = setting("0.03", "USDC of a document of up to 5 pages.")
+    price: str = setting("0.03", "USDC of a document of up to 5 pages.", on_page=True)
     page_prices: tuple[str, ...] = setting(
         ("6:0.12", "21:0.30", "51:0.60"),
         "USDC of longer documents: `pages:price` from that many pages on.",
         example="6:0.12,21:0.30,51:0.60",
+        on_page=True,
     )
     page_cost: str = setting(
-        "", "Your cost of a page in US dollars; empty: 0.004, as for OCR 4.", example="0.004"
+        "",
+        "Your cost of a page in US dollars; empty: 0.004, as for OCR 4.",
+        example="0.004",
+        on_page=True,
     )
-    max_pages: int = setting(100, "Maximum pages of a PDF.")
+    max_pages: int = setting(100, "Maximum pages of a PDF.", on_page=True)
     # The prices cover billing at both rates, 9 US dollars for 1,000 pages, in case that happens.
     extract_price: str = setting(
-        "0.04", "USDC for data from a document of up to 3 pages (`mistral-extract`)."
+        "0.04",
+        "USDC for data from a document of up to 3 pages (`mistral-extract`).",
+        on_page=True,
     )
     extract_page_prices: tuple[str, ...] = setting(
         ("4:0.10",),
         "The same for data from longer documents.",
         example="4:0.10,9:0.60",
+        on_page=True,
     )
     extract_page_cost: str = setting(
         "",
         "Your cost of extracting a page in US dollars; empty: 0.005, as for OCR 4.",
         example="0.005",
+        on_page=True,
     )
     # The limit in Mistral's documentation of annotations (from third parties, 2026).
-    extract_max_pages: int = setting(8, "Maximum pages of a PDF for data extraction.")
+    extract_max_pages: int = setting(8, "Maximum pages of a PDF for data extraction.", on_page=True)
     extensions: tuple[str, ...] = setting(
         (".pdf", *PICTURES),
         "Accepted extensions; also possible: .docx, whose pages are not counted (lowest price), "
         "and .pptx.",
         example=".pdf,.png,.jpg",
+        on_page=True,
     )
-    max_concurrency: int = setting(4, "Documents read concurrently; 0: no limit.")
+    max_concurrency: int = setting(4, "Documents read concurrently; 0: no limit.", on_page=True)
 
     def of_extraction(self) -> "MistralSettings":
         """Return the settings with the prices and page limit of extraction."""

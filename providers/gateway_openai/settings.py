@@ -71,6 +71,7 @@ class OpenAISettings:
     api_key: ts.SecretStr = secret(
         "Key of OpenAI, or of a server with the same images API. It puts `openai-image` on sale.",
         example="sk-...",
+        on_page=True,
     )
     base_url: str = setting(
         OPENAI,
@@ -80,12 +81,15 @@ class OpenAISettings:
         shown=False,
     )
     image_model: str = setting(
-        _DEFAULT_MODEL, "Model; it must accept any size whose sides divide by 16."
+        _DEFAULT_MODEL,
+        "Model; it must accept any size whose sides divide by 16.",
+        on_page=True,
     )
     image_quality: str = setting(
         "medium",
         "Quality at OpenAI, which determines your cost: `low`, `medium`, `high`, `xhigh`, `max` or "
         "`auto`. Not sent to other servers.",
+        on_page=True,
     )
     image_price: str = setting(
         "",
@@ -93,28 +97,40 @@ class OpenAISettings:
         "or 0.32, by the quality; for another model 0.08, at `high` and `auto` 0.32 (`xhigh` and "
         "`max` need a price); at another server 0.08.",
         example="0.08",
+        on_page=True,
     )
     image_price_2k: str = setting(
-        "", "The same at 2K; empty: twice the price at 1K.", example="0.16"
+        "",
+        "The same at 2K; empty: twice the price at 1K.",
+        example="0.16",
+        on_page=True,
     )
     image_price_4k: str = setting(
-        "", "The same at 4K; empty: three times the price at 1K.", example="0.24"
+        "",
+        "The same at 4K; empty: three times the price at 1K.",
+        example="0.24",
+        on_page=True,
     )
     image_resolutions: tuple[str, ...] = setting(
-        ("1K",), "Resolutions on sale, of 1K, 2K and 4K.", example="1K,2K,4K"
+        ("1K",),
+        "Resolutions on sale, of 1K, 2K and 4K.",
+        example="1K,2K,4K",
+        on_page=True,
     )
     edit_model: str = setting(
         "",
         "Model that edits pictures; it puts `openai-image-edit` on sale. Empty: at OpenAI the "
         "model above, at another server none.",
         example="gpt-image-2",
+        on_page=True,
     )
     edit_price: str = setting(
         "",
         "USDC for one edit. Empty: 0.02 more than a picture at 1K.",
         example="0.10",
+        on_page=True,
     )
-    max_concurrency: int = setting(0, "Concurrent pictures; 0: as many as workers.")
+    max_concurrency: int = setting(0, "Concurrent pictures; 0: as many as workers.", on_page=True)
 
 
 def model_on_sale(section: OpenAISettings, settings: Settings) -> Model:

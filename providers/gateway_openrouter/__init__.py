@@ -19,16 +19,19 @@ class OpenRouterSettings:
     """The operator's settings for OpenRouter."""
 
     api_key: ts.SecretStr = secret(
-        "API key of OpenRouter; puts its models on sale.", example="sk-or-v1-…"
+        "API key of OpenRouter; puts its models on sale.",
+        example="sk-or-v1-…",
+        on_page=True,
     )
     models: tuple[str, ...] = setting(
         tuple(model.slug for model in MODELS),
         "Models on sale ([providers.md](providers.md#prices-and-models)).",
         example="openrouter-flux-3-image,krea/krea-2-large=0.10 like openrouter-flux-3-image",
+        on_page=True,
     )
     base_url: str = setting("https://openrouter.ai/api/v1", "Address of OpenRouter's API.")
-    max_concurrency: int = setting(20, "Concurrent generations; 0: no limit.")
-    submits_per_minute: int = setting(0, "Submits per minute; 0: no limit.")
+    max_concurrency: int = setting(20, "Concurrent generations; 0: no limit.", on_page=True)
+    submits_per_minute: int = setting(0, "Submits per minute; 0: no limit.", on_page=True)
 
 
 @hookimpl

@@ -19,18 +19,23 @@ class ReplicateSettings:
     """The operator's settings for Replicate."""
 
     api_key: ts.SecretStr = secret(
-        "API token of Replicate; puts its models on sale.", example="r8_…"
+        "API token of Replicate; puts its models on sale.",
+        example="r8_…",
+        on_page=True,
     )
     models: tuple[str, ...] = setting(
         tuple(model.slug for model in MODELS),
         "Models on sale ([providers.md](providers.md#prices-and-models)): slugs, `owner/name`, or "
         "`owner/name:version`.",
         example="replicate-flux-2-pro,owner/new-model=0.08 like replicate-flux-schnell",
+        on_page=True,
     )
     base_url: str = setting("https://api.replicate.com", "Address of Replicate's API.")
-    max_concurrency: int = setting(20, "Concurrent generations; 0: no limit.")
+    max_concurrency: int = setting(20, "Concurrent generations; 0: no limit.", on_page=True)
     submits_per_minute: int = setting(
-        500, "Submits per minute (Replicate accepts 600); 0: no limit."
+        500,
+        "Submits per minute (Replicate accepts 600); 0: no limit.",
+        on_page=True,
     )
 
 

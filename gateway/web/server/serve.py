@@ -19,7 +19,9 @@ from gateway.plugins.installed import BUNDLED, find_sections, prepare_database
 from gateway.running.gateway import Gateway
 from gateway.sandbox.child.prctl import hide_memory
 from gateway.settings import Settings, check_database, check_openers
+from gateway.settings.page_values import make_readable
 from gateway.store.data_folder import enter_data, lock_data
+from gateway.store.page_settings import warn_of_unread, with_page_settings
 from gateway.telemetry.logs import configure_logs, redacted_output
 from gateway.telemetry.redaction import Redactor, secrets_of
 from gateway.web.front.current import EXTENSION
@@ -61,7 +63,7 @@ def serve(
     lock = lock_data(settings)  # noqa: F841
     listener = listen(settings.bind)
     with redacted_output(redactor):
-        app = create_app(settings, redactor=redactor)
+        app = _create(create_app, with_page_settings(settings), redactor)
         # `_serve` raises startup errors, and the error handlers log all others.
         app.logger.disabled = True
         _run_to_end(_serve(run, app, listener, on_started))
@@ -69,6 +71,17 @@ def serve(
     gateway: Gateway | None = app.extensions.get(EXTENSION)
     if gateway is not None and gateway.store.fitness.problem:
         raise SettingsError(gateway.store.fitness.problem)
+
+
+def _create(create_app: Callable[..., Quart], settings: Settings, redactor: Redactor) -> Quart:
+    """Create the app, without the page's values that a plugin refuses.
+
+    Otherwise a value from the page would keep the gateway, and so the page, from starting.
+    """
+    readable, app = make_readable(settings, lambda tried: create_app(tried, redactor=redactor))
+    if readable is not settings:
+        warn_of_unread(readable)
+    return app
 
 
 def run_of(settings: Settings) -> Run:

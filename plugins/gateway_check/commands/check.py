@@ -1,6 +1,7 @@
 """The command `gateway check`: verifies everything that sales depend on, one row per check."""
 
 import asyncio
+import contextlib
 import sys
 import time
 from functools import partial
@@ -12,7 +13,13 @@ import click
 from gateway.catalog.health import problem_of
 from gateway.catalog.upstream import Upstream
 from gateway.chain.client import Web3Chain
-from gateway.chain.keys import address_of, check_plain_keys, load_key, load_settlement_keys
+from gateway.chain.keys import (
+    address_of,
+    check_plain_keys,
+    known_problem,
+    load_key,
+    load_settlement_keys,
+)
 from gateway.chain.known_keys import refuse_known_wallet
 from gateway.cli.terminal import json_option, one_sentence, wide_option
 from gateway.contracts import PluginContext, Probing, Settler
@@ -25,13 +32,11 @@ from gateway.plugins.manager import PluginManager
 from gateway.plugins.unknown_settings import find_ignored
 from gateway.running.rate_limits import make_limits
 from gateway.sandbox import Sandbox, SandboxEnded, SandboxLost
-from gateway.settings import (
-    Settings,
-    check_openers,
-    load_settings,
-)
+from gateway.settings import Settings, check_openers, load_settings, variable
+from gateway.settings.page_values import make_readable
 from gateway.store.data_folder import enter_data, open_store
 from gateway.store.disk import read_disk
+from gateway.store.page_settings import with_page_settings
 from gateway.web.server.serve import run_of
 from gateway_check.catalog import silence_logs
 from gateway_check.database import existing_parent, find_checks, read_database
@@ -39,7 +44,7 @@ from gateway_check.listing import check_listed, find_listing, listing_option, va
 from gateway_check.live import evidence_option, live_option, run_live, yes_option
 from gateway_check.pace import check_pace
 from gateway_check.prices import check_models, check_prices
-from gateway_check.rows import Note, Row, make_row
+from gateway_check.rows import Note, Result, Row, make_row
 from gateway_check.rpc import check_rpc
 from gateway_operator.alarms.channels import make_carriers
 from gateway_operator.checklist import make_checklist
@@ -78,7 +83,7 @@ def check(
     """
     if live is not None:
         silence_logs()
-        made = run_live(load_settings(), live, evidence, is_agreed=is_agreed)
+        made = run_live(with_page_settings(load_settings()), live, evidence, is_agreed=is_agreed)
         print_rows([one.as_dict() for one in made], as_json=as_json, wide=wide)
         sys.exit(0 if all(one.ok for one in made) else 1)
     rows = run_checks(listing=listing or validator is not None, validator=validator)
@@ -102,15 +107,35 @@ def run_checks(*, listing: bool = False, validator: str | None = None) -> list[R
         enter_data(settings)
     except SettingsError as error:
         return [Row(name="settings", result="wrong", found=str(error))]
+    settings, unread = _read_page(settings)
     rows = asyncio.run(_check_all(settings))
     if listing:
         rows += asyncio.run(_check_listings(settings, validator))
-    return [Row(name="settings", result="ok", found=_summarize(settings)), *rows]
+    result: Result = "note" if settings.page_unread or unread else "ok"
+    return [Row(name="settings", result=result, found=_summarize(settings) + unread), *rows]
+
+
+def _read_page(settings: Settings) -> tuple[Settings, str]:
+    """Return the settings as the next start has them, and a clause if the page's are not read."""
+    try:
+        settings = with_page_settings(settings)
+    except SettingsError as error:
+        return settings, f"; without what is set on the page: {error}"
+    # Other rows report mistakes that are not of the page.
+    with contextlib.suppress(SettingsError):
+        manager = PluginManager(disabled=settings.plugins_disabled)
+        settings, _ = make_readable(settings, manager.catalog)
+    return settings, ""
 
 
 def _summarize(settings: Settings) -> str:
     exposed = "" if settings.is_https else " (not https: for tests only)"
-    return f"{settings.base_url}{exposed}, {settings.network}, {settings.settlement} settlement"
+    unread = ", ".join(map(variable, sorted(settings.page_unread)))
+    without = f"; without effect, although set on the page: {unread}" if unread else ""
+    return (
+        f"{settings.base_url}{exposed}, {settings.network}, {settings.settlement} settlement"
+        f"{without}"
+    )
 
 
 async def _check_all(settings: Settings) -> list[Row]:
@@ -285,7 +310,7 @@ async def _check_token(settings: Settings, chain: Web3Chain) -> str:
 
 async def _check_wallet(settings: Settings, chain: Web3Chain) -> str:
     check_plain_keys(settings)
-    problem = await contract_problem(settings, chain)
+    problem = await known_problem(settings, chain) or await contract_problem(settings, chain)
     if problem is not None:
         raise SettingsError(problem)
     balance = await chain.call_uint(BALANCE_OF + word(settings.wallet))

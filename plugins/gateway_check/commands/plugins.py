@@ -14,8 +14,8 @@ from gateway.cli.terminal import ListGroup, json_option, one_sentence, wide_opti
 from gateway.contracts import Probing
 from gateway.errors import SettingsError
 from gateway.plugins.loaded import LoadedPlugin
-from gateway.settings import SectionOffer, Settings, load_settings, missing_in, variable
-from gateway_check.catalog import catalog_of_settings
+from gateway.settings import SectionOffer, Settings, missing_in, variable
+from gateway_check.catalog import load_catalog
 from gateway_operator.tables import print_rows
 
 _SELLS = "register_endpoints"
@@ -39,7 +39,7 @@ _MAX_NOTE_CHARS = 300
 def plugins(context: click.Context, *, no_health: bool, as_json: bool, wide: bool) -> None:
     """List plugins, or create a new one.
 
-    The list shows where each plugin comes from, what it sells, and why it is off.
+    The list shows the source and the offers of each plugin, and the reason why one is off.
     """
     if context.invoked_subcommand is not None:
         return
@@ -89,15 +89,14 @@ def dev(*, port: int) -> None:
 
 
 def _find_rows(*, ask_health: bool) -> list[dict[str, object]]:
-    settings = load_settings(needs_wallet=False)
-    catalog, manager = catalog_of_settings(needs_wallet=False)
+    loaded = load_catalog(needs_wallet=False)
     view = _View(
-        settings=settings,
-        catalog=catalog,
-        sections=manager.sections(),
-        problems=asyncio.run(_find_problems(catalog)) if ask_health else None,
+        settings=loaded.settings,
+        catalog=loaded.catalog,
+        sections=loaded.manager.sections(),
+        problems=asyncio.run(_find_problems(loaded.catalog)) if ask_health else None,
     )
-    return [view.make_row(plugin) for plugin in manager.loaded]
+    return [view.make_row(plugin) for plugin in loaded.manager.loaded]
 
 
 def _stack_row(row: Mapping[str, object]) -> dict[str, object]:
@@ -139,6 +138,7 @@ class _View:
         notes = [
             *([] if mine else [self._explain_no_endpoints(plugin)]),
             *([f"disabled by you: {', '.join(off)}"] if off else []),
+            *dict.fromkeys(f"not sold: {each.held}" for each in selling if each.held),
             *problems,
             *self._notes_of(upstreams),
         ]

@@ -19,10 +19,10 @@ from gateway.store.sql_store import SqlStore, SumReader
 from gateway_nodes.left_behind import refuse_other_database
 from gateway_nodes.nodes import SqlNodes
 from gateway_nodes.postgres.failover import read_server, set_cutoff_after_failover
-from gateway_nodes.postgres.migrations import migrate
+from gateway_nodes.postgres.migrations import migrate, version_of
 from gateway_nodes.postgres.plugin_pool import PluginPool
 from gateway_nodes.postgres.pool import Pool
-from gateway_nodes.postgres.session import connect, refuse_pooling
+from gateway_nodes.postgres.session import Session, connect, refuse_pooling
 from gateway_nodes.postgres.wake import PostgresWakes, listen_to
 
 Value = TypeVar("Value")
@@ -62,6 +62,16 @@ class PostgresStore(SqlStore):
         found = await asyncio.to_thread(checks.run_checks, self._address)
         return [(one.name, one.result) for one in found]
 
+    async def read_early(self, function: Callable[[Connection], Value]) -> Value | None:
+        try:
+            return await asyncio.to_thread(self._read_early, function)
+        except psycopg.Error as error:
+            raise _silent(error) from None
+
+    def _read_early(self, function: Callable[[Connection], Value]) -> Value | None:
+        with connect(self._address, self._node) as raw:
+            return function(Session(raw)) if version_of(raw) else None
+
     async def check_settings(self, settings: Settings) -> None:
         await refuse_other_database(settings, self)
 
@@ -69,10 +79,7 @@ class PostgresStore(SqlStore):
         try:
             server = await asyncio.to_thread(self._prepare)
         except psycopg.OperationalError as error:
-            raise SettingsError(
-                "The database of GATEWAY_DATABASE_URL does not answer "
-                f"({_first_line(error)}). Check the address, and that the server runs."
-            ) from None
+            raise _silent(error) from None
         loop = asyncio.get_running_loop()
         open_pool = partial(
             Pool, self._address, server=server, on_other_server=lambda: self._end_in(loop)
@@ -179,6 +186,13 @@ class _Sums:
     async def close(self) -> None:
         """Close the connection."""
         await self._pool.close()
+
+
+def _silent(error: psycopg.Error) -> SettingsError:
+    return SettingsError(
+        f"The database of GATEWAY_DATABASE_URL does not answer ({_first_line(error)}). "
+        "Check the address, and that the server runs."
+    )
 
 
 def _first_line(error: psycopg.Error) -> str:

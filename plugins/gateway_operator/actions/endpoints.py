@@ -1,16 +1,24 @@
 """Operators' decisions about endpoints."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 
 from gateway.catalog.catalog import Registered
 from gateway.catalog.health import probe_now
-from gateway.catalog.pricing import describe_loss, scale_prices, set_cost
-from gateway.domain import Endpoint, PriceStep
+from gateway.catalog.pricing import (
+    Prices,
+    describe_loss,
+    more_prices,
+    prices_of,
+    set_cost,
+    set_prices,
+)
+from gateway.domain import Endpoint
 from gateway.domain.costs import Sale, find_losses, worst_sales
 from gateway.errors import ActionRefused, NeedsFresh, StaleForm, WrongValue
+from gateway.store.endpoint_changes import write_price
 from gateway_operator.audit_log import Actor, AlreadyDone, NewAction
 from gateway_operator.desk.desk import Desk
 from gateway_operator.sql import overrides
@@ -43,20 +51,25 @@ class PricePreview:
 
     file_units: int
 
-    # By resolution or pages; all change by the same factor.
-    old_steps: Sequence[PriceStep]
-    new_steps: Sequence[PriceStep]
+    # By resolution or pages, with the names of `more_prices`.
+    old_more: Mapping[str, int]
+    new_more: Mapping[str, int]
 
     # 10⁻⁶ US dollars; None: not known.
     cost_micros: int | None
 
     # None if the cost is not known.
     margin_units: int | None
-    is_below_cost: bool
+    losses: Sequence[Sale]
 
     # Of the last 24 hours.
     sales: int
     sold_units: int
+
+    @property
+    def is_below_cost(self) -> bool:
+        """Whether any sale costs more than it brings."""
+        return bool(self.losses)
 
 
 def find_endpoint(desk: Desk, slug: str) -> Registered:
@@ -94,13 +107,13 @@ async def resume(desk: Desk, actor: Actor, slug: str, *, reason: str = "") -> Re
     return await _override(desk, actor, slug, "paused", None, reason, newest, refusal)
 
 
-async def preview_price(desk: Desk, slug: str, price_units: int | None) -> PricePreview:
-    """Return the effect of a new price without changing it; raises `WrongValue`.
+async def preview_price(desk: Desk, slug: str, chosen: Prices | None) -> PricePreview:
+    """Return the effect of new prices without changing them; raises `WrongValue`.
 
-    None is the price of the settings file.
+    None is the prices of the settings file.
     """
     registered = await _find_now(desk, slug)
-    new, old = _priced(desk, slug, price_units), registered.endpoint
+    new, old = _priced(desk, slug, chosen), registered.endpoint
     since = desk.now() - _DAY_S
     sales, units = await desk.store.sum(overrides.sold_since, slug, since)
     cost = old.cost_micros
@@ -109,11 +122,11 @@ async def preview_price(desk: Desk, slug: str, price_units: int | None) -> Price
         old_units=old.price_units,
         new_units=new.price_units,
         file_units=desk.catalog.configured(slug).price_units,
-        old_steps=old.price_steps,
-        new_steps=new.price_steps,
+        old_more=more_prices(old),
+        new_more=more_prices(new),
         cost_micros=cost,
         margin_units=None if cost is None else new.price_units - cost,
-        is_below_cost=bool(_find_losses(new, registered)),
+        losses=_find_losses(new, registered),
         sales=sales,
         sold_units=units,
     )
@@ -123,26 +136,25 @@ async def change_price(
     desk: Desk,
     actor: Actor,
     slug: str,
-    price_units: int | None,
+    chosen: Prices | None,
     *,
-    seen_units: int,
+    seen: Prices,
     reason: str,
     is_fresh: bool = False,
 ) -> Registered:
-    """Change an endpoint's price; None restores the price of the settings file.
+    """Change an endpoint's prices; None restores those of the settings file.
 
-    Prices by resolution or pages change by the same factor. A 402 sent before stays valid for its
-    lifetime. Raises `WrongValue`, and `StaleForm` if the price is no longer `seen_units`. A price
-    below the cost raises `ActionRefused` unless the settings file allows losses, and then
-    `NeedsFresh`.
+    A 402 sent before stays valid for its lifetime. Raises `WrongValue`, and `StaleForm` if the
+    prices are no longer `seen`, whose `more` may be empty. A price below the cost raises
+    `ActionRefused` unless the settings file allows losses, and then `NeedsFresh`.
     """
     _check_reason(reason)
     newest = await _find_newest(desk, slug, "price")
-    registered, new = await _find_now(desk, slug), _priced(desk, slug, price_units)
-    refusal = None
-    if registered.endpoint.price_units != seen_units:
+    registered, new = await _find_now(desk, slug), _priced(desk, slug, chosen)
+    refusal, now = None, prices_of(registered.endpoint)
+    if now.units != seen.units or (seen.more and now.more != seen.more):
         refusal = StaleForm(
-            f"{slug} costs {registered.endpoint.price_units / 10**6:g} USDC by now. Nothing was "
+            f"{slug} costs {_write_prices(now)} USDC by now. Nothing was "
             "changed. Check it and try again."
         )
     losses = _find_losses(new, registered)
@@ -150,7 +162,7 @@ async def change_price(
         raise ActionRefused(describe_loss(slug, losses))
     if losses and not is_fresh:
         raise NeedsFresh("This price is below the cost: enter the password again.")
-    value = None if price_units is None else str(price_units)
+    value = None if chosen is None else write_price(chosen.units, chosen.more)
     return await _override(desk, actor, slug, "price", value, reason, newest, refusal)
 
 
@@ -212,14 +224,22 @@ async def _find_newest(desk: Desk, slug: str, field: Field) -> str | None:
     return value
 
 
-def _priced(desk: Desk, slug: str, price_units: int | None) -> Endpoint:
-    """Return the settings file's endpoint at another price; raises `WrongValue`."""
+def _write_prices(prices: Prices) -> str:
+    return " / ".join(f"{units / 10**6:g}" for units in (prices.units, *prices.more.values()))
+
+
+def _priced(desk: Desk, slug: str, chosen: Prices | None) -> Endpoint:
+    """Return the settings file's endpoint at other prices; raises `WrongValue`."""
     configured = desk.catalog.configured(slug)
-    if price_units is None:
+    if chosen is None:
         return configured
-    if not 0 < price_units < _MAX_UNITS:
+    known = more_prices(configured)
+    if unknown := [name for name in chosen.more if name not in known]:
+        names = ", ".join(known) or "none"
+        raise WrongValue(f"{slug} has no price for {unknown[0]!r}. Its other prices are: {names}.")
+    if not all(0 < units < _MAX_UNITS for units in (chosen.units, *chosen.more.values())):
         raise WrongValue("A price is a positive amount of USDC.")
-    return scale_prices(configured, price_units)
+    return set_prices(configured, chosen)
 
 
 def _find_losses(priced: Endpoint, registered: Registered) -> list[Sale]:
@@ -238,7 +258,9 @@ def _check_guards_price(desk: Desk, registered: Registered, cost_micros: int | N
     """
     before, change = registered.endpoint, registered.change
     price_units = change.price_units if change is not None else None
-    after = _priced(desk, before.slug, price_units)
+    after = desk.catalog.configured(before.slug)
+    if change is not None and price_units is not None:
+        after = set_prices(after, Prices(price_units, change.more_units))
     if cost_micros is not None:
         after = set_cost(after, cost_micros)
     pairs = zip(worst_sales(before), worst_sales(after), strict=True)

@@ -1,10 +1,12 @@
 """Endpoints: list, pause, price, cost, check."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from quart import Response, request
 
 from gateway.catalog.catalog import Registered
+from gateway.catalog.pricing import Prices, more_prices
 from gateway.errors import ValidationError
 from gateway_operator.actions import endpoints
 from gateway_operator.api.frame import API, answer, read_body, text_of, whole_of
@@ -43,8 +45,13 @@ async def api_resume(slug: str) -> Response:
 @blueprint.post(f"{_ENDPOINT}/price")
 @needs_scope("act")
 async def api_price(slug: str) -> Response:
-    """Change the price; without `priceUnits`, restore that of the settings file."""
-    body = await read_body("priceUnits", "seenUnits", "reason", needed=["seenUnits", "reason"])
+    """Change the price; without `priceUnits`, restore that of the settings file.
+
+    `moreUnits` are prices by resolution or pages, by name; the others follow the price.
+    """
+    body = await read_body(
+        "priceUnits", "moreUnits", "seenUnits", "reason", needed=["seenUnits", "reason"]
+    )
     seen_units = whole_of(body, "seenUnits")
     if seen_units is None:
         raise ValidationError("seenUnits is missing.")
@@ -52,8 +59,8 @@ async def api_price(slug: str) -> Response:
         operator().desk,
         actor(),
         slug,
-        whole_of(body, "priceUnits"),
-        seen_units=seen_units,
+        _prices_of(body),
+        seen=Prices(seen_units),
         reason=text_of(body, "reason"),
         is_fresh=is_fresh(),
     )
@@ -81,6 +88,19 @@ async def api_try_vendor(slug: str) -> Response:
     return answer({"works": problem is None, "problem": problem})
 
 
+def _prices_of(body: Mapping[str, Any]) -> Prices | None:
+    """Return `priceUnits` with the object `moreUnits`, or None; raises `ValidationError`."""
+    units, more = whole_of(body, "priceUnits"), body.get("moreUnits") or {}
+    if not isinstance(more, dict):
+        raise ValidationError("moreUnits must be an object of prices in units.")
+    if units is None and more:
+        raise ValidationError("moreUnits needs priceUnits.")
+    found = {str(name): whole_of(more, name) for name in more}
+    if units is None:
+        return None
+    return Prices(units, {name: value for name, value in found.items() if value is not None})
+
+
 def _answer(registered: Registered) -> Response:
     return answer({"endpoint": row_of(registered)})
 
@@ -94,6 +114,7 @@ def row_of(registered: Registered) -> dict[str, Any]:
         "isPaused": registered.is_paused,
         "pauseReason": change.pause_reason if change is not None else None,
         "priceUnits": endpoint.price_units,
+        "moreUnits": more_prices(endpoint),
         "costMicros": endpoint.cost_micros,
         "isCostSet": registered.is_cost_set,
     }

@@ -7,12 +7,13 @@ from typing import Any
 import click
 
 from gateway.catalog.catalog import Catalog, Registered
+from gateway.catalog.pricing import Prices, more_prices
 from gateway.cli.terminal import ListGroup, json_option, one_sentence, wide_option
 from gateway.contracts.store import EndpointChange
 from gateway.domain import Endpoint, dollars, usdc
 from gateway.errors import SettingsError
 from gateway.settings import load_settings
-from gateway_check.catalog import catalog_of_settings
+from gateway_check.catalog import load_catalog
 from gateway_operator.actions import endpoints as actions
 from gateway_operator.commands.session import open_session, shell_actor
 from gateway_operator.desk.desk import Desk
@@ -39,7 +40,7 @@ def endpoints(context: click.Context, *, as_json: bool, wide: bool) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    catalog, _ = catalog_of_settings()
+    catalog = load_catalog().catalog
     _apply_changes(catalog)
     rows = [_make_row(catalog, registered) for registered in catalog.everything()]
     print_rows(rows, as_json=as_json, wide=wide, stacked=_stack_row)
@@ -73,7 +74,9 @@ def _make_row(catalog: Catalog, registered: Registered) -> dict[str, Any]:
         "capability": endpoint.capability,
         "model": endpoint.model,
         "plugin": registered.upstream.plugin,
-        "on sale": catalog.is_enabled(endpoint.slug) and not registered.is_paused,
+        "on sale": catalog.is_enabled(endpoint.slug)
+        and not registered.is_paused
+        and not registered.held,
         "paused": _pause_reason(registered.change),
     }
 
@@ -83,14 +86,7 @@ def _pause_reason(change: EndpointChange | None) -> str | None:
 
 
 def _format_price_steps(endpoint: Endpoint) -> list[str]:
-    formatted = []
-    for step in endpoint.price_steps:
-        pages = f"{step.min_pages} pages" if step.min_pages is not None else None
-        condition = " ".join(text for text in (step.resolution, pages) if text)
-        formatted.append(f"{condition}: {step.price_units / 10**6:g}")
-    if endpoint.price_per_page is not None:
-        formatted.append(f"each page: {endpoint.price_per_page / 10**6:g}")
-    return formatted
+    return [f"{name}: {units / 10**6:g}" for name, units in more_prices(endpoint).items()]
 
 
 def _stack_row(row: dict[str, Any]) -> dict[str, Any]:
@@ -108,9 +104,9 @@ def _stack_row(row: dict[str, Any]) -> dict[str, Any]:
 
 def _act(act: Callable[[Desk], Awaitable[str]]) -> None:
     """Run an action beside the gateway."""
+    catalog = load_catalog(needs_page=True).catalog
 
     async def run() -> str:
-        catalog, _ = catalog_of_settings()
         async with open_session(load_settings(), catalog=catalog) as desk:
             return await act(desk)
 
@@ -150,24 +146,36 @@ def resume(*, slug: str, reason: str) -> None:
 @_SLUG
 @click.argument("usdc_amount", metavar="[USDC]", required=False)
 @click.option("--reset", is_flag=True, help="Restore the price of the settings.")
+@click.option(
+    "--more",
+    multiple=True,
+    metavar="NAME=USDC",
+    help="A price by resolution or pages, such as 2K=0.08 or '6 pages=0.10'. Repeatable.",
+)
 @_REASON
 @one_sentence
-def price(*, slug: str, usdc_amount: str | None, reset: bool, reason: str) -> None:
+def price(
+    *, slug: str, usdc_amount: str | None, reset: bool, more: tuple[str, ...], reason: str
+) -> None:
     """Change an endpoint's price, to 0.05 for example.
 
-    Prices by resolution or pages change by the same factor. Buyers who already have the old price
-    may pay it for five more minutes.
+    Prices by resolution or pages that are not given change by the same factor. Buyers who already
+    have the old price may pay it for five more minutes.
     """
     units = _read_amount(usdc_amount, usdc, reset=reset)
+    more_units = dict(map(_read_more, more))
+    if units is None and more_units:
+        raise click.UsageError("--more needs an amount, too.")
+    chosen = None if units is None else Prices(units, more_units)
 
     async def act(desk: Desk) -> str:
-        preview = await actions.preview_price(desk, slug, units)
+        preview = await actions.preview_price(desk, slug, chosen)
         await actions.change_price(
             desk,
             shell_actor(),
             slug,
-            units,
-            seen_units=preview.old_units,
+            chosen,
+            seen=Prices(preview.old_units, preview.old_more),
             reason=reason,
             is_fresh=True,
         )
@@ -181,9 +189,21 @@ def _describe_price(preview: actions.PricePreview) -> str:
         f"{preview.slug} costs {preview.new_units / 10**6:g} USDC "
         f"instead of {preview.old_units / 10**6:g}."
     )
+    for name, units in preview.new_more.items():
+        text += f" {name}: {units / 10**6:g}."
     if preview.is_below_cost and preview.cost_micros is not None:
         text += f" That is below its cost of {preview.cost_micros / 10**6:g} US dollars."
     return text
+
+
+def _read_more(text: str) -> tuple[str, int]:
+    name, _, amount = text.rpartition("=")
+    if not name:
+        raise click.UsageError(f"{text!r} is not of the form 2K=0.08.")
+    try:
+        return name, usdc(amount)
+    except ValueError as error:
+        raise SettingsError(f"{error}.") from None
 
 
 @endpoints.command()

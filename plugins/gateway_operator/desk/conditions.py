@@ -10,6 +10,7 @@ from gateway_operator.desk.facts import Facts, KeyFacts
 from gateway_operator.desk.machine_conditions import MACHINE_RULES
 from gateway_operator.desk.movement_conditions import MOVEMENT_RULES
 from gateway_operator.desk.running import Check
+from gateway_operator.desk.settings_conditions import SETTINGS_RULES
 from gateway_operator.desk.wording import age, counted, sentence, usdc
 
 # By the name of the check.
@@ -319,5 +320,6 @@ _RULES: tuple[Rule, ...] = (
     *ENDPOINT_RULES,
     *MACHINE_RULES,
     *MOVEMENT_RULES,
+    *SETTINGS_RULES,
     _of_parts,
 )

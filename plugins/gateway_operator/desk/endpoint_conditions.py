@@ -27,6 +27,8 @@ def _off_sale(facts: Facts, limits: Thresholds) -> Iterator[Condition]:
 
 
 def _suggest_fix(one: EndpointFacts) -> str:
+    if one.is_held:
+        return "Set or remove the value on the page Settings, then restart the gateway."
     if one.is_account:
         return "Fix the key, credit or model at the vendor, then press Try now."
     return "Wait: it is tried again automatically. Pause it if it keeps failing."

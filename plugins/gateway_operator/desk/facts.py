@@ -64,6 +64,8 @@ class EndpointFacts:
     # When the vendor retires the model, and whether that time has come.
     retires_at: float = math.inf
     is_retired: bool = False
+    # Whether it is off sale because a value of the page Settings is not read.
+    is_held: bool = False
 
     @property
     def is_paused(self) -> bool:
@@ -198,8 +200,8 @@ def _describe_endpoint(
         plugin=one.upstream.plugin,
         price_units=endpoint.price_units,
         cost_micros=endpoint.cost_micros,
-        problem=_without_kind(circuit.problem),
-        is_account=circuit.is_account,
+        problem=one.held or _without_kind(circuit.problem),
+        is_account=circuit.is_account or bool(one.held),
         off_since=now - circuit.open_s if circuit.is_open else None,
         next_try_at=circuit.probe_at if circuit.is_open else None,
         is_switched_off=not _is_switched_on(desk, slug),
@@ -216,6 +218,7 @@ def _describe_endpoint(
         is_price_in_settings=_has_price(desk, slug),
         retires_at=endpoint.retires_at,
         is_retired=now >= endpoint.retires_at,
+        is_held=bool(one.held),
     )
 
 

@@ -2,15 +2,11 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
 from urllib.parse import urlsplit
 
 import attrs
-import typed_settings as ts
 
 from gateway.domain.eip3009 import checksum_address
-from gateway.plugins.installed import find_sections
-from gateway.settings import Settings, variable
 from gateway.store.disk import DiskState, read_disk
 from gateway.version import VERSION
 from gateway_operator.audit_log import ActionRecord
@@ -18,22 +14,12 @@ from gateway_operator.desk.backups import BackupStatus, status
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.facts import Facts, read_facts
 from gateway_operator.desk.last_seen import Seen
+from gateway_operator.desk.settings_list import SettingRow, read_groups
 from gateway_operator.desk.system import read_clock
 from gateway_operator.sql.current_state import database_bytes as read_size
 
 _ACTIONS = 10
-# A plugin's setting may be a key.
-_SET, _NOT_SET = "set", "not set"
 _CLOCK_LATE_S = 15.0
-
-
-@attrs.frozen(kw_only=True)
-class ShownSetting:
-    """A setting; of a secret only whether it is set."""
-
-    variable: str
-    value: str
-    is_default: bool
 
 
 @attrs.frozen(kw_only=True)
@@ -82,7 +68,7 @@ class Machine:
     rpc_hosts: Sequence[str]
     workers: int
     backups: BackupStatus
-    settings: Sequence[ShownSetting]
+    settings: Sequence[SettingRow]
 
     # By address in lower case.
     keys: Mapping[str, ShownKey]
@@ -101,6 +87,7 @@ async def read_machine(desk: Desk) -> Machine:
         desk.records.actions(None, _ACTIONS),
         asyncio.to_thread(read_disk, desk.settings, is_full=desk.store.is_full),
     )
+    groups = await read_groups(desk)
     settings = desk.settings
     return Machine(
         at=desk.now(),
@@ -115,42 +102,10 @@ async def read_machine(desk: Desk) -> Machine:
         rpc_hosts=[urlsplit(url).hostname or "?" for url in settings.rpc_urls],
         workers=settings.workers,
         backups=copies,
-        settings=show_settings(settings),
+        settings=[row for group in groups for row in group.rows],
         keys={one.address: _describe_key(desk, one.role, one.address) for one in facts.keys},
         actions=actions,
     )
-
-
-def show_settings(settings: Settings) -> list[ShownSetting]:
-    """Return every setting; of secrets, and possible ones, only whether it is set."""
-    parts: list[Any] = [settings.section("", one.kind) for one in find_sections(settings)]
-    shown = [
-        _show_setting(field, getattr(values, field.name))
-        for values in (settings, *parts)
-        for field in attrs.fields(type(values))
-        if "about" in field.metadata
-    ]
-    names = {one.variable for one in shown}
-    plugins = [
-        ShownSetting(variable=variable(name), value=_SET, is_default=False)
-        for name, value in sorted(settings.plugin_values.items())
-        if value not in ("", None) and variable(name) not in names
-    ]
-    return [*shown, *plugins]
-
-
-def _show_setting(field: "attrs.Attribute[Any]", value: Any) -> ShownSetting:
-    is_secret = isinstance(field.default, ts.SecretStr) or not field.repr
-    is_default = value == field.default
-    if is_secret:
-        shown = _SET if value and not is_default else _NOT_SET
-    elif isinstance(value, tuple | list):
-        shown = ", ".join(str(one) for one in value)
-    elif isinstance(value, bool):
-        shown = "yes" if value else "no"
-    else:
-        shown = str(value)
-    return ShownSetting(variable=variable(field.name), value=shown, is_default=is_default)
 
 
 def _describe_key(desk: Desk, role: str, address: str) -> ShownKey:

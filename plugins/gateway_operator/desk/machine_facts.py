@@ -13,6 +13,8 @@ from gateway_operator.desk.backups import BackupStatus
 from gateway_operator.desk.desk import Desk
 from gateway_operator.desk.moved import read_unmarked as read_unmarked_moved
 from gateway_operator.desk.payments import late_after_s
+from gateway_operator.desk.settings_list import StoredState
+from gateway_operator.desk.settings_list import read_state as read_settings_state
 from gateway_operator.movements import OpenMovement, last_restore
 from gateway_operator.sql import actions, logins, open_movements, seen_transfers
 from gateway_operator.unused_transfers import UnusedTransfer
@@ -51,6 +53,8 @@ class MachineFacts:
     # The restore that made this database, and payments from before it that are in no record.
     restored: ActionRecord | None = None
     forgotten: Sequence[UnusedTransfer] = ()
+    # Settings that the page has stored.
+    settings: StoredState = attrs.field(factory=StoredState)
 
 
 async def read_machine(desk: Desk) -> MachineFacts:
@@ -85,6 +89,7 @@ async def read_machine(desk: Desk) -> MachineFacts:
         movements_problem=desk.movements.problem,
         restored=restored,
         forgotten=forgotten,
+        settings=await read_settings_state(desk),
     )
 
 

@@ -6,6 +6,7 @@ import attrs
 
 from gateway.contracts import Selling
 from gateway.contracts.parts import Condition
+from gateway.settings import SectionOffer, Settings
 
 
 @attrs.frozen(kw_only=True)
@@ -48,3 +49,6 @@ class Running:
     # Variables that no plugin reads, and the channels of alarms.
     ignored_settings: Callable[[], Sequence[str]] = tuple
     channels: Callable[[], Sequence[str]] = tuple
+    # The plugins' settings, and a trial of settings that raises `SettingsError`.
+    sections: Sequence[SectionOffer]
+    try_settings: Callable[[Settings], Awaitable[None]]

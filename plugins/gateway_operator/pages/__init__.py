@@ -22,8 +22,10 @@ from gateway_operator.pages import (
     passkeys,
     payments,
     refunds,
+    settings,
     system,
     tasks,
+    trials,
 )
 from gateway_operator.pages.frame import blueprint, render
 from gateway_operator.pages.guards import needs_scope, needs_session
@@ -41,8 +43,10 @@ MODULES = (
     passkeys,
     payments,
     refunds,
+    settings,
     system,
     tasks,
+    trials,
 )
 
 __all__ = ["MODULES", "make_blueprint"]

@@ -1,13 +1,14 @@
 """The page Endpoints, with a confirmation dialog for each change."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from urllib.parse import quote
 
 from quart import Response, g, redirect, request
 from werkzeug.wrappers import Response as Redirect
 
+from gateway.catalog.pricing import Prices, more_prices
 from gateway.domain import dollars, usdc
 from gateway.errors import WrongValue
 from gateway_operator.actions import endpoints as actions
@@ -21,6 +22,9 @@ from gateway_operator.pages.page import Ask, answer_dialog
 from gateway_operator.state import operator
 
 _AMOUNT = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?")
+# Units: the price, and those of `more_prices`.
+_SEEN = re.compile(r"[0-9]{1,18}( [0-9]{1,18}){0,99}", re.ASCII)
+_MORE = re.compile(r"more[0-9]{1,2}")
 _MAX_TYPED = 100
 _ENDPOINT = f"{dialogs.PAGE}/<slug>"
 # By the value of `?done=`.
@@ -86,16 +90,18 @@ async def resume_endpoint(slug: str) -> Redirect:
 @blueprint.get(f"{_ENDPOINT}/price")
 @needs_session
 async def ask_for_price(slug: str) -> Response:
-    """Show the form for a new price."""
-    return await _show_dialog(dialogs.ask_price(await find_endpoint(operator().desk, slug)))
+    """Show the form for new prices."""
+    row = await find_endpoint(operator().desk, slug)
+    registered = actions.find_endpoint(operator().desk, slug)
+    return await _show_dialog(dialogs.ask_price(row, registered))
 
 
 @blueprint.post(f"{_ENDPOINT}/price/ask")
 @needs_session
 async def ask_about_price(slug: str) -> Response:
-    """Show the dialog for a new price, with its margin and recent sales."""
-    desk, typed = operator().desk, g.form.get("price", "").strip()
-    preview = await actions.preview_price(desk, slug, _read_price(typed))
+    """Show the dialog for new prices, with margin and recent sales."""
+    desk, typed = operator().desk, _typed_prices()
+    preview = await actions.preview_price(desk, slug, _read_prices(slug, typed))
     has_codes = await codes.are_on(desk)
     return await _show_dialog(
         dialogs.ask_new_price(preview, typed, is_fresh=is_fresh(), has_codes=has_codes)
@@ -105,16 +111,13 @@ async def ask_about_price(slug: str) -> Response:
 @blueprint.post(f"{_ENDPOINT}/price")
 @needs_session
 async def change_price(slug: str) -> Redirect:
-    """Change the price."""
-    seen = g.form.get("seen", "")
-    if not (seen.isascii() and seen.isdigit() and len(seen) < 19):  # noqa: PLR2004 - 64 bits
-        raise WrongValue("The form lacks the price that it showed. Reload the page.")
+    """Change the prices."""
     await actions.change_price(
         operator().desk,
         actor(),
         slug,
-        _read_price(g.form.get("price", "").strip()),
-        seen_units=int(seen),
+        _read_prices(slug, _typed_prices()),
+        seen=_read_seen(slug, g.form.get("seen", "")),
         reason=_reason(),
         is_fresh=is_fresh(),
     )
@@ -156,8 +159,36 @@ def _reason() -> str:
     return str(g.form.get("reason", "")).strip()
 
 
-def _read_price(typed: str) -> int | None:
-    return _read_amount(typed, usdc)
+def _typed_prices() -> dict[str, str]:
+    """Return the form's prices by field: `price`, `more0`, `more1` …."""
+    return {
+        name: text.strip()
+        for name, text in g.form.items()
+        if name == "price" or _MORE.fullmatch(name)
+    }
+
+
+def _read_prices(slug: str, typed: Mapping[str, str]) -> Prices | None:
+    """Return the typed prices; None without any. Raises `WrongValue`."""
+    names = more_prices(actions.find_endpoint(operator().desk, slug).endpoint)
+    found = {
+        name: _read_amount(typed.get(f"more{place}", ""), usdc) for place, name in enumerate(names)
+    }
+    more = {name: units for name, units in found.items() if units is not None}
+    units = _read_amount(typed.get("price", ""), usdc)
+    if units is None and more:
+        raise WrongValue("Give the first price too: the others follow it, or stand beside it.")
+    return None if units is None else Prices(units, more)
+
+
+def _read_seen(slug: str, text: str) -> Prices:
+    """Return the prices that the form showed; raises `WrongValue`."""
+    if _SEEN.fullmatch(text) is None:
+        raise WrongValue("The form lacks the price that it showed. Reload the page.")
+    units, *more = map(int, text.split())
+    names = more_prices(actions.find_endpoint(operator().desk, slug).endpoint)
+    # The plugin has other steps by now if the lengths differ.
+    return Prices(units, dict(zip([*names, *map(str, range(len(more)))], more, strict=False)))
 
 
 def _read_amount(typed: str, parse: Callable[[str], int]) -> int | None:

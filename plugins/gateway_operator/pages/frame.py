@@ -23,7 +23,9 @@ blueprint = Blueprint("admin", __name__)
 
 FORM = "application/x-www-form-urlencoded"
 # Never repeated in a page.
-SECRET_FIELDS = ("username", "password", "code")
+SECRET_FIELDS = ("username", "password", "code", "secret_value")
+# The value of a setting, which is no text of the gateway's own.
+SETTING_FIELDS = ("value", "secret_value")
 _JSON_PATHS = ("/admin/api/", "/admin/ready", "/admin/passkeys/")
 
 
@@ -152,8 +154,8 @@ async def _render_fresh(problem: str) -> Response:
         action=action,
         back="/admin",
         button="Continue",
-        intro="The next step sends money or changes access. It needs your password, at most once "
-        "in ten minutes.",
+        intro="The next step sends money, or changes access or settings. It needs your password, "
+        "at most once in ten minutes.",
         needs_password=True,
         needs_code=await codes.are_on(desk),
     )

@@ -25,7 +25,7 @@ from gateway_operator.audit_log import Actor
 from gateway_operator.desk import sessions, tokens
 from gateway_operator.desk.references import lengthen_ids
 from gateway_operator.logins import OperatorSession, OperatorToken, Scope
-from gateway_operator.pages.frame import FORM, LoginNeeded
+from gateway_operator.pages.frame import FORM, SETTING_FIELDS, LoginNeeded
 from gateway_operator.pages.passwords import (
     MAX_PASSWORD_CHARS,
     check_password,
@@ -41,7 +41,7 @@ _Route = Callable[_Parameters, Awaitable[_Answer]]
 _THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
 _MAX_KEY_CHARS = 128
 # No references are replaced in these.
-_TYPED = ("password", "code", "reason")
+_TYPED = ("password", "code", "reason", *SETTING_FIELDS)
 
 
 @attrs.frozen(kw_only=True)

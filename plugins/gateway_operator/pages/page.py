@@ -72,6 +72,8 @@ class Input:
     mode: str = ""
     longest: int = 100
     required: bool = True
+    # Not shown while it is typed, and in no answer.
+    is_secret: bool = False
 
 
 @attrs.frozen(kw_only=True)

@@ -3,6 +3,7 @@
 from typing import Any, Literal
 
 from gateway.errors import ActionRefused, StaleForm
+from gateway.store.endpoint_changes import find_steps, join_price, put_steps, split_price
 from gateway.store.sql import Connection, locked
 from gateway_operator.sql.actions import current_id
 
@@ -33,32 +34,40 @@ def insert(
             f"The {field} of {slug} was changed meanwhile. Nothing was done. "
             "Check it and try again."
         )
-    db.execute(
+    units, steps = (value, "")
+    if field == "price" and value is not None:
+        units, steps = split_price(value)
+    row = db.execute(
         """INSERT INTO endpoint_overrides (slug, field, value, at, action_id)
-           VALUES (?, ?, ?, ?, ?)""",
-        (slug, field, value, now, current_id(db)),
-    )
+           VALUES (?, ?, ?, ?, ?) RETURNING id""",
+        (slug, field, units, now, current_id(db)),
+    ).fetchone()
+    if steps:
+        put_steps(db, int(row[0]), steps)
 
 
 def newest_value(db: Connection, slug: str, field: Field) -> str | None:
     """Return the current override; None if there is none."""
     row = db.execute(
-        """SELECT value FROM endpoint_overrides WHERE slug = ? AND field = ?
+        """SELECT id, value FROM endpoint_overrides WHERE slug = ? AND field = ?
            ORDER BY id DESC LIMIT 1""",
         (slug, field),
     ).fetchone()
-    return None if row is None else row[0]
+    return None if row is None else join_price(row["value"], find_steps(db).get(row["id"]))
 
 
 def history(db: Connection, slug: str, limit: int) -> list[dict[str, Any]]:
     """Return the overrides of an endpoint, newest first, with actor and reason."""
     rows = db.execute(
-        """SELECT o.field, o.value, o.at, a.door, a.actor, a.reason FROM endpoint_overrides o
-           JOIN operator_actions a ON a.id = o.action_id WHERE o.slug = ?
+        """SELECT o.id, o.field, o.value, o.at, a.door, a.actor, a.reason
+           FROM endpoint_overrides o JOIN operator_actions a ON a.id = o.action_id WHERE o.slug = ?
            ORDER BY o.id DESC LIMIT ?""",
         (slug, limit),
     )
-    return [dict(row) for row in rows]
+    steps, found = find_steps(db), [dict(row) for row in rows]
+    for one in found:
+        one["value"] = join_price(one["value"], steps.get(one.pop("id")))
+    return found
 
 
 def sold_since(db: Connection, slug: str, since: float) -> tuple[int, int]:

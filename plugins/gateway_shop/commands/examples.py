@@ -17,7 +17,7 @@ from gateway.errors import SettingsError
 from gateway.sandbox.pictures import shrink_picture
 from gateway.settings import load_settings
 from gateway.store import SqlStore
-from gateway_check.catalog import catalog_of_settings
+from gateway_check.catalog import load_catalog
 from gateway_check.generating import Generator, describe_cost, write_bill
 from gateway_operator.commands.session import open_session
 from gateway_operator.tables import print_rows
@@ -69,7 +69,7 @@ def examples(
     """
     if (prompt or remove) and not slugs:
         raise click.UsageError("Name the endpoints, such as openai-image.")
-    catalog, _ = catalog_of_settings()
+    catalog = load_catalog().catalog
     if remove:
         rows = asyncio.run(_remove_all(slugs))
     else:

@@ -5,6 +5,7 @@ import json
 import attrs
 import pytest
 
+from gateway.catalog.pricing import Prices
 from gateway.domain import QUOTE_LIFE_S
 from gateway_operator.actions.endpoints import change_price
 from gateway_operator.audit_log import Actor
@@ -132,9 +133,12 @@ async def test_a_challenge_is_good_for_its_lifetime_after_a_change_of_the_price(
     agent, gateway, chain, clock, new
 ):
     before, unused = await agent.challenge(), await agent.challenge()
-    desk, options = gateway.services.find(Operator).desk, {"seen_units": 20_000, "reason": "dearer"}
+    desk, options = (
+        gateway.services.find(Operator).desk,
+        {"seen": Prices(20_000), "reason": "dearer"},
+    )
     actor = Actor(door="page", name="s1", address="192.0.2.1")
-    await change_price(desk, actor, "picture", new, **options)
+    await change_price(desk, actor, "picture", Prices(new), **options)
     assert (await agent.pay(agent.credential(before))).status_code == 200
     clock.offset_s += QUOTE_LIFE_S + 1
     late = agent.credential(unused, valid_before=int(clock()) + 200)

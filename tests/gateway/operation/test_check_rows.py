@@ -48,6 +48,16 @@ def test_a_clock_that_is_off_is_called_the_clock(rows, monkeypatch, offset_s, wo
     assert found["rpc 1"]["ok"] or "the clock is ahead" in found["rpc 1"]["found"]
 
 
+def test_it_goes_on_without_the_pages_values_if_the_database_is_not_read(rows, settings):
+    settings.data_dir.mkdir(exist_ok=True)
+    (settings.data_dir / "gateway.db").write_bytes(b"no database" * 100)
+    found = rows(GATEWAY_SETTINGS_SECRET="0123456789abcdef0123456789abcdef")
+    assert found["settings"]["result"] == "note"
+    assert "without what is set on the page: The database" in found["settings"]["found"]
+    assert not found["database"]["ok"]
+    assert found["clock"]["ok"]
+
+
 def no_old_state(chain, kept_blocks):
     """Return the fault of an endpoint that keeps the state of its newest blocks only."""
 

@@ -1,4 +1,4 @@
-"""What a gateway needs before it sells: notes of `gateway check`, and items of the overview."""
+"""The needs of a gateway before it sells: notes of `gateway check`, and items of the overview."""
 
 import json
 

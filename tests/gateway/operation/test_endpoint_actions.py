@@ -5,6 +5,7 @@ import time
 import attrs
 import pytest
 
+from gateway.catalog.pricing import Prices
 from gateway.domain import QUOTE_LIFE_S
 from gateway.errors import ActionRefused, NeedsFresh, StaleForm, WrongValue
 from gateway.settings import EndpointOverride
@@ -38,10 +39,11 @@ async def log(desk) -> list[str]:
     return [one.action for one in await desk.records.actions(None, 50)]
 
 
-async def change_price(desk, units, **more):
-    seen = actions.find_endpoint(desk, "picture").endpoint.price_units
-    options = {"seen_units": seen, "reason": "dearer", **more}
-    return await actions.change_price(desk, ACTOR, "picture", units, **options)
+async def change_price(desk, units, seen_units=None, **more):
+    seen = seen_units or actions.find_endpoint(desk, "picture").endpoint.price_units
+    options = {"seen": Prices(seen), "reason": "dearer", **more}
+    chosen = None if units is None else Prices(units)
+    return await actions.change_price(desk, ACTOR, "picture", chosen, **options)
 
 
 # -- pause
@@ -170,7 +172,7 @@ async def test_a_price_that_changed_meanwhile_is_not_changed_again(gateway, desk
 
 async def test_a_price_below_the_cost_is_refused(gateway, desk):
     await actions.change_cost(desk, ACTOR, "picture", 30_000)
-    preview = await actions.preview_price(desk, "picture", 25_000)
+    preview = await actions.preview_price(desk, "picture", Prices(25_000))
     assert (preview.margin_units, preview.is_below_cost) == (-5_000, True)
     for is_fresh in (False, True):
         with pytest.raises(ActionRefused, match="allow_loss = true"):
@@ -193,7 +195,7 @@ async def test_a_loss_that_the_file_allows_needs_a_fresh_password(settings, prov
 
 async def test_the_preview_says_what_is_sold_and_that_a_cost_is_unknown(gateway, desk, payer):
     await buy(gateway, payer.header())
-    preview = await actions.preview_price(desk, "picture", 40_000)
+    preview = await actions.preview_price(desk, "picture", Prices(40_000))
     assert (preview.old_units, preview.new_units, preview.file_units) == (20_000, 40_000, 20_000)
     assert (preview.sales, preview.sold_units) == (1, 20_000)
     assert (preview.cost_micros, preview.margin_units, preview.is_below_cost) == (None, None, False)

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import attrs
 import pytest
 
 from gateway.errors import ActionRefused
@@ -9,7 +10,7 @@ from gateway_nodes.postgres import pool
 from gateway_nodes.postgres.store import PostgresStore
 from gateway_operator.audit_log import Actor, NewAction
 from gateway_operator.logins import OperatorPasskey, OperatorToken
-from gateway_operator.sql import actions, logins, passkeys, tokens
+from gateway_operator.sql import actions, logins, passkeys, tokens, trials
 from gateway_operator.sql.records import OperatorRecords
 from gateway_testing.facts import NOW, kinds
 
@@ -83,7 +84,22 @@ async def refuse_logins(nodes, turn):
     return len([row for row in rows if row.at == at])
 
 
-_RACES = [insert_tokens, insert_passkeys, refuse_logins]
+async def begin_trials(nodes, turn):
+    """Begin a generation that is no sale on both nodes at once; returns how many began."""
+    at = NOW + turn * _HOUR_S
+    begun = [
+        OperatorRecords(nodes[number % 2]).act(
+            *(trials.check_room, {"picture": 60.0}, at),
+            action=attrs.evolve(make_action(number, at), action=trials.BEGUN, subject="picture"),
+        )
+        for number in range(_AT_ONCE)
+    ]
+    outcomes = kinds(await asyncio.gather(*begun, return_exceptions=True))
+    assert set(outcomes) <= {type(None), ActionRefused}
+    return outcomes.count(type(None))
+
+
+_RACES = [insert_tokens, insert_passkeys, refuse_logins, begin_trials]
 
 
 @pytest.mark.parametrize("race", _RACES)

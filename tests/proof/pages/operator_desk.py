@@ -59,6 +59,7 @@ def open_desk(folder: Path, **settings: str) -> Iterator[Shop]:
         "openai_models": "gpt-image-1-mini",
         "refund_key": REFUND_KEY,
         "refunds": "manual",
+        "settings_secret": "0123456789abcdef" * 2,
     }
     try:
         with open_shop(folder, **(given | settings)) as shop:

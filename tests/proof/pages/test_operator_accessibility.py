@@ -20,6 +20,10 @@ PAGES = (
     "/admin/system/actions",
     "/admin/alarms",
     "/admin/access",
+    "/admin/settings?all=1",
+    "/admin/settings/name",
+    "/admin/endpoints/sandbox-image/make",
+    "/admin/endpoints/openai-image/price",
 )
 _RUN = """
 const done = arguments[arguments.length - 1];

@@ -4,6 +4,7 @@ import attrs
 import pytest
 
 from gateway.catalog.catalog import Catalog
+from gateway.catalog.pricing import Prices, more_prices, prices_of, set_prices
 from gateway.contracts.store import EarlierPrice, EndpointChange
 from gateway.domain import Choice, PriceStep
 from gateway.errors import NotFound, SettingsError
@@ -47,6 +48,32 @@ def test_all_prices_of_an_endpoint_change_by_the_same_factor_above_the_settings(
     assert catalog.changed_at == 5.0
     catalog.change(change())
     assert prices(catalog[ENDPOINT.slug].endpoint) == (40_000, 120_000)
+
+
+def test_a_price_that_is_set_apart_does_not_follow_the_first():
+    catalog = catalog_of()
+    earlier = (EarlierPrice(price_units=10_000, more_units={"4K": 90_000}, good_until=9.0),)
+    catalog.change(change(price_units=40_000, more_units={"4K": 70_000}, earlier_prices=earlier))
+    registered = catalog[ENDPOINT.slug]
+    assert prices(registered.endpoint) == (40_000, 70_000)
+    assert [prices(one) for one, _ in registered.earlier] == [(10_000, 90_000)]
+    # A step that the plugin no longer has changes nothing.
+    catalog.change(change(price_units=40_000, more_units={"8K": 1}))
+    assert prices(catalog[ENDPOINT.slug].endpoint) == (40_000, 120_000)
+
+
+def test_each_price_has_a_name_of_its_own():
+    by_page = attrs.evolve(
+        LARGE,
+        price_steps=(*LARGE.price_steps, PriceStep(price_units=9, min_pages=6)),
+        price_per_page=7,
+        max_pages=9,
+        file_extensions=(".pdf",),
+    )
+    assert more_prices(by_page) == {"4K": 60_000, "6 pages": 9, "each page": 7}
+    changed = set_prices(by_page, Prices(40_000, {"6 pages": 10, "each page": 8}))
+    assert more_prices(changed) == {"4K": 120_000, "6 pages": 10, "each page": 8}
+    assert prices_of(changed).units == 40_000
 
 
 def test_a_price_per_page_changes_by_the_factor_of_the_price():

@@ -5,7 +5,9 @@ import pytest
 
 from gateway.chain.keys import address_of, load_key, load_settlement_keys
 from gateway.chain.known_keys import is_known_address, refuse_known_wallet
+from gateway.domain import Block
 from gateway.errors import SettingsError
+from gateway.payments.obstacles import WalletCheck
 from gateway.settings import Settings
 
 HARDHAT_7 = "0x4bbbf85ce3377467afe5d46f804f221813b2bb87f24d81f60f1fcdbf7cbf4356"
@@ -51,6 +53,40 @@ def test_a_known_key_in_a_list_is_named_by_its_setting():
     settings = Settings(wallet=OWN, settlement_keys=f"{'1f' * 16}{'2c' * 16},{HARDHAT_7}")
     with pytest.raises(SettingsError, match="GATEWAY_SETTLEMENT_KEYS is a private key from"):
         load_settlement_keys(settings)
+
+
+@attrs.frozen
+class ChainOf:
+    """A chain with this many blocks."""
+
+    number: int
+
+    async def code(self, address: str) -> bytes:
+        return b""
+
+    async def head(self) -> Block:
+        return Block(number=self.number, hash="0x", timestamp=1_700_000_000)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"wallet": "0x" + "11" * 20}, "Set the address of your own wallet"),
+        ({"settlement_key": HARDHAT_7}, "GATEWAY_SETTLEMENT_KEY is a private key from"),
+        ({"refund_key": HARDHAT_7}, "GATEWAY_REFUND_KEY is a private key from"),
+        ({"settlement_keys": HARDHAT_7}, "GATEWAY_SETTLEMENT_KEYS is a private key from"),
+        ({}, None),
+    ],
+)
+async def test_a_real_chains_node_on_this_machine_is_no_play_chain(more, words):
+    settings = attrs.evolve(Settings(wallet=OWN), rpc_urls=LOCAL, **more)
+    check = WalletCheck(settings, ChainOf(30_000_000))
+    await check.check_until_known()
+    assert (words or "") in (check.problem or "")
+    assert (check.problem is None) is (words is None)
+    play = WalletCheck(settings, ChainOf(2_000_000))
+    await play.check_until_known()
+    assert play.problem is None
 
 
 def test_the_address_of_each_default_account_is_known():

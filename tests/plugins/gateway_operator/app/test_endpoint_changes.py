@@ -94,7 +94,7 @@ async def test_a_price_below_the_cost_warns_and_is_said_to_lose(gateway):
     answer = await post(gateway, f"{PATH}/cost", **fields, cost="0.03")
     assert answer.status_code == 303
     words, fields = await ask(gateway, f"{PATH}/price/ask", price="0.01")
-    assert "below the cost: each sale loses 0.02 USDC" in words
+    assert "below the cost. 1K: sold for 0.01 USDC, costs 0.03 USD." in words
     page = await text_of(await gateway.client.get("/admin/endpoints"))
     assert "set by you" in page
     assert "\u22120.01" in page

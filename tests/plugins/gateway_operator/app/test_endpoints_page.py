@@ -1,4 +1,4 @@
-"""The pages Overview and Endpoints show what the services report."""
+"""The pages Overview and Endpoints show the numbers of the services."""
 
 import pytest
 
