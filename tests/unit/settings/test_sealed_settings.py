@@ -15,7 +15,7 @@ from gateway.web.server.serve import _create
 SECRET = "0123456789abcdef0123456789abcdef"
 OTHER = "fedcba9876543210fedcba9876543210"
 KEY = "AIza-MARKER-4711"
-# What a stolen session must never reach: keys and addresses of money, of the machine, and of where
+# Out of reach of a stolen session: keys and addresses of money, of the machine, and of where
 # keys and requests are sent; files; other access.
 NEVER = (
     *("wallet", "network", "rpc", "settlement", "refund", "facilitator", "erc6492", "play_key"),
