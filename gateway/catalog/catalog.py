@@ -13,9 +13,11 @@ from gateway.catalog.pricing import apply_override, check_losses, scale_prices, 
 from gateway.catalog.upstream import CLOSE_S, Upstream
 from gateway.contracts import Clock, Provider
 from gateway.contracts.store import EndpointChange
-from gateway.domain import Endpoint
+from gateway.domain import PAGE, Capability, Endpoint, FileKind
+from gateway.domain.built_in import KNOWN_FORMATS
 from gateway.domain.costs import find_losses
 from gateway.errors import AccountProblem, NotFound, SettingsError
+from gateway.outputs.keys import MediaTypes
 from gateway.settings import EndpointOverride
 from gateway.store import SqlStore
 from gateway.store.endpoint_changes import changes_after
@@ -59,6 +61,18 @@ class Registered:
         if self.endpoint.prices_pages:
             return True
         return self.endpoint.counts_pages and not self.upstream.traits.limits_pages
+
+    def reads_file(self, kind: FileKind) -> bool:
+        """Whether the gateway reads a file of this kind before payment."""
+        price = self.endpoint.unit_price
+        is_priced = price is not None and price.unit.measure in kind.measures
+        has_pages = PAGE.measure in kind.measures
+        return kind.is_always_read or is_priced or (has_pages and self.counts_pages)
+
+    @property
+    def reads_files(self) -> bool:
+        """Whether the gateway reads any file of its requests before payment."""
+        return any(map(self.reads_file, self.endpoint.file_kinds))
 
     @property
     def open_circuit(self) -> CircuitBreaker | None:
@@ -118,6 +132,9 @@ class Catalog:
         self._slots = slots
         self._redactor = redactor
         self._registered: dict[str, Registered] = {}
+        # Those of plugins, by name.
+        self.capabilities: dict[str, Capability] = {}
+        self.media_types = MediaTypes()
         # Each endpoint as in the settings file, without live changes.
         self._configured: dict[str, Registered] = {}
         # Time of the newest live change in Unix seconds, if any.
@@ -156,6 +173,15 @@ class Catalog:
         registered = Registered(changed, upstream, circuit, override.cost is not None)
         self._registered[endpoint.slug] = self._configured[endpoint.slug] = registered
         self._cache.clear()
+
+    @property
+    def output_formats(self) -> tuple[str, ...]:
+        """Every `output_format` that an endpoint may offer."""
+        return self.cached("formats", self._list_formats)
+
+    def _list_formats(self) -> tuple[str, ...]:
+        own = (value for one in self.capabilities.values() for value in one.output_formats)
+        return tuple(dict.fromkeys((*KNOWN_FORMATS, *own)))
 
     def withdraw(self, plugin: str) -> None:
         """Remove all endpoints of a plugin."""

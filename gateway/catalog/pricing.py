@@ -70,11 +70,15 @@ def set_cost(endpoint: Endpoint, cost_micros: int) -> Endpoint:
         )
         for step in endpoint.price_steps
     )
+    unit_price = endpoint.unit_price
+    if unit_price is not None:
+        unit_price = attrs.evolve(unit_price, cost_micros=None)
     return attrs.evolve(
         endpoint,
         cost_micros=cost_micros,
         price_steps=steps,
         page_cost_micros=None,
+        unit_price=unit_price,
         cost_checked=None,
     )
 
@@ -88,8 +92,16 @@ def scale_prices(endpoint: Endpoint, price_units: int) -> Endpoint:
     per_page = endpoint.price_per_page
     if per_page is not None:
         per_page = -(-per_page * price_units // endpoint.price_units)
+    unit_price = endpoint.unit_price
+    if unit_price is not None:
+        each = -(-unit_price.price_units * price_units // endpoint.price_units)
+        unit_price = attrs.evolve(unit_price, price_units=each)
     return attrs.evolve(
-        endpoint, price_units=price_units, price_steps=steps, price_per_page=per_page
+        endpoint,
+        price_units=price_units,
+        price_steps=steps,
+        price_per_page=per_page,
+        unit_price=unit_price,
     )
 
 

@@ -33,6 +33,7 @@ from gateway.contracts.payment_methods import PaymentMethod
 from gateway.errors import SettingsError, text_of
 from gateway.installed import entry_points
 from gateway.plugins import hookspecs
+from gateway.plugins.capability_offers import capability_offer
 from gateway.plugins.installed import BUNDLED, find_disabled, find_section
 from gateway.plugins.loaded import Hooks, LoadedPlugin
 from gateway.plugins.part_offers import claims_of_part, part_offer
@@ -291,9 +292,16 @@ class PluginManager:
         self._catalog = catalog = Catalog(
             settings.endpoints, now=now, slots=settings.workers, redactor=redactor
         )
+        offered = self._take_once(
+            "register_capabilities",
+            partial(capability_offer, catalog.media_types),
+            lambda name, _: (f"Capability {name}",),
+            settings=settings,
+        )
+        catalog.capabilities = {one.name: one for _, one in offered}
         found = self._take_once(
             "register_endpoints",
-            endpoint_offer,
+            partial(endpoint_offer, capabilities=catalog.capabilities),
             lambda slug, _: (f"Slug {slug}",),
             settings=settings,
         )

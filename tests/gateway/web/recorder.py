@@ -10,7 +10,7 @@ import attrs
 from gateway import Choice, Output, PriceStep, hookimpl, usdc
 from gateway.domain.description import request_example, request_schema
 from gateway.domain.listing import bazaar_of
-from gateway.outputs.keys import headers_of, key_of
+from gateway.outputs.keys import MediaTypes
 from gateway_check.live import cheapest_request
 from gateway_demo.sample import sample_pdf
 from gateway_mcp.tools import input_schema
@@ -165,6 +165,8 @@ def describe(endpoint) -> dict:
 
 def _show(request) -> dict:
     shown = {name: getattr(request, name) for name in attrs.fields_dict(type(request))}
+    if not shown["measured"]:
+        del shown["measured"]
     if request.attachment is not None:
         shown["attachment"] = [request.attachment.name, request.attachment.sha256]
     return shown
@@ -233,8 +235,8 @@ async def challenges(gateway) -> str:
 
 def files() -> str:
     """Return name and headers of an output of each type."""
-    found = {}
+    found, types = {}, MediaTypes()
     for media_type in _TYPES:
-        key = key_of("task-0123456789abcdef", 0, Output(data=b"", media_type=media_type))
-        found[media_type] = [key, headers_of(key)]
+        key = types.key_of("task-0123456789abcdef", 0, Output(data=b"", media_type=media_type))
+        found[media_type] = [key, types.headers_of(key)]
     return dump(found)
