@@ -25,6 +25,8 @@ FILE_FIELDS = ("fileBase64", "fileName")
 MAX_FILE_MB = MAX_FILE_BYTES / 10**6
 # Four characters of Base64 for each three bytes, with padding.
 _MAX_BASE64_CHARS = -(-MAX_FILE_BYTES // 3) * 4
+# An example has the first bytes of a file; a header of each 402 carries it.
+_MAX_EXAMPLE_BYTES = 120
 _TASK_ID = "6f1c2f5e-9d0b-4c57-8f0e-3d1a5b7c9e21"
 
 
@@ -148,7 +150,7 @@ def callback_fields() -> dict[str, Any]:
 
 
 def request_example(endpoint: Endpoint) -> dict[str, Any]:
-    """Return a short valid body for an endpoint."""
+    """Return a short valid body for an endpoint, but of a large file only the first bytes."""
     body: dict[str, Any] = {}
     if "prompt" in endpoint.required_fields:
         body["prompt"] = endpoint.declaration.prompt.example[: endpoint.max_prompt_chars]
@@ -157,7 +159,8 @@ def request_example(endpoint: Endpoint) -> dict[str, Any]:
             body[name] = choice.default
     if sample := sample_file(endpoint):
         name, data = sample
-        body |= {"fileBase64": base64.b64encode(data).decode(), "fileName": name}
+        first = base64.b64encode(data[:_MAX_EXAMPLE_BYTES]).decode()
+        body |= {"fileBase64": first, "fileName": name}
     return body
 
 

@@ -23,6 +23,14 @@ _ENDINGS = {
     "text/html": "html",
     "application/json": "json",
     "application/pdf": "pdf",
+    "audio/mpeg": "mp3",
+    "audio/wav": "wav",
+    "audio/flac": "flac",
+    "audio/ogg": "ogg",
+    "audio/mp4": "m4a",
+    "audio/midi": "mid",
+    "video/mp4": "mp4",
+    "video/webm": "webm",
 }
 _OTHER_ENDING = "bin"
 _WAY_OUT = "Name another file by --out, or replace it by --force."

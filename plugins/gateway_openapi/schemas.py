@@ -133,6 +133,7 @@ def _result_schema() -> dict[str, Any]:
             "sha256": {"type": "string"},
             "width": {"type": "integer", "description": "Pixels; pictures only."},
             "height": {"type": "integer", "description": "Pixels; pictures only."},
+            "seconds": {"type": "number", "description": "Sound and video only."},
             "expired": {"const": True, "description": "Set once the file is deleted."},
         },
         "required": ["url", "mimeType", "bytes", "sha256"],
