@@ -58,6 +58,24 @@ wide_option = click.option(
 )
 
 
+class ListGroup(click.Group):
+    """A group that lists without a command. A flag before a command is the command's flag."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command. Raises `UsageError` for a given flag that it does not have."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if name and command:
+            own = {parameter.name for parameter in command.params}
+            given = {key: value for key, value in ctx.params.items() if value}
+            for parameter in self.params:
+                if parameter.name in given and parameter.name not in own:
+                    raise click.UsageError(f"`{name}` has no option {parameter.opts[0]}.", ctx)
+            ctx.default_map = {name: given}
+        return name, command, rest
+
+
 def blank_control_chars(text: str) -> str:
     """Replace control characters: untrusted text must not control the terminal."""
     return "".join(char if char.isprintable() or char == "\n" else " " for char in text)

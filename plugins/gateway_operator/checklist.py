@@ -17,6 +17,7 @@ from gateway.settings import Settings, is_chain_local
 from gateway.store.meta import earlier_wallet
 from gateway.store.sql import Connection
 from gateway_backups.settings import backup_settings_of
+from gateway_operator.desk.wording import counted
 
 _THIS_MACHINE = ("127.0.0.1", "localhost", "::1", "0.0.0.0", "::")  # noqa: S104 - compared
 # Names that RFC 2606 reserves.
@@ -238,7 +239,8 @@ def _login(stored: Stored) -> Iterator[Item]:
 
 def _test_sale(settings: Settings, endpoints: Sequence[Endpoint], stored: Stored) -> Iterator[Item]:
     if stored.sold:
-        yield Item(name="first sale", is_done=True, found=f"{stored.sold:,} payments so far")
+        found = f"{counted(stored.sold, 'payment')} so far"
+        yield Item(name="first sale", is_done=True, found=found)
         return
     cheapest = min(endpoints, key=lambda one: one.price_units, default=None)
     if cheapest is None:

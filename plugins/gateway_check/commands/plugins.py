@@ -10,7 +10,7 @@ import click
 from gateway.catalog.catalog import Catalog
 from gateway.catalog.health import problem_of
 from gateway.catalog.upstream import Upstream
-from gateway.cli.terminal import json_option, one_sentence, wide_option
+from gateway.cli.terminal import ListGroup, json_option, one_sentence, wide_option
 from gateway.contracts import Probing
 from gateway.errors import SettingsError
 from gateway.plugins.loaded import LoadedPlugin
@@ -30,7 +30,7 @@ _CORE_SWITCHES = {"gateway_sandbox_image": "sandbox"}
 _MAX_NOTE_CHARS = 300
 
 
-@click.group(invoke_without_command=True, subcommand_metavar="[COMMAND] [ARGS]...")
+@click.group(cls=ListGroup, invoke_without_command=True, subcommand_metavar="[COMMAND] [ARGS]...")
 @click.option("--no-health", is_flag=True, help="Skip the health checks, which need the network.")
 @json_option
 @wide_option

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import click
 
-from gateway.cli.terminal import json_option, one_sentence, wide_option
+from gateway.cli.terminal import ListGroup, json_option, one_sentence, wide_option
 from gateway.contracts import Clock
 from gateway.errors import SettingsError
 from gateway.plugins.manager import PluginManager
@@ -34,7 +34,7 @@ class _Trial:
     problem: str | None
 
 
-@click.group(invoke_without_command=True, subcommand_metavar="[COMMAND] [ARGS]...")
+@click.group(cls=ListGroup, invoke_without_command=True, subcommand_metavar="[COMMAND] [ARGS]...")
 @click.option("--past", is_flag=True, help="List ended alarms instead, newest first.")
 @json_option
 @wide_option

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from gateway.catalog.catalog import Catalog, Registered
-from gateway.cli.terminal import json_option, one_sentence, wide_option
+from gateway.cli.terminal import ListGroup, json_option, one_sentence, wide_option
 from gateway.contracts.store import EndpointChange
 from gateway.domain import Endpoint, dollars, usdc
 from gateway.errors import SettingsError
@@ -26,7 +26,7 @@ _ONLY_SET = (
 _REASON = click.option("--reason", required=True, help="The reason, for the audit log.")
 
 
-@click.group(invoke_without_command=True, subcommand_metavar="[COMMAND] [ARGS]...")
+@click.group(cls=ListGroup, invoke_without_command=True, subcommand_metavar="[COMMAND] [ARGS]...")
 @json_option
 @wide_option
 @click.pass_context

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from gateway.cli.terminal import json_option, one_sentence
+from gateway.cli.terminal import ListGroup, json_option, one_sentence
 from gateway.contracts.store import FailedSettlement
 from gateway.errors import ActionRefused
 from gateway.payments.exposure import BARRED_S
@@ -20,7 +20,7 @@ from gateway_operator.desk.desk import Desk
 from gateway_operator.tables import print_rows
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=ListGroup, invoke_without_command=True)
 @json_option
 @click.pass_context
 @one_sentence

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from gateway.cli.terminal import FiniteRange, json_option, one_sentence, wide_option
+from gateway.cli.terminal import FiniteRange, ListGroup, json_option, one_sentence, wide_option
 from gateway.domain import PaymentState, RefundCase
 from gateway.settings import load_settings
 from gateway_operator.actions.refunds import approve as approve_refunds
@@ -36,7 +36,7 @@ def _parse_address(_: Any, __: Any, value: str | None) -> str | None:
     return value
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=ListGroup, invoke_without_command=True)
 @json_option
 @wide_option
 @click.pass_context

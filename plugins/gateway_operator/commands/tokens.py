@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from gateway.cli.terminal import json_option, one_sentence
+from gateway.cli.terminal import ListGroup, json_option, one_sentence
 from gateway.settings import load_settings
 from gateway_operator.commands.session import open_session, shell_actor
 from gateway_operator.desk import tokens as service
@@ -14,7 +14,7 @@ from gateway_operator.logins import OperatorToken
 from gateway_operator.tables import print_rows
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=ListGroup, invoke_without_command=True)
 @json_option
 @click.pass_context
 @one_sentence

@@ -4,7 +4,7 @@ import asyncio
 
 import click
 
-from gateway.cli.terminal import FiniteRange, json_option, one_sentence, wide_option
+from gateway.cli.terminal import FiniteRange, ListGroup, json_option, one_sentence, wide_option
 from gateway.domain import MinedTransfer
 from gateway.errors import SettingsError
 from gateway.settings import load_settings
@@ -18,7 +18,7 @@ from gateway_operator.unused_transfers import list_unused
 _AMOUNT = FiniteRange(0, 3650)
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=ListGroup, invoke_without_command=True)
 @json_option
 @wide_option
 @click.pass_context

@@ -103,6 +103,7 @@ def test_check_has_a_row_for_each_provider_on_sale(install, command, chain, monk
     assert rows["provider acme"] == {
         "name": "provider acme",
         "ok": False,
+        "result": "wrong",
         "found": "AccountProblem: No credit.",
     }
     assert rows["provider documents"]["ok"]

@@ -190,7 +190,7 @@ def test_a_refund_is_decided_without_a_script_and_each_step_fits_a_phone(browser
     assert f"openai-image for {payer}" in asked
     assert "The refund key lacks 0.08 USDC" in asked
     browser.click("main button")
-    read_page(browser, "Approved. They are sent within half a minute")
+    read_page(browser, "Approved, but nothing is sent yet: the refund key")
     assert browser.complaints() == []
 
 

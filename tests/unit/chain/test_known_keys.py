@@ -1,4 +1,4 @@
-"""Wallets that nobody owns, and keys that everybody knows, are refused on a real chain."""
+"""Wallets without an owner, and keys that are public, are refused on a real chain."""
 
 import attrs
 import pytest

@@ -166,6 +166,8 @@ LINES = {
         "refunds --json",
         "refunds list",
         "refunds list --json",
+        "refunds --json list",
+        "refunds --json reject task-1 --note x",
         "refunds approve",
         "refunds approve --all",
         "refunds approve --all task-1",

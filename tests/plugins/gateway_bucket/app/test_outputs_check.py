@@ -1,12 +1,8 @@
 """The report of `gateway check` about a bucket."""
 
-from importlib import import_module
-
 from gateway.outputs import open_outputs
 from gateway.settings import load_settings
-
-# `from gateway.cli import check` is the command; this is its module.
-check = import_module("gateway_check.commands.check")
+from gateway_check.rows import make_row
 
 WALLET = "0x" + "1" * 40
 KEYS = {"outputs_access_key_id": "id", "outputs_secret_access_key": "very hidden"}
@@ -16,7 +12,7 @@ KEYS = {"outputs_access_key_id": "id", "outputs_secret_access_key": "very hidden
 
 
 async def row_of(settings):
-    return await check._make_row("outputs", open_outputs(settings, "gateway check").probe)
+    return await make_row("outputs", open_outputs(settings, "gateway check").probe)
 
 
 async def test_the_check_writes_reads_and_deletes_an_object(bucket, tmp_path):

@@ -11,7 +11,7 @@ from gateway.settings import load_settings
 from gateway_bucket.fallback import BucketWithFallback
 from gateway_bucket.outputs import BucketOutputs
 from gateway_bucket.settings import bucket_of
-from gateway_check.commands import check
+from gateway_check.rows import make_row
 
 WALLET = "0x" + "1" * 40
 KEYS = {"outputs_access_key_id": "id", "outputs_secret_access_key": "very hidden"}
@@ -149,7 +149,7 @@ def test_keys_are_never_shown():
 
 
 async def row_of(settings):
-    return await check._make_row("outputs", open_outputs(settings, "gateway check").probe)
+    return await make_row("outputs", open_outputs(settings, "gateway check").probe)
 
 
 async def test_the_check_looks_at_the_folder_where_there_is_no_bucket(tmp_path):

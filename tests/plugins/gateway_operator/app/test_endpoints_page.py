@@ -2,6 +2,7 @@
 
 import pytest
 
+from gateway.concurrency.shared_answers import SharedAnswer
 from gateway_operator.desk.endpoints import read_endpoints
 from gateway_operator.desk.overview import read_overview
 from gateway_operator.desk.wording import usdc
@@ -128,3 +129,17 @@ async def test_endpoints_are_found_by_words_of_their_row(gateway):
         answer = await gateway.client.get("/admin/endpoints", query_string={"q": typed})
         assert (picture in await answer.get_data(as_text=True)) == is_found
     assert "No matching endpoints." in await text_of(answer)
+
+
+async def test_endpoints_are_green_unless_nothing_is_sold(gateway):
+    green = '<i class="dot ok" aria-hidden="true"></i>picture</span>'
+    services = gateway.services
+    await log_in(gateway)
+    pages = []
+    for services.readiness.is_draining in (True, False):
+        services.shared_checks = SharedAnswer(services.now, ttl_s=0)
+        services.find(Operator).desk.shared.forget()
+        answer = await gateway.client.get("/admin/endpoints")
+        pages.append(await answer.get_data(as_text=True))
+    assert [green in page for page in pages] == [False, True]
+    assert [page.count("nothing is sold now") > 1 for page in pages] == [True, False]

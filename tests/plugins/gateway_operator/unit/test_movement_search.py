@@ -36,7 +36,7 @@ class Watched(Chain):
 
 
 class Store:
-    """A store made a week ago or before, without records; nobody restored it."""
+    """A store made a week ago or before, without records, which was never restored."""
 
     async def known_meta(self, key):
         return None

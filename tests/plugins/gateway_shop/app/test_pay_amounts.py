@@ -1,4 +1,4 @@
-"""Amounts of one buyer alone: nobody else buys with a transfer that was paid by a QR code."""
+"""Amounts of one buyer alone: no other buys with a transfer that was paid by a QR code."""
 
 import asyncio
 import secrets
