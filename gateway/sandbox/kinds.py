@@ -124,7 +124,7 @@ class ResultChecks:
     """Checks providers' outputs, by the functions of their kinds."""
 
     pictures: Pictures = attrs.field(factory=Pictures)
-    _sandboxes: _Sandboxes = attrs.field(factory=lambda: _Sandboxes(PAID_NICE))
+    _sandboxes: _Sandboxes = attrs.field(factory=lambda: _Sandboxes(PAID_NICE), alias="sandboxes")
 
     async def check(self, result: Result, request: GenerationRequest, endpoint: Endpoint) -> Result:
         """Return a result whose outputs were decoded and measured as their kinds demand.

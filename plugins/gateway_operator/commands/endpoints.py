@@ -90,6 +90,8 @@ def _format_price_steps(endpoint: Endpoint) -> list[str]:
         formatted.append(f"{condition}: {step.price_units / 10**6:g}")
     if endpoint.price_per_page is not None:
         formatted.append(f"each page: {endpoint.price_per_page / 10**6:g}")
+    if (price := endpoint.unit_price) is not None:
+        formatted.append(f"each {price.unit.name}: {price.price_units / 10**6:g}")
     return formatted
 
 

@@ -164,7 +164,12 @@ async def _check_result(gateway: GatewayUnderTest, task: Task) -> None:
         assert gateway.server is None or MARKDOWN in text, (
             "The text is not what the API answered: is `ask.made.markdown` in your `made`?"
         )
-    elif gateway.sold.endpoint.sells_pictures or not results:
+    elif not gateway.sold.endpoint.sells_pictures and results:
+        known = [media_type for kind in results for media_type in kind.media_types]
+        assert all(one.media_type in known for one in task.result.outputs), (
+            f"An output is none of {', '.join(known)}: name its media type in the `ResultKind`."
+        )
+    else:
         (kept, *_) = task.result.outputs
         _check_format(kept.media_type, gateway.sold.endpoint.output_format.default or "png")
 

@@ -13,6 +13,7 @@ from gateway_check.live import cheapest_request
 from tests.authorizations import decoded
 from tests.conftest import nothing_charged, running
 from tests.plugins.gateway_mcp.app.agent import MODERN, Agent
+from tests.proof.clients import conftest as clients
 
 EXAMPLE = Path(__file__).parents[3] / "docs/examples/gateway-melody"
 METADATA = "Metadata-Version: 2.1\nName: gateway-melody\nVersion: 1.0.0\n"
@@ -37,9 +38,23 @@ def melody(tmp_path, monkeypatch):
 
 @pytest.fixture
 async def gateway(settings, chain, melody):
-    async with running(settings.changed(melody_price="0.001")) as started:
+    async with running(settings) as started:
         started.chain = chain
         yield started
+
+
+# A gateway on a real port, of the plugins `on_sale` and the installed ones.
+site = clients.site
+
+
+@pytest.fixture
+def on_sale(melody):
+    return []
+
+
+@pytest.fixture
+def settings(settings):
+    return settings.changed(melody_price="0.001")
 
 
 @pytest.fixture
@@ -143,6 +158,24 @@ async def test_it_is_bought_over_mcp_and_the_sound_is_in_the_result(gateway, pay
     assert base64.b64decode(sound["data"]).startswith(b"MThd")
 
 
+@pytest.mark.parametrize("http_server", ["hypercorn"], indirect=True)
+async def test_it_is_bought_by_the_command_and_saved_as_midi(site, payer, files, tmp_path):
+    from gateway_buyer.files import Destination, read_file
+    from gateway_buyer.purchase import Buyer, Order
+    from gateway_buyer.records import Records
+
+    (tmp_path / "a.wav").write_bytes(files["long"])
+    buyer = Buyer(records=Records(tmp_path / "purchases"), report=print)
+    body = read_file(tmp_path / "a.wav")
+    order = Order(url=site.url, slug="melody", body=body, key="key-1")
+    terms = await buyer.ask_price(order, TWELVE_S)
+    assert terms.price_units == TWELVE_S
+    record = await buyer.pay(order, buyer.sign(order, terms, bytes(payer.account.key)))
+    task = await buyer.follow(site.url, record.task_id, timeout_s=240)
+    (path,) = await buyer.save(site.url, task, Destination(path=tmp_path, may_overwrite=False))
+    assert (path.suffix, path.read_bytes()[:4]) == (".mid", b"MThd")
+
+
 @pytest.mark.parametrize("name", ["cut", "a picture", "an hour", "one sample"])
 async def test_a_bad_file_is_refused_before_payment(gateway, payer, files, name):
     body, paid = sent(files[name]), {"X-PAYMENT": payer.header(LEAST)}
@@ -179,7 +212,7 @@ async def test_a_price_signed_for_a_shorter_file_buys_no_longer_one(gateway, pay
 def test_a_gateway_without_the_plugins_price_sells_none(settings, melody):
     from gateway.plugins.manager import PluginManager
 
-    assert PluginManager().catalog(settings).find("melody") is None
+    assert PluginManager().catalog(settings.changed(melody_price="")).find("melody") is None
 
 
 @pytest.mark.parametrize(
