@@ -35,6 +35,7 @@ __all__ = [
     "DOCUMENT_FILE",
     "KILOCHARACTERS",
     "MEGAPIXEL",
+    "PAGE",
     "PICTURES",
     "PICTURE_FILE",
     "SECOND",

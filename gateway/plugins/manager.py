@@ -292,19 +292,13 @@ class PluginManager:
         self._catalog = catalog = Catalog(
             settings.endpoints, now=now, slots=settings.workers, redactor=redactor
         )
-        offered = self._take_once(
-            "register_capabilities",
-            partial(capability_offer, catalog.media_types),
-            lambda name, _: (f"Capability {name}",),
-            settings=settings,
-        )
+        declare = partial(capability_offer, catalog.media_types)
+        hook, claims = "register_capabilities", lambda name, _: (f"Capability {name}",)
+        offered = self._take_once(hook, declare, claims, settings=settings)
         catalog.capabilities = {one.name: one for _, one in offered}
-        found = self._take_once(
-            "register_endpoints",
-            partial(endpoint_offer, capabilities=catalog.capabilities),
-            lambda slug, _: (f"Slug {slug}",),
-            settings=settings,
-        )
+        offer = partial(endpoint_offer, capabilities=catalog.capabilities)
+        hook, claims = "register_endpoints", lambda slug, _: (f"Slug {slug}",)
+        found = self._take_once(hook, offer, claims, settings=settings)
         for plugin, (endpoint, provider) in found:
             catalog.register(endpoint, provider, plugin.name)
         # A table of an unknown endpoint may be for a plugin that was left out or disabled.

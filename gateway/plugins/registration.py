@@ -224,10 +224,12 @@ def _mistakes_in(endpoint: Endpoint) -> Iterator[str]:
         yield f"capability {endpoint.capability!r} is not spelled like text-to-image"
     yield from _mistakes_in_fields(endpoint)
     yield from _mistakes_in_prices(endpoint)
-    for name, allowed in (
-        ("aspect_ratio", ASPECT_RATIOS),
-        ("output_format", endpoint.formats),
-    ):
+    choices = {
+        "aspect_ratio": ASPECT_RATIOS,
+        "output_format": endpoint.formats,
+        "resolution": endpoint.declaration.resolutions or endpoint.resolution.values,
+    }
+    for name, allowed in choices.items():
         choice: Choice = getattr(endpoint, name)
         for value in choice.values:
             if value not in allowed:
@@ -312,9 +314,10 @@ def _mistakes_in_files(endpoint: Endpoint) -> Iterator[str]:
 
 
 def _mistakes_in_unit_price(endpoint: Endpoint, price: UnitPrice) -> Iterator[str]:
-    numbers = (price.price_units, price.step, price.most)
-    if not isinstance(price, UnitPrice) or not all(_is_whole(one) and one > 0 for one in numbers):
-        yield "unit_price is no UnitPrice with whole numbers of 1 or more"
+    if not isinstance(price, UnitPrice):
+        yield f"unit_price {price!r} is no gateway.UnitPrice"
+    if not all(_is_whole(one) and one > 0 for one in (price.price_units, price.step, price.most)):
+        yield "unit_price needs whole numbers of 1 or more"
     unit = price.unit
     if unit == PAGE:
         yield "unit_price counts no pages: write price_per_page"

@@ -6,7 +6,6 @@ import json
 import sys
 from pathlib import Path
 
-import attrs
 import pytest
 
 from gateway_check.live import cheapest_request
@@ -213,21 +212,3 @@ def test_a_gateway_without_the_plugins_price_sells_none(settings, melody):
     from gateway.plugins.manager import PluginManager
 
     assert PluginManager().catalog(settings.changed(melody_price="")).find("melody") is None
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"name": "Sound"}, "spelled like"),
-        ({"name": "text-to-image"}, "declares it itself"),
-        ({"files": ()}, "neither a prompt nor a file"),
-        ({"output_formats": ("MIDI",)}, "lower-case"),
-        ({"prompt": None}, "no gateway.Prompt"),
-    ],
-)
-def test_a_wrong_declaration_is_one_sentence(melody, changes, words):
-    from gateway.outputs.keys import MediaTypes
-    from gateway.plugins.capability_offers import capability_offer
-
-    with pytest.raises(ValueError, match=words):
-        capability_offer(MediaTypes(), attrs.evolve(melody.CAPABILITY, **changes))
