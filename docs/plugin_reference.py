@@ -204,7 +204,7 @@ def _body(kind: type) -> list[ast.stmt]:
 def _method(name: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     if not ast.get_docstring(node):
         raise Undocumented(f"{name}.{node.name} has no docstring")
-    is_property = any(ast.unparse(one) == "property" for one in node.decorator_list)
+    is_property = any(ast.unparse(one).endswith("property") for one in node.decorator_list)
     if is_property and node.returns is not None:
         return f"{node.name}: {ast.unparse(node.returns)}"
     return _signature(node)

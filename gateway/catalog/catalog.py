@@ -1,8 +1,9 @@
 """The catalogue: endpoints by slug, with the operator's changes, provider and plugin."""
 
+import functools
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar, cast
 
 import attrs
@@ -69,7 +70,7 @@ class Registered:
         has_pages = PAGE.measure in kind.measures
         return kind.is_always_read or is_priced or (has_pages and self.counts_pages)
 
-    @property
+    @functools.cached_property
     def reads_files(self) -> bool:
         """Whether the gateway reads any file of its requests before payment."""
         return any(map(self.reads_file, self.endpoint.file_kinds))
@@ -133,7 +134,9 @@ class Catalog:
         self._redactor = redactor
         self._registered: dict[str, Registered] = {}
         # Those of plugins, by name.
-        self.capabilities: dict[str, Capability] = {}
+        self.capabilities: Mapping[str, Capability] = {}
+        # Every `output_format` that an endpoint may offer.
+        self.output_formats = KNOWN_FORMATS
         self.media_types = MediaTypes()
         # Each endpoint as in the settings file, without live changes.
         self._configured: dict[str, Registered] = {}
@@ -143,6 +146,12 @@ class Catalog:
         # Cached results of `cached` by name, and when the next model retires (Unix seconds).
         self._cache: dict[str, object] = {}
         self._cached_until = math.inf
+
+    def declare(self, capabilities: Iterable[Capability]) -> None:
+        """Add the capabilities of plugins."""
+        self.capabilities = {one.name: one for one in capabilities}
+        own = (value for one in self.capabilities.values() for value in one.output_formats)
+        self.output_formats = tuple(dict.fromkeys((*KNOWN_FORMATS, *own)))
 
     def register(self, endpoint: Endpoint, provider: Provider, plugin: str) -> None:
         """Put an endpoint on sale unless the operator has switched it off.
@@ -173,15 +182,6 @@ class Catalog:
         registered = Registered(changed, upstream, circuit, override.cost is not None)
         self._registered[endpoint.slug] = self._configured[endpoint.slug] = registered
         self._cache.clear()
-
-    @property
-    def output_formats(self) -> tuple[str, ...]:
-        """Every `output_format` that an endpoint may offer."""
-        return self.cached("formats", self._list_formats)
-
-    def _list_formats(self) -> tuple[str, ...]:
-        own = (value for one in self.capabilities.values() for value in one.output_formats)
-        return tuple(dict.fromkeys((*KNOWN_FORMATS, *own)))
 
     def withdraw(self, plugin: str) -> None:
         """Remove all endpoints of a plugin."""

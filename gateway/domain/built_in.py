@@ -16,7 +16,7 @@ from gateway.domain.extraction import MAX_SCHEMA_DEPTH, read_schema
 from gateway.domain.kinds import DATA, DOCUMENT_FILE, PICTURE_FILE, PICTURES, TEXT
 
 # Every `output_format` of these capabilities.
-KNOWN_FORMATS = (*OUTPUT_FORMATS, *DOCUMENT_FORMATS)
+KNOWN_FORMATS: tuple[str, ...] = (*OUTPUT_FORMATS, *DOCUMENT_FORMATS)
 _SCHEMA = (
     '{"type":"object","properties":{"title":{"type":"string"},"period":{"type":"string"},'
     '"revenue":{"type":"array","items":{"type":"object","properties":'

@@ -1,12 +1,14 @@
 """Endpoints on sale, buyers' requests, and providers' results."""
 
 import datetime as dt
+import functools
 import hashlib
 import json
 import math
 import re
 import warnings
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import attrs
@@ -42,6 +44,8 @@ MAX_ATTEMPTS = 4
 
 # Spec §2.1.
 ASPECT_RATIOS = ("1:1", "4:3", "3:4", "16:9", "9:16")
+
+_NOTHING: Mapping[str, float] = MappingProxyType({})
 
 # The pixels, width times height, that a resolution promises if the provider declares no others.
 # Each lies between the smallest size that any vendor sells as this resolution and the largest that
@@ -135,7 +139,7 @@ class Endpoint:
     # Set by the catalog if a plugin has registered the capability.
     declared: Capability | None = attrs.field(default=None, repr=False, eq=False)
 
-    @property
+    @functools.cached_property
     def declaration(self) -> Capability:
         """The declaration of its capability."""
         if self.declared is not None and self.declared.name == self.capability:
@@ -266,7 +270,7 @@ class GenerationRequest:
     # Pages of the attachment, if the endpoint counts pages and the attachment has pages.
     pages: int | None = None
     # Other measures of the attachment by name, such as "seconds".
-    measured: Mapping[str, float] = attrs.field(factory=dict, hash=False)
+    measured: Mapping[str, float] = attrs.field(default=_NOTHING, hash=False)
 
     def measure(self, unit: Unit) -> float:
         """Return how much of a unit's measure the request has; 0 if that is not known."""

@@ -295,7 +295,7 @@ class PluginManager:
         declare = partial(capability_offer, catalog.media_types)
         hook, claims = "register_capabilities", lambda name, _: (f"Capability {name}",)
         offered = self._take_once(hook, declare, claims, settings=settings)
-        catalog.capabilities = {one.name: one for _, one in offered}
+        catalog.declare(capability for _, capability in offered)
         offer = partial(endpoint_offer, capabilities=catalog.capabilities)
         hook, claims = "register_endpoints", lambda slug, _: (f"Slug {slug}",)
         found = self._take_once(hook, offer, claims, settings=settings)

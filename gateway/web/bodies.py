@@ -331,9 +331,11 @@ def _choose(name: str, value: str | None, choice: Choice) -> str | None:
 
 def _choose_format(value: str | None, endpoint: Endpoint) -> str | None:
     """Like `_choose`; ignore a picture's format where no picture results (spec §2.1 allows it)."""
+    if value is None:
+        return endpoint.output_format.default
     if value in OUTPUT_FORMATS and value not in endpoint.formats:
         value = None
-    if value not in (None, *OUTPUT_FORMATS, *endpoint.output_format.values):
+    elif value not in OUTPUT_FORMATS and value not in endpoint.output_format.values:
         raise ValidationError(f"This endpoint does not offer the output_format {value}.")
     return _choose("output_format", value, endpoint.output_format)
 

@@ -14,7 +14,7 @@ import structlog
 
 from gateway.catalog.catalog import Registered
 from gateway.concurrency.awaiting import EagerStart
-from gateway.domain import Endpoint, GenerationRequest
+from gateway.domain import Endpoint, GenerationRequest, UnitPrice
 from gateway.errors import (
     ExecutionError,
     GatewayError,
@@ -124,7 +124,8 @@ async def check_request(
         generation = await gateway.intake.bodies.run(bodies.request_of, body, endpoint)
     if (check := endpoint.declaration.prompt.check) is not None and endpoint.reads_prompt:
         _check_prompt(check, generation.prompt)
-    _check_amount(endpoint, generation)
+    if endpoint.unit_price is not None:
+        _check_amount(endpoint.unit_price, generation)
     if registered.reads_files or upstream.validating:
         generation = await _check_by_provider(gateway, generation, registered, address)
     if body.callback_url is None:
@@ -162,10 +163,9 @@ def _check_prompt(check: Callable[[str], object], prompt: str) -> None:
         raise ValidationError(str(error)) from None
 
 
-def _check_amount(endpoint: Endpoint, generation: GenerationRequest) -> None:
+def _check_amount(price: UnitPrice, generation: GenerationRequest) -> None:
     """Raise `ValidationError` for more units than the endpoint sells, as far as they are known."""
-    price = endpoint.unit_price
-    if price is None or generation.measure(price.unit) <= price.most * price.unit.size:
+    if generation.measure(price.unit) <= price.most * price.unit.size:
         return
     of = f"The {price.unit.of}"
     amount = generation.measure(price.unit) / price.unit.size
@@ -206,7 +206,8 @@ async def _validate(
             generation = attrs.evolve(
                 generation, attachment=read.attachment, pages=read.pages, measured=read.measured
             )
-            _check_amount(endpoint, generation)
+            if endpoint.unit_price is not None:
+                _check_amount(endpoint.unit_price, generation)
     await registered.upstream.validate(generation, endpoint)
     return generation
 
