@@ -9,7 +9,7 @@ from typing import Literal
 
 import attrs
 
-# How the pages show a result.
+# What a result is to people; it chooses the drawing beside an offer.
 Shown = Literal["picture", "text", "sound", "video", "file"]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from gateway.domain import (
+    MAX_FILE_BYTES,
     PICTURES,
     Attachment,
     Endpoint,
@@ -87,6 +88,8 @@ class FileReaders:
             raise InvalidInput(f"The {kind.name} cannot be read: {_REASONS[error.end]}.") from None
         except (SandboxLost, ValueError) as error:
             raise ExecutionError(f"The {kind.name} cannot be checked now.") from error
+        if len(data) > MAX_FILE_BYTES:
+            raise InvalidInput(f"The {kind.name} is too large once it is read.")
         measured = _read_measures(kind, report)
         _check_limits(kind, measured)
         return attrs.evolve(attachment, data=data) if data else attachment, measured
@@ -162,6 +165,8 @@ class ResultChecks:
         except SandboxEnded as error:
             problem = f"The provider's {kind.name} ended its decoder: {error.end}."
             raise ResultUnusable(problem) from error
+        if len(data) > kind.max_bytes:
+            raise ResultUnusable(f"The {kind.name} has {len(data)} bytes after its check.")
         return _output_of(kind, report, data or output.data)
 
     def close(self) -> None:

@@ -128,6 +128,9 @@ async def test_it_is_bought_by_x402_and_served_as_midi(gateway, payer, files):
         answer = await gateway.client.post(URL, json=sent(files["long"]), headers=header)
         task = await bought(gateway, answer)
         assert task["payment"]["amount"] == 0.015
+        # A repeat finds its task without reading the file again.
+        again = await gateway.client.post(URL, json=sent(files["long"]), headers=header)
+        assert (await again.get_json())["taskId"] == task["taskId"]
         (output,) = task["result"]["outputs"]
         assert (output["mimeType"], output["seconds"]) == ("audio/midi", 12.0)
         path = output["url"].removeprefix("http://gateway.test")

@@ -49,9 +49,12 @@ def test_no_code_chooses_by_a_capabilitys_name():
     found = []
     for folder in ("gateway", "plugins", "providers"):
         for path in (_ROOT / folder).rglob("*.py"):
-            if path != _DECLARING:
-                nodes = ast.walk(ast.parse(path.read_text()))
-                found += [f"{path}:{node.lineno}" for node in nodes if chooses(node)]
+            text = path.read_text()
+            # Parsing every file would take seconds.
+            if path == _DECLARING or not any(name in text for name in (*DECLARED, *_CONSTANTS)):
+                continue
+            nodes = ast.walk(ast.parse(text))
+            found += [f"{path}:{node.lineno}" for node in nodes if chooses(node)]
     assert not found
 
 

@@ -36,6 +36,7 @@ SOUND = ResultKind(
     media_types={"audio/wav": "wav"},
     check=InSandbox(function="child:check"),
     facts=("seconds",),
+    max_bytes=5,
 )
 SPEECH = Capability(name="text-to-speech", prompt=Prompt(), results=(SOUND,))
 ENDPOINT = attrs.evolve(ENDPOINT, capability=SPEECH.name, declared=SPEECH)
@@ -114,6 +115,15 @@ async def test_a_result_has_the_facts_of_its_check():
 async def test_a_check_without_the_declared_facts_sells_nothing(report):
     with pytest.raises(ResultUnusable):
         await checked(report, b"")
+
+
+async def test_new_bytes_have_the_limits_of_old_ones(monkeypatch):
+    monkeypatch.setattr("gateway.sandbox.kinds.MAX_FILE_BYTES", 3)
+    with pytest.raises(InvalidInput, match="too large"):
+        await read(b'{"seconds": 2}', b"long")
+    large = b"x" * (SOUND.max_bytes + 1)
+    with pytest.raises(ResultUnusable):
+        await checked(b'{"media_type": "audio/wav", "seconds": 2}', large)
 
 
 async def test_a_refused_result_is_unusable_and_none_at_all_is_a_refused_prompt():
