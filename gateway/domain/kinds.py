@@ -9,7 +9,7 @@ from typing import Literal
 
 import attrs
 
-# What a result is to people; it chooses the drawing beside an offer.
+# The use of a result; it chooses the drawing beside an offer.
 Shown = Literal["picture", "text", "sound", "video", "file"]
 
 
@@ -81,7 +81,7 @@ class FileKind:
 
 @attrs.frozen(kw_only=True)
 class ResultKind:
-    """A kind of result: its media types, and what the gateway checks before a task completes."""
+    """A kind of result: its media types, and their check before a task completes."""
 
     # Also its word in sentences, such as "picture".
     name: str
